@@ -251,9 +251,13 @@ class Tasks(Protocol):
         """Wait until so many groups (a constant) are not done, or none (None); or only have read their sources."""
 
     def arrive(
-        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None
-    ) -> None:
-        """When all copies of the thread so far are done, update the mbarrier there; `before` updates it at once."""
+        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
+        mask: Value | None = None,
+    ) -> None:  # fmt: skip
+        """When all copies of the thread so far are done, update the mbarrier there; `before` updates it at once.
+
+        With a `mask` of CTAs of the cluster, it is the mbarrier at that address of each of them.
+        """
 
 
 class TensorMemory(Protocol):

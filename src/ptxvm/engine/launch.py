@@ -94,7 +94,7 @@ def refuse_unexecuted(image: Image, kernel: Function) -> None:
         if function in functions and function.program is not None:
             source = function.program.source
             line, _ = source.location(bound.node.head_start)
-            raise Unsupported(f"'{bound.i.opcode}'", f"{source.name}:{line}")
+            raise Unsupported(f"'{bound.i.mnemonic}'", f"{source.name}:{line}")
 
 
 def not_run(kernel: Function, shape: LaunchShape, watch: Watch, fault: Fault) -> LaunchResult:

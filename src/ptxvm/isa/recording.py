@@ -231,6 +231,8 @@ class Record:
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Work on tensor memory."""
         self.found["uses_tensor_memory"] = True
+        if work.pairs:
+            self.found["maps_cluster"] = True
         if isinstance(work, Allocate):
             self._access(Verb.WRITE, "shared", u32)
         if work.reads_shared:

@@ -32,7 +32,12 @@ class TensorWork:
     @property
     def lacks(self) -> str:
         """What keeps the work from being done; empty where nothing does."""
-        return "cta_group::2" if self.pairs else ""
+        return ""
+
+    @property
+    def ctas(self) -> int:
+        """On the tensor memory of how many CTAs it works."""
+        return 2 if self.pairs else 1
 
 
 class Allocate(TensorWork):
@@ -108,10 +113,18 @@ class CopyToTensor(TensorWork):
 
 
 @dataclass(frozen=True)
+class Shift(TensorWork):
+    """Move the cells of 31 lanes at `a`, 32 bytes of each, one lane down."""
+
+    asynchronous = True
+    collective = False
+
+
+@dataclass(frozen=True)
 class Multiply(TensorWork):
     """Multiply A, at `a` in tensor memory or by a descriptor, and B, by the descriptor `b`, as `idesc` says, into `d`.
 
-    `enable`, `scale`, the masks `disabled0` to `disabled3` of lanes, the scales at `scale_a` and `scale_b`, and the mask
+    `enable`, `scale`, the masks `disabled0` to `disabled7` of lanes, the scales at `scale_a` and `scale_b`, and the mask
     `zeros` of columns are as the instruction has them.
     """
 
@@ -208,10 +221,14 @@ def _known(table: dict[int, Type], value: int, what: str) -> Type:
 
 
 def _shape(work: Multiply, m: int, n: int) -> None:
-    rows = (32, 64, 128) if work.weights else (128,) if work.blocks else (64, 128)
-    columns = (64, 128, 256) if work.weights else tuple(range(8, 257, 8))
+    """Has the kind this shape (PTX 9.7.16.2.1)?"""
+    step = 8 * work.ctas
+    rows: tuple[int, ...] = (128, 256) if work.pairs else (128,) if work.blocks else (64, 128)
+    columns: tuple[int, ...] = tuple(range(step, 257, step))
+    if work.weights:
+        rows, columns = (32, 64, 128), (64, 128, 256)
     if work.kind == "i8" and not work.weights:
-        columns = (8, 16, 24, *range(32, 257, 16))
+        columns = tuple(range(32, 257, 32)) if work.pairs else (8, 16, 24, *range(32, 257, 16))
     if m not in rows or n not in columns:
         raise InvalidDescriptor(f"the instruction descriptor has the shape {m} by {n}, which .kind::{work.kind} has not here")
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.tensor_memory import HALVED, LANES, CopyToTensor, Load, Move, Multiply, instruction_descriptor
+from ptxvm.isa.tensor_memory import HALVED, LANES, CopyToTensor, Load, Move, Multiply, Shift, instruction_descriptor
 from ptxvm.machine import tensor_memory, tensor_unit
 from ptxvm.machine.per_lane import PerLane
 from ptxvm.machine.tensor_memory import TensorMemory
@@ -52,8 +52,13 @@ def of_move(work: Move, memory: TensorMemory, warp: int, operands: Mapping[str, 
     return found
 
 
-def of_thread(work: CopyToTensor | Multiply, memory: TensorMemory, operands: Mapping[str, int]) -> list[Block]:
-    """The cells of a copy or product."""
+def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, operands: Mapping[str, int]) -> list[Block]:
+    """The cells of a copy, shift or product, in one of the CTAs."""
+    if isinstance(work, Shift):
+        address = operands["a"] & 0xFFFF_FFFF
+        memory.check(address, tensor_unit.SHIFTED, "a shift")
+        first = address & 0xFFFF
+        return [Block(LANES_OF_A_WARP << (address >> 16), first, first + tensor_unit.SHIFTED, reads=True, writes=True)]
     if isinstance(work, CopyToTensor):
         address, width = operands["a"] & 0xFFFF_FFFF, work.bytes // 4
         memory.check(address, width, "a copy")
@@ -72,7 +77,7 @@ def of_thread(work: CopyToTensor | Multiply, memory: TensorMemory, operands: Map
         found.append(
             Block(mask(tensor_unit.lanes_of_rows(work, address, idesc.m)), first, first + words, reads=True, writes=False)
         )
-    for name, count in (("scale_a", idesc.m), ("scale_b", idesc.n)) if work.blocks else ():
+    for name, count in (("scale_a", idesc.m // work.ctas), ("scale_b", idesc.n)) if work.blocks else ():
         address, words = operands[name] & 0xFFFF_FFFF, -(-count // WARP)
         memory.check(address, words, "the scales")
         found.append(Block(LANES_OF_A_WARP, address & 0xFFFF, (address & 0xFFFF) + words, reads=True, writes=False))

@@ -14,6 +14,7 @@ from ptxvm.machine.per_lane import PerLane
 
 Cells = npt.NDArray[np.uint32]
 UNIT = 32  # columns of the smallest allocation
+NO_PAIR = ".cta_group::2 needs a pair of CTAs: a launch in clusters of an even number of them"
 
 
 class TensorMemory:
@@ -23,6 +24,7 @@ class TensorMemory:
         self.cells: Cells = np.zeros((LANES, COLUMNS), np.uint32)
         self.allocated: dict[int, int] = {}
         self.given_up = False
+        self.ctas = 0  # of an instruction, which all have in common; 0 before the first
 
     def allocate(self, columns: int) -> int:
         """The address of columns that were free."""
@@ -41,6 +43,13 @@ class TensorMemory:
             )
         self.allocated[found] = columns
         return found
+
+    def used_by(self, ctas: int) -> None:
+        """An instruction of `.cta_group::1` or `::2` uses it: all of a kernel have the same (PTX 9.7.16.7.1)."""
+        if self.ctas not in (0, ctas):
+            said = f"an instruction with .cta_group::{ctas} after one with .cta_group::{self.ctas}: a kernel has one of the two"
+            raise AccessFault("tensor-memory", said)
+        self.ctas = ctas
 
     def free(self, address: int, columns: int) -> None:
         """Give columns back."""

@@ -8,6 +8,7 @@ from typing import Protocol
 import numpy as np
 
 from ptxvm.algebra.types import f16, u4
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa import fragments
 from ptxvm.isa.fragments import Core, Product
 from ptxvm.isa.shared_matrix import Factor
@@ -23,6 +24,7 @@ from ptxvm.isa.tensor_memory import (
     Load,
     Multiply,
     Relinquish,
+    Shift,
     Store,
     TensorWork,
     instruction_descriptor,
@@ -37,6 +39,7 @@ from ptxvm.machine.tensor_memory import TensorMemory
 from ptxvm.machine.warp_matrix import split
 from ptxvm.machine.warpgroup_matrix import no_fma
 
+SHIFTED = 8  # columns of 32 bytes
 Operands = Mapping[str, PerLane]
 """The operands of an instruction, each with an element for every lane that does the work."""
 
@@ -49,6 +52,9 @@ class Machine(Protocol):
 
     def warp_of(self, lane: int) -> int:
         """The number of the warp of a lane in its CTA."""
+
+    def of_pair(self, lane: int, rank: int) -> int:
+        """The lane with the same number in the even (0) or odd (1) CTA of the pair; AccessFault where there is no pair."""
 
     def read_pieces(self, lane: int, addresses: PerLane) -> PerLane:
         """Pieces of 16 bytes of shared memory: rows of four words."""
@@ -98,6 +104,9 @@ def of_warp(work: TensorWork, machine: Machine, lane: int, operands: Operands) -
     memory, warp = machine.tensor_memory(lane), machine.warp_of(lane)
     shared = uniform(operands)
     address = shared.get("a", 0) & 0xFFFF_FFFF
+    if not isinstance(work, Load | Store):
+        for each in ctas(work, machine, lane):
+            machine.tensor_memory(each).used_by(work.ctas)
     if isinstance(work, Allocate):
         machine.store_word(lane, shared["a"], memory.allocate(shared["columns"]))
     elif isinstance(work, Free):
@@ -115,14 +124,35 @@ def of_warp(work: TensorWork, machine: Machine, lane: int, operands: Operands) -
 def single(work: TensorWork, machine: Machine, lane: int, operands: Mapping[str, int], index: int = 0) -> None:
     """Do the work of one thread."""
     try:
-        if isinstance(work, CopyToTensor):
-            copy(work, machine, lane, operands)
-        elif isinstance(work, Multiply):
+        for each in ctas(work, machine, lane):
+            machine.tensor_memory(each).used_by(work.ctas)
+            if isinstance(work, CopyToTensor):
+                copy(work, machine, each, operands)
+            elif isinstance(work, Shift):
+                shift(machine.tensor_memory(each), operands["a"] & 0xFFFF_FFFF)
+        if isinstance(work, Multiply):
             multiply(work, machine, lane, operands)
     except InvalidDescriptor as wrong:
         raise AccessFault("invalid-descriptor", str(wrong), lane_index=index) from None
     except AccessFault as fault:
         raise fault.at_lane(index) from None
+
+
+def ctas(work: TensorWork, machine: Machine, lane: int) -> list[int]:
+    """A lane of each CTA on whose tensor memory a lane works: its own, or the even and the odd one of its pair."""
+    return [machine.of_pair(lane, 0), machine.of_pair(lane, 1)] if work.pairs else [lane]
+
+
+def shift(memory: TensorMemory, address: int) -> None:
+    """Move 32 bytes of all lanes of a warp but the last one lane down (PTX 9.7.16.9.3)."""
+    lane, first = address >> 16, address & 0xFFFF
+    if lane % WARP:
+        raise AccessFault(
+            "tensor-memory", f"a shift begins at lane {lane} of tensor memory, which is no multiple of 32", address
+        )
+    memory.check(address, SHIFTED, "a shift")
+    rows = memory.cells[lane : lane + WARP, first : first + SHIFTED]
+    rows[1:] = rows[:-1].copy()
 
 
 # ── copies ──────────────────────────────────────────────────────────────────────────────
@@ -179,22 +209,39 @@ def product_of(work: Multiply, idesc: InstructionDescriptor) -> Product:
 
 
 def factors(work: Multiply, operands: Mapping[str, int]) -> list[tuple[Factor, PerLane]]:
-    """B, and A where it is in shared memory, with the addresses of their pieces."""
+    """B, and A where it is in shared memory, with the addresses of their pieces; of a pair, the halves that each CTA has."""
     idesc = instruction_descriptor(work, operands["idesc"])
     bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
     first = operands.get("zeros", 0) >> 56 & 0x3F
-    of_b = Factor(first, idesc.n, idesc.k, bits, idesc.transposed[1])
+    of_b = Factor(first, idesc.n // work.ctas, idesc.k, bits, idesc.transposed[1])
     found = [(of_b, shared_matrix.addresses(shared_descriptor(operands["b"]), of_b))]
     if not work.in_tensor_memory:
-        of_a = Factor(0, idesc.m, idesc.k, bits, idesc.transposed[0])
+        of_a = Factor(0, idesc.m // work.ctas, idesc.k, bits, idesc.transposed[0])
         found.append((of_a, shared_matrix.addresses(shared_descriptor(operands["a"]), of_a)))
     return found
 
 
 def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int]) -> None:
-    """D = A * B + D."""
+    """D = A * B + D: of a pair, each CTA has half of the rows of A and D, and half of the columns of B."""
     idesc = instruction_descriptor(work, operands["idesc"])
-    product, memory = product_of(work, idesc), machine.tensor_memory(lane)
+    product, lanes = product_of(work, idesc), ctas(work, machine, lane)
+    read = [matrices_of(work, machine, each, operands, product) for each in lanes]
+    right = np.vstack([there[0] for there in read])
+    if idesc.negated[1]:
+        right = right ^ sign(product.b)
+    right = right.T.copy()
+    if "zeros" in operands:
+        right[:, zero_columns(operands["zeros"], idesc.m, idesc.n)] = 0
+    keep = np.split(disabled(operands, work.ctas), work.ctas)
+    made = [of_cta(work, machine, each, operands, (product, there[1:], right)) for each, there in zip(lanes, read, strict=True)]
+    for each, kept, parts in zip(lanes, keep, made, strict=True):
+        for (rows, columns), part in parts:
+            changed = ~kept[rows]
+            machine.tensor_memory(each).cells[rows[changed], columns] = part[changed]
+
+
+def matrices_of(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int], product: Product) -> list[Matrices]:
+    """B, and A where it is in shared memory, as the shared memory of a lane's CTA has them: rows along N or M."""
     there: list[Matrices] = []
     for factor, places in factors(work, operands):
         pieces = machine.read_pieces(lane, places.reshape(-1))
@@ -203,25 +250,25 @@ def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str,
             packed = "b6" if fragment.type.bits == 6 else "b4"
             pieces = widened(packed, np.ascontiguousarray(pieces).view(np.uint8)).view(np.uint32)
         there.append(shared_matrix.elements(factor, pieces[None])[0])
-    right = there[0]
-    left = there[1] if len(there) > 1 else of_tensor_memory(work, memory, operands["a"] & 0xFFFF_FFFF, idesc)
+    return there
+
+
+def of_cta(
+    work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int],
+    matrices: tuple[Product, list[Matrices], Matrices],
+) -> list[tuple[tuple[PerLane, slice], PerLane]]:  # fmt: skip
+    """The rows of D that lie in the tensor memory of a lane's CTA: their lanes and columns, and the new values."""
+    idesc, memory = instruction_descriptor(work, operands["idesc"]), machine.tensor_memory(lane)
+    product, in_shared, right = matrices
+    left = in_shared[0] if in_shared else of_tensor_memory(work, memory, operands["a"] & 0xFFFF_FFFF, idesc)
     if idesc.negated[0]:
         left = left ^ sign(product.a)
-    if idesc.negated[1]:
-        right = right ^ sign(product.b)
-    right = right.T.copy()
-    if "zeros" in operands:
-        right[:, zero_columns(operands["zeros"], idesc.m, idesc.n)] = 0
     blocks = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
     added = accumulators(np.hstack([memory.cells[rows, columns] for rows, columns in blocks]), idesc, operands)
     further = scales(work, memory, operands, idesc) if work.blocks else []
     quick = None if further else machine.multiply(product, left, right, added)
     made = by_sixteen(product, left, right, added, further) if quick is None else quick
-    keep = disabled(operands)
-    parts = np.split(made.astype(np.uint32), len(blocks), axis=1)
-    for (rows, columns), part in zip(blocks, parts, strict=True):
-        changed = ~keep[rows]
-        memory.cells[rows[changed], columns] = part[changed]
+    return list(zip(blocks, np.split(made.astype(np.uint32), len(blocks), axis=1), strict=True))
 
 
 def sign(fragment: fragments.Fragment) -> PerLane:
@@ -241,9 +288,9 @@ def by_sixteen(product: Product, left: Matrices, right: Matrices, added: Matrice
 
 
 def lanes_of_rows(work: Multiply, address: int, m: int) -> PerLane:
-    """The lane of each row of A or D (PTX 9.7.16.10.5)."""
-    rows = np.arange(m)
-    if m == LANES // 2 and not work.weights:  # half of the lanes of each warp
+    """The lane of each row of A or D in a CTA (PTX 9.7.16.10.5); `m` counts the rows of all CTAs."""
+    rows = np.arange(m // work.ctas)
+    if len(rows) == LANES // 2 and not (work.weights or work.pairs):  # half of the lanes of each warp
         rows = rows // 16 * WARP + rows % 16
     return rows + (address >> 16)
 
@@ -251,12 +298,16 @@ def lanes_of_rows(work: Multiply, address: int, m: int) -> PerLane:
 def blocks_of_d(
     work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor
 ) -> list[tuple[PerLane, slice]]:
-    """The lanes and columns of D, in one part; with .ws, the columns of fewer rows lie in several parts."""
-    parts = LANES // idesc.m if work.weights else 1
+    """The lanes and columns of D in a CTA, in one part.
+
+    The columns of fewer rows lie in several parts: with .ws, and in pairs where each CTA has 64 rows.
+    """
+    own = idesc.m // work.ctas
+    parts = LANES // own if work.weights or work.pairs else 1
     width, first = idesc.n // parts, address & 0xFFFF
     memory.check(address, width, "matrix D")
     rows = lanes_of_rows(work, address, idesc.m)
-    found = [(rows + part * idesc.m, slice(first, first + width)) for part in range(parts)]
+    found = [(rows + part * own, slice(first, first + width)) for part in range(parts)]
     if found[-1][0].max() >= LANES:
         raise AccessFault("tensor-memory", f"matrix D at {address:#x} goes beyond the lanes of tensor memory", address)
     return found
@@ -264,12 +315,14 @@ def blocks_of_d(
 
 def of_tensor_memory(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> Matrices:
     """The elements of A in tensor memory, packed in its words."""
+    if work.pairs and idesc.m == LANES:
+        raise Unsupported("'tcgen05.mma' of 128 rows in a pair of CTAs with A in tensor memory")
     bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
     words = idesc.k * bits // 32
     memory.check(address, words, "matrix A")
     column = address & 0xFFFF
     held = np.ascontiguousarray(memory.cells[lanes_of_rows(work, address, idesc.m), column : column + words])
-    found: Matrices = split(bits, held.view(np.uint8)).reshape(idesc.m, idesc.k)
+    found: Matrices = split(bits, held.view(np.uint8)).reshape(-1, idesc.k)
     return found
 
 
@@ -287,9 +340,12 @@ def accumulators(cells: PerLane, idesc: InstructionDescriptor, operands: Mapping
 
 
 def scales(work: Multiply, memory: TensorMemory, operands: Mapping[str, int], idesc: InstructionDescriptor) -> list[Matrices]:
-    """The scales of the rows of A and of the columns of B: 32 in a column of tensor memory, in some of its bytes."""
+    """The scales of the rows of A and of the columns of B: 32 in a column of tensor memory, in some of its bytes.
+
+    Of a pair, each CTA has those of its rows, and those of all columns.
+    """
     found = []
-    for name, count, first in (("scale_a", idesc.m, idesc.scale_ids[0]), ("scale_b", idesc.n, idesc.scale_ids[1])):
+    for name, count, first in (("scale_a", idesc.m // work.ctas, idesc.scale_ids[0]), ("scale_b", idesc.n, idesc.scale_ids[1])):
         address = operands[name] & 0xFFFF_FFFF
         memory.check(address, -(-count // WARP), "the scales")
         each = np.arange(count)
@@ -301,9 +357,9 @@ def scales(work: Multiply, memory: TensorMemory, operands: Mapping[str, int], id
     return [found[0], found[1].T]
 
 
-def disabled(operands: Mapping[str, int]) -> PerLane:
-    """The lanes of tensor memory that keep their D."""
-    words = np.array([operands.get(f"disabled{n}", 0) for n in range(4)], np.uint32)
+def disabled(operands: Mapping[str, int], ctas: int) -> PerLane:
+    """The lanes of tensor memory that keep their D, CTA by CTA."""
+    words = np.array([operands.get(f"disabled{n}", 0) for n in range(4 * ctas)], np.uint32)
     return np.unpackbits(words.view(np.uint8), bitorder="little").astype(np.bool_)
 
 

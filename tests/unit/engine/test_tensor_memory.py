@@ -63,10 +63,14 @@ def test_a_warp_needs_all_its_lanes(engine):
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(
-    "body", [ALLOCATE.replace("::1", "::2"), "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %a, %i, 0;"]
+    "body",
+    [
+        "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %a, %i, 0;",
+        "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %a, [%d], %i, 0;",
+    ],
 )
 def test_what_cannot_be_done_is_unsupported(body, engine):
-    with pytest.raises(ptxvm.Unsupported, match=r"cta_group::2|ashift"):
+    with pytest.raises(ptxvm.Unsupported, match=r"mma.sp|ashift"):
         run(body, engine)
 
 

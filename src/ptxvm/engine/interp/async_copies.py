@@ -24,6 +24,7 @@ from ptxvm.isa.warpgroup import GROUPS
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.transfers import pieces
+from ptxvm.machine.window import RANK, WITHIN
 
 Asynchronous: TypeAlias = "Copy | Arrival | Product | TensorTask | UnderWay"
 UNGROUPED = (LOADS, STORES)  # kinds of work that is waited for without groups: as if in one group
@@ -253,13 +254,30 @@ class Copies:
             self.under_way.remove(load)
             load.finish()
 
-    def arrive(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update) -> None:
-        """Post an arrival at an mbarrier for the end of all copies that the lanes have started."""
+    def arrive(
+        self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update, mask: PerLane = None
+    ) -> None:
+        """Post an arrival at an mbarrier for the end of all copies that the lanes have started.
+
+        With a `mask`, it is the mbarrier at that address of each of these CTAs of the cluster.
+        """
         lanes, positions = self._named(lanes, guard)
-        if len(lanes):
-            self.cohort.arrival_posted(lanes)
-            self.under_way.append(Arrival(access, update, lanes, spread(address, positions)))
-            self._end_early()
+        there = spread(address, positions)
+        if mask is None:
+            self._post(Arrival(access, update, lanes, there))
+        else:
+            ctas = spread(mask, positions)
+            for rank in range(16):
+                some = np.flatnonzero(ctas >> np.uint32(rank) & np.uint32(1))
+                where = there[some] & np.uint64(WITHIN) | np.uint64(rank << RANK)
+                self._post(Arrival(access, update, lanes[some], where))
+        self._end_early()
+
+    def _post(self, arrival: Arrival) -> None:
+        if len(arrival.lanes):
+            self.cohort.mem.reachable(arrival.access, arrival.lanes, arrival.address, writing=True)
+            self.cohort.arrival_posted(arrival.lanes)
+            self.under_way.append(arrival)
 
     def _named(self, lanes: Lanes, guard: Guard) -> tuple[LaneNumbers, PerLane]:
         """The numbers of the lanes whose guard holds, and their positions among those that run."""

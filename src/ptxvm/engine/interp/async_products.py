@@ -72,7 +72,8 @@ class Product:
                 addresses = each.reshape(-1)
                 lanes.append(np.full(len(addresses), leader))
                 places.append(addresses)
-        return np.concatenate(lanes), np.concatenate(places)
+        every = np.concatenate(lanes)
+        return every, cohort.mem.shared.addresses(np.concatenate(places), every)
 
     def finish(self, cohort: ProductCohort) -> None:
         """Read shared memory and the registers of D, and write them."""
@@ -80,7 +81,7 @@ class Product:
 
         def read(warp: int, addresses: PerLane) -> PerLane:
             lanes = np.full(len(addresses), self.lanes[warp * WARP])
-            words = cohort.mem.load(self.work.access, lanes, None, addresses)
+            words = cohort.mem.load(self.work.access, lanes, None, cohort.mem.shared.addresses(addresses, lanes))
             return np.ascontiguousarray(np.reshape(words, (4, -1)).T)
 
         with self._placed():

@@ -266,8 +266,8 @@ class Cohort:
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started products that read shared memory."""
 
-    def tensor_started(self, bound: Bound, kind: str, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
-        """A warp, or one lane, starts work on blocks of tensor memory."""
+    def tensor_started(self, bound: Bound, kind: str, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+        """A warp, or one lane, starts work on blocks of the tensor memory of a CTA of the cohort."""
 
     def products_started(self, product: Bound, lanes: LaneNumbers, file: RegisterFile) -> None:
         """Warps have started products of registers."""

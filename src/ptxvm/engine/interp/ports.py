@@ -394,17 +394,20 @@ class Tasks(Port):
         self.code.run(f"C.copies.wait(L, {self.guard}, {left}, {kind!r}, {reading})")
 
     def arrive(
-        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None
-    ) -> None:
+        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
+        mask: Value | None = None,
+    ) -> None:  # fmt: skip
         """Update an mbarrier at once, and again when the copies end."""
         if before is not None:
             Memory(self.alg, self.bound, self.guard).atomic(
                 space, b64, address, before, [], order=Order.RELAXED, scope=Scope.CTA, mbarrier="postpone"
             )
         attributes = AccessAttributes(order=Order.RELEASE, scope=Scope.CTA, mbarrier="arrive", asynchronous=True)
-        access = self.code.refer(Access(self.bound, space.partition("::")[0], b64, 1, attributes))
+        window = space.partition("::")[0] if mask is None else space
+        access = self.code.refer(Access(self.bound, window, b64, 1, attributes))
         how = self.code.refer(Update(update, (b64,), ""))
-        self.code.run(f"C.copies.arrive({access}, L, {self.guard}, {address.raw}, {how})")
+        ctas = None if mask is None else mask.raw
+        self.code.run(f"C.copies.arrive({access}, L, {self.guard}, {address.raw}, {how}, {ctas})")
 
 
 def values_of(operand: Sequence[Value | None] | Value | None) -> list[Value]:

@@ -229,7 +229,9 @@ class ScriptedCopies(Copies):
         if len(self._named(lanes, guard)[0]):
             self.cohort.script.awaits(kind, left, reading=reading)
 
-    def arrive(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update) -> None:
+    def arrive(
+        self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update, mask: PerLane = None
+    ) -> None:
         """Report an arrival that follows the copies."""
         if len(self._named(lanes, guard)[0]):
             touch = self.cohort.mem.touch(access, lanes, np.ravel(address)[:1])

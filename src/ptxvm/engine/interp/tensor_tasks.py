@@ -26,13 +26,14 @@ from ptxvm.isa.tensor_memory import (
     Load,
     Move,
     Multiply,
+    Shift,
     TensorWork,
 )
 from ptxvm.machine import tensor_blocks, tensor_unit
 from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.tensor_blocks import Block
-from ptxvm.machine.tensor_memory import TensorMemory
+from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory
 
 
 class TensorCohort(CohortLanes, Protocol):
@@ -44,8 +45,8 @@ class TensorCohort(CohortLanes, Protocol):
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started work that reads shared memory."""
 
-    def tensor_started(self, bound: Bound, kind: str, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
-        """A warp, or one lane, starts work on blocks of tensor memory."""
+    def tensor_started(self, bound: Bound, kind: str, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+        """A warp, or one lane, starts work on blocks of the tensor memory of a CTA of the cohort."""
 
 
 @dataclass
@@ -126,7 +127,7 @@ class TensorUnit:
         if not tensor.work.asynchronous:
             if isinstance(tensor.work, Free):
                 blocks = tensor_blocks.of_allocation({name: int(each[0]) for name, each in given.items()})
-                self.cohort.tensor_started(tensor.bound, "dealloc", numbers, blocks)
+                self.cohort.tensor_started(tensor.bound, "dealloc", self._cta(int(numbers[0])), numbers, blocks)
             self.do(tensor, numbers, given)
             return
         self._check(tensor, numbers, given)
@@ -181,16 +182,22 @@ class TensorUnit:
                     raise
                 except AccessFault as fault:
                     raise fault.at_lane(first + fault.lane_index) from None
-                self.cohort.tensor_started(tensor.bound, kind_of(work), some, blocks)
+                for cta, there in blocks:
+                    self.cohort.tensor_started(tensor.bound, kind_of(work), cta, some, there)
 
-    def _blocks(self, work: TensorWork, lane: int, operands: dict[str, PerLane]) -> list[Block]:
-        """The cells that a warp, or one lane, will read and write."""
-        memory, first = self.tensor_memory(lane), tensor_unit.uniform(operands)
+    def _blocks(self, work: TensorWork, lane: int, operands: dict[str, PerLane]) -> list[tuple[int, list[Block]]]:
+        """The cells that a warp, or one lane, will read and write, in each CTA."""
+        first = tensor_unit.uniform(operands)
         if isinstance(work, Move):
-            return tensor_blocks.of_move(work, memory, self.warp_of(lane), first)
-        if isinstance(work, CopyToTensor | Multiply):
-            return tensor_blocks.of_thread(work, memory, first)
+            there = tensor_blocks.of_move(work, self.tensor_memory(lane), self.warp_of(lane), first)
+            return [(self._cta(lane), there)]
+        if isinstance(work, CopyToTensor | Multiply | Shift):
+            lanes = tensor_unit.ctas(work, self, lane)
+            return [(self._cta(each), tensor_blocks.of_thread(work, self.tensor_memory(each), first)) for each in lanes]
         return []
+
+    def _cta(self, lane: int) -> int:
+        return int(self.cohort.layout.cta[lane])
 
     def _check_shared(self, tensor: Tensor, lane: int, operands: dict[str, int]) -> None:
         """Check the matrices in shared memory, and report that they will be read."""
@@ -200,10 +207,12 @@ class TensorUnit:
             places = [tensor_unit.copy_addresses(tensor.work, operands["b"]).reshape(-1)]
         else:
             return
-        addresses = np.concatenate(places)
-        lanes_of = np.full(len(addresses), lane)
-        self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)
-        self.cohort.product_started(tensor.read, lanes_of, addresses)
+        for each in tensor_unit.ctas(tensor.work, self, lane):
+            offsets = np.concatenate(places)
+            lanes_of = np.full(len(offsets), each)
+            addresses = self.cohort.mem.shared.addresses(offsets, lanes_of)
+            self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)
+            self.cohort.product_started(tensor.read, lanes_of, addresses)
 
     @contextmanager
     def _placed(self, tensor: Tensor, lanes: LaneNumbers) -> Iterator[None]:
@@ -230,10 +239,18 @@ class TensorUnit:
         """The number of the warp of a lane in its CTA."""
         return int(self.cohort.layout.thread[lane]) // WARP
 
+    def of_pair(self, lane: int, rank: int) -> int:
+        """The lane with the same number in the even or odd CTA of the pair."""
+        layout = self.cohort.layout
+        if layout.shape.cluster_size % 2:
+            raise AccessFault("tensor-memory", NO_PAIR)
+        return lane + (rank - int(layout.cta[lane]) % 2) * layout.threads
+
     def read_pieces(self, lane: int, addresses: PerLane) -> PerLane:
         """Pieces of 16 bytes of shared memory: rows of four words."""
         assert self.doing is not None  # noqa: S101 - for mypy; work is done for an instruction
-        words = self.cohort.mem.load(self.doing.read, np.full(len(addresses), lane), None, addresses)
+        lanes, mem = np.full(len(addresses), lane), self.cohort.mem
+        words = mem.load(self.doing.read, lanes, None, mem.shared.addresses(addresses, lanes))
         return np.ascontiguousarray(np.reshape(words, (4, -1)).T)
 
     def multiply(self, *_: object) -> None:

@@ -158,10 +158,9 @@ class WatchedCohort(Cohort):
         for allocation, those, offsets in self.mem.touched(access, lanes, addresses):
             self.watcher.copying(access, those, allocation, offsets, "read")
 
-    def tensor_started(self, bound: Bound, kind: str, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+    def tensor_started(self, bound: Bound, kind: str, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
         """Report work on tensor memory."""
-        cta, _ = self.barrier(int(self.layout.cta[lanes[0]]), 0)
-        self.watcher.tensor_started(bound, kind, cta, self.threads[lanes], blocks)
+        self.watcher.tensor_started(bound, kind, self.barrier(cta, 0)[0], self.threads[lanes], blocks)
 
     def transfer_started(self, begun: UnderWay) -> None:
         """Report the reads and writes that a transfer will do."""

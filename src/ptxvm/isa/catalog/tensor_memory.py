@@ -6,14 +6,14 @@ from collections.abc import Generator, Sequence
 from functools import partial
 
 from ptxvm.algebra.ports import Peers, Request, TensorMemory, Warp
-from ptxvm.algebra.types import Type, b32
+from ptxvm.algebra.types import Type, b32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa import tensor_memory as works
 from ptxvm.isa.access import Trait, base_of, elements, has, mask_of_ctas, places, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.mbarrier import arrived
-from ptxvm.isa.model import Declaration, Decoded, Problem, checked, instruction
+from ptxvm.isa.model import Declaration, Decoded, Problem, instruction
 from ptxvm.isa.tensor_memory import Tile
 
 NEEDS = {"": "PTX 8.6, sm_100f sm_110f"}
@@ -274,15 +274,16 @@ def warps_of_a_shape(i: Decoded) -> str | None:
 
 
 @has(TENSOR_ADDRESS)
-@checked(
+@instruction(
     f"tcgen05.shift.group.down  [a]; {GROUP}",
     section="9.7.16.9.3",
     types="a: u32",
     needs={"": "PTX 8.6, sm_100a sm_103a sm_107a sm_110a"},
     fixed="shift",
 )
-def tcgen05_shift(i, a):
-    """Start to shift rows of tensor memory down by one."""
+def tcgen05_shift(i, a, tmem):
+    """Start to shift 31 rows of 32 bytes in tensor memory down by one."""
+    tmem.tensor(works.Shift(i.opcode, pairs(i)), a=a)
 
 
 # ── order ───────────────────────────────────────────────────────────────────────────────
@@ -316,10 +317,13 @@ def tcgen05_commit(i, bar, tasks, tmem):
 
 
 @has(places(bar="shared"), Trait(rules=[("P1831", mask_of_ctas)]))
-@checked(
+@instruction(
     f"{COMMIT}.multicast.b64  [bar], mask; .ss = {{ .shared::cluster }};"
     f".multicast = {{ .multicast::cluster, .multicast::cluster::16b }}; {GROUP}",
     **COMMITTING,
 )
-def tcgen05_commit_multicast(i, bar, mask):
+def tcgen05_commit_multicast(i, bar, mask, mem, tasks, tmem):
     """Let mbarriers of several CTAs be arrived at when all work on tensor memory that this thread has started is done."""
+    tmem.tensor(works.Commit(i.opcode, pairs(i)))
+    there = bar if i.ss else mem.from_generic("shared::cluster", bar)
+    tasks.arrive("shared::cluster", there, arrived, None, mask.to(u32))

@@ -74,7 +74,11 @@ class Host(Protocol):
         """The threads that call, as the functions of the device see them."""
 
     def tensor_memory(self, bound: Bound, thread: int) -> TensorMemory:
-        """The tensor memory of the CTA that runs, which an instruction of a thread uses."""
+        """The tensor memory of a thread's CTA, which an instruction uses."""
+
+    @property
+    def cluster_size(self) -> int:
+        """The number of CTAs of a cluster."""
 
     @property
     def threads_per_cta(self) -> int:

@@ -120,13 +120,29 @@ class Tasks(Port):
         """All copies are done."""
 
     def arrive(
-        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None
-    ) -> None:
-        """Update the mbarrier, and once more since all copies are complete."""
+        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
+        mask: Value | None = None,
+    ) -> None:  # fmt: skip
+        """Update the mbarrier, and once more since all copies are complete; with a `mask` those of several CTAs."""
+        if mask is not None:
+            self._arrive_in_ctas(address, update, mask)
+            return
         port = Memory(self.at, self.bound)
         for each, how in ((before, "postpone"), (update, "arrive")):
             if each is not None:
                 port.atomic(space, b64, address, each, [], order=Order.RELEASE, scope=Scope.CTA, mbarrier=how)
+
+    def _arrive_in_ctas(self, address: Value, update: Callable[[Value], Value], mask: Value) -> None:
+        """Update the mbarrier at an address in the CTAs of the cluster whose bit is set."""
+        outer = self.at.guard
+
+        def told(where: Value) -> None:
+            Memory(self.at, self.bound).atomic(
+                "shared::cluster", b64, where, update, [], order=Order.RELEASE, scope=Scope.CLUSTER, mbarrier="arrive"
+            )
+
+        for rank in range(self.at.kernel.cluster_size):
+            self._under(outer, (mask >> rank & 1).ne(0), partial(told, self._barrier_of(address, rank, pair=False)))
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,11 +20,13 @@ from ptxvm.isa.fragments import Fragment, Product
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import Multiply, TensorWork
 from ptxvm.machine import tensor_unit
+from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Array
 from ptxvm.machine.per_lane import LaneNumbers
 from ptxvm.machine.tensor_core import Architecture, Matrices
-from ptxvm.machine.tensor_memory import TensorMemory as Cells
+from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory as Cells
 from ptxvm.machine.warp_matrix import matrices, registers_of
+from ptxvm.machine.window import RANK
 
 WORD = np.dtype(np.uint32)
 TILES = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 2)
@@ -70,7 +72,7 @@ class TensorCall:
         """Do it for the active lanes."""
         count = len(self.names)
         functions = {type: TILES(int(each[0])) for type, each in zip(self.types, values[count:], strict=True)}
-        machine = Machine(host, host.tensor_memory(bound, int(threads[0])), functions)
+        machine = Machine(host, bound, functions)
         return tensor_unit.perform(self.work, machine, threads, dict(zip(self.names, values[:count], strict=True)))
 
 
@@ -84,8 +86,8 @@ def in_fragments(fragment: Fragment, stack: Matrices) -> Matrices:
 class Machine:
     """What the work needs, of the CTA that runs."""
 
-    def __init__(self, host: Host, memory: Cells, functions: Mapping[Type, TileFunction]) -> None:
-        self.host, self.memory, self.window, self.functions = host, memory, host.windows["shared"], functions
+    def __init__(self, host: Host, bound: Bound, functions: Mapping[Type, TileFunction]) -> None:
+        self.host, self.bound, self.window, self.functions = host, bound, host.windows["shared"], functions
 
     def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
         """The product by a function of the module; None where there is none, or it leaves the product to the host."""
@@ -105,8 +107,14 @@ class Machine:
         return found
 
     def tensor_memory(self, lane: int) -> Cells:
-        """The tensor memory of the CTA."""
-        return self.memory
+        """The tensor memory of the CTA of a thread."""
+        return self.host.tensor_memory(self.bound, lane)
+
+    def of_pair(self, lane: int, rank: int) -> int:
+        """The thread with the same number in the even or odd CTA of the pair."""
+        if self.host.cluster_size % 2:
+            raise AccessFault("tensor-memory", NO_PAIR)
+        return lane + (rank - lane // self.host.threads_per_cta % 2) * self.host.threads_per_cta
 
     def warp_of(self, lane: int) -> int:
         """The number of the warp of a thread in its CTA."""
@@ -120,5 +128,6 @@ class Machine:
 
     def store_word(self, lane: int, address: int, word: int) -> None:
         """Store a word in shared memory."""
-        offset = np.array([address & 0xFFFF_FFFF], np.uint64)
+        rank = lane // self.host.threads_per_cta % self.host.cluster_size  # which an address in a cluster has above its offset
+        offset = np.array([address - (rank << RANK) & 0xFFFF_FFFF], np.uint64)
         self.window.store(WORD, offset, np.array([word], np.uint32), 1, np.array([lane]))

@@ -195,6 +195,7 @@ TENSOR = choice(
         "isa.tensor_memory:Free": TENSOR_WORK,
         "isa.tensor_memory:Relinquish": TENSOR_WORK,
         "isa.tensor_memory:Commit": TENSOR_WORK,
+        "isa.tensor_memory:Shift": TENSOR_WORK,
         "isa.tensor_memory:Load": (*MOVE, word, type_, truth, truth),
         "isa.tensor_memory:Store": MOVE,
         "isa.tensor_memory:CopyToTensor": (*TENSOR_WORK, number, number, several(number), word),

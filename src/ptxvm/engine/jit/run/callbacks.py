@@ -213,11 +213,17 @@ class Callbacks:
         return self
 
     def tensor_memory(self, bound: Bound, thread: int) -> TensorMemory:
-        """The tensor memory of the CTA that runs, which an instruction of a thread uses."""
+        """The tensor memory of a thread's CTA, which an instruction uses; CTAs of a cluster are resident side by side."""
         from ptxvm.machine.tensor_memory import TensorMemory  # noqa: PLC0415 - few kernels have any
 
-        memory, _, _ = self.tensor_memories.setdefault(self.cta, (TensorMemory(), bound, thread))
+        cta = self.cta + thread // self.threads_per_cta - int(self.record[AT["slot"]])
+        memory, _, _ = self.tensor_memories.setdefault(cta, (TensorMemory(), bound, thread))
         return memory
+
+    @property
+    def cluster_size(self) -> int:
+        """The number of CTAs of a cluster."""
+        return self.launch.shape.cluster_size
 
     def hold_to_tensor_memory(self) -> None:
         """At the end of the CTAs: fail the launch where one has not given its tensor memory back."""

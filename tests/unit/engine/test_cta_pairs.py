@@ -1,0 +1,148 @@
+"""Pairs of CTAs: products, copies and shifts with `.cta_group::2`, and commits to several CTAs (PTX 9.7.16.5.1, 9.7.16.10).
+
+NumPy multiplies the same small integers.  Of 256 rows each CTA has 128; of 128 rows it has 64, and the columns of D lie in two
+halves of its lanes.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+PRODUCT = """.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 pa, .param .u64 pb, .param .u64 out, .param .u32 idesc, .param .u32 cols)
+{
+.reg .b64 %pa, %pb, %p, %a, %b, %q; .reg .b32 %t, %s, %d, %mine, %i, %bar, %x, %rank, %rows, %brows, %n, %g, %col, %cols, %v;
+.reg .pred %one, %first, %lead, %done, %more;
+.shared .align 1024 .b8 tile[16384];
+mov.u32 %t, %tid.x; mov.u32 %s, tile; add.u32 %bar, %s, 8; setp.eq.u32 %one, %t, 0; setp.lt.u32 %first, %t, 32;
+mov.u32 %rank, %cluster_ctarank; mov.u32 %g, %ctaid.x; setp.eq.u32 %lead, %rank, 0; and.pred %lead, %lead, %one;
+ld.param.u64 %pa, [pa]; ld.param.u64 %pb, [pb]; ld.param.u64 %p, [out]; ld.param.u32 %i, [idesc]; ld.param.u32 %cols, [cols];
+@%one mbarrier.init.shared::cta.b64 [%bar], 1;
+shr.u32 %rows, %i, 24; and.b32 %rows, %rows, 31; shl.b32 %rows, %rows, 3;   // M/2
+shr.u32 %brows, %i, 17; and.b32 %brows, %brows, 63; shl.b32 %brows, %brows, 2; // N/2
+setp.ge.u32 %more, %t, %rows; @%more bra noA;
+mad.lo.u32 %x, %rank, %rows, %t; mul.wide.u32 %q, %x, 32; add.u64 %pa, %pa, %q;
+shr.u32 %n, %t, 3; shl.b32 %n, %n, 8; and.b32 %x, %t, 7; shl.b32 %x, %x, 4; add.u32 %x, %x, %n; add.u32 %x, %x, %s;
+{ .reg .b32 %w<8>; ld.global.v4.b32 {%w0,%w1,%w2,%w3}, [%pa]; ld.global.v4.b32 {%w4,%w5,%w6,%w7}, [%pa+16];
+st.shared.v4.b32 [%x+1024], {%w0,%w1,%w2,%w3}; st.shared.v4.b32 [%x+1152], {%w4,%w5,%w6,%w7}; }
+noA:
+setp.ge.u32 %more, %t, %brows; @%more bra noB;
+mad.lo.u32 %x, %rank, %brows, %t; mul.wide.u32 %q, %x, 32; add.u64 %pb, %pb, %q;
+shr.u32 %n, %t, 3; shl.b32 %n, %n, 8; and.b32 %x, %t, 7; shl.b32 %x, %x, 4; add.u32 %x, %x, %n; add.u32 %x, %x, %s;
+{ .reg .b32 %w<8>; ld.global.v4.b32 {%w0,%w1,%w2,%w3}, [%pb]; ld.global.v4.b32 {%w4,%w5,%w6,%w7}, [%pb+16];
+st.shared.v4.b32 [%x+8192], {%w0,%w1,%w2,%w3}; st.shared.v4.b32 [%x+8320], {%w4,%w5,%w6,%w7}; }
+noB:
+@!%first bra allocated;
+tcgen05.alloc.cta_group::2.sync.aligned.shared::cta.b32 [%s], 64;
+tcgen05.relinquish_alloc_permit.cta_group::2.sync.aligned;
+allocated:
+fence.proxy.async; bar.sync 0;
+barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+ld.shared.b32 %d, [%s]; shl.b32 %mine, %t, 16; and.b32 %mine, %mine, 0x600000; add.u32 %mine, %mine, %d;
+setp.ne.u32 %done, %i, %i;
+add.u32 %x, %s, 1024; and.b32 %x, %x, 0x3FFFF; shr.u32 %x, %x, 4; cvt.u64.u32 %a, %x; add.s64 %a, %a, 0x401000080000;
+add.u32 %x, %s, 8192; and.b32 %x, %x, 0x3FFFF; shr.u32 %x, %x, 4; cvt.u64.u32 %b, %x; add.s64 %b, %b, 0x401000080000;
+@!%lead bra wait;
+tcgen05.mma.cta_group::2.kind::f16 [%d], %a, %b, %i, %done;
+tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%bar], 3;
+wait: mbarrier.try_wait.parity.shared::cta.b64 %done, [%bar], 0; @!%done bra wait;
+mad.lo.u32 %x, %g, 128, %t; mul.lo.u32 %x, %x, %cols; mul.wide.u32 %q, %x, 4; add.u64 %p, %p, %q; mov.u32 %col, 0;
+loop: tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v}, [%mine]; tcgen05.wait::ld.sync.aligned;
+st.global.b32 [%p], %v; add.u64 %p, %p, 4; add.u32 %mine, %mine, 1;
+add.u32 %col, %col, 1; setp.lt.u32 %more, %col, %cols; @%more bra loop;
+bar.sync 0; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+@!%first bra last;
+tcgen05.dealloc.cta_group::2.sync.aligned.b32 %d, 64;
+last: ret;
+}
+"""
+
+
+def product(engine: str, rows: int, columns: int, **how: object) -> tuple[np.ndarray, np.ndarray, list[ptxvm.Finding]]:
+    """A product by a pair of CTAs; what it is, and what it should be."""
+    rng = np.random.default_rng(1)
+    a, b = (rng.integers(-3, 4, (count, 16)).astype(np.float16) for count in (rows, columns))
+    width = columns if rows == 256 else columns // 2
+    out, idesc = np.zeros((2, 128, width), np.float32), 1 << 4 | columns // 8 << 17 | rows // 16 << 24
+    result = ptxvm.load(PRODUCT).kernel().launch(2, 128, [a, b, out, idesc, width], cluster=2, engine=engine, **how)
+    halves = out if rows == 256 else [np.hstack([each[:64], each[64:]]) for each in out]
+    return np.vstack(list(halves)), a.astype(np.float32) @ b.astype(np.float32).T, result.findings
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("rows", "columns"), [(256, 16), (128, 32)])
+def test_a_pair_of_ctas_multiplies_together(engine, rows, columns):
+    found, wanted, _ = product(engine, rows, columns)
+    assert (found == wanted).all()
+
+
+def test_a_pair_without_a_race_has_no_findings():
+    *_, findings = product("interp", 256, 16, check=("race", "sync", "memory"), asynchronous="late")
+    assert findings == []
+
+
+SHORT = """
+.version 8.6
+.target sm_100a
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+.reg .b64 %p; .reg .b32 %t, %d, %v; .reg .pred %one; .shared .b32 base; .shared .b64 bar;
+ld.param.u64 %p, [out]; mov.u32 %t, %tid.x; setp.eq.u32 %one, %t, 0;
+@%one mbarrier.init.shared::cta.b64 [bar], 1;
+BODY
+ret;
+}"""
+ALLOCATE = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [base], 32; ld.shared.b32 %d, [base];"
+FREE = "tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32;"
+SHIFT = """
+tcgen05.st.sync.aligned.32x32b.x1.b32 [%d], {%t}; tcgen05.wait::st.sync.aligned;
+@%one tcgen05.shift.cta_group::1.down [%d];
+@%one tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%p];
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_rows_are_shifted_down_by_one(engine):
+    """PTX 9.7.16.9.3: all rows but the last move; 32 bytes of each."""
+    body = (
+        ALLOCATE
+        + SHIFT.replace("[%p]", "[bar]").replace("one.b64", "one.shared::cluster.b64")
+        + """
+        wait: mbarrier.try_wait.parity.shared::cta.b64 %one, [bar], 0; @!%one bra wait;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {%v}, [%d]; tcgen05.wait::ld.sync.aligned;
+        mad.wide.u32 %p, %t, 4, %p; st.global.b32 [%p], %v;
+    """
+        + FREE
+    )
+    out = np.zeros(32, np.uint32)
+    ptxvm.load(SHORT.replace("BODY", body)).kernel().launch(1, 32, [out], engine=engine)
+    assert out.tolist() == [0, *range(31)]
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        (ALLOCATE.replace("::1", "::2") + FREE.replace("::1", "::2"), "needs a pair of CTAs"),
+        (ALLOCATE + "@%one tcgen05.shift.cta_group::2.down [%d];" + FREE, "needs a pair of CTAs"),
+        (ALLOCATE + "add.u32 %v, %d, 0x100000; @%one tcgen05.shift.cta_group::1.down [%v];" + FREE, "no multiple of 32"),
+    ],
+)
+def test_misuse_is_named(engine, body, said):
+    with pytest.raises(ptxvm.Fault, match=said) as fault:
+        ptxvm.load(SHORT.replace("BODY", body)).kernel().launch(1, 32, [np.zeros(32, np.uint32)], engine=engine)
+    assert fault.value.kind == "tensor-memory"
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_a_kernel_has_one_group(engine):
+    """PTX 9.7.16.7.1: all instructions of a kernel have the same `.cta_group`."""
+    body = ALLOCATE + FREE.replace("::1", "::2")
+    with pytest.raises(ptxvm.Fault, match=r"cta_group::2 after one with .cta_group::1"):
+        ptxvm.load(SHORT.replace("BODY", body)).kernel().launch(2, 32, [np.zeros(32, np.uint32)], cluster=2, engine=engine)
