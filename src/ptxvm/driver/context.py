@@ -21,8 +21,9 @@ from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, 
 from ptxvm.driver.checks import wanted
 from ptxvm.driver.device import Device
 from ptxvm.driver.graph import Capture, Graph, Task
-from ptxvm.driver.queue import Mark, Queue
+from ptxvm.driver.queue import Mark, Queue, Work
 from ptxvm.driver.results import DriverError, Result, result_of
+from ptxvm.driver.shared_memory import SharedPoints
 from ptxvm.machine import streams as machine
 
 MIB = 1 << 20
@@ -103,15 +104,24 @@ class Event:
 
     context: Context
     timed: bool = True
+    is_shared: bool = False  # may other processes have it?
     mark: Mark | None = None
     capture: Capture | None = None  # the capture that has it
     order: machine.Event = field(default_factory=machine.Event)
     cells: Cells = field(default_factory=lambda: cells(AN_EVENT))
+    points: SharedPoints | None = None  # of an event of several processes
 
     @property
     def is_pending(self) -> bool:
-        """May it have to happen yet, or is it of a capture?"""
-        return self.capture is not None or (self.mark is not None and not self.mark.is_reached)
+        """May it have to happen yet, or may other processes record it, or is it of a capture?"""
+        here = self.mark is not None and not self.mark.is_reached
+        return here or self.capture is not None or self.points is not None
+
+    def last(self) -> Mark | None:
+        """The last record, of any process."""
+        if self.points is not None:
+            self.mark = self.points.last()
+        return self.mark
 
     def settle(self) -> None:
         """Let the cells say whether it is pending; another thread may record it meanwhile."""
@@ -122,8 +132,8 @@ class Event:
     def sync(self) -> None:
         """Wait for the event; one that was not recorded counts as happened."""
         self.refuse_capture()
-        if self.mark is not None:
-            self.mark.wait()
+        if (mark := self.last()) is not None:
+            mark.wait()
         self.settle()
         self.order.sync()
         self.context.raise_failure()
@@ -131,7 +141,7 @@ class Event:
     def query(self) -> None:
         """DriverError where the event has not happened yet."""
         self.refuse_capture()
-        if self.mark is not None and not self.mark.is_reached:
+        if (mark := self.last()) is not None and not mark.is_reached:
             raise DriverError(Result.NOT_READY, "the stream is not there yet")
         self.settle()
 
@@ -221,11 +231,15 @@ class Stream:
     def mark(self) -> Mark:
         """The point that the stream has reached when all that it has is done."""
         mark = Mark()
-        if not self.queue.is_idle:
-            self.queue.put(lambda: mark.reach(time.perf_counter()))
-        else:
-            mark.reach(time.perf_counter())
+        self.then(lambda: mark.reach(time.perf_counter()))
         return mark
+
+    def then(self, work: Work) -> None:
+        """Do something quick when all that the stream has is done, which may be now."""
+        if not self.queue.is_idle:
+            self.queue.put(work)
+        else:
+            work()
 
     def record(self, event: Event) -> None:
         """Let an event happen when the stream reaches this point."""
@@ -237,6 +251,8 @@ class Stream:
         if self.is_default:
             for mark in self.before():
                 self.queue.put(mark.hold)
+        if event.points is not None:
+            self.then(partial(event.points.reach, event.points.begin()))
         event.mark = self.mark()
         event.settle()
         self.order.record(event.order)
@@ -247,8 +263,8 @@ class Stream:
             self.capture = event.capture
             event.capture.wait(self, event)
             return
-        if event.mark is not None and not event.mark.is_reached:
-            self.queue.put(event.mark.hold)
+        if (mark := event.last()) is not None and not mark.is_reached:
+            self.queue.put(mark.hold)
         self.order.wait(event.order)
 
     def sync(self) -> None:

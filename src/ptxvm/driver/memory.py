@@ -7,6 +7,7 @@ accesses of it are found and named.
 from __future__ import annotations
 
 import ctypes
+from collections import Counter
 from enum import Enum, auto
 from typing import NamedTuple
 
@@ -14,9 +15,10 @@ import numpy as np
 
 from ptxvm.driver.checks import exact_bounds
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.shared_memory import Pages, opened
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.backing import bytes_at
-from ptxvm.machine.memory import default_memory
+from ptxvm.machine.backing import address_of, bytes_at
+from ptxvm.machine.memory import default_memory, room_for
 
 ALIGNMENT = 512  # of allocations, and their granularity, as on hardware
 
@@ -50,6 +52,9 @@ class Blocks:
     def __init__(self) -> None:
         self.memory = default_memory()
         self.by_address: dict[int, Block] = {}
+        self.pages: dict[int, Pages] = {}  # of memory of devices, by its address
+        self.opened: Counter[int] = Counter()  # how often memory of other processes is open, by its address
+        self.parts: dict[bytes, int] = {}  # its address, by the handle
         self.numbers = 0
 
     def allocate(self, size: int, kind: Kind = Kind.DEVICE, flags: int = 0) -> Block:
@@ -57,8 +62,40 @@ class Blocks:
         if not size:
             raise DriverError(Result.INVALID_VALUE, "an allocation has at least one byte")
         room = size if exact_bounds() else -(-size // ALIGNMENT) * ALIGNMENT
-        allocation = self.memory.allocate(room, ALIGNMENT, name=f"an allocation of {size} bytes", zero=False)
+        pages = Pages(room_for(room, ALIGNMENT)) if kind is Kind.DEVICE else None
+        owner, name = (pages.array if pages is not None else None), f"an allocation of {size} bytes"
+        allocation = self.memory.allocate(room, ALIGNMENT, name=name, zero=False, owner=owner)
+        if pages is not None:
+            self.pages[allocation.start] = pages
         return self.enter(allocation, kind, size, flags)
+
+    def share(self, address: int) -> bytes:
+        """A handle of the memory of a device for other processes; DriverError for other memory."""
+        found = self.find(address)
+        if found is None or found[0] not in self.pages:
+            raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of a device that was allocated here")
+        start, block = found
+        pages = self.pages[start]
+        return pages.share().handle(start - address_of(pages.array), block.size)
+
+    def open(self, handle: bytes) -> int:
+        """The address of memory of another process; DriverError where there is none."""
+        if handle not in self.parts:
+            part = opened(handle)
+            data = part.file.mapped()[part.offset : part.offset + part.size]
+            allocation = self.memory.adopt(data, f"{part.size} bytes of another process").allocation
+            self.parts[handle] = self.enter(allocation, Kind.DEVICE, part.size, 0).address
+        self.opened[self.parts[handle]] += 1
+        return self.parts[handle]
+
+    def close(self, address: int) -> None:
+        """Close memory of another process, which has as many users as it was opened; DriverError where it has none."""
+        if not self.opened[address]:
+            raise DriverError(Result.INVALID_VALUE, f"no memory of another process is open at {address:#x}")
+        self.opened[address] -= 1
+        if not self.opened[address]:
+            self.parts = {handle: at for handle, at in self.parts.items() if at != address}
+            self.free(address)
 
     def register(self, address: int, size: int, flags: int = 0) -> Block:
         """Memory of the host that kernels may use from now on."""
@@ -79,6 +116,7 @@ class Blocks:
         block = self.by_address.pop(address, None)
         if block is None:
             raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
+        self.pages.pop(address, None)
         self.memory.release(block.allocation)
 
     def find(self, address: int) -> tuple[int, Block] | None:

@@ -10,10 +10,12 @@ from ptxvm.analysis.flow import reads_and_writes, segments
 from ptxvm.analysis.program import Function
 from ptxvm.engine.targets import called
 from ptxvm.machine.image import Image
+from ptxvm.machine.launch import most_threads
 from ptxvm.syntax import tree
 
 MOST = 255  # of a thread (CUDA C++ Programming Guide, "Compute Capabilities")
 FEWEST, UNIT = 16, 8  # what a small kernel gets, and the granularity of a warp's registers over its threads
+FILE = 1 << 16  # of a multiprocessor
 ADDED = 6  # for addresses, and what is moved
 
 
@@ -27,8 +29,10 @@ def registers(image: Image, kernel: Function) -> int:
 def most(kernel: Function) -> int:
     """The registers that a kernel may take."""
     node = kernel.directives.get("maxnreg")
-    named = [each.value for each in node.arguments if isinstance(each, tree.Integer)] if node is not None else []
-    return min(*named, MOST) if named else MOST
+    limits = [each.value for each in node.arguments if isinstance(each, tree.Integer)] if node is not None else []
+    if not kernel.directives.keys().isdisjoint(("maxntid", "reqntid")):
+        limits.append(FILE // most_threads(kernel) // UNIT * UNIT)
+    return min([*limits, MOST])
 
 
 def most_live(function: Function) -> int:

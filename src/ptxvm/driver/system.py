@@ -7,6 +7,7 @@ from ptxvm.driver.device import Device
 from ptxvm.driver.memory import Blocks
 from ptxvm.driver.models import chosen
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.virtual_memory import VirtualMemory
 
 
 class Driver:
@@ -17,6 +18,7 @@ class Driver:
         self.devices = [Device(n, model) for n in range(count)]
         self.primary = [Context(device) for device in self.devices]
         self.blocks = Blocks()
+        self.virtual = VirtualMemory(self.blocks)
 
     def finish(self) -> None:
         """Wait for all work, before memory goes away that it may use."""

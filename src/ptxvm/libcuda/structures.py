@@ -79,6 +79,21 @@ class HostNode(ctypes.Structure):
     _fields_ = (("function", c_uint64), ("argument", c_uint64))
 
 
+class AllocationProperties(ctypes.Structure):
+    """CUmemAllocationProp."""
+
+    _fields_ = (
+        ("type", c_int32), ("handle_types", c_int32), ("location_type", c_int32), ("location", c_int32), ("metadata", c_uint64),
+        ("flags", c_uint64),
+    )  # fmt: skip
+
+
+class AccessDescription(ctypes.Structure):
+    """CUmemAccessDesc."""
+
+    _fields_ = (("location_type", c_int32), ("location", c_int32), ("flags", c_int32))
+
+
 class ArrayDescriptor(ctypes.Structure):
     """CUDA_ARRAY_DESCRIPTOR."""
 
@@ -126,6 +141,7 @@ class TextureDescriptor(ctypes.Structure):
 
 
 __all__ = [
-    "AllocationNode", "Array3DDescriptor", "ArrayDescriptor", "Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute",
-    "LaunchConfig", "LinearResource", "MemsetNode", "Resource", "TextureDescriptor",
+    "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "Copy2D",
+    "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "MemsetNode", "Resource",
+    "TextureDescriptor",
 ]  # fmt: skip

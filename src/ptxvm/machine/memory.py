@@ -41,6 +41,11 @@ class Adopted(NamedTuple):
     allocation: Allocation
 
 
+def room_for(size: int, alignment: int) -> int:
+    """The bytes that an allocation takes, with its guards."""
+    return size + alignment + 2 * GUARD
+
+
 class Memory:
     """The memory of one device.
 
@@ -69,10 +74,11 @@ class Memory:
         writable: bool = True,
         zero: bool = True,
         detail: str = "",
+        owner: Array | None = None,
     ) -> Allocation:
-        """New memory, with guards around it; a Fault where the host has no more."""
+        """New memory, with guards around it, of an `owner` that has `room_for` it; a Fault where the host has no more."""
         try:
-            owner = self._backing(size + alignment + 2 * GUARD, zero=zero)
+            owner = self._backing(room_for(size, alignment), zero=zero) if owner is None else owner
         except (MemoryError, OverflowError, ValueError) as wrong:  # NumPy's words for more than there can be
             raise Fault("out-of-memory", f"{name or 'an allocation'} needs {size} bytes: {wrong}") from None
         start = -(-(address_of(owner) + GUARD) // alignment) * alignment

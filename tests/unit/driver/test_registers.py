@@ -59,6 +59,8 @@ def test_a_limit_is_kept():
     _, kernel = kernel_of(text, "many")
     some = limited(text.encode(), [kernel], 38)
     assert registers(*kernel_of(some.decode(), "many")) == 38
+    threads = text.replace("(.param .u64 out)", "(.param .u64 out) .maxntid 1024")
+    assert registers(*kernel_of(threads, "many")) == 64  # or a block would not fit a multiprocessor
     assert limited(some, [kernel_of(some.decode(), "many")[1]], 20) == some
 
 

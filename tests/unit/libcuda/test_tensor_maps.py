@@ -69,14 +69,3 @@ def test_a_map_of_columns(cuda, room):
         TensorType.FLOAT16, ADDRESS, (-1, -1), (0, 1), 32, 8, sizes=(64, 20, 10, 2), strides=(128, 2560, 25600)
     )
     assert (made, ctypes.string_at(room, 128)) == (0, wanted)
-
-
-def test_handles_for_other_processes_are_refused(cuda):
-    memory, handle = c_uint64(), ctypes.create_string_buffer(64)
-    context = c_void_p()
-    assert cuda.cuDevicePrimaryCtxRetain(byref(context), 0) == 0
-    assert cuda.cuCtxSetCurrent(context) == 0
-    assert cuda.cuMemAlloc_v2(byref(memory), c_size_t(64)) == 0
-    assert cuda.cuIpcGetMemHandle(handle, memory) == 801  # CUDA_ERROR_NOT_SUPPORTED
-    assert cuda.cuMemFree_v2(memory) == 0
-    assert cuda.cuCtxSetCurrent(None) == 0

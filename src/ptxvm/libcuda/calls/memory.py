@@ -272,10 +272,3 @@ def set_pool_attribute(pool: int, number: int, value: int) -> None:
 def set_pool_access(pool: int, access: int, count: int) -> None:
     """Let devices use a pool, which they can anyway."""
     session().handles.object(pool, Pool)
-
-
-@function("cuIpcGetMemHandle", "cuIpcOpenMemHandle", "cuIpcOpenMemHandle_v2", "cuIpcCloseMemHandle")
-@function("cuIpcGetEventHandle", "cuIpcOpenEventHandle")
-def between_processes(*arguments: object) -> None:
-    """Handles for other processes, of which there are none: memory is that of one process."""
-    raise DriverError(Result.NOT_SUPPORTED, "memory and events are not shared between processes")

@@ -124,7 +124,7 @@ def create_event(out: int, flags: int) -> None:
     """A new event of the current context."""
     if flags & INTERPROCESS and not flags & DISABLE_TIMING:
         raise DriverError(Result.INVALID_VALUE, "an event between processes has no timing")
-    event = Event(session().context, timed=not flags & DISABLE_TIMING)
+    event = Event(session().context, timed=not flags & DISABLE_TIMING, is_shared=bool(flags & INTERPROCESS))
     put_u64(out, session().handles.handle(event))
 
 

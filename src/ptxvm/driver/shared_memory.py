@@ -1,0 +1,166 @@
+"""Memory that several processes share: pages of their own, a file without a name behind them, and what names it elsewhere.
+
+The memory of a device is private to its process until a client asks for a handle of it: then its pages become those of such a
+file (Linux, memfd_create), at the same address.  Another process opens the file by way of the first one's `/proc`.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+import struct
+import time
+from contextlib import suppress
+from functools import cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxvm.driver.queue import Mark, refuse_in_queue
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine.backing import Bytes, address_of
+
+PAGE = mmap.PAGESIZE
+FIXED = 0x10  # MAP_FIXED
+HANDLE = struct.Struct("<8sIIQQQQ")
+"""A handle: `MAGIC`, the process, its file, the number of that in the system; bytes: of the file, before the memory, its own."""
+MAGIC = b"ptxvmipc"
+POLL = 50e-6  # seconds between looks at what another process does
+
+
+class Pages:
+    """Fresh pages that nothing else uses; `array` are their bytes, and they are given back with it."""
+
+    def __init__(self, size: int) -> None:
+        self.size = -(-size // PAGE) * PAGE
+        self.array: Bytes = np.frombuffer(mmap.mmap(-1, self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+        self.file: File | None = None
+
+    def share(self) -> File:
+        """Let the pages be those of a file from now on; nothing may write to them meanwhile."""
+        if self.file is None:
+            file = File(self.size)
+            os.pwrite(file.number, self.array.data, 0)
+            file.map_at(address_of(self.array), self.size)
+            self.file = file
+        return self.file
+
+
+class File:
+    """A file without a name, by its number in this process; it is closed with this object, and what is mapped stays."""
+
+    def __init__(self, size: int, number: int = -1) -> None:
+        self.size, self.number = size, number
+        if number < 0:
+            self.number = os.memfd_create("ptxvm", os.MFD_CLOEXEC)
+            os.ftruncate(self.number, size)
+
+    def __del__(self) -> None:
+        with suppress(OSError):
+            os.close(self.number)
+
+    def map_at(self, address: int, size: int, offset: int = 0, access: int = mmap.PROT_READ | mmap.PROT_WRITE) -> None:
+        """Map a part of it in place of what is at an address."""
+        map_fixed(address, size, access, mmap.MAP_SHARED, self.number, offset)
+
+    def mapped(self) -> Bytes:
+        """Its bytes, mapped anywhere; unmapped with the array."""
+        return np.frombuffer(mmap.mmap(self.number, self.size), np.uint8)
+
+    def handle(self, offset: int = 0, size: int | None = None) -> bytes:
+        """64 bytes that name a part of it in other processes, as long as this one lives."""
+        whole = self.size if size is None else size
+        packed = HANDLE.pack(MAGIC, os.getpid(), self.number, os.fstat(self.number).st_ino, self.size, offset, whole)
+        return packed.ljust(64, b"\0")
+
+
+class Part(NamedTuple):
+    """A part of a file of another process."""
+
+    file: File
+    offset: int
+    size: int
+
+
+def opened(handle: bytes) -> Part:
+    """What a handle names; DriverError where this process has made it, or where it names nothing any more."""
+    magic, process, number, inode, whole, offset, size = HANDLE.unpack(handle[: HANDLE.size])
+    if magic != MAGIC:
+        raise DriverError(Result.INVALID_VALUE, "the bytes are no handle of this driver")
+    if process == os.getpid():
+        raise DriverError(Result.INVALID_CONTEXT, "a handle cannot be opened in the process that made it")
+    try:
+        file = File(whole, os.open(f"/proc/{process}/fd/{number}", os.O_RDWR | os.O_CLOEXEC))
+    except OSError as wrong:
+        raise DriverError(Result.MAP_FAILED, f"the memory of process {process} cannot be opened: {wrong}") from wrong
+    if os.fstat(file.number).st_ino != inode:
+        raise DriverError(Result.MAP_FAILED, f"process {process} has given up the memory")
+    return Part(file, offset, size)
+
+
+def map_fixed(address: int, size: int, access: int, flags: int, file: int, offset: int) -> None:
+    """Map pages at an address, in place of what is there; DriverError where the system refuses."""
+    made = libc().mmap(address, size, access, flags | FIXED, file, offset)
+    if made != address:
+        raise DriverError(Result.MAP_FAILED, os.strerror(ctypes.get_errno()))
+
+
+@cache
+def libc() -> ctypes.CDLL:
+    """The C library."""
+    found = ctypes.CDLL(None, use_errno=True)
+    found.mmap.restype = ctypes.c_size_t
+    found.mmap.argtypes = (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_longlong)
+    return found
+
+
+# ── points of streams ───────────────────────────────────────────────────────────────────
+
+
+class SharedPoints:
+    """How often an event of several processes was recorded, and the last record that a stream has reached."""
+
+    def __init__(self, file: File | None = None) -> None:
+        self.file = file if file is not None else File(PAGE)
+        self.words = self.file.mapped().data.cast("Q")
+
+    def begin(self) -> int:
+        """The number of a new record."""
+        self.words[0] += 1
+        return self.words[0]
+
+    def reach(self, number: int) -> None:
+        """A stream is there."""
+        self.words[1] = max(self.words[1], number)
+
+    def last(self) -> Mark:
+        """The last record of any process."""
+        return RemoteMark(self, self.words[0])
+
+
+class RemoteMark(Mark):
+    """A point that a stream of any process reaches."""
+
+    def __init__(self, points: SharedPoints, number: int) -> None:
+        super().__init__()
+        self.points, self.number = points, number
+
+    @property
+    def is_reached(self) -> bool:
+        """Has the stream got there?"""
+        return self.points.words[1] >= self.number
+
+    def hold(self) -> None:
+        """Let a queue wait until the stream is there."""
+        while not self.is_reached:
+            time.sleep(POLL)
+
+    def wait(self) -> None:
+        """Wait until the stream is there; DriverError in a callback of a stream, which must not wait."""
+        if not self.is_reached:
+            refuse_in_queue()
+            self.hold()
+
+
+__all__ = ["File", "Pages", "Part", "SharedPoints", "map_fixed", "opened"]

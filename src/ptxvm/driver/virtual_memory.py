@@ -1,0 +1,159 @@
+"""Virtual memory: ranges of addresses, and what is mapped there (CUDA driver API, "Virtual Memory Management").
+
+A range has no access until memory is mapped and `set_access` allows it.  Mapped pieces side by side are one allocation to
+kernels, as on hardware, where nothing is between them.
+"""
+
+from __future__ import annotations
+
+import mmap
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxvm.driver.memory import Block, Blocks, Kind
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.shared_memory import File, map_fixed
+from ptxvm.machine.backing import address_of, bytes_at
+
+GRANULARITY = 2 << 20  # of memory and addresses
+NO_ACCESS, NO_RESERVE = 0, 0x4000  # PROT_NONE, MAP_NORESERVE
+RESERVING = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+NONE, READ, READ_WRITE = 0, 1, 3  # CUmemAccess_flags
+PROTECTION = {NONE: NO_ACCESS, READ: mmap.PROT_READ, READ_WRITE: mmap.PROT_READ | mmap.PROT_WRITE}
+
+
+@dataclass(eq=False)
+class Physical:
+    """Memory without an address, and how a client described it (CUmemAllocationProp)."""
+
+    file: File
+    properties: bytes
+    users: int = 1
+
+    @property
+    def size(self) -> int:
+        """Bytes."""
+        return self.file.size
+
+
+@dataclass
+class Piece:
+    """Memory that is mapped."""
+
+    start: int
+    memory: Physical
+    access: int = NONE
+
+    @property
+    def end(self) -> int:
+        """Behind its last byte."""
+        return self.start + self.memory.size
+
+
+@dataclass(eq=False)
+class Range:
+    """Reserved addresses, with the pieces that are mapped there, and the blocks that they are to kernels."""
+
+    start: int
+    size: int
+    owner: object  # gives the addresses back
+    pieces: dict[int, Piece] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+
+
+class VirtualMemory:
+    """The ranges of a process; `blocks` is its memory."""
+
+    def __init__(self, blocks: Blocks) -> None:
+        self.blocks = blocks
+        self.ranges: dict[int, Range] = {}
+
+    def reserve(self, size: int, alignment: int) -> int:
+        """Addresses for so many bytes; DriverError where that is no multiple of the granularity."""
+        if not size or size % GRANULARITY or alignment & (alignment - 1):
+            raise DriverError(Result.INVALID_VALUE, f"{size} bytes at a multiple of {alignment} cannot be reserved")
+        alignment = max(alignment, GRANULARITY)
+        owner = np.frombuffer(mmap.mmap(-1, size + alignment, flags=RESERVING, prot=mmap.PROT_READ), np.uint8)
+        start = -(-address_of(owner) // alignment) * alignment
+        map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
+        self.ranges[start] = Range(start, size, owner)
+        return start
+
+    def give_back(self, start: int, size: int) -> None:
+        """Give a range back; DriverError where memory is mapped there."""
+        found = self.ranges.get(start)
+        if found is None or found.size != size or found.pieces:
+            raise DriverError(Result.INVALID_VALUE, f"{start:#x} is no range of {size} bytes without memory")
+        del self.ranges[start]
+
+    def range_of(self, start: int, size: int) -> Range:
+        """The range that has some addresses; DriverError where there is none."""
+        for each in self.ranges.values():
+            if each.start <= start and start + size <= each.start + each.size:
+                return each
+        raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {start:#x} are not reserved")
+
+    def map(self, start: int, size: int, memory: Physical) -> None:
+        """Map memory, all of it, without access; DriverError where there is some."""
+        found = self.range_of(start, size)
+        if size != memory.size or start % GRANULARITY:
+            raise DriverError(Result.INVALID_VALUE, f"memory of {memory.size} bytes is mapped as a whole")
+        if any(each.start < start + size and start < each.end for each in found.pieces.values()):
+            raise DriverError(Result.INVALID_VALUE, "there is memory already")
+        found.pieces[start] = Piece(start, memory)
+
+    def pieces_of(self, start: int, size: int) -> tuple[Range, list[Piece]]:
+        """The pieces that some addresses are, all of each; DriverError where they are not whole pieces."""
+        found = self.range_of(start, size)
+        pieces = sorted((each for each in found.pieces.values() if start <= each.start < start + size), key=lambda p: p.start)
+        if sum(each.memory.size for each in pieces) != size:
+            raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {start:#x} are not what was mapped")
+        return found, pieces
+
+    def set_access(self, start: int, size: int, access: int) -> None:
+        """Allow accesses of what is mapped."""
+        if access not in PROTECTION:
+            raise DriverError(Result.INVALID_VALUE, f"there is no access {access}")
+        found, pieces = self.pieces_of(start, size)
+        for each in pieces:
+            each.memory.file.map_at(each.start, each.memory.size, 0, PROTECTION[access])
+            each.access = access
+        self.enter(found)
+
+    def piece_at(self, address: int) -> Piece:
+        """The piece that an address is in; DriverError where there is none."""
+        for each in self.range_of(address, 1).pieces.values():
+            if each.start <= address < each.end:
+                return each
+        raise DriverError(Result.INVALID_VALUE, f"no memory is mapped at {address:#x}")
+
+    def unmap(self, start: int, size: int) -> None:
+        """Take memory away from addresses, which stay reserved."""
+        found, pieces = self.pieces_of(start, size)
+        for each in pieces:
+            del found.pieces[each.start]
+        self.enter(found)
+        map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
+
+    def enter(self, range: Range) -> None:
+        """Let kernels know what they may access: pieces side by side, with the same access, are one block."""
+        for block in range.blocks:
+            self.blocks.free(block.address)
+        range.blocks.clear()
+        runs: list[list[Piece]] = []
+        for piece in sorted(range.pieces.values(), key=lambda piece: piece.start):
+            if piece.access == NONE:
+                continue
+            if runs and runs[-1][-1].end == piece.start and runs[-1][-1].access == piece.access:
+                runs[-1].append(piece)
+            else:
+                runs.append([piece])
+        for run in runs:
+            size = run[-1].end - run[0].start
+            data = bytes_at(run[0].start, size, run[0].access == READ_WRITE)
+            allocation = self.blocks.memory.adopt(data, f"mapped memory of {size} bytes").allocation
+            range.blocks.append(self.blocks.enter(allocation, Kind.DEVICE, size, 0))
+
+
+__all__ = ["GRANULARITY", "NONE", "Physical", "VirtualMemory"]

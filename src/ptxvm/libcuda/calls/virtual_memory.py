@@ -1,0 +1,126 @@
+"""Virtual memory management: ranges of addresses, memory, and what maps it there."""
+
+from __future__ import annotations
+
+import os
+
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.shared_memory import File
+from ptxvm.driver.virtual_memory import GRANULARITY, Physical
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import AccessDescription, AllocationProperties
+from ptxvm.libcuda.values import put_bytes, put_i32, put_u64
+
+FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+
+
+def physical(handle: int) -> Physical:
+    """Memory by its handle."""
+    return session().handles.object(handle, Physical)
+
+
+@function("cuMemGetAllocationGranularity")
+def granularity(out: int, properties: int, option: int) -> None:
+    """What sizes and addresses are multiples of."""
+    put_u64(out, GRANULARITY)
+
+
+@function("cuMemAddressReserve")
+def reserve(out: int, size: int, alignment: int, address: int, flags: int) -> None:
+    """Addresses without memory; that a client prefers some is not heeded."""
+    put_u64(out, session().driver.virtual.reserve(size, alignment))
+
+
+@function("cuMemAddressFree", any_state=True)
+def give_back(address: int, size: int) -> None:
+    """Give addresses back."""
+    session().driver.virtual.give_back(address, size)
+
+
+@function("cuMemCreate")
+def create(out: int, size: int, properties: int, flags: int) -> None:
+    """Memory without an address."""
+    described = AllocationProperties.from_address(properties)
+    if not size or size % GRANULARITY:
+        raise DriverError(Result.INVALID_VALUE, f"{size} bytes are no multiple of {GRANULARITY}")
+    if described.handle_types & ~FILE:
+        raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
+    put_u64(out, session().handles.handle(Physical(File(size), bytes(described))))
+
+
+@function("cuMemRelease", any_state=True)
+def release(handle: int) -> None:
+    """Give memory up; where it is mapped it stays until it is unmapped."""
+    memory = physical(handle)
+    memory.users -= 1
+    if not memory.users:
+        session().handles.drop(handle)
+
+
+@function("cuMemRetainAllocationHandle")
+def retain(out: int, address: int) -> None:
+    """The handle of what is mapped at an address, with one more user."""
+    memory = session().driver.virtual.piece_at(address).memory
+    handles = session().handles
+    memory.users = memory.users + 1 if id(memory) in handles.numbers else 1
+    put_u64(out, handles.handle(memory))
+
+
+@function("cuMemGetAllocationPropertiesFromHandle")
+def properties_of(out: int, handle: int) -> None:
+    """How a client described memory."""
+    put_bytes(out, physical(handle).properties)
+
+
+@function("cuMemMap")
+def map_memory(address: int, size: int, offset: int, handle: int, flags: int) -> None:
+    """Map memory at reserved addresses, without access."""
+    if offset or flags:
+        raise DriverError(Result.INVALID_VALUE, "the offset and the flags are 0")
+    session().driver.virtual.map(address, size, physical(handle))
+
+
+@function("cuMemUnmap", any_state=True)
+def unmap(address: int, size: int) -> None:
+    """Take memory away; work that uses it ends first."""
+    session().driver.finish()
+    session().driver.virtual.unmap(address, size)
+
+
+@function("cuMemSetAccess")
+def set_access(address: int, size: int, descriptions: int, count: int) -> None:
+    """Allow devices to use what is mapped: all memory is the host's, so what one may do, all may."""
+    found = (AccessDescription * count).from_address(descriptions)
+    session().driver.finish()
+    session().driver.virtual.set_access(address, size, max((each.flags for each in found), default=0))
+
+
+@function("cuMemGetAccess")
+def access(out: int, location: int, address: int) -> None:
+    """What a device may do with what is mapped."""
+    put_u64(out, session().driver.virtual.piece_at(address).access)
+
+
+@function("cuMemExportToShareableHandle")
+def export(out: int, handle: int, kind: int, flags: int) -> None:
+    """The number of a file that is the memory, for this process and those that it gives it."""
+    if kind != FILE:
+        raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
+    memory = physical(handle)
+    if not AllocationProperties.from_buffer_copy(memory.properties).handle_types & FILE:
+        raise DriverError(Result.INVALID_VALUE, "the memory was not created to be shared")
+    put_i32(out, os.dup(memory.file.number))
+
+
+@function("cuMemImportFromShareableHandle")
+def take(out: int, file: int, kind: int) -> None:
+    """Memory by the number of a file, which stays the client's."""
+    if kind != FILE:
+        raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
+    try:
+        number = os.dup(file)
+        size = os.fstat(number).st_size
+    except OSError as wrong:
+        raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file: {wrong}") from wrong
+    described = AllocationProperties(type=1, handle_types=FILE, location_type=1)
+    put_u64(out, session().handles.handle(Physical(File(size, number), bytes(described))))
