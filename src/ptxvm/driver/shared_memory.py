@@ -24,7 +24,7 @@ from ptxvm.machine.backing import Bytes, address_of
 PAGE = mmap.PAGESIZE
 FIXED = 0x10  # MAP_FIXED
 HANDLE = struct.Struct("<8sIIQQQQ")
-"""A handle: `MAGIC`, the process, its file, the number of that in the system; bytes: of the file, before the memory, its own."""
+"""A handle: `MAGIC`, the process, its file, the number of that in the system, and bytes: whole, before the memory, its own."""
 MAGIC = b"ptxvmipc"
 POLL = 50e-6  # seconds between looks at what another process does
 

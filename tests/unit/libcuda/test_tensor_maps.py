@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_int32, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import c_int32, c_uint32, c_uint64, c_void_p
 
 import pytest
 
