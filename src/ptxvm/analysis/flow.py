@@ -105,11 +105,18 @@ def reads_and_writes(bound: Bound) -> tuple[int, int]:
 
 def changes(bound: Bound) -> int:
     """The registers of the function that an instruction may write, as bits."""
-    return _operands(bound)[1]
+    return named(bound)[1]
+
+
+def named(bound: Bound) -> tuple[int, int]:
+    """The registers of the function that the operands of an instruction read, and those that they may write, as bits."""
+    if bound.named is None:
+        bound.named = _operands(bound)
+    return bound.named
 
 
 def _reads_and_writes(bound: Bound) -> tuple[int, int]:
-    reads, writes = _operands(bound)
+    reads, writes = named(bound)
     if (guard := bound.guard()) is not None:
         return reads | bit_of(guard[0]) | writes, 0
     return reads, writes
@@ -171,8 +178,14 @@ def live(function: Function, found: list[Segment]) -> None:
             work += predecessors[n]
 
 
-def special_registers(bound: Bound) -> Iterator[SpecialRegister]:
+def special_registers(bound: Bound) -> tuple[SpecialRegister, ...]:
     """The special registers that the operands of an instruction mention."""
+    if bound.special_registers is None:
+        bound.special_registers = tuple(_special_registers(bound))
+    return bound.special_registers
+
+
+def _special_registers(bound: Bound) -> Iterator[SpecialRegister]:
     for node in bound.operands.values():
         for name in names_in(node):
             if name.text.startswith("%") and (found := lookup(name.text, name.component)) is not None:

@@ -11,6 +11,7 @@ from ptxvm.analysis.symbols import Label, Register, Signature, Variable
 from ptxvm.isa.effects import COMPUTES, Summary
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.operand_types import Shape
+from ptxvm.isa.special_registers import SpecialRegister
 from ptxvm.isa.summary import calls, summary
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
@@ -36,6 +37,8 @@ class Bound:
     function: Function | None = None
     used_bytes: int | None = None
     reads_and_writes: tuple[int, int] | None = None  # from `flow`
+    named: tuple[int, int] | None = None  # from `flow`
+    special_registers: tuple[SpecialRegister, ...] | None = None  # from `flow`
     _operands: dict[str, tree.Operand] | None = None
 
     @property
