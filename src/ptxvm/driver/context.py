@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
@@ -20,7 +21,7 @@ from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
 from ptxvm.driver.checks import wanted
 from ptxvm.driver.device import Device
-from ptxvm.driver.graph import Capture, Graph, Task
+from ptxvm.driver.graph import Capture, Graph, Node, Task
 from ptxvm.driver.queue import Mark, Queue, Work
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.driver.shared_memory import SharedPoints
@@ -290,11 +291,14 @@ class Stream:
         if self.capture is not None:
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream that is captured cannot be waited for")
 
-    def begin_capture(self, mode: int) -> None:
-        """Turn work into nodes of a graph from now on."""
+    def begin_capture(self, mode: int, graph: Graph | None = None, after: Sequence[Node] = ()) -> None:
+        """Turn work into nodes of a graph from now on: of a new one, or behind some nodes of one that there is."""
         if self.capture is not None:
             raise DriverError(Result.ILLEGAL_STATE, "the stream is captured already")
-        self.capture = Capture(self, mode, next(CAPTURES))
+        into = Graph() if graph is None else graph
+        capture = Capture(self, mode, next(CAPTURES), into, before=frozenset(into.nodes))
+        capture.last[self] = list(after)
+        self.capture = capture
 
     def end_capture(self) -> Graph:
         """The graph of all that was captured since; DriverError where another stream began the capture."""

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from enum import IntEnum
 from typing import Protocol
 
 from ptxvm.driver.memory import Block
@@ -21,6 +23,14 @@ class Task(Protocol):
 
     def run(self, order: Stream | None) -> None:
         """Do it; `order` is the stream for the check of races."""
+
+
+class Failing(Protocol):
+    """Where kernels may fail: a context."""
+
+    @property
+    def failure(self) -> Result:
+        """The error of a kernel."""
 
 
 class Prepared(Task):
@@ -88,6 +98,7 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     resources: Counter[Resource] = field(default_factory=Counter)  # and how often the graph uses each
     memory: list[Block] = field(default_factory=list)  # of its nodes
+    defaults: dict[int, int] = field(default_factory=dict)  # of conditions, by address: what a launch begins with
     origins: dict[Node, Node] = field(default_factory=dict)  # of a clone: the node that each of ours copies
 
     def add(self, task: Task, type: int, after: Iterable[Node] = ()) -> Node:
@@ -145,10 +156,19 @@ class Graph:
         for node, twin in copies.items():
             twin.after = [copies[each] for each in node.after]
         made.nodes = list(copies.values())
+        made.defaults = self.defaults
         for resource, count in self.resources.items():
             resource.retain(count)
             made.retain(resource, count)
         return made, copies
+
+    def all_defaults(self) -> dict[int, int]:
+        """The default values of its conditions, and of those of the graphs in it."""
+        found = dict(self.defaults)
+        for node in self.nodes:
+            for each in node.task.bodies if isinstance(node.task, Conditional) else ():
+                found |= each.all_defaults()
+        return found
 
     def sorted(self) -> list[Node]:
         """The nodes, each behind those it follows; DriverError where they go round."""
@@ -188,7 +208,8 @@ class Executable:
     def tasks(self) -> tuple[Task, ...]:
         """The work of every node that is enabled, as it is now."""
         tasks = (node.task for node in self.order if node.enabled)
-        return tuple(task.prepared() if isinstance(task, Prepared) else task for task in tasks)
+        first = (Defaults(values),) if (values := self.graph.all_defaults()) else ()
+        return (*first, *(task.prepared() if isinstance(task, Prepared) else task for task in tasks))
 
 
 @dataclass(frozen=True)
@@ -208,6 +229,64 @@ class Child:
             node.task.run(order)
 
 
+class Branch(IntEnum):
+    """How a conditional node chooses a graph (CUgraphConditionalNodeType)."""
+
+    IF = 0
+    WHILE = 1
+    SWITCH = 2
+
+    @property
+    def most_bodies(self) -> int:
+        """The graphs that such a node may have."""
+        return {Branch.IF: 2, Branch.WHILE: 1, Branch.SWITCH: 1 << 16}[self]
+
+
+@dataclass(frozen=True)
+class Conditional:
+    """A node that runs one of its graphs, or none, as a word of memory says when it is reached."""
+
+    context: Failing
+    condition: int  # the address of the word
+    branch: Branch
+    bodies: Sequence[Graph]
+    is_short = False
+
+    @property
+    def value(self) -> int:
+        """The word."""
+        return ctypes.c_uint32.from_address(self.condition).value
+
+    def run(self, order: Stream | None) -> None:
+        """Choose, and run; a loop ends where a kernel fails."""
+        match self.branch:
+            case Branch.IF:
+                self._run(0 if self.value else 1, order)
+            case Branch.SWITCH:
+                self._run(self.value, order)
+            case Branch.WHILE:
+                while self.value and not self.context.failure:
+                    self._run(0, order)
+
+    def _run(self, number: int, order: Stream | None) -> None:
+        if number < len(self.bodies):
+            Child(self.bodies[number]).run(order)
+
+
+@dataclass(frozen=True)
+class Defaults:
+    """The default values of conditions, with which a launch begins."""
+
+    values: Mapping[int, int]  # by the address of the word
+    is_short = True
+
+    def run(self, order: Stream | None) -> None:
+        """Write them."""
+        del order
+        for address, value in self.values.items():
+            ctypes.c_uint32.from_address(address).value = value
+
+
 @dataclass(eq=False)
 class Capture:
     """The capture of a stream, and of those that wait for its events: the graph, and the last nodes of each stream."""
@@ -218,6 +297,7 @@ class Capture:
     graph: Graph = field(default_factory=Graph)
     last: dict[Hashable, list[Node]] = field(default_factory=dict)
     events: dict[Hashable, list[Node]] = field(default_factory=dict)
+    before: frozenset[Node] = frozenset()  # the nodes that the graph had
 
     def add(self, stream: Hashable, task: Task, type: int) -> Node:
         """Enter a task as the next node of a stream."""
@@ -238,9 +318,9 @@ class Capture:
         """The graph; DriverError where a stream was not joined with the first."""
         last = self.last.get(self.origin, [])
         followed = {before for node in self.graph.nodes for before in node.after}
-        if any(node not in followed and node not in last for node in self.graph.nodes):
+        if any(node not in followed and node not in last for node in self.graph.nodes if node not in self.before):
             raise DriverError(Result.STREAM_CAPTURE_UNJOINED, "a stream that was captured was not joined with the first")
         return self.graph
 
 
-__all__ = ["Capture", "Child", "Empty", "Executable", "Graph", "Node", "Prepared", "Task"]
+__all__ = ["Branch", "Capture", "Child", "Conditional", "Empty", "Executable", "Graph", "Node", "Prepared", "Resource", "Task"]

@@ -79,6 +79,20 @@ class HostNode(ctypes.Structure):
     _fields_ = (("function", c_uint64), ("argument", c_uint64))
 
 
+class ConditionalNode(ctypes.Structure):
+    """CUDA_CONDITIONAL_NODE_PARAMS."""
+
+    _fields_ = (("handle", c_uint64), ("type", c_int32), ("size", c_uint32), ("graphs", c_uint64), ("context", c_uint64))
+
+
+class MemoryOperation(ctypes.Structure):
+    """CUstreamBatchMemOpParams: what all its kinds have."""
+
+    _fields_ = (
+        ("operation", c_int32), ("address", c_uint64), ("value", c_uint64), ("flags", c_uint32), ("rest", c_uint32 * 5),
+    )  # fmt: skip
+
+
 class AllocationProperties(ctypes.Structure):
     """CUmemAllocationProp."""
 
@@ -141,7 +155,7 @@ class TextureDescriptor(ctypes.Structure):
 
 
 __all__ = [
-    "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "Copy2D",
-    "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "MemsetNode", "Resource",
-    "TextureDescriptor",
+    "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "ConditionalNode",
+    "Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "MemoryOperation",
+    "MemsetNode", "Resource", "TextureDescriptor",
 ]  # fmt: skip

@@ -37,6 +37,33 @@ def begin_capture(stream: int, mode: int) -> None:
     session().stream(stream).begin_capture(mode)
 
 
+@function("cuStreamBeginCaptureToGraph")
+def begin_capture_to_graph(stream: int, handle: int, after: int, data: int, count: int, mode: int) -> None:
+    """Turn the work of a stream into nodes of a graph that there is, behind some of its nodes."""
+    if not stream:
+        raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot be captured")
+    if mode not in MODES:
+        raise DriverError(Result.INVALID_VALUE, f"there is no mode {mode} of captures")
+    session().stream(stream).begin_capture(mode, graph_of(handle), nodes_at(after, count))
+
+
+@function("cuStreamUpdateCaptureDependencies")
+def update_dependencies(stream: int, nodes: int, count: int, flags: int) -> None:
+    """Let the next node of a capture follow other nodes: also these, or only these."""
+    only = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
+    found = session().stream(stream)
+    if found.capture is None:
+        raise DriverError(Result.ILLEGAL_STATE, "the stream is not captured")
+    before = [] if flags & only else found.capture.last.get(found, [])
+    found.capture.last[found] = list(dict.fromkeys([*before, *nodes_at(nodes, count)]))
+
+
+@function("cuStreamUpdateCaptureDependencies_v2")
+def update_dependencies_v2(stream: int, nodes: int, data: int, count: int, flags: int) -> None:
+    """The same; no edge has data of its own."""
+    update_dependencies(stream, nodes, count, flags)
+
+
 @function("cuStreamEndCapture")
 def end_capture(stream: int, out: int) -> None:
     """The graph of what was captured."""

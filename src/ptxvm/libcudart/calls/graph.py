@@ -9,7 +9,7 @@ from ptxvm.driver.graph import Executable, Graph, Node
 from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.memory import copy
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.calls import graph as driver
+from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node
 from ptxvm.libcuda.calls.copies import rectangular
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.session import session
@@ -157,3 +157,41 @@ def set_executable_fill(handle: int, which: int, description: int) -> None:
 def update(handle: int, graph: int, information: int) -> None:
     """Take the work of a graph of the same form."""
     driver.update_v2(handle, graph, information)
+
+
+# ── nodes of any kind ───────────────────────────────────────────────────────────────────
+
+MAKERS: dict[int, any_node.Maker] = any_node.MAKERS | {
+    driver.KERNEL: kernel_task,
+    driver.MEMCPY: lambda at: copy_task(at + any_node.COPY),
+}
+
+
+@function("cudaGraphAddNode@12")
+def add_node(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """A node of any kind."""
+    any_node.add_any(out, handle, after, count, description, MAKERS)
+
+
+@function("cudaGraphAddNode@13", "cudaGraphAddNode_v2")
+def add_node_v2(out: int, handle: int, after: int, data: int, count: int, description: int) -> None:
+    """A node of any kind; no edge has data of its own."""
+    any_node.add_any(out, handle, after, count, description, MAKERS)
+
+
+@function("cudaGraphNodeSetParams")
+def set_node(handle: int, description: int) -> None:
+    """Change what a node does."""
+    node(handle).task = any_node.task_of(description, MAKERS)[1]
+
+
+@function("cudaGraphExecNodeSetParams")
+def set_executable_node(handle: int, which: int, description: int) -> None:
+    """Change what a node of an executable graph does."""
+    driver.executable_node(handle, which).task = any_node.task_of(description, MAKERS)[1]
+
+
+@function("cudaGraphConditionalHandleCreate")
+def create_condition(out: int, handle: int, value: int, flags: int) -> None:
+    """A condition, which kernels set."""
+    any_node.create_condition(out, handle, 0, value, flags)

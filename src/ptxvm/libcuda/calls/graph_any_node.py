@@ -1,0 +1,134 @@
+"""Nodes of any kind by one structure (CUgraphNodeParams), and conditional ones."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import partial
+
+from ptxvm.driver.context import Event
+from ptxvm.driver.graph import Branch, Child, Conditional, Empty, Graph, Resource, Task
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.calls import graph, graph_nodes
+from ptxvm.libcuda.calls.context import of
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import ConditionalNode
+from ptxvm.libcuda.values import i32, put_i32, put_u64, u64
+
+PARAMETERS = 16  # bytes before what a kind of node has
+COPY = 16  # ... and before the description of a copy
+CONDITIONAL = 13  # CUgraphNodeType
+ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
+Maker = Callable[[int], Task]
+MAKERS: dict[int, Maker] = {
+    graph.KERNEL: graph.kernel_task,
+    graph.MEMCPY: lambda at: graph.copy_task(at + COPY),
+    graph.MEMSET: graph.fill_task,
+    graph.HOST: graph.host_task,
+    graph.GRAPH: lambda at: Child(graph.graph_of(u64(at)).copy()[0]),
+    graph.EMPTY: lambda at: Empty(),  # noqa: ARG005 - it has none
+    graph_nodes.WAIT_EVENT: lambda at: graph_nodes.EventNode(session().handles.object(u64(at), Event), records=False),
+    graph_nodes.RECORD_EVENT: lambda at: graph_nodes.EventNode(session().handles.object(u64(at), Event), records=True),
+}
+"""The task of a node of each type, from the address of its own parameters."""
+
+
+def task_of(description: int, makers: dict[int, Maker] = MAKERS) -> tuple[int, Task]:
+    """The type and the task that a structure describes; DriverError for a type that is not there."""
+    kind = i32(description)
+    if kind not in makers:
+        raise DriverError(Result.NOT_SUPPORTED, f"nodes of type {kind} are not supported yet")
+    return kind, makers[kind](description + PARAMETERS)
+
+
+def add_any(out: int, handle: int, after: int, count: int, description: int, makers: dict[int, Maker] = MAKERS) -> None:
+    """A node of any kind."""
+    kind, at = i32(description), description + PARAMETERS
+    if kind == graph_nodes.ALLOCATE:
+        graph_nodes.add_allocation(out, handle, after, count, at)
+    elif kind == graph_nodes.FREE:
+        graph_nodes.add_free(out, handle, after, count, u64(at))
+    elif kind == CONDITIONAL:
+        add_conditional(out, handle, after, count, at)
+    else:
+        kind, task = task_of(description, makers)
+        graph.add(out, handle, after, count, task, kind)
+
+
+@function("cuGraphAddNode")
+def add_node(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """A node of any kind."""
+    add_any(out, handle, after, count, description)
+
+
+@function("cuGraphAddNode_v2", "cuGraphAddNode_v3")
+def add_node_v2(out: int, handle: int, after: int, data: int, count: int, description: int) -> None:
+    """A node of any kind; no edge has data of its own."""
+    add_any(out, handle, after, count, description)
+
+
+@function("cuGraphNodeSetParams", "cuGraphNodeSetParams_v2")
+def set_node(handle: int, description: int) -> None:
+    """Change what a node does; DriverError for a node of another kind."""
+    node = graph_nodes.node_at(handle)
+    kind, task = task_of(description)
+    if kind != node.type:
+        raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {kind}")
+    node.task = task
+
+
+@function("cuGraphExecNodeSetParams")
+def set_executable_node(handle: int, which: int, description: int) -> None:
+    """Change what a node of an executable graph does."""
+    node = graph.executable_node(handle, which)
+    kind, task = task_of(description)
+    if kind != node.type:
+        raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {kind}")
+    node.task = task
+
+
+@function("cuGraphExecChildGraphNodeSetParams")
+def set_executable_child(handle: int, which: int, child: int) -> None:
+    """Change the graph that a node of an executable graph is."""
+    graph.executable_node(handle, which).task = Child(graph.graph_of(child).copy()[0])
+
+
+# ── conditional nodes ───────────────────────────────────────────────────────────────────
+
+
+@function("cuGraphConditionalHandleCreate")
+def create_condition(out: int, handle: int, context: int, value: int, flags: int) -> None:
+    """A condition: a word of memory that kernels set, whose address is the handle.
+
+    It lives as long as a graph that has it.  Launches begin with its default value where the flags say so.
+    """
+    of(context)
+    owner, blocks = graph.graph_of(handle), session().driver.blocks
+    block = blocks.allocate(4)
+    put_i32(block.address, value)
+    resource = Resource(partial(blocks.free, block.address))
+    owner.retain(resource, 1)
+    if flags & ASSIGN_DEFAULT:
+        owner.defaults[block.address] = value
+    put_u64(out, block.address)
+
+
+def add_conditional(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """A node that runs one of its graphs, as its condition says; the client fills the graphs."""
+    d = ConditionalNode.from_address(description)
+    try:
+        branch = Branch(d.type)
+    except ValueError:
+        raise DriverError(Result.INVALID_VALUE, f"there is no type {d.type} of conditional nodes") from None
+    if not d.size or d.size > branch.most_bodies:
+        raise DriverError(Result.INVALID_VALUE, f"a conditional node of type {d.type} has no {d.size} graphs")
+    if session().driver.blocks.find(d.handle) is None:
+        raise DriverError(Result.INVALID_VALUE, f"{d.handle:#x} is no condition")
+    bodies = [Graph() for _ in range(d.size)]
+    task = Conditional(of(d.context), d.handle, branch, bodies)
+    kept = session().keep(task, (ctypes.c_uint64 * d.size)(*map(session().handles.handle, bodies)))
+    d.graphs = ctypes.addressof(kept)
+    graph.add(out, handle, after, count, task, CONDITIONAL)
+
+
+__all__ = ["MAKERS", "PARAMETERS", "Maker", "add_any", "add_conditional", "task_of"]
