@@ -15,7 +15,6 @@ import numpy.typing as npt
 
 from ptxvm.checkers.grids import Grids
 from ptxvm.checkers.shadow import Packing
-from ptxvm.checkers.strength import WIDE
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.events import Threads
@@ -41,10 +40,9 @@ def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
 class Clocks:
     """The clocks of the threads of a grid and of the grids that it launches."""
 
-    def __init__(self, ctas: int, threads: int, packing: Packing, wide: int = WIDE) -> None:
-        """A scope of the rank `wide` includes all threads of the grid."""
-        self.wide = wide
-        self.grids = Grids(threads, ctas * threads, packing.threads // 2)
+    def __init__(self, ctas: int, threads: int, packing: Packing, cluster: int = 1) -> None:
+        """A grid of CTAs of some threads, `cluster` of which are a cluster."""
+        self.grids = Grids(threads, ctas * threads, packing.threads // 2, cluster)
         self._limit = packing.stamps
         self.home = self.grids.first_of_cta
         self.now = np.ones(ctas * threads, np.int64)

@@ -98,12 +98,12 @@ class Communication:
 
     def _strong_pair(self, site: int, write: int, thread: int) -> bool:
         other = self.packing.thread_of(write)
-        same = np.array([self.clocks.home(other) == self.clocks.home(thread)])
-        return other == thread or bool(self.sites.morally_strong(site, np.array([self.packing.site_of(write)]), same)[0])
+        needed = np.atleast_1d(self.clocks.grids.scope(other, thread))
+        return other == thread or bool(self.sites.morally_strong(site, np.array([self.packing.site_of(write)]), needed)[0])
 
     def _strong(self, site: int, writes: Records, threads: Threads) -> npt.NDArray[np.bool_]:
-        same_cta = self.clocks.grids.together(self.packing.thread_of(writes), threads)
-        return self.sites.morally_strong(site, self.packing.site_of(writes), same_cta)
+        needed = self.clocks.grids.scope(self.packing.thread_of(writes), threads)
+        return self.sites.morally_strong(site, self.packing.site_of(writes), needed)
 
 
 __all__ = ["Communication", "elements"]

@@ -17,12 +17,14 @@ import numpy as np
 
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.checkers.clocks import FENCED, OFFERED, Clocks, Knowledge, joined
+from ptxvm.checkers.strength import WIDE
 
 Location = tuple[int, int, int]  # a shadow, the offset of an element and its size
-Reach = tuple[int, bool]  # the CTA of a strong access, and whether its scope includes the whole grid
+Reach = tuple[int, int]  # a thread of a strong access, the first of its CTA, and the rank of its scope
 Log = dict[Reach, Knowledge]
 
 GRID = -1  # in place of a CTA: fences whose scope includes the whole grid
+CLUSTER = -2  # less the first thread of a cluster: fences whose scope includes it
 
 
 @dataclass(slots=True)
@@ -50,14 +52,15 @@ class FenceOrder:
     def fence(self, thread: int, scope: Scope) -> None:
         """Record a fence.sc: it learns the accesses that must precede it, and marks its knowledge for later fences."""
         self.active = True
-        rank, home = scope.rank, int(self.clocks.home(thread))
-        wide = [GRID] if rank >= self.clocks.wide else []
+        home, cluster = int(self.clocks.home(thread)), CLUSTER - self.clocks.grids.cluster(thread)
+        wide = [GRID] if scope.rank >= WIDE else []
         self._narrow |= not wide
+        narrow = [home, *([cluster] if scope.rank >= Scope.CLUSTER.rank else [])]
         taken: Knowledge = {}
         for group, cta, row in self.clocks.part(thread, OFFERED):
-            if group in (home, *wide):
+            if group in (*narrow, *wide):
                 taken = joined(taken, {cta: row})
-        groups = [*wide, *([home] if self._narrow else [])]
+        groups = [*wide, *(narrow if self._narrow else [])]
         known = joined(taken, self.clocks.snapshot(np.array([thread])))
         marks: Knowledge = {(FENCED, group, cta): row for cta, row in known.items() if isinstance(cta, int) for group in groups}
         self.clocks.learn(np.array([thread]), joined(taken, marks))
@@ -103,14 +106,13 @@ class FenceOrder:
 
     def _log(self, cell: Cell, log: Log, thread: int, rank: int, knowledge: Knowledge) -> None:
         if knowledge:
-            reach = int(self.clocks.home(thread)), rank >= self.clocks.wide
+            reach = int(self.clocks.home(thread)), min(rank, WIDE)
             log[reach] = joined(log.get(reach), knowledge)
             cell.changes += 1
 
     def _strong(self, log: Log, thread: int, rank: int) -> list[Reach]:
         """The accesses of a log that are morally strong with an access."""
-        home = int(self.clocks.home(thread))
-        return [(cta, wide) for cta, wide in log if cta == home or (wide and rank >= self.clocks.wide)]
+        return [(cta, scope) for cta, scope in log if min(scope, rank) >= self.clocks.grids.scope(cta, thread)]
 
 
 __all__ = ["FenceOrder"]

@@ -11,6 +11,8 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.memory_order import Scope
+
 Ints = npt.NDArray[np.int64]
 ThreadNumbers: TypeAlias = Any
 """The number of a thread, or an array of them; results have the same kind."""
@@ -21,8 +23,12 @@ NO_AGENTS = 1 << 62
 class Grids:
     """The first threads of the grids and CTAs of a launch."""
 
-    def __init__(self, size: int, threads: int, capacity: int) -> None:
-        """The host's grid has `threads` threads in CTAs of `size`; there is space for `capacity` threads with their agents."""
+    def __init__(self, size: int, threads: int, capacity: int, cluster: int = 1) -> None:
+        """The host's grid has `threads` threads in CTAs of `size`; there is space for `capacity` threads with their agents.
+
+        `cluster` CTAs of it that follow each other are a cluster; each CTA of a launched grid is one.
+        """
+        self._cluster, self._host = size * cluster, threads
         self._first, self._sizes, self._numbers = np.array([0]), np.array([size]), [0]
         self._size, self._capacity = size, capacity
         self.threads = threads
@@ -37,7 +43,7 @@ class Grids:
     def add_agents(self) -> bool:
         """Give numbers to the agents; false if there are too many threads."""
         if self.agents == NO_AGENTS:
-            self.agents = self._capacity // self._size * self._size
+            self.agents = self._capacity // self._cluster * self._cluster
         return self.threads <= self.agents
 
     def first_of_cta(self, threads: ThreadNumbers) -> ThreadNumbers:
@@ -54,6 +60,20 @@ class Grids:
         if len(self._first) == 1:
             return one // self._size == other // self._size
         return self.first_of_cta(one) == self.first_of_cta(other)
+
+    def cluster(self, thread: int) -> int:
+        """The number of the first thread of the cluster of a thread of the host's grid; of another, that of its CTA."""
+        return thread // self._cluster * self._cluster if thread < self._host else int(self.first_of_cta(thread))
+
+    def scope(self, one: ThreadNumbers, other: ThreadNumbers) -> Ints:
+        """The rank of the narrowest scope that includes threads together: their CTA's, their cluster's or the device's."""
+        found: Ints = np.where(self.together(one, other), Scope.CTA.rank, Scope.GPU.rank)
+        if self._cluster > self._size:
+            near = (one % self.agents // self._cluster == other % self.agents // self._cluster) & (
+                one % self.agents < self._host
+            )
+            found = np.where(near, np.minimum(found, Scope.CLUSTER.rank), found)
+        return found
 
     def size(self, thread: int) -> int:
         """The number of threads in the CTA of a thread."""

@@ -111,9 +111,8 @@ class Patterns:
         found.clocks.setdefault(thread, int(self.clocks.now[thread]))
 
     def _take_in(self, thread: int, rank: int, heads: Heads) -> None:
-        cta = self.clocks.home(thread)
         for (head, scope), knowledge in list(heads.items()):
-            if self.clocks.home(head) == cta or (scope >= self.clocks.wide and rank >= self.clocks.wide):
+            if min(scope, rank) >= self.clocks.grids.scope(head, thread):
                 self.clocks.learn(np.array([thread]), knowledge)
                 del heads[head, scope]
 

@@ -24,7 +24,7 @@ from ptxvm.checkers.overflow_records import OverflowRecords
 from ptxvm.checkers.proxy_fences import ProxyFences
 from ptxvm.checkers.race_pair import Race
 from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
-from ptxvm.checkers.strength import WIDE, Sites
+from ptxvm.checkers.strength import Sites
 from ptxvm.checkers.tensor_order import MOVES, TensorOrder, TensorRace
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
@@ -42,12 +42,11 @@ class RaceDetector:
         """`report` gets races on memory, `tensors` those on tensor memory."""
         shape = scene.shape
         self.packing = Packing.of(shape.ctas * shape.threads)
-        wide = Scope.CLUSTER.rank if shape.cluster_size > 1 else WIDE
-        self.clocks = Clocks(shape.ctas, shape.threads, self.packing, wide)
+        self.clocks = Clocks(shape.ctas, shape.threads, self.packing, shape.cluster_size)
         self.grids = self.clocks.grids
         self._check_size()
         self.phases = Phases()
-        self.sites = Sites(wide)
+        self.sites = Sites()
         self.communication = Communication(self.clocks, self.packing, self.sites)
         self.patterns = self.communication.patterns
         self.report = report
@@ -297,9 +296,7 @@ class RaceDetector:
             return
         shadow.written_as_image |= bool(proxy) and self.sites[site].writes
         there = np.flatnonzero(last != 0)
-        unseen = ~self.sites.see_each_other(
-            site, self.packing.site_of(last[there]), self._same_cta(last[there], threads[there])
-        )
+        unseen = ~self.sites.see_each_other(site, self.packing.site_of(last[there]), self._needed(last[there], threads[there]))
         for n in there[unseen].tolist():
             writer, thread = int(self.packing.thread_of(last[n])) % self.grids.agents, int(threads[n])
             if self.grids.grid(writer) == self.grids.grid(thread):
@@ -329,7 +326,7 @@ class RaceDetector:
     ) -> npt.NDArray[np.int64]:
         """Report the races among unordered accesses; returns the positions of those that stay unordered."""
         others = self.packing.site_of(records)
-        strong = self.sites.morally_strong(site, others, self._same_cta(records, threads))
+        strong = self.sites.morally_strong(site, others, self._needed(records, threads))
         racing = np.flatnonzero(~strong)
         if len(racing) and self.patterns.observed:
             unseen = [n for n in racing.tolist() if not self._seen(shadow, cells[n], records[n], threads[n])]
@@ -378,7 +375,7 @@ class RaceDetector:
             others, same_cta = self.packing.site_of(earlier), self._same_cta(earlier, threads)
             stays = (earlier != 0) & ~self.sites.covers(np.array([site]), others, same_cta)
             if observes:
-                stays &= ~self.sites.morally_strong(site, others, same_cta)
+                stays &= ~self.sites.morally_strong(site, others, self._needed(earlier, threads))
         stays[loose] = True
         return stays
 
@@ -410,6 +407,10 @@ class RaceDetector:
         own = self.packing.thread_of(later) < self.grids.agents
         found: npt.NDArray[np.bool_] = own & self.sites.covers(self.packing.site_of(later), self.packing.site_of(earlier), own)
         return found
+
+    def _needed(self, records: Records, threads: Threads) -> Cells:
+        """The ranks of the scopes that include each access and thread."""
+        return self.grids.scope(self.packing.thread_of(records), threads)
 
     def _same_cta(self, records: Records, threads: Threads) -> npt.NDArray[np.bool_]:
         same: npt.NDArray[np.bool_] = self.grids.together(self.packing.thread_of(records), threads)

@@ -28,7 +28,9 @@ def remedy(race: Race, scenes: Scenes) -> str:
         if race.mixed_size:
             return "accesses of one size: strong ones of different sizes are not morally strong"
         if apart and min(site.scope for site in race.sites) < WIDE:
-            return "a scope of .gpu: the accesses are strong, but their scopes do not include each other's thread"
+            near = scene.shape.cluster_size * size
+            scope = "cluster" if near > size and (one - first) // near == (other - first) // near else "gpu"
+            return f"a scope of .{scope}: the accesses are strong, but their scopes do not include each other's thread"
     if scene is not scenes.of(other):
         return remedy_of_grids(scene, scenes.of(other))
     if apart:

@@ -13,11 +13,9 @@ from ptxvm.analysis.program import Bound
 from ptxvm.machine.events import Access
 
 PROXIES = {"": 0, "texture": 1, "surface": 2}  # PTX 8.6; nothing in PTX orders accesses of different proxies in a grid
+Ints = npt.NDArray[np.int64]
 WIDE = Scope.GPU.rank
-"""This scope and wider ones include all threads of a grid.
-
-In a grid of clusters the scope .cluster counts as one of them: the checkers do not tell clusters apart.
-"""
+"""This scope and wider ones include all threads of a grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +55,7 @@ class Site:
 class Sites:
     """The sites of a run, by number; 0 is none."""
 
-    def __init__(self, wide: int = WIDE) -> None:
-        """A scope of the rank `wide` includes all threads of the grid."""
-        self.wide = wide
+    def __init__(self) -> None:
         nowhere: Sequence[Site | None] = [None]
         self._sites = list(nowhere)
         self._numbers: dict[tuple[int, str, int], int] = {}
@@ -105,42 +101,35 @@ class Sites:
             found[number] = self._numbers.get(key, -1)
         return found
 
-    def morally_strong(
-        self, site: int, others: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.bool_]:
+    def morally_strong(self, site: int, others: Ints, needed: Ints) -> npt.NDArray[np.bool_]:
         """Is an access morally strong with accesses of other threads, on bytes that they share?
 
-        It is if both are strong and of one proxy, each scope includes the other thread, and they cover the same bytes.  Every
-        access is aligned to its size, so accesses of one size cover the same bytes.
+        It is if both are strong and of one proxy, each scope includes the other thread, and they cover the same bytes: their
+        ranks are `needed`, or more.  Every access is aligned to its size, so accesses of one size cover the same bytes.
         """
         mine, theirs = int(self.scope[site]), self.scope[others]
         if not mine:
             return np.zeros(len(others), np.bool_)
-        wide = theirs >= self.wide if mine >= self.wide else np.zeros(len(others), np.bool_)
         alike = (self.size[others] == self.size[site]) & (self.proxy[others] == self.proxy[site])
-        strong: npt.NDArray[np.bool_] = (theirs > 0) & alike & (same_cta | wide)
+        strong: npt.NDArray[np.bool_] = alike & (theirs >= needed) & (mine >= needed)
         return strong
 
-    def see_each_other(
-        self, site: int, earlier: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.bool_]:
+    def see_each_other(self, site: int, earlier: Ints, needed: Ints) -> npt.NDArray[np.bool_]:
         """Can an access see the effects of earlier writes of its grid, given an order (PTX 2.3 and 8.9.5)?
 
         It can for writes by the generic proxy, and for writes to surfaces within a CTA; nothing writes by the texture proxy.
         Morally strong accesses need no order.
         """
         mine, theirs = int(self.proxy[site]), self.proxy[earlier]
-        seen: npt.NDArray[np.bool_] = (theirs == mine) & (same_cta | (mine == 0))
-        return seen | self.morally_strong(site, earlier, same_cta)
+        seen: npt.NDArray[np.bool_] = (theirs == mine) & ((needed <= Scope.CTA.rank) | (mine == 0))
+        return seen | self.morally_strong(site, earlier, needed)
 
-    def covers(
-        self, later: npt.NDArray[np.int64], earlier: npt.NDArray[np.int64], same_cta: npt.NDArray[np.bool_]
-    ) -> npt.NDArray[np.bool_]:
+    def covers(self, later: Ints, earlier: Ints, same_cta: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
         """Is a later access morally strong with no more accesses than an earlier one, which it is ordered after?
 
         Both access the same bytes.  Then every access that races with the earlier one races with the later one too.
         """
         mine, theirs = self.scope[later], self.scope[earlier]
         alike = (self.size[later] == self.size[earlier]) & (self.proxy[later] == self.proxy[earlier]) & same_cta & (theirs > 0)
-        found: npt.NDArray[np.bool_] = (mine == 0) | alike & ((theirs >= self.wide) | (mine < self.wide))
+        found: npt.NDArray[np.bool_] = (mine == 0) | alike & (np.minimum(theirs, WIDE) >= np.minimum(mine, WIDE))
         return found

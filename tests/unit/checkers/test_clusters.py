@@ -127,3 +127,56 @@ def test_ctas_that_arrive_at_one_mbarrier_together_pass_on_what_each_knows():
     result = ptxvm.load(ARRIVALS).kernel().launch(2, 1, [out], check=ALL, schedules=4, seed=2)
     assert result.findings == []
     assert out[0] == 9
+
+
+MESSAGE = """
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 box) {
+    .reg .b64 %box; .reg .b32 %cta, %v; .reg .pred %p;
+    ld.param.u64 %box, [box];
+    mov.u32 %cta, %ctaid.x;
+    setp.ne.u32 %p, %cta, 0;
+    @%p bra reader;
+    st.global.b32 [%box+4], 42;
+    st.release.SCOPE.global.b32 [%box], 1;
+    ret;
+reader:
+    setp.ne.u32 %p, %cta, READER;
+    @%p ret;
+again:
+    ld.acquire.SCOPE.global.b32 %v, [%box];
+    setp.eq.u32 %p, %v, 0;
+    @%p bra again;
+    ld.global.b32 %v, [%box+4];
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("scope", "reader", "missing"),
+    [
+        ("cta", 1, ".cluster"), ("cta", 2, ".gpu"), ("cluster", 1, None), ("cluster", 2, ".gpu"), ("gpu", 1, None),
+        ("gpu", 2, None),
+    ],
+)  # fmt: skip
+def test_the_scope_of_a_cluster_includes_its_ctas_alone(scope, reader, missing):
+    """Message passing to the other CTA of the cluster, or to the next cluster (PTX 8.5)."""
+    text = MESSAGE.replace("SCOPE", scope).replace("READER", str(reader))
+    result = ptxvm.load(text).kernel().launch(4, 1, [np.zeros(2, np.uint32)], cluster=2, check="race", timeout=20)
+    assert {each.kind for each in result.findings} == ({"race"} if missing else set())
+    if missing:
+        assert any(f"a scope of {missing}" in each.missing for each in result.findings)
+
+
+@pytest.mark.parametrize(("scope", "reader", "races"), [("cluster", 1, False), ("cluster", 2, True), ("gpu", 2, False)])
+def test_fences_of_a_cluster_order_its_ctas_alone(scope, reader, races):
+    """The same by relaxed accesses of the device and fences of a scope (PTX 8.8)."""
+    text = MESSAGE.replace("READER", str(reader)).replace("st.release.SCOPE", f"fence.acq_rel.{scope}; st.relaxed.gpu")
+    text = text.replace("ld.acquire.SCOPE", "ld.relaxed.gpu").replace(
+        "@%p bra again;", f"@%p bra again; fence.acq_rel.{scope};"
+    )
+    result = ptxvm.load(text).kernel().launch(4, 1, [np.zeros(2, np.uint32)], cluster=2, check="race", timeout=20)
+    assert {each.kind for each in result.findings} == ({"race"} if races else set())
