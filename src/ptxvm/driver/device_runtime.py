@@ -7,6 +7,7 @@ from functools import cache
 from pathlib import Path
 
 from ptxvm import api
+from ptxvm.driver.programs import loaded
 
 SOURCE = Path(__file__).with_name("cudadevrt.ptx")
 
@@ -14,7 +15,7 @@ SOURCE = Path(__file__).with_name("cudadevrt.ptx")
 @cache
 def names() -> frozenset[str]:
     """The functions that it has."""
-    return frozenset(api.load(SOURCE).programs[0].functions)
+    return frozenset(loaded(SOURCE.read_bytes()).programs[0].functions)
 
 
 def with_device_runtime(parts: Sequence[api.Module]) -> list[api.Module]:
@@ -23,7 +24,7 @@ def with_device_runtime(parts: Sequence[api.Module]) -> list[api.Module]:
     if declared.isdisjoint(names()):
         return list(parts)
     defined = {name for part in parts for program in part.programs for name, each in program.functions.items() if each.defined}
-    return [*parts, api.load(SOURCE)] if declared & names() - defined else list(parts)
+    return [*parts, loaded(SOURCE.read_bytes())] if declared & names() - defined else list(parts)
 
 
 __all__ = ["with_device_runtime"]

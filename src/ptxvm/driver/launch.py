@@ -23,7 +23,7 @@ MOST_FITTING = 1024  # options of launches that a kernel remembers as right
 
 
 class Launch(NamedTuple):
-    """A launch of a kernel: extents, bytes of dynamic shared memory, the bytes of each argument, CTAs of a cluster."""
+    """A launch of a kernel: extents, bytes of dynamic shared memory, the bytes of each argument."""
 
     context: Context
     kernel: Kernel
@@ -31,12 +31,7 @@ class Launch(NamedTuple):
     block: tuple[int, int, int]
     shared: int
     arguments: tuple[bytes, ...]
-    cluster: tuple[int, int, int] | None = None
-
-    @property
-    def options(self) -> LaunchOptions:
-        """What the engine is asked for."""
-        return LaunchOptions(self.grid, self.block, self.shared, cluster=self.cluster)
+    options: LaunchOptions  # what the engine is asked for: the same, and the extents of a cluster
 
     @property
     def is_short(self) -> bool:
@@ -49,7 +44,7 @@ class Launch(NamedTuple):
         if asked in fitting:
             return
         try:
-            launch_shape(self.grid, self.block, self.cluster).for_kernel(self.kernel.function)
+            launch_shape(self.grid, self.block, self.options.cluster).for_kernel(self.kernel.function)
             check_shared(self.kernel.function, self.kernel.shared, self.shared)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
@@ -72,7 +67,7 @@ class Launch(NamedTuple):
                         self.block,
                         self.arguments,
                         shared=self.shared,
-                        cluster=self.cluster,
+                        cluster=self.options.cluster,
                         stream=order,
                         check=checks,
                     )

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from ptxvm import api
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.images import linked_image, texts_of
+from ptxvm.driver.programs import loaded
 from ptxvm.driver.registers import limited
 from ptxvm.driver.results import DriverError, Result
 
@@ -43,7 +44,7 @@ class Linker:
     def _loaded(self, text: bytes, name: str) -> api.Module:
         """The module of a text; DriverError for wrong PTX, with its diagnostics."""
         try:
-            return api.load(text)
+            return loaded(text)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, f"{name}: {wrong}" if name else str(wrong)) from wrong
 

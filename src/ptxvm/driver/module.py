@@ -10,6 +10,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.device_runtime import with_device_runtime
 from ptxvm.driver.models import Model
+from ptxvm.driver.programs import loaded
 from ptxvm.driver.registers import registers
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.targets import Target
@@ -26,7 +27,7 @@ class Module:
 
     def __init__(self, texts: Sequence[bytes], model: Model) -> None:
         try:
-            parts = [api.load(text) for text in texts]
+            parts = [loaded(text) for text in texts]
             for part in parts:
                 runs_on(part, model)
             parts = with_device_runtime(parts)

@@ -123,7 +123,7 @@ class Jit:
     def is_short(self, kernel: Function, options: LaunchOptions) -> bool:
         """Is a relaunch prepared, and can the kernel not wait for what another thread writes, which may be one of the host?"""
         found = self._relaunches.get((kernel, options))
-        return found is not None and found.valid and not spin_loops.spins(self.image, kernel)
+        return found is not None and found.valid and not found.waits
 
     def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape) -> None:
         """Prepare relaunches like a launch that has ended, if it was short; `repeat` finds them by kernel and options."""
@@ -139,7 +139,8 @@ class Jit:
         if may_repeat(compiled, shape, short):
             if len(self._relaunches) >= REPEATS:
                 self._relaunches.clear()
-            self._relaunches[kernel, options] = Relaunch(wanted, compiled, shape, self.image.bank(kernel), short)
+            waits = bool(spin_loops.spins(self.image, kernel))
+            self._relaunches[kernel, options] = Relaunch(wanted, compiled, shape, self.image.bank(kernel), short, waits=waits)
 
     def launch(
         self,

@@ -13,6 +13,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import LaunchAttribute
 from ptxvm.libcuda.values import put_i32, put_u64, u64, u64s
+from ptxvm.machine.launch_options import LaunchOptions
 
 KERNEL_NODE = 0  # CUgraphNodeType
 END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
@@ -65,7 +66,8 @@ def launch(
         said = f"the kernel takes {kernel.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
         raise DriverError(Result.INVALID_VALUE, said)
     given = arguments(kernel, parameters, extra)
-    made = Launch(session().context, kernel, (x, y, z), (bx, by, bz), shared, given, cluster)
+    options = LaunchOptions((x, y, z), (bx, by, bz), shared, cluster=cluster)
+    made = Launch(session().context, kernel, (x, y, z), (bx, by, bz), shared, given, options)
     made.check()
     return made
 

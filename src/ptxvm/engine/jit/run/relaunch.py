@@ -52,10 +52,15 @@ def may_repeat(compiled: Compiled, shape: LaunchShape, short: float) -> bool:
 
 
 class Relaunch:
-    """Relaunches of a kernel with one shape, one at a time."""
+    """Relaunches of a kernel with one shape, one at a time.
 
-    def __init__(self, wanted: Specialisation, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float) -> None:
-        self.wanted, self.short = wanted, short
+    A kernel that `waits` has spin loops.
+    """
+
+    def __init__(
+        self, wanted: Specialisation, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float, *, waits: bool
+    ) -> None:
+        self.wanted, self.short, self.waits = wanted, short, waits
         self.compiled, self.facts, self.shape, self.ctas = compiled, compiled.facts, shape, shape.ctas
         self.memory, self.output = compiled.image.memory, compiled.library.output
         self.slots = bank.slots
