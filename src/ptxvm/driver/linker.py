@@ -44,7 +44,7 @@ class Linker:
     def _loaded(self, text: bytes, name: str) -> api.Module:
         """The module of a text; DriverError for wrong PTX, with its diagnostics."""
         try:
-            return loaded(text)
+            return loaded(text, self.texts)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, f"{name}: {wrong}" if name else str(wrong)) from wrong
 

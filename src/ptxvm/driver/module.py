@@ -27,7 +27,7 @@ class Module:
 
     def __init__(self, texts: Sequence[bytes], model: Model) -> None:
         try:
-            parts = [loaded(text) for text in texts]
+            parts = [loaded(text, texts[:n]) for n, text in enumerate(texts)]
             for part in parts:
                 runs_on(part, model)
             parts = with_device_runtime(parts)

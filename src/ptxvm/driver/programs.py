@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from functools import lru_cache
 
 from ptxvm import api
@@ -10,9 +11,12 @@ from ptxvm.analysis.program import Program
 REMEMBERED = 16  # texts
 
 
-def loaded(text: bytes) -> api.Module:
-    """A module of its own of a text, as `ptxvm.load` makes it; InvalidPTX where it is wrong."""
-    return api.Module(read(text))
+def loaded(text: bytes, others: Container[bytes] = ()) -> api.Module:
+    """A module of its own of a text, as `ptxvm.load` makes it; InvalidPTX where it is wrong.
+
+    It is read again where it is one of the `others` of a link, in which each module has its own program.
+    """
+    return api.load(text) if text in others else api.Module(read(text))
 
 
 @lru_cache(REMEMBERED)

@@ -35,3 +35,12 @@ def test_modules_of_one_text_have_their_own_variables():
         assert first.symbol("counter") == 5 + times
     second.kernel().launch()
     assert (first.symbol("counter"), second.symbol("counter")) == (7, 6)
+
+
+def test_a_text_may_be_linked_twice():
+    text = b".version 7.8\n.target sm_80\n.address_size 64\n.weak .func once() { ret; }\n"
+    linker = Linker()
+    for _ in range(2):
+        linker.add(PTX, text)
+    linker.complete()
+    assert not Module(linker.texts, MODELS["sm_90"]).kernels
