@@ -3,38 +3,17 @@
 from __future__ import annotations
 
 import re
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 from rich.text import Text
 
-from ptxvm.algebra.types import pred
-from ptxvm.cli.failures import FINDINGS, WrongCall, say
+from ptxvm.cli.failures import FINDINGS, say
 from ptxvm.cli.isa import isa, unknown
-from ptxvm.cli.terminal import console, filled, has_color, labelled, width
-from ptxvm.diagnostics import KINDS, did_you_mean, render
-from ptxvm.isa.model import Decoded
+from ptxvm.cli.terminal import console, filled, labelled
+from ptxvm.diagnostics import KINDS, did_you_mean
 from ptxvm.isa.special_registers import SPECIAL, lookup
-from ptxvm.isa.targets import Target
-from ptxvm.reference import boolean, modifiers, permutation
 from ptxvm.reference.codes import page_of
-from ptxvm.reference.examples import hexadecimal, number
 from ptxvm.reference.page import Page, find
-from ptxvm.reference.reading import NotUnderstood, Reading, read
-from ptxvm.reference.result import (
-    BadValue,
-    Quantity,
-    bits_of,
-    compute,
-    constants_of,
-    floats,
-    is_computable,
-    names_an_address,
-    signed,
-    wanted,
-)
-from ptxvm.syntax import tree
-from ptxvm.syntax.printer import print_operand
 
 CODE = re.compile(r"[Pp]\d+")
 REGISTER = re.compile(r"%(\w+)(?:\.(\w+))?")
@@ -50,8 +29,6 @@ numerics="fast" gives up the bits of what the manual has only a bound for. A che
 the interpreter."""
 """What `explain jit` says."""
 
-Rows = list[tuple[str, ...]]
-
 
 def explain(what: str, values: Sequence[str]) -> int:
     """Print the page of a code, a special register or an opcode, or explain an instruction."""
@@ -64,15 +41,9 @@ def explain(what: str, values: Sequence[str]) -> int:
         return explain_jit()
     if OPCODE.fullmatch(what) and not is_whole(what):
         return isa(what) if find(what) else unknown("explain", what.rstrip(";"))
-    try:
-        reading = read(what)
-    except NotUnderstood as wrong:
-        text = render([(wrong.source, wrong.diagnostics)], width=width(), color=has_color(sys.stderr))
-        return say(text.rstrip("\n"), FINDINGS)
-    inputs = parse_values(reading, values)
-    print_reading(reading)
-    print_result(reading, inputs)
-    return 0
+    from ptxvm.cli.explain_instruction import explain_instruction  # which needs NumPy
+
+    return explain_instruction(what, values)
 
 
 def is_whole(what: str) -> bool:
@@ -122,197 +93,3 @@ def explain_register(name: str, component: str | None) -> int:
     if found.always is not None:
         out.print(labelled("in ptxvm", [(f"always {found.always}: {found.because}",)]))
     return 0
-
-
-# ── the instruction in words ────────────────────────────────────────────────────────────
-
-
-def print_reading(reading: Reading) -> None:
-    """The instruction, what it does, and what each part of it is."""
-    out, i = console(), reading.decoded
-    page = Page(i.of)
-    out.print(Text(reading.text, style="bold"), soft_wrap=True)
-    out.print(Text(f"\n{filled(page.summary)}\n"))
-    blocks: list[tuple[str, Rows]] = [
-        ("form", [(f"{i.form.text};",), (f"{page.section}; needs {requirements(i)}",)]),
-        ("modifiers", modifiers_of(i)),
-        ("operands", operands_of(reading)),
-        ("effects", [(effect,) for effect in page.effects]),
-        ("accuracy", [e for e in i.of.exactness if e.word != "exact"] if {"approx", "full"} & set(i.bound) else []),
-        ("note", older(reading)),
-    ]
-    for label, rows in blocks:
-        if rows:
-            out.print(labelled(label, rows))
-
-
-def requirements(i: Decoded) -> str:
-    """`PTX 2.0, sm_20`: what all of the instruction's features need together."""
-    needs = [need for _, need in i.requirements()]
-    version = max((need.version for need in needs), default=(1, 0))
-    plain = [need.targets[0] for need in needs if len(need.targets) == 1 and not need.targets[0].suffix]
-    special = [" or ".join(map(str, n.targets)) for n in needs if n.targets and (len(n.targets) > 1 or n.targets[0].suffix)]
-    lowest: list[Target] = [max(plain)] if plain else []
-    targets = list(dict.fromkeys([*map(str, lowest), *special]))
-    return ", ".join([f"PTX {version[0]}.{version[1]}", *targets])
-
-
-def modifiers_of(i: Decoded) -> Rows:
-    """Each modifier that was written, in words."""
-    slots = [*i.form.slots, *(mark for mark in i.form.marks if mark.name in i.bound)]
-    words = [(i.bound[slot.name], slot) for slot in slots if slot.name in i.bound]
-    return [("-" if word == "-" else f".{word}", modifiers.meaning(slot, word)) for word, slot in words]
-
-
-def operands_of(reading: Reading) -> Rows:
-    """Each operand: its name in the form, what is written, and what it is."""
-    i, rows = reading.decoded, Rows()
-    results, constants = i.destinations(), constants_of(reading)
-    for name, node in reading.bound.operands.items():
-        type = i.type_of(name)
-        parts = ["result" if name in results else "source"]
-        if isinstance(node, tree.Address):
-            parts = ["address"]
-        elif isinstance(node, tree.Group):
-            parts = ["results" if name == "ret" else "arguments"]
-        elif type is not None:
-            parts.append(f".{type.name}")
-        if name in constants:
-            parts[0] = "constant"
-        if isinstance(node, tree.Unary) and node.op == "!":
-            parts.append("negated")
-        if isinstance(node, tree.Name) and (symbol := reading.bound.scope.find(node.text)) is not None:
-            parts[0] = symbol.shape.kind if symbol.shape.kind != "register" else parts[0]
-        rows.append((name, print_operand(node), ", ".join(parts)))
-    if guard := reading.bound.node.guard:
-        holds = "false" if guard.negated else "true"
-        rows.append(("guard", guard.name.text, f"only lanes where it is {holds} do this"))
-    return rows
-
-
-def older(reading: Reading) -> Rows:
-    """A note where only old versions take the instruction."""
-    if not reading.refused:
-        return []
-    major, minor = reading.version
-    why = "; ".join(dict.fromkeys(d.message for d in reading.refused))
-    return [(f"read as PTX {major}.{minor}, {reading.target}; later ones refuse it: {why}",)]
-
-
-# ── values ──────────────────────────────────────────────────────────────────────────────
-
-
-def parse_values(reading: Reading, values: Sequence[str]) -> dict[str, int]:
-    """The bits of each register that `--set` names."""
-    known = wanted(reading) if is_computable(reading) else {}
-    inputs = {}
-    for each in values:
-        name, equals, value = (part.strip() for part in each.partition("="))
-        if not equals:
-            raise WrongCall(f"--set takes NAME=VALUE, not '{each}'")
-        name = name if name in known else f"%{name.lstrip('%')}"
-        if not known:
-            raise WrongCall(f"--set has no use here: '{reading.text}' {no_result(reading)}")
-        if name not in known:
-            raise WrongCall(f"the instruction does not read {name}; it reads {', '.join(known)}")
-        try:
-            inputs[name] = bits_of(value, known[name])
-        except BadValue as wrong:
-            raise WrongCall(f"{name}: {wrong}") from None
-    missing = [name for name in known if name not in inputs]
-    if inputs and missing:
-        raise WrongCall(f"values are missing: {options(missing)}")
-    return inputs
-
-
-def no_result(reading: Reading) -> str:
-    """Why there is nothing to compute."""
-    if is_computable(reading):
-        return "reads no register"
-    effects = Page(reading.decoded.of).effects if reading.decoded.of.effects - {"cc"} else []
-    if names_an_address(reading) and not effects:
-        return "takes an address, which only a loaded module has"
-    return " and ".join(effects) or "reads no register"
-
-
-def options(names: Sequence[str]) -> str:
-    """How to give the values of some registers."""
-    return " ".join(f"--set {name}=VALUE" for name in names)
-
-
-def print_result(reading: Reading, inputs: Mapping[str, int]) -> None:
-    """What the instruction computes, where that is known; else what has to be given."""
-    out = console()
-    if not is_computable(reading):
-        return
-    known = wanted(reading)
-    print_insight(reading, inputs)
-    if len(inputs) < len(known):
-        out.print()
-        out.print(labelled("result", [(f"depends on values: {options(list(known))}",)]))
-        return
-    result = compute(reading, inputs)
-    out.print()
-    if result.inputs:
-        out.print(labelled("values", [(q.text, hexadecimal(q), number(q)) for q in result.inputs]))
-    results = [(q.text, hexadecimal(q), numbers(q)) for q in result.outputs]
-    out.print(labelled("result", results or [("is thrown away: `_`",)]))
-
-
-def numbers(quantity: Quantity) -> str:
-    """The bits as unsigned, signed and floating-point numbers; that of the type first."""
-    type, bits = quantity.type, quantity.bits
-    if type is pred:
-        return ""
-    negative = signed(bits, type.bits)
-    whole = f"{bits} unsigned, {negative} signed" if negative < 0 else str(bits)
-    of_float = type.element.name if type.is_float else f"f{type.bits}"
-    if not (parts := floats(bits, type)):
-        return whole
-    as_float = f"{', '.join(parts)} as .{of_float}"
-    return f"{as_float}; {whole}" if type.is_float else f"{whole}; {as_float}"
-
-
-# ── what only one instruction has ───────────────────────────────────────────────────────
-
-
-def print_insight(reading: Reading, inputs: Mapping[str, int]) -> None:
-    """The truth table of lop3, the bytes of prmt."""
-    constants = constants_of(reading)
-    if reading.decoded.of.name == "lop3" and "immLut" in constants:
-        print_truth_table(constants["immLut"] & boolean.ALL)
-    if reading.decoded.of.name == "prmt":
-        node = reading.bound.operands["c"]
-        control = constants.get("c", inputs.get(print_operand(node)))
-        if control is not None:
-            print_bytes(reading, control, inputs)
-
-
-def print_truth_table(table: int) -> None:
-    """The eight rows, and the shortest expression."""
-    out = console()
-    rows = [(name, *(str(of_name >> n & 1) for n in range(8))) for name, of_name in boolean.VARIABLES.items()]
-    rows.append(("d", *(str(table >> n & 1) for n in range(8))))
-    out.print()
-    out.print(labelled("truth", rows, right=True))
-    called = boolean.name(table)
-    out.print(labelled("", [(f"0x{table:02X} is d = {boolean.expression(table)}" + (f", {called}" if called else ""),)]))
-
-
-def print_bytes(reading: Reading, control: int, inputs: Mapping[str, int]) -> None:
-    """Where each byte of the result comes from, the highest first."""
-    out, operands = console(), reading.bound.operands
-    picked = permutation.byte_selections(control, reading.decoded.mode)[::-1]
-    texts = {name: print_operand(operands[name]) for name in "ab"}
-    bits = {name: constants_of(reading).get(name, inputs.get(texts[name])) for name in "ab"}
-    rows: Rows = [
-        ("byte of d", "3", "2", "1", "0"),
-        ("taken from", *(f"{'sign ' if p.sign else ''}{texts[p.operand]}.b{p.byte}" for p in picked)),
-    ]
-    if not reading.decoded.mode:
-        rows.insert(1, ("selector", *(f"{control >> 4 * n & 0xF:x}" for n in (3, 2, 1, 0))))
-    a, b = bits["a"], bits["b"]
-    if a is not None and b is not None:
-        rows.append(("value", *(f"0x{p.of(a, b):02x}" for p in picked)))
-    out.print()
-    out.print(labelled("bytes", rows, right=True))

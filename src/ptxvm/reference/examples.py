@@ -12,13 +12,12 @@ from functools import cache
 
 import numpy as np
 
-from ptxvm.algebra.types import Type, pred
 from ptxvm.api import load
 from ptxvm.isa.model import Instruction
 from ptxvm.machine.texture import Surface, Texture
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.reading import read
-from ptxvm.reference.result import Quantity, bits_of, compute, floats, signed, wanted
+from ptxvm.reference.result import bits_of, compute, hexadecimal, number, wanted
 
 Rows = tuple[tuple[str, ...], ...]
 
@@ -175,32 +174,3 @@ def _table() -> dict[str, Example]:
             images=key.startswith(("texture.", "surface.")),
         )
     return found
-
-
-# ── values in words ─────────────────────────────────────────────────────────────────────
-
-
-def hexadecimal(quantity: Quantity) -> str:
-    """The bits, all of them."""
-    if quantity.type is pred:
-        return str(bool(quantity.bits)).lower()
-    return f"0x{quantity.bits:0{-(-quantity.type.bits // 4)}x}"
-
-
-def number(quantity: Quantity) -> str:
-    """The bits as the type has them; for untyped ones, unsigned."""
-    type, bits = quantity.type, quantity.bits
-    if type is pred:
-        return ""
-    if type.is_float:
-        return ", ".join(floats(bits, type))
-    if type.is_packed:
-        return ", ".join(str(part) for part in _parts(bits, type))
-    return str(signed(bits, type.bits) if type.is_signed else bits)
-
-
-def _parts(bits: int, type: Type) -> list[int]:
-    """The elements of a packed value, the lowest first."""
-    width = type.element.bits
-    parts = [bits >> width * n & (1 << width) - 1 for n in range(type.lanes)]
-    return [signed(part, width) for part in parts] if type.element.is_signed else parts

@@ -323,3 +323,29 @@ def constants_of(reading: Reading) -> dict[str, int]:
         if type is not None and not isinstance(node, tree.Vector | tree.Address | tree.Group) and not names:
             found[operand] = _constant(node, type)
     return found
+
+
+def hexadecimal(quantity: Quantity) -> str:
+    """The bits, all of them."""
+    if quantity.type is pred:
+        return str(bool(quantity.bits)).lower()
+    return f"0x{quantity.bits:0{-(-quantity.type.bits // 4)}x}"
+
+
+def number(quantity: Quantity) -> str:
+    """The bits as the type has them; for untyped ones, unsigned."""
+    type, bits = quantity.type, quantity.bits
+    if type is pred:
+        return ""
+    if type.is_float:
+        return ", ".join(floats(bits, type))
+    if type.is_packed:
+        return ", ".join(str(part) for part in _parts(bits, type))
+    return str(signed(bits, type.bits) if type.is_signed else bits)
+
+
+def _parts(bits: int, type: Type) -> list[int]:
+    """The elements of a packed value, the lowest first."""
+    width = type.element.bits
+    parts = [bits >> width * n & (1 << width) - 1 for n in range(type.lanes)]
+    return [signed(part, width) for part in parts] if type.element.is_signed else parts

@@ -120,6 +120,13 @@ def test_help_needs_no_engine_and_no_colours():
     assert not modules & {"numpy", "rich.console", "ptxvm.engine.interp.engine", "ptxvm.isa.catalog.logic"}
 
 
+@pytest.mark.parametrize("words", [["explain", "P0305"], ["isa", "add"]])
+def test_pages_need_no_numpy(words):
+    loaded = f"import sys; from ptxvm.cli import main; main({words}); print(*sys.modules)"
+    out = subprocess.run([sys.executable, "-c", loaded], check=True, capture_output=True, text=True).stdout
+    assert not set(out.splitlines()[-1].split()) & {"numpy", "ptxvm.api", "ptxvm.analysis.check"}
+
+
 @pytest.mark.skipif(sys.platform == "win32", reason="sends a signal of POSIX")
 def test_an_interruption_is_quiet(tmp_path):
     (tmp_path / "loop.ptx").write_text(TELLS)
