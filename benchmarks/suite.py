@@ -10,6 +10,7 @@ compared, and two things that are compared are measured in turn.  Reference data
 from __future__ import annotations
 
 import importlib
+import importlib.util
 import json
 import lzma
 import os
@@ -22,6 +23,7 @@ import tempfile
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -252,6 +254,25 @@ def kernels(setup: Setup) -> Iterator[Measurement]:
             yield workload(setup, name, engine)
 
 
+def tensor(setup: Setup) -> Iterator[Measurement]:
+    """The examples' products by wgmma and tcgen05, on both engines: floating-point operations a second."""
+    spec = importlib.util.spec_from_file_location("ptxvm_examples", HERE.parent / "examples" / "run.py")
+    if spec is None or spec.loader is None:
+        raise Missing("the examples are missing")
+    examples = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(examples)
+    for name, engine in ((name, engine) for name in ("gemm_wgmma", "gemm_tcgen05") for engine in ("jit", "interp")):
+        example = getattr(examples, name)(np.random.default_rng(1))
+        kernel = ptxvm.load(HERE.parent / "examples" / f"{name}.ptx").kernel(name)
+        (rows, columns), depth = example.result.shape, example.args[4]
+        launch = partial(kernel.launch, example.grid, example.block, example.args[:5], engine=engine)
+        first, seconds = timed(launch), [timed(launch) for _ in range(setup.repeat)]
+        right = bool((example.result == example.expected).all())
+        yield Measurement(
+            "tensor", f"{name}, {engine}", seconds, work=2 * rows * columns * depth, unit="FLOP/s", first=first, correct=right
+        )
+
+
 # ── wild ────────────────────────────────────────────────────────────────────────────────
 
 
@@ -382,6 +403,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "checkers": checkers,
     "collatz": collatz,
     "kernels": kernels,
+    "tensor": tensor,
     "wild": wild,
     "start": start,
     "compile": compiling,

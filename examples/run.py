@@ -1,9 +1,9 @@
-"""Run five kernels that nvcc compiled, and compare what they compute with NumPy.
+"""Run seven kernels that nvcc compiled, and compare what they compute with NumPy.
 
     make run
 
-The kernels are saxpy.cu, matmul.cu, total.cu, dequantize.cu and row_sums.cu beside this file; `make -C examples` writes their
-PTX again with nvcc.
+The kernels are saxpy.cu, matmul.cu, total.cu, dequantize.cu, row_sums.cu, gemm_wgmma.cu and gemm_tcgen05.cu beside this file;
+`make -C examples` writes their PTX again with nvcc.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ from __future__ import annotations
 import sys
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,17 +37,19 @@ class Example:
     args: list[object]  # and what they point to
     result: Floats  # the array among `args` that the kernel writes
     expected: Floats
+    findings: list[ptxvm.Finding] = field(default_factory=list)  # of the last launch, where it was checked
 
     @property
     def threads(self) -> int:
         """How many threads the launch has."""
         return int(np.prod(self.grid) * np.prod(self.block))
 
-    def run(self) -> float:
+    def run(self, **how: Any) -> float:
         """Launch the kernel; the seconds that took, reading the PTX included."""
         start = time.perf_counter()
         kernel = ptxvm.load(HERE / f"{self.kernel}.ptx").kernel(self.kernel)
-        kernel.launch(grid=self.grid, block=self.block, args=self.args[: len(kernel.function.signature.parameters)])
+        args = self.args[: len(kernel.function.signature.parameters)]
+        self.findings = kernel.launch(grid=self.grid, block=self.block, args=args, **how).findings
         return time.perf_counter() - start
 
     def difference(self) -> float:
@@ -101,7 +104,33 @@ def row_sums(random: np.random.Generator) -> Example:
     return Example("row_sums", what, (2,), (160,), [box, sums, tiles, matrix], sums, expected)
 
 
-EXAMPLES: list[Callable[[np.random.Generator], Example]] = [saxpy, matmul, total, dequantize, row_sums]
+def product(random: np.random.Generator, kernel: str, tile: tuple[int, int], threads: int, what: str) -> Example:
+    """A product of small integers, which has no rounding: blocks of C, to which tensor copies bring tiles of A and B."""
+    m, n, k = 128, 64, 256
+    a, b = (random.integers(-3, 4, (rows, k)).astype(np.float16) for rows in (m, n))
+    there = [ptxvm.DeviceArray.from_host(each) for each in (a, b)]
+    maps = [
+        ptxvm.TensorMap.tiled(ptxvm.TensorType.FLOAT16, each, (64, rows), swizzle=ptxvm.Swizzle.B128)
+        for each, rows in zip(there, tile, strict=True)
+    ]
+    c, expected = np.zeros((m, n), np.float32), a.astype(np.float32) @ b.astype(np.float32).T
+    said = f"A B, {m}×{k} by {k}×{n} in f16: {what}"
+    return Example(kernel, said, (n // tile[1], m // tile[0]), (threads,), [*maps, c, n, k, there], c, expected)
+
+
+def gemm_wgmma(random: np.random.Generator) -> Example:
+    """Hopper's: a warp copies, a warpgroup multiplies."""
+    return product(random, "gemm_wgmma", (64, 64), 160, "tensor copies and wgmma")
+
+
+def gemm_tcgen05(random: np.random.Generator) -> Example:
+    """Blackwell's: a thread copies, another multiplies into tensor memory, a warpgroup reads it."""
+    return product(random, "gemm_tcgen05", (128, 32), 192, "tensor copies and tcgen05")
+
+
+EXAMPLES: list[Callable[[np.random.Generator], Example]] = [
+    saxpy, matmul, total, dequantize, row_sums, gemm_wgmma, gemm_tcgen05,
+]  # fmt: skip
 TOLERANCE = 1e-5  # the orders of summation differ, so do the last bits
 
 

@@ -22,11 +22,30 @@ def examples():
     return module
 
 
-@pytest.mark.parametrize("name", ["saxpy", "matmul", "total", "dequantize", pytest.param("row_sums", marks=pytest.mark.long)])
+COMPILED_LONG = [pytest.param(name, marks=pytest.mark.long) for name in ("row_sums", "gemm_wgmma", "gemm_tcgen05")]
+
+
+@pytest.mark.parametrize("name", ["saxpy", "matmul", "total", "dequantize", *COMPILED_LONG])
 def test_example_agrees_with_numpy(examples, name):
     example = getattr(examples, name)(np.random.default_rng(1))
     example.run()
     assert example.difference() <= examples.TOLERANCE
+
+
+@pytest.mark.parametrize("name", ["gemm_wgmma", "gemm_tcgen05"])
+def test_pipelines_of_copies_and_products_agree_whenever_their_work_ends(examples, name):
+    for asynchronous in ("early", "late"):
+        example = getattr(examples, name)(np.random.default_rng(1))
+        example.run(engine="interp", asynchronous=asynchronous)
+        assert (example.result == example.expected).all()
+
+
+@pytest.mark.parametrize("name", ["gemm_wgmma", "gemm_tcgen05"])
+def test_pipelines_without_a_race_have_no_findings(examples, name):
+    """A buffer is filled again after the commit of the product that read it, which came after the copy before."""
+    example = getattr(examples, name)(np.random.default_rng(1))
+    assert example.run(check=("race", "memory", "sync")) > 0
+    assert example.findings == []
 
 
 def test_bytes_become_halves_exactly(examples):

@@ -10,11 +10,12 @@ from __future__ import annotations
 from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import reduce
 
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.checkers.clocks import Clocks, Knowledge
+from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.shadow import Records, Shadow
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.events import Access, Offsets, Threads
@@ -53,7 +54,7 @@ class Agents:
         self.now = np.ones(0, np.int64)
         self.groups = {kind: np.zeros(0, np.int64) for kind in ("copies", "bulk", "mbarrier", "wgmma")}
         self.begun: list[PendingCopies] = []
-        self._posted: dict[int, deque[int]] = defaultdict(deque)
+        self._posted: dict[int, deque[tuple[int, Knowledge]]] = defaultdict(deque)
         self.grow()
 
     def grow(self) -> None:
@@ -81,12 +82,19 @@ class Agents:
         self.begun = remaining
 
     def posted(self, threads: Threads) -> None:
-        """An mbarrier will signal the end of all copies so far."""
+        """An mbarrier will signal the end of all copies so far, and of those that the threads know to have ended."""
         for thread in threads.tolist():
-            self._posted[thread].append(int(self.now[thread]))
+            self._posted[thread].append((int(self.now[thread]), self._ended(thread)))
         self.now[threads] += 1
 
+    def _ended(self, thread: int) -> Knowledge:
+        """What a thread knows of agents: work that it starts now comes after their work."""
+        known = self.clocks.snapshot(np.array([thread]))
+        return {key: row for key, row in known.items() if isinstance(key, int) and key >= self.grids.agents}
+
     def signalled(self, threads: Threads) -> Knowledge:
-        """The knowledge that an mbarrier signals: the copies up to the oldest post of each thread."""
-        stamps = np.array([self._posted[thread].popleft() for thread in threads.tolist()], np.int64)
-        return self.clocks.row(threads + self.grids.agents, stamps)
+        """The knowledge that an mbarrier signals: the copies up to the oldest post of each thread, and what came before."""
+        posts = [self._posted[thread].popleft() for thread in threads.tolist()]
+        stamps = np.array([stamp for stamp, _ in posts], np.int64)
+        own = self.clocks.row(threads + self.grids.agents, stamps)
+        return reduce(joined, (before for _, before in posts), own)

@@ -104,7 +104,8 @@ class WatchedMemory(LaneMemory):
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
         """Update, and report it; a refused lane gets 0."""
         try:
-            self.keep_to_object(access, lanes, address, writing=True)
+            if "asynchronous" not in access.attributes:  # the mbarrier of a copy is another object than its target
+                self.keep_to_object(access, lanes, address, writing=True)
             old = super().update(access, lanes, address, update, operands)
         except PlacedFault as fault:
             good = self.without(fault, access, lanes, address, writing=True)
