@@ -59,7 +59,20 @@ def test_without_the_repository_it_says_so(ptxvm, monkeypatch, tmp_path):
     assert done.err.startswith("ptxvm bench: the benchmarks are part of the repository, not of the package, and ")
 
 
-BENCHMARKS = ("import", "check", "matmul", "checkers", "collatz", "kernels", "wild", "start", "compile", "litmus", "driver")
+BENCHMARKS = (
+    "import",
+    "check",
+    "matmul",
+    "checkers",
+    "collatz",
+    "kernels",
+    "tensor",
+    "wild",
+    "start",
+    "compile",
+    "litmus",
+    "driver",
+)
 
 
 @pytest.mark.parametrize(
