@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.race_pair import Race
@@ -38,7 +39,7 @@ class Step:
     count: int
     order: Order
     scope: str
-    space: str = "global"
+    space: Space = Space.GLOBAL
     attributes: AccessAttributes = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,7 +57,7 @@ class Run:
         self.numbers = [self.ctas.index(t.cta) * self.size + members[t.cta].index(t) for t in test.threads]
         self.found: set[Pair] = set()
         self.detector = RaceDetector(Scene("k", LaunchShape.of(len(self.ctas), self.size)), self.report)
-        self.memory = {name: Allocation(0x1000 * n, BYTES, "global", name) for n, name in enumerate(test.variables, 1)}
+        self.memory = {name: Allocation(0x1000 * n, BYTES, Space.GLOBAL, name) for n, name in enumerate(test.variables, 1)}
         self.held = {name: bytearray(value.to_bytes(BYTES, "little")) for name, value in test.variables.items()}
         self.at = [0] * len(test.threads)
         self.registers: list[dict[str, int]] = [{} for _ in test.threads]

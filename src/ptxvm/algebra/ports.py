@@ -10,6 +10,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value
 
@@ -53,18 +54,18 @@ class Memory(Protocol):
     """
 
     def load(
-        self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
+        self, space: Space, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
     ) -> list[Value]:
         """`count` adjacent elements; faults where the address is wrong, misaligned or not readable."""
 
     def store(
-        self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
+        self, space: Space, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
     ) -> None:
         """Write adjacent elements."""
 
     def atomic(
         self,
-        space: str,
+        space: Space,
         type: Type,
         address: Value,
         update: Callable[..., Value],
@@ -77,29 +78,29 @@ class Memory(Protocol):
         """Order the accesses before against those after (PTX 9.7.12.3)."""
 
     def phase_over(
-        self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
+        self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
         """Threads for which `over` holds have found that a phase of the mbarrier there is over (PTX 9.7.13.15.16)."""
 
-    def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
+    def prefetch(self, space: Space, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
         """A hint: nothing is read, and nothing faults."""
 
-    def to_generic(self, space: str, address: Value) -> Value:
+    def to_generic(self, space: Space, address: Value) -> Value:
         """The generic address of one in a window (`cvta`)."""
 
-    def from_generic(self, space: str, address: Value) -> Value:
+    def from_generic(self, space: Space, address: Value) -> Value:
         """The address in the window of a generic one (`cvta.to`)."""
 
-    def within(self, space: str, address: Value) -> Value:
+    def within(self, space: Space, address: Value) -> Value:
         """Is the generic address in this space (`isspacep`)?"""
 
-    def mapped(self, space: str, address: Value, rank: Value) -> Value:
+    def mapped(self, space: Space, address: Value, rank: Value) -> Value:
         """The address in the CTA of a rank that corresponds to one in shared memory (`mapa`).
 
         Both are addresses in `shared::cluster`, or `generic` ones.
         """
 
-    def rank(self, space: str, address: Value) -> Value:
+    def rank(self, space: Space, address: Value) -> Value:
         """The rank of the CTA in which an address of shared memory lies, u64 (`getctarank`)."""
 
     def allocate_stack(self, size: Value, alignment: int) -> Value:
@@ -251,7 +252,7 @@ class Tasks(Protocol):
         """Wait until so many groups (a constant) are not done, or none (None); or only have read their sources."""
 
     def arrive(
-        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
+        self, space: Space, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
         mask: Value | None = None,
     ) -> None:  # fmt: skip
         """When all copies of the thread so far are done, update the mbarrier there; `before` updates it at once.

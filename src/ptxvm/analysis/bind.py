@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from typing import Any
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import codes, debugging, expressions, linkage, signatures, tuning
 from ptxvm.analysis.checks import Checks, Place, name_of
@@ -96,7 +97,7 @@ class Binder:
         """`.global`, `.const`, `.shared` … of the module."""
         scope = self.program.scope
         declaration(self.checks, node, DeclarationContext.MODULE)
-        if node.space == "reg":
+        if node.space == Space.REG:
             for declarator in node.declarators:
                 scope.places.setdefault(declarator.name, len(scope.places))
             self.declare(node, scope)
@@ -131,7 +132,7 @@ class Binder:
         made: list[Register | Variable] = []
         for declarator in node.declarators:
             place = name_of(declarator)
-            if node.space in ("reg", "sreg") and declarator.count is not None:
+            if node.space in (Space.REG, Space.SREG) and declarator.count is not None:
                 self.family(node, declarator, scope)
                 continue
             for symbol in self.symbols(node, declarator, scope, function):
@@ -143,7 +144,7 @@ class Binder:
         self, node: tree.Variable, declarator: tree.Declarator, scope: Scope, function: str
     ) -> Sequence[Register | Variable]:
         """The symbols for one name of a declaration."""
-        if node.space in ("reg", "sreg"):
+        if node.space in (Space.REG, Space.SREG):
             return [scope.new_register(declarator.name, type_of(node), node.vector or 1)]
         return list(self.variables(node, declarator, function))
 
@@ -333,11 +334,11 @@ class Binder:
         for symbol in made:
             initialiser(self.checks, symbol, scope)
         function.variables.extend(made)
-        if node.space == "param" and function.entry and self.program.version < (1, 4):  # PTX 7.1.1
+        if node.space == Space.PARAM and function.entry and self.program.version < (1, 4):  # PTX 7.1.1
             function.signature.parameters += tuple(made)
-        elif node.space == "param":  # passes arguments of calls: its address, unlike a parameter's, is not taken
+        elif node.space == Space.PARAM:  # passes arguments of calls: its address, unlike a parameter's, is not taken
             for symbol in made:
-                symbol.shape = symbol.shape._replace(space="param::local")
+                symbol.shape = symbol.shape._replace(space=Space.PARAM_LOCAL)
 
     def resolve_tables(self) -> None:
         """Branch and call tables may name what comes after them."""
@@ -411,8 +412,8 @@ def type_of(node: tree.Variable) -> Type:
 def variable(node: tree.Variable, declarator: tree.Declarator, function: str, name: str) -> Variable:
     """One variable in a state space."""
     type = type_of(node)
-    opaque = node.type if node.type in OPAQUE else "texref" if node.space == "tex" else ""  # PTX 5.1.8
-    space = node.space.partition("[")[0]
+    opaque = node.type if node.type in OPAQUE else "texref" if node.space == Space.TEX else ""  # PTX 5.1.8
+    space = Space(node.space.partition("[")[0])
     dimensions = tuple(None if d is None else size_of(d) for d in declarator.dimensions)
     if dimensions and not dimensions[0]:
         sized = isinstance(declarator.initial, tree.Vector) and len(declarator.initial.items)
@@ -420,7 +421,7 @@ def variable(node: tree.Variable, declarator: tree.Declarator, function: str, na
     vector = node.vector or 1
     return Variable(
         name=name,
-        space=space.partition("::")[0],
+        space=space.window,
         type=type,
         vector=vector,
         dimensions=dimensions,

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Sequence
 from contextlib import suppress
 
 from ptxvm.algebra.float_environment import usual_arithmetic
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import debugging, expressions, passing
 from ptxvm.analysis.bind import Binder
 from ptxvm.analysis.known_lines import (
@@ -395,7 +396,7 @@ class BodyCheck:
             if isinstance(each, tree.Variable):
                 self.binder.checked_variables(each, self.scope_of_declaration(), self.copy)
                 self.declared(names_of(each))
-                if each.space != "reg":
+                if each.space != Space.REG:
                     self.frames[-1].first = -1
 
     def other(self, spelling: Spelling, statements: Iterable[tree.Statement]) -> None:
@@ -410,7 +411,7 @@ class BodyCheck:
                 self.binder.statement(statement, self.frames[-1].scope, self.copy)
             else:
                 raise Doubt
-            if not isinstance(statement, tree.Variable) or statement.space != "reg":
+            if not isinstance(statement, tree.Variable) or statement.space != Space.REG:
                 self.frames[-1].first = -1
         if spelling in self.memo.declarations:
             self.declarations.add((self.copy.entry, spelling))

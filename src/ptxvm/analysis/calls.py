@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.signatures import Formal
@@ -138,7 +139,7 @@ def mismatches(formal: Formal, symbol: Formal, caller: Function, *, open: bool) 
 
 def misplaced(actual: Variable, caller: Function) -> Misfit | None:
     """Is the variable in a space where arguments cannot be, or a parameter of the caller (PTX 5.1.6.4)?"""
-    if actual.space != "param":
+    if actual.space is not Space.PARAM:
         wrong = f"Call argument '{actual.name}' has illegal state space"
         return Misfit(f"'{actual.name}' is in .{actual.space}, not in .param", wrong)
     if any(actual is own for own in caller.signature.parameters):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks, name_of
@@ -94,7 +95,7 @@ def allocation(checks: Checks, node: tree.Variable, declarator: tree.Declarator,
         predicate(checks, node, declarator)
     elif node.type in OPAQUE:
         opaque(checks, node, declarator, where)
-    elif node.space == "reg" and declarator.dimensions:
+    elif node.space == Space.REG and declarator.dimensions:
         checks.error(
             codes.WRONG_TYPE,
             f"registers are no arrays: '{name}'",
@@ -102,7 +103,7 @@ def allocation(checks: Checks, node: tree.Variable, declarator: tree.Declarator,
             help=f"`{name}<4>` declares 4 of them",
             ptxas=f"Variable '{name}' cannot be allocated into a register",
         )
-    elif node.space == "param" and not declarator.dimensions and (node.vector or node.type == "f16x2"):
+    elif node.space == Space.PARAM and not declarator.dimensions and (node.vector or node.type == "f16x2"):
         said = f".v{node.vector} .{node.type}" if node.vector else f".{node.type}"
         checks.error(
             codes.WRONG_TYPE,
@@ -127,7 +128,7 @@ def predicates(checks: Checks, node: tree.Variable) -> None:
 def predicate(checks: Checks, node: tree.Variable, declarator: tree.Declarator) -> None:
     """Predicates are registers (PTX 5.1.1)."""
     name = declarator.name
-    if node.space != "reg" and not node.vector and not declarator.dimensions:
+    if node.space != Space.REG and not node.vector and not declarator.dimensions:
         checks.error(
             codes.WRONG_TYPE,
             f"the predicate '{name}' is not a register",
@@ -142,7 +143,7 @@ def opaque(checks: Checks, node: tree.Variable, declarator: tree.Declarator, whe
     name, place = declarator.name, name_of(declarator)
     if wrong := misplaced_opaque(node, declarator, where):
         said, ptxas = wrong
-        at = checks.word(node, f".{node.space}") if node.space in ("const", "shared", "reg") else place
+        at = checks.word(node, f".{node.space}") if node.space in (Space.CONST, Space.SHARED, Space.REG) else place
         checks.error(codes.WRONG_TYPE, f"'{name}' {said}", at, ptxas=ptxas)
     unified = "texmode_independent" not in checks.program.target_options
     if node.type == "samplerref" and unified and not declarator.dimensions:
@@ -161,9 +162,9 @@ def misplaced_opaque(node: tree.Variable, declarator: tree.Declarator, where: De
     if where is DeclarationContext.BODY:
         said = f"is {kind}, which is declared at module level, or as a parameter of a kernel"
         return said, "Texture/surface variable must be at module or entry parameter scope"
-    if node.space == "reg":
+    if node.space == Space.REG:
         return f"is {kind}, which is no register", f"Variable '{name}' cannot be allocated into a register"
-    if where is DeclarationContext.MODULE and node.space != "global" and not declarator.dimensions:
+    if where is DeclarationContext.MODULE and node.space != Space.GLOBAL and not declarator.dimensions:
         said = f"is {kind} in .{node.space}, and only .global holds those"
         return said, "Texture and surface variables must be declared in .global space"
     if where is DeclarationContext.FUNCTION and not declarator.dimensions:
@@ -191,7 +192,7 @@ def alignment(checks: Checks, node: tree.Variable, where: DeclarationContext) ->
     value = size_of(node.alignment) or 1
     if (
         value > WIDEST_PARAMETER_ALIGNMENT
-        and node.space == "param"
+        and node.space == Space.PARAM
         and where in (DeclarationContext.FUNCTION, DeclarationContext.BODY)
     ):
         checks.error(
@@ -215,7 +216,7 @@ def attributes(checks: Checks, node: tree.Variable | tree.Function) -> None:
                 attribute,
                 ptxas="Feature 'unified Functions' requires command line option '--compile-only'.",
             )
-        elif not (isinstance(node, tree.Variable) and node.space == "global"):
+        elif not (isinstance(node, tree.Variable) and node.space == Space.GLOBAL):
             name = node.name if isinstance(node, tree.Function) else first_name(node)
             checks.error(
                 codes.BAD_ATTRIBUTE,
@@ -231,7 +232,7 @@ def linkage(checks: Checks, node: tree.Variable) -> None:
         checks.needs(f".{node.linkage}", checks.word(node, f".{node.linkage}"))
     if node.linkage != "common":
         return
-    if node.space != "global":
+    if node.space != Space.GLOBAL:
         checks.error(
             codes.BAD_LINKAGE,
             f".common variables are in .global, not in .{node.space}",

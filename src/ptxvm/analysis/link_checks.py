@@ -10,6 +10,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
 from ptxvm.analysis.linking import linkage
 from ptxvm.analysis.program import Function, Program
@@ -353,10 +354,10 @@ def _symbols(module: LinkedModule) -> Iterator[Symbol]:
 def _constants(program: Program) -> Iterator[tuple[str, Variable]]:
     """The `.const` variables of a module and of its functions; the name is empty for those that are not shared."""
     for name, variable in program.variables.items():
-        if variable.space == "const" and not variable.bank:
+        if variable.space is Space.CONST and not variable.bank:
             yield name if variable.linkage else "", variable
     for function in program.functions.values():
-        yield from (("", variable) for variable in function.statics if variable.space == "const" and not variable.bank)
+        yield from (("", variable) for variable in function.statics if variable.space is Space.CONST and not variable.bank)
 
 
 def _attributes(symbol: Symbol) -> set[str]:
@@ -371,7 +372,7 @@ def _rank(symbol: Symbol) -> tuple[int, int]:
 
 def _given_elsewhere(variable: Variable) -> bool:
     """Is it defined outside the modules: by the launch, by the driver, or as a bank of constants?"""
-    return (variable.space == "shared" and variable.is_unsized) or bool(variable.opaque) or bool(variable.bank)
+    return (variable.space is Space.SHARED and variable.is_unsized) or bool(variable.opaque) or bool(variable.bank)
 
 
 def _of_device(name: str) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks, Place
 from ptxvm.analysis.program import Function
@@ -201,7 +202,7 @@ def constant_bytes(checks: Checks) -> None:
     program, size = checks.program, 0
     local = [v for function in program.functions.values() for v in function.statics]
     for found in (*program.variables.values(), *local):
-        if found.space != "const" or found.linkage == "extern" or found.bank:
+        if found.space is not Space.CONST or found.linkage == "extern" or found.bank:
             continue
         fitted, size = size <= CONSTANT_BANK, size + found.size
         if fitted and size > CONSTANT_BANK:

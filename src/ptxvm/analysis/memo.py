@@ -6,6 +6,7 @@ import enum
 from functools import lru_cache
 from typing import ClassVar
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.known_lines import KnownLines, Needs
 from ptxvm.analysis.operand_forms import Forms
 from ptxvm.analysis.recognise import Recogniser
@@ -74,7 +75,7 @@ class Memo:
 
     def keep(self, spelling: Spelling, statements: list[tree.Statement]) -> None:
         """Keep what was read, if it declares registers, or what calls pass."""
-        if all(isinstance(each, tree.Variable) and each.space in ("reg", "param") for each in statements):
+        if all(isinstance(each, tree.Variable) and each.space in (Space.REG, Space.PARAM) for each in statements):
             if len(self.declarations) > MOST_DECLARATIONS:
                 self.declarations.clear()
             self.declarations[spelling] = statements

@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import Any
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import pred
 from ptxvm.analysis.expressions import BITS
 from ptxvm.analysis.program import Function
@@ -150,7 +151,7 @@ class OperandForms(dict[str, int]):
     def _variable(self, kind: str, symbol: Variable, text: str) -> tuple[Any, ...] | None:
         if symbol.opaque:
             return None
-        if symbol.space != "param":
+        if symbol.space is not Space.PARAM:
             return kind, symbol.shape
         self.parameters[text] = symbol
         parameters = self.function.signature.parameters

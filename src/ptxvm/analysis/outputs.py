@@ -7,6 +7,7 @@ reach, or an address in memory reaches, may be read all the same.
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
@@ -63,7 +64,7 @@ def reaches_memory(bound: Bound) -> bool:
     """Does an instruction, or its callee, access memory other than parameters?"""
     if bound.calls:
         return True
-    return "mem" in bound.i.of.effects and not bound.summary.converts_address and "param" not in bound.summary.spaces
+    return "mem" in bound.i.of.effects and not bound.summary.converts_address and Space.PARAM not in bound.summary.spaces
 
 
 def only_writes(bound: Bound) -> bool:
@@ -73,7 +74,7 @@ def only_writes(bound: Bound) -> bool:
 
 def loaded(bound: Bound) -> set[Variable]:
     """The parameters that an instruction loads."""
-    if not bound.summary.reads or "param" not in bound.summary.spaces:
+    if not bound.summary.reads or Space.PARAM not in bound.summary.spaces:
         return set()
     names = [name for node in bound.operands.values() if isinstance(node, tree.Address) for name in names_in(node)]
     return {symbol for name in names if isinstance(symbol := bound.scope.find(name.text), Variable)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
 from ptxvm.analysis.parameters import addressed
 from ptxvm.analysis.program import Function
@@ -29,7 +30,7 @@ def check_passing(function: Function, report: Report) -> None:
 
 def own_parameters(function: Function) -> set[int]:
     """The `.param` variables of a function that are not its parameters: its results, and those that pass arguments of calls."""
-    local = {id(v) for v in function.variables if v.space == "param"}
+    local = {id(v) for v in function.variables if v.space is Space.PARAM}
     return local - {id(formal) for formal in function.signature.parameters}
 
 

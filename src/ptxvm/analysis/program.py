@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.scope import Scope
 from ptxvm.analysis.symbols import Label, Register, Signature, Variable
 from ptxvm.isa.effects import COMPUTES, Summary
@@ -17,7 +18,7 @@ from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
 
-STACK = frozenset({"local", "param"})
+STACK = frozenset({Space.LOCAL, Space.PARAM})
 """The state spaces of variables on the stack of a thread."""
 
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import Segment, registers_in, segments
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
@@ -20,7 +21,7 @@ from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.isa.summary import origins as origins_of_results
 from ptxvm.syntax import tree
 
-SPACES = frozenset({"shared", "local"})
+SPACES = frozenset({Space.SHARED, Space.LOCAL})
 ALLOCATOR = "malloc"
 WORD = 32  # the fewest bits of a value that can be an address
 
@@ -167,7 +168,7 @@ class ProvenanceAnalysis:
             return
         if reaches_memory(bound):
             for origin in values(bound, known):
-                self.escaped.put(origin, parameter="param" in bound.summary.spaces)
+                self.escaped.put(origin, parameter=Space.PARAM in bound.summary.spaces)
         if bound.i.of.ends:
             for each in self.function.signature.results:
                 if isinstance(each, Register):
@@ -203,7 +204,7 @@ class ProvenanceAnalysis:
 
     def loaded(self, bound: Bound) -> Origin:
         """The origin of a loaded value; the parameters of a kernel are numbers from the host."""
-        if "param" not in bound.summary.spaces:
+        if Space.PARAM not in bound.summary.spaces:
             return self.escaped.memory
         names = [name for node in bound.operands.values() for name in names_in(node)]
         symbols = {bound.scope.find(name.text) for name in names}

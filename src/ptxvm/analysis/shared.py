@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
@@ -37,7 +38,7 @@ def check_kernel(kernel: Function, size: int, target: Target, report: Report) ->
 def declared(program: Program) -> Iterator[Variable]:
     """All `.shared` variables."""
     everywhere = (program.variables.values(), *(function.statics for function in program.functions.values()))
-    return (variable for some in everywhere for variable in some if variable.space == "shared")
+    return (variable for some in everywhere for variable in some if variable.space is Space.SHARED)
 
 
 def most_static(target: Target) -> int:
@@ -78,9 +79,9 @@ def uses(function: Function) -> Iterator[Function | Variable]:
         for operand in bound.node.operands:
             for name in names_in(operand):
                 symbol = bound.scope.find(name.text)
-                if isinstance(symbol, Variable) and symbol.space == "shared":
+                if isinstance(symbol, Variable) and symbol.space is Space.SHARED:
                     yield symbol
                 for each in symbol.targets if isinstance(symbol, Table) else [symbol]:
                     if isinstance(each, Function):
                         yield each
-    yield from (variable for variable in function.variables if variable.space == "shared")
+    yield from (variable for variable in function.variables if variable.space is Space.SHARED)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.analysis.declarations import attributes, declaration
@@ -83,8 +84,8 @@ def formals(
                 checks.needs(".ptr to opaque", node.pointer)
         if where is DeclarationContext.FUNCTION:
             no_kernel_attributes(checks, node)
-    if len(results) > 1 and any(r.space != "reg" for r in results):
-        place = next(r for r in results if r.space != "reg")
+    if len(results) > 1 and any(r.space != Space.REG for r in results):
+        place = next(r for r in results if r.space != Space.REG)
         checks.error(
             codes.BAD_RESULT,
             "several results are registers; in .param there is one at most",
@@ -119,7 +120,7 @@ def open_parameters(checks: Checks, parameters: Sequence[tree.Variable], where: 
                 node,
                 ptxas="Parameter to entry function cannot be an incomplete array.",
             )
-        elif node.space != "param":
+        elif node.space != Space.PARAM:
             checks.error(
                 codes.INCOMPLETE,
                 "an array without a size is in .param",
@@ -151,7 +152,7 @@ def parameter_bytes(checks: Checks, function: Function) -> None:
     """Report a kernel whose parameters take too many bytes (PTX 5.1.6.1)."""
     size = 0
     for formal in function.signature.parameters:
-        if isinstance(formal, Variable) and formal.space == "param" and not (formal.opaque and not formal.dimensions):
+        if isinstance(formal, Variable) and formal.space is Space.PARAM and not (formal.opaque and not formal.dimensions):
             size = -(-size // formal.alignment) * formal.alignment + formal.size
     most = next((limit for before, limit in PARAMETER_BYTES if checks.program.version < before), MOST_PARAMETER_BYTES)
     place = name_of(function.node)
@@ -227,7 +228,7 @@ def disagreement(one: Signature, other: Signature) -> str:
 
 def space_of(formal: Formal) -> str:
     """`reg` or `param`."""
-    return "reg" if isinstance(formal, Register) else formal.space
+    return Space.REG if isinstance(formal, Register) else formal.space
 
 
 def type_of(formal: Formal) -> object:

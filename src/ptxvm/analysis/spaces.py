@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from enum import Enum
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.isa.directives import LAST_BANK
@@ -54,22 +55,22 @@ def space(checks: Checks, node: tree.Variable, where: DeclarationContext, *, in_
     place = checks.word(node, f".{name}")
     if where in PARAMETERS:
         parameter_space(checks, node, where)
-    elif name == "param" and where is DeclarationContext.MODULE:
+    elif name == Space.PARAM and where is DeclarationContext.MODULE:
         checks.error(
             codes.WRONG_SPACE,
             "parameters are declared with their function, not at module level",
             place,
             ptxas="Parameter variables may not be declared at module scope",
         )
-    elif name == "param":
+    elif name == Space.PARAM:
         body_parameter(checks, node, in_kernel=in_kernel)
-    elif name in ("reg", "local") and where is DeclarationContext.MODULE:
+    elif name in (Space.REG, Space.LOCAL) and where is DeclarationContext.MODULE:
         module_registers(checks, node, name)
-    elif name == "tex":
+    elif name == Space.TEX:
         texture_space(checks, node, where)
     elif bank:
         constant_bank(checks, node, bank_of(node.space))
-    elif name == "const" and node.linkage == "extern" and any(is_open(d) for d in node.declarators):
+    elif name == Space.CONST and node.linkage == "extern" and any(is_open(d) for d in node.declarators):
         checks.needs("extern const[]", node)
 
 
@@ -77,7 +78,7 @@ def parameter_space(checks: Checks, node: tree.Variable, where: DeclarationConte
     """`.param` for kernels, `.param` or `.reg` for functions."""
     name = first_name(node)
     if where is DeclarationContext.KERNEL:
-        if node.space != "param":
+        if node.space != Space.PARAM:
             found = f"in .{node.space}" if node.space else "in no state space"
             checks.error(
                 codes.WRONG_SPACE,
@@ -85,7 +86,7 @@ def parameter_space(checks: Checks, node: tree.Variable, where: DeclarationConte
                 node,
                 ptxas=f"Entry parameter '{name}' must have .param state space",
             )
-    elif node.space not in ("param", "reg"):
+    elif node.space not in (Space.PARAM, Space.REG):
         found = f"in .{node.space}" if node.space else "in no state space"
         checks.error(
             codes.WRONG_SPACE,
@@ -93,7 +94,7 @@ def parameter_space(checks: Checks, node: tree.Variable, where: DeclarationConte
             node,
             ptxas=f"Function parameter '{name}' has illegal state space",
         )
-    elif node.space == "param":
+    elif node.space == Space.PARAM:
         checks.needs(".param of functions", node)
 
 

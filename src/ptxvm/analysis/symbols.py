@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from math import prod
 from typing import Any, TypeAlias
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree
@@ -37,7 +38,7 @@ class Variable:
     """
 
     name: str
-    space: str  # global const shared local param tex
+    space: Space  # global const shared local param tex
     type: Type
     vector: int = 1
     dimensions: tuple[int | None, ...] = ()

@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import Segment, registers_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
@@ -18,7 +19,7 @@ from ptxvm.analysis.symbols import Register
 from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
-STACK = frozenset({"param", "local"})
+STACK = frozenset({Space.PARAM, Space.LOCAL})
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,13 +49,13 @@ def use(bound: Bound) -> RegisterUse:
 
 def stores_parameter(bound: Bound) -> bool:
     """Does the instruction store an argument or a result?  The callee or the caller will read it."""
-    return any(access.window == "param" for access in bound.summary.having(Verb.WRITE))
+    return any(access.window is Space.PARAM for access in bound.summary.having(Verb.WRITE))
 
 
 def passes_memory(bound: Bound) -> bool:
     """Can the instruction load an undefined value: from the stack, or by a generic address?  Kernel parameters are defined."""
     windows = {access.window for access in bound.summary.having(Verb.READ)}
-    return "generic" in windows or (not windows.isdisjoint(STACK) and not kernel_parameter(bound))
+    return Space.GENERIC in windows or (not windows.isdisjoint(STACK) and not kernel_parameter(bound))
 
 
 def kernel_parameter(bound: Bound) -> bool:

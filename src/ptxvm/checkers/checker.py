@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from ptxvm.algebra.memory_order import FenceKind, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.allow_comments import allowed_at
 from ptxvm.checkers.barrier_misuse import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
@@ -360,7 +361,7 @@ class Checker:
             place = self.scenes.place(bound, int(threads[0]))
             party = Party("allocation", place, buffers[0].start, where="the heap")
             said = f"{what} from here {'is' if count == 1 else 'are'} not launched"
-            self._add("leak", said, bound, party, "global")
+            self._add("leak", said, bound, party, Space.GLOBAL)
 
     def finished(self, allocations: Sequence[Allocation]) -> None:
         """The grid has ended: compare it with concurrent launches, and report heap blocks that are out of reach."""
@@ -375,7 +376,7 @@ class Checker:
             said = f"{what} from here {'is' if one else 'are'} not freed, and no pointer to {'it' if one else 'them'} is left"
             place = self.scenes.place(lost.bound, lost.threads[0])
             party = Party("allocation", place, lost.blocks[0].start, where="the heap")
-            self._add("leak", said, lost.bound, party, "global")
+            self._add("leak", said, lost.bound, party, Space.GLOBAL)
 
     def refused(self, fault: Fault, bound: Bound | None, thread: int) -> bool:
         """Report a fault as a finding; execution continues where it can."""
@@ -433,7 +434,7 @@ class Checker:
             f"freed while in use: the host frees {marks.where}, and has not waited for {self.stream_launch}, "
             "which may still use it; wait for the stream, or for an event behind the launch, before"
         )
-        self._add("freed-in-use", said, site.bound, party, "global")
+        self._add("freed-in-use", said, site.bound, party, Space.GLOBAL)
 
     def _clashed(self, clash: LaunchRace) -> None:
         bounds = [site.bound for site in clash.sites]
@@ -474,7 +475,7 @@ class Checker:
         if allocation.home is None:
             return str(allocation), offset - (allocation.start - allocation.origin)
         within = offset % (-(-max(allocation.window, 1) // WINDOW_GRAIN) * WINDOW_GRAIN)
-        name = scene.variable(within) if allocation.space == "shared" else ""
+        name = scene.variable(within) if allocation.space is Space.SHARED else ""
         return f"the {allocation.space} memory{name}", within
 
     def _party(self, site: Site, thread: int, allocation: Allocation, offset: int) -> Party:

@@ -7,12 +7,13 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Bits, Offsets, Threads
 
 EMPTY = frozenset({"a block of malloc", "the parameters of a launch"})  # the names of allocations that begin without a value
-STACKS = frozenset({"shared", "local"})
+STACKS = frozenset({Space.SHARED, Space.LOCAL})
 Report = Callable[[Access, int, Allocation, int, list[int]], None]  # access, thread, allocation, offset, missing bytes
 
 
@@ -30,14 +31,14 @@ class InitialisedBytes:
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
         if (
-            access.space == "param" and allocation.space == "local"
+            access.space is Space.PARAM and allocation.space is Space.LOCAL
         ):  # a use of an argument without a value is found where a thread computes with it
             return
         missing = self.missing(allocation, offsets, access.type.bytes * access.count)
         if missing is None or not missing.any():
             return
         missing = missing & used(access)
-        if allocation.space == "local":
+        if allocation.space is Space.LOCAL:
             elements = missing.reshape(access.count, access.type.bytes, -1).all(1, keepdims=True)
             missing = np.broadcast_to(elements, (access.count, access.type.bytes, missing.shape[1])).reshape(missing.shape)
         if (wrong := missing.any(0)).any():

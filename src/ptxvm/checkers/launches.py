@@ -14,6 +14,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.checkers.strength import WIDE, Site, Sites
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Scenes, Threads
@@ -76,7 +77,7 @@ class Footprint:
 
     def note(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
         """Threads have accessed global memory."""
-        if allocation.space != "global":
+        if allocation.space is not Space.GLOBAL:
             return
         marks = self.accesses.get(allocation.origin)
         size = allocation.end - allocation.origin

@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Threads
@@ -43,7 +44,7 @@ class Leaks:
     def lost(self, allocations: Sequence[Allocation]) -> list[Blocks]:
         """The live blocks that are out of reach, by call."""
         candidates = {block for call in self._calls.values() for block in call.blocks if block.live}
-        reached = candidates - out_of_reach(candidates, [each for each in allocations if each.space == "global"])
+        reached = candidates - out_of_reach(candidates, [each for each in allocations if each.space is Space.GLOBAL])
         found = []
         for call in self._calls.values():
             pairs = [(t, b) for t, b in zip(call.threads, call.blocks, strict=True) if b.live and b not in reached]

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.isa.mbarrier import COUNT, PENDING, PHASE, TRANSACTION_BITS, TRANSACTIONS, must_not_complete
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Threads, Words
@@ -47,7 +48,7 @@ class Mbarriers:
                 )
             elif how == "inval" and offset not in held:
                 self.report(access, thread, "there is no mbarrier to be invalidated")
-            if allocation.space != "shared":
+            if allocation.space is not Space.SHARED:
                 self.report(access, thread, f"an mbarrier lies in .shared, and this is in .{allocation.space}")
             if how == "init" and not _count(words_at(allocation, offset)):
                 self.report(access, thread, f"an mbarrier is for 1 to {COUNT:,} arrivals")

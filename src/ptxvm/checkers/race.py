@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.memory_order import FenceKind, Order, ProxyFence, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.cluster_order import ClusterOrder
@@ -30,7 +31,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, BarrierKey, Offsets, Scene, StoredValues, Threads, Words
 
-PRIVATE = frozenset({"local", "param", "const"})
+PRIVATE = frozenset({Space.LOCAL, Space.PARAM, Space.CONST})
 
 
 class RaceDetector:

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.machine.events import Access
 
@@ -24,7 +25,7 @@ class Site:
 
     bound: Bound
     operation: str  # read, write or atomic
-    space: str
+    space: Space
     size: int  # of an element in bytes
     order: Order
     scope: int  # 0 is weak

@@ -14,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import bytes_at
 from ptxvm.machine.memory import ADOPTED, Memory, default_memory
@@ -78,7 +79,7 @@ class HostMemory:
         table = self.memory.table
         found = [word for word in words if LOWEST <= word < HIGHEST and table.find(word) is None]
         owners = ((word, table.freed(word, 1)) for word in found)
-        return [word for word, gone in owners if gone is None or gone.fate == ADOPTED or gone.space != "global"]
+        return [word for word, gone in owners if gone is None or gone.fate == ADOPTED or gone.space is not Space.GLOBAL]
 
     def _open(self, addresses: Sequence[int]) -> bool:
         """Open the mappings of addresses; are there any?"""

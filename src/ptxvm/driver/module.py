@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from functools import cached_property
 
 from ptxvm import api
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.device_runtime import with_device_runtime
@@ -94,7 +95,7 @@ class Kernel:
     def constant(self) -> int:
         """Bytes of the module's variables in constant memory."""
         allocations = self.module.module.image.allocations
-        return sum(each.size for variable, each in allocations.items() if variable.space == "const")
+        return sum(each.size for variable, each in allocations.items() if variable.space is Space.CONST)
 
     @property
     def local(self) -> int:

@@ -16,6 +16,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.protocol import Counters
@@ -156,7 +157,7 @@ class Children:
         """Run one child grid."""
         if self.run is None:
             raise Unsupported("a launch from the device without a grid")
-        bank = self.memory.allocate(len(child.buffer.bytes), 256, "param", "the parameters", writable=False)
+        bank = self.memory.allocate(len(child.buffer.bytes), 256, Space.PARAM, "the parameters", writable=False)
         parent, self._grid = self._grid, next(GRIDS)
         try:
             bank.bytes[:] = child.buffer.bytes

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.limits import Limits
@@ -53,7 +54,7 @@ def _launch(
             raise
         return not_run(kernel, shape, watch, fault)
     try:
-        bank = memory.lend(max(len(packed.data), 1), "param", "the parameters")
+        bank = memory.lend(max(len(packed.data), 1), Space.PARAM, "the parameters")
         began = time.perf_counter()
         bank.view(BYTE, 1).data[: len(packed.data)] = packed.data
         if watch is not None:

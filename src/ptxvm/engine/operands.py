@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, f32, f64, pred, u32, u64
 from ptxvm.algebra.value import Algebra, Value
 from ptxvm.analysis import constants
@@ -63,7 +64,7 @@ class Operands:
         """The address of a variable in its own space; parameters have generic addresses."""
         raise NotImplementedError
 
-    def to_generic(self, bound: Bound, space: str, address: Value) -> Value:
+    def to_generic(self, bound: Bound, space: Space, address: Value) -> Value:
         """The generic address for an address in a window."""
         raise NotImplementedError
 
@@ -187,8 +188,8 @@ class Operands:
     def in_space(self, bound: Bound, variable: Variable, offset: int) -> Value:
         """The address of a variable for this instruction: generic where it names no space."""
         value = self.variable_address(variable, offset)
-        generic = bound.summary.spaces <= {"generic"}
-        if generic and variable.space in ("shared", "local") and "mem" in bound.i.of.effects:
+        generic = bound.summary.spaces <= {Space.GENERIC}
+        if generic and variable.space in (Space.SHARED, Space.LOCAL) and "mem" in bound.i.of.effects:
             return self.to_generic(bound, variable.space, value)
         return value
 

@@ -8,6 +8,7 @@ from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.limits import Limits
@@ -205,4 +206,4 @@ class Snapshot:
 
 def kept(allocations: Sequence[Allocation]) -> list[Allocation]:
     """The memory that a grid may change and that outlives it."""
-    return [each for each in allocations if each.writable and each.space == "global" and not each.yields]
+    return [each for each in allocations if each.writable and each.space is Space.GLOBAL and not each.yields]

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b128
 from ptxvm.algebra.value import Value
 from ptxvm.isa.effects import Verb
@@ -66,21 +67,21 @@ NEEDS = {
 }
 """What the modifiers of an access need, whatever the instruction."""
 
-GENERIC = ("generic", "global", "shared", "local")
+GENERIC = (Space.GENERIC, Space.GLOBAL, Space.SHARED, Space.LOCAL)
 """The spaces whose variables generic addressing reaches by name."""
 
 
 # ── addresses ───────────────────────────────────────────────────────────────────────────
 
 
-def space_of(i: Decoded) -> str:
+def space_of(i: Decoded) -> Space:
     """The state space of an access, without its sub-space; `generic` where none is named."""
-    return i.ss.partition("::")[0] if i.ss else "generic"
+    return Space(i.ss).window if i.ss else Space.GENERIC
 
 
-def window(i: Decoded) -> str:
+def window(i: Decoded) -> Space:
     """The space as the memory port knows it: only `shared::cluster` keeps its sub-space."""
-    return i.ss if i.ss == "shared::cluster" else space_of(i)
+    return Space.SHARED_CLUSTER if i.ss == Space.SHARED_CLUSTER else space_of(i)
 
 
 def base_of(shape: Shape) -> Shape:
@@ -91,7 +92,7 @@ def base_of(shape: Shape) -> Shape:
 
 def constant_address(i: Decoded) -> Problem | None:
     """Only .local takes a constant as the address."""
-    if base_of(i.shape("a")).kind == "integer" and space_of(i) != "local":
+    if base_of(i.shape("a")).kind == "integer" and space_of(i) != Space.LOCAL:
         return Problem("P1801", f"a constant is an address in .local only, not in {named(i)}", operand="a",
                        ptxas="Immediate addresses allowed only for .local state space")  # fmt: skip
     return None
@@ -102,11 +103,11 @@ def foreign_variable(i: Decoded) -> Problem | None:
     base, space = base_of(i.shape("a")), space_of(i)
     if base.kind != "variable":
         return None
-    lies = base.space.partition("::")[0].partition("[")[0]
-    if lies == space or (space == "generic" and lies in GENERIC):
+    lies = base.space.window
+    if lies is space or (space is Space.GENERIC and lies in GENERIC):
         return None
     return Problem("P1802", f"the variable lies in .{lies}, but the access is to {named(i)}", operand="a",
-                   help=f"write `.{lies}` in the instruction" if space != "generic" else f"name the space: `.{lies}`",
+                   help=f"write `.{lies}` in the instruction" if space is not Space.GENERIC else f"name the space: `.{lies}`",
                    ptxas=f"State space mismatch between instruction and address in instruction '{i.form.opcode}'",
                   )  # fmt: skip
 
@@ -127,21 +128,21 @@ ADDRESS = Trait(
 )
 
 
-def places(**spaces: str | Callable[[Decoded], str]) -> Trait:
-    """Operands that are addresses in some spaces (`a="shared"`): a variable lies there, and no constant is an address."""
+def places(**spaces: Space | Callable[[Decoded], Space]) -> Trait:
+    """Operands that are addresses in some spaces (`a=Space.SHARED`): a variable lies there, and no constant is an address."""
 
     def constant_or_foreign(i: Decoded) -> Problem | None:
         """An address is a register, or a variable of the state space that the instruction accesses."""
         for operand, where in spaces.items():
-            shape, space = i.shape(operand), where if isinstance(where, str) else where(i)
+            shape, space = i.shape(operand), where if isinstance(where, Space) else where(i)
             base = base_of(shape) if shape is not None else None
             if base is None or base.kind not in ("variable", "integer"):
                 continue
             if base.kind == "integer":
                 return Problem("P1826", f"a constant is no address in .{space}", operand=operand,
                                ptxas="Immediate addresses allowed only for .local state space")  # fmt: skip
-            lies = base.space.partition("::")[0].partition("[")[0]
-            if lies != space and not (space == "generic" and lies in GENERIC):
+            lies = base.space.window
+            if lies is not space and not (space is Space.GENERIC and lies in GENERIC):
                 return Problem("P1826", f"the variable lies in .{lies}, and one in .{space} is needed", operand=operand,
                                ptxas=f"State space mismatch between instruction and address in instruction '{i.opcode}'",
                               )  # fmt: skip
@@ -182,7 +183,11 @@ def order_without_scope(i: Decoded) -> str | None:
 
 def order_of_private_space(i: Decoded) -> str | None:
     """A strong order is for memory that threads share: .global, .shared, generic; .volatile is for .local too."""
-    shared = ("generic", "global", "shared") if i.order in STRONG else ("generic", "global", "shared", "local")
+    shared = (
+        (Space.GENERIC, Space.GLOBAL, Space.SHARED)
+        if i.order in STRONG
+        else (Space.GENERIC, Space.GLOBAL, Space.SHARED, Space.LOCAL)
+    )
     if i.order in (*STRONG, "volatile") and space_of(i) not in shared:
         return f"Modifier '.{i.order}' cannot be applied to '.{i.ss}' space"
     return None
@@ -200,7 +205,7 @@ def sys_scope_of_128_bits(i: Decoded) -> bool:
 
 def volatile_in_local(i: Decoded) -> bool:
     """Is it a volatile access to `.local`?"""
-    return i.order == "volatile" and space_of(i) == "local"
+    return i.order == "volatile" and space_of(i) == Space.LOCAL
 
 
 SCOPE_NEEDS = [("PTX 7.8, sm_90", cluster_scope), ("PTX 8.4", sys_scope_of_128_bits)]
@@ -230,7 +235,7 @@ def eviction_with_operator(i: Decoded) -> str | None:
 
 def eviction_outside_global(i: Decoded) -> str | None:
     """An eviction priority of L1 is for .global and generic addresses."""
-    if i.evict1 and space_of(i) not in ("generic", "global"):
+    if i.evict1 and space_of(i) not in (Space.GENERIC, Space.GLOBAL):
         word = i.evict1.partition("::")[2]
         return f"Modifier '.{word}' cannot be applied to '.{i.ss}' space for instruction '{i.form.opcode}'"
     return None
@@ -245,7 +250,7 @@ def eviction_of_narrow_access(i: Decoded) -> str | None:
 
 def hint_outside_global(i: Decoded) -> str | None:
     """A cache policy is for .global and generic addresses."""
-    if i.hint and space_of(i) not in ("generic", "global"):
+    if i.hint and space_of(i) not in (Space.GENERIC, Space.GLOBAL):
         return f"Modifier '.{i.hint}' cannot be applied to '.{i.ss}' space for instruction '{i.form.opcode}'"
     return None
 
@@ -303,7 +308,7 @@ def wide_access(i: Decoded) -> bool:
 
 def wide_outside_global(i: Decoded) -> str | None:
     """An access of 256 bits is to .global or a generic address."""
-    if wide_access(i) and space_of(i) not in ("generic", "global"):
+    if wide_access(i) and space_of(i) not in (Space.GENERIC, Space.GLOBAL):
         return "global state space expected for feature '256 bit wide load/store'"
     return None
 

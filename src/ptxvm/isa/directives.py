@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.isa.targets import Need, Version, parse_need, parse_version
 
 
@@ -93,7 +94,7 @@ FEATURES = _features("""
 """)
 """What not every version and target has."""
 
-INITIALISABLE = frozenset(("global", "const"))
+INITIALISABLE = frozenset((Space.GLOBAL, Space.CONST))
 """The state spaces whose variables may have an initial value (PTX 5.4.4)."""
 
 OPAQUE = frozenset(("texref", "samplerref", "surfref"))

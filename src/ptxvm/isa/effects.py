@@ -8,6 +8,7 @@ from typing import Unpack
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 
 
@@ -45,14 +46,14 @@ class Collective(enum.Enum):
 
 @dataclass(frozen=True, slots=True)
 class Access:
-    """An access to memory: `count` elements of a type in a space (a word of PTX, `generic`, `texture` or `surface`).
+    """An access to memory: `count` elements of a type in a space.
 
     `scope` is None where the instruction names none.  `operation` is that of an update, where it has a name;
     `mbarrier` what is done to one that lies there; `asynchronous` accesses go on beside the thread.
     """
 
     verb: Verb
-    space: str
+    space: Space
     type: Type | None = None
     count: int = 1
     order: Order = Order.WEAK
@@ -63,7 +64,7 @@ class Access:
     asynchronous: bool = False
 
     @classmethod
-    def of(cls, verb: Verb, space: str, type: Type | None, count: int = 1, **attributes: Unpack[AccessAttributes]) -> Access:
+    def of(cls, verb: Verb, space: Space, type: Type | None, count: int = 1, **attributes: Unpack[AccessAttributes]) -> Access:
         """The access that a port is asked for."""
         order, operation = attributes.get("order") or Order.WEAK, attributes.get("operation")
         own = attributes.get("proxy"), attributes.get("mbarrier"), attributes.get("asynchronous", False)
@@ -80,9 +81,9 @@ class Access:
         return self.proxy != "texture"
 
     @property
-    def window(self) -> str:
+    def window(self) -> Space:
         """The space without its sub-space."""
-        return self.space.partition("::")[0]
+        return self.space.window
 
     @property
     def strong(self) -> bool:
@@ -118,7 +119,7 @@ class Summary:
     uses_tensor_memory: bool = False
     reads_carry: bool = False
     converts_address: bool = False  # between a window and generic addresses
-    generic_of: str | None = None  # the space of whose addresses it makes generic ones
+    generic_of: Space | None = None  # the space of whose addresses it makes generic ones
     maps_cluster: bool = False  # it relates addresses of the CTAs of a cluster
     asks_textures: bool = False  # attributes of textures, samplers and surfaces
 
@@ -147,7 +148,7 @@ class Summary:
         return bool(self.having(Verb.WRITE, Verb.UPDATE))
 
     @property
-    def spaces(self) -> frozenset[str]:
+    def spaces(self) -> frozenset[Space]:
         """The spaces of its accesses, without their sub-spaces."""
         return frozenset(access.window for access in self.accesses)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import takewhile
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 
 
@@ -135,7 +136,7 @@ class Form:
         return Match(bound, tuple(extra), missing)
 
 
-SPACES = frozenset({"const", "global", "local", "param", "shared"})
+SPACES = frozenset({Space.CONST, Space.GLOBAL, Space.LOCAL, Space.PARAM, Space.SHARED})
 
 # Flags that ptxas lets one write twice.
 REPEATABLE = frozenset({"NaN", "approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})

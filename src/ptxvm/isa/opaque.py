@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.isa.access import Trait, elements
 from ptxvm.isa.model import Check, Decoded, Problem
 from ptxvm.isa.operand_types import Shape
@@ -23,7 +24,7 @@ def is_handle(shape: Shape, opaque: str) -> bool:
     """Is it a variable of an opaque type (or of the old `.tex`), or a register that may hold the handle of one?"""
     if shape.kind == "register":
         return shape.type is not None and not shape.detail and shape.type.kind in "bsu" and shape.type.bits == 64
-    return bool(shape.kind == "variable" and (shape.detail == opaque or (opaque, shape.space) == ("texref", "tex")))
+    return bool(shape.kind == "variable" and (shape.detail == opaque or (opaque, shape.space) == ("texref", Space.TEX)))
 
 
 def handle(opaque: Callable[[Decoded], str]) -> Check:

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, f32, f64, pred
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
@@ -28,7 +29,7 @@ class Shape(NamedTuple):
     type: Type | None = None
     items: tuple[Any, ...] = ()
     value: int | None = None
-    space: str = ""
+    space: Space = Space.GENERIC
     detail: Any = None
 
 

@@ -8,6 +8,7 @@ from typing import Any, Unpack
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes, Symbol
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.isa.effects import Access, Collective, Fence, Jump, Verb
@@ -25,7 +26,7 @@ class Record:
     fences: list[Fence] = field(default_factory=list)
     found: dict[str, Any] = field(default_factory=dict)
 
-    def _access(self, verb: Verb, space: str, type: Type | None, count: int = 1, **attributes: Symbol) -> None:
+    def _access(self, verb: Verb, space: Space, type: Type | None, count: int = 1, **attributes: Symbol) -> None:
         self.accesses.append(Access.of(verb, space, type, count, **attributes))
 
     # `cc`
@@ -42,23 +43,23 @@ class Record:
 
     # `mem`, and `load` and `store` of surfaces
 
-    def load(self, space: str, type: Type, *place: Symbol, **attributes: Symbol) -> list[Value]:
+    def load(self, space: Space, type: Type, *place: Symbol, **attributes: Symbol) -> list[Value]:
         """Of memory: (address, count); of a surface: (count, handle, coordinates)."""
         if "clamp" in attributes:
-            count, space = place[0], "surface"
+            count, space = place[0], Space.SURFACE
         else:
             count = place[1] if len(place) > 1 else attributes.pop("count", 1)
         self._access(Verb.READ, space, type, count, **attributes)
         return [unknown(type) for _ in range(count)]
 
-    def store(self, space: str, type: Type, *place: Symbol, **attributes: Symbol) -> None:
+    def store(self, space: Space, type: Type, *place: Symbol, **attributes: Symbol) -> None:
         """Of memory: (address, values); of a surface: (handle, coordinates, values)."""
-        space = "surface" if "clamp" in attributes else space
+        space = Space.SURFACE if "clamp" in attributes else space
         self._access(Verb.WRITE, space, type, len(place[-1]), **attributes)
 
     def atomic(
         self,
-        space: str,
+        space: Space,
         type: Type,
         address: Value,
         update: Callable[..., Value],
@@ -74,21 +75,21 @@ class Record:
         self.fences.append(Fence(order, scope))
 
     def phase_over(
-        self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
+        self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
         """A look at an mbarrier."""
         self.found["polls"] = True
 
-    def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
+    def prefetch(self, space: Space, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
         """A hint."""
         self.found["hints"] = True
 
-    def to_generic(self, space: str, address: Value) -> Value:
+    def to_generic(self, space: Space, address: Value) -> Value:
         """The same place by another address."""
-        self.found["generic_of"] = space.partition("::")[0]
+        self.found["generic_of"] = space.window
         return self._same_place(address)
 
-    def from_generic(self, space: str, address: Value) -> Value:
+    def from_generic(self, space: Space, address: Value) -> Value:
         """The same place by another address."""
         return self._same_place(address)
 
@@ -96,17 +97,17 @@ class Record:
         self.found["converts_address"] = True
         return Value(ORIGINS, u64, Origin(address.raw.operands))
 
-    def within(self, space: str, address: Value) -> Value:
+    def within(self, space: Space, address: Value) -> Value:
         """A question about an address."""
         self.found["converts_address"] = True
         return unknown(pred)
 
-    def mapped(self, space: str, address: Value, rank: Value) -> Value:
+    def mapped(self, space: Space, address: Value, rank: Value) -> Value:
         """A place in another CTA of the cluster."""
         self.found["maps_cluster"] = True
         return unknown(u64)
 
-    def rank(self, space: str, address: Value) -> Value:
+    def rank(self, space: Space, address: Value) -> Value:
         """A question about an address."""
         self.found["maps_cluster"] = True
         return unknown(u64)
@@ -151,9 +152,9 @@ class Record:
         self.found["collective"] = Collective.BARRIER
         return Votes()
 
-    def arrive(self, first: str | Value, *more: object) -> None:
+    def arrive(self, first: Space | Value, *more: object) -> None:
         """Arrive at a barrier, or let asynchronous copies arrive at an mbarrier."""
-        if isinstance(first, str):
+        if isinstance(first, Space):
             self.found["copies"] = True
             self._access(Verb.UPDATE, first, None, asynchronous=True)
         else:
@@ -191,12 +192,12 @@ class Record:
 
     def copy(self, *_: object) -> None:
         """Start to copy from .global to .shared."""
-        self._copies("global", "shared")
+        self._copies(Space.GLOBAL, Space.SHARED)
 
     def transfer(self, kind: Transfer, completed: Callable[..., Value], **operands: Symbol) -> None:
         """Start a transfer; mbarriers may count the bytes."""
         self.found.update(copies=True, bulk=True)
-        if kind.origin:
+        if kind.origin is not Space.REG:
             self._access(Verb.READ, kind.origin, None, asynchronous=True)
         late = kind.pattern is not Pattern.ZEROS
         self._access(Verb.UPDATE if kind.operation else Verb.WRITE, kind.to, None, asynchronous=late)
@@ -206,10 +207,10 @@ class Record:
     def multiply(self, product: object, d: Sequence[Value], *_: object) -> list[Value]:
         """Start a product of matrices in shared memory."""
         self.found["copies"] = True
-        self._access(Verb.READ, "shared", None, asynchronous=True)
+        self._access(Verb.READ, Space.SHARED, None, asynchronous=True)
         return [unknown(each.type) for each in d]
 
-    def _copies(self, source: str, target: str) -> None:
+    def _copies(self, source: Space, target: Space) -> None:
         self.found["copies"] = True
         self._access(Verb.READ, source, None, asynchronous=True)
         self._access(Verb.WRITE, target, None, asynchronous=True)
@@ -234,17 +235,17 @@ class Record:
         if work.pairs:
             self.found["maps_cluster"] = True
         if isinstance(work, Allocate):
-            self._access(Verb.WRITE, "shared", u32)
+            self._access(Verb.WRITE, Space.SHARED, u32)
         if work.reads_shared:
             self.found["copies"] = True
-            self._access(Verb.READ, "shared", None, asynchronous=True)
+            self._access(Verb.READ, Space.SHARED, None, asynchronous=True)
         return [unknown(type) for type in work.results]
 
     # `tex`
 
     def fetch(self, geometry: str, *_: object, **__: object) -> tuple[list[Value], Value]:
         """Read a texture."""
-        self._access(Verb.READ, "texture", None)
+        self._access(Verb.READ, Space.TEXTURE, None)
         return [unknown(u32) for _ in range(4)], unknown(pred)
 
     def query(self, *_: object) -> Value:
@@ -259,7 +260,7 @@ class Record:
 
     def reduce(self, operation: str, geometry: str, type: Type, *_: object, **__: object) -> None:
         """Update a surface."""
-        self._access(Verb.UPDATE, "surface", type, operation=operation)
+        self._access(Verb.UPDATE, Space.SURFACE, type, operation=operation)
 
 
 JUMPS = {jump.value: jump for jump in Jump if jump is not Jump.CALL}

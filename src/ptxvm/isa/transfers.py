@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 
 
@@ -22,6 +23,8 @@ class Pattern(enum.Enum):
 class Transfer:
     """A kind of transfer: its pattern and its spaces, and how its end is told.
 
+    The `origin` of what is no memory, of values and zeros, is `REG`.
+
     `mbarrier` says that the bytes are counted as transactions of the mbarrier `bar`; otherwise the transfer is in a bulk
     group.  `multicast` is to the CTAs of `mask`, and `pair` lets the mbarrier lie in the other CTA of a pair.  An
     `operation` combines what comes with what is there; its `type` is that of the tensor where the instruction has none.
@@ -29,8 +32,8 @@ class Transfer:
     """
 
     pattern: Pattern
-    to: str
-    origin: str = ""
+    to: Space
+    origin: Space = Space.REG
     mbarrier: bool = False
     multicast: bool = False
     pair: bool = False
@@ -45,6 +48,6 @@ class Transfer:
         return "mbarrier" if self.mbarrier else "bulk"
 
     @property
-    def shared(self) -> str:
+    def shared(self) -> Space:
         """The space of its mbarrier."""
-        return "shared::cluster" if self.to == "shared::cluster" else "shared"
+        return Space.SHARED_CLUSTER if self.to is Space.SHARED_CLUSTER else Space.SHARED

@@ -13,6 +13,7 @@ from weakref import ReferenceType
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.machine.backing import Bytes, bytes_at
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.per_lane import Addresses, LaneNumbers, Lanes
@@ -30,13 +31,13 @@ START = attrgetter("start")
 
 # The spaces of allocations that an access reaches.  Kernel parameters are in the window of .global (PTX 6.4.1.1).
 REACHES = {
-    "generic": frozenset({"global", "const", "shared", "local", "param"}),
-    "global": frozenset({"global", "param"}),
-    "const": frozenset({"const"}),
-    "param": frozenset({"param", "local"}),  # those of functions are on the stack
-    "shared": frozenset({"shared"}),
-    "local": frozenset({"local"}),
-    "function": frozenset({"function"}),
+    Space.GENERIC: frozenset({Space.GLOBAL, Space.CONST, Space.SHARED, Space.LOCAL, Space.PARAM}),
+    Space.GLOBAL: frozenset({Space.GLOBAL, Space.PARAM}),
+    Space.CONST: frozenset({Space.CONST}),
+    Space.PARAM: frozenset({Space.PARAM, Space.LOCAL}),  # those of functions are on the stack
+    Space.SHARED: frozenset({Space.SHARED}),
+    Space.LOCAL: frozenset({Space.LOCAL}),
+    Space.CODE: frozenset({Space.CODE}),
 }
 
 
@@ -67,7 +68,7 @@ class Allocation:
         self,
         start: int,
         size: int,
-        space: str,
+        space: Space,
         name: str,
         writable: bool = True,  # noqa: FBT001, FBT002
         detail: str = "",
@@ -135,7 +136,7 @@ class ByteArray:
         self.__array_interface__ = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
 
 
-NOWHERE = Allocation(0, 0, "", "", writable=False, live=False)
+NOWHERE = Allocation(0, 0, Space.GENERIC, "", writable=False, live=False)
 
 
 class Columns:
@@ -154,7 +155,7 @@ class Columns:
         """The index of the last allocation that begins at or before each address; 0 where none does."""
         return np.maximum(np.searchsorted(self.start, address, "right") - 1, 0)
 
-    def reached(self, space: str, *, writing: bool) -> npt.NDArray[np.bool_]:
+    def reached(self, space: Space, *, writing: bool) -> npt.NDArray[np.bool_]:
         """Which allocations an access in a space may read, or write."""
         found = self._reached.get((space, writing))
         if found is None:
@@ -162,7 +163,7 @@ class Columns:
             self._reached[space, writing] = found
         return found
 
-    def inside(self, spaces: frozenset[str], address: Addresses) -> npt.NDArray[np.bool_]:
+    def inside(self, spaces: frozenset[Space], address: Addresses) -> npt.NDArray[np.bool_]:
         """Which addresses are in an allocation of these spaces?"""
         of_them = np.array([each.space in spaces for each in self._items])
         owner = self.owners(address)
@@ -234,7 +235,7 @@ class AllocationTable:
             self.removed += 1
 
     def _add_yielding(self, start: int, end: int, name: str, *, writable: bool) -> None:
-        allocation = Allocation(start, end - start, "global", name, writable)
+        allocation = Allocation(start, end - start, Space.GLOBAL, name, writable)
         allocation.yields = self._yielding = True
         insort(self._items, allocation, key=START)
         self._columns = None
@@ -318,14 +319,14 @@ class AllocationTable:
             self._columns = Columns(items)
         return self._columns
 
-    def check(self, address: Addresses, size: int, space: str, lanes: Lanes, *, writing: bool) -> None:
+    def check(self, address: Addresses, size: int, space: Space, lanes: Lanes, *, writing: bool) -> None:
         """Refuse the first lane whose bytes are not wholly in an allocation that it may access; lanes may use several."""
         good = self.fitting(address, size, space, lanes, writing=writing)
         if not good.all():
             lane = int(np.argmin(good))
             raise self.explain(int(address[lane]), size, space, lane, writing=writing)
 
-    def fitting(self, address: Addresses, size: int, space: str, lanes: Lanes, *, writing: bool) -> npt.NDArray[np.bool_]:
+    def fitting(self, address: Addresses, size: int, space: Space, lanes: Lanes, *, writing: bool) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""
         good = np.zeros(len(address), np.bool_)
         if self.items:
@@ -340,13 +341,13 @@ class AllocationTable:
                     good[mine] &= _in_window(self.items[at], offset[mine], size, mine if lanes is None else lanes[mine])
         return good
 
-    def explain(self, address: int, size: int, space: str, lane: int = 0, *, writing: bool = False) -> AccessFault:
+    def explain(self, address: int, size: int, space: Space, lane: int = 0, *, writing: bool = False) -> AccessFault:
         """Say why an access is refused."""
         kind, why = self._reason(address, size, space, writing=writing)
         verb = "writing " if writing else "reading "
         return AccessFault(kind, f"{verb}{plural(size)} at {address:#x}: {why}", address, size, lane)
 
-    def _reason(self, address: int, size: int, space: str, *, writing: bool) -> tuple[str, str]:
+    def _reason(self, address: int, size: int, space: Space, *, writing: bool) -> tuple[str, str]:
         inside = self.find(address)
         if inside is None:
             return self._nothing_there(address, size, space)
@@ -363,7 +364,7 @@ class AllocationTable:
             return "out-of-bounds", f"that is {inside} of a grid that launched this one, and of no other grid"
         return "out-of-bounds", f"that is outside the part of {inside} that belongs to this thread"
 
-    def _nothing_there(self, address: int, size: int, space: str) -> tuple[str, str]:
+    def _nothing_there(self, address: int, size: int, space: Space) -> tuple[str, str]:
         if address < NULL_LIMIT:
             return "null-pointer", "a null pointer" if not address else f"{plural(address)} from a null pointer"
         items = self.items
@@ -380,9 +381,11 @@ class AllocationTable:
             return "misaligned", f"the address must be a multiple of {size}, and nothing is allocated there"
         return "out-of-bounds", self._neighbour(at, address, space)
 
-    def _neighbour(self, at: int, address: int, space: str) -> str:
+    def _neighbour(self, at: int, address: int, space: Space) -> str:
         """The distance to the nearest allocation that the access could mean, if it is near enough to explain the fault."""
-        meant = REACHES[space] - ({"param"} if space != "param" else set())  # no address is computed from the parameter bank
+        meant = REACHES[space] - (
+            {Space.PARAM} if space is not Space.PARAM else set()
+        )  # no address is computed from the parameter bank
         before = next((each for each in reversed(self.items[:at]) if each.space in meant), NOWHERE)
         after = next((each for each in self.items[at:] if each.space in meant), NOWHERE)
         past, short = address - before.end, after.start - address

@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.symbols import Register, Variable, short, spelling
 from ptxvm.diagnostics.errors import Fault
@@ -33,7 +34,7 @@ RAW = (
     ctypes._SimpleCData,  # noqa: SLF001 - documented as the base of c_int and the like
 )
 SWAPPED = ">" if sys.byteorder == "little" else "<"  # the mark of the other byte order in the format of a buffer
-POINTED = ("global", "const", "shared", "local")  # what `.ptr` may name beside opaque types
+POINTED = (Space.GLOBAL, Space.CONST, Space.SHARED, Space.LOCAL)  # what `.ptr` may name beside opaque types
 MANY_DIGITS = 10**40
 
 
@@ -106,7 +107,7 @@ class Slot:
         self.count = parameter.vector * prod(d or 0 for d in parameter.dimensions)
         self.pointer_bits = parameter.type.bits if self.count == 1 and not parameter.type.is_float else 0
         pointer = parameter.pointer
-        self.space = pointer.space if pointer is not None and pointer.space in POINTED else "global"
+        self.space = Space(pointer.space) if pointer is not None and pointer.space in POINTED else Space.GLOBAL
         alignment = pointer.alignment if pointer is not None else None
         self.alignment = alignment.value if isinstance(alignment, tree.Integer) else None
         self.name, self.detail = f"`{short(parameter.name)}`", f"argument {number}"  # names its memory in messages
@@ -168,7 +169,7 @@ class Slot:
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
             raise TypeError(f"{self} is not contiguous in memory; pass np.ascontiguousarray(x), or the array it is a view of")
         self._must_be_pointer("an array", packed.memory)
-        if self.space in ("shared", "local"):
+        if self.space in (Space.SHARED, Space.LOCAL):
             raise TypeError(f"{self} points to .{self.space} memory, which no host array is in; pass an offset as an integer")
         adopted = packed.memory.adopt(array, self.name, space=self.space, detail=self.detail)
         packed.adopted.append(adopted)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics import Diagnostic, Severity
@@ -72,7 +73,7 @@ class Access(Protocol):
     """An instruction's access to memory: its elements, its order and scope."""
 
     bound: Bound
-    space: str
+    space: Space
     type: Type
     count: int
     attributes: AccessAttributes

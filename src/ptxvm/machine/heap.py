@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections import deque
 from weakref import ref
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.layout import align
@@ -45,7 +46,7 @@ class Heap:
         if start is None:
             return 0
         # A block outlives the heap, whose module may be dropped while others still see the memory: it owns the range too.
-        block = Allocation(start, size, "global", "a block of malloc", owners=list(self._arena.owners), guard=HEADER)
+        block = Allocation(start, size, Space.GLOBAL, "a block of malloc", owners=list(self._arena.owners), guard=HEADER)
         block.heap = ref(self)
         self.memory.table.insert(block)
         self._blocks[start] = block

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxvm.algebra.float_environment import usual_arithmetic
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.constants import Address, ConstantError, evaluate
 from ptxvm.analysis.linking import definition, linked_functions, linked_variables
@@ -81,14 +82,14 @@ class Image:
         kernel), `frame` (of a .local variable, an offset in the frame of the function) and `generic frame` (the same of
         a .param variable).
         """
-        if variable.space == "shared":
+        if variable.space is Space.SHARED:
             return "absolute", self.shared.offsets[variable]
         if variable in self.module_local.offsets:
             return "absolute", self.module_local.offsets[variable]
-        if variable.space in ("local", "param") and function is not None:
+        if variable.space in (Space.LOCAL, Space.PARAM) and function is not None:
             if function.entry and variable in self.parameters(function).offsets:
                 return "parameter", self.parameters(function).offsets[variable]
-            return "frame" if variable.space == "local" else "generic frame", self.frame(function).offsets[variable]
+            return "frame" if variable.space is Space.LOCAL else "generic frame", self.frame(function).offsets[variable]
         return "absolute", self.address(variable)
 
     def address(self, variable: Variable) -> int:
@@ -196,7 +197,7 @@ class Image:
         variable = self.variables.get(name)
         if variable is None:
             raise KeyError(f"the module has no variable '{name}'; it has {', '.join(sorted(self.variables)) or 'none'}")
-        if variable.space not in ("global", "const"):
+        if variable.space not in (Space.GLOBAL, Space.CONST):
             raise ValueError(f"'{name}' is in .{variable.space}, which has no place outside a launch")
         allocation = self.allocations[variable]
         held, more = _held(variable.type)
@@ -218,7 +219,7 @@ class Image:
         if found is not None:
             return found
         declared = self.variables[variable.name]
-        if declared.space == "const" and declared.is_unsized:
+        if declared.space is Space.CONST and declared.is_unsized:
             return declared
         raise InvalidPTX(f"'{variable.name}' is declared .extern and defined nowhere; link the module that defines it")
 
@@ -226,7 +227,7 @@ class Image:
 
     def _stored_of(self, program: Program) -> Iterator[Variable]:
         """The variables in .global and .const (and .tex, which is .global) of a program, those of functions too."""
-        spaces = ("global", "const", "tex")
+        spaces = (Space.GLOBAL, Space.CONST, Space.TEX)
         yield from (v for v in program.variables.values() if v.space in spaces)
         for function in program.functions.values():
             yield from (v for v in function.statics if v.space in spaces)
@@ -236,12 +237,12 @@ class Image:
             yield from (v for v in self._stored_of(program) if self._definition(v) is v)
 
     def _allocate(self, variable: Variable) -> None:
-        constant = variable.space == "const"
+        constant = variable.space is Space.CONST
         if constant and variable.is_unsized and variable.initial is None:
             self.allocations[variable] = self._bank(variable.bank)
             return
         size = 8 * max(1, size_of(variable) // 8) if variable.opaque else size_of(variable)
-        space = "const" if constant else "global"
+        space = Space.CONST if constant else Space.GLOBAL
         self.allocations[variable] = self.memory.allocate(
             size, variable.alignment, space, f"`{variable.name}`", writable=not constant, detail="a variable"
         )
@@ -258,7 +259,7 @@ class Image:
     def _bank(self, number: int) -> Allocation:
         """A whole bank of constant memory: every open array of the bank begins there (PTX 5.1.3.1)."""
         if number not in self._banks:
-            self._banks[number] = self.memory.allocate(CONST_BANK, 256, "const", f".const[{number}]", writable=False)
+            self._banks[number] = self.memory.allocate(CONST_BANK, 256, Space.CONST, f".const[{number}]", writable=False)
         return self._banks[number]
 
     def _initialise(self, variable: Variable, program: Program) -> None:
@@ -281,7 +282,7 @@ class Image:
         self._by_number = [function for function in everything if self.resolve(function) is function]
         self._order = {function: number for number, function in enumerate(self._by_number)}
         self._code = self.memory.allocate(
-            FUNCTION_SIZE * len(everything), 256, "function", "the code", writable=False, zero=True
+            FUNCTION_SIZE * len(everything), 256, Space.CODE, "the code", writable=False, zero=True
         )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.linking import definition
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Register, Variable
@@ -44,17 +45,17 @@ def parameter_bank(parameters: Iterable[Register | Variable]) -> Layout:
 
 def frame(function: Function) -> Layout:
     """The stack frame: `.local` and `.param` variables; those of disjoint blocks share their bytes."""
-    own = {id(v.node): v for v in function.variables if v.space in ("local", "param") and v.node is not None}
+    own = {id(v.node): v for v in function.variables if v.space in (Space.LOCAL, Space.PARAM) and v.node is not None}
     # `a<3>` declares several variables in one node
     families: dict[int, list[Variable]] = {key: [] for key in own}
     for variable in function.variables:
-        if id(variable.node) in families and variable.space in ("local", "param"):
+        if id(variable.node) in families and variable.space in (Space.LOCAL, Space.PARAM):
             families[id(variable.node)].append(variable)
     layout = Layout(alignment=STACK_ALIGNMENT)
     at = 0
     if not function.entry:
         for formal in (*function.signature.results, *function.signature.parameters):
-            if isinstance(formal, Variable) and formal.space == "param" and not formal.is_unsized:
+            if isinstance(formal, Variable) and formal.space is Space.PARAM and not formal.is_unsized:
                 at = layout.add(formal, at)
     if function.body is not None:
         _block(function.body, families, layout, at)
@@ -69,7 +70,7 @@ def module_local(programs: Iterable[Program]) -> Layout:
     layout = Layout(alignment=STACK_ALIGNMENT)
     for program in programs:
         for variable in program.variables.values():
-            if variable.space == "local":
+            if variable.space is Space.LOCAL:
                 layout.add(variable)
     layout.size = align(layout.size, layout.alignment)
     return layout
@@ -134,7 +135,7 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
     for kernel in kernels:
         own = Layout(dict(common.offsets), common.size)
         for variable in kernel.statics:
-            if variable.space == "shared":
+            if variable.space is Space.SHARED:
                 own.add(variable)
         result.offsets.update(own.offsets)
         result.static[kernel.name] = max(own.size, result.static.get(kernel.name, 0))  # .weak ones share a name
@@ -145,7 +146,7 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
 
 def _common_shared(programs: list[Program]) -> Iterator[Variable]:
     for program in programs:
-        yield from (v for v in program.variables.values() if v.space == "shared")
+        yield from (v for v in program.variables.values() if v.space is Space.SHARED)
         for function in program.functions.values():
             if not function.entry:
-                yield from (v for v in function.statics if v.space == "shared")
+                yield from (v for v in function.statics if v.space is Space.SHARED)

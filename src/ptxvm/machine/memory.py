@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine import backing
 from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable, in_pieces
@@ -29,7 +30,7 @@ Array: TypeAlias = "npt.NDArray[Any]"
 Address: TypeAlias = "Addresses | np.uint64"
 
 SHIFTS = {1 << n: np.uint64(n) for n in range(8)}  # from the size of an access to that of an index
-WINDOWS = frozenset({"const", "shared", "local"})  # all other memory is .global (PTX 6.4.1.1)
+WINDOWS = frozenset({Space.CONST, Space.SHARED, Space.LOCAL})  # all other memory is .global (PTX 6.4.1.1)
 ADOPTED = "was an argument of a launch that has ended"
 GUARD = 256  # unused bytes on both sides of our own allocations
 
@@ -68,7 +69,7 @@ class Memory:
         self,
         size: int,
         alignment: int = 256,
-        space: str = "global",
+        space: Space = Space.GLOBAL,
         name: str = "",
         *,
         writable: bool = True,
@@ -86,7 +87,7 @@ class Memory:
         self.table.insert(allocation)
         return allocation
 
-    def adopt(self, array: Array, name: str = "", *, space: str = "global", detail: str = "") -> Adopted:
+    def adopt(self, array: Array, name: str = "", *, space: Space = Space.GLOBAL, detail: str = "") -> Adopted:
         """Let kernels use a host array in place, until it is released; a read-only array stays read-only.
 
         A 32-bit module works on a copy below 4 GiB, which goes back when the array is released.  Arrays that overlap
@@ -133,7 +134,7 @@ class Memory:
             self.table.close()
             self._last = NOWHERE
 
-    def lend(self, size: int, space: str, name: str) -> Allocation:
+    def lend(self, size: int, space: Space, name: str) -> Allocation:
         """Read-only memory for a short time: memory that was taken back, or new memory."""
         try:
             allocation = self._lent[size, space, name].pop()
@@ -159,7 +160,7 @@ class Memory:
         with self.lock:
             self.table.insert(allocation)
 
-    def _adopt_copy(self, host: Array, name: str, space: str, detail: str) -> Adopted:
+    def _adopt_copy(self, host: Array, name: str, space: Space, detail: str) -> Adopted:
         first = address_of(host)
         for other in self.table.items:
             offset = first - address_of(other.host) if other.host is not None else other.size
@@ -201,7 +202,7 @@ class Memory:
         address: Address,
         count: int = 1,
         *,
-        space: str = "generic",
+        space: Space = Space.GENERIC,
         lanes: Lanes = None,
     ) -> PerLane:
         """The values at the addresses; for `count` > 1 an array of `count` such results, the elements of the vectors."""
@@ -215,7 +216,7 @@ class Memory:
         values: PerLane,
         count: int = 1,
         *,
-        space: str = "generic",
+        space: Space = Space.GENERIC,
         lanes: Lanes = None,
     ) -> None:
         """Write `values`, of `dtype`; where several lanes write to one place, the last one stays."""
@@ -230,7 +231,7 @@ class Memory:
         operands: Sequence[PerLane],
         update: atomics.Update | None = None,
         *,
-        space: str = "generic",
+        space: Space = Space.GENERIC,
         lanes: Lanes = None,
         old: bool = True,
     ) -> PerLane:
@@ -250,26 +251,26 @@ class Memory:
         rest = self._bytes_from(address, 1, lane)
         length = int(np.argmax(rest == 0))
         if rest[length]:
-            raise self.table.explain(address + len(rest), 1, "generic")
+            raise self.table.explain(address + len(rest), 1, Space.GENERIC)
         return rest[:length].tobytes().decode("latin-1")
 
     def _bytes_from(self, address: int, size: int, lane: int | None) -> Array:
         """The bytes from an address to the end of its allocation or window; at least `size`."""
         allocation = self.table.find(address)
-        if allocation is None or allocation.space not in REACHES["generic"]:
-            raise self.table.explain(address, size, "generic")
+        if allocation is None or allocation.space not in REACHES[Space.GENERIC]:
+            raise self.table.explain(address, size, Space.GENERIC)
         end = allocation.end
         if allocation.foreign:
-            raise self.table.explain(address, size, "generic")
+            raise self.table.explain(address, size, Space.GENERIC)
         if allocation.home is not None and lane is not None:
             start = allocation.start + int(allocation.home[lane])
             end = start + allocation.window if address >= start else address
         if address + size > end:
-            raise self.table.explain(max(address, end - 1) if address < end else address, 1, "generic")
+            raise self.table.explain(max(address, end - 1) if address < end else address, 1, Space.GENERIC)
         return bytes_at(address, end - address)
 
     def resolve(
-        self, dtype: np.dtype[Any], address: Address, count: int, space: str, lanes: Lanes, *, writing: bool
+        self, dtype: np.dtype[Any], address: Address, count: int, space: Space, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, PerLane]:
         """Check an access; a view of memory, and the index in it for each address, which has `count` elements of `dtype`."""
         size = dtype.itemsize * count
@@ -290,7 +291,7 @@ class Memory:
         return world(dtype), index if count == 1 else index[:, None] + np.arange(count)
 
     def _resolve_one(
-        self, dtype: np.dtype[Any], address: int, count: int, space: str, lanes: Lanes, *, writing: bool
+        self, dtype: np.dtype[Any], address: int, count: int, space: Space, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, int]:
         size = dtype.itemsize * count
         allocation = self._last
@@ -309,13 +310,13 @@ class Memory:
 
     # ── spaces ──────────────────────────────────────────────────────────────────────────
 
-    def within(self, space: str, address: Address) -> PerLane:
+    def within(self, space: Space, address: Address) -> PerLane:
         """Does the generic address lie in the space (`isspacep`)?  What is in no window is `.global`."""
         addresses = np.atleast_1d(np.asarray(address, np.uint64))
         found = np.zeros(len(addresses), np.bool_)
         if self.table.items:
-            found = self.table.columns.inside(WINDOWS if space == "global" else frozenset((space,)), addresses)
-        if space == "global":
+            found = self.table.columns.inside(WINDOWS if space is Space.GLOBAL else frozenset((space,)), addresses)
+        if space is Space.GLOBAL:
             found = ~found & (addresses >= NULL_LIMIT)
         return found if np.ndim(address) else found[0]
 

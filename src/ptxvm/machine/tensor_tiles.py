@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.tensor_map import ELEMENTS, FIELDS, MARK, SIZE, Element
 from ptxvm.isa.transfers import Transfer
@@ -96,7 +97,7 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
     present = (rows.inside[:, None] & inside).ravel()
     linear = (np.arange(len(rows.address), dtype=np.uint64)[:, None] * np.uint64(size) + at).ravel()
     there = found.swizzled(linear + np.uint64(shared & WITHIN)) + np.uint64(shared & ~WITHIN)
-    loads = kind.to != "global"
+    loads = kind.to is not Space.GLOBAL
     made = Pieces(unit, there if loads else here, here if loads else there, present=present, element=found.element.name)
     if present.all():
         made.present = None

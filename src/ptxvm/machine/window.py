@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.memory import Array, Memory, fetch, put
@@ -47,12 +48,12 @@ class Window:
     CTAs an address has the rank of the CTA above its offset, as on hardware; `base` is that part for each lane.
     """
 
-    def __init__(self, memory: Memory, space: str, size: int, piece: npt.NDArray[np.integer[Any]], cluster: int = 1) -> None:
+    def __init__(self, memory: Memory, space: Space, size: int, piece: npt.NDArray[np.integer[Any]], cluster: int = 1) -> None:
         """`cluster` pieces in sequence are those of a cluster: a generic address reaches all of them."""
         self.space, self.size, self._memory = space, size, memory
         self.stride = -(-max(size, 1) // GRAIN) * GRAIN
         pieces = int(piece.max()) + 1
-        owner = "CTA" if space == "shared" else "thread"
+        owner = "CTA" if space is Space.SHARED else "thread"
         self.allocation = memory.allocate(
             self.stride * pieces, GRAIN, space, f"the {space} memory", detail=f"{plural(size)} for each {owner}"
         )
@@ -192,7 +193,7 @@ class ClusterWindow(Window):
 
     def __init__(self, own: Window, cluster: int) -> None:
         """`own` is the window of each CTA's own shared memory."""
-        self.space, self.size, self.stride, self.allocation = "shared::cluster", own.size, own.stride, own.allocation
+        self.space, self.size, self.stride, self.allocation = Space.SHARED_CLUSTER, own.size, own.stride, own.allocation
         self.cluster = cluster
         self.first = own.home - own.home // own.stride % cluster * own.stride  # of each lane, where rank 0 begins
         self.home, self.base = self.first, None

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.flow import targets
 from ptxvm.analysis.program import Function, Program
@@ -231,7 +232,7 @@ class _Reader:
         for name, (array, elements) in self.memory.items():
             yield NamedVariable(name, address_of(array), array, elements)
         for variable, allocation in self.image.allocations.items():
-            if variable.space == "global" and not variable.opaque and allocation.size:
+            if variable.space is Space.GLOBAL and not variable.opaque and allocation.size:
                 elements = self.elements(variable.type, allocation.size)
                 yield NamedVariable(variable.name, allocation.start, allocation.bytes, elements)
         for cta in range(self.launch.shape.ctas):
@@ -281,9 +282,9 @@ class Locator:
     def __call__(self, touch: ThreadAccess, thread: Thread) -> tuple[str, int] | None:
         """The name of the variable and the byte in it; None for memory that no other thread writes."""
         allocation = touch.allocation
-        if allocation.space == "local" or not allocation.writable:
+        if allocation.space is Space.LOCAL or not allocation.writable:
             return None
-        shared = allocation.space == "shared"
+        shared = allocation.space is Space.SHARED
         at = touch.offset if shared else allocation.origin + touch.offset
         cta = thread.cta[2] if shared else None
         for variable in self.variables:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.placement import place
 from ptxvm.analysis.program import follow
@@ -35,7 +36,7 @@ class Names:
     bare: bool = field(default=False, kw_only=True)
     registers: dict[str, Type] = field(default_factory=dict)
     vectors: set[str] = field(default_factory=set)
-    variables: dict[str, str] = field(default_factory=dict)  # their state spaces
+    variables: dict[str, Space] = field(default_factory=dict)
     labels: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
@@ -55,21 +56,21 @@ class Names:
     def module_lines(self) -> Iterator[str]:
         """The declarations that stand before the kernel."""
         for name, space in self.variables.items():
-            if space not in ("local", "param"):
+            if space not in (Space.LOCAL, Space.PARAM):
                 yield f".{space} .align 16 .b8 {name}[256];"
         for name in self.functions:
             yield f".extern .func {self._signature(name)};"
 
     def parameters(self) -> str:
         """Those of the kernel."""
-        return ", ".join(f".param .align 16 .b8 {name}[256]" for name, space in self.variables.items() if space == "param")
+        return ", ".join(f".param .align 16 .b8 {name}[256]" for name, space in self.variables.items() if space is Space.PARAM)
 
     def body_lines(self) -> Iterator[str]:
         """The declarations that stand in its body, before the instruction."""
         for name, type in self.registers.items():
             yield f".reg {'.v4 ' if name in self.vectors else ''}.{type.name} {name};"
         for name, space in self.variables.items():
-            if space == "local":
+            if space is Space.LOCAL:
                 yield f".local .align 16 .b8 {name}[256];"
         for name in self.tables:
             yield f"{name}: .branchtargets {name}_target;"
@@ -99,7 +100,7 @@ def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
     for name in names:
         provisional.declare(provisional.new_register(name.text, ANY))
     for indexed in (operand for operand in node.operands if isinstance(operand, tree.Index)):
-        provisional.declare(Variable(indexed.name.text, "global", ANY, shape=Shape("variable", ANY)))
+        provisional.declare(Variable(indexed.name.text, Space.GLOBAL, ANY, shape=Shape("variable", ANY)))
     placed = place(decoded.form, [shape_of(operand, provisional) for operand in node.operands], lambda: decoded.form.text)
     if isinstance(placed, Problem):
         return None
@@ -167,8 +168,7 @@ def register_type(type: Type) -> Type:
     return Type.named[f"b{max(8, type.bits)}"]
 
 
-def _space(decoded: Decoded) -> str:
+def _space(decoded: Decoded) -> Space:
     """The state space of a variable that the instruction names: its own, or `.global`."""
-    space = str(getattr(decoded, "ss", None) or "global") if "ss" in decoded.of.modifiers else "global"
-    space = space.partition("::")[0]
-    return space if space in ("global", "shared", "local", "const", "param") else "global"
+    space = Space(decoded.ss or Space.GLOBAL).window if "ss" in decoded.of.modifiers else Space.GLOBAL
+    return space if space in (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.CONST, Space.PARAM) else Space.GLOBAL

@@ -6,6 +6,7 @@ arrays, initialisers, alignment, `%r<100>`, attributes), 7.1 (parameters).
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics import codes, did_you_mean, habits, listed
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START, NO_NAME, shorten
@@ -129,7 +130,7 @@ class Declarations(Operands):
         """A state space with its bank, if any: `const[3]` (PTX 5.1.3, up to 2.2)."""
         space = self.texts[self.at][1:]
         self.at += 1
-        if space == "const" and self.texts[self.at] == "[" and self.touches(self.at):
+        if space == Space.CONST and self.texts[self.at] == "[" and self.touches(self.at):
             bank = self.texts[self.at + 1]
             if integer(bank) is None or self.texts[self.at + 2] != "]":
                 raise self.fail(codes.UNEXPECTED, "the bank of `.const[n]` is an integer", self.at + 1)

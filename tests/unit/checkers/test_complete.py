@@ -11,6 +11,7 @@ import pytest
 
 import ptxvm
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.shadow import Packing
@@ -34,7 +35,7 @@ class Step:
     type: Type
     order: str
     scope: str
-    space: str = "global"
+    space: Space = Space.GLOBAL
     count: int = 1
     proxy: str = ""
     attributes: dict[str, Any] = field(init=False)
@@ -146,7 +147,7 @@ class Trace:
         self.found = []
         self.detector = RaceDetector(Scene("k", LaunchShape.of(self.ctas, BLOCK)), self.found.append)
         self.oracle = Oracle()
-        self.memory = Allocation(0x1000, 8, "global", "data")
+        self.memory = Allocation(0x1000, 8, Space.GLOBAL, "data")
 
     def turn(self):
         """One more step: the pairs of places that race by the detector and by the oracle, and must there be one?"""

@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.heap import Heap
@@ -53,7 +54,7 @@ def call(library, name, lanes, *arguments):
 
 def test_every_lane_prints_its_own_arguments_in_the_order_of_lanes(memory, library):
     """The buffers are in local memory, as nvcc's are."""
-    local = Window(memory, "local", 32, np.arange(4))
+    local = Window(memory, Space.LOCAL, 32, np.arange(4))
     lanes = np.array([1, 2, 3])
     local.store(U32, np.uint64(0), lanes.astype(np.uint32), lanes=lanes)
     local.store(np.dtype("f8"), np.uint64(8), lanes / 2, lanes=lanes)

@@ -5,6 +5,7 @@ import re
 import numpy as np
 import pytest
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.constants import ConstantError
@@ -73,7 +74,7 @@ def test_initial_values(text, expected):
     ],
 )
 def test_bytes(initial, dimensions, expected):
-    variable = Variable("x", "global", Type.named["b8"], 1, dimensions, initial=initial)
+    variable = Variable("x", Space.GLOBAL, Type.named["b8"], 1, dimensions, initial=initial)
     assert initial_bytes(variable, lambda _: None, lambda _: 0) == expected
 
 
@@ -87,7 +88,7 @@ def test_bytes(initial, dimensions, expected):
     ],
 )
 def test_initial_values_of_the_wrong_form(initial, message):
-    variable = Variable("x", "global", Type.named["u32"], 1, (2,), initial=initial)
+    variable = Variable("x", Space.GLOBAL, Type.named["u32"], 1, (2,), initial=initial)
     with pytest.raises(ConstantError, match=message):
         initial_bytes(variable, lambda _: None, lambda _: 0)
 

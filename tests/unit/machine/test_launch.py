@@ -6,6 +6,7 @@ import re
 import numpy as np
 import pytest
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.symbols import Variable
@@ -108,7 +109,7 @@ def test_ctas_are_numbered_cluster_by_cluster():
 
 def parameter(name, of, *dimensions, vector=1, alignment=None, pointer=None):
     held = Type.named[of]
-    return Variable(name, "param", held, vector, dimensions, alignment or held.bytes * vector, pointer=pointer)
+    return Variable(name, Space.PARAM, held, vector, dimensions, alignment or held.bytes * vector, pointer=pointer)
 
 
 N, A, X, Y = (parameter(*each) for each in (("n", "u32"), ("a", "f32"), ("x", "u64"), ("y", "u64")))
@@ -255,7 +256,7 @@ def test_a_pointer_to_const_is_const():
     memory = Memory()
     x = np.arange(4, dtype=np.uint32)
     pack([parameter("x", "u64", pointer=tree.Pointer("const"))], [x], memory)
-    assert memory.load(np.dtype("u4"), np.uint64(x.ctypes.data + 8), space="const") == 2
+    assert memory.load(np.dtype("u4"), np.uint64(x.ctypes.data + 8), space=Space.CONST) == 2
     with pytest.raises(TypeError, match=r"points to \.shared memory"):
         pack([parameter("x", "u64", pointer=tree.Pointer("shared"))], [x], memory)
 

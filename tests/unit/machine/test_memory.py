@@ -6,6 +6,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import world
 from ptxvm.machine.faults import AccessFault
@@ -187,14 +188,15 @@ def test_a_read_only_array_is_not_written(memory):
 
 
 def test_a_space_reaches_its_own_allocations_only(memory):
-    const = memory.allocate(16, space="const", name="c").start
+    const = memory.allocate(16, space=Space.CONST, name="c").start
     glob = memory.allocate(16, name="g").start
-    param = memory.allocate(16, space="param").start
-    for space, start in [("const", const), ("generic", const), ("global", glob), ("generic", glob), ("global", param)]:
+    param = memory.allocate(16, space=Space.PARAM).start
+    reached = [(Space.CONST, const), (Space.GENERIC, const), (Space.GLOBAL, glob), (Space.GENERIC, glob), (Space.GLOBAL, param)]
+    for space, start in reached:
         assert memory.load(U32, np.uint64(start), space=space) == 0
         assert memory.load(U32, addresses(start, 4, 4), space=space).tolist() == [0] * 4
-    refused(lambda: memory.load(U32, np.uint64(const), space="global"), "wrong-space", ".const", ".global")
-    refused(lambda: memory.load(U32, addresses(glob, 4, 4), space="const"), "wrong-space")
+    refused(lambda: memory.load(U32, np.uint64(const), space=Space.GLOBAL), "wrong-space", ".const", ".global")
+    refused(lambda: memory.load(U32, addresses(glob, 4, 4), space=Space.CONST), "wrong-space")
     code = memory.allocate(16, space="function", name="the code").start
     refused(lambda: memory.load(U32, np.uint64(code)), "wrong-space")
 
@@ -236,7 +238,7 @@ def test_atomics_are_checked_as_stores_are(memory):
     start = memory.adopt(counter).address
     assert memory.atomic(U32, addresses(start, 4, 0), "add", [U32.type(2)]).tolist() == [0, 2, 4, 6]
     assert memory.atomic(U32, np.uint64(start), "exch", [U32.type(5)]) == 8
-    const = memory.allocate(16, space="const", writable=False).start
+    const = memory.allocate(16, space=Space.CONST, writable=False).start
     refused(lambda: memory.atomic(U32, np.uint64(const), "add", [U32.type(1)]), "read-only")
     refused(lambda: memory.atomic(U32, addresses(start + 2, 2, 4), "add", [U32.type(1)]), "misaligned")
 
@@ -336,11 +338,11 @@ def test_a_read_only_array_of_a_32_bit_module_is_not_written_back():
 
 
 def test_within_tells_the_space_of_an_address(memory):
-    const, glob = memory.allocate(16, space="const").start, memory.allocate(16).start
+    const, glob = memory.allocate(16, space=Space.CONST).start, memory.allocate(16).start
     asked = np.array([const, glob, const + 16, 0], np.uint64)
-    assert memory.within("const", asked).tolist() == [True, False, False, False]
-    assert memory.within("global", asked).tolist() == [False, True, True, False]
-    assert memory.within("const", np.uint64(const + 15))
+    assert memory.within(Space.CONST, asked).tolist() == [True, False, False, False]
+    assert memory.within(Space.GLOBAL, asked).tolist() == [False, True, True, False]
+    assert memory.within(Space.CONST, np.uint64(const + 15))
 
 
 def test_bytes_and_strings_are_read_as_a_lane_would(memory):
@@ -350,7 +352,7 @@ def test_bytes_and_strings_are_read_as_a_lane_would(memory):
     assert memory.read(block.start + 1, 4) == b"i\0th"
     refused(lambda: memory.read_string(block.start + 3), "out-of-bounds")
     refused(lambda: memory.read(block.start + 6, 4), "out-of-bounds")
-    local = Window(memory, "local", 16, np.arange(3))
+    local = Window(memory, Space.LOCAL, 16, np.arange(3))
     local.pieces[1] = np.frombuffer(b"sixteen letters!", np.uint8)
     (where,) = local.to_generic(np.uint64(8), np.array([1])).tolist()
     assert memory.read(where, 8, lane=1) == b"letters!"
@@ -365,4 +367,4 @@ def test_the_whole_address_space_is_one_array():
 
 
 def test_an_allocation_says_what_it_is():
-    assert str(Allocation(0, 1, "global", "x")) == "x (1 byte)"
+    assert str(Allocation(0, 1, Space.GLOBAL, "x")) == "x (1 byte)"

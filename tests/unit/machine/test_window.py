@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.window import Window
@@ -21,7 +22,7 @@ def memory():
 @pytest.fixture
 def window(memory):
     """128 bytes of shared memory for each of 4 CTAs of 32 threads."""
-    return Window(memory, "shared", 128, CTA)
+    return Window(memory, Space.SHARED, 128, CTA)
 
 
 def offsets(count=CTAS * THREADS, dtype=np.uint64):
@@ -50,7 +51,7 @@ def test_a_vector_is_loaded_from_every_piece(window):
 
 
 def test_one_cta_alone_gives_one_value_for_one_offset(memory):
-    window = Window(memory, "shared", 64, np.zeros(32, np.int64))
+    window = Window(memory, Space.SHARED, 64, np.zeros(32, np.int64))
     window.store(U32, np.uint32(4), np.uint32(7))
     assert window.load(U32, np.uint32(4)) == 7
     assert window.load(U32, np.uint32(4)).ndim == 0
@@ -68,7 +69,7 @@ def test_the_window_ends_for_every_lane(window):
 
 
 def test_an_empty_window_has_no_byte(memory):
-    window = Window(memory, "shared", 0, CTA)
+    window = Window(memory, Space.SHARED, 0, CTA)
     with pytest.raises(AccessFault, match="has 0 bytes"):
         window.load(np.dtype("u1"), np.uint64(0))
 
@@ -90,8 +91,8 @@ def test_generic_addresses_reach_the_same_memory(memory, window):
     memory.store(U32, generic, LANES.astype(np.uint32))
     assert np.array_equal(window.load(U32, offsets()), LANES)
     assert np.array_equal(window.from_generic(generic), offsets())
-    assert memory.within("shared", generic).all()
-    assert not memory.within("global", generic).any()
+    assert memory.within(Space.SHARED, generic).all()
+    assert not memory.within(Space.GLOBAL, generic).any()
     some = np.array([3, 64])
     assert np.array_equal(window.to_generic(np.uint64(4), some), generic[[1, 65]])
     assert memory.load(U32, window.to_generic(np.uint64(4), some), lanes=some).tolist() == [1, 65]
@@ -121,7 +122,7 @@ def test_lanes_may_mix_generic_addresses_of_several_spaces(memory, window):
 
 def test_a_shared_address_is_not_global(memory, window):
     with pytest.raises(AccessFault) as caught:
-        memory.load(U32, window.to_generic(offsets()), space="global")
+        memory.load(U32, window.to_generic(offsets()), space=Space.GLOBAL)
     assert caught.value.kind == "wrong-space"
 
 

@@ -11,6 +11,7 @@ import numpy as np
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b8, b32, b64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -25,7 +26,7 @@ class Access:
     """An instruction's access to memory."""
 
     bound: Bound
-    space: str
+    space: Space
     type: Type
     count: int = 1
     attributes: AccessAttributes = field(default_factory=AccessAttributes)
@@ -42,11 +43,11 @@ class Copying:
 
     bound: Bound
     size: int
-    to: str = "shared"
-    origin: str = "global"
+    to: Space = Space.SHARED
+    origin: Space = Space.GLOBAL
     kind: str = "copies"
 
-    def _access(self, space: str, type: Type, count: int) -> Access:
+    def _access(self, space: Space, type: Type, count: int) -> Access:
         return Access(self.bound, space, type, count, {"asynchronous": True, "group": self.kind, "proxy": "generic"})
 
     @cached_property
@@ -94,7 +95,7 @@ class Transferring:
         """The kind of its groups."""
         return self.transfer.group
 
-    def access(self, space: str, unit: int, *, combines: bool = False) -> Access:
+    def access(self, space: Space, unit: int, *, combines: bool = False) -> Access:
         """The access of pieces of some bytes; one that `combines` is an atomic operation (PTX 9.7.9.25.4.2)."""
         type, count = (b32, unit // b32.bytes) if unit > b64.bytes else (Type.named[f"b{8 * unit}"], 1)
         if self.transfer.pattern is Pattern.ZEROS:
@@ -114,6 +115,6 @@ class Transferring:
         return Access(self.bound, window_of(self.transfer.shared), b64, 1, attributes)
 
 
-def window_of(space: str) -> str:
+def window_of(space: Space) -> Space:
     """The space without its sub-space, unless that is the shared memory of the cluster."""
-    return space if space == "shared::cluster" else space.partition("::")[0]
+    return space if space is Space.SHARED_CLUSTER else space.window

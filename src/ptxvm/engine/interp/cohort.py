@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from ptxvm.algebra.memory_order import FenceKind, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Unsupported
@@ -68,7 +69,7 @@ class Cohort:
         self.polling: PerLane = None  # the lanes whose last test of an mbarrier found its phase under way, where they count
 
     @property
-    def windows(self) -> dict[str, Window]:
+    def windows(self) -> dict[Space, Window]:
         """The windows of its memory, by their spaces."""
         return self.mem.windows
 
@@ -89,7 +90,7 @@ class Cohort:
         try:
             found = access.work(self.memory, given)
         except AccessFault as fault:
-            raise located(fault, Access(access.bound, "", b32), those) from None
+            raise located(fault, Access(access.bound, Space.GENERIC, b32), those) from None
         if chosen is None:
             return found
         results = texture_unit.no_results(access.dtypes, count)
@@ -123,7 +124,7 @@ class Cohort:
         end = start + np.where(guard, wanted, np.uint64(0)) if guard is not None else start + wanted
         if int(np.max(end)) > self.stack_size:
             fault = AccessFault("stack-overflow", f"alloca needs {int(np.max(end))} bytes of a stack of {self.stack_size}")
-            raise located(fault, Access(bound, "local", None), lanes)  # type: ignore[arg-type]
+            raise located(fault, Access(bound, Space.LOCAL, None), lanes)  # type: ignore[arg-type]
         self._set_end(lanes, end)
         return start
 
@@ -178,7 +179,7 @@ class Cohort:
         """D = A * B + C of the matrices that whole warps hold."""
         if (broken := self._broken_warp(lanes)) is not None:
             fault = AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp", lane_index=broken)
-            raise located(fault, Access(work.bound, "", b32), lanes)
+            raise located(fault, Access(work.bound, Space.GENERIC, b32), lanes)
         count = self.layout.count(lanes)
         dtype = [[np.broadcast_to(raw, count) for raw in registers] for registers in fragments]
         return warp_matrix.multiply(work.product, work.architecture, *dtype, fma=_fma)

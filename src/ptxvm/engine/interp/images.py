@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from numpy.lib.array_utils import byte_bounds
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.texture_surface import AccessedBytes
@@ -45,7 +46,7 @@ class Images:
             whole = whole.base
         start, end = byte_bounds(whole)
         return self._arrays.setdefault(
-            (start, end), Allocation(start, end - start, "global", f"an array of {array.dtype.name}", live=False)
+            (start, end), Allocation(start, end - start, Space.GLOBAL, f"an array of {array.dtype.name}", live=False)
         )
 
 

@@ -12,6 +12,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.engine.interp.accesses import Access, Update
 from ptxvm.engine.interp.lanes import Layout, spread
 from ptxvm.machine.allocation import Allocation
@@ -50,7 +51,7 @@ class LaneMemory:
         self.stack_size = inputs.stack_size
         self.parameters = np.uint64(inputs.parameters)
         cluster = inputs.shape.cluster_size
-        self.shared = Window(inputs.memory, "shared", inputs.shared_size, layout.cta, cluster)
+        self.shared = Window(inputs.memory, Space.SHARED, inputs.shared_size, layout.cta, cluster)
         self.cluster = ClusterWindow(self.shared, cluster) if cluster > 1 else self.shared
         self.threads: LaneNumbers = layout.numbers + int(layout.ctas[0]) * layout.threads  # the CTAs follow each other
         self._local: Window | None = None
@@ -61,7 +62,7 @@ class LaneMemory:
     def local(self) -> Window:
         """The local memory, allocated at its first access."""
         if self._local is None:
-            self._local = Window(self.machine, "local", self.stack_size, np.arange(self.layout.size))
+            self._local = Window(self.machine, Space.LOCAL, self.stack_size, np.arange(self.layout.size))
         return self._local
 
     @property
@@ -70,17 +71,17 @@ class LaneMemory:
         return self._local is not None
 
     @property
-    def windows(self) -> dict[str, Window]:
+    def windows(self) -> dict[Space, Window]:
         """The windows that exist, by their spaces."""
-        return {"shared": self.shared} | ({"local": self._local} if self._local is not None else {})
+        return {Space.SHARED: self.shared} | ({Space.LOCAL: self._local} if self._local is not None else {})
 
-    def window(self, space: str) -> Window | None:
+    def window(self, space: Space) -> Window | None:
         """The window of a state space; None for one without."""
-        if space == "shared::cluster":
+        if space is Space.SHARED_CLUSTER:
             return self.cluster
-        if space.startswith("shared"):
+        if space.startswith(Space.SHARED):
             return self.shared
-        return self.local if space == "local" else None
+        return self.local if space is Space.LOCAL else None
 
     def release(self) -> None:
         """Release the windows."""
@@ -187,15 +188,15 @@ class LaneMemory:
 
     # ── addresses ───────────────────────────────────────────────────────────────────────
 
-    def to_generic(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
+    def to_generic(self, space: Space, lanes: Lanes, address: PerLane) -> PerLane:
         """`cvta`; of an address of a parameter a register may have kept the low 32 bits only."""
-        if space == "param":
+        if space is Space.PARAM:
             near = (address - self.parameters & LOW_WORD) + self.parameters
             return np.where(address <= LOW_WORD, near, address).astype(np.uint64)[()]
         window = self.window(space)
         return address if window is None else window.to_generic(window.offsets(address, lanes), lanes)
 
-    def from_generic(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
+    def from_generic(self, space: Space, lanes: Lanes, address: PerLane) -> PerLane:
         """`cvta.to`."""
         window = self.window(space)
         return address if window is None else window.addresses(window.from_generic(address, lanes), lanes)
@@ -207,27 +208,27 @@ class LaneMemory:
             return np.uint64(0)
         return base if lanes is None else base[lanes]
 
-    def mapped(self, space: str, lanes: Lanes, address: PerLane, rank: PerLane) -> PerLane:
+    def mapped(self, space: Space, lanes: Lanes, address: PerLane, rank: PerLane) -> PerLane:
         """The address in the CTA of a rank that corresponds to an address in shared memory (`mapa`)."""
         if self.cluster is self.shared:
             return address
-        generic = space == "generic"
-        inside = self.from_generic("shared::cluster", lanes, address) if generic else address
+        generic = space is Space.GENERIC
+        inside = self.from_generic(Space.SHARED_CLUSTER, lanes, address) if generic else address
         made = inside & np.uint64(WITHIN) | rank << np.uint64(RANK)
-        return self.to_generic("shared::cluster", lanes, made) if generic else made
+        return self.to_generic(Space.SHARED_CLUSTER, lanes, made) if generic else made
 
-    def rank(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
+    def rank(self, space: Space, lanes: Lanes, address: PerLane) -> PerLane:
         """The rank of the CTA in which an address of shared memory lies (`getctarank`)."""
         if self.cluster is self.shared:
             return address & np.uint64(0)
-        inside = self.from_generic("shared::cluster", lanes, address) if space == "generic" else address
+        inside = self.from_generic(Space.SHARED_CLUSTER, lanes, address) if space is Space.GENERIC else address
         return (inside & LOW_WORD) >> np.uint64(RANK)
 
-    def within(self, space: str, lanes: Lanes, address: PerLane) -> PerLane:
+    def within(self, space: Space, lanes: Lanes, address: PerLane) -> PerLane:
         """`isspacep`."""
-        window = self.window(space) if self.cluster is not self.shared and space != "local" else None
+        window = self.window(space) if self.cluster is not self.shared and space is not Space.LOCAL else None
         if window is None:
-            return self.machine.within(space.partition("::")[0], address)
+            return self.machine.within(space.window, address)
         like = np.zeros(self.layout.count(lanes), np.uint64) + address
         return window.contains(like, lanes)
 

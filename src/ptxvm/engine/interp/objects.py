@@ -11,6 +11,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.interp.accesses import Access
@@ -24,7 +25,7 @@ HEAP = 1 << 30  # the first number of a block of `malloc`
 CALLS = np.int64(32)  # bits of a tag below its count of calls
 NUMBERS = np.int64((1 << 32) - 1)
 CAPACITY = 64  # for blocks of `malloc`, at first
-HEAP_SPACES = ("generic", "global")
+HEAP_SPACES = (Space.GENERIC, Space.GLOBAL)
 
 
 @dataclass(eq=False, slots=True)
@@ -41,7 +42,7 @@ class NamedObject:
     """An object of shared or local memory: its name, its fate in messages, and a function for its extent."""
 
     name: str
-    space: str
+    space: Space
     end_of_life: str
     extent: Callable[[Cohort, LaneNumbers, PerLane], Extent | None]  # of a cohort, lanes, and counts of calls
 
@@ -92,7 +93,7 @@ class Objects:
     def stack_block(self, block: Block) -> int:
         """The number of a block of `alloca`."""
         fate = "which stackrestore, or the end of its function, has freed"
-        self._known.append(NamedObject("a block of alloca", "local", fate, block.extent))
+        self._known.append(NamedObject("a block of alloca", Space.LOCAL, fate, block.extent))
         return len(self._known) - 1
 
     def heap_block(self, block: Allocation) -> int:
@@ -133,7 +134,7 @@ class Objects:
 
     def _extent(self, number: int, cohort: Cohort, access: Access, lanes: LaneNumbers, tags: PerLane) -> Extent | None:
         known = self._known[number]
-        if known is None or access.space not in ("generic", known.space):
+        if known is None or access.space not in (Space.GENERIC, known.space):
             return None
         return known.extent(cohort, lanes, tags >> CALLS)
 
@@ -141,8 +142,8 @@ class Objects:
         self, cohort: Cohort, access: Access, known: NamedObject | None, lanes: LaneNumbers, address: PerLane
     ) -> tuple[PerLane, PerLane]:
         """The offsets of addresses in the window, and whether they are in the window of the lane."""
-        window = cohort.mem.shared if known is not None and known.space == "shared" else cohort.mem.local
-        if access.space == "generic":
+        window = cohort.mem.shared if known is not None and known.space is Space.SHARED else cohort.mem.local
+        if access.space is Space.GENERIC:
             offset = window.from_generic(address, lanes).view(np.int64)
             return offset, (offset >= -window.stride) & (offset < 2 * window.stride)
         return window.offsets(address, lanes).astype(np.int64), np.ones(len(lanes), np.bool_)

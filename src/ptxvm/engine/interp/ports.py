@@ -14,6 +14,7 @@ import numpy as np
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes, Symbol
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function as PtxFunction
@@ -53,7 +54,7 @@ class Multiplying:
     @cached_property
     def access(self) -> Access:
         """The read of a piece of a matrix in shared memory."""
-        return Access(self.bound, "shared", b32, 4, {"asynchronous": True, "group": GROUPS, "proxy": "async"})
+        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": GROUPS, "proxy": "async"})
 
 
 @dataclass(eq=False)
@@ -66,12 +67,12 @@ class Tensor:
     @cached_property
     def read(self) -> Access:
         """The read of a piece of shared memory, whose end an mbarrier tells."""
-        return Access(self.bound, "shared", b32, 4, {"asynchronous": True, "group": "mbarrier", "proxy": "async"})
+        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": "mbarrier", "proxy": "async"})
 
     @cached_property
     def write(self) -> Access:
         """The write of a word to shared memory."""
-        return Access(self.bound, "shared", b32)
+        return Access(self.bound, Space.SHARED, b32)
 
 
 @dataclass(slots=True)
@@ -109,12 +110,12 @@ class Memory(Port):
 
     access = ""
 
-    def _refer(self, space: str, type: Type, count: int, attributes: AccessAttributes) -> str:
+    def _refer(self, space: Space, type: Type, count: int, attributes: AccessAttributes) -> str:
         """The name of an access of the instruction in the code."""
         return self.code.refer(Access(self.bound, window_of(space), type, count, attributes))
 
     def load(
-        self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
+        self, space: Space, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
     ) -> list[Value]:
         """A gather."""
         self.access = access = self._refer(space, type, count, attributes)
@@ -125,7 +126,7 @@ class Memory(Port):
         return [Value(self.alg, type, self.code.emit(f"{whole}[{n}]", pure=False)) for n in range(count)]
 
     def store(
-        self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
+        self, space: Space, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
     ) -> None:
         """A scatter."""
         self.access = access = self._refer(space, type, len(values), attributes)
@@ -133,7 +134,7 @@ class Memory(Port):
         self.code.run(f"C.mem.store({access}, L, {self.guard}, {address.raw}, ({raws},))")
 
     def atomic(
-        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        self, space: Space, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
         **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """Read, update, write, in the order of the lanes where they conflict."""
@@ -149,7 +150,7 @@ class Memory(Port):
         self.code.run(f"C.fence({bound}, L, {self.guard}, {asked}, {among})")
 
     def phase_over(
-        self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
+        self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
         """The end of an mbarrier phase has been tested; only watchers record it."""
         access = self._refer(space, b64, 1, attributes)
@@ -157,28 +158,28 @@ class Memory(Port):
             self.code.run(f"C.state_asked({access}, L, {self.guard}, {address.raw}, {state.raw})")
         self.code.run(f"C.phase_over({access}, L, {self.guard}, {address.raw}, {over.raw})")
 
-    def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
+    def prefetch(self, space: Space, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
         """No effect."""
 
-    def to_generic(self, space: str, address: Value) -> Value:
+    def to_generic(self, space: Space, address: Value) -> Value:
         """Add the base of the window."""
-        return self.value(u64, f"C.mem.to_generic({space!r}, L, {address.raw})")
+        return self.value(u64, f"C.mem.to_generic({self.code.refer(space)}, L, {address.raw})")
 
-    def from_generic(self, space: str, address: Value) -> Value:
+    def from_generic(self, space: Space, address: Value) -> Value:
         """Subtract the base of the window."""
-        return self.value(u64, f"C.mem.from_generic({space!r}, L, {address.raw})")
+        return self.value(u64, f"C.mem.from_generic({self.code.refer(space)}, L, {address.raw})")
 
-    def within(self, space: str, address: Value) -> Value:
+    def within(self, space: Space, address: Value) -> Value:
         """Is the address in the state space?"""
-        return self.value(pred, f"C.mem.within({space!r}, L, {address.raw})")
+        return self.value(pred, f"C.mem.within({self.code.refer(space)}, L, {address.raw})")
 
-    def mapped(self, space: str, address: Value, rank: Value) -> Value:
+    def mapped(self, space: Space, address: Value, rank: Value) -> Value:
         """The corresponding address in another CTA of the cluster."""
-        return self.value(u64, f"C.mem.mapped({space!r}, L, {address.raw}, {rank.raw})")
+        return self.value(u64, f"C.mem.mapped({self.code.refer(space)}, L, {address.raw}, {rank.raw})")
 
-    def rank(self, space: str, address: Value) -> Value:
+    def rank(self, space: Space, address: Value) -> Value:
         """The rank of the CTA in which an address lies."""
-        return self.value(u64, f"C.mem.rank({space!r}, L, {address.raw})")
+        return self.value(u64, f"C.mem.rank({self.code.refer(space)}, L, {address.raw})")
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""
@@ -394,7 +395,7 @@ class Tasks(Port):
         self.code.run(f"C.copies.wait(L, {self.guard}, {left}, {kind!r}, {reading})")
 
     def arrive(
-        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
+        self, space: Space, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
         mask: Value | None = None,
     ) -> None:  # fmt: skip
         """Update an mbarrier at once, and again when the copies end."""
@@ -403,7 +404,7 @@ class Tasks(Port):
                 space, b64, address, before, [], order=Order.RELAXED, scope=Scope.CTA, mbarrier="postpone"
             )
         attributes = AccessAttributes(order=Order.RELEASE, scope=Scope.CTA, mbarrier="arrive", asynchronous=True)
-        window = space.partition("::")[0] if mask is None else space
+        window = space.window if mask is None else space
         access = self.code.refer(Access(self.bound, window, b64, 1, attributes))
         how = self.code.refer(Update(update, (b64,), ""))
         ctas = None if mask is None else mask.raw

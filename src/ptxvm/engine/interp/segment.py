@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.flow import Segment, reads_and_writes, registers_in
@@ -218,14 +219,14 @@ class Tracer(Operands):
         where, at = self.image.place(variable, self.function)
         if where == "absolute":
             known = Value(self.alg, u64, self.alg.const(u64, at + offset))
-            if not self.clustered or variable.space.partition("::")[0] != "shared":
+            if not self.clustered or variable.space.window is not Space.SHARED:
                 return known
             return Value(self.alg, u64, self.code.emit("C.mem.shared_base(L)")) + known
         base = {"parameter": "C.parameters(L)", "frame": "C.frame(L)", "generic frame": "C.generic_frame(L)"}[where]
         raw = self.code.emit(base, pure=where == "parameter")
         return Value(self.alg, u64, raw) + int(at + offset)
 
-    def to_generic(self, bound: Bound, space: str, address: Value) -> Value:
+    def to_generic(self, bound: Bound, space: Space, address: Value) -> Value:
         """A generic address, by the port `mem`."""
         return ports.Memory(self.alg, bound, None).to_generic(space, address)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.interp.accesses import Access
@@ -123,7 +124,7 @@ class Shadow:
         unused = ~access.bound.used_bytes if access.bound.used_bytes is not None else 0
         for n in range(access.count):
             masks = (missing[n * element : (n + 1) * element] << BITS[:element]).sum(0, dtype=np.uint32)
-            if access.space != "param":  # the watcher has reported elements that are wholly unset
+            if access.space is not Space.PARAM:  # the watcher has reported elements that are wholly unset
                 masks[masks == whole(access.type)] = 0
             found[n, chosen] = masks & np.uint32(whole(access.type) & ~(unused >> n * element))
         return found
@@ -133,7 +134,7 @@ class Shadow:
         if not self.cohort.mem.has_local:
             return chosen[:0], chosen[:0]
         window = self.cohort.mem.local
-        if access.space == "local":
+        if access.space is Space.LOCAL:
             return chosen, window.home[lanes] + (places & np.uint64(0xFFFF_FFFF)).astype(np.int64)
         allocation = window.allocation
         here = np.flatnonzero((places >= allocation.start) & (places < allocation.end))
@@ -149,7 +150,7 @@ class Shadow:
             return
         for position, (allocation, threads, offsets) in self.cohort.mem.touched_by_lane(access, mine, places):
             parts = [mask[position] for mask in given]
-            if allocation.space == "local":
+            if allocation.space is Space.LOCAL:
                 missing = np.concatenate(
                     [(mask >> BITS[: access.type.bytes] & np.uint32(1)).astype(np.bool_) for mask in parts]
                 )

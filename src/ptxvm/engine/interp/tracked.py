@@ -13,6 +13,7 @@ from typing import Unpack
 import numpy as np
 
 from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -48,9 +49,9 @@ class TrackedValues:
         """Is nothing followed?"""
         return not (self.unset or self.tagged or self.several or self.memory or self.parameters or self.locals)
 
-    def tags_in(self, space: str) -> bool:
+    def tags_in(self, space: Space) -> bool:
         """May an address lie in a state space?"""
-        return self.parameters if space == "param" else self.memory
+        return self.parameters if space is Space.PARAM else self.memory
 
 
 class Planes:
@@ -225,7 +226,7 @@ class TrackedMemory(ports.Memory):
             self.code.run(f"C.shadow.hold({self.code.refer(self.bound)}, L, {writing}, {self.alg.tags[address.raw]})")
 
     def load(
-        self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
+        self, space: Space, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
     ) -> list[Value]:
         """A gather, with tags and unset bytes."""
         self.hold(address, writing=False)
@@ -243,7 +244,7 @@ class TrackedMemory(ports.Memory):
             shadows[value.raw] = self.code.emit(f"{whole}[{n}]", pure=False)
 
     def store(
-        self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
+        self, space: Space, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
     ) -> None:
         """A scatter, with tags and unset bytes."""
         self.hold(address, writing=True)
@@ -257,7 +258,7 @@ class TrackedMemory(ports.Memory):
             self.code.run(f"C.shadow.store_unset({where}, {name!r}, ({masks}))")
 
     def atomic(
-        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        self, space: Space, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
         **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """Read, update, write, with the tags before and after."""
@@ -274,11 +275,11 @@ class TrackedMemory(ports.Memory):
             self.alg.tags[value.raw] = self.code.emit(text, pure=False)
         return value
 
-    def to_generic(self, space: str, address: Value) -> Value:
+    def to_generic(self, space: Space, address: Value) -> Value:
         """A generic address of the same object."""
         return self._same(address, super().to_generic(space, address))
 
-    def from_generic(self, space: str, address: Value) -> Value:
+    def from_generic(self, space: Space, address: Value) -> Value:
         """A window address of the same object."""
         return self._same(address, super().from_generic(space, address))
 
@@ -315,7 +316,7 @@ class TrackedTasks(ports.Tasks):
         self, kind: Transfer, completed: Callable[..., Value], **operands: Sequence[Value | None] | Value | None
     ) -> None:
         """Start a transfer."""
-        for name, writing in (("a", kind.to != "global" or kind.pattern is not Pattern.TENSOR), ("b", False)):
+        for name, writing in (("a", kind.to is not Space.GLOBAL or kind.pattern is not Pattern.TENSOR), ("b", False)):
             address = operands.get(name)
             if isinstance(address, Value):
                 self._memory.hold(address, writing=writing)

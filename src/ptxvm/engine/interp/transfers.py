@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.engine.interp.accesses import Access, Transferring
 from ptxvm.engine.interp.lane_memory import CohortLanes, LaneMemory
 from ptxvm.machine.per_lane import Addresses, LaneNumbers, PerLane
@@ -67,7 +68,7 @@ class UnderWay:
         found = self._load(cohort, kind.origin, read) if read is not None else pieces.data
         assert found is not None  # noqa: S101 - what is not read is given
         rows, target = pieces.filled(found, some)
-        if kind.to != "global" and not kind.operation:
+        if kind.to is not Space.GLOBAL and not kind.operation:
             rows = reductions.converted(pieces.element, rows)
         lanes, access = self.every(target), self.copying.access(kind.to, pieces.unit, combines=bool(kind.operation))
         if kind.operation:
@@ -79,7 +80,7 @@ class UnderWay:
             where, amount = np.array([barrier], np.uint64), np.array([pieces.amount], np.uint64)
             mem.atomic(self.copying.barrier, self.lanes, None, where, self.copying.update, [amount])
 
-    def _load(self, cohort: CohortLanes, space: str, addresses: Addresses) -> npt.NDArray[np.uint8]:
+    def _load(self, cohort: CohortLanes, space: Space, addresses: Addresses) -> npt.NDArray[np.uint8]:
         access = self.copying.access(space, self.pieces.unit)
         if not len(addresses):
             return np.empty((0, self.pieces.unit), np.uint8)

@@ -9,6 +9,7 @@ import numpy as np
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32
 from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.provenance import Provenance
@@ -99,7 +100,8 @@ class WatchedCohort(Cohort):
                 found = super().texture(access, lanes, good, operands)
             except AccessFault as fault:
                 self.mem.refuse(
-                    fault.placed(access.bound, int(every[positions[fault.lane_index]])), Access(access.bound, "", b32)
+                    fault.placed(access.bound, int(every[positions[fault.lane_index]])),
+                    Access(access.bound, Space.GENERIC, b32),
                 )
                 positions = positions[texture_unit.spared(access.work, self.memory, given, fault.lane_index)]
             else:
@@ -116,7 +118,7 @@ class WatchedCohort(Cohort):
             attributes = AccessAttributes(proxy=work.proxy)
             if work.operation == "atomic":
                 attributes |= AccessAttributes(order=Order.RELAXED, scope=Scope.GPU)
-            how = Access(access.bound, "global", Type.named[f"b{8 * touched.element}"], touched.count, attributes)
+            how = Access(access.bound, Space.GLOBAL, Type.named[f"b{8 * touched.element}"], touched.count, attributes)
             self.on_images[access, touched.element, touched.count] = how
         tell = {"read": self.watcher.read, "write": self.watcher.wrote, "atomic": self.watcher.updated}[work.operation]
         for allocation, mine, offsets in self.images.parts(touched):
@@ -314,7 +316,7 @@ class WatchedCohort(Cohort):
         try:
             return function(self, lane, arguments)
         except AccessFault as fault:
-            self.mem.refuse(fault.placed(bound, int(lane[0])), Access(bound, "", b32))
+            self.mem.refuse(fault.placed(bound, int(lane[0])), Access(bound, Space.GENERIC, b32))
             return None
 
     def free(self, function: Function, cohort: Caller, lane: PerLane, arguments: Sequence[PerLane]) -> PerLane:

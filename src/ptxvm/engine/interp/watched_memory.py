@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.interp.accesses import Access, Update
@@ -171,7 +172,7 @@ class WatchedMemory(LaneMemory):
     def variable_of(self, access: Access) -> Variable | None:
         """The variable that an access must not leave; None where it is unknown."""
         variable = self.variables.get(access.bound)
-        return variable if variable is not None and access.space in ("generic", variable.space) else None
+        return variable if variable is not None and access.space in (Space.GENERIC, variable.space) else None
 
     def keep_to_object(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool = False) -> None:
         """Refuse an access outside the variable or block that its address comes from."""
@@ -210,11 +211,11 @@ class WatchedMemory(LaneMemory):
     def outside_variable(self, variable: Variable, access: Access, lanes: Lanes, address: PerLane) -> tuple[PerLane, PerLane]:
         """Which lanes are outside the variable, and the offset of each in it."""
         count = self.layout.count(lanes)
-        window = self.shared if variable.space == "shared" else self.local
+        window = self.shared if variable.space is Space.SHARED else self.local
         function = access.bound.function
         assert function is not None  # noqa: S101 - for mypy; only instructions of functions access memory
         place, start = self.schedule.code.image.place(variable, function)
-        if access.space == "generic":
+        if access.space is Space.GENERIC:
             at_window = window.from_generic(np.broadcast_to(address, count), lanes)
         else:
             at_window = np.broadcast_to(window.offsets(address, lanes), count).astype(np.uint64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.value import select
 from ptxvm.isa.access import ADDRESS, NEEDS, Trait, base_of, has, policy_without_hint, window
 from ptxvm.isa.mbarrier import arrived, postponed
@@ -43,7 +44,7 @@ def more_than_is_copied(i: Decoded) -> Problem | None:
 def source_outside_global(i: Decoded) -> Problem | None:
     """A copy comes from .global."""
     base = base_of(i.shape("b"))
-    if base.kind != "variable" or base.space.partition("::")[0] == "global":
+    if base.kind != "variable" or base.space.window is Space.GLOBAL:
         return None
     return Problem("P2603", f"the variable lies in .{base.space}, and a copy comes from .global", operand="b",
                    ptxas="State space mismatch between instruction and address in instruction 'cp.async'")  # fmt: skip

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b128
 from ptxvm.isa.access import Trait, as_list, base_of, count, has, places, space_of, window
 from ptxvm.isa.mbarrier import completed
@@ -19,11 +20,11 @@ COMPLETION = "mbarrier_complete_tx_bytes"
 def tells_an_mbarrier(i):
     """.cluster and the parts of .shared need an mbarrier that is told of the end; memory in .global has none."""
     told = COMPLETION in i.bound
-    if told and (i.ss == "global" or i.order == "release"):
+    if told and (i.ss == Space.GLOBAL or i.order == "release"):
         return f"Illegal modifier '.mbarrier::complete_tx::bytes' for instruction '{i.opcode}' with '.{i.ss or i.order}'"
     if told:
         return None
-    word = i.scope if i.scope == "cluster" else i.ss if i.ss in ("shared::cluster", "shared::cta") else None
+    word = i.scope if i.scope == "cluster" else i.ss if i.ss in (Space.SHARED_CLUSTER, Space.SHARED_CTA) else None
     if word:
         return f"Modifier '.{word}' requires modifier '.completion_mechanism' for instruction '{i.opcode}'"
     if i.shape("bar") is not None:
@@ -44,23 +45,23 @@ def order_of_an_asynchronous_access(i):
         return f"Modifier '.{i.order}' requires scope with '{i.opcode}' instruction"
     if i.scope and (i.order == "relaxed") != (i.scope == "cluster"):
         return f"Modifier '.{i.order}' cannot be combined with modifier '.{i.scope}'"
-    if i.order == "release" and i.ss not in (None, "global"):
+    if i.order == "release" and i.ss not in (None, Space.GLOBAL):
         return f"Modifier '.release' requires '.global' space for instruction '{i.opcode}'"
-    if i.scope == "cluster" and i.ss not in (None, "shared::cluster"):
+    if i.scope == "cluster" and i.ss not in (None, Space.SHARED_CLUSTER):
         return f"Modifier '.cluster' requires '.shared::cluster' space for instruction '{i.opcode}'"
     return None
 
 
 def release_or_global(i):
     """Is it a release, or an access to `.global`?"""
-    return i.order == "release" or i.ss == "global"
+    return i.order == "release" or i.ss == Space.GLOBAL
 
 
 ASYNC = Trait(
     rules=[
         ("P3201", tells_an_mbarrier),
         ("P3202", order_of_an_asynchronous_access),
-        *places(a=space_of, bar=lambda _: "shared").rules,
+        *places(a=space_of, bar=lambda _: Space.SHARED).rules,
     ],
     needs=[("PTX 8.7, sm_100", release_or_global)],
 )
@@ -83,7 +84,7 @@ storing = partial(instruction, section="9.7.9.12", types="a bar: u64, b: type", 
 def st_async(i, a, b, bar, tasks):
     """Start to store to the shared memory of the cluster; at the end the bytes are counted by an mbarrier."""
     values = [each.view(i.type.as_bits) for each in as_list(b)]
-    kind = Transfer(Pattern.VALUES, "shared::cluster", mbarrier=bar is not None, type=i.type)
+    kind = Transfer(Pattern.VALUES, Space.SHARED_CLUSTER, mbarrier=bar is not None, type=i.type)
     tasks.transfer(kind, completed, a=a, b=values, bar=bar)
 
 
@@ -141,7 +142,7 @@ updating = partial(instruction, section="9.7.13.7", types="a bar: u64, b: type p
 @updating(UPDATE.replace("COMPLETION", TOLD))
 def red_async(i, a, b, bar, tasks):
     """Start to combine a value with one in the shared memory of the cluster; at the end an mbarrier counts the bytes."""
-    kind = Transfer(Pattern.VALUES, "shared::cluster", mbarrier=bar is not None, operation=i.op, type=i.type)
+    kind = Transfer(Pattern.VALUES, Space.SHARED_CLUSTER, mbarrier=bar is not None, operation=i.op, type=i.type)
     tasks.transfer(kind, completed, a=a, b=[b.view(i.type.as_bits)], bar=bar)
 
 

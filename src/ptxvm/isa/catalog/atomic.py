@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import Memory
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f32, f64
 from ptxvm.algebra.value import Value, select
 from ptxvm.isa.access import (
@@ -34,7 +35,7 @@ def operation(i: Decoded, old: Value, b: Value) -> Value:
     """
     if not i.type.is_float:
         return INTEGERS[i.op](old, b)
-    return floating(i.op, old, b, flushes=i.type is f32 and not i.noftz and space_of(i) != "shared")
+    return floating(i.op, old, b, flushes=i.type is f32 and not i.noftz and space_of(i) != Space.SHARED)
 
 
 def update(i: Decoded, a: Value, b: Value | list[Value], mem: Memory) -> list[Value]:
@@ -74,26 +75,26 @@ TYPES = {
 
 # What an operation on a type, in a space, needs.
 OPERATION_NEEDS = (
-    ("add exch cas", "u64 b64", "", "PTX 1.2, sm_12"),
-    ("add exch cas", "u64 b64", "shared", "PTX 2.0, sm_20"),
-    ("and or xor min max", "b64 u64 s64", "", "PTX 3.1, sm_32"),
-    ("add", "f32", "", "PTX 2.0, sm_20"),
-    ("add", "f64", "", "PTX 5.0, sm_60"),
-    ("add", "f16x2", "", "PTX 6.2, sm_60"),
-    ("add", "f16", "", "PTX 6.3, sm_70"),
-    ("cas", "b16", "", "PTX 6.3, sm_70"),
-    ("add", "bf16 bf16x2", "", "PTX 7.8, sm_90"),
-    ("min max", HALVES, "", "PTX 8.1, sm_90"),
-    ("exch cas", "b128", "", "PTX 8.3, sm_90"),
+    ("add exch cas", "u64 b64", None, "PTX 1.2, sm_12"),
+    ("add exch cas", "u64 b64", Space.SHARED, "PTX 2.0, sm_20"),
+    ("and or xor min max", "b64 u64 s64", None, "PTX 3.1, sm_32"),
+    ("add", "f32", None, "PTX 2.0, sm_20"),
+    ("add", "f64", None, "PTX 5.0, sm_60"),
+    ("add", "f16x2", None, "PTX 6.2, sm_60"),
+    ("add", "f16", None, "PTX 6.3, sm_70"),
+    ("cas", "b16", None, "PTX 6.3, sm_70"),
+    ("add", "bf16 bf16x2", None, "PTX 7.8, sm_90"),
+    ("min max", HALVES, None, "PTX 8.1, sm_90"),
+    ("exch cas", "b128", None, "PTX 8.3, sm_90"),
 )
 
 
-def condition(operations: str, types: str, space: str) -> Condition:
-    """Is it one of the operations, on one of the types, in the space?"""
+def condition(operations: str, types: str, space: Space | None) -> Condition:
+    """Is it one of the operations, on one of the types, in the space, or in any?"""
 
     def holds(i: Decoded) -> bool:
         fits = i.op in operations.split() and i.type.name in types.split()
-        return fits and (not space or space_of(i) == space)
+        return fits and space in (None, space_of(i))
 
     holds.__name__ = f"{operations.replace(' ', '/')} of {types.replace(' ', '/')}"
     return holds
@@ -142,7 +143,7 @@ def long_vector(i: Decoded) -> str | None:
 
 def vector_outside_global(i: Decoded) -> str | None:
     """A vector is in .global or at a generic address."""
-    if i.vec and space_of(i) not in ("generic", "global"):
+    if i.vec and space_of(i) not in (Space.GENERIC, Space.GLOBAL):
         return f"State space incorrect for feature '{i.form.opcode} instruction with vector types'"
     return None
 
@@ -161,7 +162,7 @@ def scopes_on_atomic_operations(i: Decoded) -> bool:
 
 def atomic_operation_on_shared_memory(i: Decoded) -> bool:
     """Is it in shared memory?"""
-    return space_of(i) == "shared"
+    return space_of(i) == Space.SHARED
 
 
 def vector_types(i: Decoded) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f32, u32
 from ptxvm.isa.access import Trait, base_of, has, mask_of_ctas, policy_without_hint
 from ptxvm.isa.mbarrier import completed
@@ -22,11 +23,14 @@ def size_of_a_bulk_copy(i: Decoded) -> Problem | None:
 
 def places_of_a_bulk_copy(i: Decoded) -> Problem | None:
     """The destination, the source and the mbarrier of a bulk copy lie in the spaces that it names."""
-    source, target = "shared" if "shared_cta" in i.bound else "global", "global" if "bulk_group" in i.bound else "shared"
-    for operand, space in (("a", target), ("b", source), ("bar", "shared")):
+    source, target = (
+        Space.SHARED if "shared_cta" in i.bound else Space.GLOBAL,
+        Space.GLOBAL if "bulk_group" in i.bound else Space.SHARED,
+    )
+    for operand, space in (("a", target), ("b", source), ("bar", Space.SHARED)):
         shape = i.shape(operand)
         base = base_of(shape) if shape is not None else None
-        if base is not None and base.kind == "variable" and base.space.partition("::")[0] != space:
+        if base is not None and base.kind == "variable" and base.space.window is not space:
             said = f"the variable lies in .{base.space}, and .{space} is needed"
             ptxas = "State space mismatch between instruction and address in instruction 'cp.async.bulk'"
             return Problem("P2612", said, operand=operand, ptxas=ptxas)
@@ -35,14 +39,14 @@ def places_of_a_bulk_copy(i: Decoded) -> Problem | None:
 
 def copy_to_the_own_cta(i: Decoded) -> bool:
     """Is the destination in .shared::cta?"""
-    return i.bound.get("dst") == "shared::cta"
+    return i.bound.get("dst") == Space.SHARED_CTA
 
 
 def narrow_address_of_global_memory(i: Decoded) -> Problem | None:
     """sm_120 and later take an address in .global in a register of 64 bits only, for copies to .shared::cluster."""
     base = base_of(i.shape("b"))
     narrow = base.kind == "register" and base.type is not None and base.type.bits < 64
-    if not narrow or i.target.number < 120 or i.bound.get("dst") != "shared::cluster":
+    if not narrow or i.target.number < 120 or i.bound.get("dst") != Space.SHARED_CLUSTER:
         return None
     said = f"the address is in a {base.type} register, and {i.target} takes 64 bits"
     return Problem("P2617", said, operand="b", ptxas=f"Arguments mismatch for instruction '{i.opcode}'")
@@ -72,8 +76,8 @@ TYPES = "a b bar: u64, size: u32 plain, policy: b64 plain"
 )
 def cp_async_bulk(i, a, b, size, bar, policy, tasks):
     """Start to copy bytes to shared memory; at the end they are counted as transactions of an mbarrier."""
-    to = "shared::cluster" if i.dst != "shared::cta" else "shared"
-    kind = Transfer(Pattern.BYTES, to, "shared" if i.shared_cta else "global", mbarrier=True)
+    to = Space.SHARED_CLUSTER if i.dst != Space.SHARED_CTA else Space.SHARED
+    kind = Transfer(Pattern.BYTES, to, Space.SHARED if i.shared_cta else Space.GLOBAL, mbarrier=True)
     tasks.transfer(kind, completed, a=a, b=b, size=size, bar=bar)
 
 
@@ -90,7 +94,7 @@ def cp_async_bulk(i, a, b, size, bar, policy, tasks):
 )
 def cp_async_bulk_store(i, a, b, size, policy, tasks):
     """Start to copy bytes from shared to global memory, as one of the next bulk group."""
-    tasks.transfer(Transfer(Pattern.BYTES, "global", "shared"), completed, a=a, b=b, size=size)
+    tasks.transfer(Transfer(Pattern.BYTES, Space.GLOBAL, Space.SHARED), completed, a=a, b=b, size=size)
 
 
 @has(BULK, Trait(rules=[("P1831", mask_of_ctas)]))
@@ -108,7 +112,7 @@ def cp_async_bulk_store(i, a, b, size, policy, tasks):
 )
 def cp_async_bulk_multicast(i, a, b, size, bar, mask, policy, tasks):
     """Start to copy bytes to the shared memory of several CTAs of the cluster."""
-    kind = Transfer(Pattern.BYTES, "shared::cluster", "global", mbarrier=True, multicast=True)
+    kind = Transfer(Pattern.BYTES, Space.SHARED_CLUSTER, Space.GLOBAL, mbarrier=True, multicast=True)
     tasks.transfer(kind, completed, a=a, b=b, size=size, bar=bar, mask=mask.to(u32))
 
 
@@ -126,7 +130,7 @@ def cp_async_bulk_multicast(i, a, b, size, bar, mask, policy, tasks):
 )
 def cp_async_bulk_masked(i, a, b, size, policy, mask, tasks):
     """Start to copy from shared to global memory those bytes of each 16 that a mask names."""
-    kind = Transfer(Pattern.MASKED, "global", "shared")
+    kind = Transfer(Pattern.MASKED, Space.GLOBAL, Space.SHARED)
     tasks.transfer(kind, completed, a=a, b=b, size=size, bytes=mask.to(u32))
 
 
@@ -214,7 +218,7 @@ SUMS = Trait(rules=[("P2615", sums_without_ftz)], needs=[("PTX 9.4", sums_of_f32
 def cp_reduce_async_bulk(i, a, b, size, policy, tasks):
     """Start to combine what lies in shared memory with what lies in global memory, and leave the results there."""
     kind = Transfer(
-        Pattern.BYTES, "global", "shared", operation=i.op, type=i.type, flushes=i.type is f32 and not i.noftz
+        Pattern.BYTES, Space.GLOBAL, Space.SHARED, operation=i.op, type=i.type, flushes=i.type is f32 and not i.noftz
     )  # fmt: skip
     tasks.transfer(kind, completed, a=a, b=b, size=size)
 
@@ -232,7 +236,7 @@ def cp_reduce_async_bulk(i, a, b, size, policy, tasks):
 )
 def cp_reduce_async_bulk_shared(i, a, b, size, bar, tasks):
     """Start to combine what lies in shared memory with what lies in that of another CTA, and leave the results there."""
-    kind = Transfer(Pattern.BYTES, "shared::cluster", "shared", mbarrier=True, operation=i.op, type=i.type)
+    kind = Transfer(Pattern.BYTES, Space.SHARED_CLUSTER, Space.SHARED, mbarrier=True, operation=i.op, type=i.type)
     tasks.transfer(kind, completed, a=a, b=b, size=size, bar=bar)
 
 
@@ -247,7 +251,7 @@ def cp_reduce_async_bulk_shared(i, a, b, size, bar, tasks):
 def multimem_cp_async_bulk(i, a, b, size, mask, tasks):
     """Start to copy bytes from shared memory to every memory that a multimem address stands for: here there is one."""
     pattern = Pattern.BYTES if mask is None else Pattern.MASKED
-    kind = Transfer(pattern, "global", "shared")
+    kind = Transfer(pattern, Space.GLOBAL, Space.SHARED)
     tasks.transfer(kind, completed, a=a, b=b, size=size, bytes=mask if mask is None else mask.to(u32))
 
 
@@ -270,7 +274,7 @@ def mask_without_its_word(i):
 def multimem_cp_reduce_async_bulk(i, a, b, size, tasks):
     """Start to combine what lies in shared memory with every memory that a multimem address stands for: here there is one."""
     kind = Transfer(
-        Pattern.BYTES, "global", "shared", operation=i.op, type=i.type, flushes=i.type is f32 and not i.noftz
+        Pattern.BYTES, Space.GLOBAL, Space.SHARED, operation=i.op, type=i.type, flushes=i.type is f32 and not i.noftz
     )  # fmt: skip
     tasks.transfer(kind, completed, a=a, b=b, size=size)
 
@@ -306,7 +310,7 @@ def cp_async_bulk_wait_group(i, n, tasks):
 )
 def cp_async_bulk_prefetch(i, a, size, policy, mem):
     """Ask for bytes to be brought into the L2 cache."""
-    mem.prefetch("global", a, level="L2")
+    mem.prefetch(Space.GLOBAL, a, level="L2")
 
 
 @cp_async_bulk_prefetch.rule("P2613")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ptxvm.algebra.memory_order import Order
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32, b64, u32, u64
 from ptxvm.isa.access import Trait, elements, has, places
 from ptxvm.isa.mbarrier import completed
@@ -17,7 +18,7 @@ from ptxvm.isa.transfers import Pattern, Transfer
 def address_of_shared_memory(i):
     """What is mapped is an address in .shared, or a variable that lies there."""
     shape = i.shape("a")
-    if shape.kind != "variable" or shape.space.partition("::")[0] == "shared":
+    if shape.kind != "variable" or shape.space.window is Space.SHARED:
         return None
     ptxas = f"State space mismatch between instruction and address in instruction '{i.opcode}'"
     return Problem("P3001", f"the variable lies in .{shape.space}, and .shared is needed", operand="a", ptxas=ptxas)
@@ -39,7 +40,7 @@ IN_SHARED = Trait(rules=[("P3001", address_of_shared_memory)])
 )
 def mapa(i, a, b, mem):
     """Give the address in another CTA of the cluster that corresponds to an address in shared memory."""
-    return mem.mapped(i.ss or "generic", a.to(u64), b.to(u64)).to(i.type)
+    return mem.mapped(Space(i.ss or Space.GENERIC), a.to(u64), b.to(u64)).to(i.type)
 
 
 @has(IN_SHARED)
@@ -55,7 +56,7 @@ def mapa(i, a, b, mem):
 )
 def getctarank(i, a, mem):
     """Give the rank of the CTA in which an address of shared memory lies."""
-    return mem.rank(i.ss or "generic", a.to(u64)).to(u32)
+    return mem.rank(Space(i.ss or Space.GENERIC), a.to(u64)).to(u32)
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────
@@ -104,22 +105,22 @@ def refusal(a):
     return [a.lift(0).view(b64)] * 2
 
 
-@has(places(a="shared", bar="shared"))
+@has(places(a=Space.SHARED, bar=Space.SHARED))
 @cancelling(CANCEL.replace("MULTICAST", "") + " .ss = { .shared::cta };")
 def clusterlaunchcontrol_try_cancel(i, a, bar, tasks):
     """Ask for the launch of a cluster that has not begun to be cancelled; the answer goes to shared memory.
 
     In ptxvm the answer is that none is: each cluster runs its own part of the work.
     """
-    kind = Transfer(Pattern.VALUES, "shared", mbarrier=True, type=b64)
+    kind = Transfer(Pattern.VALUES, Space.SHARED, mbarrier=True, type=b64)
     tasks.transfer(kind, completed, a=a, b=refusal(a), bar=bar)
 
 
-@has(places(a="shared", bar="shared"))
+@has(places(a=Space.SHARED, bar=Space.SHARED))
 @cancelling(CANCEL.replace("MULTICAST", ".multicast::cluster::all") + " .ss = { .shared::cta };")
 def clusterlaunchcontrol_try_cancel_multicast(i, a, bar, cluster, tasks):
     """Ask for the launch of a cluster to be cancelled; the answer goes to the shared memory of all CTAs of this one."""
-    kind = Transfer(Pattern.VALUES, "shared::cluster", mbarrier=True, multicast=True, type=b64)
+    kind = Transfer(Pattern.VALUES, Space.SHARED_CLUSTER, mbarrier=True, multicast=True, type=b64)
     everyone = (cluster.size.lift(1) << cluster.size) - 1
     tasks.transfer(kind, completed, a=a, b=refusal(a), bar=bar, mask=everyone)
 

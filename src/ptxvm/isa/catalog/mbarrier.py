@@ -7,6 +7,7 @@ from functools import partial
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import Memory
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b64, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import ADDRESS, ORDER, WEAK, has, window
@@ -201,7 +202,7 @@ def mbarrier_arrive_drop_expect_tx(i, a, transactions, mem):
 
 def state_of_a_cluster(i: Decoded) -> str | None:
     """An arrival at an mbarrier in .shared::cluster gives no state: its destination is `_`."""
-    if i.ss == "shared::cluster" and i.shape("d").kind != "sink":
+    if i.ss == Space.SHARED_CLUSTER and i.shape("d").kind != "sink":
         return f"Sink '_' is expected as a destination operand for instruction '{i.form.opcode}' with '.shared::cluster'"
     return None
 
@@ -218,7 +219,7 @@ def incomplete_arrival(i: Decoded) -> str | None:
     """.noComplete is for an arrival of .release.cta in the own CTA."""
     if not i.noComplete:
         return None
-    word = next((w for w in ("shared::cluster", "relaxed", "cluster") if w in i.bound.values()), None)
+    word = next((w for w in (Space.SHARED_CLUSTER, "relaxed", "cluster") if w in i.bound.values()), None)
     return f"Modifier '.{word}' cannot be combined with modifier '.noComplete'" if word else None
 
 

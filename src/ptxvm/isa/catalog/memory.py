@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
 from ptxvm.isa.access import (
     ADDRESS,
@@ -81,7 +82,7 @@ def ld(i, a, policy, mem):
 )
 def ld_global_nc(i, a, policy, mem):
     """Load from global memory that nothing writes while the kernel runs, through a cache that need not be coherent."""
-    values = mem.load("global", i.type, a, count(i), cache=i.cop, proxy="texture", **WEAK)
+    values = mem.load(Space.GLOBAL, i.type, a, count(i), cache=i.cop, proxy="texture", **WEAK)
     return values if i.vec else values[0]
 
 
@@ -144,7 +145,7 @@ def memory_mapped_io(i: Decoded) -> str | None:
     """.mmio is an access of .relaxed order and .sys scope to .global or a generic address."""
     if not i.mmio:
         return None
-    if space_of(i) not in ("generic", "global"):
+    if space_of(i) not in (Space.GENERIC, Space.GLOBAL):
         return f"Modifier '.mmio' cannot be applied to '.{i.ss}' space"
     if i.order in (None, "weak", "volatile"):
         return f"Modifier '.mmio' requires modifier '.relaxed or .acquire' for instruction '{i.form.opcode}'"
@@ -168,21 +169,21 @@ for access in (ld, st):
 @st.rule("P1819")
 def register_as_parameter_address(i):
     """.param::func names its parameter, since it has no address that a register could hold."""
-    if i.ss == "param::func" and base_of(i.shape("a")).kind != "variable":
+    if i.ss == Space.PARAM_FUNC and base_of(i.shape("a")).kind != "variable":
         return f"Illegal state space for address operand '::func' with instruction '{i.form.opcode}'"
     return None
 
 
 @st.needs_when("PTX 2.0, sm_20")
 def parameter_of_a_call(i):
-    return i.ss == "param"
+    return i.ss == Space.PARAM
 
 
 @ld.rule("P1821")
 @ld_global_nc.rule("P1821")
 def prefetch_outside_global(i):
     """A prefetch size is for .global and generic addresses."""
-    if i.prefetch and space_of(i) not in ("generic", "global"):
+    if i.prefetch and space_of(i) not in (Space.GENERIC, Space.GLOBAL):
         return "State space incorrect for feature 'cache prefetching'"
     return None
 
@@ -209,7 +210,7 @@ def prefetch(i, a, mem):
 @prefetch.rule("P1822")
 def eviction_priority_of_local(i):
     """An eviction priority is for .global and generic addresses."""
-    if i.level.startswith("L2::") and i.ss == "local":
+    if i.level.startswith("L2::") and i.ss == Space.LOCAL:
         return "State space incorrect for feature 'cache eviction priority'"
     return None
 
@@ -232,7 +233,7 @@ def prefetch_tensormap(i, a, mem):
 @instruction("prefetchu.L1 [a];", section="9.7.9.15", types="a: u64", needs={"": "PTX 2.0, sm_20"})
 def prefetchu(i, a, mem):
     """Ask for the line of a generic address to be brought into the uniform cache."""
-    mem.prefetch("generic", a, level="L1")
+    mem.prefetch(Space.GENERIC, a, level="L1")
 
 
 @prefetchu.rule("P1823")
@@ -241,7 +242,7 @@ def not_a_generic_address(i):
     base = base_of(i.shape("a"))
     if base.kind == "integer":
         return "Immediate addresses allowed only for .local state space"
-    if base.kind == "variable" and base.space not in ("global", "local"):
+    if base.kind == "variable" and base.space not in (Space.GLOBAL, Space.LOCAL):
         return "Non-generic address is not supported as operand for prefetchu instruction"
     return None
 

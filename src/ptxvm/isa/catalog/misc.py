@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b64
 from ptxvm.isa.access import ADDRESS, has
 from ptxvm.isa.model import instruction
@@ -88,7 +89,7 @@ def griddepcontrol(i, mem):
 )
 def applypriority(i, a, size, mem):
     """Give a range of memory its normal priority in the cache again."""
-    mem.prefetch("global", a)
+    mem.prefetch(Space.GLOBAL, a)
 
 
 @has(ADDRESS)
@@ -103,7 +104,7 @@ def applypriority(i, a, size, mem):
 )
 def discard(i, a, size, mem):
     """Tell that what a range of memory holds is not needed: it may read as anything until it is written."""
-    mem.prefetch("global", a)
+    mem.prefetch(Space.GLOBAL, a)
 
 
 @applypriority.rule("P2303")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.algebra.derived.packed import elements, pack
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.isa import special_registers
 from ptxvm.isa.model import Problem, instruction
@@ -108,7 +109,7 @@ def address_of_an_opaque_variable(i):
 def address_of_an_argument(i):
     """The address of a .param variable declared within a function cannot be taken (since PTX 1.4)."""
     a = shape(i, "a")
-    if a.kind == "variable" and a.space == "param::local" and i.version >= (1, 4):
+    if a.kind == "variable" and a.space is Space.PARAM_LOCAL and i.version >= (1, 4):
         said = "the address of a .param variable of the function's own cannot be taken"
         return Problem("P1606", said, operand="a", ptxas=MISMATCH)
     return None

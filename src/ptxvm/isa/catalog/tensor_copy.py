@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import partial
 
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b64, u32
-from ptxvm.isa.access import WEAK, Trait, base_of, elements, has, mask_of_ctas, places, policy_without_hint, window
+from ptxvm.isa.access import WEAK, Trait, base_of, elements, has, mask_of_ctas, places, policy_without_hint, space_of, window
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.tensor_map import FIELDS, SIZE
@@ -45,7 +46,7 @@ def number_of_offsets(i):
 def place_of_a_tensor_map(i):
     """A tensor map lies in .param, .const or .global memory."""
     base = base_of(i.shape("map")) if i.shape("map").kind in ("address", "offset") else i.shape("map")
-    if base.kind != "variable" or base.space.partition("::")[0].partition("[")[0] in ("param", "const", "global"):
+    if base.kind != "variable" or base.space.window in (Space.PARAM, Space.CONST, Space.GLOBAL):
         return None
     ptxas = f"State space mismatch between instruction and address in instruction '{i.opcode}'"
     return Problem("P3404", f"the variable lies in .{base.space}, and a tensor map does not", operand="map", ptxas=ptxas)
@@ -60,7 +61,7 @@ TENSOR = Trait(
         ("P1811", policy_without_hint),
     ]
 )
-IN_SHARED = places(a="shared", bar="shared")
+IN_SHARED = places(a=Space.SHARED, bar=Space.SHARED)
 BLACKWELL = "PTX 8.6, sm_100f sm_110f"
 NEEDS = {
     "": "PTX 8.0, sm_90",
@@ -87,31 +88,31 @@ loading = partial(instruction, section="9.7.9.25.5.2", types=TYPES, needs=NEEDS,
 
 def new_mode_in_the_own_cta(i):
     """Does it load four rows, or `.im2col::w`, to `.shared::cta`?"""
-    return i.mode in ("tile::gather4", "im2col::w") and i.dst == "shared::cta"
+    return i.mode in ("tile::gather4", "im2col::w") and i.dst == Space.SHARED_CTA
 
 
 def new_mode_in_the_cluster(i):
     """Does it load four rows, or `.im2col::w`, to `.shared::cluster`?"""
-    return i.mode in ("tile::gather4", "im2col::w") and i.dst == "shared::cluster"
+    return i.mode in ("tile::gather4", "im2col::w") and i.dst == Space.SHARED_CLUSTER
 
 
 def load_to_the_own_cta(i):
     """Does it load to `.shared::cta`?"""
-    return i.dst == "shared::cta"
+    return i.dst == Space.SHARED_CTA
 
 
 def several_ctas_from_one(i):
     """A copy to several CTAs is to .shared::cluster."""
-    if i.multicast and i.dst != "shared::cluster":
+    if i.multicast and i.dst != Space.SHARED_CLUSTER:
         return f"Illegal modifier '.{i.multicast}' for instruction '{i.opcode}' with '.shared::cta'"
     return None
 
 
 def load_of(i):
     """The transfer of a load."""
-    to = "shared" if i.dst == "shared::cta" else "shared::cluster"
+    to = Space.SHARED if i.dst == Space.SHARED_CTA else Space.SHARED_CLUSTER
     return Transfer(
-        Pattern.TENSOR, to, "global", mbarrier=True, multicast=bool(i.multicast), pair=i.group == "cta_group::2",
+        Pattern.TENSOR, to, Space.GLOBAL, mbarrier=True, multicast=bool(i.multicast), pair=i.group == "cta_group::2",
         mode=i.mode or "tile",
     )  # fmt: skip
 
@@ -169,7 +170,7 @@ STORED = ".mode = { .tile, .im2col_no_offs, .tile::scatter4 };"
 )
 def cp_async_bulk_tensor_store(i, map, c, a, policy, tasks):
     """Start to copy from shared memory to a part of a tensor, as one of the next bulk group."""
-    tasks.transfer(Transfer(Pattern.TENSOR, "global", "shared", mode=i.mode or "tile"), completed, a=a, map=map, c=c)
+    tasks.transfer(Transfer(Pattern.TENSOR, Space.GLOBAL, Space.SHARED, mode=i.mode or "tile"), completed, a=a, map=map, c=c)
 
 
 @has(TENSOR, IN_SHARED)
@@ -186,7 +187,7 @@ def cp_async_bulk_tensor_store(i, map, c, a, policy, tasks):
 )
 def cp_reduce_async_bulk_tensor(i, map, c, a, policy, tasks):
     """Start to combine what lies in shared memory with a part of a tensor, and leave the results there."""
-    kind = Transfer(Pattern.TENSOR, "global", "shared", operation=i.op, mode=i.mode or "tile")
+    kind = Transfer(Pattern.TENSOR, Space.GLOBAL, Space.SHARED, operation=i.op, mode=i.mode or "tile")
     tasks.transfer(kind, completed, a=a, map=map, c=c)
 
 
@@ -204,14 +205,14 @@ prefetching = partial(
 @prefetching(f"{PREFETCH}{{.mode}}{{.hint}}  [map, c]{{, policy}}; {TILES} {SLOTS}")
 def cp_async_bulk_prefetch_tensor(i, map, c, policy, mem):
     """Ask for a tile of a tensor to be brought into the L2 cache."""
-    mem.prefetch("global", map, level="L2")
+    mem.prefetch(Space.GLOBAL, map, level="L2")
 
 
 @has(TENSOR)
 @prefetching(f"{PREFETCH}.mode{{.hint}}  [map, c], offsets{{, policy}}; {COLUMNS} {SLOTS}")
 def cp_async_bulk_prefetch_tensor_im2col(i, map, c, offsets, policy, mem):
     """Ask for the columns of an image that a convolution needs to be brought into the L2 cache."""
-    mem.prefetch("global", map, level="L2")
+    mem.prefetch(Space.GLOBAL, map, level="L2")
 
 
 # ── tensor maps ─────────────────────────────────────────────────────────────────────────
@@ -235,12 +236,7 @@ def replaced(i, a, ordinal, value, mem):
     mem.store(window(i), field.type, a + field.at(ordinal), [value.view(value.type.as_unsigned).to(field.type)], **WEAK)
 
 
-def space_of_a_tensor_map(i):
-    """The space of the tensor map that is changed."""
-    return (i.ss or "generic").partition("::")[0]
-
-
-@has(places(a=space_of_a_tensor_map))
+@has(places(a=space_of))
 @replacing(
     f"{REPLACE}  [a], value; .field = {{ .global_address, .rank }}; .type = {{ .b32, .b64 }}; {REPLACE_SLOTS}",
 )
@@ -249,7 +245,7 @@ def tensormap_replace(i, a, value, mem):
     replaced(i, a, 0, value, mem)
 
 
-@has(places(a=space_of_a_tensor_map))
+@has(places(a=space_of))
 @replacing(
     f"""
     {REPLACE}  [a], ordinal, value;
@@ -263,7 +259,7 @@ def tensormap_replace_dimension(i, a, ordinal, value, mem):
     replaced(i, a, i.value("ordinal"), value, mem)
 
 
-@has(places(a=space_of_a_tensor_map))
+@has(places(a=space_of))
 @replacing(
     f"""
     {REPLACE}  [a], value;
@@ -308,7 +304,7 @@ def value_of_a_property(i):
     return f"Argument 1 of instruction '{i.opcode}': {said}"
 
 
-@has(places(a="global", b="shared"))
+@has(places(a=Space.GLOBAL, b=Space.SHARED))
 @instruction(
     """
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned  [a], [b], size;
@@ -322,7 +318,7 @@ def value_of_a_property(i):
 def tensormap_cp_fenceproxy(i, a, b, size, mem):
     """Copy a tensor map from shared to global memory, and order that before its use by others."""
     for at in range(0, SIZE, 16):
-        mem.store("global", b64, a + at, mem.load("shared", b64, b + at, 2, **WEAK), **WEAK)
+        mem.store(Space.GLOBAL, b64, a + at, mem.load(Space.SHARED, b64, b + at, 2, **WEAK), **WEAK)
     mem.fence(Order.RELEASE, Scope(i.scope))
 
 

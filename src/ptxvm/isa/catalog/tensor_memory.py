@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from functools import partial
 
 from ptxvm.algebra.ports import Peers, Request, TensorMemory, Warp
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa import tensor_memory as works
@@ -56,7 +57,7 @@ ALLOCATION = Trait(rules=[("P3502", number_of_columns)])
 allocating = partial(instruction, section="9.7.16.7.1", needs={**NEEDS, ".exclusive": "PTX 9.4"})
 
 
-@has(ALLOCATION, places(a="shared"))
+@has(ALLOCATION, places(a=Space.SHARED))
 @allocating(
     f"tcgen05.alloc.group{{.exclusive}}.sync.aligned{{.ss}}.b32  [a], columns; .ss = {{ .shared::cta }}; {GROUP}",
     types="a: u64, columns: u32 plain",
@@ -65,7 +66,7 @@ allocating = partial(instruction, section="9.7.16.7.1", needs={**NEEDS, ".exclus
 def tcgen05_alloc(i, a, columns, warp, mem, tmem):
     """Allocate columns of tensor memory, waiting until there are so many; their address goes to shared memory."""
     yield warp.converge(all_lanes(warp))
-    tmem.tensor(works.Allocate(i.opcode, pairs(i)), a=a if i.ss else mem.from_generic("shared", a), columns=columns)
+    tmem.tensor(works.Allocate(i.opcode, pairs(i)), a=a if i.ss else mem.from_generic(Space.SHARED, a), columns=columns)
 
 
 @has(ALLOCATION)
@@ -308,7 +309,7 @@ COMMITTING: Declaration = {
 COMMIT = "tcgen05.commit.group.mbarrier::arrive::one{.ss}"
 
 
-@has(places(bar="shared"))
+@has(places(bar=Space.SHARED))
 @instruction(f"{COMMIT}.b64  [bar]; .ss = {{ .shared::cluster }}; {GROUP}", **COMMITTING)
 def tcgen05_commit(i, bar, tasks, tmem):
     """Let an mbarrier be arrived at when all asynchronous work on tensor memory that this thread has started is done."""
@@ -316,7 +317,7 @@ def tcgen05_commit(i, bar, tasks, tmem):
     tasks.arrive(window(i), bar, arrived, None)
 
 
-@has(places(bar="shared"), Trait(rules=[("P1831", mask_of_ctas)]))
+@has(places(bar=Space.SHARED), Trait(rules=[("P1831", mask_of_ctas)]))
 @instruction(
     f"{COMMIT}.multicast.b64  [bar], mask; .ss = {{ .shared::cluster }};"
     f".multicast = {{ .multicast::cluster, .multicast::cluster::16b }}; {GROUP}",
@@ -325,5 +326,5 @@ def tcgen05_commit(i, bar, tasks, tmem):
 def tcgen05_commit_multicast(i, bar, mask, mem, tasks, tmem):
     """Let mbarriers of several CTAs be arrived at when all work on tensor memory that this thread has started is done."""
     tmem.tensor(works.Commit(i.opcode, pairs(i)))
-    there = bar if i.ss else mem.from_generic("shared::cluster", bar)
-    tasks.arrive("shared::cluster", there, arrived, None, mask.to(u32))
+    there = bar if i.ss else mem.from_generic(Space.SHARED_CLUSTER, bar)
+    tasks.arrive(Space.SHARED_CLUSTER, there, arrived, None, mask.to(u32))

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Place
 from ptxvm.machine.memory import Array
@@ -58,7 +59,7 @@ class Host(Protocol):
         """The functions of the device."""
 
     @property
-    def windows(self) -> Mapping[str, Window]:
+    def windows(self) -> Mapping[Space, Window]:
         """Shared and local memory, by space."""
 
     @property

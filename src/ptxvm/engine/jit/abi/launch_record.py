@@ -7,6 +7,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, TypeAlias
 
+from ptxvm.algebra.state_space import Space
+
 if TYPE_CHECKING:
     import numpy as np
     import numpy.typing as npt
@@ -37,7 +39,7 @@ DOUBLE = 16
 # A row of the table of known allocations: its bounds, and the spaces that reach it.
 ROWS = 64
 ROW = ("start", "end", "origin", "flags")
-REACHED = {"generic": 1, "global": 2, "const": 4, "param": 8, "shared": 16, "local": 32}
+REACHED = {Space.GENERIC: 1, Space.GLOBAL: 2, Space.CONST: 4, Space.PARAM: 8, Space.SHARED: 16, Space.LOCAL: 32}
 WRITABLE = 64
 
 # Bytes of the record of a suspended warp before the lane masks of its nodes; the second word is the node that ran last.

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from itertools import accumulate
 from typing import TYPE_CHECKING, NamedTuple
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.machine.image import Image
@@ -25,7 +26,7 @@ class Site(NamedTuple):
     """An access site: an instruction by its number, the space, bytes, the span of its lanes, and whether it writes."""
 
     instruction: int
-    space: str
+    space: Space
     size: int
     span: int
     writing: bool

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 from ptxvm.algebra.memory_order import Order
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import Segment, bit_of, changes, reads_and_writes, segments, special_registers, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit.cfg.restart_points import touches
@@ -168,7 +169,7 @@ class _Search:
             if jumps and (bound.summary.jump is not Jump.GOTO or not self._forks(bound)):
                 return None
             moves = effects == {"mem"} and _moves(bound.summary)
-            passes = "param" in bound.summary.spaces
+            passes = Space.PARAM in bound.summary.spaces
             if (effects and not moves and not jumps) or passes or (dirty and widens(bound.i)):
                 return None
             dirty = dirty or touches(bound)
@@ -203,7 +204,7 @@ def _tainted(code: Sequence[Bound], starts: Callable[[Bound], bool]) -> int:
 
 
 def _asks(bound: Bound) -> bool:
-    return bool(bound.i.of.effects & ASKING) and "param" not in bound.summary.spaces
+    return bool(bound.i.of.effects & ASKING) and Space.PARAM not in bound.summary.spaces
 
 
 def _names(bound: Bound, names: set[str]) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.flow import special_registers
 from ptxvm.analysis.program import Bound, Function
@@ -42,12 +43,12 @@ def local_grain(image: Image, kernel: Function) -> int:
     """
     sizes = set()
     for bound in kernel.instructions:
-        if bound.calls or bound.summary.grows_stack or bound.summary.generic_of == "local":
+        if bound.calls or bound.summary.grows_stack or bound.summary.generic_of is Space.LOCAL:
             return 0
         for access in bound.summary.accesses:
-            if access.window == "local":
+            if access.window is Space.LOCAL:
                 sizes.add(LARGEST + 1 if access.verb is Verb.UPDATE or access.type is None else access.type.bytes)
-    params = any(variable.space == "param" for variable in image.frame(kernel).offsets)
+    params = any(variable.space is Space.PARAM for variable in image.frame(kernel).offsets)
     return min(sizes) if sizes and max(sizes) <= LARGEST and not params else 0
 
 
@@ -62,7 +63,7 @@ def clusters(image: Image, kernel: Function) -> bool:
 def _of_cluster(bound: Bound) -> bool:
     summary = bound.summary
     meets = summary.collective in (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL)
-    reaches = summary.maps_cluster or any(access.space == "shared::cluster" for access in summary.accesses)
+    reaches = summary.maps_cluster or any(access.space is Space.SHARED_CLUSTER for access in summary.accesses)
     return meets or reaches or any(each.of_cluster for each in special_registers(bound))
 
 

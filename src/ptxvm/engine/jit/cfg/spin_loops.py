@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in, segments, special_registers, successors, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
@@ -21,8 +22,8 @@ from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
 FOUND: WeakKeyDictionary[Image, dict[Function, frozenset[Bound]]] = WeakKeyDictionary()  # the answers for kernels
-STEADY = frozenset({"param", "const", "texture"})  # spaces that no thread writes while the kernel runs
-PRIVATE = STEADY | {"local"}
+STEADY = frozenset({Space.PARAM, Space.CONST, Space.TEXTURE})  # spaces that no thread writes while the kernel runs
+PRIVATE = STEADY | {Space.LOCAL}
 
 
 @dataclass(frozen=True, slots=True)
@@ -211,7 +212,7 @@ def _relaunches(bound: Bound, stored: list[tree.Operand | None]) -> bool:
     if any(access.verb is Verb.UPDATE for access in reads):
         return False
     moving = [access for access in reads if access.window not in STEADY and access.coherent]
-    return not moving or (not stored and all(access.window == "local" for access in moving))
+    return not moving or (not stored and all(access.window is Space.LOCAL for access in moving))
 
 
 def _reads_clock(bound: Bound) -> bool:
@@ -245,7 +246,7 @@ def _read(bound: Bound) -> int:
 def _param_bit(bound: Bound, *, reads: bool) -> int:
     """The bit for all `.param` variables, beyond those of registers, if an instruction reads or writes one."""
     verb = Verb.READ if reads else Verb.WRITE
-    touches = bound.calls or any(access.window == "param" for access in bound.summary.having(verb))
+    touches = bound.calls or any(access.window is Space.PARAM for access in bound.summary.having(verb))
     return 1 << len(bound.scope.registers) if touches else 0
 
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.memory.shadow_tags import BEFORE, EPOCH, FIRST, MANY, NEVER
@@ -53,7 +54,7 @@ class ObservedLaunch:
 
     def save(self, allocation: Allocation) -> None:
         """Save the contents of an allocation before the kernel first writes to it."""
-        if allocation.space == "global" and allocation not in self.before:
+        if allocation.space is Space.GLOBAL and allocation not in self.before:
             room = self.spare.pop(allocation.size, None)
             room = np.empty(allocation.size, np.uint8) if room is None else room
             room[:] = allocation.bytes
@@ -80,12 +81,12 @@ class ObservedLaunch:
             raise TypeError(f"{calls} are not the callbacks of an observed launch")
         calls.observed = self
         shadow = self.shadow
-        if shadow is not None and shadow.init and (local := calls.windows.get("local")) is not None:
+        if shadow is not None and shadow.init and (local := calls.windows.get(Space.LOCAL)) is not None:
             calls.marks = np.zeros_like(local.allocation.bytes)
             record[AT["local_marks"]] = (calls.marks.ctypes.data - local.allocation.origin) % (1 << 64)
         if shadow is None or not (shadow.race or shadow.init):
             return
-        shared = calls.windows["shared"].allocation
+        shared = calls.windows[Space.SHARED].allocation
         tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, record)
         calls.renumber = RENUMBER(tags.renumber)
         fields = {
@@ -140,7 +141,7 @@ class ObservedCallbacks(Callbacks):
         """
         start, end = found.start, found.end
         if found.home is not None:
-            if found.space != "shared":
+            if found.space is not Space.SHARED:
                 return
             end = start + found.window
         low = -(-start // min(site.size, 16)) * min(site.size, 16)
@@ -187,7 +188,7 @@ class Tags:
         for owner in np.unique(owners).tolist():
             allocation, addresses = table.items[owner], every[owners == owner]
             inside = (addresses >= allocation.start) & (addresses < allocation.end)
-            if inside.any() and allocation.space == "global":
+            if inside.any() and allocation.space is Space.GLOBAL:
                 self._read(allocation, (addresses[inside] - allocation.base).view(np.int64))
 
     def _read(self, allocation: Allocation, offsets: Array) -> None:

@@ -25,6 +25,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Sequence
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import segments, special_registers
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.unset import may_be_unset
@@ -150,7 +151,9 @@ def known(bound: Bound) -> bool:
     if bound.calls:
         return called(bound) in QUIET
     found = bound.summary
-    return not (found.copies or found.polls or "surface" in found.spaces or any(access.mbarrier for access in found.accesses))
+    return not (
+        found.copies or found.polls or Space.SURFACE in found.spaces or any(access.mbarrier for access in found.accesses)
+    )
 
 
 def called(bound: Bound) -> str:

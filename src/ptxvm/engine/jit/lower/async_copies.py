@@ -9,6 +9,7 @@ from functools import partial
 import numpy as np
 
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -57,10 +58,10 @@ class Tasks(Port):
         self.at.guard = outer
 
     def _whole(self, target: Value, source: Value, count: int) -> None:
-        self._store(target, Memory(self.at, self.bound).load("global", b32, source, count))
+        self._store(target, Memory(self.at, self.bound).load(Space.GLOBAL, b32, source, count))
 
     def _store(self, target: Value, words: list[Value]) -> None:
-        Memory(self.at, self.bound).store("shared", b32, target, words)
+        Memory(self.at, self.bound).store(Space.SHARED, b32, target, words)
 
     def transfer(
         self, kind: Transfer, completed: Callable[..., Value], **operands: Sequence[Value | None] | Value | None
@@ -120,7 +121,7 @@ class Tasks(Port):
         """All copies are done."""
 
     def arrive(
-        self, space: str, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
+        self, space: Space, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
         mask: Value | None = None,
     ) -> None:  # fmt: skip
         """Update the mbarrier, and once more since all copies are complete; with a `mask` those of several CTAs."""
@@ -138,7 +139,7 @@ class Tasks(Port):
 
         def told(where: Value) -> None:
             Memory(self.at, self.bound).atomic(
-                "shared::cluster", b64, where, update, [], order=Order.RELEASE, scope=Scope.CLUSTER, mbarrier="arrive"
+                Space.SHARED_CLUSTER, b64, where, update, [], order=Order.RELEASE, scope=Scope.CLUSTER, mbarrier="arrive"
             )
 
         for rank in range(self.at.kernel.cluster_size):
@@ -160,7 +161,7 @@ class PartialCopy:
             except AccessFault as wrong:
                 raise wrong.at_lane(int(lane)) from None
             words = np.frombuffer(held.ljust(self.size, b"\0"), np.uint8)
-            window, own = host.windows["shared"], threads[lane : lane + 1]
+            window, own = host.windows[Space.SHARED], threads[lane : lane + 1]
             for n in range(self.size):
                 place = window.offsets(np.array([target + n], np.uint64), own)
                 window.store(np.dtype(np.uint8), place, words[n : n + 1], 1, own)
@@ -182,7 +183,7 @@ class TransferCall:
     @property
     def in_order(self) -> bool:
         """Must the CTAs of the grid run in order?  A reduction on the host is not atomic for other threads of it."""
-        return bool(self.kind.operation) and self.kind.to == "global"
+        return bool(self.kind.operation) and self.kind.to is Space.GLOBAL
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """Move the bytes; gives their number, which an mbarrier counts."""
@@ -212,12 +213,12 @@ class TransferCall:
         if self.kind.operation:
             old = np.ascontiguousarray(there[to]).view(np.uint8).reshape(rows.shape)
             rows = reductions.combined(self.kind.operation, made.element, old, rows, flushes=self.kind.flushes)
-        elif self.kind.to != "global":
+        elif self.kind.to is not Space.GLOBAL:
             rows = reductions.converted(made.element, rows)
         there[to] = np.ascontiguousarray(rows).view(there.dtype).reshape(there[to].shape)
 
     def _places(
-        self, host: Host, space: str, address: Array, unit: int, thread: LaneNumbers, *, writing: bool
+        self, host: Host, space: Space, address: Array, unit: int, thread: LaneNumbers, *, writing: bool
     ) -> tuple[Array, Array]:
         """A view of memory, and the index of each piece in it."""
         held, count = (HELD, unit // WORD) if unit > LONGEST else (np.dtype(f"u{unit}"), 1)

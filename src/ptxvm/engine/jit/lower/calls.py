@@ -8,6 +8,7 @@ from typing import ClassVar
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
@@ -126,7 +127,7 @@ def actual_value(at: NodeBuilder, bound: Bound, frame: Frame, node: Argument, fo
     if isinstance(node, Variable):
         found = []
         for offset, type in words(node, formal.alignment if isinstance(formal, Variable) else FRAME_ALIGNMENT):
-            found += Memory(at, bound).load("local", type, parameter_address(at, frame, node, offset))
+            found += Memory(at, bound).load(Space.LOCAL, type, parameter_address(at, frame, node, offset))
         return found
     if isinstance(node, Register):
         number = at.kernel.plan.number(node, frame)
@@ -149,7 +150,7 @@ def assign(at: NodeBuilder, bound: Bound, frame: Frame, target: Result, values: 
     step = 0
     for value in values:
         type = value.type.as_bits
-        Memory(at, bound).store("local", type, parameter_address(at, frame, target, step), [value.view(type)])
+        Memory(at, bound).store(Space.LOCAL, type, parameter_address(at, frame, target, step), [value.view(type)])
         step += type.bytes
 
 

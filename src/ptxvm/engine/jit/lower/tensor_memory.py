@@ -9,6 +9,7 @@ from typing import TypeAlias
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, f32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -87,7 +88,7 @@ class Machine:
     """What the work needs, of the CTA that runs."""
 
     def __init__(self, host: Host, bound: Bound, functions: Mapping[Type, TileFunction]) -> None:
-        self.host, self.bound, self.window, self.functions = host, bound, host.windows["shared"], functions
+        self.host, self.bound, self.window, self.functions = host, bound, host.windows[Space.SHARED], functions
 
     def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
         """The product by a function of the module; None where there is none, or it leaves the product to the host."""

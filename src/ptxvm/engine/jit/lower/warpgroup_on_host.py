@@ -7,6 +7,7 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.isa.special_registers import WARP
@@ -38,7 +39,7 @@ class WarpgroupMultiplication:
         if len(threads) < WARP:
             raise AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
         d, a, (b, enabled), *further = (values[first:last] for first, last in pairwise(accumulate(self.counts, initial=0)))
-        window = host.windows["shared"]
+        window = host.windows[Space.SHARED]
 
         def read(_: int, addresses: Array) -> Array:
             view, index = window.resolve(WORD, addresses, 4, np.repeat(threads[:1], len(addresses)), writing=False)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
@@ -99,18 +100,18 @@ class Addressing:
 
     # ── pointers ────────────────────────────────────────────────────────────────────────
 
-    def base(self, space: str) -> Raw:
+    def base(self, space: Space) -> Raw:
         """The generic address of a window: one for the CTA, or one for each thread."""
-        if space == "shared":
+        if space is Space.SHARED:
             return Affine("%shared.address", bits=-1 << 8)
         stride = self.at.local_stride
         return Affine("%local.address", ((tuple(range(self.width)), stride),))
 
-    def flat(self, space: str, raw: Raw) -> Raw:
+    def flat(self, space: Space, raw: Raw) -> Raw:
         """A checked address as a generic one."""
-        if space == "local":
+        if space is Space.LOCAL:
             self.at.needs_local()
-        if space not in ("shared", "local"):
+        if space not in (Space.SHARED, Space.LOCAL):
             return raw
         if isinstance(raw, Affine) and not raw.terms:
             offset: Raw = self.alg.cast("resize", u32, u64, self.alg.cast("resize", u64, u32, raw, "rn"), "rn")
@@ -118,26 +119,26 @@ class Addressing:
             offset = self.alg.integer("and", u64, raw, Affine(0xFFFF_FFFF))
         return self.alg.integer("add", u64, offset, self.base(space))
 
-    def pointer(self, space: str, raw: Affine) -> str:
+    def pointer(self, space: Space, raw: Affine) -> str:
         """The pointer of a uniform address; empty in local memory, where lanes differ."""
-        if space == "local":
+        if space is Space.LOCAL:
             return ""
-        if space == "shared":
+        if space is Space.SHARED:
             low = self.alg.cast("resize", u64, u32, raw, "rn")
             offset = text("i32", low.base)  # type: ignore[union-attr]
             return self.code.emit(f"getelementptr i8, ptr %shared, i32 {offset}")
         return self.code.emit(f"inttoptr i64 {text('i64', raw.base)} to ptr")
 
-    def pointers(self, space: str, raw: Raw) -> str:
+    def pointers(self, space: Space, raw: Raw) -> str:
         """The pointers of all lanes."""
-        if space == "shared":
+        if space is Space.SHARED:
             low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
             return self.code.emit(f"getelementptr i8, ptr %shared, <{self.width} x i32> {low}")
         flat = self.alg.vector(u64, self.flat(space, raw))
         return self.code.emit(f"inttoptr <{self.width} x i64> {flat} to <{self.width} x ptr>")
 
     def _progression(
-        self, space: str, llvm: str, raw: Affine, lanes: str | None, *, writing: bool
+        self, space: Space, llvm: str, raw: Affine, lanes: str | None, *, writing: bool
     ) -> tuple[list[str], str] | None:  # fmt: skip
         """The pointers of the first lanes of all warps and the distance of the others, where these are called for.
 
@@ -147,12 +148,12 @@ class Addressing:
         moves = any(not isinstance(u, int) for _, u in raw.terms)
         if not some_lanes.strides(llvm) or not raw.terms or not (called_for or moves):
             return None
-        word = "i32" if space == "shared" else "i64"
+        word = "i32" if space is Space.SHARED else "i64"
         found = lane_ends.Progression.of(self.alg, raw, int(word[1:]), throughout=False)
         if found is None:
             return None
         stride = text(word, found.step)
-        if space == "shared":
+        if space is Space.SHARED:
             wide = self.code.emit(f"sext i32 {stride} to i64")
             return [self.code.emit(f"getelementptr i8, ptr %shared, i32 {text(word, each)}") for each in found.firsts], wide
         return [self.code.emit(f"inttoptr i64 {text(word, each)} to ptr") for each in found.firsts], stride
@@ -164,9 +165,9 @@ class Addressing:
             for n in range(count)
         ]
 
-    def _distances(self, space: str, raw: Raw, more: int) -> tuple[str, tuple[str, str]]:
+    def _distances(self, space: Space, raw: Raw, more: int) -> tuple[str, tuple[str, str]]:
         """The places some bytes behind those of all lanes: distances from a pointer, or addresses; and their type."""
-        if space == "shared":
+        if space is Space.SHARED:
             low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
             start = self.code.emit(f"getelementptr i8, ptr %shared, i64 {more}") if more else "%shared"
             return start, ("i32", low)
@@ -175,28 +176,28 @@ class Addressing:
             flat = self.code.emit(f"add <{self.width} x i64> {flat}, splat (i64 {more})")
         return "", ("i64", flat)
 
-    def affine(self, space: str, raw: Raw) -> Affine | None:
+    def affine(self, space: Space, raw: Raw) -> Affine | None:
         """The address if it is affine, relative to `%shared` in shared memory."""
         if isinstance(raw, Varying):
             return None
-        if space == "shared":
+        if space is Space.SHARED:
             low = self.alg.cast("resize", u64, u32, raw, "rn")
             return low if isinstance(low, Affine) else None
-        if space == "local":
+        if space is Space.LOCAL:
             return None
         return raw
 
-    def piece_pointer(self, space: str, raw: Affine, piece: Chunk) -> str:
+    def piece_pointer(self, space: Space, raw: Affine, piece: Chunk) -> str:
         """The pointer of the first lane of a chunk."""
-        bits = 32 if space == "shared" else 64
+        bits = 32 if space is Space.SHARED else 64
         place = self.alg.scalar("add", bits, raw.base, piece.offset & (1 << bits) - 1)
         for factor, u in piece.steps:
             place = self.alg.scalar("add", bits, place, self.alg.scalar("mul", bits, u, factor & (1 << bits) - 1))
-        if space == "shared":
+        if space is Space.SHARED:
             return self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', place)}")
         return self.code.emit(f"inttoptr i64 {text('i64', place)} to ptr")
 
-    def kind(self, space: str, raw: Raw, size: int, count: int, *, writing: bool) -> str:
+    def kind(self, space: Space, raw: Raw, size: int, count: int, *, writing: bool) -> str:
         """How an access is cut in pieces, in words."""
         affine = self.affine(space, raw)
         cut = pieces(affine, size * count, self.width) if affine is not None else None
@@ -213,7 +214,7 @@ class Addressing:
 
     # ── loads ───────────────────────────────────────────────────────────────────────────
 
-    def load(self, space: str, llvm: str, size: int, raw: Raw, count: int) -> list[str]:
+    def load(self, space: Space, llvm: str, size: int, raw: Raw, count: int) -> list[str]:
         """The elements of every lane's vector."""
         affine = self.affine(space, raw)
         cut = pieces(affine, size * count, self.width) if affine is not None else None
@@ -242,7 +243,7 @@ class Addressing:
             return None
         return (permuted_rows.stores if writing else permuted_rows.loads)(affine, size, elements(size, count), self.width)
 
-    def row_pointers(self, space: str, raw: Affine, plan: permuted_rows.Plan) -> list[str]:
+    def row_pointers(self, space: Space, raw: Affine, plan: permuted_rows.Plan) -> list[str]:
         """Where rows begin: those of the same scalars at constant distances."""
         moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
         first: dict[tuple[int, ...], tuple[str, int]] = {}
@@ -259,7 +260,7 @@ class Addressing:
         return found
 
     def _load_permuted(
-        self, space: str, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, count: int
+        self, space: Space, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, count: int
     ) -> list[str]:  # fmt: skip
         code, each = self.code, plan.each
         vectors, scalars = {}, {}
@@ -282,15 +283,15 @@ class Addressing:
             self.at.light[found[-1]] = -(-len({*lanes}) * each * size // 64)
         return found
 
-    def places(self, space: str, raw: Raw, offset: int) -> str:
+    def places(self, space: Space, raw: Raw, offset: int) -> str:
         """The pointers of all lanes, some bytes further on."""
         return self._element(self.pointers(space, raw), offset)
 
     def _element(self, places: str, offset: int) -> str:
         return self.code.emit(f"getelementptr i8, <{self.width} x ptr> {places}, i64 {offset}") if offset else places
 
-    def _load_pieces(self, space: str, llvm: str, size: int, raw: Affine, cut: list[Chunk], count: int) -> list[str]:
-        code, self.wide_steps = self.code, space != "shared"
+    def _load_pieces(self, space: Space, llvm: str, size: int, raw: Affine, cut: list[Chunk], count: int) -> list[str]:
+        code, self.wide_steps = self.code, space is not Space.SHARED
         whole: list[list[str]] = []
         kept: dict[tuple[str, bool], list[str]] = {}
         pointer = ""
@@ -301,7 +302,7 @@ class Addressing:
                 whole.append(kept[pointer, piece.contiguous])
                 continue
             if piece.contiguous:
-                if self.at.full and self.at.repeats and space not in ("shared", "local"):
+                if self.at.full and self.at.repeats and space not in (Space.SHARED, Space.LOCAL):
                     self._ahead(pointer, piece.count * count * size)
                 loaded = self._contiguous(llvm, size, pointer, piece, count)
             else:
@@ -387,7 +388,7 @@ class Addressing:
 
     # ── stores ──────────────────────────────────────────────────────────────────────────
 
-    def store(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str], weak: Bound | None = None) -> None:
+    def store(self, space: Space, llvm: str, size: int, raw: Raw, vectors: list[str], weak: Bound | None = None) -> None:
         """Where lanes write to one place, the last one stays; `weak` is a store that is in no order with others."""
         count, code = len(vectors), self.code
         affine = self.affine(space, raw)
@@ -421,7 +422,7 @@ class Addressing:
         for vector, value, pointer in whole:
             code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
 
-    def _store_apart(self, space: str, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
+    def _store_apart(self, space: Space, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
         """Store where lanes are not contiguous: by rows, at equal distances, or one by one."""
         code, lanes, affine = self.code, self.at.active_vector(), self.affine(space, raw)
         if affine is not None and (plan := self.plan(affine, size, len(vectors), writing=True)) is not None:
@@ -444,7 +445,7 @@ class Addressing:
                 some_lanes.scatter_strided(code, llvm, vector, firsts, found[1], lanes)
 
     def store_permuted(
-        self, space: str, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, vectors: list[str]
+        self, space: Space, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, vectors: list[str]
     ) -> None:  # fmt: skip
         """Store vectors of all lanes as the rows of a plan."""
         code, each = self.code, plan.each

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.abi.launch_record import REACHED, WRITABLE, offset
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.node.context import KernelContext
@@ -10,7 +11,7 @@ from ptxvm.isa.special_registers import WARP
 NAME = "ptxvm.search_allocations"
 
 
-def need(space: str, *, writing: bool) -> int:
+def need(space: Space, *, writing: bool) -> int:
     """The flags that a row of the table needs for an access."""
     return REACHED[space] | (WRITABLE if writing else 0)
 
@@ -20,5 +21,5 @@ def helper(kernel: KernelContext) -> str:
     kernel.unit.declare("llvm.cttz.i64", "i64", "i64", "i1 immarg")
     fields = {field: offset(field) for field in ("rows", "row_count", "local", "check")}
     sizes = {"stack_size": kernel.stack_size, "local_stride": kernel.local_stride, "warp_stride": WARP * kernel.local_stride}
-    generic = REACHED["generic"] | REACHED["param"]
+    generic = REACHED[Space.GENERIC] | REACHED[Space.PARAM]
     return kernel.unit.helper(NAME, runtime("allocation_search", **fields, **sizes, generic_or_param=generic))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u32
 from ptxvm.algebra.value import Value
 from ptxvm.engine.jit.ir import cpu
@@ -24,12 +25,12 @@ Given = tuple[Type, Raw, str]  # an operand, and the buffer of its lanes if they
 class Updates:
     """Writes the updates of one instruction, at checked addresses."""
 
-    def __init__(self, at: NodeBuilder, space: str, type: Type, operation: str | None) -> None:
+    def __init__(self, at: NodeBuilder, space: Space, type: Type, operation: str | None) -> None:
         self.operation = operation
         self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.width
         self.space, self.type, self.llvm = space, type, scalar_type(type)
-        self.plain = space in ("shared", "local")
-        self.element = "i32" if space == "shared" else "ptr"  # a place
+        self.plain = space in (Space.SHARED, Space.LOCAL)
+        self.element = "i32" if space is Space.SHARED else "ptr"  # a place
         self.where = at.buffer(f"[{self.width + AHEAD} x {self.element}]", 1)
         self.queue: list[str] = []  # variables with the addresses of the next lanes
         self.active = at.active_vector()
@@ -145,7 +146,7 @@ class Updates:
 
     def _keep_places(self, address: Raw) -> None:
         """Store the addresses of the lanes: offsets in shared memory, or pointers."""
-        if self.space == "shared":
+        if self.space is Space.SHARED:
             lanes = self.alg.vector(u32, self.alg.cast("resize", Type.named["u64"], u32, address, "rn"))
         else:
             lanes = addressing.Addressing(self.at).pointers(self.space, address)
@@ -177,7 +178,7 @@ class Updates:
                 code.run(f"store {self.element} {place}, ptr {slot}, align 8")
         else:
             first = self._read(lane)
-        if self.space != "shared":
+        if self.space is not Space.SHARED:
             return first
         return code.emit(f"getelementptr i8, ptr %shared, i64 {code.emit(f'zext i32 {first} to i64')}")
 

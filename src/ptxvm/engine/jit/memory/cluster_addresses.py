@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -83,5 +84,5 @@ class OutsideCluster:
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Raise the fault."""
-        window = host.windows["shared::cluster"]
+        window = host.windows[Space.SHARED_CLUSTER]
         window.resolve(np.dtype(f"V{self.size}"), window.offsets(values[0], threads), 1, threads, writing=bound.summary.writes)

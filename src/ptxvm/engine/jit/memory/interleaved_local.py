@@ -6,6 +6,7 @@ kernels have interleaved memory, and its grain: a larger element of a lane consi
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
 from ptxvm.engine.jit.memory.addressing import Addressing
@@ -86,7 +87,7 @@ class InterleavedLocal:
         """A grain of all lanes.  Inactive lanes of a node have theirs in the row too; a guard may have none that is active."""
         code = self.code
         if not isinstance(raw, Affine) or raw.terms:
-            return self.addressing.load("generic", llvm, self.grain, self._addresses(raw, at), 1)[0]
+            return self.addressing.load(Space.GENERIC, llvm, self.grain, self._addresses(raw, at), 1)[0]
         found = []
         for warp, place in zip(code.warps(), self._rows(raw, at), strict=True):
             if self.at.guard is None:
@@ -98,7 +99,7 @@ class InterleavedLocal:
     def _store(self, llvm: str, raw: Raw, at: int, value: str) -> None:
         code, width = self.code, self.at.width
         if not isinstance(raw, Affine) or raw.terms:
-            self.addressing.store("generic", llvm, self.grain, self._addresses(raw, at), [value])
+            self.addressing.store(Space.GENERIC, llvm, self.grain, self._addresses(raw, at), [value])
             return
         row = f"<{WARP} x {llvm}>"
         for warp, place in zip(code.warps(), self._rows(raw, at), strict=True):

@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import partial
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, wrapped
 from ptxvm.engine.jit.memory import permuted_rows
@@ -24,7 +25,7 @@ CONCATENATED = (2, 4)  # how many neighbours `Addressing.store` takes as one vec
 class Store:
     """A checked store of vectors of integers, its address as a root and a distance, and its position in the node."""
 
-    space: str
+    space: Space
     size: int
     raw: Raw
     affine: Affine  # the same, relative to its window
@@ -58,14 +59,14 @@ class JoinedStores:
         self.addressing = Addressing(at)
         self.waiting: list[Store] = []
 
-    def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> DelayedStore | None:
+    def waits(self, space: Space, size: int, raw: Raw, count: int, weak: Bound | None) -> DelayedStore | None:
         """The function that delays a store, or None; writes the delayed stores that it cannot be joined with."""
         made = self._store(space, size, raw, count, weak)
         if self.waiting and (made is None or len(self.waiting) == MOST or not all(made.joins(each) for each in self.waiting)):
             self.settle()
         return partial(self._add, made) if made is not None else None
 
-    def _store(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> Store | None:
+    def _store(self, space: Space, size: int, raw: Raw, count: int, weak: Bound | None) -> Store | None:
         at = self.at
         affine = self.addressing.affine(space, raw)
         if affine is None or not affine.terms or size > 8 or at.active_vector() is not None or at.nested:
@@ -73,7 +74,7 @@ class JoinedStores:
         cut = pieces(affine, size * count, at.width)
         if at.kernel.shadow is not None or (cut is not None and all(piece.contiguous for piece in cut)):
             return None
-        bits = 32 if space == "shared" else 64
+        bits = 32 if space is Space.SHARED else 64
         root, offset = ("", affine.base) if isinstance(affine.base, int) else self.code.sums.get(affine.base, (affine.base, 0))
         return Store(space, size, raw, affine, root, wrapped(offset, bits), [""] * count, weak, at.position)
 

@@ -7,6 +7,7 @@ from typing import Unpack
 
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value, select
 from ptxvm.analysis.program import Bound
@@ -30,7 +31,7 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Access, Verb
 
-WINDOWS = ("shared", "local")
+WINDOWS = (Space.SHARED, Space.LOCAL)
 ORDERS: dict[FenceKind, str] = {
     Order.SC: "seq_cst",
     Order.ACQ_REL: "acq_rel",
@@ -46,10 +47,10 @@ class Memory(Port):
         super().__init__(at, bound)
         self.addressing = addressing.Addressing(at)
         self.cluster = ClusterAddresses(at, bound)
-        self.access = Access(Verb.READ, "generic")
+        self.access = Access(Verb.READ, Space.GENERIC)
 
     def load(
-        self, space: str, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
+        self, space: Space, type: Type, address: Value, count: int = 1, **attributes: Unpack[AccessAttributes]
     ) -> list[Value]:
         """A scalar load with a broadcast, a contiguous load, chunks of these, or a gather."""
         self.access = Access.of(Verb.READ, space, type, count, **attributes)
@@ -58,17 +59,17 @@ class Memory(Port):
             self.fence(Order.ACQUIRE, attributes.get("scope") or Scope.GPU)
         return loaded
 
-    def _load(self, space: str, type: Type, address: Value, count: int) -> list[Value]:
+    def _load(self, space: Space, type: Type, address: Value, count: int) -> list[Value]:
         size = type.bytes * count
         space, raw = self._where(space, address, size)
         llvm = scalar_type(type)
-        if space != "local" and isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying):
+        if space is not Space.LOCAL and isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying):
             pointer = self._checked(space, raw, size, writing=False)
             self.at.note("broadcast" if raw.bank is None else "")
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
             return [Value(self.alg, type, Affine(name)) for name in names]
         self._checked(space, raw, size, writing=False)
-        if space == "local" and self.at.kernel.local_grain:
+        if space is Space.LOCAL and self.at.kernel.local_grain:
             self.at.note(InterleavedLocal.kind(raw, writing=False))
             rows = InterleavedLocal(self.at, self.addressing).load(llvm, type.bytes, raw, count)
             return [Value(self.alg, type, Varying(name)) for name in rows]
@@ -76,7 +77,7 @@ class Memory(Port):
         return [Value(self.alg, type, Varying(name)) for name in self.addressing.load(space, llvm, type.bytes, raw, count)]
 
     def store(
-        self, space: str, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
+        self, space: Space, type: Type, address: Value, values: Sequence[Value], **attributes: Unpack[AccessAttributes]
     ) -> None:
         """A scalar store, a contiguous one, or a scatter."""
         weak = attributes.get("order") in (None, Order.WEAK)
@@ -89,7 +90,7 @@ class Memory(Port):
         space, raw = self._where(space, address, size)
         values = [Value(self.alg, type, self.alg.tight(type, v.raw)) for v in values]
         self.access = Access.of(Verb.WRITE, space, type, count, **attributes)
-        bound = self.bound if weak and space == "global" else None
+        bound = self.bound if weak and space is Space.GLOBAL else None
         waits = self.at.stores.waits(space, type.bytes, raw, count, bound) if weak else None
         pointer = self._checked(space, raw, size, writing=True)
         self.at.dirty = True
@@ -105,22 +106,22 @@ class Memory(Port):
         if waits is not None:
             waits(llvm, vectors)
             return
-        if space == "local" and self.at.kernel.local_grain:
+        if space is Space.LOCAL and self.at.kernel.local_grain:
             self.at.note(InterleavedLocal.kind(raw, writing=True))
             InterleavedLocal(self.at, self.addressing).store(llvm, type.bytes, raw, vectors)
             return
         self.at.note(self.addressing.kind(space, raw, type.bytes, count, writing=True))
         self.addressing.store(space, llvm, type.bytes, raw, vectors, bound)
 
-    def _where(self, space: str, address: Value, size: int) -> tuple[str, Raw]:
+    def _where(self, space: Space, address: Value, size: int) -> tuple[Space, Raw]:
         """The space of an access of a size, without its sub-space, and the significant bits of the address."""
-        word, raw = space.partition("::")[0], address.raw
-        if word == "shared" and self.at.kernel.cluster_size > 1:
-            if space == "shared::cluster":
+        word, raw = space.window, address.raw
+        if word is Space.SHARED and self.at.kernel.cluster_size > 1:
+            if space is Space.SHARED_CLUSTER:
                 self.cluster.check(address, size)
-                return "generic", self.cluster.to_generic(address).raw
+                return Space.GENERIC, self.cluster.to_generic(address).raw
             return word, self.cluster.own_offset(raw)
-        if word == "local":
+        if word is Space.LOCAL:
             self.at.needs_local()
         known = isinstance(raw, Affine) and raw.bank is not None
         if self.at.kernel.image.memory.address_bits == 32 and word not in WINDOWS and not known:
@@ -131,13 +132,13 @@ class Memory(Port):
         place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
         return self.code.emit(f"load {llvm}, ptr {place}, align {min(size, 16) if not offset else 1}", pure=False)
 
-    def flat(self, space: str, raw: Raw) -> Raw:
+    def flat(self, space: Space, raw: Raw) -> Raw:
         """An address of a window as a generic one."""
         return self.addressing.flat(space, raw)
 
     # ── the check ───────────────────────────────────────────────────────────────────────
 
-    def _checked(self, space: str, raw: Raw, size: int, *, writing: bool) -> str:
+    def _checked(self, space: Space, raw: Raw, size: int, *, writing: bool) -> str:
         """Check an access; returns its pointer if it is uniform, else nothing."""
         code = self.code
         if isinstance(raw, Affine) and raw.bank is not None and 0 <= raw.bank <= self.at.bank_size - size and not writing:
@@ -155,15 +156,15 @@ class Memory(Port):
             return self.addressing.pointer(space, raw)
         return ""
 
-    def _compared_together(self, space: str, raw: Raw, size: int) -> bool:
+    def _compared_together(self, space: Space, raw: Raw, size: int) -> bool:
         """Is the access covered by a check of the window, or of its variable, that other accesses of the node share?"""
-        if space != "shared":
+        if space is not Space.SHARED:
             return False
         held = variable_bounds.part(self.at, self.bound, space) or (0, self.at.window_size(space))
         low = self.alg.cast("resize", u64, u32, raw, "rn")
         return self.at.ranges.covers(low, size, held)
 
-    def _compare(self, site: int, space: str, raw: Raw, size: int) -> None:
+    def _compare(self, site: int, space: Space, raw: Raw, size: int) -> None:
         """Check a single access against the window, or the last allocation of its site."""
         code = self.code
         if isinstance(raw, Varying) and self.at.kernel.shadow is None and (space in WINDOWS or not self.at.caches_bounds):
@@ -180,7 +181,7 @@ class Memory(Port):
             self._slow(site, space, raw, size, onward)
         code.block(onward)
 
-    def _compare_lanes(self, site: int, space: str, raw: Varying, size: int) -> None:
+    def _compare_lanes(self, site: int, space: Space, raw: Varying, size: int) -> None:
         """Check each lane, by a shared function that has the slow path too."""
         code, lanes = self.code, self.at.active_vector()
         type, addresses = (u32, self.alg.cast("resize", u64, u32, raw, "rn")) if space in WINDOWS else (u64, raw)
@@ -196,7 +197,7 @@ class Memory(Port):
         code.branch(code.call("i1", piece, *given, pure=False), onward, "fault", likely=True)
         code.block(onward)
 
-    def _slow(self, site: int, space: str, raw: Raw, size: int, onward: str) -> None:
+    def _slow(self, site: int, space: Space, raw: Raw, size: int, onward: str) -> None:
         """The slow path: search all allocations; the warp faults if the access is refused."""
         code = self.code
         lanes, window, watched = self.at.active_vector(), space in WINDOWS, self.at.kernel.shadow is not None
@@ -226,7 +227,7 @@ class Memory(Port):
         # All lanes must be in one allocation, whose tags the site has now.
         code.branch(self._exact(site, space, raw, size), onward, "suspect", likely=True)
 
-    def _shape(self, site: int, space: str, raw: Raw, size: int) -> slow_path.Shape:
+    def _shape(self, site: int, space: Space, raw: Raw, size: int) -> slow_path.Shape:
         """The shape of the question that the slow path asks."""
         full, window, watched = self.at.active_vector() is None, space in WINDOWS, self.at.kernel.shadow is not None
         fixed = isinstance(raw, Affine) and addressing.constant_offsets(raw, self.width) is not None
@@ -240,14 +241,14 @@ class Memory(Port):
             size=size, span=span, need=allocation_search.need(space, writing=writing),
         )  # fmt: skip
 
-    def _span(self, space: str, raw: Raw, size: int) -> int:
+    def _span(self, space: Space, raw: Raw, size: int) -> int:
         """The span of the lanes if it is constant, else 0; the bounds of the site allow for it."""
         if space in WINDOWS or not isinstance(raw, Affine):
             return 0
         box = addressing.LaneOffsets.of(raw, self.width)
         return box.span if box is not None and box.fits(size) else 0
 
-    def _exact(self, site: int, space: str, raw: Raw, size: int) -> str:
+    def _exact(self, site: int, space: Space, raw: Raw, size: int) -> str:
         """Is each active lane in bounds, tested lane by lane?"""
         log = size.bit_length() - 1
         if space in WINDOWS:
@@ -258,12 +259,12 @@ class Memory(Port):
     def _all_in_allocation(self, site: int, raw: Raw, log: int) -> str:
         return self._all_lanes(u64, raw, log, self.at.site_field(site, 0), self.at.site_field(site, 2))
 
-    def _window_bound(self, space: str, size: int) -> int:
+    def _window_bound(self, space: Space, size: int) -> int:
         """How many elements of a size a window holds."""
         room = self.at.window_size(space)
         return ((room - size) >> (size.bit_length() - 1)) + 1 if room >= size else 0
 
-    def _good_window(self, space: str, raw: Raw, size: int) -> str:
+    def _good_window(self, space: Space, raw: Raw, size: int) -> str:
         """Is the offset of each lane aligned and in the window?  One comparison decides both."""
         log = size.bit_length() - 1
         bound = self._window_bound(space, size)
@@ -345,7 +346,7 @@ class Memory(Port):
     # ── atomics ─────────────────────────────────────────────────────────────────────────
 
     def atomic(
-        self, space: str, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        self, space: Space, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
         **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """Update for one lane after the other, in order."""
@@ -364,29 +365,29 @@ class Memory(Port):
             self.code.lines += streaming_stores.fence(self.at.kernel) if order is not Order.ACQUIRE else []
             self.code.run(f"fence {ORDERS[order]}")
 
-    def prefetch(self, space: str, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
+    def prefetch(self, space: Space, address: Value, **attributes: Unpack[AccessAttributes]) -> None:
         """Do nothing: it is a hint."""
 
-    def to_generic(self, space: str, address: Value) -> Value:
+    def to_generic(self, space: Space, address: Value) -> Value:
         """Add the base of the window."""
         return self._moved("add", space, address)
 
-    def from_generic(self, space: str, address: Value) -> Value:
+    def from_generic(self, space: Space, address: Value) -> Value:
         """Take the base of the window away."""
         return self._moved("sub", space, address)
 
-    def _moved(self, op: str, space: str, address: Value) -> Value:
-        if space == "shared::cluster" and self.at.kernel.cluster_size > 1:
+    def _moved(self, op: str, space: Space, address: Value) -> Value:
+        if space is Space.SHARED_CLUSTER and self.at.kernel.cluster_size > 1:
             return self.cluster.to_generic(address) if op == "add" else self.cluster.from_generic(address)
-        space = space.partition("::")[0]
-        if space == "param" and op == "add":
+        space = space.window
+        if space is Space.PARAM and op == "add":
             return self._whole_parameter(address)
         if space not in WINDOWS:
             return address
-        if space == "local":
+        if space is Space.LOCAL:
             self.at.needs_local()
         raw = address.raw
-        in_cluster = space == "shared" and self.at.kernel.cluster_size > 1
+        in_cluster = space is Space.SHARED and self.at.kernel.cluster_size > 1
         if op == "add":
             raw = self.cluster.own_offset(raw) if in_cluster else raw
             raw = (
@@ -405,27 +406,27 @@ class Memory(Port):
         near = ((address - bank) & 0xFFFF_FFFF) + bank
         return select(address <= 0xFFFF_FFFF, near, address)
 
-    def mapped(self, space: str, address: Value, rank: Value) -> Value:
+    def mapped(self, space: Space, address: Value, rank: Value) -> Value:
         """The corresponding address in another CTA of the cluster."""
         if self.at.kernel.cluster_size == 1:
             return address
-        if space != "generic":
+        if space is not Space.GENERIC:
             return self.cluster.of_rank(address, rank)
         return self.cluster.to_generic(self.cluster.of_rank(self.cluster.from_generic(address), rank))
 
-    def rank(self, space: str, address: Value) -> Value:
+    def rank(self, space: Space, address: Value) -> Value:
         """The rank of the CTA in which an address lies."""
         if self.at.kernel.cluster_size == 1:
             return Value(self.alg, u64, Affine(0))
-        return self.cluster.rank(self.cluster.from_generic(address) if space == "generic" else address)
+        return self.cluster.rank(self.cluster.from_generic(address) if space is Space.GENERIC else address)
 
-    def within(self, space: str, address: Value) -> Value:
+    def within(self, space: Space, address: Value) -> Value:
         """Is a generic address in a space?"""
         question = IsInSpace(space)
         return self.at.host_call(self.bound, question, [(u64, address.raw)], [pred])[0]
 
     def phase_over(
-        self, space: str, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
+        self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
         """Do nothing: only the checkers, on the interpreter, need it."""
 

@@ -17,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from ptxvm.algebra.memory_order import Scope
+from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
@@ -43,16 +44,16 @@ class ShadowCheck:
         self._wrong: dict[int, str] = {}  # the suspicions so far, by the number of cells in a vector
         self._moved = ""  # the distance from an address, scaled to cells, to its tag
 
-    def check(self, site: int, space: str, raw: Raw, size: int, access: Access) -> None:
+    def check(self, site: int, space: Space, raw: Raw, size: int, access: Access) -> None:
         """Check an access before it happens; a suspicious one ends the kernel."""
-        if space == "local" and self.at.kernel.marks_local:
+        if space is Space.LOCAL and self.at.kernel.marks_local:
             self.site, self._wrong = site, {}
             self._marks(raw, size, access)
             return
-        if space not in ("shared", "global", "generic") or not (self.shadow.race or self.shadow.init):
+        if space not in (Space.SHARED, Space.GLOBAL, Space.GENERIC) or not (self.shadow.race or self.shadow.init):
             return
         self.shadow.note(space, access.element)
-        self.own = space == "shared"
+        self.own = space is Space.SHARED
         self.site, self.space = site, space
         self.cells = max(size // self.shadow.grain[self.own], 1)
         self.verb, self.coherent, self._wrong = access.verb, access.coherent, {}
@@ -106,7 +107,7 @@ class ShadowCheck:
             return
         self._tags(count, self._cell(pointer), None, None)
 
-    def _shared_rows(self, space: str, raw: Affine, size: int, access: Access) -> bool:
+    def _shared_rows(self, space: Space, raw: Affine, size: int, access: Access) -> bool:
         """Check rows of elements each of which several lanes read; is it such an access?"""
         plan = None
         if access.verb is Verb.READ:

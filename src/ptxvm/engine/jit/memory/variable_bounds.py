@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u32, u64
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.provenance import of_program
@@ -20,22 +21,22 @@ def bounded_accesses(functions: Iterable[Function]) -> tuple[dict[Bound, Variabl
     return certain, [bound for each in known for bound in each.several]
 
 
-def part(at: NodeBuilder, bound: Bound, space: str) -> tuple[int, int] | None:
+def part(at: NodeBuilder, bound: Bound, space: Space) -> tuple[int, int] | None:
     """The offset in its window of the variable of an access, and its size; None if it is not known."""
     variable, frame = at.kernel.variable_of.get(bound), at.node.frame
-    if variable is None or space not in ("generic", variable.space):
+    if variable is None or space not in (Space.GENERIC, variable.space):
         return None
     place, begin = at.kernel.image.place(variable, frame.function)
     return begin + (frame.offset if place == "frame" else 0), variable.size
 
 
-def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: str, raw: Raw, size: int) -> None:
+def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, raw: Raw, size: int) -> None:
     """Suspect an access that leaves its variable."""
     code, found = at.code, part(at, bound, space)
     if found is None:
         return
     begin, room = found
-    if space == "generic":
+    if space is Space.GENERIC:
         offset, type = at.alg.integer("sub", u64, raw, addressing.base(at.kernel.variable_of[bound].space)), u64
     else:
         offset, type = at.alg.cast("resize", u64, u32, raw, "rn"), u32

@@ -6,6 +6,7 @@ import re
 from functools import cached_property
 from math import prod
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32
 from ptxvm.analysis.flow import targets
 from ptxvm.analysis.program import Bound, Function
@@ -28,7 +29,7 @@ from ptxvm.machine.window import GRAIN
 
 MOST_BITS = 64  # nodes at which lanes may wait, for which a word has a bit each
 MOST_CACHED = 32  # accesses in loops whose bounds are cached: the processor has no registers for more
-WINDOWED = {"param", "shared", "local"}  # spaces whose bounds are constant
+WINDOWED = {Space.PARAM, Space.SHARED, Space.LOCAL}  # spaces whose bounds are constant
 FEW_BARRIERS = 16  # barriers up to which each has its own code to suspend and resume
 MOST_THREADS = 1 << 18  # of CTAs that are resident at once ...
 MOST_BYTES = 1 << 30  # ... and of their records, shared and local memory
@@ -95,8 +96,8 @@ class KernelContext:
         self.parting: dict[
             int, tuple[int, int]
         ] = {}  # nodes of the straight version at which lanes diverge, and their two targets
-        self.sites: list[tuple[Bound, str, int, int, bool]] = before.sites if before else []
-        self.site_numbers: dict[tuple[int, str, int, int, bool], int] = before.site_numbers if before else {}
+        self.sites: list[tuple[Bound, Space, int, int, bool]] = before.sites if before else []
+        self.site_numbers: dict[tuple[int, Space, int, int, bool], int] = before.site_numbers if before else {}
         self.cached_bounds: set[tuple[int, int]] = set()  # access sites in loops, and which of their fields
         self.prefetches = 0
         self.uses_local = self.leaves_all = False
@@ -280,7 +281,7 @@ class KernelContext:
         self.buffers[name] = llvm
         return name
 
-    def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
+    def site(self, bound: Bound, space: Space, size: int, span: int, *, writing: bool) -> int:
         """The number of an access site; where an instruction has too many, one that serves any span."""
         place = self._index[id(bound)]
         if (place, space, size, span, writing) not in self.site_numbers and len(self.sites) >= self.most_spans:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.machine.faults import AccessFault
@@ -19,14 +20,14 @@ from ptxvm.machine.per_lane import LaneNumbers
 class IsInSpace:
     """Host call: is a generic address in a space (`isspacep`)?"""
 
-    space: str
+    space: Space
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """The answers for the active lanes."""
         window = host.windows.get(self.space)
         if window is not None and host.launch.shape.cluster_size > 1:
             return [window.contains(values[0], threads)]
-        return [host.memory.within(self.space.partition("::")[0], values[0])]
+        return [host.memory.within(self.space.window, values[0])]
 
 
 @dataclass(frozen=True, slots=True)

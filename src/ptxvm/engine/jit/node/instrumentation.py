@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptxvm.algebra.state_space import Space
+
 GRAIN = 4  # bytes of a cell, at most
 
 
@@ -31,11 +33,11 @@ class Shadow:
         """Does it check for reads of uninitialised bytes?"""
         return "init" in self.checks
 
-    def note(self, space: str, size: int) -> None:
+    def note(self, space: Space, size: int) -> None:
         """Note an access of elements of some size."""
-        for shared in (True, False) if space == "generic" else (space == "shared",):
+        for shared in (True, False) if space is Space.GENERIC else (space is Space.SHARED,):
             self.finest[shared] = min(self.finest[shared], size)
-        if space == "generic":
+        if space is Space.GENERIC:
             self.finest = dict.fromkeys(self.finest, min(self.finest.values()))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Protocol
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -41,7 +42,7 @@ DelayedStore = Callable[[str, list[str]], None]  # what is told the LLVM type an
 class StoreQueue(Protocol):
     """Stores that wait for others beside them (`memory.joined_stores`)."""
 
-    def waits(self, space: str, size: int, raw: Raw, count: int, weak: Bound | None) -> DelayedStore | None:
+    def waits(self, space: Space, size: int, raw: Raw, count: int, weak: Bound | None) -> DelayedStore | None:
         """How a store waits, if it may."""
 
     def settle(self) -> None:
@@ -188,7 +189,7 @@ class NodeBuilder(operands.Operands):
         """A field of the launch record."""
         return self.kernel.context(self.code, field)
 
-    def site(self, bound: Bound, space: str, size: int, span: int, *, writing: bool) -> int:
+    def site(self, bound: Bound, space: Space, size: int, span: int, *, writing: bool) -> int:
         """The number of an access site."""
         return self.kernel.site(bound, space, size, span, writing=writing)
 
@@ -216,9 +217,9 @@ class NodeBuilder(operands.Operands):
         self.kernel.prefetches += 1
         return f"%prefetch.{self.kernel.prefetches}"
 
-    def window_size(self, space: str) -> int:
+    def window_size(self, space: Space) -> int:
         """Bytes of shared or local memory."""
-        return self.kernel.shared_size if space == "shared" else self.kernel.stack_size
+        return self.kernel.shared_size if space is Space.SHARED else self.kernel.stack_size
 
     def needs_local(self) -> None:
         """The kernel uses local memory."""

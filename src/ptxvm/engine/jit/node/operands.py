@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
@@ -19,10 +20,10 @@ RANKS = 0xFF << RANK
 class MemoryPort(Protocol):
     """The part of the port `mem` that operands need (`memory.memory`)."""
 
-    def flat(self, space: str, raw: Raw) -> Raw:
+    def flat(self, space: Space, raw: Raw) -> Raw:
         """An address of a window as a generic one."""
 
-    def to_generic(self, space: str, address: Value) -> Value:
+    def to_generic(self, space: Space, address: Value) -> Value:
         """The same for a value."""
 
 
@@ -59,16 +60,16 @@ class Operands(NodeBuilder):
         if where == "parameter":
             bank: Value = Value(self.alg, u64, Affine("%params.address", bank=0)) + (at + offset)
             return bank
-        if where == "absolute" and variable.space not in ("shared", "local"):
+        if where == "absolute" and variable.space not in (Space.SHARED, Space.LOCAL):
             return self._address(variable) + offset
         place: Value = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
         if where.endswith("frame") and frame.root.shared:
             place = stack.start(self, frame) + place
-        if where == "absolute" and variable.space == "shared" and self.kernel.cluster_size > 1:
+        if where == "absolute" and variable.space is Space.SHARED and self.kernel.cluster_size > 1:
             based: Value = place + Value(self.alg, u64, Affine("%cluster.base", bits=RANKS))
             return based
         if where == "generic frame":
-            raw: Raw = self.memory_port().flat("local", place.raw)
+            raw: Raw = self.memory_port().flat(Space.LOCAL, place.raw)
             return Value(self.alg, u64, raw)
         return place
 
@@ -78,7 +79,7 @@ class Operands(NodeBuilder):
 
     def as_address(self, bound: Bound, value: Value) -> Value:
         """A register as an address; in a window only the low 32 bits count, so an affine one may wrap."""
-        windowed = not bound.summary.spaces.isdisjoint(("shared", "local"))
+        windowed = not bound.summary.spaces.isdisjoint((Space.SHARED, Space.LOCAL))
         raw = value.raw
         if windowed and value.type.bits == 32 and isinstance(raw, Affine) and raw.terms:
 
@@ -89,7 +90,7 @@ class Operands(NodeBuilder):
             return Value(self.alg, u64, Affine(wide(raw.base, "zext"), terms))
         return value.to(u64)
 
-    def to_generic(self, bound: Bound, space: str, address: Value) -> Value:
+    def to_generic(self, bound: Bound, space: Space, address: Value) -> Value:
         """An address of a window as a generic one."""
         made: Value = self.memory(bound).to_generic(space, address)
         return made

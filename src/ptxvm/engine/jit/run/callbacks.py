@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics.errors import Crash, Fault, Place
 from ptxvm.engine.jit.abi import launch_record as records
@@ -55,7 +56,7 @@ class Callbacks:
     again: Callable[[int], HostCall | None]  # finds a host call that the disk cache could not keep
     known_rows = 0  # rows of the table that a launch begins with; 0 once others have replaced them
 
-    def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[str, Window], record: Record) -> None:
+    def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[Space, Window], record: Record) -> None:
         self.facts, self.image, self.memory, self.library = facts, image, image.memory, library
         self.windows, self.record = windows, record
         self.sites = np.empty((facts.most_sites, 4), np.uint64)
@@ -306,7 +307,7 @@ def row(allocation: Allocation) -> tuple[int, int, int, int]:
 
 
 @cache
-def flags(space: str, writable: bool) -> int:  # noqa: FBT001
+def flags(space: Space, writable: bool) -> int:  # noqa: FBT001
     """The flags of an allocation: the spaces that reach it, and whether it is writable."""
     return sum(bit for by, bit in REACHED.items() if space in REACHES[by]) | (WRITABLE if writable else 0)
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from ptxvm.algebra.float_environment import computes_as_usual
+from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.run.cta_distribution import PIECE
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.engine.jit.run.runner import Runner
@@ -66,7 +67,7 @@ class Relaunch:
         self.slots = bank.slots
         self.runner = Runner(compiled, shape)
         self.launch = Launch(compiled.image, self.facts, shape, None)
-        self._bank = self.memory.allocate(max(bank.size, 1), 256, "param", "the parameters", writable=False)
+        self._bank = self.memory.allocate(max(bank.size, 1), 256, Space.PARAM, "the parameters", writable=False)
         self.memory.hide(self._bank)
         self._bytes = self._bank.view(BYTE, 1).data
         self._unused = Arguments(self.memory, bytearray())
@@ -130,7 +131,7 @@ class Relaunch:
         if len(value) != 8:
             return None
         found = self.memory.table.find(int.from_bytes(value, "little"))
-        return found if found is not None and found.space == "global" and not found.yields else None
+        return found if found is not None and found.space is Space.GLOBAL and not found.yields else None
 
     def _host(self, slot: Slot, array: np.ndarray[Any, Any]) -> Allocation | None:
         """The memory of a host array; None for an unusual one."""
@@ -152,7 +153,7 @@ class Relaunch:
         """May the parameter, as it is declared, point to an allocation?"""
         return (
             slot.pointer_bits == 64
-            and slot.space == "global"
+            and slot.space is Space.GLOBAL
             and (slot.alignment is None or not allocation.start % slot.alignment)
         )
 

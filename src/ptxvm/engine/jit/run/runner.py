@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.launch_record import AT, FIELDS, REACHED, WRITABLE, counted
 from ptxvm.engine.jit.abi.metadata import Facts
@@ -67,11 +68,11 @@ class Runner:
         self.resident = facts.suspended.resident(shape.ctas)
         threads = np.arange(shape.threads * self.resident)
         cluster = shape.cluster_size
-        shared = Window(self.memory, "shared", facts.shared_size, threads // shape.threads, cluster)
-        self.windows = {"shared": shared}
+        shared = Window(self.memory, Space.SHARED, facts.shared_size, threads // shape.threads, cluster)
+        self.windows = {Space.SHARED: shared}
         if facts.stack:
-            self.windows["local"] = Window(self.memory, "local", facts.stack, threads)
-        reached = {**self.windows, "shared::cluster": ClusterWindow(shared, cluster) if cluster > 1 else shared}
+            self.windows[Space.LOCAL] = Window(self.memory, Space.LOCAL, facts.stack, threads)
+        reached = {**self.windows, Space.SHARED_CLUSTER: ClusterWindow(shared, cluster) if cluster > 1 else shared}
         self.calls = kind(facts, image, library or compiled.library, reached, self.record)
         self.calls.again = compiled.host_call
         self._entries = {field: ENTRY(partial(self._enter_other, field)) for field in OTHERS}
@@ -85,9 +86,9 @@ class Runner:
         self.hide()
 
     def _fresh_record(self) -> Record:
-        calls, local = self.calls, self.windows.get("local")
+        calls, local = self.calls, self.windows.get(Space.LOCAL)
         fields = {
-            "shared": self.windows["shared"].allocation.start,
+            "shared": self.windows[Space.SHARED].allocation.start,
             "local": local.allocation.start if local is not None else 0,
             "check": address(calls.check),
             "function": address(calls.function),
@@ -108,7 +109,7 @@ class Runner:
         """The row of shared memory, for generic addresses; empty if several CTAs are resident."""
         if self.resident > 1:
             return 0, 0, 0, 0
-        allocation = self.windows["shared"].allocation
+        allocation = self.windows[Space.SHARED].allocation
         return allocation.start, allocation.start + self.compiled.facts.shared_size, allocation.origin, GENERIC
 
     # ── launches ────────────────────────────────────────────────────────────────────────
@@ -201,7 +202,7 @@ class Runner:
             return FAULT
 
 
-GENERIC = REACHED["generic"] | WRITABLE
+GENERIC = REACHED[Space.GENERIC] | WRITABLE
 PARAMETERS, ROW_COUNT, CACHED_OUTPUTS, LEFT = AT["params"], AT["row_count"], AT["cached_outputs"], AT["left"]
 NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
 

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from textwrap import wrap
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import registers_in
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
@@ -96,7 +97,7 @@ def read(bound: Bound) -> list[Register]:
 
 def loads(bound: Bound) -> bool:
     """Does the instruction read memory?"""
-    return any(access.verb is not Verb.WRITE and access.space != "param" for access in bound.summary.accesses)
+    return any(access.verb is not Verb.WRITE and access.space is not Space.PARAM for access in bound.summary.accesses)
 
 
 def lines_of(bounds: Iterable[Bound]) -> list[int]:

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import ptxvm
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f16, f32, u32, u64
 from ptxvm.engine import jit
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
@@ -38,9 +39,9 @@ from ptxvm.machine.texture_sampling import Fetch
 from ptxvm.machine.texture_unit import LookUp, query
 
 FRAGMENTS = [mma_fragment(matrix, held, "m16n8k8") for matrix, held in zip("abcd", (f16, f16, f32, f32), strict=True)]
-TRANSFER = TransferCall(Transfer(Pattern.TENSOR, "global", "shared", operation="add", type=f32), (("a", 1), ("c", 2)))
+TRANSFER = TransferCall(Transfer(Pattern.TENSOR, Space.GLOBAL, Space.SHARED, operation="add", type=f32), (("a", 1), ("c", 2)))
 WORKS: list[Any] = [
-    NoTarget("list", 3), SpecialRegister("gridid"), IsInSpace("shared"), NoSuchBarrier(), OutsideCluster(4), TRANSFER,
+    NoTarget("list", 3), SpecialRegister("gridid"), IsInSpace(Space.SHARED), NoSuchBarrier(), OutsideCluster(4), TRANSFER,
     PartialCopy(8), StepLimitExceeded((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), MissingBody("f"),
     NoFunction(), Overflow("alloca", 64),
     TextureQuestion(LookUp(Fetch("2d", component=1)), (("handle", 1), ("coordinates", 2))),
@@ -57,7 +58,7 @@ WORKS: list[Any] = [
 STANDING = SuspendedLayout(32, 448, 64, 2, 8, 16, {3: (1, True), 5: (2, False)})
 FACTS = Facts(
     "k", 1, 2, 128, 64, 0, frozenset({"malloc", "free"}), {"dynamic_smem_size": -1}, ((0, 10), (1, 2)), 1, (0, 8), (8,),
-    (Site(3, "global", 4, -4, writing=True),), (), STANDING,
+    (Site(3, Space.GLOBAL, 4, -4, writing=True),), (), STANDING,
 )  # fmt: skip
 CODE = FlatCode(b"\n7\n." * 10, {"grid": 0, "warp": 39}, {8: 16}, {32: "memcpy"})
 
@@ -113,7 +114,7 @@ DAMAGE = {
 
 @pytest.mark.parametrize("damage", DAMAGE)
 def test_what_is_damaged_is_no_entry(damage: str) -> None:
-    data = packed(FACTS._replace(host_calls=(HostCallSite(7, IsInSpace("shared"), (u32,), ()),)), CODE, 2)
+    data = packed(FACTS._replace(host_calls=(HostCallSite(7, IsInSpace(Space.SHARED), (u32,), ()),)), CODE, 2)
     assert unpacked(data) is not None
     assert DAMAGE[damage](data) != data
     assert unpacked(DAMAGE[damage](data)) is None
