@@ -222,7 +222,7 @@ class Kernel:
         self,
         grid: Extent = 1,
         block: Extent = 1,
-        args: Sequence[Any] = (),
+        args: Sequence[object] = (),
         *,
         shared: int = 0,
         cluster: Extent | None = None,
@@ -287,7 +287,7 @@ class Kernel:
             self._prepare(asking, done)
         return done
 
-    def relaunch(self, asking: LaunchOptions, args: Sequence[Any]) -> LaunchResult | None:
+    def relaunch(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
         """Run a short launch that is like one before, unchecked ones only; None where there was none, or it is unusual."""
         done = self.module.jit.repeat(self.function, asking, args)
         if done is not None:
@@ -298,7 +298,7 @@ class Kernel:
         """Would a launch be a `relaunch` that takes well under a millisecond, whatever the host does meanwhile?"""
         return self.module.jit.is_short(self.function, asking)
 
-    def _run(self, engine: str, asking: LaunchOptions, args: Sequence[Any], watch: Watch | None) -> LaunchResult:
+    def _run(self, engine: str, asking: LaunchOptions, args: Sequence[object], watch: Watch | None) -> LaunchResult:
         """Run the kernel: a watched one is interpreted."""
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 

@@ -14,7 +14,6 @@ import os
 import tempfile
 from collections.abc import Generator
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -109,7 +108,7 @@ def pytest_runtest_makereport(
     return report
 
 
-def described(finding: dict[str, Any]) -> str:
+def described(finding: dict[str, object]) -> str:
     """An error, with the kernel that it is in."""
     return f"ptxvm: in kernel {finding['kernel']}: {finding['text']}"
 

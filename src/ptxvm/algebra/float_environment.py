@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 import struct
 import sys
+from collections.abc import Callable
 from contextlib import AbstractContextManager, nullcontext
 from functools import cache
-from typing import Any
 
 SIZE = 128  # bytes: more than `fenv_t` of any host
 (LEAST_NORMAL,) = struct.unpack("<d", bytes.fromhex("0000000000001000"))
@@ -19,7 +19,7 @@ HALF, ONE, SMALL = 0.5, 1.0, 2.0**-60
 
 
 @cache
-def _library() -> tuple[Any, Any, int]:
+def _library() -> tuple[Callable[..., int], Callable[..., int], int]:
     """`fegetenv` and `fesetenv`, and `FE_DFL_ENV` of <fenv.h>."""
     library = ctypes.CDLL(None)
     get, put = library.fegetenv, library.fesetenv

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from typing import Any
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
@@ -343,7 +342,7 @@ class Binder:
     def resolve_tables(self) -> None:
         """Branch and call tables may name what comes after them."""
         for table, node, scope in self.pending:
-            wanted: Callable[[Any], bool] = is_label if table.kind == "branchtargets" else is_function
+            wanted: Callable[[Symbol], bool] = is_label if table.kind == "branchtargets" else is_function
             for name in node.names:
                 symbol = scope.find(name.text)
                 if symbol is not None and wanted(symbol):

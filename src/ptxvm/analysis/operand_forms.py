@@ -7,7 +7,7 @@ parameter whether that is one of the function itself.  Forms have numbers, from 
 from __future__ import annotations
 
 import re
-from typing import Any
+from typing import TypeAlias
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import pred
@@ -32,8 +32,11 @@ FLOATS = {"single": Shape("float", detail=32), "double": Shape("float", detail=6
 Families = dict[str, tuple[list[dict[str, Symbol]], int, int]]
 """The families `%r<100>` of a function: the names that come before them, the count, and the number of the form."""
 
+Form: TypeAlias = tuple[object, ...]
+"""What an operand is, whatever its name: its kind first."""
 
-class Forms(dict[tuple[Any, ...], int]):
+
+class Forms(dict[Form, int]):
     """The numbers of forms."""
 
     def __init__(self) -> None:
@@ -41,7 +44,7 @@ class Forms(dict[tuple[Any, ...], int]):
         self.predicate = self["name", register_shape(pred, 1)]
         self.integers = frozenset((self["integer", INTEGER], self["minus", INTEGER]))
 
-    def __missing__(self, form: tuple[Any, ...]) -> int:
+    def __missing__(self, form: Form) -> int:
         self[form] = number = len(self) + 1
         return number
 
@@ -95,7 +98,7 @@ class OperandForms(dict[str, int]):
             scope = scope.outer
         return found
 
-    def _form(self, text: str, found: re.Match[str]) -> tuple[Any, ...] | None:
+    def _form(self, text: str, found: re.Match[str]) -> Form | None:
         kind = found.lastgroup or ""
         if kind == "name":
             return self._named("name", text, text)
@@ -116,11 +119,11 @@ class OperandForms(dict[str, int]):
         signed = self._register(found["signed"])
         return signed and (found["sign"], signed)
 
-    def _special(self, name: str, component: str) -> tuple[Any, ...] | None:
+    def _special(self, name: str, component: str) -> Form | None:
         known = None if self.scope.declared(name) else special(name, component)
         return ("component", known.shape) if known else None
 
-    def _several(self, kind: str, items: list[str]) -> tuple[Any, ...] | None:
+    def _several(self, kind: str, items: list[str]) -> Form | None:
         shapes = [self._element(item.strip(BLANKS)) for item in items]
         return None if None in shapes else (kind, *shapes)
 
@@ -133,7 +136,7 @@ class OperandForms(dict[str, int]):
             return register_shape(symbol.type, symbol.vector)
         return symbol.shape if isinstance(symbol, Register) else None
 
-    def _named(self, kind: str, name: str, text: str) -> tuple[Any, ...] | None:
+    def _named(self, kind: str, name: str, text: str) -> Form | None:
         symbol = self.scope.declared(name)
         if isinstance(symbol, Family):
             return kind, register_shape(symbol.type, symbol.vector)
@@ -148,7 +151,7 @@ class OperandForms(dict[str, int]):
             return kind, known.shape
         return None
 
-    def _variable(self, kind: str, symbol: Variable, text: str) -> tuple[Any, ...] | None:
+    def _variable(self, kind: str, symbol: Variable, text: str) -> Form | None:
         if symbol.opaque:
             return None
         if symbol.space is not Space.PARAM:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Protocol
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.scope import Scope
-from ptxvm.analysis.symbols import Label, Register, Signature, Variable
+from ptxvm.analysis.symbols import Label, Register, Signature, Symbol, Variable
 from ptxvm.isa.effects import COMPUTES, Summary
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.operand_types import Shape
@@ -88,7 +88,7 @@ class Bound:
         symbol = self.scope.find(node.text) if isinstance(node, tree.Name) else None
         return symbol if isinstance(symbol, Function) else None
 
-    def results(self) -> list[Any]:
+    def results(self) -> list[Symbol]:
         """The destinations of a call's results: registers or `.param` variables, None for `_` (PTX 9.7.12.5)."""
         operands = self.node.operands
         if not self.calls or not operands or not isinstance(operands[0], tree.Group):

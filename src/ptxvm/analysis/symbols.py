@@ -85,7 +85,7 @@ class Table:
     name: str
     kind: str
     names: tuple[str, ...]
-    targets: list[Any] = field(default_factory=list)  # Labels, or Functions
+    targets: list[Symbol] = field(default_factory=list)  # Labels, or Functions
     shape: Shape = Shape("table")
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -55,7 +54,7 @@ class BarrierCounts:
     """The thread counts with which instructions arrive at the barriers of a CTA (PTX 9.7.13.1)."""
 
     def __init__(self) -> None:
-        self._expected: dict[Any, Expected] = {}
+        self._expected: dict[BarrierKey, Expected] = {}
 
     def joined(
         self, key: BarrierKey, how: str, line: int, threads: Threads, count: int | None, size: int

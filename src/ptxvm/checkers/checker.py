@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Sequence
 from dataclasses import replace
-from typing import Any
 
 from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.algebra.state_space import Space
@@ -68,8 +67,8 @@ class Checker:
         self._footprint: Footprint | None = None
         self.findings: list[Finding] = []
         self._fresh: set[Allocation] = set()
-        self._seen: set[tuple[Any, ...]] = set()
-        self._equal: dict[tuple[Any, ...], Finding] = {}  # races of equal values, by instructions and state space
+        self._seen: set[tuple[object, ...]] = set()
+        self._equal: dict[tuple[object, ...], Finding] = {}  # races of equal values, by instructions and state space
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
         self._mbarriers: Mbarriers | None = None
@@ -460,7 +459,7 @@ class Checker:
         finding = Finding(kind, said, (party,), space=space, span=span(bound), column=column(bound))
         self._record((kind, id(bound)), finding, [bound])
 
-    def _record(self, key: tuple[Any, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> None:
+    def _record(self, key: tuple[object, ...], finding: Finding, bounds: Sequence[Bound] = ()) -> None:
         """Keep one finding for each key; drop it if its code is allowed, by the caller or by a comment at an instruction."""
         if key not in self._seen:
             self._seen.add(key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.launches import LaunchRace
 from ptxvm.checkers.race_pair import HAZARDS
@@ -45,8 +46,8 @@ def launch_race(clash: LaunchRace) -> Finding:
     theirs, ours = (site.bound for site in clash.sites)
     related = span(theirs) if earlier.place.file == later.place.file else Span(0, 0)
     return Finding(
-        "race", said, (earlier, later), hazard, "global", missing, clash.sites[0].size != clash.sites[1].size, span=span(ours),
-        related=related, column=column(ours),
+        "race", said, (earlier, later), hazard, Space.GLOBAL, missing, clash.sites[0].size != clash.sites[1].size,
+        span=span(ours), related=related, column=column(ours),
     )  # fmt: skip
 
 

@@ -10,14 +10,13 @@ import re
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
-from typing import Any
 
 import ml_dtypes
 import numpy as np
-from numpy.typing import NDArray
 
 from ptxvm.cli.failures import WrongCall
 from ptxvm.diagnostics import did_you_mean
+from ptxvm.machine.per_lane import Array
 
 ARRAY = re.compile(r"(?P<type>[a-z]+\d+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
@@ -29,8 +28,8 @@ DTYPES = {
 Random = Callable[[], "np.random.Generator"]  # NumPy imports them when they are named, which takes a while
 FILLS = ("arange", "random", "ones", "zeros")
 
-Argument = int | float | bytes | NDArray[Any]
-Held = np.dtype[Any]
+Argument = int | float | bytes | Array
+Held = np.dtype[np.generic]
 
 
 def parse(word: str, random: Random) -> Argument:
@@ -68,7 +67,7 @@ def from_hexadecimal(word: str) -> bytes:
         raise WrongCall(f"'{word}' is no argument: hex: is followed by two hexadecimal digits a byte") from None
 
 
-def from_file(path: str) -> NDArray[Any]:
+def from_file(path: str) -> Array:
     """The array in a file of NumPy, in the byte order of the host."""
     try:
         loaded = np.load(path, allow_pickle=False)
@@ -83,7 +82,7 @@ def from_file(path: str) -> NDArray[Any]:
     return np.ascontiguousarray(loaded, loaded.dtype.newbyteorder("="))
 
 
-def array(word: str, type: str, shape: str, fill: str | None, random: Random) -> NDArray[Any]:
+def array(word: str, type: str, shape: str, fill: str | None, random: Random) -> Array:
     """A new array."""
     element = DTYPES.get(type)
     if element is None:
@@ -103,10 +102,10 @@ def array(word: str, type: str, shape: str, fill: str | None, random: Random) ->
         raise WrongCall(f"'{word}': {wrong}") from None
 
 
-def filled(element: Held, shape: tuple[int, ...], fill: str, random: Random) -> NDArray[Any]:
+def filled(element: Held, shape: tuple[int, ...], fill: str, random: Random) -> Array:
     """An array with values in it; those of `arange` wrap around in narrow types.  ValueError where it has none."""
     if fill == "random" and element.kind in "iu":
-        limits = np.iinfo(element)
+        limits = np.iinfo(element.name)
         return random().integers(limits.min, limits.max, shape, element, endpoint=True)
     match fill:
         case "zeros":
@@ -122,12 +121,14 @@ def filled(element: Held, shape: tuple[int, ...], fill: str, random: Random) -> 
     if value is None:
         guess = did_you_mean(fill, FILLS)
         raise ValueError(f"an array is filled with {', '.join(FILLS)} or a number{f'; {guess}' if guess else ''}")
-    if element.kind in "iu" and not (isinstance(value, int) and np.iinfo(element).min <= value <= np.iinfo(element).max):
+    if element.kind in "iu" and not (
+        isinstance(value, int) and np.iinfo(element.name).min <= value <= np.iinfo(element.name).max
+    ):
         raise ValueError(f"{fill} is no value of the type")
     return np.full(shape, value, element)
 
 
-def save(path: str, values: NDArray[Any]) -> None:
+def save(path: str, values: Array) -> None:
     """Write an array to a file of NumPy; bf16, which such files do not know, as its bits."""
     try:
         with Path(path).open("wb") as file:
@@ -139,13 +140,13 @@ def save(path: str, values: NDArray[Any]) -> None:
 # ── arrays as people read them ──────────────────────────────────────────────────────────
 
 
-def described(values: NDArray[Any]) -> str:
+def described(values: Array) -> str:
     """`f32[64,64]`."""
     names = {element: name for name, element in reversed(DTYPES.items()) if not name.startswith("b") or name == "bf16"}
     return f"{names.get(values.dtype, values.dtype.name)}[{','.join(map(str, values.shape))}]"
 
 
-def preview(values: NDArray[Any], columns: int = 24) -> str:
+def preview(values: Array, columns: int = 24) -> str:
     """The first values and the last one, as many as fit."""
     flat = values.reshape(-1)
     every = [text(x) for x in (flat if flat.size <= 8 else [*flat[:6], flat[-1]])]
@@ -162,7 +163,7 @@ def text(value: np.generic) -> str:
     return f"{float(value):.4g}" if value.dtype.kind not in "iub" else str(value)
 
 
-def statistics(values: NDArray[Any]) -> tuple[str, str, str]:
+def statistics(values: Array) -> tuple[str, str, str]:
     """The least, the greatest, and the sum."""
     if not values.size:
         return "", "", ""

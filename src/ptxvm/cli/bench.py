@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Protocol
+from typing import Protocol
 
 from rich.text import Text
 
@@ -62,7 +62,7 @@ class Measurement(Protocol):
         """Their median."""
         ...
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """All of it, for tools."""
         ...
 

@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from ptxvm.cli.failures import InFile, WrongCall
 from ptxvm.diagnostics.errors import Fault, InvalidPTX
@@ -98,7 +97,7 @@ class ObservedOutcomes:
         if missing := len(self.allowed - self.times.keys()):
             yield f"    {0:>5}  of {missing} more that the model allows"
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """Plain values; the state of a run that does not end is null."""
         if self.not_expressible:
             return {"runs": 0, "untold": self.not_expressible}

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
-from typing import Any, cast
+from typing import cast
 
 import numpy as np
 from rich.text import Text
@@ -101,7 +101,7 @@ def run(request: Request) -> int:
             raise
         raise InFile(source, wrong) from wrong
     for number, path in saved:
-        arguments.save(path, args[number])
+        arguments.save(path, np.asarray(args[number]))
     if request.form != "text":
         report.saved, report.compiling = saved, kernel.module.compiling
         return print_report(report, request.form)
@@ -157,7 +157,7 @@ def find_kernel(module: ptxvm.Module, name: str | None) -> ptxvm.Kernel:
 def refuse_wrong_launch(
     kernel: ptxvm.Kernel,
     shape: tuple[Extent, Extent, Extent | None],
-    args: Sequence[Any],
+    args: Sequence[object],
     how: tuple[str, Sequence[str], int | None, str],
 ) -> None:
     """Find what is wrong with the arguments before the launch, where such errors could be bugs of ours."""
@@ -170,7 +170,7 @@ def refuse_wrong_launch(
         raise WrongCall(one_line(str(wrong))) from None
 
 
-def which_to_save(kernel: ptxvm.Kernel, args: Sequence[Any], text: str) -> tuple[int, str]:
+def which_to_save(kernel: ptxvm.Kernel, args: Sequence[object], text: str) -> tuple[int, str]:
     """The argument and the file of `I=out.npy`."""
     which, _, path = text.partition("=")
     names = [parameter.name for parameter in kernel.function.signature.parameters]
@@ -210,7 +210,7 @@ def known_completion(asynchronous: str | None) -> None:
 # ── what is printed ─────────────────────────────────────────────────────────────────────
 
 
-def print_arrays(kernel: ptxvm.Kernel, args: Sequence[Any]) -> None:
+def print_arrays(kernel: ptxvm.Kernel, args: Sequence[object]) -> None:
     """A line for each array."""
     rows = []
     for number, value in enumerate(args):

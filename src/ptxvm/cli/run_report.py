@@ -6,10 +6,8 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 import ptxvm
 from ptxvm.cli import arguments
@@ -17,6 +15,7 @@ from ptxvm.cli.failures import as_diagnostic, one_line
 from ptxvm.diagnostics import Diagnostic, Severity, render
 from ptxvm.diagnostics.errors import Place
 from ptxvm.diagnostics.json import objects
+from ptxvm.machine.per_lane import Array
 from ptxvm.syntax.source import Source
 
 FIRST = 8  # values of an array that are shown
@@ -30,7 +29,7 @@ class Report:
 
     source: Source
     kernel: ptxvm.Kernel | None = None
-    args: Sequence[Any] = ()
+    args: Sequence[arguments.Argument] = ()
     saved: list[tuple[int, str]] = field(default_factory=list)
     result: ptxvm.LaunchResult | None = None
     output: str = ""
@@ -63,7 +62,7 @@ class Report:
             return json.dumps(self.fields(), indent=2, allow_nan=False) + "\n"
         return render([(self.source, self.diagnostics)], form)
 
-    def fields(self) -> dict[str, Any]:
+    def fields(self) -> dict[str, object]:
         """The document; the same fields whatever happened."""
         kernel, result = self.kernel, self.result
         invalid = isinstance(self.wrong, ptxvm.InvalidPTX)
@@ -88,7 +87,7 @@ class Report:
         """The name of a parameter, as the table of `--format text` has it."""
         return short_name(self.kernel, number) if self.kernel is not None else ""
 
-    def argument(self, number: int) -> dict[str, Any]:
+    def argument(self, number: int) -> dict[str, object]:
         """An argument after the launch."""
         value = self.args[number]
         head = {"number": number, "name": self.name(number)}
@@ -103,7 +102,7 @@ def short_name(kernel: ptxvm.Kernel, number: int) -> str:
     return name.removeprefix(f"{kernel.name}_")
 
 
-def array(values: NDArray[Any]) -> dict[str, Any]:
+def array(values: Array) -> dict[str, object]:
     """An array in few numbers."""
     flat = values.reshape(-1)
     described = {"array": arguments.described(values), "shape": list(values.shape), "size": int(flat.size)}
@@ -127,7 +126,7 @@ def plain(value: np.generic | float) -> int | float | str:
     return number if math.isfinite(number) else str(number)
 
 
-def counters(result: ptxvm.LaunchResult, compiling: float) -> dict[str, Any]:
+def counters(result: ptxvm.LaunchResult, compiling: float) -> dict[str, object]:
     """What the launch did."""
     return {
         "ctas": math.prod(result.grid),
@@ -141,7 +140,7 @@ def counters(result: ptxvm.LaunchResult, compiling: float) -> dict[str, Any]:
     }
 
 
-def fault(wrong: ptxvm.Fault, source: Source) -> dict[str, Any]:
+def fault(wrong: ptxvm.Fault, source: Source) -> dict[str, object]:
     """A fault: its kind, where it was, and which thread did it."""
     (shown,) = objects([(source, [as_diagnostic(wrong, source)])])
     placed = {name: shown[name] if wrong.place.line else None for name in PLACE}
@@ -149,7 +148,7 @@ def fault(wrong: ptxvm.Fault, source: Source) -> dict[str, Any]:
     return {**head, **placed, **place(wrong.place)}
 
 
-def place(at: Place) -> dict[str, Any]:
+def place(at: Place) -> dict[str, object]:
     """The kernel, the function, the thread, and the launch of a grid that a kernel launched."""
     return {
         "kernel": at.kernel,

@@ -5,7 +5,6 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
 
 
 class Severity(enum.StrEnum):
@@ -45,7 +44,7 @@ class Diagnostic:
     help: str = ""
     ptxas: str = ""
     related: tuple[tuple[str, Span], ...] = field(default=())
-    details: Mapping[str, Any] = field(default_factory=dict, compare=False)
+    details: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:
         return f"{self.line}:{self.column}: {self.severity}[{self.code}]: {self.message}"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from typing import Any
 
 from ptxvm.diagnostics.diagnostic import Diagnostic, Span
 from ptxvm.diagnostics.findings import Findings, Text
@@ -17,12 +16,12 @@ def render(findings: Findings) -> str:
     return json.dumps(objects(findings), indent=2) + "\n"
 
 
-def objects(findings: Findings) -> list[dict[str, Any]]:
+def objects(findings: Findings) -> list[dict[str, object]]:
     """The list, before it is text."""
     return [_object(diagnostic, source) for source, diagnostics in findings for diagnostic in diagnostics]
 
 
-def _object(diagnostic: Diagnostic, source: Text) -> dict[str, Any]:
+def _object(diagnostic: Diagnostic, source: Text) -> dict[str, object]:
     return {
         "file": source.name,
         "severity": str(diagnostic.severity),

@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from hashlib import sha256
 from importlib import metadata
-from typing import Any
 from urllib.parse import quote
 
 from ptxvm.diagnostics.code import Code
@@ -45,7 +44,7 @@ def _version() -> str:
         return "0"
 
 
-def _rule(code: str, pairs: Pairs) -> dict[str, Any]:
+def _rule(code: str, pairs: Pairs) -> dict[str, object]:
     """The page of a code; of one that has none, what its first finding says."""
     first = next(diagnostic for _, diagnostic in pairs if diagnostic.code == code)
     entry = explain(code) or Code(code, code.replace("-", " "), first.message)
@@ -74,9 +73,9 @@ def _fingerprints(pairs: Pairs) -> list[str]:
     return marks
 
 
-def _result(diagnostic: Diagnostic, source: Text, codes: list[str], mark: str) -> dict[str, Any]:
+def _result(diagnostic: Diagnostic, source: Text, codes: list[str], mark: str) -> dict[str, object]:
     remarks = _sentences([diagnostic.message, diagnostic.label, diagnostic.note, diagnostic.help])
-    result: dict[str, Any] = {
+    result: dict[str, object] = {
         "ruleId": diagnostic.code,
         "ruleIndex": codes.index(diagnostic.code),
         "level": _LEVELS[diagnostic.severity],
@@ -98,7 +97,7 @@ def _sentences(texts: Iterable[str]) -> str:
     return "; ".join(text for text in texts if text)
 
 
-def _physical(span: Span, source: Text) -> dict[str, Any]:
+def _physical(span: Span, source: Text) -> dict[str, object]:
     line, column = source.location(span.start)
     end_line, end_column = source.location(span.end)
     region = {

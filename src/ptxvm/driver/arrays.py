@@ -14,7 +14,7 @@ import numpy.typing as npt
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.backing import bytes_at
-from ptxvm.machine.texture import Surface, Texture
+from ptxvm.machine.texture import Address, Surface, Texture
 
 LAYERED, SURFACE, CUBEMAP = 1, 2, 4  # flags of arrays
 FACES = 6
@@ -33,7 +33,7 @@ class Format(IntEnum):
     FLOAT = 0x20
 
     @property
-    def dtype(self) -> np.dtype[Any]:
+    def dtype(self) -> np.dtype[np.generic]:
         """As NumPy has them."""
         return np.dtype(DTYPES[self])
 
@@ -194,7 +194,7 @@ def texture(resource: Array | Mipmapped | Linear, sampling: Sampling) -> Texture
     more = [level.data for level in resource.levels[1:]] if isinstance(resource, Mipmapped) else []
     try:
         return Texture(
-            data, filter_name(linear=sampling.linear), cast("Any", modes), normalized=sampling.normalized,
+            data, filter_name(linear=sampling.linear), cast("list[Address]", modes), normalized=sampling.normalized,
             read="normalized_float" if as_floats else "element", srgb=sampling.srgb, border=sampling.border, mipmaps=more,
             mipmap_filter=filter_name(linear=sampling.linear_mipmaps), channels=first.elements.channels,
             layered=isinstance(first, Array) and first.layered, cubemap=isinstance(first, Array) and first.cubemap,

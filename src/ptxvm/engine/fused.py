@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from fractions import Fraction
-from typing import Any
 
 import numpy as np
 
@@ -13,7 +12,7 @@ from ptxvm.machine.per_lane import PerLane
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
 
 
-def fma(rounding: str, dtype: np.dtype[Any], a: PerLane, b: PerLane, c: PerLane) -> PerLane:
+def fma(rounding: str, dtype: np.dtype[np.generic], a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     """`a * b + c` of f32 or f64, rounded once in the mode `rn rz rm rp`."""
     return _fma_f32(rounding, a, b, c) if dtype == F32 else _fma_f64(rounding, a, b, c)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -29,7 +29,7 @@ BYTE = np.dtype(np.uint8)
 
 
 def launch(
-    engine: Engine, kernel: Function, options: LaunchOptions, args: Sequence[Any], watch: Watch | None = None
+    engine: Engine, kernel: Function, options: LaunchOptions, args: Sequence[object], watch: Watch | None = None
 ) -> LaunchResult:
     """Run a kernel to its end, and report what it does to a watcher, if there is one."""
     limits = Limits(options.steps, options.timeout) if options.limited else None
@@ -38,7 +38,7 @@ def launch(
 
 
 def _launch(
-    engine: Engine, kernel: Function, options: LaunchOptions, args: Sequence[Any], limits: Limits | None, watch: Watch | None
+    engine: Engine, kernel: Function, options: LaunchOptions, args: Sequence[object], limits: Limits | None, watch: Watch | None
 ) -> LaunchResult:
     memory, printed = engine.image.memory, engine.library.output
     if not engine.image.resolve(kernel).defined:
@@ -110,7 +110,7 @@ def not_run(kernel: Function, shape: LaunchShape, watch: Watch, fault: Fault) ->
     )
 
 
-def mark_written(args: Sequence[Any]) -> None:
+def mark_written(args: Sequence[object]) -> None:
     """Mark the device arrays of the arguments, and the sources of all surfaces, as written."""
     for each in args:
         if isinstance(each, DeviceArray):

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
@@ -141,7 +141,7 @@ def tried(
         raise
 
 
-def fresh(allocations: Sequence[Allocation], args: Sequence[Any]) -> list[Allocation]:
+def fresh(allocations: Sequence[Allocation], args: Sequence[object]) -> list[Allocation]:
     """The memory of the device arrays, arguments or of images, that neither host nor kernel has given a value."""
     arrays = [*args, *(image.source for image in list(HANDLES.values()))]
     addresses = {each.address for each in arrays if isinstance(each, DeviceArray) and not each.is_written}

@@ -27,7 +27,7 @@ class Shape(NamedTuple):
 
     kind: str
     type: Type | None = None
-    items: tuple[Any, ...] = ()
+    items: tuple[Shape, ...] = ()
     value: int | None = None
     space: Space = Space.GENERIC
     detail: Any = None

@@ -11,13 +11,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
 
 from ptxvm.driver import linker
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.results import DriverError
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.shared_library import SharedLibrary, write
+from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS
 from ptxvm.libcuda.values import put_bytes, put_i32, put_u64, string, u64
 
@@ -45,7 +44,7 @@ class JitLink:
         self.library = SharedLibrary(write(folder, f"libnvJitLink.so.{major}", tuple(FUNCTIONS), INTERNAL, INTERNAL), functions)
 
 
-def made(signature: str, function: Callable[..., None]) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here
+def made(signature: str, function: Callable[..., None]) -> CFunction:
     """The C function that runs a function of ours."""
 
     def call(*arguments: int) -> int:

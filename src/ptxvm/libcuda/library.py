@@ -12,7 +12,6 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.calls import load_functions
@@ -20,7 +19,7 @@ from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.native import Native, native
 from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
-from ptxvm.libcuda.shared_library import SharedLibrary, write
+from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS, base_of, signatures
 from ptxvm.libcuda.threads import raise_later
 
@@ -51,7 +50,7 @@ class Libraries:
             self.native.set_ready(ready)
 
 
-def callback(name: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here
+def callback(name: str) -> CFunction:
     """The C function that runs a function of ours."""
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(KINDS[kind] for kind in signatures()[name]))
     implementation = FUNCTIONS.get(base_of(name))
@@ -63,7 +62,7 @@ def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
     stateless = base_of(name) in STATELESS
     check = session().check_initialised if base_of(name) in OF_ANY_STATE else session().check_usable
 
-    def call(*arguments: Any) -> int:  # noqa: ANN401 - as the signature says
+    def call(*arguments: object) -> int:
         try:
             if not stateless:
                 check()
@@ -86,7 +85,7 @@ def lacking(name: str) -> Callable[..., int]:
     """A function that says once that it is not there."""
     said: list[str] = []
 
-    def call(*arguments: Any) -> int:  # noqa: ANN401, ARG001 - as the signature says
+    def call(*arguments: object) -> int:  # noqa: ARG001 - as the signature says
         if not said:
             said.append(name)
             LOG.warning("ptxvm: %s is not supported yet", name)

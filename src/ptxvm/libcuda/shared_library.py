@@ -8,7 +8,7 @@ import platform
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from ptxvm.libcuda.assembler import STUB
 from ptxvm.libcuda.elf import FORKED, SLOTS, library
@@ -17,13 +17,17 @@ from ptxvm.libcuda.embedded import LEAVE, LEAVING, guest, starter
 GIVING_UP = ("Destroy", "Free", "Release", "Unload", "Unregister")
 
 
+CFunction: TypeAlias = Any
+"""A ctypes function; ctypes makes its class from the signature."""
+
+
 class SharedLibrary:
     """A library that is loaded and filled: whatever of the process asks for its name gets it.
 
     `functions` are ctypes functions by the names that the library exports.
     """
 
-    def __init__(self, path: Path, functions: Mapping[str, Any]) -> None:
+    def __init__(self, path: Path, functions: Mapping[str, CFunction]) -> None:
         self.path = path
         self.functions = {**functions, LEAVE: LEAVING}  # ctypes frees what nothing holds
         self.loaded = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)

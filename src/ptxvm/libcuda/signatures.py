@@ -10,7 +10,6 @@ from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
 
 
 class Handle64(ctypes.Structure):
@@ -19,7 +18,7 @@ class Handle64(ctypes.Structure):
     _fields_ = (("data", ctypes.c_ubyte * 64),)
 
 
-KINDS: Mapping[str, Any] = MappingProxyType({
+KINDS: Mapping[str, type] = MappingProxyType({
     "p": ctypes.c_size_t,  # a pointer or a handle, as a number: null is 0
     "Q": ctypes.c_uint64,
     "I": ctypes.c_uint32,

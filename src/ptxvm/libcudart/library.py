@@ -8,11 +8,10 @@ import threading
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
-from ptxvm.libcuda.shared_library import SharedLibrary, write
+from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import base_of
 from ptxvm.libcudart.calls import load_functions
 from ptxvm.libcudart.runtime import FUNCTIONS, Entry, RuntimeApiError, runtime
@@ -27,7 +26,7 @@ def soname(major: str) -> str:
     return f"libcudart.so.{major}"
 
 
-def callback(name: str, major: str) -> Any:  # noqa: ANN401 - a ctypes function, whose class is made here
+def callback(name: str, major: str) -> CFunction:
     """The C function that runs a function of ours."""
     result, parameters = signatures(major)[name]
     prototype = ctypes.CFUNCTYPE(KINDS[result], *(KINDS[kind] for kind in parameters))
@@ -38,7 +37,7 @@ def callback(name: str, major: str) -> Any:  # noqa: ANN401 - a ctypes function,
 def guarded(name: str, entry: Entry, kind: str) -> Callable[..., int]:
     """A function that returns a result, whatever happens, and leaves an error to its thread."""
 
-    def call(*arguments: Any) -> int:  # noqa: ANN401 - as the signature says
+    def call(*arguments: object) -> int:
         code, done = 0, None
         try:
             if not entry.stateless:

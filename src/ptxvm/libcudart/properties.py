@@ -5,7 +5,6 @@ from __future__ import annotations
 import ctypes
 from ctypes import c_char, c_int32, c_size_t
 from functools import cache
-from typing import Any
 
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.device import Device
@@ -115,7 +114,7 @@ SEVERAL = {
     "maxSurface2D": (Attribute.MAXIMUM_SURFACE2D_WIDTH, Attribute.MAXIMUM_SURFACE2D_HEIGHT),
     "maxSurface3D": (Attribute.MAXIMUM_SURFACE3D_WIDTH, Attribute.MAXIMUM_SURFACE3D_HEIGHT, Attribute.MAXIMUM_SURFACE3D_DEPTH),
 }
-KINDS: dict[str, Any] = {"c": c_char, "i": c_int32, "z": c_size_t}
+KINDS: dict[str, type[ctypes.c_char | ctypes.c_int32 | ctypes.c_size_t]] = {"c": c_char, "i": c_int32, "z": c_size_t}
 
 
 @cache
@@ -131,7 +130,7 @@ def structure(major: str) -> type[ctypes.Structure]:
     return type_of(major, fields)
 
 
-def type_of(major: str, fields: list[tuple[str, Any]]) -> type[ctypes.Structure]:
+def type_of(major: str, fields: list[tuple[str, type]]) -> type[ctypes.Structure]:
     """A structure of some fields."""
     return type(f"DeviceProperties{major}", (ctypes.Structure,), {"_fields_": fields})
 

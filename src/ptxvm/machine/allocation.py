@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 from weakref import ReferenceType
 
 import numpy as np
@@ -16,7 +16,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.machine.backing import Bytes, bytes_at
 from ptxvm.machine.faults import AccessFault, plural
-from ptxvm.machine.per_lane import Addresses, LaneNumbers, Lanes
+from ptxvm.machine.per_lane import Addresses, Array, LaneNumbers, Lanes
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -61,7 +61,7 @@ class Allocation:
     uses = 1
     hidden = False
     yields = False
-    heap: ReferenceType[Any] | None = None
+    heap: ReferenceType[object] | None = None
     successor: Allocation | None = None
 
     def __init__(
@@ -72,7 +72,7 @@ class Allocation:
         name: str,
         writable: bool = True,  # noqa: FBT001, FBT002
         detail: str = "",
-        owners: list[npt.NDArray[Any]] | None = None,
+        owners: list[Array] | None = None,
         *,
         fate: str = "has been freed",
         guard: int = 0,
@@ -85,7 +85,7 @@ class Allocation:
         # Views begin here: at the start, or up to 15 bytes before it.  Alignments up to 16 hold for the address itself; larger
         # ones count from here, so that a host array is as good as device memory, which begins at a multiple of 256.
         self.origin = start & -GRAIN
-        self._views: dict[tuple[np.dtype[Any], int], npt.NDArray[Any]] = {}
+        self._views: dict[tuple[np.dtype[np.generic], int], Array] = {}
 
     @cached_property
     def base(self) -> np.uint64:
@@ -102,7 +102,7 @@ class Allocation:
         """The bytes of the allocation, which stay alive as long as the array, even after the allocation is released."""
         return np.asarray(ByteArray(self.start, self.size, tuple(self.owners)))
 
-    def view(self, dtype: np.dtype[Any], count: int) -> npt.NDArray[Any]:
+    def view(self, dtype: np.dtype[np.generic], count: int) -> Array:
         """The memory from `origin` on as elements, or as rows of `count` elements."""
         found = self._views.get((dtype, count))
         if found is None:
@@ -131,7 +131,7 @@ class Allocation:
 class ByteArray:
     """Bytes at an address, and the objects that keep them alive; NumPy makes an array of it."""
 
-    def __init__(self, start: int, size: int, owners: tuple[Any, ...]) -> None:
+    def __init__(self, start: int, size: int, owners: tuple[object, ...]) -> None:
         self.owners = owners
         self.__array_interface__ = {"data": (start, False), "shape": (size,), "typestr": "|u1", "version": 3}
 
@@ -190,7 +190,7 @@ class AllocationTable:
     The memory of most launches is never looked up, so an `expected` launch inserts its memory at the first look-up.
     """
 
-    def __init__(self, lock: AbstractContextManager[Any]) -> None:
+    def __init__(self, lock: AbstractContextManager[object]) -> None:
         self._lock = lock
         self._items: list[Allocation] = []
         self._expected: list[Callable[[], None]] = []

@@ -6,7 +6,7 @@ import ctypes
 import sys
 from collections.abc import Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from ptxvm.machine.initialise import number_bits
 from ptxvm.machine.layout import parameter_bank
 from ptxvm.machine.memory import Adopted, Memory
 from ptxvm.machine.opaque import Opaque
+from ptxvm.machine.per_lane import Array
 from ptxvm.syntax import tree
 
 Number: TypeAlias = int | float
@@ -66,7 +67,7 @@ class Bank:
         self.kernel, self.size = kernel, layout.size
         self.slots = [Slot(number, each, layout.offsets[each]) for number, each in enumerate(declared)]
 
-    def pack(self, args: Sequence[Any], memory: Memory) -> Arguments:
+    def pack(self, args: Sequence[object], memory: Memory) -> Arguments:
         """The bytes for these arguments; see `pack_arguments`."""
         if len(args) != len(self.slots):
             parameters = [(each.parameter.name, spelling(each.parameter)) for each in self.slots]
@@ -85,7 +86,7 @@ class Bank:
 
 
 def pack_arguments(
-    parameters: Sequence[Register | Variable], args: Sequence[Any], memory: Memory, kernel: str = "the kernel"
+    parameters: Sequence[Register | Variable], args: Sequence[object], memory: Memory, kernel: str = "the kernel"
 ) -> Arguments:
     """The parameter bank for these arguments.
 
@@ -135,7 +136,7 @@ class Slot:
             return self._raw(value)
         return self._array(self._array_like(value), packed)
 
-    def _array_like(self, value: object) -> np.ndarray[Any, Any]:
+    def _array_like(self, value: object) -> Array:
         """What shares its memory with a NumPy array: a tensor of a CPU, a buffer."""
         reason = ""
         if not isinstance(value, type):
@@ -163,7 +164,7 @@ class Slot:
 
     # ── pointers ────────────────────────────────────────────────────────────────────────
 
-    def _array(self, array: np.ndarray[Any, Any], packed: Arguments) -> bytes:
+    def _array(self, array: Array, packed: Arguments) -> bytes:
         if not is_usable(array.dtype):
             raise TypeError(f"{self} {_unusable(array)}")
         if not (array.flags.c_contiguous or array.flags.f_contiguous):
@@ -223,7 +224,7 @@ class Slot:
             raise TypeError(f"{self} has {self.size} bytes, and {_named(value)} has {len(raw)}")
         return raw
 
-    def _sequence(self, values: Sequence[Any]) -> bytes:
+    def _sequence(self, values: Sequence[int | float]) -> bytes:
         if len(values) != self.count or self.count == 1:
             raise TypeError(f"{self} takes {self.count} values, and {len(values)} were given")
         return b"".join(self._number(value, self.parameter.type, 1) for value in values)
@@ -255,7 +256,7 @@ def _number_named(value: float) -> str:
     return str(value) if abs(value) < MANY_DIGITS else f"an integer of {int(value).bit_length()} bits"
 
 
-def _unusable(values: np.ndarray[Any, Any] | np.generic) -> str:
+def _unusable(values: Array | np.generic) -> str:
     """The message about values that no kernel can read, with the way out."""
     what = "an array" if isinstance(values, np.ndarray) else "a scalar"
     if values.dtype.hasobject:

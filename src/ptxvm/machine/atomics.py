@@ -7,14 +7,13 @@ have closed forms over groups; any other operation goes in rounds, the k-th lane
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.machine.per_lane import PerLane
+from ptxvm.machine.per_lane import Array, PerLane
 
-Array = npt.NDArray[Any]
 Update = Callable[..., PerLane]
 
 LONG = 24  # a group with more lanes than this is worth its own pass
@@ -99,20 +98,22 @@ def _dec(old: Array, limit: Array) -> PerLane:
     return np.where((old == 0) | (old > limit), limit, old - old.dtype.type(1))
 
 
-UPDATES: dict[str, Update] = {
+# Those that NumPy can do for lanes that meet.
+ACCUMULATED: dict[str, np.ufunc] = {
     "add": np.add,
     "and": np.bitwise_and,
     "or": np.bitwise_or,
     "xor": np.bitwise_xor,
     "min": np.minimum,
     "max": np.maximum,
+}
+UPDATES: dict[str, Update] = {
+    **ACCUMULATED,
     "inc": _inc,
     "dec": _dec,
     "exch": lambda old, new: new,  # noqa: ARG005
     "cas": lambda old, compare, new: np.where(old == compare, new, old),
 }
-
-ACCUMULATED: dict[str, Any] = {name: UPDATES[name] for name in ("add", "and", "or", "xor", "min", "max")}
 
 # ── groups at once ──────────────────────────────────────────────────────────────────────
 #

@@ -12,9 +12,11 @@ import mmap
 import platform
 import sys
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+
+from ptxvm.machine.per_lane import Array
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -32,13 +34,13 @@ MAP_FAILED = (1 << 64) - 1
 
 
 @functools.cache
-def world(dtype: np.dtype[Any]) -> npt.NDArray[Any]:
+def world(dtype: np.dtype[np.generic]) -> Array:
     """User space as elements of `dtype`; element 0 is at address `WORLD_START`."""
     everything = np.ctypeslib.as_array((ctypes.c_ubyte * WORLD_SIZE).from_address(WORLD_START))
     return everything.view(dtype)
 
 
-def address_of(array: npt.NDArray[Any]) -> int:
+def address_of(array: Array) -> int:
     """The host address of the first element."""
     return int(array.__array_interface__["data"][0])
 

@@ -10,7 +10,7 @@ import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol, TypeAlias
+from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 import numpy as np
 
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 Extent = tuple[int, int, int]
 Results: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.uint64] | None"
 
-WORDS: dict[int, np.dtype[Any]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
+WORDS: dict[int, np.dtype[np.generic]] = {4: np.dtype(np.uint32), 8: np.dtype(np.uint64)}
 
 
 class Coordinates(Protocol):

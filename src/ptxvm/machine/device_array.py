@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import operator
 from math import prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.memory import Memory, default_memory
+from ptxvm.machine.per_lane import Array
 from ptxvm.machine.streams import DEVICE
 
 if TYPE_CHECKING:
@@ -42,13 +43,13 @@ class DeviceArray:
         return made
 
     @property
-    def array(self) -> npt.NDArray[Any]:
+    def array(self) -> Array:
         """A view of the values, which keeps the memory alive; a Fault if the array has been freed."""
         self.is_written = True
         return self.as_is
 
     @property
-    def as_is(self) -> npt.NDArray[Any]:
+    def as_is(self) -> Array:
         """The view, without marking the array as written."""
         if not self.allocation.live:
             raise Fault("use-after-free", f"{self.allocation} has been freed", address=self.address)
@@ -74,7 +75,7 @@ class DeviceArray:
         """The number of bytes."""
         return self.size * self.dtype.itemsize
 
-    def copy_to_host(self, out: npt.NDArray[Any] | None = None) -> npt.NDArray[Any]:
+    def copy_to_host(self, out: Array | None = None) -> Array:
         """The values, in a new array or in `out`."""
         if out is None:
             return self.array.copy()
@@ -94,7 +95,7 @@ class DeviceArray:
             DEVICE.freed(self.allocation)
             self.memory.release(self.allocation)
 
-    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> npt.NDArray[Any]:  # noqa: FBT001
+    def __array__(self, dtype: npt.DTypeLike | None = None, copy: bool | None = None) -> Array:  # noqa: FBT001
         values = self.copy_to_host()
         return values if dtype is None else values.astype(dtype, copy=bool(copy))
 
@@ -123,7 +124,7 @@ def _sizes(shape: int | tuple[int, ...]) -> tuple[int, ...]:
     return sizes
 
 
-def is_usable(dtype: np.dtype[Any]) -> bool:
+def is_usable(dtype: np.dtype[np.generic]) -> bool:
     """Can a kernel read such values: no Python objects, and in the byte order of the host?
 
     NumPy's own `isnative` ignores the arrays of a structure.
@@ -131,7 +132,7 @@ def is_usable(dtype: np.dtype[Any]) -> bool:
     return dtype.isnative and not dtype.hasobject and (dtype.kind != "V" or dtype == dtype.newbyteorder("="))
 
 
-def _on_device(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def _on_device(dtype: np.dtype[np.generic]) -> np.dtype[np.generic]:
     """A dtype that kernels can read."""
     if dtype.hasobject:
         raise TypeError("Python objects cannot be on the device")

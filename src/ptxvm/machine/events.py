@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, NamedTuple, Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import MOST_LAUNCHES, Fault, Place
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_blocks import Block
 
 Threads = npt.NDArray[np.int64]
@@ -35,7 +36,7 @@ Words = npt.NDArray[np.uint64]
 Bits = npt.NDArray[np.bool_]
 Masks = npt.NDArray[np.uint32]
 Flags = npt.NDArray[np.bool_]
-Positions = npt.NDArray[Any] | slice
+Positions = Array | slice
 BarrierKey = tuple[int, int]
 """Names a barrier of a CTA: the first thread of the CTA, and the number of the barrier."""
 
@@ -61,7 +62,7 @@ class StoredValues(NamedTuple):
     They are another thread's where several threads store to one address in one step.
     """
 
-    bits: npt.NDArray[np.unsignedinteger[Any]]
+    bits: npt.NDArray[np.unsignedinteger]
     own: Flags
 
     def of(self, position: Positions) -> StoredValues:
@@ -118,7 +119,7 @@ class Party:
         return range(self.offset, self.offset + self.size)
 
     @property
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         """All fields, for tools."""
         place = self.place
         return {
@@ -140,9 +141,9 @@ class Party:
         return f"{line}, from {self.source}" if self.source else line
 
 
-def child(place: Place) -> dict[str, Any] | None:
+def child(place: Place) -> dict[str, object] | None:
     """The grid of a place, where a kernel launched it: its number, and where that was, for tools; so for those before."""
-    found: list[dict[str, Any]] = []
+    found: list[dict[str, object]] = []
     while place.launched is not None and len(found) < MOST_LAUNCHES:
         by = place.launched
         found.append({
@@ -212,7 +213,7 @@ class Finding:
         )  # fmt: skip
 
     @property
-    def details(self) -> dict[str, Any]:
+    def details(self) -> dict[str, object]:
         """All fields, for tools."""
         return {
             "kind": self.kind, "hazard": self.hazard, "space": self.space, "mixed_size": self.mixed_size,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -25,10 +24,8 @@ from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
 from ptxvm.machine.layout import Layout, SharedLayout, frame, module_local, open_argument_size, parameter_bank, shared_memory
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.opaque import Opaque, Unbound
+from ptxvm.machine.per_lane import Array
 from ptxvm.syntax import tree
-
-if TYPE_CHECKING:
-    import numpy.typing as npt
 
 CONST_BANK = 1 << 16  # bytes of a bank of .const[n] (PTX 5.1.3.1)
 FUNCTION_SIZE = 16  # functions have addresses this far apart
@@ -192,7 +189,7 @@ class Image:
 
     # ── variables as the host sees them ─────────────────────────────────────────────────
 
-    def symbol(self, name: str) -> npt.NDArray[Any]:
+    def symbol(self, name: str) -> Array:
         """The values of a `.global` or `.const` variable, for the host to read and write."""
         variable = self.variables.get(name)
         if variable is None:
@@ -313,7 +310,7 @@ def _names(program: Program) -> Iterator[str]:
             yield from (each.text for each in names_in(variable.initial))
 
 
-def _held(type: Type) -> tuple[np.dtype[Any], tuple[int, ...]]:
+def _held(type: Type) -> tuple[np.dtype[np.generic], tuple[int, ...]]:
     """How the host sees elements of a type: a dtype, and the lanes of a packed one as a last dimension."""
     if type.bits == 128:
         return B128, ()

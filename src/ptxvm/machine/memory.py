@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from _thread import RLock  # the import of `threading` takes longer than the start of a cached kernel
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -19,14 +19,11 @@ from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine import backing
 from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable, in_pieces
 from ptxvm.machine.backing import address_of, bytes_at, world
-from ptxvm.machine.per_lane import Addresses, Lanes, PerLane
+from ptxvm.machine.per_lane import Addresses, Array, Lanes, PerLane
 
 if TYPE_CHECKING:
-    import numpy.typing as npt
-
     from ptxvm.machine import atomics
 
-Array: TypeAlias = "npt.NDArray[Any]"
 Address: TypeAlias = "Addresses | np.uint64"
 
 SHIFTS = {1 << n: np.uint64(n) for n in range(8)}  # from the size of an access to that of an index
@@ -198,7 +195,7 @@ class Memory:
 
     def load(
         self,
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         address: Address,
         count: int = 1,
         *,
@@ -211,7 +208,7 @@ class Memory:
 
     def store(
         self,
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         address: Address,
         values: PerLane,
         count: int = 1,
@@ -225,7 +222,7 @@ class Memory:
 
     def atomic(
         self,
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         address: Address,
         operation: str,
         operands: Sequence[PerLane],
@@ -270,7 +267,7 @@ class Memory:
         return bytes_at(address, end - address)
 
     def resolve(
-        self, dtype: np.dtype[Any], address: Address, count: int, space: Space, lanes: Lanes, *, writing: bool
+        self, dtype: np.dtype[np.generic], address: Address, count: int, space: Space, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, PerLane]:
         """Check an access; a view of memory, and the index in it for each address, which has `count` elements of `dtype`."""
         size = dtype.itemsize * count
@@ -291,7 +288,7 @@ class Memory:
         return world(dtype), index if count == 1 else index[:, None] + np.arange(count)
 
     def _resolve_one(
-        self, dtype: np.dtype[Any], address: int, count: int, space: Space, lanes: Lanes, *, writing: bool
+        self, dtype: np.dtype[np.generic], address: int, count: int, space: Space, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, int]:
         size = dtype.itemsize * count
         allocation = self._last

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any, Literal, NamedTuple, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, get_args
+from typing import Literal, NamedTuple, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, get_args
 
 EngineName = Literal["auto", "interp", "jit"]
 Numerics = Literal["exact", "fast"]
@@ -152,7 +152,7 @@ def instance(name: str, value: T, kinds: type | tuple[type, ...], said: str) -> 
     return value
 
 
-def arguments(args: object) -> Sequence[Any]:
+def arguments(args: object) -> Sequence[object]:
     """The arguments of a launch, in order."""
     if isinstance(args, list | tuple):
         return args

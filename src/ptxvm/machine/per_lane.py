@@ -18,14 +18,17 @@ LaneNumbers: TypeAlias = "npt.NDArray[np.intp]"
 Lanes: TypeAlias = "LaneNumbers | None"
 """The lanes that run; None for all lanes of the cohort."""
 
+Array: TypeAlias = "npt.NDArray[Any]"
+"""An array whose type of elements is known when a kernel is read."""
+
 PerLane: TypeAlias = Any
 """A value of each lane: an array with one element per lane, or a NumPy scalar where all lanes agree (uniform)."""
 
 Guard: TypeAlias = Any
 """A predicate of each lane, or of all; None for an instruction without a guard."""
 
-RegisterFile: TypeAlias = list[Any]
-"""The registers of a frame, `PerLane` each, by slot."""
+RegisterFile: TypeAlias = list[PerLane]
+"""The registers of a frame, by slot."""
 
 Addresses: TypeAlias = "npt.NDArray[np.uint64]"
 """The address of each lane."""

@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import ml_dtypes
 import numpy as np
 
+from ptxvm.machine.per_lane import Array
+
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-Array = Any
 Rows = "npt.NDArray[np.uint8]"
 
-HELD: dict[str, Any] = {
+HELD: dict[str, type] = {
     "b32": np.uint32, "u32": np.uint32, "s32": np.int32, "b64": np.uint64, "u64": np.uint64, "s64": np.int64,
     "f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f32.ftz": np.float32, "f64": np.float64,
 }  # fmt: skip
@@ -52,7 +53,7 @@ def combined(operation: str, element: str, old: npt.NDArray[np.uint8], new: npt.
     return np.ascontiguousarray(made).view(np.uint8).reshape(old.shape)
 
 
-def _canonical(values: Array, held: np.dtype[Any], nan: int) -> Array:
+def _canonical(values: Array, held: np.dtype[np.generic], nan: int) -> Array:
     bits = np.ascontiguousarray(values).view(f"u{held.itemsize}")
     return np.where(np.isnan(values), bits.dtype.type(nan), bits).view(held)
 

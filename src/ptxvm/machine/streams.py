@@ -33,7 +33,7 @@ class StreamLaunch:
     kernel: str
     stream: str
     before: frozenset[int]
-    keeps_alive: Sequence[Any] = ()
+    keeps_alive: Sequence[object] = ()
     followed: bool = True  # is it on a stream, so that other launches may run beside it?
     footprint: Any = None
 
@@ -66,7 +66,7 @@ class Device:
         next(NUMBERS)
 
     @contextmanager
-    def launched(self, kernel: str, stream: Stream | None, args: Sequence[Any]) -> Iterator[StreamLaunch]:
+    def launched(self, kernel: str, stream: Stream | None, args: Sequence[object]) -> Iterator[StreamLaunch]:
         """The context of a launch while it runs."""
         if stream is None:
             self.under_way = []

@@ -16,17 +16,17 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from enum import IntEnum
 from functools import cache
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import ml_dtypes
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.algebra.types import Type, f16, f32, f64, s32
 from ptxvm.analysis.program import Bound
 from ptxvm.isa.fragments import Core, Product, Scaling, Sparsity
+from ptxvm.machine.per_lane import Array
 
-Matrices: TypeAlias = npt.NDArray[Any]
+Matrices: TypeAlias = Array
 """A stack of matrices, or the rows of one."""
 
 FusedMultiplyAdd = Callable[[str, Matrices, Matrices, Matrices], Matrices]
@@ -146,7 +146,7 @@ def multiply(
 # ── floats ──────────────────────────────────────────────────────────────────────────────
 
 # The dtype of an accumulator, its bits, its largest number, its NaN.
-ACCUMULATORS: dict[Type, tuple[Any, Any, float, int]] = {
+ACCUMULATORS: dict[Type, tuple[type, type, float, int]] = {
     f16: (np.float16, np.uint16, 65504.0, 0x7FFF),
     f32: (np.float32, np.uint32, float(np.finfo(np.float32).max), 0x7FFF_FFFF),
 }
@@ -250,7 +250,7 @@ def rounded(type: Type, kept: int, value: Matrices) -> Matrices:
 # ── formats ─────────────────────────────────────────────────────────────────────────────
 
 # The NumPy dtypes of small formats, and their least exponents.
-FORMATS: dict[str, tuple[Any, int]] = {
+FORMATS: dict[str, tuple[type, int]] = {
     "f16":  (np.float16, -14),
     "bf16": (ml_dtypes.bfloat16, -126),
     "e4m3": (ml_dtypes.float8_e4m3fn, -6),

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.isa.tensor_memory import COLUMNS, LANES, WARP_LANES, Load, Move, Tile
 from ptxvm.machine.faults import AccessFault, plural
-from ptxvm.machine.per_lane import PerLane
+from ptxvm.machine.per_lane import Array, PerLane
 
 Cells = npt.NDArray[np.uint32]
 UNIT = 32  # columns of the smallest allocation
@@ -108,7 +107,7 @@ def cells_of(move: Move, memory: TensorMemory, warp: int, address: int, split: i
     return rows + lane, columns * width + column
 
 
-def load(move: Load, memory: TensorMemory, warp: int, address: int, split: int) -> list[Any]:
+def load(move: Load, memory: TensorMemory, warp: int, address: int, split: int) -> list[Array]:
     """The registers of a warp; then what each lane's reduction finds."""
     rows, columns = cells_of(move, memory, warp, address, split)
     words = memory.cells[rows, columns]

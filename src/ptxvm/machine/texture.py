@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -19,8 +19,8 @@ import numpy.typing as npt
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.opaque import Opaque
 from ptxvm.machine.options import count
+from ptxvm.machine.per_lane import Array
 
-Array = npt.NDArray[Any]
 Filter = Literal["nearest", "linear"]
 Address = Literal["wrap", "mirror", "clamp", "border"]
 Read = Literal["element", "normalized_float"]
@@ -152,7 +152,7 @@ class Image:
     geometry: str
     level: Level
     samples: int = 0
-    dtype: np.dtype[Any] = field(init=False)
+    dtype: np.dtype[np.generic] = field(init=False)
     channels: int = field(init=False)
 
     def __post_init__(self) -> None:
@@ -336,9 +336,7 @@ class Surface(Opaque):
 
     kind = "surfref"
 
-    def __init__(
-        self, array: npt.NDArray[Any] | DeviceArray, *, channels: int = 1, layered: bool = False, cubemap: bool = False
-    ) -> None:
+    def __init__(self, array: Array | DeviceArray, *, channels: int = 1, layered: bool = False, cubemap: bool = False) -> None:
         super().__init__(array)
         if not isinstance(array, DeviceArray | np.ndarray):
             raise TypeError(f"a surface is a contiguous NumPy array or a DeviceArray, not {type(array).__name__}")

@@ -18,7 +18,8 @@ from itertools import product
 
 import numpy as np
 
-from ptxvm.machine.texture import Array, Image, Level, Sampling, Texture
+from ptxvm.machine.per_lane import Array
+from ptxvm.machine.texture import Image, Level, Sampling, Texture
 
 FRACTION = 256.0  # of the weights: 8 bits behind the point
 DIRECTIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2, "2dms": 2, "a2dms": 2}

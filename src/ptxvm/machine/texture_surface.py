@@ -8,14 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
 from ptxvm.algebra.types import Type
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.texture import Array, Surface
+from ptxvm.machine.per_lane import Array
+from ptxvm.machine.texture import Surface
 
 OPERATIONS: dict[str, np.ufunc] = {
     "add": np.add, "min": np.minimum, "max": np.maximum, "and": np.bitwise_and, "or": np.bitwise_or,
@@ -165,12 +165,12 @@ def store(access: SurfaceAccess, surface: Surface, coordinates: Sequence[Array],
     surface.rows[at.z[lanes, None], at.y[lanes, None], columns] = raw[lanes]
 
 
-def converted(value: Array, dtype: np.dtype[Any]) -> Array:
+def converted(value: Array, dtype: np.dtype[np.generic]) -> Array:
     """32 bits as a component of the surface: of f32, u32 or s32, as its format is; integers saturate (PTX 9.7.11.2)."""
     if dtype.kind == "f":
         with np.errstate(over="ignore", invalid="ignore"):  # a number too large for a half becomes infinite
             return value.view(np.float32).astype(dtype)
-    info = np.iinfo(dtype)
+    info = np.iinfo(dtype.name)
     whole = value.view(np.int32 if dtype.kind == "i" else np.uint32)
     return np.clip(whole, info.min, info.max).astype(dtype)
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
 
@@ -17,7 +16,8 @@ from ptxvm.machine.backing import address_of
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.opaque import Opaque, find, is_a
-from ptxvm.machine.texture import Array, Sampler, Sampling, Surface, Texture, query_sampling
+from ptxvm.machine.per_lane import Array
+from ptxvm.machine.texture import Sampler, Sampling, Surface, Texture, query_sampling
 from ptxvm.machine.texture_sampling import AccessedTexels, Fetch, fetch
 from ptxvm.machine.texture_surface import AccessedBytes, SurfaceAccess
 
@@ -255,6 +255,6 @@ def reduce(operation: str, place: SurfaceAccess) -> OnSurface:
     return OnSurface("atomic", place, work)
 
 
-def no_results(dtypes: Sequence[np.dtype[Any]], count: int) -> list[Array]:
+def no_results(dtypes: Sequence[np.dtype[np.generic]], count: int) -> list[Array]:
     """Zeros, for lanes whose guard is false."""
     return [np.zeros(count, dtype) for dtype in dtypes]

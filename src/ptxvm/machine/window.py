@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.faults import AccessFault, plural
-from ptxvm.machine.memory import Array, Memory, fetch, put
-from ptxvm.machine.per_lane import Lanes, PerLane
+from ptxvm.machine.memory import Memory, fetch, put
+from ptxvm.machine.per_lane import Array, Lanes, PerLane
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -48,7 +48,7 @@ class Window:
     CTAs an address has the rank of the CTA above its offset, as on hardware; `base` is that part for each lane.
     """
 
-    def __init__(self, memory: Memory, space: Space, size: int, piece: npt.NDArray[np.integer[Any]], cluster: int = 1) -> None:
+    def __init__(self, memory: Memory, space: Space, size: int, piece: npt.NDArray[np.integer], cluster: int = 1) -> None:
         """`cluster` pieces in sequence are those of a cluster: a generic address reaches all of them."""
         self.space, self.size, self._memory = space, size, memory
         self.stride = -(-max(size, 1) // GRAIN) * GRAIN
@@ -92,14 +92,14 @@ class Window:
         at = np.asarray(offset).astype(np.int64)
         return (self.home if lanes is None else self.home[lanes]) + at
 
-    def load(self, dtype: np.dtype[Any], offset: Offset, count: int = 1, lanes: Lanes = None) -> PerLane:
+    def load(self, dtype: np.dtype[np.generic], offset: Offset, count: int = 1, lanes: Lanes = None) -> PerLane:
         """`Memory.load` for offsets; one offset for all lanes gives an array too, unless there is a single piece."""
         view, index = self.resolve(dtype, offset, count, lanes, writing=False)
         return fetch(view, index, count)
 
     def store(
         self,
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         offset: Offset,
         values: PerLane,
         count: int = 1,
@@ -111,7 +111,7 @@ class Window:
 
     def atomic(
         self,
-        dtype: np.dtype[Any],
+        dtype: np.dtype[np.generic],
         offset: Offset,
         operation: str,
         operands: Sequence[PerLane],
@@ -147,7 +147,7 @@ class Window:
         return offset + (self.base if lanes is None else self.base[lanes])
 
     def resolve(
-        self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes, *, writing: bool
+        self, dtype: np.dtype[np.generic], offset: Offset, count: int, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, PerLane]:
         """`Memory.resolve` for offsets."""
         size = dtype.itemsize * count
@@ -172,12 +172,12 @@ class Window:
             rows = self._rows[shift] = self.home >> shift
         return view, index + (rows if lanes is None else rows[lanes])
 
-    def fitting(self, offset: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+    def fitting(self, offset: Array, size: int) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""
         good: npt.NDArray[np.bool_] = (offset % size == 0) & (offset <= max(self.size - size, 0)) & (self.size >= size)
         return good
 
-    def _refuse(self, offset: npt.NDArray[Any], size: int, *, writing: bool) -> AccessFault:
+    def _refuse(self, offset: Array, size: int, *, writing: bool) -> AccessFault:
         lane = int(np.argmin(self.fitting(offset, size)))
         address = int(offset[lane])
         verb = "writing" if writing else "reading"
@@ -214,7 +214,7 @@ class ClusterWindow(Window):
         return inside
 
     def resolve(
-        self, dtype: np.dtype[Any], offset: Offset, count: int, lanes: Lanes, *, writing: bool
+        self, dtype: np.dtype[np.generic], offset: Offset, count: int, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, PerLane]:
         """`Memory.resolve` for addresses."""
         size = dtype.itemsize * count
@@ -223,13 +223,13 @@ class ClusterWindow(Window):
             raise self._refuse(wanted, size, writing=writing)
         return self.allocation.view(dtype, count), self.places(wanted, lanes) // size
 
-    def fitting(self, offset: npt.NDArray[Any], size: int) -> npt.NDArray[np.bool_]:
+    def fitting(self, offset: Array, size: int) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""
         good: npt.NDArray[np.bool_] = super().fitting(offset & offset.dtype.type(WITHIN), size)
         there: npt.NDArray[np.bool_] = offset >> offset.dtype.type(RANK) < self.cluster
         return good & there
 
-    def _refuse(self, offset: npt.NDArray[Any], size: int, *, writing: bool) -> AccessFault:
+    def _refuse(self, offset: Array, size: int, *, writing: bool) -> AccessFault:
         lane = int(np.argmin(self.fitting(offset, size)))
         rank, address = int(offset[lane]) >> RANK, int(offset[lane])
         if rank < self.cluster:

@@ -34,7 +34,7 @@ class Call:
     """One call on a script: the method and its arguments."""
 
     name: str
-    arguments: tuple[Any, ...] = ()
+    arguments: tuple[Any, ...] = ()  # of the types that the method takes
     named: Mapping[str, Any] = field(default_factory=dict)
 
     def to(self, script: Script) -> Answered:

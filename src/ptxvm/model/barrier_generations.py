@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import combinations, product
-from typing import Any
 
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.special_registers import WARP
@@ -16,7 +15,7 @@ from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import Execution
 from ptxvm.model.program import Thread
 from ptxvm.model.relations import Relation
-from ptxvm.model.search import flattened
+from ptxvm.model.search import Steps, flattened
 
 OF_THE_CTA = -1
 """The warp of a barrier of the whole CTA."""
@@ -124,7 +123,9 @@ def _counted(
             yield phases
 
 
-def _turns(rounds: Mapping[int, int], needed: int, before: tuple[tuple[int, ...], ...] = ()) -> Iterator[Any]:
+def _turns(
+    rounds: Mapping[int, int], needed: int, before: tuple[tuple[int, ...], ...] = ()
+) -> Steps[tuple[tuple[int, ...], ...]]:
     """The sequences of phases; each phase takes `needed` warps that have arrivals left, until too few are left."""
     ready = [warp for warp, left in rounds.items() if left]
     if len(ready) < needed:

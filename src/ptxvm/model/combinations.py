@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from ptxvm.machine.single_thread import Payload
 from ptxvm.model.deadline import seconds_left
@@ -12,7 +12,7 @@ from ptxvm.model.events import Kind
 from ptxvm.model.histories import History
 from ptxvm.model.paths import FOREVER, Encounter, Path
 from ptxvm.model.program import Location
-from ptxvm.model.search import flattened
+from ptxvm.model.search import Steps, flattened
 from ptxvm.model.values import Key, Read, Value
 
 LocatedValue = tuple[Location, Value]
@@ -134,7 +134,9 @@ def has_a_history(location: Location, chosen: Sequence[PathSummary], initial: in
 def matching_exchanges(ends: Sequence[Sequence[PathSummary]]) -> Iterator[tuple[PathSummary, ...]]:
     """The combinations of one path for each thread in which each thread takes what the others give."""
 
-    def further(before: tuple[PathSummary, ...], said: Mapping[Offer, Payload | None], given: int) -> Iterator[Any]:
+    def further(
+        before: tuple[PathSummary, ...], said: Mapping[Offer, Payload | None], given: int
+    ) -> Steps[tuple[PathSummary, ...]]:
         if len(before) == len(ends):
             if given == len(said) - list(said.values()).count(None):  # every thread that another one meets has come
                 yield before

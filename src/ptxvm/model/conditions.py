@@ -134,10 +134,10 @@ class _Reader:
     def steps(self) -> list[Step]:
         """Read a condition into postfix order, up to a token that cannot follow."""
         steps: list[Step] = []
-        waiting: list[list[Any]] = []  # operators with their numbers of operands; a parenthesis has none
+        waiting: list[tuple[str, int]] = []  # operators with their numbers of operands; a parenthesis has none
         while True:
             while token := self.take("~", "("):
-                waiting.append([token, 1])
+                waiting.append((token, 1))
             steps.append(self.comparison())
             self._settle(steps, waiting, PRECEDENCE["~"])
             while any(each[0] == "(" for each in waiting) and self.take(")"):
@@ -149,15 +149,15 @@ class _Reader:
                 break
             self._settle(steps, waiting, PRECEDENCE[token] + 1)
             if waiting and waiting[-1][0] == token:
-                waiting[-1][1] += 1
+                waiting[-1] = token, waiting[-1][1] + 1
             else:
-                waiting.append([token, 2])
+                waiting.append((token, 2))
         self._settle(steps, waiting, 0)
         if waiting:
             raise NotALitmusTest(f"a `)` is missing in the condition `{self.text}`")
         return steps
 
-    def _settle(self, steps: list[Step], waiting: list[list[Any]], least: int) -> None:
+    def _settle(self, steps: list[Step], waiting: list[tuple[str, int]], least: int) -> None:
         """Write the operators of at least this precedence, back to the last parenthesis."""
         while waiting and PRECEDENCE.get(waiting[-1][0], -1) >= least:
             token, count = waiting.pop()

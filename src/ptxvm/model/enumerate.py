@@ -9,7 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any
 
 from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
 from ptxvm.model.barrier_matching import barrier_orders
@@ -21,7 +20,7 @@ from ptxvm.model.names import register_names
 from ptxvm.model.paths import Path, PathCondition, paths
 from ptxvm.model.program import Location
 from ptxvm.model.relations import Relation
-from ptxvm.model.search import flattened
+from ptxvm.model.search import Steps, flattened
 from ptxvm.model.values import COMPARISONS, Key, evaluate
 
 LOOPS = 1
@@ -119,7 +118,7 @@ class Search:
                 if not self.breaks(now, self.before_coherence):
                     yield from flattened(self.coherent(now, [(a, b) for a, b in x.either_way if a < b]))
 
-    def coherent(self, candidate: Candidate, undecided: list[tuple[int, int]]) -> Iterator[Any]:
+    def coherent(self, candidate: Candidate, undecided: list[tuple[int, int]]) -> Steps[Candidate]:
         """The candidates for each order of the pairs of writes that coherence must order; a step of the search."""
         seconds_left()
         if self.breaks(candidate, self.with_coherence):
@@ -192,7 +191,7 @@ def reads(
     slots = [(i, cell) for i, event in enumerate(x.events) if event.kind is Kind.READ for cell in x.cells[i]]
     choices = {slot: [w for w in x.memory[slot[1]] if takes(x, slot[0], w)] for slot in slots}
 
-    def choose(n: int, sources: Sources, known: dict[Key, int]) -> Iterator[Any]:
+    def choose(n: int, sources: Sources, known: dict[Key, int]) -> Steps[tuple[Sources, dict[Key, int]]]:
         seconds_left()
         if n == len(slots):
             for values in flattened(_out_of_thin_air(x, sources, known, taken)):
@@ -207,7 +206,7 @@ def reads(
     return flattened(choose(0, {}, {}))
 
 
-def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: list[PathCondition]) -> Iterator[Any]:
+def _out_of_thin_air(x: PTX64, sources: Sources, known: dict[Key, int], taken: list[PathCondition]) -> Steps[dict[Key, int]]:
     """The values of all reads; a read that depends on itself may have any consistent value that the question names.
 
     No Thin Air forbids every execution with such a read; the search enumerates them so that the axiom can refuse them.

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import count, pairwise, product
-from typing import Any
 
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.single_thread import Payload, Stage
@@ -17,7 +16,7 @@ from ptxvm.model.automaton import automata
 from ptxvm.model.combinations import overlap, together
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.histories import History
-from ptxvm.model.path_run import Chain, EarlierAccesses, Locate, PathRun, PathWrite
+from ptxvm.model.path_run import Chain, Chosen, EarlierAccesses, Locate, PathRun, PathWrite
 from ptxvm.model.paths import Encounter, Path
 from ptxvm.model.program import Location, Thread
 
@@ -150,7 +149,7 @@ class Explorer:
     def paths(self, number: int, jumps_back: int) -> Iterator[Path]:
         """All paths of one thread."""
         thread, self.was_cut[number] = self.threads[number], False
-        left: list[list[Any]] = [[]]
+        left: list[list[Chosen]] = [[]]
         while left:
             seconds_left()
             run = PathRun(thread, self.cta_threads, self.locate, self.values, left.pop(), jumps_back)

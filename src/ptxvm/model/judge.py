@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import product
 from math import factorial, prod
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.machine import options
@@ -89,7 +89,7 @@ class Judgement:
     refusals: dict[State, Candidate] = field(default_factory=dict)
     """If requested: an execution for each forbidden final state, with the axiom that best explains why it is forbidden."""
 
-    def as_json(self) -> dict[str, Any]:
+    def as_json(self) -> dict[str, object]:
         """One object, of plain values."""
         return {
             "name": self.test.name,
@@ -206,7 +206,7 @@ class _Inquiry:
         self.found, self.telling, self.races = False, (False, -1), set[Race]()
         self.hangs = self.explains = False
 
-    def answers(self, state: Mapping[str, Any]) -> Truth:
+    def answers(self, state: Mapping[str, int]) -> Truth:
         """Is this a final state that decides the question?"""
         asked = self.test.condition.holds(state)
         wanted = negated(asked) if self.test.quantifier == "forall" else asked

@@ -27,6 +27,8 @@ C = TypeVar("C")
 
 EventField: TypeAlias = Any
 """A field of an `Event`; its name determines its type."""
+Chosen: TypeAlias = Any
+"""What a path takes at a choice: a value, a write or a direction, as the choice determines."""
 
 MANY = 64
 """The most chains of writes that are followed behind one value."""
@@ -94,12 +96,12 @@ class PathRun:
     """A script that follows the choices in `chosen`, then takes the first choice; `others` collects the alternatives."""
 
     def __init__(
-        self, thread: Thread, cta_threads: int, locate: Locate, choices: Choices, chosen: Sequence[Any], jumps_back: int
+        self, thread: Thread, cta_threads: int, locate: Locate, choices: Choices, chosen: Sequence[Chosen], jumps_back: int
     ) -> None:
         self.path, self.cta_threads = Path(thread), cta_threads
         self.locate, self.choices, self.left = locate, choices, jumps_back
         self.chosen = list(chosen)
-        self.others: list[list[Any]] = []
+        self.others: list[list[Chosen]] = []
         self.reads_so_far = self.reads_before = 0
         self.was_cut = False
         self.written: list[PathWrite] = []
@@ -258,7 +260,7 @@ class PathRun:
         key, time = self._key, self.path.time
         said = "(the end of a bulk copy)"
         thread, done = self.path.thread, self.path.done
-        what: dict[str, Any] = {"proxy": "async", "made_of": done, "follows": follows}
+        what: dict[str, EventField] = {"proxy": "async", "made_of": done, "follows": follows}
         self.path.events.append(Event(Kind.PROXY_FENCE, key, said, thread, time, end or time + 1, **what))
         self.path.time += 2
         return key
@@ -275,7 +277,7 @@ class PathRun:
             after |= {self._fence_async(after, end=FOREVER)}
         location, key = Location(start[0], start[1], touch.size), self._key
         acquires, releases = touch.order.halves
-        many: dict[str, Any] = {"atomic": key, "end": FOREVER, "proxy": "generic"}
+        many: dict[str, EventField] = {"atomic": key, "end": FOREVER, "proxy": "generic"}
         self._add(Kind.READ, touch, location, order=acquires, is_red=True, follows=after, **many)
         value = modify(self._choose(key, location))
         self._before(location).scopes.add("")  # the time of the update is not fixed
@@ -344,7 +346,7 @@ class PathRun:
         barrier = Barrier(
             meeting.name, meeting.number, meeting.threads, waits=waits, scope=scope, orders=orders, text=text_of(bound)
         )  # fmt: skip
-        fields: dict[str, Any] = {"barrier": barrier, "identity": meeting.number, "count": meeting.threads}
+        fields: dict[str, EventField] = {"barrier": barrier, "identity": meeting.number, "count": meeting.threads}
         self._put(Kind.ARRIVAL, bound, barrier.text, **fields)
         self.path.time += 1
         if waits:

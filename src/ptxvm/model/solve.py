@@ -63,7 +63,7 @@ class Question:
 
     # ── what z3 decides ─────────────────────────────────────────────────────────────────
 
-    def sources(self) -> Iterator[tuple[tuple[int, int], Any]]:
+    def sources(self) -> Iterator[tuple[tuple[int, int], Term]]:
         """A variable for each pair of a write and a read: each read takes one write, and has its value."""
         start = self.start
         for read in members(start.reads):
@@ -168,9 +168,11 @@ class Question:
         height = [z3.Int(f"{name}{i}") for i in range(relation.count)]
         self.solver.add(*(z3.Implies(truth, height[a] < height[b]) for a, b, truth in relation.items()))
 
-    def final_state(self) -> dict[str, Any]:
+    def final_state(self) -> dict[str, Term]:
         """The final state: registers, and for each cell the value of a write that no other write follows."""
-        state: dict[str, Any] = {name: z3.BitVecVal(0, BITS) for thread in self.test.threads for name in register_names(thread)}
+        state: dict[str, Term] = {
+            name: z3.BitVecVal(0, BITS) for thread in self.test.threads for name in register_names(thread)
+        }
         for path in self.chosen:
             for name, value in path.registers.items():
                 if not name.startswith("#"):

@@ -20,8 +20,6 @@ is held; packed types are held as their bits.
 
 from __future__ import annotations
 
-from typing import Any
-
 import ml_dtypes
 import numpy as np
 
@@ -39,8 +37,8 @@ WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 LEAST_NORMAL = {held: held.type(2.0**exponent) for held, exponent in ((F16, -14), (BF16, -126), (F32, -126), (F64, -1022))}
 
 
-def _held(type: Type) -> np.dtype[Any]:
-    known: dict[Type, np.dtype[Any]] = {pred: np.dtype(bool), f16: F16, bf16: BF16, f32: F32, tf32: F32, f64: F64}
+def _held(type: Type) -> np.dtype[np.generic]:
+    known: dict[Type, np.dtype[np.generic]] = {pred: np.dtype(bool), f16: F16, bf16: BF16, f32: F32, tf32: F32, f64: F64}
     if type in known:
         return known[type]
     if type.bits > 64:
@@ -52,7 +50,7 @@ def _held(type: Type) -> np.dtype[Any]:
 DTYPES = {type: _held(type) for type in Type.named.values()}
 
 
-def dtype(type: Type) -> np.dtype[Any]:
+def dtype(type: Type) -> np.dtype[np.generic]:
     """The NumPy dtype that holds values of the type."""
     return DTYPES[type]
 
@@ -166,7 +164,7 @@ def pair(lo: PerLane, hi: PerLane) -> PerLane:
     return made[()]
 
 
-def b128_resize(a: PerLane, held: np.dtype[Any]) -> PerLane:
+def b128_resize(a: PerLane, held: np.dtype[np.generic]) -> PerLane:
     """An integer to b128, extended by its signedness; or b128 to an integer."""
     if held != B128:
         return a["lo"].astype(held)
@@ -204,7 +202,7 @@ def b128_shr(a: PerLane, b: PerLane) -> PerLane:
 UFUNCS = {"add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "sqrt": np.sqrt}
 
 
-def floating(op: str, rounding: str, held: np.dtype[Any], *args: PerLane) -> PerLane:
+def floating(op: str, rounding: str, held: np.dtype[np.generic], *args: PerLane) -> PerLane:
     """`add sub mul div sqrt fma` on f32 or f64, correctly rounded."""
     if op == "fma":
         return fused.fma(rounding, held, *args)
@@ -236,28 +234,28 @@ def transcendental(function: str, a: PerLane) -> PerLane:
 # ── casts ───────────────────────────────────────────────────────────────────────────────
 
 
-def view(a: PerLane, held: np.dtype[Any]) -> PerLane:
+def view(a: PerLane, held: np.dtype[np.generic]) -> PerLane:
     """The same bits."""
     return a.view(held)
 
 
-def resize(a: PerLane, held: np.dtype[Any]) -> PerLane:
+def resize(a: PerLane, held: np.dtype[np.generic]) -> PerLane:
     """Integer to integer: truncated, or extended by the signedness of the source; a predicate gives 0 or 1."""
     return b128_resize(a, held) if B128 in (held, a.dtype) else a.astype(held)
 
 
-def itof(a: PerLane, held: np.dtype[Any], rounding: str) -> PerLane:
+def itof(a: PerLane, held: np.dtype[np.generic], rounding: str) -> PerLane:
     """Integer to float; to f16 and bf16 by way of an f32 that is rounded to odd."""
     if held in (F64, F32):
         return rounded(rounding, _cast, a, held)
     return ftof(rounded("odd", _cast, a, F32), held, rounding)
 
 
-def _cast(a: PerLane, held: np.dtype[Any]) -> PerLane:
+def _cast(a: PerLane, held: np.dtype[np.generic]) -> PerLane:
     return a.astype(held)
 
 
-def ftoi(a: PerLane, held: np.dtype[Any]) -> PerLane:
+def ftoi(a: PerLane, held: np.dtype[np.integer]) -> PerLane:
     """Float to integer, truncated and saturated; NaN is 0."""
     a = a.astype(F64)
     a = select(a == a, a, F64.type(0))  # noqa: PLR0124 (only NaN differs from itself)
@@ -272,7 +270,7 @@ def ftoi(a: PerLane, held: np.dtype[Any]) -> PerLane:
     return a.astype(held)
 
 
-def ftof(a: PerLane, held: np.dtype[Any], rounding: str) -> PerLane:
+def ftof(a: PerLane, held: np.dtype[np.generic], rounding: str) -> PerLane:
     """Float to float, rounded once; a signalling NaN becomes a quiet one with the same payload."""
     if a.dtype == F16 and held == F64:  # NumPy would copy the bits of a NaN
         a = a.astype(F32)

@@ -6,7 +6,7 @@ of the function that declares them; a call copies the caller's arguments into th
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+from typing import Protocol
 
 import numpy as np
 
@@ -323,7 +323,7 @@ def regrouped(words: list[PerLane], sizes: list[int]) -> list[PerLane]:
     return made
 
 
-def words(variable: Variable, alignment: int) -> list[tuple[int, Any]]:
+def words(variable: Variable, alignment: int) -> list[tuple[int, np.dtype[np.generic]]]:
     """The aligned words that make up a variable, as (offset, dtype)."""
     size = variable.size or variable.element_size
     step = min(8, variable.alignment, alignment, size & -size)

@@ -56,7 +56,7 @@ class Cohort:
         self.depth = 0
         self.own: list[PerLane] = []  # the registers of the module
         self.alive = np.ones(self.size, np.bool_)
-        self.payload: dict[tuple[int, np.dtype[Any]], PerLane] = {}
+        self.payload: dict[tuple[int, np.dtype[np.generic]], PerLane] = {}
         self.members = np.zeros(self.size, np.uint32)
         self.votes_for = np.zeros(self.size, np.uint32)
         self.voters = np.zeros(self.size, np.uint32)
@@ -144,7 +144,7 @@ class Cohort:
 
     # ── warps ───────────────────────────────────────────────────────────────────────────
 
-    def keep_payload(self, number: int, dtype: np.dtype[Any], lanes: Lanes, value: PerLane) -> None:
+    def keep_payload(self, number: int, dtype: np.dtype[np.generic], lanes: Lanes, value: PerLane) -> None:
         """Store the values that lanes give to a collective, for the other lanes to read."""
         key = (number, dtype)
         if lanes is None:
@@ -157,7 +157,7 @@ class Cohort:
             self.payload[key] = payload = whole
         payload[lanes] = value
 
-    def peer(self, lanes: Lanes, number: int, dtype: np.dtype[Any], lane: PerLane) -> PerLane:
+    def peer(self, lanes: Lanes, number: int, dtype: np.dtype[np.generic], lane: PerLane) -> PerLane:
         """The value that another lane of the warp gave; the lane's own value where that lane takes no part."""
         payload = self.payload[number, dtype]
         if not payload.ndim:
@@ -170,7 +170,7 @@ class Cohort:
         takes_part = (at(self.members, lanes) >> (lane & np.uint32(31)) & np.uint32(1)).astype(np.bool_)
         return payload.take(np.where(takes_part, at(self.layout.warp_start, lanes) + lane, own))
 
-    def ballot(self, lanes: Lanes, number: int, dtype: np.dtype[Any]) -> PerLane:
+    def ballot(self, lanes: Lanes, number: int, dtype: np.dtype[np.generic]) -> PerLane:
         """The members whose predicate is true, one bit each."""
         truth = np.broadcast_to(self.payload[number, dtype], self.size)
         return self.layout.warp_bits(truth, lanes) & at(self.members, lanes)

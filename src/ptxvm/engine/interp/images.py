@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from numpy.lib.array_utils import byte_bounds
 from ptxvm.algebra.state_space import Space
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.memory import Memory
+from ptxvm.machine.per_lane import Array
 from ptxvm.machine.texture_surface import AccessedBytes
 
 Ints = npt.NDArray[np.int64]
@@ -39,7 +39,7 @@ class Images:
             allocation = table.items[owner] if owner >= 0 else self._of_the_host(touched.array)
             yield allocation, touched.lanes[mine], touched.addresses[mine] - allocation.origin
 
-    def _of_the_host(self, array: npt.NDArray[Any]) -> Allocation:
+    def _of_the_host(self, array: Array) -> Allocation:
         """The allocation of an array of the host, one for all images of the array and of its parts."""
         whole = array
         while isinstance(whole.base, np.ndarray):

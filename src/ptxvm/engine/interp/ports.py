@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Unpack
+from typing import Unpack
 
 import numpy as np
 
@@ -449,7 +449,7 @@ class TextureAccess:
 
     bound: Bound
     work: texture_unit.Work
-    dtypes: tuple[np.dtype[Any], ...] = ()
+    dtypes: tuple[np.dtype[np.generic], ...] = ()
 
 
 class Textures(Port, textures.Textures):

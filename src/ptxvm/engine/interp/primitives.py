@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import cache, partial
-from typing import Any
 
 import numpy as np
 
@@ -63,11 +62,11 @@ def cast(op: str, source: Type, target: Type, rounding: Rounding) -> Function | 
     return partial(_rounded, function, dtype, rounding)
 
 
-def _flipped(function: Function, dtype: np.dtype[Any], a: PerLane) -> PerLane:
+def _flipped(function: Function, dtype: np.dtype[np.generic], a: PerLane) -> PerLane:
     return function(a, dtype)
 
 
-def _rounded(function: Function, dtype: np.dtype[Any], rounding: Rounding, a: PerLane) -> PerLane:
+def _rounded(function: Function, dtype: np.dtype[np.generic], rounding: Rounding, a: PerLane) -> PerLane:
     return function(a, dtype, rounding)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 
@@ -138,19 +138,19 @@ class ScriptedCohort(Cohort):
 
     # ── the values of others ────────────────────────────────────────────────────────────
 
-    def receive(self, lane: int, payload: Sequence[tuple[np.dtype[Any], int]]) -> None:
+    def receive(self, lane: int, payload: Sequence[tuple[np.dtype[np.generic], int]]) -> None:
         """Store the values that another lane gives to a collective, each as its dtype and bits."""
         for n, (dtype, value) in enumerate(payload):
             self.keep_payload(n, dtype, np.array([lane]), np.frombuffer(value.to_bytes(dtype.itemsize, "little"), dtype))
 
-    def peer(self, lanes: Lanes, number: int, dtype: np.dtype[Any], lane: PerLane) -> PerLane:
+    def peer(self, lanes: Lanes, number: int, dtype: np.dtype[np.generic], lane: PerLane) -> PerLane:
         """Report the lane whose value is used."""
         other = int(np.ravel(lane)[0]) & 31
         if int(self.members[first(lanes)]) >> other & 1:
             self.script.learns(int(self.layout.warp_start[first(lanes)]) + other)
         return super().peer(lanes, number, dtype, lane)
 
-    def ballot(self, lanes: Lanes, number: int, dtype: np.dtype[Any]) -> PerLane:
+    def ballot(self, lanes: Lanes, number: int, dtype: np.dtype[np.generic]) -> PerLane:
         """Report that the values of all lanes are used."""
         for other in members_of(int(self.members[first(lanes)])):
             self.script.learns(int(self.layout.warp_start[first(lanes)]) + other)

@@ -9,7 +9,6 @@ same object, the difference of two addresses of one object is a number, and a pr
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import numpy as np
 
@@ -98,7 +97,7 @@ class ShadowAlgebra(TraceAlgebra):
         super().__init__(code)
         self.tags: dict[str, str] = {}
         self.unset: dict[str, str] = {}
-        self.constants: dict[str, Any] = {}
+        self.constants: dict[str, object] = {}
         self.use = use
 
     # ── what an operation makes of shadows ──────────────────────────────────────────────
@@ -175,7 +174,7 @@ class ShadowAlgebra(TraceAlgebra):
         width = max(type.bits // BYTE, 1)
         return np.uint32(sum(1 << n for n in range(width) if constant >> BYTE * n & 0xFF != settled))
 
-    def _fold(self, raw: str, function: Callable[..., Any] | None, *args: str) -> None:
+    def _fold(self, raw: str, function: Callable[..., object] | None, *args: str) -> None:
         """Record a result that is computed from constants, as amounts of shifts are, as a constant."""
         values = [self.constant(each) for each in args]
         if function is not None and all(value is not None for value in values):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.engine.jit.abi.launch_record import Record
@@ -107,7 +107,7 @@ class Jit:
 
         return shape if requirements.clusters(self.image, kernel) else shape._replace(cluster=None)
 
-    def repeat(self, kernel: Function, options: LaunchOptions, args: Sequence[Any]) -> LaunchResult | None:
+    def repeat(self, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
         """Run a relaunch that `prepare` made ready; None where the launch must take the usual way."""
         found = self._relaunches.get((kernel, options))
         if found is None:

@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Protocol, TypeAlias
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Place
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children

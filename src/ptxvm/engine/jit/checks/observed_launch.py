@@ -21,7 +21,8 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.builtins import Library
-from ptxvm.machine.memory import Array, Memory
+from ptxvm.machine.memory import Memory
+from ptxvm.machine.per_lane import Array
 from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import LookUp, Operands, Work
 

@@ -21,8 +21,7 @@ from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine import reductions
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.transfer_pieces import Pieces
 from ptxvm.machine.transfers import pieces
 from ptxvm.machine.window import RANK, WITHIN

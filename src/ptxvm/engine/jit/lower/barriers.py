@@ -17,8 +17,7 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Request
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 
 WORDS = f"<{WARP} x i32>"
 

@@ -26,8 +26,7 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Argument, Call, Result
 from ptxvm.machine.builtins import Function as DeviceFunction
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 
 FRAME_ALIGNMENT = 16
 

@@ -13,8 +13,7 @@ from ptxvm.engine.jit.abi.host import Host
 from ptxvm.isa.fragments import Product
 from ptxvm.machine import warp_matrix
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.tensor_core import Architecture, architecture_for
 
 

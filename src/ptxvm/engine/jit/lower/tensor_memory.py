@@ -22,8 +22,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import Multiply, TensorWork
 from ptxvm.machine import tensor_unit
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.tensor_core import Architecture, Matrices
 from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory as Cells
 from ptxvm.machine.warp_matrix import matrices, registers_of

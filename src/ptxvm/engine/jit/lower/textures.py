@@ -12,8 +12,7 @@ from ptxvm.engine import textures
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.machine import texture_unit
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 
 
 class Textures(Port, textures.Textures):

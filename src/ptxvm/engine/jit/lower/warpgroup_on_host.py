@@ -14,8 +14,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine import warpgroup_matrix
 from ptxvm.machine.faults import AccessFault
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.tensor_core import Architecture, architecture_for
 
 WORD = np.dtype(np.uint32)

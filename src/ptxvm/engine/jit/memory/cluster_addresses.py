@@ -13,8 +13,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.window import RANK, WITHIN
 
 BYTE = np.dtype(np.uint8)

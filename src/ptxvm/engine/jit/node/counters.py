@@ -14,8 +14,7 @@ from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.machine.memory import Array
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import Array, LaneNumbers
 
 COUNTED = 64  # bits of a counter
 WHOLE, PARTS, LANES = "%ran.whole", "%ran.parts", "%ran.lanes"

@@ -7,7 +7,7 @@ import struct
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from functools import cache
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
     from ptxvm.machine.environment import Environment
-    from ptxvm.machine.memory import Array
+    from ptxvm.machine.per_lane import Array
     from ptxvm.machine.tensor_memory import TensorMemory
     from ptxvm.machine.texture_unit import Operands, Work
 
@@ -312,7 +312,7 @@ def flags(space: Space, writable: bool) -> int:  # noqa: FBT001
     return sum(bit for by, bit in REACHED.items() if space in REACHES[by]) | (WRITABLE if writable else 0)
 
 
-def held_as(type: Type) -> np.dtype[Any]:
+def held_as(type: Type) -> np.dtype[np.generic]:
     """The NumPy type of values of a type: f32 and f64 as such, the bits of anything else."""
     if type.is_float and not type.is_packed and type.bits >= 32:
         return np.dtype(f"f{type.bytes}")

@@ -5,9 +5,10 @@ from __future__ import annotations
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Sequence
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxvm.engine.jit.abi.metadata import HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Tier
@@ -86,7 +87,7 @@ class Compiled:
             self.rate = rate if self.rate is None else min(rate, 2 * self.rate)
 
     @cached_property
-    def addresses(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def addresses(self) -> npt.NDArray[np.uint64]:
         """The addresses of the functions and variables of the module, by their numbers."""
         return np.array(self.image.addresses, np.uint64)
 

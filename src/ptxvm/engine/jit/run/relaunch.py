@@ -9,7 +9,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -25,6 +25,7 @@ from ptxvm.machine.arguments import Arguments, Bank, Slot
 from ptxvm.machine.device_array import DeviceArray, is_usable
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import ADOPTED
+from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
@@ -72,10 +73,10 @@ class Relaunch:
         self._bytes = self._bank.view(BYTE, 1).data
         self._unused = Arguments(self.memory, bytearray())
         self._last: list[Allocation | None] = [None] * len(self.slots)  # the allocation that each parameter pointed to
-        self._given: list[tuple[Slot, Any]] = []  # the arrays among the arguments
+        self._given: list[tuple[Slot, Array | DeviceArray]] = []  # the arrays among the arguments
         self._known: list[Allocation] = []  # the allocations that the runner knows from the launch before
         self._adopted: list[Allocation] = []
-        self._before: tuple[Sequence[Any], int] | None = None  # the bytes in the bank, and what had been freed then
+        self._before: tuple[Sequence[object], int] | None = None  # the bytes in the bank, and what had been freed then
         self._come = self._appear
         self._busy = threading.Lock()
 
@@ -84,7 +85,7 @@ class Relaunch:
         """Is the kernel still short, and its code the same but for its tier?"""
         return self.compiled.facts is self.facts and (self.compiled.rate or 0.0) * self.ctas <= self.short
 
-    def run(self, args: Sequence[Any]) -> LaunchResult | None:
+    def run(self, args: Sequence[object]) -> LaunchResult | None:
         """Launch the kernel; None where the launch must take the usual way."""
         if len(args) != len(self.slots) or not computes_as_usual() or not self._busy.acquire(blocking=False):
             return None
@@ -97,7 +98,7 @@ class Relaunch:
 
     # ── arguments ───────────────────────────────────────────────────────────────────────
 
-    def _pack(self, args: Sequence[Any]) -> list[Allocation] | None:
+    def _pack(self, args: Sequence[object]) -> list[Allocation] | None:
         """Fill the parameter bank; returns the memory that the arguments point to, None for an unusual argument."""
         raws = type(args) is tuple and all(type(each) is bytes for each in args)
         if raws and self._before == (args, self.memory.table.removed):
@@ -105,20 +106,19 @@ class Relaunch:
         self._before = None
         given = []
         for slot, value in zip(self.slots, args, strict=True):
-            kind = type(value)
-            if kind is np.ndarray or kind is DeviceArray:
-                allocation = self._host(slot, value) if kind is np.ndarray else self._device(slot, value)
+            if type(value) is np.ndarray or type(value) is DeviceArray:
+                allocation = self._host(slot, value) if isinstance(value, np.ndarray) else self._device(slot, value)
                 if allocation is None or not self._may_point(slot, allocation):
                     return None
                 given.append(allocation)
                 raw = allocation.start.to_bytes(8, "little")
-            elif kind is bytes:
+            elif type(value) is bytes:
                 if len(value) != slot.size:
                     return None
                 raw = value
                 if (allocation := self._pointed_to(value)) is not None:
                     given.append(allocation)
-            elif kind is int or isinstance(value, NUMBERS):
+            elif type(value) is int or isinstance(value, NUMBERS):
                 raw = slot.encode(value, self._unused)
             else:
                 return None
@@ -133,7 +133,7 @@ class Relaunch:
         found = self.memory.table.find(int.from_bytes(value, "little"))
         return found if found is not None and found.space is Space.GLOBAL and not found.yields else None
 
-    def _host(self, slot: Slot, array: np.ndarray[Any, Any]) -> Allocation | None:
+    def _host(self, slot: Slot, array: Array) -> Allocation | None:
         """The memory of a host array; None for an unusual one."""
         if not array.flags.c_contiguous or not is_usable(array.dtype):
             return None

@@ -5,9 +5,10 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Crash
@@ -20,6 +21,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.per_lane import Array
 from ptxvm.machine.window import ClusterWindow, Window
 
 if TYPE_CHECKING:
@@ -45,7 +47,7 @@ class CompiledKernel(Protocol):
     versions: dict[str, Version]
 
     @property
-    def addresses(self) -> np.ndarray[Any, np.dtype[np.uint64]]:
+    def addresses(self) -> npt.NDArray[np.uint64]:
         """The addresses of the functions and variables of the module."""
 
     def version(self, name: str) -> Version:
@@ -207,7 +209,7 @@ PARAMETERS, ROW_COUNT, CACHED_OUTPUTS, LEFT = AT["params"], AT["row_count"], AT[
 NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
 
 
-def aligned(room: np.ndarray[Any, Any]) -> int:
+def aligned(room: Array) -> int:
     """The first address in an array that is aligned to a cache line."""
     return -(-room.ctypes.data // LINE) * LINE
 
