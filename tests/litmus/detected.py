@@ -9,6 +9,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
@@ -43,7 +44,7 @@ class Step:
     attributes: AccessAttributes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.attributes = {"order": self.order, "scope": Scope(self.scope) if self.scope else None, "proxy": ""}
+        self.attributes = {"order": self.order, "scope": Scope(self.scope) if self.scope else None, "proxy": Proxy.GENERIC}
 
 
 class Run:

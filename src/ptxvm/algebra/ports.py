@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
+from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
@@ -31,15 +32,15 @@ class AccessAttributes(TypedDict, total=False):
     """What an instruction says of an access beside its space, type and address.
 
     `scope` is None where the instruction names none.  `operation` names an update that engines have ready-made (`add`, `cas`,
-    …), or is None; `mbarrier` is the step of the mbarrier that lies there; `proxy` is `texture` for what a non-coherent cache
+    …), or is None; `mbarrier` is the step of the mbarrier that lies there; `proxy` is `TEXTURE` for what a non-coherent cache
     may serve.  `cache` and `level` are hints.  `group` is the kind of an `asynchronous` copy.
     """
 
     order: Order
     scope: Scope | None
     operation: str | None
-    mbarrier: str
-    proxy: str
+    mbarrier: MbarrierStep
+    proxy: Proxy
     cache: str | None
     level: str | None
     asynchronous: bool

@@ -22,6 +22,7 @@ from ptxvm.checkers.race_remedies import remedy
 from ptxvm.checkers.strength import Site
 from ptxvm.checkers.tensor_order import TensorRace
 from ptxvm.diagnostics.errors import Fault
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.summary import only_synchronises_lanes
 from ptxvm.machine.allocation import Allocation
@@ -97,7 +98,7 @@ class Checker:
         said = f"reading {what}, " + (
             f"whose {listed(missing)} no value" if missing else "to which this thread has given no value"
         )
-        self._add("uninitialised-read", said, bound, Party("read", place, where=what))
+        self._add("uninitialised-read", said, bound, Party(Verb.READ, place, where=what))
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
         """The bytes without a value."""
@@ -145,7 +146,7 @@ class Checker:
         if self._race is not None:
             self._race.read(access, threads, allocation, offsets)
         if self._footprint is not None:
-            self._footprint.note(access, threads, allocation, offsets, "read")
+            self._footprint.note(access, threads, allocation, offsets, Verb.READ)
 
     def wrote(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, left: StoredValues | None = None
@@ -158,7 +159,7 @@ class Checker:
         if self._race is not None:
             self._race.wrote(access, threads, allocation, offsets, left)
         if self._footprint is not None:
-            self._footprint.note(access, threads, allocation, offsets, "write")
+            self._footprint.note(access, threads, allocation, offsets, Verb.WRITE)
 
     def updated(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read and written in one step."""
@@ -170,7 +171,7 @@ class Checker:
         if self._race is not None:
             self._race.updated(access, threads, allocation, offsets)
         if self._footprint is not None:
-            self._footprint.note(access, threads, allocation, offsets, "atomic")
+            self._footprint.note(access, threads, allocation, offsets, Verb.UPDATE)
 
     def signalled(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
@@ -195,12 +196,12 @@ class Checker:
         if self._mbarriers is not None:
             self._mbarriers.asked(access, threads, allocation, offsets, states)
 
-    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, verb: Verb) -> None:
         """Threads have started an asynchronous copy."""
         if self._mbarriers is not None:
-            self._mbarriers.copying(access, threads, allocation, offsets, operation)
+            self._mbarriers.copying(access, threads, allocation, offsets, verb)
         if self._race is not None:
-            self._race.copying(access, threads, allocation, offsets, operation)
+            self._race.copying(access, threads, allocation, offsets, verb)
 
     def tensor_started(self, bound: Bound, kind: str, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
         """A warp, or one thread, starts work on tensor memory."""
@@ -452,7 +453,7 @@ class Checker:
             which = f"of which {listed([within + n for n in missing])} not been written"
         said = f"reading {plural(size)} at byte {within} of {where}, {which}"
         place = scene.place(access.bound, thread)
-        party = Party("read", place, allocation.origin + offset, within, size, where)
+        party = Party(Verb.READ, place, allocation.origin + offset, within, size, where)
         self._add("uninitialised-read", said, access.bound, party, allocation.space)
 
     def _add(self, kind: str, said: str, bound: Bound, party: Party, space: str = "") -> None:

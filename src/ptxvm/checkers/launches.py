@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.checkers.strength import WIDE, Site, Sites
+from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Scenes, Threads
 from ptxvm.machine.streams import StreamLaunch
@@ -75,7 +76,7 @@ class Footprint:
                 self.report(marks, self.sites[record >> SITE], record & (1 << SITE) - 1, marks.start + at)
                 return
 
-    def note(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+    def note(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, verb: Verb) -> None:
         """Threads have accessed global memory."""
         if allocation.space is not Space.GLOBAL:
             return
@@ -85,10 +86,10 @@ class Footprint:
             marks = self.accesses[allocation.origin] = ByteAccesses(
                 allocation, np.zeros(size, np.int64), np.zeros(size, np.int64)
             )
-        site = self.sites.number(access, operation)
+        site = self.sites.number(access, verb)
         records = threads | site << SITE
         weak = not self.sites.scope[site]
-        held = marks.read if operation == "read" else marks.wrote
+        held = marks.read if verb is Verb.READ else marks.wrote
         for n in range(access.type.bytes * access.count):
             at = offsets + n
             held[at] = records if weak else np.where(self._is_weak(held[at]), held[at], records)

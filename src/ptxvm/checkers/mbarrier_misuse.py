@@ -7,7 +7,9 @@ from collections.abc import Callable
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.asynchronous import MbarrierStep
 from ptxvm.algebra.state_space import Space
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.mbarrier import COUNT, PENDING, PHASE, TRANSACTION_BITS, TRANSACTIONS, must_not_complete
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Threads, Words
@@ -42,17 +44,17 @@ class Mbarriers:
             return
         held = self._held.setdefault(allocation, set())
         for thread, offset in zip(threads.tolist(), offsets.tolist(), strict=True):
-            if how == "init" and offset in held:
+            if how is MbarrierStep.INIT and offset in held:
                 self.report(
                     access, thread, "there is an mbarrier already, which must be invalidated before its memory is used again"
                 )
-            elif how == "inval" and offset not in held:
+            elif how is MbarrierStep.INVAL and offset not in held:
                 self.report(access, thread, "there is no mbarrier to be invalidated")
             if allocation.space is not Space.SHARED:
                 self.report(access, thread, f"an mbarrier lies in .shared, and this is in .{allocation.space}")
-            if how == "init" and not _count(words_at(allocation, offset)):
+            if how is MbarrierStep.INIT and not _count(words_at(allocation, offset)):
                 self.report(access, thread, f"an mbarrier is for 1 to {COUNT:,} arrivals")
-            (held.add if how == "init" else held.discard)(offset)
+            (held.add if how is MbarrierStep.INIT else held.discard)(offset)
             self._unseen.discard((allocation, offset))
             self._forget_states({(allocation, offset)})
 
@@ -60,9 +62,9 @@ class Mbarriers:
         """Threads have executed atomics."""
         self._spare(access, threads, allocation, offsets, "updates")
 
-    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, verb: Verb) -> None:
         """Threads have started a copy."""
-        self._spare(access, threads, allocation, offsets, "copies to" if operation == "write" else "copies from")
+        self._spare(access, threads, allocation, offsets, "copies to" if verb is Verb.WRITE else "copies from")
 
     def phase_over(self, allocation: Allocation, offsets: Offsets) -> None:
         """A thread has found the last phase over."""
@@ -77,7 +79,7 @@ class Mbarriers:
         before, after = words
         turned = (before ^ after) >> np.uint64(PHASE) != 0
         more = _count(after) > _count(before)
-        if access.attributes["mbarrier"] in ("arrive", "drop"):
+        if access.attributes["mbarrier"] in (MbarrierStep.ARRIVE, MbarrierStep.DROP):
             for n in np.flatnonzero(more & ~turned).tolist()[:1]:
                 self.report(access, int(threads[n]), "more arrivals than the mbarrier expects in a phase")
             for n in np.flatnonzero(before == after).tolist()[:1]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, ProxyFence, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
@@ -28,6 +29,7 @@ from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
 from ptxvm.checkers.strength import Sites
 from ptxvm.checkers.tensor_order import MOVES, TensorOrder, TensorRace
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, BarrierKey, Offsets, Scene, StoredValues, Threads, Words
 
@@ -70,7 +72,7 @@ class RaceDetector:
         """Threads have read."""
         if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
             return
-        site = self._site(access, "read")
+        site = self._site(access, Verb.READ)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
@@ -89,7 +91,7 @@ class RaceDetector:
         """Threads have written."""
         if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
             return
-        site = self._site(access, "write")
+        site = self._site(access, Verb.WRITE)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
@@ -132,7 +134,7 @@ class RaceDetector:
         """Threads have read and written in one step, as a sequence of updates."""
         if allocation.space in PRIVATE:
             return
-        site = self._site(access, "atomic")
+        site = self._site(access, Verb.UPDATE)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
@@ -150,23 +152,23 @@ class RaceDetector:
             self._agents = Agents(self.clocks)
         return self._agents
 
-    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, verb: Verb) -> None:
         """Agents read or write, after the earlier operations of their threads."""
         agents, kind = self.agents, access.attributes["group"]
-        site = self._site(access, operation)
+        site = self._site(access, verb)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, agents.now[threads], threads + self.grids.agents)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
-        if access.attributes["proxy"] == "async":
+        if access.attributes["proxy"] is Proxy.ASYNC:
             self._compare_proxies(shadow, site, cells, wide)
-        if operation != "read":
+        if verb is not Verb.READ:
             self._write(shadow, site, cells, wide, every)
         else:
             self._compare(shadow, site, cells, shadow.wrote[cells], wide)
             self._record_reads(shadow, cells, every, wide)
         agents.begun.append(
             PendingCopies(
-                shadow, access, site, operation != "read", threads, offsets, records, agents.groups[kind][threads], kind
+                shadow, access, site, verb is not Verb.READ, threads, offsets, records, agents.groups[kind][threads], kind
             )
         )
 
@@ -209,7 +211,7 @@ class RaceDetector:
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
     ) -> None:
         """Threads, or ended copies, have updated mbarriers, one after the other."""
-        site = self._site(access, "atomic")
+        site = self._site(access, Verb.UPDATE)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
         cells, wide, every = _cells(shadow, access, offsets, threads, records)
@@ -227,7 +229,7 @@ class RaceDetector:
         """The knowledge that arrivals pass on: that of the threads, or the end of their copies."""
         if access.attributes.get("asynchronous"):
             return self.agents.signalled(threads)
-        if access.attributes["mbarrier"] not in ("arrive", "drop"):
+        if access.attributes["mbarrier"] not in (MbarrierStep.ARRIVE, MbarrierStep.DROP):
             return None
         if access.attributes["order"] is Order.RELAXED:
             return self.patterns.fence_knowledge(threads)
@@ -249,8 +251,8 @@ class RaceDetector:
 
     # ── records ─────────────────────────────────────────────────────────────────────────
 
-    def _site(self, access: Access, operation: str) -> int:
-        number = self.sites.number(access, operation)
+    def _site(self, access: Access, verb: Verb) -> int:
+        number = self.sites.number(access, verb)
         if number >= self.packing.sites:
             raise Unsupported(f"the check 'race' of {number:,} accesses in the code, in so large a grid")
         return number

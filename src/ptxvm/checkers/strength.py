@@ -8,12 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
+from ptxvm.isa.effects import Verb
 from ptxvm.machine.events import Access
 
-PROXIES = {"": 0, "texture": 1, "surface": 2}  # PTX 8.6; nothing in PTX orders accesses of different proxies in a grid
+# PTX 8.6; nothing in PTX orders accesses of different proxies in a grid.
+PROXIES = {None: 0, Proxy.TEXTURE: 1, Proxy.SURFACE: 2}
 Ints = npt.NDArray[np.int64]
 WIDE = Scope.GPU.rank
 """This scope and wider ones include all threads of a grid."""
@@ -21,16 +24,16 @@ WIDE = Scope.GPU.rank
 
 @dataclass(frozen=True, slots=True)
 class Site:
-    """An access in the code: an instruction, with its operation, size, order and scope."""
+    """An access in the code: an instruction, with its verb, size, order and scope."""
 
     bound: Bound
-    operation: str  # read, write or atomic
+    verb: Verb
     space: Space
     size: int  # of an element in bytes
     order: Order
     scope: int  # 0 is weak
     asynchronous: bool = False
-    proxy: str = ""  # texture or surface; empty for the generic one, and that of asynchronous copies
+    proxy: Proxy | None = None  # texture or surface; None for the generic one, and that of asynchronous copies
 
     @property
     def strength(self) -> str:
@@ -41,16 +44,16 @@ class Site:
 
     @property
     def described(self) -> str:
-        """The operation, in words."""
-        if self.proxy == "texture" and "texture" not in self.bound.summary.spaces:
+        """What it does, in words."""
+        if self.proxy is Proxy.TEXTURE and Space.TEXTURE not in self.bound.summary.spaces:
             return "non-coherent read"
-        kind = "asynchronous" if self.asynchronous else self.proxy
-        return f"{kind} {self.operation}".lstrip()
+        kind = "asynchronous" if self.asynchronous else self.proxy or ""
+        return f"{kind} {self.verb}".lstrip()
 
     @property
     def writes(self) -> bool:
         """Does the access write?"""
-        return self.operation != "read"
+        return self.verb is not Verb.READ
 
 
 class Sites:
@@ -71,9 +74,9 @@ class Sites:
             raise KeyError(number)
         return site
 
-    def number(self, access: Access, operation: str) -> int:
+    def number(self, access: Access, verb: Verb) -> int:
         """The number of a site, new or known."""
-        key = (id(access.bound), operation, access.type.bytes)  # an image has elements of several sizes
+        key = (id(access.bound), verb, access.type.bytes)  # an image has elements of several sizes
         found = self._numbers.get(key)
         if found is None:
             found = self._numbers[key] = len(self._sites)
@@ -82,9 +85,9 @@ class Sites:
             if scope and "mbarrier" in access.attributes:  # whose operations are atomic for the cluster, whatever they order
                 scope = max(scope, Scope.CLUSTER.rank)
             late = bool(access.attributes.get("asynchronous")) and "mbarrier" not in access.attributes
-            proxy = str(access.attributes.get("proxy", ""))
-            proxy = proxy if proxy in PROXIES else ""
-            site = Site(access.bound, operation, access.space, access.type.bytes, order, scope, late, proxy)
+            proxy = access.attributes.get("proxy")
+            proxy = proxy if proxy in PROXIES else None
+            site = Site(access.bound, verb, access.space, access.type.bytes, order, scope, late, proxy)
             self._sites.append(site)
             if found >= len(self.scope):
                 self.scope, self.size, self.proxy, self.plain = (
@@ -92,7 +95,7 @@ class Sites:
                     for column in (self.scope, self.size, self.proxy, self.plain)
                 )
             self.scope[found], self.size[found], self.proxy[found] = site.scope, site.size, PROXIES[proxy]
-            self.plain[found] = operation == "write" and not late and not proxy
+            self.plain[found] = verb is Verb.WRITE and not late and not proxy
         return found
 
     def numbers_of(self, others: Sites) -> npt.NDArray[np.int64]:

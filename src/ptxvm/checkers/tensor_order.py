@@ -18,6 +18,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Ints
 from ptxvm.checkers.copy_agents import Agents
 from ptxvm.checkers.race_pair import HAZARDS
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.tensor_memory import LOADS, STORES
 from ptxvm.machine.events import Threads
 from ptxvm.machine.tensor_blocks import Block
@@ -52,7 +53,7 @@ class Use:
     @property
     def verb(self) -> str:
         """`read` or `write`."""
-        return "write" if self.block.writes else "read"
+        return Verb.WRITE if self.block.writes else Verb.READ
 
 
 class TensorRace(NamedTuple):

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable
 from math import prod
 from pathlib import Path
+from typing import TypeAlias
 
 import ml_dtypes
 import numpy as np
@@ -28,7 +29,7 @@ DTYPES = {
 Random = Callable[[], "np.random.Generator"]  # NumPy imports them when they are named, which takes a while
 FILLS = ("arange", "random", "ones", "zeros")
 
-Argument = int | float | bytes | Array
+Argument: TypeAlias = "int | float | bytes | Array"
 Held = np.dtype[np.generic]
 
 

@@ -6,18 +6,19 @@ import enum
 from dataclasses import dataclass
 from typing import Unpack
 
+from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 
 
-class Verb(enum.Enum):
-    """What an access does to memory."""
+class Verb(enum.StrEnum):
+    """What an access does to memory, by the word that findings have for it."""
 
     READ = "read"
     WRITE = "write"
-    UPDATE = "update"
+    UPDATE = "atomic"
 
 
 class Jump(enum.Enum):
@@ -59,8 +60,8 @@ class Access:
     order: Order = Order.WEAK
     scope: Scope | None = None
     operation: str | None = None
-    proxy: str | None = None
-    mbarrier: str | None = None
+    proxy: Proxy | None = None
+    mbarrier: MbarrierStep | None = None
     asynchronous: bool = False
 
     @classmethod
@@ -78,7 +79,7 @@ class Access:
     @property
     def coherent(self) -> bool:
         """Does it see what other threads write; is it not by the texture proxy?"""
-        return self.proxy != "texture"
+        return self.proxy is not Proxy.TEXTURE
 
     @property
     def window(self) -> Space:

@@ -12,7 +12,7 @@ from bisect import bisect_right
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple, Protocol
+from typing import NamedTuple, Protocol, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -25,6 +25,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import MOST_LAUNCHES, Fault, Place
+from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.per_lane import Array
@@ -36,7 +37,7 @@ Words = npt.NDArray[np.uint64]
 Bits = npt.NDArray[np.bool_]
 Masks = npt.NDArray[np.uint32]
 Flags = npt.NDArray[np.bool_]
-Positions = Array | slice
+Positions: TypeAlias = "Array | slice"
 BarrierKey = tuple[int, int]
 """Names a barrier of a CTA: the first thread of the CTA, and the number of the barrier."""
 
@@ -346,7 +347,7 @@ class Watcher(Protocol):
     def asked(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, states: Words) -> None:
         """Threads test the phase of an mbarrier by the state that an arrival returned."""
 
-    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, operation: str) -> None:
+    def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, verb: Verb) -> None:
         """Threads have started an asynchronous copy, which will `read` or `write` these bytes.
 
         It is `atomic` where what it writes is combined with what is there.

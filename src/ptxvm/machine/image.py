@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator, Sequence
 from functools import cached_property
 
@@ -31,6 +32,22 @@ CONST_BANK = 1 << 16  # bytes of a bank of .const[n] (PTX 5.1.3.1)
 FUNCTION_SIZE = 16  # functions have addresses this far apart
 
 B128 = np.dtype([("lo", "<u8"), ("hi", "<u8")])
+
+
+class Placement(enum.Enum):
+    """What the address of a variable is relative to."""
+
+    ABSOLUTE = (
+        "nothing: generic for .global and .const, in the CTA's window for .shared, in the thread's for .local of a module"
+    )
+    PARAMETER = "the parameter bank of the kernel"
+    FRAME = "the frame of the function, in the window of .local"
+    GENERIC_FRAME = "the frame of the function, as generic addresses: for .param variables"
+
+    @property
+    def in_frame(self) -> bool:
+        """Is it relative to a frame?"""
+        return self in (Placement.FRAME, Placement.GENERIC_FRAME)
 
 
 class Image:
@@ -71,23 +88,18 @@ class Image:
 
     # ── places ──────────────────────────────────────────────────────────────────────────
 
-    def place(self, variable: Variable, function: Function | None = None) -> tuple[str, int]:
-        """The place of a variable for code of `function`: a kind of place, and an address or offset.
-
-        The kinds are `absolute` (an address in the variable's space: generic for .global and .const, in the CTA's
-        window for .shared, in the thread's for .local of a module), `parameter` (an offset in the parameter bank of the
-        kernel), `frame` (of a .local variable, an offset in the frame of the function) and `generic frame` (the same of
-        a .param variable).
-        """
+    def place(self, variable: Variable, function: Function | None = None) -> tuple[Placement, int]:
+        """The place of a variable for code of `function`: what its address is relative to, and an address or offset."""
         if variable.space is Space.SHARED:
-            return "absolute", self.shared.offsets[variable]
+            return Placement.ABSOLUTE, self.shared.offsets[variable]
         if variable in self.module_local.offsets:
-            return "absolute", self.module_local.offsets[variable]
+            return Placement.ABSOLUTE, self.module_local.offsets[variable]
         if variable.space in (Space.LOCAL, Space.PARAM) and function is not None:
             if function.entry and variable in self.parameters(function).offsets:
-                return "parameter", self.parameters(function).offsets[variable]
-            return "frame" if variable.space is Space.LOCAL else "generic frame", self.frame(function).offsets[variable]
-        return "absolute", self.address(variable)
+                return Placement.PARAMETER, self.parameters(function).offsets[variable]
+            where = Placement.FRAME if variable.space is Space.LOCAL else Placement.GENERIC_FRAME
+            return where, self.frame(function).offsets[variable]
+        return Placement.ABSOLUTE, self.address(variable)
 
     def address(self, variable: Variable) -> int:
         """The generic address of a `.global` or `.const` variable."""

@@ -10,6 +10,7 @@ from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
@@ -32,7 +33,7 @@ class ThreadAccess:
     parts: int = 1
     order: Order = Order.WEAK
     scope: Scope | Literal[""] = ""
-    proxy: str = "generic"
+    proxy: Proxy = Proxy.GENERIC
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,6 +11,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.isa.effects import Verb
 from ptxvm.machine import texture_surface
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.faults import AccessFault
@@ -30,10 +32,10 @@ Work = Callable[[Memory, Operands], list[Array]]
 class OnSurface:
     """An instruction on a surface: it reads, writes or updates (`atomic`) elements."""
 
-    operation: str
+    verb: Verb
     access: SurfaceAccess
     work: Work
-    proxy = "surface"
+    proxy = Proxy.SURFACE
 
     def __call__(self, memory: Memory, operands: Operands) -> list[Array]:
         """Execute it."""
@@ -41,7 +43,7 @@ class OnSurface:
 
     def touched(self, memory: Memory, operands: Operands) -> Iterator[AccessedBytes]:
         """The bytes that lanes access, surface by surface; a fault where some cannot."""
-        writing = self.operation != "read"
+        writing = self.verb is not Verb.READ
         for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
@@ -50,7 +52,7 @@ class OnSurface:
 
     def good(self, memory: Memory, operands: Operands) -> Array:
         """Which lanes of one handle can execute it?"""
-        surface, writing = find(memory, int(operands["handle"][0][0]), "surfref"), self.operation != "read"
+        surface, writing = find(memory, int(operands["handle"][0][0]), "surfref"), self.verb is not Verb.READ
         if not isinstance(surface, Surface):
             return np.zeros(len(operands["handle"][0]), np.bool_)
         return texture_surface.fitting(self.access, surface, operands["coordinates"], writing=writing)
@@ -61,8 +63,8 @@ class LookUp:
     """A look-up in a texture: four components for each lane, as u32."""
 
     what: Fetch
-    operation = "read"
-    proxy = "texture"
+    verb = Verb.READ
+    proxy = Proxy.TEXTURE
 
     def __call__(self, memory: Memory, operands: Operands) -> list[Array]:
         """Execute it."""
@@ -226,7 +228,7 @@ def load(place: SurfaceAccess) -> OnSurface:
                     result[lanes] = value
         return results
 
-    return OnSurface("read", place, work)
+    return OnSurface(Verb.READ, place, work)
 
 
 def store(place: SurfaceAccess) -> OnSurface:
@@ -239,7 +241,7 @@ def store(place: SurfaceAccess) -> OnSurface:
                     texture_surface.store(place, surface, given["coordinates"], given["values"])
         return []
 
-    return OnSurface("write", place, work)
+    return OnSurface(Verb.WRITE, place, work)
 
 
 def reduce(operation: str, place: SurfaceAccess) -> OnSurface:
@@ -252,7 +254,7 @@ def reduce(operation: str, place: SurfaceAccess) -> OnSurface:
                     texture_surface.reduce(operation, place, surface, given["coordinates"], given["values"][0])
         return []
 
-    return OnSurface("atomic", place, work)
+    return OnSurface(Verb.UPDATE, place, work)
 
 
 def no_results(dtypes: Sequence[np.dtype[np.generic]], count: int) -> list[Array]:

@@ -8,6 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
@@ -47,7 +48,7 @@ class Copying:
     kind: str = "copies"
 
     def _access(self, space: Space, type: Type, count: int) -> Access:
-        return Access(self.bound, space, type, count, {"asynchronous": True, "group": self.kind, "proxy": "generic"})
+        return Access(self.bound, space, type, count, {"asynchronous": True, "group": self.kind, "proxy": Proxy.GENERIC})
 
     @cached_property
     def target(self) -> Access:
@@ -99,7 +100,7 @@ class Transferring:
         type, count = (b32, unit // b32.bytes) if unit > b64.bytes else (Type.named[f"b{8 * unit}"], 1)
         if self.transfer.pattern is Pattern.ZEROS:
             return Access(self.bound, window_of(space), type, count, {})
-        proxy = "generic" if self.transfer.pattern is Pattern.VALUES else "async"
+        proxy = Proxy.GENERIC if self.transfer.pattern is Pattern.VALUES else Proxy.ASYNC
         attributes: AccessAttributes = {"asynchronous": True, "group": self.kind, "proxy": proxy}
         if combines:
             attributes |= {"order": Order.RELAXED, "scope": Scope.GPU}
@@ -109,7 +110,7 @@ class Transferring:
     def barrier(self) -> Access:
         """The update of an mbarrier."""
         attributes: AccessAttributes = {
-            "order": Order.RELAXED, "scope": Scope.CLUSTER, "mbarrier": "complete", "asynchronous": True,
+            "order": Order.RELAXED, "scope": Scope.CLUSTER, "mbarrier": MbarrierStep.COMPLETE, "asynchronous": True,
         }  # fmt: skip
         return Access(self.bound, window_of(self.transfer.shared), b64, 1, attributes)
 

@@ -18,7 +18,7 @@ from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.faults import AccessFault, plural
-from ptxvm.machine.image import Image
+from ptxvm.machine.image import Image, Placement
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
 
 HEAP = 1 << 30  # the first number of a block of `malloc`
@@ -80,8 +80,8 @@ class Objects:
 
     def variable(self, variable: Variable, function: Function, depth: int) -> tuple[int, bool]:
         """The number of a variable, and whether each call has its own instance."""
-        place, begin = self.image.place(variable, function)
-        own = place == "frame"
+        where, begin = self.image.place(variable, function)
+        own = where is Placement.FRAME
         key = variable, depth if own else -1
         if key not in self._variables:
             self._variables[key] = len(self._known)

@@ -5,6 +5,7 @@ In the code, `C` is the cohort, `L` the lanes that run (None where all do), `g` 
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,6 +13,7 @@ from typing import Unpack
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes, Symbol
 from ptxvm.algebra.state_space import Space
@@ -26,6 +28,7 @@ from ptxvm.engine.carry_flag import CarryFlag
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update, window_of
 from ptxvm.engine.interp.trace import TraceAlgebra
+from ptxvm.isa.effects import Jump
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.tensor_memory import TensorWork
 from ptxvm.isa.transfers import Transfer
@@ -54,7 +57,7 @@ class Multiplying:
     @cached_property
     def access(self) -> Access:
         """The read of a piece of a matrix in shared memory."""
-        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": GROUPS, "proxy": "async"})
+        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": GROUPS, "proxy": Proxy.ASYNC})
 
 
 @dataclass(eq=False)
@@ -67,7 +70,7 @@ class Tensor:
     @cached_property
     def read(self) -> Access:
         """The read of a piece of shared memory, whose end an mbarrier tells."""
-        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": "mbarrier", "proxy": "async"})
+        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": "mbarrier", "proxy": Proxy.ASYNC})
 
     @cached_property
     def write(self) -> Access:
@@ -77,19 +80,27 @@ class Tensor:
 
 @dataclass(slots=True)
 class Action:
-    """The control flow at the end of a segment: a verb, its symbol, and variables of the code."""
+    """The control flow at the end of a segment: a jump, its symbol, and variables of the code."""
 
-    verb: str
+    jump: Jump
     symbol: Symbol = None
     raws: tuple[str, ...] = ()
     extra: Symbol = None
+
+
+class Wait(enum.Enum):
+    """What a yielded instruction waits for."""
+
+    WARP = "lanes of the warp"
+    CTA = "threads of the CTA"
+    CLUSTER = "threads of the cluster"
 
 
 @dataclass(slots=True)
 class Request:
     """What a yielded instruction waits for: variables of the code."""
 
-    verb: str  # warp or cta
+    wait: Wait
     raws: tuple[str | None, ...]
     types: tuple[Type, ...] = ()
 
@@ -244,7 +255,7 @@ class Warp(Port):
 
     def converge(self, members: Value, *payload: Value) -> Request:
         """Wait for the other lanes."""
-        return Request("warp", (members.raw, *(p.raw for p in payload)), tuple(p.type for p in payload))
+        return Request(Wait.WARP, (members.raw, *(p.raw for p in payload)), tuple(p.type for p in payload))
 
     def together(self, *payload: Value) -> Peers:
         """The lanes that execute the instruction together."""
@@ -275,7 +286,7 @@ class Cta(Port):
     def barrier(self, number: Value, threads: Value | None = None, vote: Value | None = None) -> Request:
         """Wait for the other threads of the CTA."""
         raws = (number.raw, threads.raw if threads else None, vote.raw if vote else None)
-        return Request("cta", raws)
+        return Request(Wait.CTA, raws)
 
     def arrive(self, number: Value, threads: Value) -> None:
         """Arrive at a barrier without waiting."""
@@ -300,7 +311,7 @@ class Cluster(Port):
 
     def await_cluster(self) -> Request:
         """Wait for the other threads of the cluster."""
-        return Request("cluster", ())
+        return Request(Wait.CLUSTER, ())
 
 
 class Flow(Port):
@@ -310,11 +321,11 @@ class Flow(Port):
 
     def goto(self, target: Label) -> None:
         """Go to a label."""
-        self.action = Action("goto", target)
+        self.action = Action(Jump.GOTO, target)
 
     def switch(self, index: Value, table: Table) -> None:
         """Go to one of several labels."""
-        self.action = Action("switch", table, (index.raw,))
+        self.action = Action(Jump.SWITCH, table, (index.raw,))
 
     def call(
         self,
@@ -325,27 +336,27 @@ class Flow(Port):
     ) -> None:
         """Call a function, by symbol or by address."""
         raws = (function.raw,) if isinstance(function, Value) else ()
-        self.action = Action("call", None if raws else function, raws, (arguments, results, prototype))
+        self.action = Action(Jump.CALL, None if raws else function, raws, (arguments, results, prototype))
 
     def leave(self) -> None:
         """Return from the function."""
-        self.action = Action("leave")
+        self.action = Action(Jump.LEAVE)
 
     def exit(self) -> None:
         """End the thread."""
-        self.action = Action("exit")
+        self.action = Action(Jump.EXIT)
 
     def trap(self) -> None:
         """Raise a fault."""
-        self.action = Action("trap")
+        self.action = Action(Jump.TRAP)
 
     def breakpoint(self) -> None:
         """No effect: no debugger is attached."""
-        self.action = Action("next")
+        self.action = Action(Jump.BREAKPOINT)
 
     def event(self, number: Value | None = None, mask: Value | None = None) -> None:
         """No effect: there are no performance counters."""
-        self.action = Action("next")
+        self.action = Action(Jump.EVENT)
 
 
 class Tasks(Port):
@@ -401,9 +412,9 @@ class Tasks(Port):
         """Update an mbarrier at once, and again when the copies end."""
         if before is not None:
             Memory(self.alg, self.bound, self.guard).atomic(
-                space, b64, address, before, [], order=Order.RELAXED, scope=Scope.CTA, mbarrier="postpone"
+                space, b64, address, before, [], order=Order.RELAXED, scope=Scope.CTA, mbarrier=MbarrierStep.POSTPONE
             )
-        attributes = AccessAttributes(order=Order.RELEASE, scope=Scope.CTA, mbarrier="arrive", asynchronous=True)
+        attributes = AccessAttributes(order=Order.RELEASE, scope=Scope.CTA, mbarrier=MbarrierStep.ARRIVE, asynchronous=True)
         window = space.window if mask is None else space
         access = self.code.refer(Access(self.bound, window, b64, 1, attributes))
         how = self.code.refer(Update(update, (b64,), ""))

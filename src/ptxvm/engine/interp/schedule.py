@@ -21,10 +21,11 @@ from ptxvm.engine.interp.cluster_barriers import ClusterBarriers
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import first
-from ptxvm.engine.interp.ports import Action
+from ptxvm.engine.interp.ports import Action, Wait
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Compiled
 from ptxvm.engine.limits import Limits
+from ptxvm.isa.effects import Jump
 from ptxvm.machine.faults import PlacedFault
 from ptxvm.machine.per_lane import Guard, Lanes, PerLane, RegisterFile
 
@@ -191,7 +192,7 @@ class Schedule:
     def follow(self, action: Action | None, key: Key, lanes: Lanes, guard: Guard, raws: PerLane) -> None:
         """Send the lanes to the segments that the action names."""
         onward = (key[0], key[1], key[2] + 1)
-        if action is None or action.verb == "next":
+        if action is None or action.jump in (Jump.BREAKPOINT, Jump.EVENT):
             self.push(onward, lanes)
             return
         going, staying = self.split(lanes, guard)
@@ -200,19 +201,19 @@ class Schedule:
         if going is not None and not len(going):
             return
         chosen = going if guard is not None and going is not lanes else None
-        match action.verb:
-            case "goto":
+        match action.jump:
+            case Jump.GOTO:
                 self.push((key[0], key[1], self.code.routines[key[1]].segment_at(action.symbol.index)), going)
-            case "switch":
+            case Jump.SWITCH:
                 self.switch(action, key, going, self.pick(raws[0], lanes, chosen))
-            case "call":
+            case Jump.CALL:
                 address = self.pick(raws[0], lanes, chosen) if raws else None
                 self.calls.call(action, key, going, address, self.last(key))
-            case "leave":
+            case Jump.LEAVE:
                 self.leave(key, going)
-            case "exit":
+            case Jump.EXIT:
                 self.exit(going)
-            case "trap":
+            case Jump.TRAP:
                 raise self.refuse("trap", "the kernel executed trap", self.last(key), going)
 
     def split(self, lanes: Lanes, guard: Guard) -> tuple[PerLane, PerLane]:
@@ -286,9 +287,9 @@ class Schedule:
                 return
             raws = [None if r is None else self.pick(r, lanes, going) for r in raws]
         request = compiled.request
-        if request is not None and request.verb == "warp":
+        if request is not None and request.wait is Wait.WARP:
             self.arrive_warp(key, going, raws)
-        elif request is not None and request.verb == "cluster":
+        elif request is not None and request.wait is Wait.CLUSTER:
             waiting = Waiting(key, self.cohort.layout.every(going))
             self.resume(self.cluster_barriers.wait(waiting))
         else:

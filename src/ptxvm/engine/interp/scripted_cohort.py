@@ -9,6 +9,7 @@ from typing import Literal
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.types import Type, bf16x2, f16x2
 from ptxvm.analysis.program import Bound
@@ -89,7 +90,7 @@ class ScriptedMemory(LaneMemory):
         order = access.attributes.get("order") or Order.WEAK
         scope: Scope | Literal[""] = "" if order is Order.WEAK else access.attributes.get("scope") or Scope.SYS
         size, parts = access.type.bytes, PACKED.get(access.type, 1)
-        proxy = access.attributes.get("proxy") or "generic"
+        proxy = access.attributes.get("proxy") or Proxy.GENERIC
         return ThreadAccess(access.bound, allocation, int(np.ravel(offsets)[0]), size, access.count, parts, order, scope, proxy)
 
     def keep_to_mbarriers(self, access: Access, lanes: Lanes, word: int) -> None:

@@ -30,8 +30,9 @@ from ptxvm.engine.interp import arrays, ports
 from ptxvm.engine.interp.ports import Action, Request
 from ptxvm.engine.interp.trace import Code, TraceAlgebra
 from ptxvm.engine.operands import Operands, OperandValue, fitting
+from ptxvm.isa.effects import Jump
 from ptxvm.isa.model import PORTS
-from ptxvm.machine.image import Image
+from ptxvm.machine.image import Image, Placement
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
 
 PORT = {
@@ -41,6 +42,9 @@ PORT = {
 }  # fmt: skip
 CARRY = -1
 
+BASES = {
+    Placement.PARAMETER: "C.parameters(L)", Placement.FRAME: "C.frame(L)", Placement.GENERIC_FRAME: "C.generic_frame(L)",
+}  # fmt: skip
 Meaning = Generator[Any, Any, Any]
 """A meaning that waits: it yields a request, is sent what the other lanes gave, and returns its results."""
 
@@ -146,7 +150,7 @@ class Tracer(Operands):
         self.request = request
         if stage == "arrive":
             return None
-        sent = self.peers(bound, request.types) if request.verb == "warp" else ports.Votes(self.alg, bound, None)
+        sent = self.peers(bound, request.types) if request.wait is ports.Wait.WARP else ports.Votes(self.alg, bound, None)
         self.guard = None  # only lanes whose guard held have waited
         try:
             meaning.send(sent)
@@ -217,13 +221,12 @@ class Tracer(Operands):
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
         """The address of a variable in its own space; parameters have generic addresses."""
         where, at = self.image.place(variable, self.function)
-        if where == "absolute":
+        if where is Placement.ABSOLUTE:
             known = Value(self.alg, u64, self.alg.const(u64, at + offset))
             if not self.clustered or variable.space.window is not Space.SHARED:
                 return known
             return Value(self.alg, u64, self.code.emit("C.mem.shared_base(L)")) + known
-        base = {"parameter": "C.parameters(L)", "frame": "C.frame(L)", "generic frame": "C.generic_frame(L)"}[where]
-        raw = self.code.emit(base, pure=where == "parameter")
+        raw = self.code.emit(BASES[where], pure=where is Placement.PARAMETER)
         return Value(self.alg, u64, raw) + int(at + offset)
 
     def to_generic(self, bound: Bound, space: Space, address: Value) -> Value:
@@ -293,7 +296,7 @@ def trace(function: Function, segment: Segment, tracer_of: Callable[[], Tracer])
     else:
         raws = "".join(f"{r}, " for r in action.raws)
         live = segment.live_out
-        if action.verb == "call":  # which reads its arguments from the file
+        if action.jump is Jump.CALL:  # which reads its arguments from the file
             live |= reads_and_writes(code[-1])[0]
         run, source = tracer.finish(f"{tracer.guard}, ({raws})", live)
     return Compiled(run, source, action)

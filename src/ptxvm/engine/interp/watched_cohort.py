@@ -30,6 +30,7 @@ from ptxvm.engine.interp.segment import Slots
 from ptxvm.engine.interp.shadow import ArgumentSlot, Shadow
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.engine.interp.watched_memory import WatchedMemory
+from ptxvm.isa.effects import Verb
 from ptxvm.machine import texture_unit
 from ptxvm.machine.builtins import Cohort as Caller, Function
 from ptxvm.machine.events import ClusterStep, Scene, Watcher
@@ -116,11 +117,11 @@ class WatchedCohort(Cohort):
         how = self.on_images.get((access, touched.element, touched.count))
         if how is None:
             attributes = AccessAttributes(proxy=work.proxy)
-            if work.operation == "atomic":
+            if work.verb is Verb.UPDATE:
                 attributes |= AccessAttributes(order=Order.RELAXED, scope=Scope.GPU)
             how = Access(access.bound, Space.GLOBAL, Type.named[f"b{8 * touched.element}"], touched.count, attributes)
             self.on_images[access, touched.element, touched.count] = how
-        tell = {"read": self.watcher.read, "write": self.watcher.wrote, "atomic": self.watcher.updated}[work.operation]
+        tell = {Verb.READ: self.watcher.read, Verb.WRITE: self.watcher.wrote, Verb.UPDATE: self.watcher.updated}[work.verb]
         for allocation, mine, offsets in self.images.parts(touched):
             tell(how, self.threads[lanes[mine]], allocation, offsets)
 
@@ -132,9 +133,9 @@ class WatchedCohort(Cohort):
             some = np.flatnonzero(given == size)
             for access, offset in copying.reads(size):
                 for allocation, those, offsets in self.mem.touched(access, lanes[some], source[some] + np.uint64(offset)):
-                    self.watcher.copying(access, those, allocation, offsets, "read")
+                    self.watcher.copying(access, those, allocation, offsets, Verb.READ)
         for allocation, those, offsets in self.mem.touched(copying.target, lanes, target):
-            self.watcher.copying(copying.target, those, allocation, offsets, "write")
+            self.watcher.copying(copying.target, those, allocation, offsets, Verb.WRITE)
 
     def stepping(self, code: Sequence[Bound], slots: Slots, lanes: Lanes, file: RegisterFile) -> None:
         """Report registers of products and loads that are used before the wait."""
@@ -158,7 +159,7 @@ class WatchedCohort(Cohort):
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Report the reads that the products will do."""
         for allocation, those, offsets in self.mem.touched(access, lanes, addresses):
-            self.watcher.copying(access, those, allocation, offsets, "read")
+            self.watcher.copying(access, those, allocation, offsets, Verb.READ)
 
     def tensor_started(self, bound: Bound, kind: str, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
         """Report work on tensor memory."""
@@ -168,12 +169,12 @@ class WatchedCohort(Cohort):
         """Report the reads and writes that a transfer will do."""
         kind, unit = begun.copying.transfer, begun.pieces.unit
         read, _ = begun.pieces.read()
-        parts = (kind.origin, read, "read"), (kind.to, begun.written, "atomic" if kind.operation else "write")
-        for space, addresses, operation in parts:
+        parts = (kind.origin, read, Verb.READ), (kind.to, begun.written, Verb.UPDATE if kind.operation else Verb.WRITE)
+        for space, addresses, verb in parts:
             if addresses is not None and len(addresses):
-                access = begun.copying.access(space, unit, combines=operation == "atomic")
+                access = begun.copying.access(space, unit, combines=verb is Verb.UPDATE)
                 for allocation, those, offsets in self.mem.touched(access, begun.every(addresses), addresses):
-                    self.watcher.copying(access, those, allocation, offsets, operation)
+                    self.watcher.copying(access, those, allocation, offsets, verb)
 
     def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
         """Report new groups of copies."""

@@ -20,6 +20,7 @@ from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.machine.events import StoredValues, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
+from ptxvm.machine.image import Placement
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
 
 
@@ -214,12 +215,12 @@ class WatchedMemory(LaneMemory):
         window = self.shared if variable.space is Space.SHARED else self.local
         function = access.bound.function
         assert function is not None  # noqa: S101 - for mypy; only instructions of functions access memory
-        place, start = self.schedule.code.image.place(variable, function)
+        where, start = self.schedule.code.image.place(variable, function)
         if access.space is Space.GENERIC:
             at_window = window.from_generic(np.broadcast_to(address, count), lanes)
         else:
             at_window = np.broadcast_to(window.offsets(address, lanes), count).astype(np.uint64)
-        begin = np.uint64(start) + (self.cohort.frame(lanes) if place == "frame" else np.uint64(0))
+        begin = np.uint64(start) + (self.cohort.frame(lanes) if where is Placement.FRAME else np.uint64(0))
         within = (at_window - begin).view(np.int64)
         size = access.dtype.itemsize * access.count
         return (within < 0) | (within > variable.size - size), within

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 
+from ptxvm.algebra.asynchronous import MbarrierStep
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import Memory
 from ptxvm.algebra.state_space import Space
@@ -26,9 +27,9 @@ from ptxvm.isa.mbarrier import (
 from ptxvm.isa.model import Decoded, Problem, checked, instruction
 
 
-def updated(i: Decoded, a: Value, how: str, update: Callable[..., Value], operands: list[Value], mem: Memory) -> Value:
+def updated(i: Decoded, a: Value, how: MbarrierStep, update: Callable[..., Value], operands: list[Value], mem: Memory) -> Value:
     """One step of an mbarrier; `how` names it for the checkers."""
-    unsaid = Order.RELEASE if how in ("arrive", "drop") else Order.RELAXED
+    unsaid = Order.RELEASE if how in (MbarrierStep.ARRIVE, MbarrierStep.DROP) else Order.RELAXED
     order, scope = Order(i.order or unsaid), Scope(i.scope or "cta")
     return mem.atomic(window(i), b64, a, update, operands, order=order, scope=scope, mbarrier=how)
 
@@ -51,7 +52,7 @@ NEEDS = {"": "PTX 7.0, sm_80", ".shared::cta": "PTX 7.8"}
 )
 def mbarrier_init(i, a, count, mem):
     """Make an mbarrier for `count` arrivals in each phase, in phase 0."""
-    mem.store(window(i), b64, a, [fresh(count)], mbarrier="init", **WEAK)
+    mem.store(window(i), b64, a, [fresh(count)], mbarrier=MbarrierStep.INIT, **WEAK)
 
 
 LAYOUT_NEEDS = {"": "PTX 9.3, sm_90"}
@@ -112,7 +113,7 @@ def wrapped(value: int) -> int:
 )
 def mbarrier_inval(i, a, mem):
     """Unmake an mbarrier: its memory may be used for something else."""
-    mem.store(window(i), b64, a, [a.lift(0).view(b64)], mbarrier="inval", **WEAK)
+    mem.store(window(i), b64, a, [a.lift(0).view(b64)], mbarrier=MbarrierStep.INVAL, **WEAK)
 
 
 # ── arrive, arrive_drop ─────────────────────────────────────────────────────────────────
@@ -149,7 +150,7 @@ def mbarrier_arrive(i, a, count, mem):
 
     With `.noComplete` this must not be the last one.
     """
-    return updated(i, a, "arrive", signalled, [arrivals(a, count)], mem)
+    return updated(i, a, MbarrierStep.ARRIVE, signalled, [arrivals(a, count)], mem)
 
 
 @has(ADDRESS, ORDER)
@@ -164,7 +165,7 @@ def mbarrier_arrive(i, a, count, mem):
 )
 def mbarrier_arrive_drop(i, a, count, mem):
     """Arrive at an mbarrier, and expect so many arrivals less in the phases that follow."""
-    return updated(i, a, "drop", dropped, [arrivals(a, count)], mem)
+    return updated(i, a, MbarrierStep.DROP, dropped, [arrivals(a, count)], mem)
 
 
 def arrivals(a: Value, count: Value | None) -> Value:
@@ -183,7 +184,7 @@ def arrivals(a: Value, count: Value | None) -> Value:
 )
 def mbarrier_arrive_expect_tx(i, a, transactions, mem):
     """Await so many more transactions in this phase, then arrive."""
-    return updated(i, a, "arrive", expect_and_arrive, [transactions.to(u64)], mem)
+    return updated(i, a, MbarrierStep.ARRIVE, expect_and_arrive, [transactions.to(u64)], mem)
 
 
 @has(ADDRESS, ORDER)
@@ -197,7 +198,7 @@ def mbarrier_arrive_expect_tx(i, a, transactions, mem):
 )
 def mbarrier_arrive_drop_expect_tx(i, a, transactions, mem):
     """Await so many more transactions in this phase, then arrive, and expect an arrival less in those that follow."""
-    return updated(i, a, "drop", expect_and_drop, [transactions.to(u64)], mem)
+    return updated(i, a, MbarrierStep.DROP, expect_and_drop, [transactions.to(u64)], mem)
 
 
 def state_of_a_cluster(i: Decoded) -> str | None:
@@ -258,7 +259,7 @@ transacting = partial(instruction, types="a: u64, transactions: u32 plain", need
 )
 def mbarrier_expect_tx(i, a, transactions, mem):
     """Await so many more transactions in this phase."""
-    updated(i, a, "expect", expecting, [transactions.to(u64)], mem)
+    updated(i, a, MbarrierStep.EXPECT, expecting, [transactions.to(u64)], mem)
 
 
 @has(ADDRESS, ORDER)
@@ -272,7 +273,7 @@ def mbarrier_expect_tx(i, a, transactions, mem):
 )
 def mbarrier_complete_tx(i, a, transactions, mem):
     """Tell an mbarrier that so many transactions are done, as an asynchronous copy does at its end."""
-    updated(i, a, "complete", completed, [transactions.to(u64)], mem)
+    updated(i, a, MbarrierStep.COMPLETE, completed, [transactions.to(u64)], mem)
 
 
 # ── test_wait, try_wait ─────────────────────────────────────────────────────────────────
@@ -298,7 +299,7 @@ trying = partial(testing, needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"})
 def is_over(i: Decoded, a: Value, seen: Value, mem: Memory, state: Value | None = None) -> Value:
     """Is the phase of that parity, perhaps that of a state, over: is the mbarrier in the other one?"""
     order, scope = Order(i.order or "acquire"), Scope(i.scope or "cta")
-    (word,) = mem.load(window(i), b64, a, order=Order.RELAXED, scope=scope, mbarrier="test")
+    (word,) = mem.load(window(i), b64, a, order=Order.RELAXED, scope=scope, mbarrier=MbarrierStep.TEST)
     over: Value = phase(word).ne(seen)
     mem.phase_over(window(i), a, over, state=state, order=order, scope=scope)
     return over

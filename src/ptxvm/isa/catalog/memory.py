@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
 from ptxvm.isa.access import (
@@ -82,7 +83,7 @@ def ld(i, a, policy, mem):
 )
 def ld_global_nc(i, a, policy, mem):
     """Load from global memory that nothing writes while the kernel runs, through a cache that need not be coherent."""
-    values = mem.load(Space.GLOBAL, i.type, a, count(i), cache=i.cop, proxy="texture", **WEAK)
+    values = mem.load(Space.GLOBAL, i.type, a, count(i), cache=i.cop, proxy=Proxy.TEXTURE, **WEAK)
     return values if i.vec else values[0]
 
 

@@ -8,6 +8,7 @@ from functools import partial
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import MbarrierStep
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32, b64, pred, u32, u64
@@ -85,7 +86,7 @@ class Tasks(Port):
     def _complete(self, kind: Transfer, bar: Value, completed: Callable[..., Value], amount: Value) -> None:
         """Count bytes at an mbarrier."""
         Memory(self.at, self.bound).atomic(
-            kind.shared, b64, bar, completed, [amount], order=Order.RELAXED, scope=Scope.CLUSTER, mbarrier="complete"
+            kind.shared, b64, bar, completed, [amount], order=Order.RELAXED, scope=Scope.CLUSTER, mbarrier=MbarrierStep.COMPLETE
         )
 
     def _barrier_of(self, bar: Value, rank: int, *, pair: bool) -> Value:
@@ -128,7 +129,7 @@ class Tasks(Port):
             self._arrive_in_ctas(address, update, mask)
             return
         port = Memory(self.at, self.bound)
-        for each, how in ((before, "postpone"), (update, "arrive")):
+        for each, how in ((before, MbarrierStep.POSTPONE), (update, MbarrierStep.ARRIVE)):
             if each is not None:
                 port.atomic(space, b64, address, each, [], order=Order.RELEASE, scope=Scope.CTA, mbarrier=how)
 
@@ -138,7 +139,14 @@ class Tasks(Port):
 
         def told(where: Value) -> None:
             Memory(self.at, self.bound).atomic(
-                Space.SHARED_CLUSTER, b64, where, update, [], order=Order.RELEASE, scope=Scope.CLUSTER, mbarrier="arrive"
+                Space.SHARED_CLUSTER,
+                b64,
+                where,
+                update,
+                [],
+                order=Order.RELEASE,
+                scope=Scope.CLUSTER,
+                mbarrier=MbarrierStep.ARRIVE,
             )
 
         for rank in range(self.at.kernel.cluster_size):

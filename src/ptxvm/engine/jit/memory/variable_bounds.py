@@ -12,6 +12,7 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
 from ptxvm.engine.jit.memory.addressing import Addressing, LaneOffsets
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.machine.image import Placement
 
 
 def bounded_accesses(functions: Iterable[Function]) -> tuple[dict[Bound, Variable], list[Bound]]:
@@ -26,8 +27,8 @@ def part(at: NodeBuilder, bound: Bound, space: Space) -> tuple[int, int] | None:
     variable, frame = at.kernel.variable_of.get(bound), at.node.frame
     if variable is None or space not in (Space.GENERIC, variable.space):
         return None
-    place, begin = at.kernel.image.place(variable, frame.function)
-    return begin + (frame.offset if place == "frame" else 0), variable.size
+    where, begin = at.kernel.image.place(variable, frame.function)
+    return begin + (frame.offset if where is Placement.FRAME else 0), variable.size
 
 
 def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, raw: Raw, size: int) -> None:

@@ -12,6 +12,7 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.node import special_registers, stack
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.machine.image import Placement
 from ptxvm.machine.window import RANK
 
 RANKS = 0xFF << RANK
@@ -57,18 +58,18 @@ class Operands(NodeBuilder):
         """The address of a variable in its own space; parameters have generic addresses."""
         frame = self.node.frame
         where, at = self.kernel.image.place(variable, frame.function)
-        if where == "parameter":
+        if where is Placement.PARAMETER:
             bank: Value = Value(self.alg, u64, Affine("%params.address", bank=0)) + (at + offset)
             return bank
-        if where == "absolute" and variable.space not in (Space.SHARED, Space.LOCAL):
+        if where is Placement.ABSOLUTE and variable.space not in (Space.SHARED, Space.LOCAL):
             return self._address(variable) + offset
-        place: Value = self._u64(at + offset + (frame.offset if where.endswith("frame") else 0))
-        if where.endswith("frame") and frame.root.shared:
+        place: Value = self._u64(at + offset + (frame.offset if where.in_frame else 0))
+        if where.in_frame and frame.root.shared:
             place = stack.start(self, frame) + place
-        if where == "absolute" and variable.space is Space.SHARED and self.kernel.cluster_size > 1:
+        if where is Placement.ABSOLUTE and variable.space is Space.SHARED and self.kernel.cluster_size > 1:
             based: Value = place + Value(self.alg, u64, Affine("%cluster.base", bits=RANKS))
             return based
-        if where == "generic frame":
+        if where is Placement.GENERIC_FRAME:
             raw: Raw = self.memory_port().flat(Space.LOCAL, place.raw)
             return Value(self.alg, u64, raw)
         return place
