@@ -1,4 +1,4 @@
-"""Happens-before by mbarriers: a thread that finds a phase over knows what all arrivals in it knew (PTX 9.7.13.15.16)."""
+"""Happens-before by mbarriers: a thread that finds a phase over follows all arrivals of the phase (PTX 9.7.13.15.16)."""
 
 from __future__ import annotations
 

@@ -53,7 +53,7 @@ class Patterns:
             self.clocks.tick(thread)
 
     def fence_knowledge(self, threads: Threads) -> Knowledge | None:
-        """The knowledge that threads pass on by a relaxed arrival in their CTA: that of their last releasing fence."""
+        """The knowledge that a relaxed arrival in the CTA passes on: of the last releasing fence of its thread."""
         found: Knowledge | None = None
         for thread in threads.tolist():
             for knowledge in self._fenced.get(thread, {}).values():

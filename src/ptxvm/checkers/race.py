@@ -226,7 +226,7 @@ class RaceDetector:
                     self.phases.complete(location)
 
     def _with_mbarrier(self, access: Access, threads: Threads) -> Knowledge | None:
-        """The knowledge that arrivals pass on: that of the threads, or the end of their copies."""
+        """The knowledge that arrivals pass on: of their threads, or the end of copies."""
         if access.attributes.get("asynchronous"):
             return self.agents.signalled(threads)
         if access.attributes["mbarrier"] not in (MbarrierStep.ARRIVE, MbarrierStep.DROP):
@@ -446,7 +446,7 @@ class RaceDetector:
         self.clocks.tick(threads)
 
     def opened(self, key: BarrierKey, groups: Sequence[tuple[Bound, Threads]]) -> None:
-        """Threads that waited learn the knowledge of all threads that came."""
+        """Join the clocks of the threads at a barrier: each that waits learns what all know."""
         more = self._arrived.pop(key, None)
         if not groups:
             return

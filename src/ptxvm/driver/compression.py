@@ -1,4 +1,4 @@
-"""What compresses the PTX of fatbins: LZ4 (its block format: nvcc 11 and 12) and Zstandard (nvcc 12.8 and later)."""
+"""Decompression of the PTX in fatbins: LZ4 blocks (nvcc 11 and 12) and Zstandard (nvcc 12.8 and later)."""
 
 from __future__ import annotations
 
@@ -11,7 +11,8 @@ from ptxvm.driver.results import DriverError, Result
 def lz4_block(data: bytes, size: int) -> bytes:
     """The `size` bytes of a block (LZ4 block format); DriverError for one that is damaged.
 
-    A block is a row of sequences: a token, literal bytes, and a match: bytes that stand some way before, which may overlap.
+    A block is a row of sequences.  Each has a token, literal bytes, and a match: a distance back into the output, from where
+    bytes are copied.  A match may overlap the bytes that it makes.
     """
     made, at = bytearray(), 0
     try:

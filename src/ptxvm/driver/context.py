@@ -230,7 +230,7 @@ class Stream:
                     self.order.wait(each.order)
 
     def mark(self) -> Mark:
-        """The point that the stream has reached when all that it has is done."""
+        """A mark behind all work that the stream has now."""
         mark = Mark()
         self.then(lambda: mark.reach(time.perf_counter()))
         return mark

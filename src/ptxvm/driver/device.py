@@ -29,7 +29,7 @@ class Device:
 
     @property
     def name(self) -> str:
-        """What the device is called: the machine, and the card whose limits it has."""
+        """The name of the device: ptxvm, and the card whose limits it has."""
         return f"ptxvm ({self.model.name})"
 
     @property

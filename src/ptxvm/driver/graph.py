@@ -73,7 +73,7 @@ class Node:
 
 @dataclass(eq=False)
 class Resource:
-    """Something of a client that graphs use, with a function that ends it when nothing uses it any more."""
+    """A user object: an object of the client, with a destructor that runs when no graph uses it any more."""
 
     end: Callable[[], None]
     users: int = 1

@@ -1,8 +1,8 @@
-"""Memory of the host that clients give to kernels by its address, as devices with pageable memory access take it.
+"""Pageable memory: ordinary memory of the host that clients pass to kernels by its address.
 
-Nothing has told the driver of such memory.  While a launch runs, the memory that its arguments point to is memory of the
-device: exactly so many bytes where the client has described them, or else the whole mapping of the process that has the
-address, except what other allocations have.
+No call of the driver announces such memory.  While a launch runs, its arguments are searched for addresses, and kernels may
+access the memory there: the bytes that the client has described, or else the mapping of the process around the address,
+without other allocations.
 """
 
 from __future__ import annotations
@@ -71,9 +71,9 @@ class HostMemory:
         return self.memory.adopt(bytes_at(start, size), f"{size} bytes of the host").allocation
 
     def _unknown(self, arguments: Iterable[bytes]) -> list[int]:
-        """The words of arguments that may be addresses and are in no allocation, nor in one that the driver has freed.
+        """The words of arguments that may be addresses of pageable memory: in no allocation, live or freed.
 
-        What was shared or local memory of a launch is the process's again.
+        Freed shared and local memory of a launch does not count: the process may have allocated it again.
         """
         words = {word for each in arguments if len(each) >= 8 for (word,) in struct.iter_unpack("<Q", each[: len(each) & -8])}
         table = self.memory.table

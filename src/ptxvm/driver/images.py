@@ -54,7 +54,7 @@ def fatbin_at(address: int) -> bytes:
 
 
 def linked_texts(address: int, capability: tuple[int, int]) -> list[bytes]:
-    """The modules that `nvcc -rdc=true` has linked to machine code: each is still there, in a list of fatbins that ends with 0.
+    """The modules of a program that `nvcc -rdc=true` has linked: their PTX, from a list of fatbins that ends with 0.
 
     The device runtime (`cudadevrt`) among them adds nothing: the machine has its functions.
     """

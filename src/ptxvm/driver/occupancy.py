@@ -40,15 +40,15 @@ def resident_clusters(device: Device, kernel: Kernel, threads: int, dynamic: int
 
 
 def largest_cluster(device: Device, kernel: Kernel, threads: int, dynamic: int) -> int:
-    """The most blocks of a cluster of which the device holds one; a portable kernel has at most 8 (PTX 2.2.2)."""
+    """The size of the largest cluster that fits the device; a portable kernel has at most 8 blocks (PTX 2.2.2)."""
     sizes = [size for size in CLUSTERS if resident_clusters(device, kernel, threads, dynamic, size)]
     return max(sizes, default=0)
 
 
 def largest_block(device: Device, kernel: Kernel, dynamic: Callable[[int], int], limit: int = 0) -> tuple[int, int]:
-    """The number of threads that keeps most threads resident, and the blocks that fill the device with it.
+    """The block size with the most resident threads, and the number of such blocks that fill the device.
 
-    `dynamic` tells the bytes of dynamic shared memory of a block by its threads; `limit` is the most threads, if not 0.
+    `dynamic` gives the bytes of dynamic shared memory of a block of so many threads; `limit` is the most threads, if not 0.
     """
     most = min(kernel.most_threads, limit or kernel.most_threads)
     sizes = range(min(WARP, most), most + 1, WARP)

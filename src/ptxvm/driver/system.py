@@ -11,7 +11,7 @@ from ptxvm.driver.virtual_memory import VirtualMemory
 
 
 class Driver:
-    """The devices of a process, the context of each that clients share, and the memory that was handed out."""
+    """The devices of a process, their primary contexts, and the memory that clients have allocated."""
 
     def __init__(self) -> None:
         model, count = chosen()

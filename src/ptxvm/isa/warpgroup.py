@@ -1,4 +1,4 @@
-"""What `wgmma.mma_async` computes: the product of each warp of a warpgroup (PTX 9.7.15.5)."""
+"""Products of a warpgroup (`wgmma.mma_async`): the product of each of its warps (PTX 9.7.15.5)."""
 
 from __future__ import annotations
 

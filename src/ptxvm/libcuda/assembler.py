@@ -1,8 +1,8 @@
-"""The little machine code that the libraries have, of two processors: stubs, and calls of imported functions.
+"""An assembler for x86-64 and aarch64, with the few instructions that the libraries need: stubs, and calls of imports.
 
 An instruction is written by its encoding (x86-64: AMD64 Architecture Programmer's Manual, volume 3; aarch64: Arm Architecture
-Reference Manual, C6.2).  Its size does not depend on the addresses in it, so code is written twice: to learn where its labels
-are, and with them.
+Reference Manual, C6.2).  Its size does not depend on the addresses in it, so code is written twice: first to find the
+addresses of its labels, then with them.
 """
 
 from __future__ import annotations

@@ -112,7 +112,7 @@ def library(
 
 
 def segments(text_end: int, dynamic_at: int, dynamic_size: int, end: int) -> list[bytes]:
-    """What is loaded: code, then data with the dynamic section first; and the stack, which runs no code."""
+    """The segments: code, then data with the dynamic section first; and the stack, which is not executable."""
     return [
         segment(LOAD, READ | EXECUTE, 0, text_end, PAGE),
         segment(LOAD, READ | WRITE, dynamic_at, end - dynamic_at, PAGE),

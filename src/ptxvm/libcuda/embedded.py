@@ -1,4 +1,4 @@
-"""Python inside a program that has none of its own: a library has started it when one of its functions was called.
+"""Python embedded in a program: the start, output and end of an interpreter that the libraries start at a first call.
 
 What kernels print goes to C's standard output, in the order of the program's own prints.  When the program exits, the functions
 of the libraries end before LLVM's and C++'s destructors do.
@@ -106,7 +106,7 @@ LEAVING = HANDLER(leave)
 
 @cache
 def starter(install: str) -> Starter:
-    """What starts this Python in another process, with a module that has a function `install`."""
+    """The starter of this Python in another process; `install` is a module with a function of that name."""
     return Starter(SCRIPT.format(path=sys.path, install=install), sys.executable, library_of_python())
 
 

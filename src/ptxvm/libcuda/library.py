@@ -82,7 +82,7 @@ def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
 
 
 def lacking(name: str) -> Callable[..., int]:
-    """A function that says once that it is not there."""
+    """A function that is missing: it logs its name once, and returns NOT_SUPPORTED."""
     said: list[str] = []
 
     def call(*arguments: object) -> int:  # noqa: ARG001 - as the signature says

@@ -127,7 +127,8 @@ class Stack(MutableSequence[Context]):
 
     def _keep(self, contexts: list[Context]) -> None:
         handles = [self._handle_of(each) for each in contexts]
-        if len(handles) > self._thread.words[ROOM]:
+        words = self._thread.words
+        if len(handles) > words[ROOM]:
             self._thread.grow([0, 0, *handles])
         for n, handle in enumerate(handles):
             self._thread.words[FIRST + n] = handle

@@ -1,4 +1,4 @@
-"""What the C interface keeps: the handles of objects, the contexts that are current in each thread, and the functions."""
+"""The state of the C interface: handles of objects, the current contexts of each thread, and the functions by name."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ FUNCTIONS: dict[str, Implementation] = {}
 OF_ANY_STATE: set[str] = set()
 """Those that also work after a kernel has failed."""
 STATELESS: set[str] = set()
-"""Those that also work before `cuInit`, and in a process that was forked from an initialised one."""
+"""The functions that work before `cuInit` too, and in a fork of an initialised process."""
 DEFAULT_STREAMS = (0, 1, 2)  # none, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 

@@ -1,4 +1,4 @@
-"""The code of a library that starts Python in a process that has none, when one of its functions is first called.
+"""The code of a library that starts Python in a process without one, at the first call of a function.
 
 It uses Python's own interface for embedding (Python/C API, "Python Initialization Configuration"), in an isolated
 configuration: the environment, the signals and the standard streams of the process stay as they are.

@@ -1,4 +1,4 @@
-"""What each thread of a client has, also one that Python does not know.
+"""State of each thread of a client, of threads that Python did not start too.
 
 A callback in such a thread gets a state of Python's that ends with the callback, and with it all that the thread keeps.  So the
 first callback retains that state (Python/C API, "PyGILState_Ensure"), and the end of the thread deletes it.

@@ -1,4 +1,4 @@
-"""cudaDeviceProp: all that the runtime says of a device, as versions 12 and 13 lay it out (runtime API, "Data Structures")."""
+"""cudaDeviceProp: the properties of a device, in the layouts of versions 12 and 13 (runtime API, "Data Structures")."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What the runtime library keeps: the code that a program has registered, and for each thread its device and last error.
+"""The state of the runtime library: the registered code of a program; the device and the last error of each thread.
 
 A thread has a current context, of the driver; the runtime gives it the primary context of its device when it first needs one.
 """

@@ -67,7 +67,7 @@ def _zeros(operands: Operands) -> Pieces:
 
 
 def _told(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
-    """The pieces with the mbarriers that are told, to all CTAs that they go to."""
+    """The pieces in all CTAs that they go to, with the mbarriers that count their bytes."""
     if not kind.mbarrier:
         return made
     (bar,) = operands["bar"]
@@ -85,6 +85,6 @@ def _told(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
 
 
 def barrier_of(bar: int, rank: int, *, pair: bool) -> int:
-    """The mbarrier that is told of the copy to the CTA of a rank: its own, or in a pair the one of the parity of `bar`."""
+    """The mbarrier that counts the bytes of a copy to the CTA of a rank: its own, or in a pair that of the parity of `bar`."""
     meant = rank & ~1 | bar >> RANK & 1 if pair else rank
     return bar & WITHIN | meant << RANK

@@ -345,7 +345,7 @@ class Copies:
 
 
 class Order:
-    """What has to end before other work: earlier copies and work on tensor memory before an arrival that follows them.
+    """The work that must end before other work: copies and work on tensor memory before an arrival behind them.
 
     Products of a lane end one after the other, since they may have one accumulator, and so does the work of a CTA on its
     tensor memory that a commit waits for.

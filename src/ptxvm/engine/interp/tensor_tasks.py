@@ -223,7 +223,7 @@ class TensorUnit:
             raise located(fault, tensor.read, lanes) from None
 
     def leaked(self) -> tuple[str, Bound, int] | None:
-        """What a CTA has not given back, with the instruction that allocated it and its lane."""
+        """The columns that a CTA has not freed, with the instruction that allocated them and its lane."""
         for cta, memory in self.memories.items():
             if said := memory.leaked():
                 return said, *self.allocated_at[cta]

@@ -249,7 +249,7 @@ def destroy_node(handle: int) -> None:
 
 @function("cuUserObjectCreate")
 def create_resource(out: int, pointer: int, destroy: int, count: int, flags: int) -> None:
-    """Something of the client that graphs use, and the function that ends it."""
+    """A user object: an object of the client, and its destructor."""
     ended = HOST_FUNCTION(destroy)
     put_u64(out, session().handles.handle(Resource(partial(ended, pointer), count)))
 

@@ -1,4 +1,4 @@
-"""Nodes of graphs beyond launches: events and memory, and what nodes do, which clients read and change."""
+"""Nodes of graphs: events, memory, and the parameters of nodes, which clients read and change."""
 
 from __future__ import annotations
 

@@ -125,7 +125,7 @@ def resident_with_flags(out: int, handle: int, threads: int, shared: int, flags:
 
 @function("cuOccupancyMaxPotentialBlockSize")
 def best_block(blocks: int, threads: int, handle: int, shared_of: int, shared: int, limit: int) -> None:
-    """The number of threads that keeps most threads resident, and the blocks that fill the device.
+    """The block size with the most resident threads, and the number of such blocks that fill the device.
 
     `shared_of` is a function of the client: bytes of dynamic shared memory for a number of threads.
     """
@@ -138,7 +138,7 @@ def best_block(blocks: int, threads: int, handle: int, shared_of: int, shared: i
 
 @function("cuOccupancyMaxPotentialBlockSizeWithFlags")
 def best_block_with_flags(blocks: int, threads: int, handle: int, shared_of: int, shared: int, limit: int, flags: int) -> None:
-    """The number of threads that keeps most threads resident, and the blocks that fill the device."""
+    """The block size with the most resident threads, and the number of such blocks that fill the device."""
     best_block(blocks, threads, handle, shared_of, shared, limit)
 
 

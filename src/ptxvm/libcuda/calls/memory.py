@@ -242,7 +242,7 @@ def destroy_pool(pool: int) -> None:
 
 @function("cuMemPoolTrimTo")
 def trim(pool: int, size: int) -> None:
-    """Give back what a pool holds: it holds nothing that is not in use."""
+    """Give back unused memory of a pool: it has none."""
     session().handles.object(pool, Pool)
 
 

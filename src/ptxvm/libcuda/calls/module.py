@@ -22,7 +22,7 @@ CLUSTER_ATTRIBUTES = range(10, 18)
 
 
 def load(out: int, image: int, options: Mapping[int, int]) -> None:
-    """Load an image; what is wrong with it goes into the log that the options name."""
+    """Load an image; its errors go into the log of the options."""
     put_u64(out, 0)
     if not image:
         raise DriverError(Result.INVALID_VALUE, "there is no image")

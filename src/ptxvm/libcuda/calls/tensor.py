@@ -30,7 +30,7 @@ def put(out: int, made: TensorMap) -> None:
 
 
 def check_rank(rank: int) -> None:
-    """DriverError for a number of dimensions that no tensor has, before lists of that length are read."""
+    """DriverError for a rank that no tensor has; checked before lists of that length are read."""
     if not 1 <= rank <= 5:
         raise DriverError(Result.INVALID_VALUE, f"a tensor has 1 to 5 dimensions, not {rank}")
 

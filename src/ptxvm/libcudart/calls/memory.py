@@ -86,7 +86,7 @@ def advise(address: int, size: int, *arguments: int | Location) -> None:
 @function("cudaIpcGetMemHandle", "cudaIpcOpenMemHandle", "cudaIpcCloseMemHandle")
 @function("cudaIpcGetEventHandle", "cudaIpcOpenEventHandle")
 def between_processes(*arguments: object) -> None:
-    """Handles for other processes, of which there are none: memory is that of one process."""
+    """Handles for other processes: unsupported, as memory is of one process."""
     raise DriverError(Result.NOT_SUPPORTED, "memory and events are not shared between processes")
 
 

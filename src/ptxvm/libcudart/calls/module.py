@@ -1,4 +1,4 @@
-"""What the code that nvcc writes calls: registration of device code and its symbols (`crt/host_runtime.h`), and symbols."""
+"""Registration of device code and its symbols by the code that nvcc writes (`crt/host_runtime.h`); and symbols."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ def arrive(at: NodeBuilder, mnemonic: str, request: Request) -> None:
 
 
 def expect_agreement(at: NodeBuilder, mnemonic: str, request: Request) -> None:
-    """Check the masks of lanes that arrive together: if two that name each other differ, each waits for its own members."""
+    """Check the masks of lanes that arrive together: lanes with different masks wait for different members."""
     members, code = request.values[0], at.code
     if members is None or (isinstance(members.raw, Affine) and not members.raw.terms):
         return

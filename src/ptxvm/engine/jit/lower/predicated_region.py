@@ -101,7 +101,7 @@ class PredicatedRegion:
             self._run(n, lanes)
 
     def _run_again(self, n: int, bits: str) -> None:
-        """Write a block for lanes that an integer tells: LLVM takes predicates that cross blocks apart, lane by lane."""
+        """Write a block for the lanes of a bit mask: LLVM would split a predicate that crosses blocks lane by lane."""
         self._run(n, Varying(self.code.all_lanes(bits)))
 
     def _merged(self, n: int) -> int:

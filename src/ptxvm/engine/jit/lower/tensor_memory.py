@@ -84,7 +84,7 @@ def in_fragments(fragment: Fragment, stack: Matrices) -> Matrices:
 
 
 class Machine:
-    """What the work needs, of the CTA that runs."""
+    """The memory and the functions that work on tensor memory needs, of the CTA that runs."""
 
     def __init__(self, host: Host, bound: Bound, functions: Mapping[Type, TileFunction]) -> None:
         self.host, self.bound, self.window, self.functions = host, bound, host.windows[Space.SHARED], functions
