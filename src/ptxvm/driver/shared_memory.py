@@ -123,20 +123,25 @@ class SharedPoints:
 
     def __init__(self, file: File | None = None) -> None:
         self.file = file if file is not None else File(PAGE)
-        self.words = self.file.mapped().data.cast("Q")
+        self._counts = self.file.mapped().data.cast("Q")
+
+    @property
+    def reached(self) -> int:
+        """The number of the last record that a stream has reached."""
+        return self._counts[1]
 
     def begin(self) -> int:
         """The number of a new record."""
-        self.words[0] += 1
-        return self.words[0]
+        self._counts[0] += 1
+        return self._counts[0]
 
     def reach(self, number: int) -> None:
         """A stream is there."""
-        self.words[1] = max(self.words[1], number)
+        self._counts[1] = max(self._counts[1], number)
 
     def last(self) -> Mark:
         """The last record of any process."""
-        return RemoteMark(self, self.words[0])
+        return RemoteMark(self, self._counts[0])
 
 
 class RemoteMark(Mark):
@@ -149,7 +154,7 @@ class RemoteMark(Mark):
     @property
     def is_reached(self) -> bool:
         """Has the stream got there?"""
-        return self.points.words[1] >= self.number
+        return self.points.reached >= self.number
 
     def hold(self) -> None:
         """Let a queue wait until the stream is there."""
