@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import json
-import logging
+import platform
 from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
@@ -21,7 +21,7 @@ from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.objects import disk_cache
 from ptxvm.engine.jit.objects.cache_entry import fits
 from ptxvm.engine.jit.objects.code_cache import object_code, ourselves
-from ptxvm.engine.jit.objects.loader import FlatCode, Loaded, NotFlatError
+from ptxvm.engine.jit.objects.loader import FlatCode, Loaded
 from ptxvm.libcuda.session import Session
 
 READY, KEY, RECORDS, EXTENT, ATTRIBUTES, COLUMNS, DEVICES, TEXTS, NAMES, CODES = range(10)
@@ -45,8 +45,8 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "cuGetErrorName": ("cuGetErrorName",),
 })  # fmt: skip
 """The functions of the file, in the order of their words, and the symbols that they stand for."""
+PROCESSOR = "x86_64"
 NO_ATTRIBUTE = -(1 << 31)
-LOG = logging.getLogger("ptxvm.libcuda")
 
 
 class Native:
@@ -88,12 +88,8 @@ NUMBERS = frozenset(map(int, Attribute))
 
 
 def native(session: Session, python: Mapping[str, int]) -> Native | None:
-    """The native functions of a session; None on a processor that has none."""
-    try:
-        return Native(session, python)
-    except NotFlatError as wrong:
-        LOG.debug("all calls go through Python: %s", wrong)
-        return None
+    """The native functions of a session; None on a processor whose object files the loader does not know."""
+    return Native(session, python) if platform.machine() == PROCESSOR else None
 
 
 def flat_code() -> FlatCode:
