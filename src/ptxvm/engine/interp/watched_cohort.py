@@ -19,18 +19,19 @@ from ptxvm.engine.interp.accesses import Access, Copying
 from ptxvm.engine.interp.barriers import Waiting
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.images import Images
-from ptxvm.engine.interp.lane_memory import CohortInputs
+from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.ports import TextureAccess
 from ptxvm.engine.interp.register_fences import RegisterFences
-from ptxvm.engine.interp.registers_in_use import touched
+from ptxvm.engine.interp.registers_in_use import line_of, touched
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Slots
 from ptxvm.engine.interp.shadow import ArgumentSlot, Shadow
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.engine.interp.watched_memory import WatchedMemory
 from ptxvm.isa.effects import Verb
+from ptxvm.isa.mbarrier import COUNT, EXPECTED, PENDING, TRANSACTION_BITS, TRANSACTIONS
 from ptxvm.machine import texture_unit
 from ptxvm.machine.builtins import Cohort as Caller, Function
 from ptxvm.machine.events import ClusterStep, Scene, Watcher
@@ -39,6 +40,17 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterF
 from ptxvm.machine.tensor_blocks import Block
 from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import Watched
+
+
+def lacks(word: int) -> str:
+    """What an mbarrier waits for, by its word."""
+    missing, bytes_ = word >> PENDING & COUNT, word >> TRANSACTIONS & TRANSACTION_BITS
+    ahead = TRANSACTION_BITS + 1 - bytes_ if bytes_ > TRANSACTION_BITS // 2 else 0
+    said = f"has {plural(missing, 'arrival')} of {word >> EXPECTED & COUNT} to come"
+    if ahead:
+        return f"{said}, and {plural(ahead)} have come that no expect_tx announced"
+    return f"{said}, and {plural(bytes_)}" if bytes_ else said
+
 
 AT_ONCE = frozenset({"malloc", "__assertfail"})  # these refuse no lane, or stop all
 PATIENCE = 500  # failed polls
@@ -198,7 +210,8 @@ class WatchedCohort(Cohort):
         self.mem.polling.lanes[every[found]] = False
         self.mem.polling.fruitless += 1
         if self.mem.polling.fruitless > PATIENCE and self.stuck():
-            raise self.schedule.refuse("deadlock", self.deadlock_message(), access.bound, every[asked])
+            lane, where = every[asked][:1], np.atleast_1d(spread(address, np.flatnonzero(asked)))[:1]
+            raise self.schedule.refuse("deadlock", self.deadlock_message(access, lane, where), access.bound, every[asked])
         if len(found):
             self.mem.polling.fruitless = 0
             for allocation, those, offsets in self.mem.touched(access, every[found], spread(address, found)):
@@ -216,10 +229,17 @@ class WatchedCohort(Cohort):
         """Do all live lanes wait at barriers or for phases of mbarriers, with no copy under way?"""
         return self.schedule.all_wait(self.mem.polling.lanes) and not self.copies.under_way
 
-    def deadlock_message(self) -> str:
-        """The message for threads that wait for a phase that cannot end."""
+    def deadlock_message(self, access: Access, lane: LaneNumbers, address: PerLane) -> str:
+        """The message for threads that wait for a phase that cannot end: what one of the mbarriers lacks."""
         count = int(np.count_nonzero(self.mem.polling.lanes & self.alive))
-        return f"no thread can go on: {plural(count, 'thread')} wait{'s' * (count == 1)} for the end of a phase of an mbarrier"
+        waiting = f"{plural(count, 'thread')} wait{'s' * (count == 1)} for the end of a phase of an mbarrier"
+        (word,) = np.atleast_1d(LaneMemory.gather(self.mem, access, lane, address)).view(np.uint64).tolist()
+        made = [
+            self.mem.initialised.get(at) for _, _, offsets in self.mem.touched(access, lane, address) for at in offsets.tolist()
+        ]
+        origin = line_of(made[0]) if made and made[0] is not None else ""
+        made_by = f", which the instruction{origin} initialised," if origin else ""
+        return f"no thread can go on: {waiting}; the one here{made_by} {lacks(word)}"
 
     # ── values ──────────────────────────────────────────────────────────────────────────
 

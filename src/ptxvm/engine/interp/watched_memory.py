@@ -50,6 +50,7 @@ class WatchedMemory(LaneMemory):
         """Report to a watcher from now on."""
         self.cohort, self.watcher, self.schedule, self.variables = cohort, watcher, schedule, variables
         self.polling = Polling(np.zeros(self.layout.size, np.bool_))
+        self.initialised: dict[int, Bound] = {}  # by the place of an mbarrier in shared memory, what made it
 
     def release(self) -> None:
         """Report that the windows have ended."""
@@ -91,6 +92,9 @@ class WatchedMemory(LaneMemory):
                 self.scatter(access, self.layout.every(lanes)[good], address[good], [at(v, good) for v in values])
             return
         self.polling.fruitless = 0
+        if access.attributes.get("mbarrier") == "init":
+            places = self.touched(access, lanes, address)
+            self.initialised.update((at, access.bound) for _, _, offsets in places for at in offsets.tolist())
         left = self.left(access, lanes, address, values) if self.watcher.follows_values else None
         for position, (allocation, threads, offsets) in self.touched_by_lane(access, lanes, address):
             self.watcher.wrote(access, threads, allocation, offsets, left and left.of(position))
