@@ -16,6 +16,7 @@ from __future__ import annotations
 import functools
 import os
 import stat
+import sys
 import time
 from _thread import get_ident
 from collections.abc import Iterator
@@ -195,6 +196,9 @@ def from_environment() -> DiskCache | None:
 
 
 def _usual_place() -> Path:
+    if sys.platform == "linux":  # the XDG base directory specification, which platformdirs follows there too
+        named = os.environ.get("XDG_CACHE_HOME", "")
+        return Path(named if named.strip() else Path.home() / ".cache") / "ptxvm" / "kernels"
     from platformdirs import user_cache_path  # noqa: PLC0415 - it takes as long to import as a kernel to load
 
     return user_cache_path("ptxvm", appauthor=False) / "kernels"

@@ -8,6 +8,7 @@ import stat
 from pathlib import Path
 
 import pytest
+from platformdirs import user_cache_path
 from python_threads import at_once
 
 from ptxvm.engine.jit.objects import disk_cache
@@ -205,3 +206,16 @@ def test_the_environment_places_it_sizes_it_and_turns_it_off(tmp_path: Path, mon
     monkeypatch.setenv("PTXVM_CACHE", "~no-such-user/x")
     with pytest.raises(ValueError, match="PTXVM_CACHE is a folder, and there is no home directory for '~no-such-user/x'"):
         disk_cache.from_environment()
+
+
+@pytest.mark.parametrize("xdg", [None, "", " ", "/srv/elsewhere", "/srv/with blanks "])
+def test_the_usual_folder_is_that_of_platformdirs(xdg: str | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    """An oracle of its own: on Linux the folder is found without it, since it takes long to import."""
+    monkeypatch.delenv("PTXVM_CACHE", raising=False)
+    if xdg is None:
+        monkeypatch.delenv("XDG_CACHE_HOME", raising=False)
+    else:
+        monkeypatch.setenv("XDG_CACHE_HOME", xdg)
+    found = disk_cache.from_environment()
+    assert found is not None
+    assert found.folder == user_cache_path("ptxvm", appauthor=False) / "kernels"
