@@ -11,7 +11,7 @@ from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Instruction
 from ptxvm.isa.notation import Form
 from ptxvm.isa.operand_types import Shape
-from ptxvm.isa.targets import Target
+from ptxvm.isa.targets import Target, gives
 
 load_catalog()
 
@@ -106,7 +106,7 @@ def legal(instruction: Instruction) -> Iterator[Case]:
         case = Case(i)
         shapes = {n: case.shape(n) for o in i.form.operands if not o.optional for n in o.names}
         there = Decoded(i.of, i.form, i.bound, shapes, VERSION, TARGET)
-        if not there.problems() and not there.unmet(VERSION, TARGET):
+        if not there.problems() and all(gives(VERSION, n.version) and n.met_by(TARGET) for _, n in there.requirements()):
             yield Case(there)
 
 

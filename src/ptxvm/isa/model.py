@@ -30,7 +30,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.exactness import DEFINED, Exactness
 from ptxvm.isa.notation import Form, opcodes, parse_forms
-from ptxvm.isa.targets import Need, Target, Version, gives, parse_need
+from ptxvm.isa.targets import Need, Target, Version, parse_need
 
 KEEPS_SUBNORMALS = 20  # the first target with subnormal f32 values
 PORTS = frozenset({"cc", "mem", "warp", "cta", "cluster", "flow", "tasks", "tex", "tmem", "clock"})
@@ -462,10 +462,6 @@ class Decoded:
             if condition(self):
                 found.append((condition.__name__.replace("_", " "), parse_need(need)))
         return found
-
-    def unmet(self, version: Version, target: Target) -> list[tuple[str, Need]]:
-        """The requirements that this version and target do not meet."""
-        return [(name, n) for name, n in self.requirements() if not gives(version, n.version) or not n.met_by(target)]
 
     def destinations(self) -> tuple[str, ...]:
         """The operands that the meaning returns, in order."""
