@@ -50,7 +50,8 @@ class SuspendedLayout(NamedTuple):
     `waits` maps each node at which lanes wait to its instruction, and says whether that is a barrier.  `masks` is the
     offset, in the record of a warp, of the member masks of collectives.  At most `most_resident` CTAs run at once; each
     has a spill stack of `saved` bytes.  `states` is the offset of the states of warps from the number of the CTA, which
-    comes after the records of its warps; 0 where only one CTA runs.
+    comes after the records of its warps; 0 where only one CTA runs.  CTAs that need not be resident together may run grid-
+    stride loops in step, `most_in_step` of them.
     """
 
     threads: int
@@ -58,12 +59,13 @@ class SuspendedLayout(NamedTuple):
     cta_size: int
     most_resident: int
     saved: int
+    most_in_step: int
     masks: int
     waits: dict[int, tuple[int, bool]]
 
     def resident(self, ctas: int) -> int:
         """How many CTAs of a grid are resident at once."""
-        return min(ctas, self.most_resident)
+        return min(ctas, max(self.most_resident, self.most_in_step))
 
 
 class Facts(NamedTuple):

@@ -8,14 +8,14 @@ polls if the function that it calls does; it loads weakly if that function loads
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import bit_of, reads_and_writes, registers_in, segments, special_registers, successors, targets
+from ptxvm.analysis.flow import bit_of, reads_and_writes, segments, special_registers, successors, targets
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.symbols import Register
+from ptxvm.engine.jit.cfg.data_flow import bits, data_flow, dependent, read, written
 from ptxvm.engine.targets import called, callees
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine.image import Image
@@ -86,17 +86,17 @@ def _spin_branches(function: Function, calls: Calls) -> set[Bound]:
 def _polling_loops(code: list[Bound], loops: list[tuple[int, int]], calls: Calls) -> set[Bound]:
     """The ends of loops with an atomic or strong load in which a branch depends on such a load."""
     found: set[Bound] = set()
-    polled = _written(b for b in code if _polls(b) or b in calls.polling)
+    polled = written(b for b in code if _polls(b) or b in calls.polling)
     if not polled:
         return found
-    flows = _data_flow(code)
-    always = polled | _dependent(flows, polled)
+    flows = data_flow(code)
+    always = polled | dependent(flows, polled)
     for first, last in loops:
         inside = code[first : last + 1]
         if not any(_polls(b) or b in calls.polling for b in inside):
             continue
         passed = _passed_on(inside)
-        tainted = always | passed | _dependent(flows, passed)
+        tainted = always | passed | dependent(flows, passed)
         for bound in inside:
             guard = bound.guard()
             if guard is not None and "flow" in bound.i.of.effects and tainted & bit_of(guard[0]):
@@ -106,10 +106,10 @@ def _polling_loops(code: list[Bound], loops: list[tuple[int, int]], calls: Calls
 
 def _passed_on(inside: list[Bound]) -> int:
     """The registers that a loop loads after it has stored what a strong load gave it: one thread polls for its CTA."""
-    polled = _written(b for b in inside if any(access.strong for access in b.summary.having(Verb.READ)))
-    polled |= _dependent(_data_flow(inside), polled)
-    stores = any(_writes(bound) and _read(bound) & polled for bound in inside)
-    return _written(bound for bound in inside if _loads_weakly(bound)) if stores else 0
+    polled = written(b for b in inside if any(access.strong for access in b.summary.having(Verb.READ)))
+    polled |= dependent(data_flow(inside), polled)
+    stores = any(_writes(bound) and read(bound) & polled for bound in inside)
+    return written(bound for bound in inside if _loads_weakly(bound)) if stores else 0
 
 
 def _polls(bound: Bound) -> bool:
@@ -172,15 +172,15 @@ def _weak_load_decides(inside: list[Bound], exits: list[Bound], live: int, calls
     loads = [bound for bound in inside if bound in calls or (_loads_weakly(bound) and bound.operands.get("a") not in stored)]
     if not loads:
         return False
-    flows, seen = _data_flow(inside), _written(loads)
-    seen |= _dependent(flows, seen)
+    flows, seen = data_flow(inside), written(loads)
+    seen |= dependent(flows, seen)
     if not any(_deciding(bound) & seen for bound in exits):
         return False
-    changed = _written(b for b in inside if _reads_clock(b) or (b not in loads and not _relaunches(b, stored)))
-    for register in _bits(live & _written(inside)):  # computed from its value in the iteration before
-        if _dependent(flows, register) & register:
+    changed = written(b for b in inside if _reads_clock(b) or (b not in loads and not _relaunches(b, stored)))
+    for register in bits(live & written(inside)):  # computed from its value in the iteration before
+        if dependent(flows, register) & register:
             changed |= register
-    changed |= _dependent(flows, changed)
+    changed |= dependent(flows, changed)
     return not any(_deciding(bound) & changed for bound in exits)
 
 
@@ -223,65 +223,3 @@ def _reads_clock(bound: Bound) -> bool:
 def _deciding(bound: Bound) -> int:
     """The registers that decide whether and where it jumps."""
     return reads_and_writes(bound)[0]
-
-
-# ── data flow ───────────────────────────────────────────────────────────────────────────
-
-
-def _data_flow(code: list[Bound]) -> list[tuple[int, int]]:
-    """The registers that each instruction reads, and those that it writes; `.param` variables count as one register."""
-    return [(_read(bound) | _param_bit(bound, reads=True), _defined(bound)) for bound in code]
-
-
-def _read(bound: Bound) -> int:
-    """The registers that an instruction reads, without those that take the results of a call."""
-    found = reads_and_writes(bound)[0]
-    results = sum({bit_of(result) for result in bound.results() if isinstance(result, Register)})
-    arguments = sum(
-        {bit_of(each) for name, node in bound.operands.items() if name != "ret" for each in registers_in(node, bound)}
-    )
-    return found & ~results | arguments if results else found
-
-
-def _param_bit(bound: Bound, *, reads: bool) -> int:
-    """The bit for all `.param` variables, beyond those of registers, if an instruction reads or writes one."""
-    verb = Verb.READ if reads else Verb.WRITE
-    touches = bound.calls or any(access.window is Space.PARAM for access in bound.summary.having(verb))
-    return 1 << len(bound.scope.registers) if touches else 0
-
-
-def _dependent(flows: list[tuple[int, int]], seeds: int) -> int:
-    """The registers whose values depend on those of `seeds`."""
-    found, before = 0, -1
-    while found != before:
-        before = found
-        for reads, writes in flows:
-            if reads & (seeds | found):
-                found |= writes
-    return found
-
-
-def _written(code: Iterable[Bound]) -> int:
-    found = 0
-    for bound in code:
-        found |= _defined(bound)
-    return found
-
-
-def _defined(bound: Bound) -> int:
-    """The registers that an instruction writes, perhaps only where its guard holds."""
-    found = _param_bit(bound, reads=False)
-    for result in bound.results():
-        found |= bit_of(result) if isinstance(result, Register) else 0
-    for name in bound.i.destinations():
-        node = bound.operands.get(name)
-        if node is not None and not isinstance(node, tree.Address):
-            for register in registers_in(node, bound):
-                found |= bit_of(register)
-    return found
-
-
-def _bits(mask: int) -> Iterable[int]:
-    while mask:
-        yield mask & -mask
-        mask &= mask - 1

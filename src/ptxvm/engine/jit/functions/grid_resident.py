@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxvm.engine.jit.abi import cta_slot
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import LEFT, PARTED, RUNNABLE, STRAIGHT
+from ptxvm.engine.jit.functions.float_environment import BODY
 from ptxvm.engine.jit.functions.grid_interleaved import cleared_windows
 from ptxvm.engine.jit.functions.grid_sequential import ROUNDS, release_barrier
 from ptxvm.engine.jit.ir.runtime import runtime
@@ -22,12 +23,14 @@ USED = (
 PASSES = 256  # over the warps of a CTA, of which some yield or all come to a barrier, after which other CTAs run
 
 
-def grid_function(kernel: KernelContext) -> str:
-    """Run some CTAs (`runtime/grid_resident.ll`)."""
+def grid_function(kernel: KernelContext, name: str = BODY, on_fault: str = "good") -> str:
+    """Run some CTAs (`runtime/grid_resident.ll`); `on_fault` is the block that ends a CTA with a fault."""
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
     abreast = kernel.width // WARP if kernel.straight else 1
     return runtime(
         "grid_resident",
+        name=name,
+        on_fault=on_fault,
         fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
         begins="\n".join(counters.grid_begins()),
         ends="\n".join([*counters.grid_ends(kernel), *streaming_stores.fence(kernel)]),

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import STUCK
 from ptxvm.engine.jit.functions import grid_whole_warps
+from ptxvm.engine.jit.functions.float_environment import BODY
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, streaming_stores
 from ptxvm.engine.jit.node import counters
@@ -17,13 +18,14 @@ CTAS = 1 << 16  # the most CTAs between two checks of the clock; Python checks a
 ROUNDS = 1 << 16  # runs of warps from barrier to barrier, between two checks of the clock
 
 
-def grid_function(kernel: KernelContext) -> str:
+def grid_function(kernel: KernelContext, name: str = BODY) -> str:
     """Some CTAs, one after the other (`runtime/grid_sequential.ll`); a CTA's warps in turn, until all have ended."""
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
     kernel.unit.declare("llvm.umin.i64", "i64", "i64", "i64")
     fields = {field.replace(".", "_"): offset(field) for field in FIELDS}
     return runtime(
         "grid_sequential",
+        name=name,
         **fields,
         ctas=CTAS,
         ctas_less_1=CTAS - 1,

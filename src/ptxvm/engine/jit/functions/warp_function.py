@@ -11,6 +11,7 @@ from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.functions import (
     deoptimise,
     float_environment,
+    grid_in_step,
     grid_interleaved,
     grid_resident,
     grid_sequential,
@@ -61,6 +62,8 @@ def _grid_function(kernel: KernelContext) -> str:
     """The function that runs CTAs: interleaved, beside those that they wait for, or one after the other."""
     if kernel.partial_barriers:
         return grid_interleaved.grid_function(kernel)
+    if kernel.pauses:
+        return grid_in_step.grid_function(kernel)
     return grid_resident.grid_function(kernel) if kernel.fair else grid_sequential.grid_function(kernel)
 
 
@@ -139,7 +142,7 @@ def _nodes(kernel: KernelContext) -> list[str]:
 
 def _suspensions(kernel: KernelContext, bodies: list[str]) -> list[str]:
     """Write the suspension points and their resumption; returns the cases of the switch over states."""
-    states = []
+    states = [_paused(kernel, kernel.nodes[number], bodies) for number in sorted(kernel.pauses)]
     if kernel.general:
         bodies += LaneScheduler(kernel).run()
         known = GENERAL + (SHAPELESS if kernel.shapeless else 0)
@@ -147,12 +150,31 @@ def _suspensions(kernel: KernelContext, bodies: list[str]) -> list[str]:
         if not kernel.suspends_whole_warps:
             return states
     for full in (True,) if kernel.general else (True, False):
+        if full and kernel.one_group:
+            continue
         waits = [node for node in kernel.nodes if node.waits and (node.number, full) in kernel.written]
         for nodes in _grouped([node for node in waits if node.barrier_wait or not kernel.general], kernel, full=full):
             bodies += suspend(kernel, nodes, full=full)
             resume = f"label %resume.{'F' if full else 'M'}{nodes[0].number}"
             states += [f"i32 {_state(kernel, node, full=full)}, {resume}" for node in nodes]
     return states
+
+
+def _paused(kernel: KernelContext, node: Node, bodies: list[str]) -> str:
+    """Write how a group of warps pauses at the head of a grid-stride loop and goes on; returns the case of the switch."""
+    code, saved = Code(kernel.unit), kernel.layout.waiting(node, full=True)
+    state = _state(kernel, node, full=True) + RUNNABLE
+    code.block(f"pause.F{node.number}")
+    for slot, llvm, at in saved:
+        move_slot(code, "%record", slot, llvm, at, save=True)
+    code.run(f"ret i32 {state}")
+    code.memo.clear()
+    code.block(f"resume.pause.F{node.number}")
+    for slot, llvm, at in saved:
+        move_slot(code, "%record", slot, llvm, at, save=False)
+    code.jump(f"F{node.number}")
+    bodies += code.lines
+    return f"i32 {state}, label %resume.pause.F{node.number}"
 
 
 def _grouped(nodes: list[Node], kernel: KernelContext, *, full: bool) -> list[list[Node]]:
@@ -179,6 +201,15 @@ def _entry(kernel: KernelContext) -> list[str]:
     if kernel.straight:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
     lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.time_slice}, ptr %ticks, align 4"]
+    if kernel.grid_strides:
+        lines += [
+            f"  %in_step.place = getelementptr i8, ptr %ctx, i64 {offset('in_step')}",
+            "  %in_step = load i32, ptr %in_step.place, align 8",
+            "  %in_step.none = icmp eq i32 %in_step, 0",
+            f"  %strides.first = select i1 %in_step.none, i32 {kernel.TICKS}, i32 %in_step",
+            "  %strides = alloca i32, align 4",
+            "  store i32 %strides.first, ptr %strides, align 4",
+        ]
     if kernel.counts_spins:
         lines += ["  %spins = alloca i32, align 4", f"  store i32 {kernel.SPINS}, ptr %spins, align 4"]
     lines += _released(kernel)

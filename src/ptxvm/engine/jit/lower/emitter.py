@@ -62,6 +62,7 @@ class Emitter(Conditionals):
         self.merged = self.ranges = Ranges(self)
         self.stores = JoinedStores(self)
         self._port: Memory | None = None
+        self.voted = False  # threads vote at its barrier
 
     def memory(self, bound: Bound) -> Memory:
         """The port `mem`."""
@@ -217,6 +218,7 @@ class Emitter(Conditionals):
         """Count the votes of these lanes at a barrier."""
         if vote is None:
             return
+        self.voted = True
         self.code.one_warp()
         ayes = self.code.emit(f"and i32 {self.bits_of(vote.raw)}, {self.active_text()}")
         for field, bits in (("ayes", ayes), ("voters", self.active_text())):

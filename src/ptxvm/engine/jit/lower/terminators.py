@@ -105,11 +105,24 @@ class Terminator:
     def wait(self, target: int) -> None:
         """A whole warp waits for others; at one barrier, all of its lanes are released at once."""
         as_one = self.kernel.suspends_whole_warps and self.node.barrier and self.at.waits_as_one
-        if self.kernel.general and not as_one:
+        if self.kernel.one_group:  # all threads of the CTA have arrived
+            self._opened()
+            self.code.jump(f"F{target}")
+        elif self.kernel.general and not as_one:
             self.add_pending(target, "-1")
             self.code.jump("dispatch")
         else:
             self.code.jump(f"suspend.F{target}")
+
+    def _opened(self) -> None:
+        """Open a barrier at which the whole CTA is: its votes are those that the outcome reads."""
+        if not self.at.voted:
+            return
+        for votes in ("ayes", "voters"):
+            own, then = self.kernel.field(self.code, votes), self.kernel.field(self.code, f"{votes}_then")
+            count = self.code.emit(f"load i32, ptr {own}, align 8", pure=False)
+            self.code.run(f"store i32 {count}, ptr {then}, align 8")
+            self.code.run(f"store i32 0, ptr {own}, align 8")
 
     def tick(self, target: int) -> None:
         """Count an iteration of a loop; at the end of the time slice, check the clock or yield."""
@@ -117,6 +130,9 @@ class Terminator:
             return
         if self.kernel.counts_spins and not self.kernel.general:
             self._spun(target)
+        if self._strides():
+            self._pause(target)
+            return
         code, counts = self.code, self.kernel.SPIN if self.kernel.yields and self._spins() else 1
         go = self._count_down("%ticks", counts)
         self.kernel.record_position(code, str(self.kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
@@ -126,6 +142,11 @@ class Terminator:
             code.block(go)
             return
         code.run(f"store i32 {self.kernel.TICKS}, ptr %ticks, align 4")
+        self._check_clock(go)
+
+    def _check_clock(self, go: str) -> None:
+        """Check the clock, and go on at a label unless the CTA must stop."""
+        code = self.code
         answer = self.at.buffer("[2 x ptr]", 10)
         self.kernel.record_cta_id(code)
         code.run(f"store ptr %ctx, ptr {answer}, align 8")
@@ -133,6 +154,22 @@ class Terminator:
         stopped = code.emit(f"icmp eq i32 {code.emit(f'load i32, ptr {answer}, align 8', pure=False)}, 0", pure=False)
         code.branch(stopped, go, "fault", likely=True)
         code.block(go)
+
+    def _strides(self) -> bool:
+        """Does the node end a grid-stride loop?"""
+        return bool(self.node.code) and self.node.code[-1] in self.kernel.grid_strides
+
+    def _pause(self, target: int) -> None:
+        """Count an iteration of a grid-stride loop; after some, let the other warps and CTAs catch up, if they run in step."""
+        code, kernel = self.code, self.kernel
+        kernel.pauses.add(target)
+        go = self._count_down("%strides", 1)
+        kernel.record_position(code, str(kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
+        alone = code.label()
+        code.branch(code.emit("icmp eq i32 %in_step, 0", pure=False), alone, f"pause.F{target}")
+        code.block(alone)
+        code.run(f"store i32 {kernel.TICKS}, ptr %strides, align 4")
+        self._check_clock(go)
 
     def _count_down(self, counter: str, by: int) -> str:
         """Take from a counter, and begin the block for when it is used up; the label of the block for when it is not."""

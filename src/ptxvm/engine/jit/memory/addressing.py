@@ -346,7 +346,10 @@ class Addressing:
         last = code.emit(f"load i64, ptr {before}, align 8", pure=False)
         code.run(f"store i64 {now}, ptr {before}, align 8")
         stride = code.emit(f"sub i64 {now}, {last}")
-        later = code.emit(f"add i64 {now}, {code.emit(f'mul i64 {stride}, {ITERATIONS_AHEAD}')}")
+        distance = code.emit(f"mul i64 {stride}, {ITERATIONS_AHEAD}")
+        if self.at.kernel.grid_strides:  # CTAs in step read memory as a stream, which the processor prefetches itself
+            distance = code.emit(f"select i1 %in_step.none, i64 {distance}, i64 0")
+        later = code.emit(f"add i64 {now}, {distance}")
         code.unit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)"
         # The last byte too: an array need not begin at a line.
         for first in (*range(0, length, LINE), length - 1):

@@ -16,8 +16,8 @@ from ptxvm.engine.jit.abi import cta_slot
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
-from ptxvm.engine.jit.abi.metadata import LAUNCHING
-from ptxvm.engine.jit.cfg import call_stack, control_dependence, if_conversion, nodes, requirements, spin_loops
+from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING
+from ptxvm.engine.jit.cfg import call_stack, control_dependence, grid_stride, if_conversion, nodes, requirements, spin_loops
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.node.node_code import NodeCode
@@ -33,6 +33,8 @@ WINDOWED = {Space.PARAM, Space.SHARED, Space.LOCAL}  # spaces whose bounds are c
 FEW_BARRIERS = 16  # barriers up to which each has its own code to suspend and resume
 MOST_THREADS = 1 << 18  # of CTAs that are resident at once ...
 MOST_BYTES = 1 << 30  # ... and of their records, shared and local memory
+MOST_IN_STEP = 256  # CTAs that run a grid-stride loop in step ...
+BYTES_IN_STEP = 1 << 26  # ... and bytes of their records, shared and local memory
 
 
 class KernelContext:
@@ -99,7 +101,7 @@ class KernelContext:
         self.sites: list[tuple[Bound, Space, int, int, bool]] = before.sites if before else []
         self.site_numbers: dict[tuple[int, Space, int, int, bool], int] = before.site_numbers if before else {}
         self.cached_bounds: set[tuple[int, int]] = set()  # access sites in loops, and which of their fields
-        self.prefetches = 0
+        self.prefetches, self.pauses = 0, set[int]()  # pauses: heads of grid-stride loops, at which others may catch up
         self.uses_local = self.leaves_all = False
         self.addresses: set[int] = set()
         self.barrier_numbers: dict[int, int] = {}
@@ -192,6 +194,11 @@ class KernelContext:
         return self.partial_barriers and sum(node.barrier_wait for node in self.nodes) <= FEW_BARRIERS
 
     @property
+    def one_group(self) -> bool:
+        """Do all threads of the CTA run as one group?  Its barriers then open at once."""
+        return self.straight and self.width == self.threads and self.shadow is None
+
+    @property
     def runs_partial_warps(self) -> bool:
         """Does it run code for some lanes of a warp only?"""
         return not self.straight or any(node.region is not None for node in self.nodes)
@@ -219,26 +226,44 @@ class KernelContext:
     @property
     def cta_size(self) -> int:
         """Bytes of the records of a resident CTA."""
-        beside = CtaBarriers(self.warps).size if self.partial_barriers else cta_slot.size(self.warps) if self.fair else 0
-        return self.warps * self.record_size + beside
+        if self.partial_barriers:
+            return self.warps * self.record_size + CtaBarriers(self.warps).size
+        return self.warps * self.record_size + (cta_slot.size(self.warps) if self.fair or self.pauses else 0)
 
     @property
     def states_offset(self) -> int:
         """The offset of the states of a resident CTA's warps from its number; 0 where CTAs run one after the other."""
         if self.partial_barriers:
             return 4 * CtaBarriers(self.warps).of_warp("state")
-        return 4 * cta_slot.STATES if self.fair else 0
+        return 4 * cta_slot.STATES if self.fair or self.pauses else 0
 
     @property
     def most_resident(self) -> int:
         """The most CTAs that are resident at once: more than one if they may wait for each other."""
         if not self.fair and self.cluster_size == 1:
             return 1
+        clusters = min(MOST_THREADS // self.threads, MOST_BYTES // self.resident_size) // self.cluster_size
+        return max(1, clusters) * self.cluster_size
+
+    @property
+    def most_in_step(self) -> int:
+        """The most CTAs that run in step; 1 where none shall."""
+        return max(1, min(MOST_IN_STEP, BYTES_IN_STEP // self.resident_size)) if self.pauses else 1
+
+    @property
+    def resident_size(self) -> int:
+        """Bytes of the records, shared and local memory of a resident CTA."""
         local = self.local_stride * self.threads if self.uses_local else 0
         saved = self.saved_room * self.warps * WARP if self.plan.shared else 0
-        size = self.cta_size + self.shared_stride + local + saved
-        clusters = min(MOST_THREADS // self.threads, MOST_BYTES // size) // self.cluster_size
-        return max(1, clusters) * self.cluster_size
+        return self.cta_size + self.shared_stride + local + saved
+
+    @cached_property
+    def grid_strides(self) -> frozenset[Bound]:
+        """The branches at the ends of loops that its CTAs may run in step: in the version for whole warps."""
+        ordered = not IN_ORDER.isdisjoint(self.device_functions) or self.frees or self.plan.shared
+        if not self.straight or not self.main or self.fair or self.metered or self.shadow is not None or ordered:
+            return frozenset()
+        return grid_stride.grid_strides(self.function)
 
     @cached_property
     def local_grain(self) -> int:

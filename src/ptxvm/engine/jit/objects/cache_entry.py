@@ -227,7 +227,7 @@ HOST_CALL = choice(HOST_CALLS)
 
 HOST_CALL_SITE = record(HostCallSite, number, optional(HOST_CALL), several(type_), several(type_))
 SITE = record(Site, number, word, number, number, truth)
-SUSPENDED = record(SuspendedLayout, number, number, number, number, number, number, mapping(number, group(number, truth)))
+SUSPENDED = record(SuspendedLayout, *[number] * 7, mapping(number, group(number, truth)))
 FACTS = record(
     Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),
     several(group(number, number)), number, several(number), several(number), several(SITE), several(HOST_CALL_SITE), SUSPENDED,

@@ -40,7 +40,8 @@ def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None
     if first.compiled.facts.side_by_side:
         first.run(0, progress.ctas)
         return
-    size = FIRST if progress.rate is None else max(FIRST, int(PIECE / max(progress.rate, 1e-9)))
+    least = first.resident if first.in_step else FIRST
+    size = least if progress.rate is None else max(least, int(PIECE / max(progress.rate, 1e-9)))
     while progress.next < min(progress.ctas, first.launch.limit):
         if threads > 1 and progress.ctas - progress.next > 1 and progress.remaining > WORTH:
             spread(first, another, progress, threads)
@@ -59,6 +60,8 @@ def spread(first: Runner, another: Callable[[], Runner], progress: Progress, thr
     """Run the remaining CTAs on several threads, each of which takes piece after piece."""
     left = progress.ctas - progress.next
     size = max(1, min(left // (threads * SHARE), int(PIECE / max(progress.rate or 0.0, 1e-9))))
+    if first.in_step:
+        size = max(size, min(first.resident, -(-left // threads)))
     pieces = count(progress.next, size)
     launch, busy = first.launch, [0.0]
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ptxvm.engine.faults import Waiting
 from ptxvm.engine.jit.abi.launch_record import AT, HEADER, Record, cta as number_of
 from ptxvm.engine.jit.abi.metadata import Facts
-from ptxvm.engine.jit.abi.states import GENERAL
+from ptxvm.engine.jit.abi.states import GENERAL, RUNNABLE
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.image import Image
 
@@ -20,10 +20,12 @@ NO_CTA = 1 << 63  # from here on a number says that the slot is free
 def waiting(facts: Facts, image: Image, record: Record) -> Iterator[Waiting]:
     """The waiting threads, by instruction."""
     records, standing = int(record[AT["records"]]), facts.suspended
-    for slot in range(int(record[AT["resident"]]) if standing.states else 1):
+    independent = standing.most_in_step > 1  # no CTA waits for another: only the one that runs can be stuck
+    slotted = bool(record[AT["in_step"]]) if independent else bool(standing.states)
+    for slot in range(int(record[AT["resident"]])) if slotted and not independent else [int(record[AT["slot"]])]:
         start = records + slot * standing.cta_size
         cta, place = number_of(record), int(record[AT["states"]])
-        if standing.states:
+        if slotted:
             number = start + facts.warps * facts.record_size
             cta, place = _word(number, 8), number + standing.states
         for warp in range(facts.warps) if cta < NO_CTA else ():
@@ -31,7 +33,7 @@ def waiting(facts: Facts, image: Image, record: Record) -> Iterator[Waiting]:
 
 
 def _of_warp(facts: Facts, image: Image, cta: int, warp: int, state: int, record: int) -> Iterator[Waiting]:
-    if state >> 31:  # it has ended
+    if state >> 31 or (state & RUNNABLE and not state & GENERAL):  # it has ended, or only lets others catch up
         return
     for number, mask in _standing(facts, record, state):
         place, barrier = facts.suspended.waits[number]

@@ -34,6 +34,9 @@ ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] *
 OTHERS = {"masked": "masked", "shapeless": "shapeless"}  # versions by the field of the record that enters them
 FAULT = -2  # the result of a warp that faulted
 LINE = 64  # bytes, of a cache
+FAR = 8 << 20  # bytes of memory that a launch knows, from which on the order of CTAs in grid-stride loops matters ...
+EACH = 64  # ... if a thread has so many of them
+TURN = 8  # iterations of such a loop, after which the next warps run: rows that the processor prefetches side by side
 LARGE = 32 << 20  # bytes of an allocation, from which on non-temporal stores pay, even if it is read soon
 EVERY = (1 << 64) - 1
 
@@ -85,6 +88,8 @@ class Runner:
         self._blank = self._fresh_record().data
         self._shared_row = self._row_of_shared()
         self._large: list[Allocation] = []  # the large ones among the known allocations
+        self._reached = 0  # bytes of the known allocations
+        self.in_step = False  # do the CTAs of this launch run in step?
         self.hide()
 
     def _fresh_record(self) -> Record:
@@ -109,7 +114,7 @@ class Runner:
 
     def _row_of_shared(self) -> tuple[int, int, int, int]:
         """The row of shared memory, for generic addresses; empty if several CTAs are resident."""
-        if self.resident > 1:
+        if self.compiled.facts.side_by_side:
             return 0, 0, 0, 0
         allocation = self.windows[Space.SHARED].allocation
         return allocation.start, allocation.start + self.compiled.facts.shared_size, allocation.origin, GENERIC
@@ -126,6 +131,7 @@ class Runner:
         """Set the allocations that compiled code knows at the beginning of this launch and later ones."""
         self.calls.know(self._shared_row, given)
         self._large = [each for each in given if each.size >= LARGE]
+        self._reached = sum(each.size for each in given)
 
     def begin(self, launch: Launch, parameters: int) -> None:
         """Prepare for a launch that uses the known allocations."""
@@ -138,6 +144,9 @@ class Runner:
         record[PARAMETERS] = parameters
         if launch.limits is not None:
             record[LEFT] = launch.limits.left.ctypes.data
+        self.in_step = self.walks_far(launch.shape)
+        if self.in_step:
+            record[IN_STEP] = TURN
         record[NCTAID_X], record[NCTAID_Y], record[NCTAID_Z] = launch.shape.grid
         calls.facts = compiled.facts
         if self._large and compiled.facts.streamed:
@@ -147,6 +156,11 @@ class Runner:
             for field, name in OTHERS.items():
                 if (version := compiled.versions.get(name)) is not None:
                     record[AT[field]] = version.address
+
+    def walks_far(self, shape: LaunchShape) -> bool:
+        """Shall CTAs run in step: has the kernel grid-stride loops, and does each thread have much memory to walk through?"""
+        enough = self._reached >= max(FAR, EACH * shape.ctas * shape.threads)
+        return enough and self.resident > 1 and not self.compiled.facts.side_by_side
 
     def _cached_outputs(self, parameters: int) -> int:
         """A bit for each parameter with streamable stores: 0 if they shall be non-temporal."""
@@ -160,6 +174,8 @@ class Runner:
 
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false if the launch must stop."""
+        if self.in_step:
+            self._words[RESIDENT] = self.resident  # which code counts
         if not self._grid(*self._places, first, last):
             if self.calls.tensor_memories:
                 self.calls.hold_to_tensor_memory()
@@ -206,6 +222,7 @@ class Runner:
 
 GENERIC = REACHED[Space.GENERIC] | WRITABLE
 PARAMETERS, ROW_COUNT, CACHED_OUTPUTS, LEFT = AT["params"], AT["row_count"], AT["cached_outputs"], AT["left"]
+IN_STEP, RESIDENT = AT["in_step"], AT["resident"]
 NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
 
 

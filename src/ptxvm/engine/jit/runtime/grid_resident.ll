@@ -12,7 +12,8 @@ $clear
 ; A CTA runs until all of its warps have ended.  A warp that stays in a spin loop yields: it waits for what another writes.
 ; When all warps of a CTA have yielded, or wait at a barrier for those, the next CTA runs, in a slot of its own.
 ; A CTA that comes from barrier to barrier may wait as well: after $$passes passes over its warps, others run.
-define internal i32 @ptxvm.ctas(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
+; After a fault the CTAs before that of the fault run to their end, if they do not wait for each other.
+define internal i32 @$name(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
 entry:
 $fields
   %barriers = getelementptr i8, ptr %ctx, i64 $barriers
@@ -26,6 +27,8 @@ $fields
   %gx = load i32, ptr %nctaid.x.place, align 8
   %gy = load i32, ptr %nctaid.y.place, align 8
 $begins
+  %until.place = alloca i64, align 8
+  store i64 %last, ptr %until.place, align 8
   br label %cycle
 cycle:
   %next.cycle = phi i64 [ %first, %entry ], [ %next, %judge ]
@@ -45,12 +48,14 @@ slot:
   br i1 %new, label %unused, label %usual
 unused:
   %room = icmp slt i64 %s, %resident
-  %more.ctas = icmp slt i64 %next, %last
+  %until.open = load i64, ptr %until.place, align 8
+  %more.ctas = icmp slt i64 %next, %until.open
   %opens = and i1 %room, %more.ctas
   br i1 %opens, label %open, label %judge
 usual:
   %there = load i64, ptr %m, align 8
-  %empty = icmp slt i64 %there, 0
+  %until.visit = load i64, ptr %until.place, align 8
+  %empty = icmp uge i64 %there, %until.visit
   br i1 %empty, label %slot.end, label %visit
 open:
   call void @ptxvm.begin(ptr %m, i64 %next, ptr %shared, ptr %local, i64 %s)
@@ -179,7 +184,7 @@ ask:
   store i32 0, ptr %turns.place, align 8
   %answer = call i32 %tick()
   %stop = icmp ne i32 %answer, 0
-  br i1 %stop, label %bad, label %asked
+  br i1 %stop, label %halt, label %asked
 asked:
   br i1 %came.next, label %on, label %leave.on
 all.wait:
@@ -190,7 +195,8 @@ leave.on:
 $keep
   br label %slot.end
 cta.done:
-  %another.there = icmp slt i64 %next.visit, %last
+  %until.another = load i64, ptr %until.place, align 8
+  %another.there = icmp slt i64 %next.visit, %until.another
   br i1 %another.there, label %another, label %retire
 another:
   call void @ptxvm.begin(ptr %m, i64 %next.visit, ptr %shared, ptr %local, i64 %s)
@@ -207,12 +213,16 @@ slot.end:
   br label %slot
 judge:
   br i1 %busy, label %cycle, label %good
-good:
-  br label %end
 bad:
-  br label %end
-end:
-  %failed = phi i32 [ 0, %good ], [ 1, %bad ]
+  store i64 %cta, ptr %until.place, align 8
+  br label %$on_fault
+halt:
+  store i64 -1, ptr %until.place, align 8
+  br label %good
+good:
+  %until.end = load i64, ptr %until.place, align 8
+  %faulted = icmp slt i64 %until.end, %last
+  %failed = zext i1 %faulted to i32
   store ptr %shared, ptr %shared.place, align 8
   store ptr %local, ptr %local.place, align 8
 $ends

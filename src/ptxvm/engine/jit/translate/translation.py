@@ -89,6 +89,7 @@ class Translation:
                 states=kernel.states_offset,
                 cta_size=kernel.cta_size,
                 most_resident=kernel.most_resident,
+                most_in_step=kernel.most_in_step,
                 saved=kernel.saved_room * kernel.warps * WARP if kernel.plan.shared else 0,
                 masks=kernel.layout.exchange,
                 waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},

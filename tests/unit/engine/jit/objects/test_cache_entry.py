@@ -55,7 +55,7 @@ WORKS: list[Any] = [
     TensorCall(CopyToTensor("tcgen05.cp", warps=(0, 64), format="b6x16_p32"), ("a", "b")),
     TensorCall(Multiply("tcgen05.mma", kind="tf32", blocks=2), ("a", "b"), (f32, f16)),
 ]  # fmt: skip
-STANDING = SuspendedLayout(32, 448, 64, 2, 8, 16, {3: (1, True), 5: (2, False)})
+STANDING = SuspendedLayout(32, 448, 64, 2, 8, 1, 16, {3: (1, True), 5: (2, False)})
 FACTS = Facts(
     "k", 1, 2, 128, 64, 0, frozenset({"malloc", "free"}), {"dynamic_smem_size": -1}, ((0, 10), (1, 2)), 1, (0, 8), (8,),
     (Site(3, Space.GLOBAL, 4, -4, writing=True),), (), STANDING,
