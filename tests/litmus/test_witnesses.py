@@ -54,11 +54,12 @@ def test_drawings_and_lines(path):
     for test in read(path):
         judgement = judge(test, witnesses=True)
         for candidate in [*judgement.witnesses.values(), *judgement.refusals.values()]:
-            drawing = ET.fromstring(svg(candidate))  # noqa: S314 - our own drawing
+            drawn = svg(candidate)
+            drawing = ET.fromstring(drawn)  # noqa: S314 - our own drawing
             boxes = [float(box.get("x", "0")) for box in drawing.iter("{http://www.w3.org/2000/svg}rect") if box.get("rx")]
             assert len(boxes) == candidate.execution.count
             assert max(boxes) < float(drawing.get("width", "0"))
-            assert ("forbidden by" in svg(candidate)) == (candidate.broken is not None)
+            assert ("forbidden by" in drawn) == (candidate.broken is not None)
         for line in report(judgement, every=True):
             assert len(line) <= 80 or line.startswith(("  exists", "  forall", "  ~exists"))
 

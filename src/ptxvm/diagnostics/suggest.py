@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import lru_cache
 
 _LONGEST = 64
 
@@ -34,6 +35,7 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     return f"did you mean `{guess}`?" if guess else ""
 
 
+@lru_cache(maxsize=10_000)  # a module repeats its mistakes, and the words of an opcode are few
 def _edit_distance(one: str, other: str) -> int:
     """The distance of Damerau and Levenshtein, where a swapped pair is not changed again."""
     before: list[int] = []

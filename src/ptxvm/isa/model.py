@@ -476,9 +476,8 @@ class Decoded:
 @lru_cache(maxsize=20_000)
 def candidates(opcode: str, words: Sequence[str]) -> tuple[Decoded, ...]:
     """The forms that these modifiers fit, each with its modifiers bound."""
-    found = []
+    found, distinct = [], frozenset(words)
     for of, form in ISA.by_opcode.get(opcode, ()):
-        match = form.match(words)
-        if match.fits:
+        if distinct <= form.words and (match := form.match(words)).fits:
             found.append(Decoded(of, form, match.bound))
     return tuple(found)

@@ -108,6 +108,11 @@ class Form:
         """The slots and marks."""
         return {slot.name: slot for slot in (*self.marks, *reversed(self.slots))}
 
+    @cached_property
+    def words(self) -> frozenset[str]:
+        """Every modifier that some slot takes."""
+        return frozenset(word for slot in self.slots for word in slot.choices)
+
     def match(self, words: Sequence[str]) -> Match:
         """Place each word in the first free slot that takes it.
 

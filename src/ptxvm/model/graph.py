@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
 from ptxvm.model.axioms_6_4 import PTX64
@@ -24,6 +25,7 @@ COLOURS = {
 }
 FIRST = ("sc", "sync", "fr", "rf", "co", "dep", "obs", "cause", "po")
 """The order of the relations; the first relation of an arrow gives its colour."""
+LINE = 15  # the height of a label
 Point = tuple[float, float]
 
 
@@ -144,7 +146,7 @@ def _arrow(together: list[Step], plan: Layout, labels: list[Point], *, bold: boo
 
 def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wrong: list[Step]) -> Iterator[str]:
     """The labels of the arrows, placed where they hide nothing; program order has none."""
-    taken: list[Point] = []
+    taken: defaultdict[int, list[Point]] = defaultdict(list)
     boxes = list(plan.boxes.values())
     for each, _ in zip(together, middles, strict=True):
         text = " ".join(step.edge for step in each)
@@ -153,22 +155,23 @@ def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wro
         points = curve(plan.boxes[each[0].first], plan.boxes[each[0].second])
         half = len(text) * LETTER / 2 + 2
         places = [at(points, t / 100) for t in (50, 40, 60, 30, 70, 22, 78)]
-        free = [place for place in places if not _hides(place, half, taken, boxes)]
-        x, y = (free or places)[0]
+        x, y = next((place for place in places if not _hides(place, half, taken, boxes)), places[0])
         if points[0] == points[1]:  # beside a straight arrow between neighbours
             x += half + 6
-        taken.append((x, y))
+        taken[int(y // LINE)].append((x, y))
         weight = ' font-weight="bold"' if any(step in wrong for step in each) else ""
         yield (
-            f'<rect x="{x - half:.0f}" y="{y - 8:.0f}" width="{2 * half:.0f}" height="15" fill="white" opacity="0.85"/>'
+            f'<rect x="{x - half:.0f}" y="{y - 8:.0f}" width="{2 * half:.0f}" height="{LINE}" fill="white" opacity="0.85"/>'
             f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle" fill="{COLOURS[each[0].edge]}"{weight}>{text}</text>'
         )
 
 
-def _hides(place: Point, half: float, taken: list[Point], boxes: list[Box]) -> bool:
-    """Would a label there hide another, or a box?"""
+def _hides(place: Point, half: float, taken: Mapping[int, list[Point]], boxes: list[Box]) -> bool:
+    """Would a label there hide another, or a box?  `taken` has the labels by line: only the lines beside one can meet it."""
     x, y = place
-    over = any(abs(x - other[0]) < 2 * half + 4 and abs(y - other[1]) < 15 for other in taken)
+    line = int(y // LINE)
+    near = (other for each in (line - 1, line, line + 1) for other in taken.get(each, ()))
+    over = any(abs(x - other[0]) < 2 * half + 4 and abs(y - other[1]) < LINE for other in near)
     return over or any(
         box.left - half < x < box.left + box.width + half and box.top - 8 < y < box.top + HEIGHT + 8 for box in boxes
     )
