@@ -28,6 +28,9 @@ SAMPLE = 6
 SLOW = {"nvcc/fp_sm_100a.ptx", "nvcc/fp_sm_120a.ptx"}
 """... and these, whose libdevice the other targets have as well."""
 
+HEAD_OR_COMMENT = re.compile(r"//[^\n]*|^\.(version|target)[^\n]*", re.MULTILINE)
+ENTRY = re.compile(r"(?=\.entry\s)")
+
 Engine = Literal["interp", "jit"]
 ENGINES: tuple[Engine, ...] = ("interp", "jit")
 COMPILED = "_sm_75"
@@ -77,6 +80,18 @@ def kernels(name: str) -> list[str]:
     return re.findall(r"\.entry\s+(\w+)", texts()[name])
 
 
+@cache
+def bodies(name: str) -> dict[str, tuple[str, str]]:
+    """What each kernel runs: its own text, and that of its module without the head, comments and kernels.
+
+    One producer writes the same for several targets: by default such a kernel is run once.
+    """
+    before, *entries = ENTRY.split(HEAD_OR_COMMENT.sub("", texts()[name]))
+    parts = [entry.partition("\n}") for entry in entries]
+    rest = before + "".join(after for _, _, after in parts)
+    return {text.split(maxsplit=2)[1].partition("(")[0]: (text, rest) for text, _, _ in parts}
+
+
 def cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str] = frozenset()) -> list[object]:
     """The module, the kernel and the engines of each case of the modules whose name matches.
 
@@ -89,14 +104,16 @@ def cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str
 
 def _cases(pattern: str, references: dict[str, Reference], lacking: frozenset[str]) -> Iterator[object]:
     names = [name for name in texts() if re.fullmatch(pattern, name)]
+    known = {each for name in names if COMPILED in name for each in bodies(name).values()}
     for number, name in enumerate(names):
         quick = (name.startswith("nvcc/") or number % SAMPLE == 0) and name not in SLOW
         for kernel in kernels(name):
             if f"{name} {kernel}" in lacking:
                 continue
             case = f"{name.removesuffix('.ptx')}-{kernel}"
-            if quick:
+            if quick and (COMPILED in name or bodies(name)[kernel] not in known):
                 yield pytest.param(name, kernel, ENGINES if COMPILED in name else ENGINES[:1], id=case)
+                known.add(bodies(name)[kernel])
             if not quick or COMPILED not in name:
                 yield pytest.param(name, kernel, ENGINES, id=f"{case}-both", marks=pytest.mark.long)
     assert names, pattern

@@ -6,7 +6,7 @@ unbounded integers; what the destination cannot hold is cut off, as the manual s
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -180,13 +180,6 @@ COMPARE: dict[str, Callable[[int, int], bool]] = {
 # ── the comparison ──────────────────────────────────────────────────────────────────────
 
 
-def differences(case: Case, rng: np.random.Generator) -> str:
-    """The first lane where the machine and the definition differ, or nothing."""
-    columns = drawn(case, rng)
-    (got,) = run([case], [columns])
-    return difference(case, columns, got)
-
-
 def differences_of(cases: Sequence[Case], rng: np.random.Generator) -> list[str]:
     """The first lane of each case where the two differ, of those that have one; many cases are compiled as one kernel."""
     found = []
@@ -196,9 +189,9 @@ def differences_of(cases: Sequence[Case], rng: np.random.Generator) -> list[str]
     return [said for said in found if said]
 
 
-def batched(cases: Sequence[Case]) -> Iterator[Sequence[Case]]:
-    """Cases for one kernel."""
-    yield from (cases[first : first + AT_ONCE] for first in range(0, len(cases), AT_ONCE))
+def batched(cases: Sequence[Case]) -> list[Sequence[Case]]:
+    """The cases of each kernel."""
+    return [cases[first : first + AT_ONCE] for first in range(0, len(cases), AT_ONCE)]
 
 
 def drawn(case: Case, rng: np.random.Generator) -> list[list[int]]:

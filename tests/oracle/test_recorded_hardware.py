@@ -129,7 +129,7 @@ def read(path: Path) -> tuple[str, np.ndarray, np.ndarray]:
 def test_a_part_of_every_sweep(shared: Path, rng: np.random.Generator) -> None:
     for path in sweeps(shared):
         function, inputs, results = read(path)
-        some = np.sort(rng.choice(len(inputs), 20_000, replace=False))
+        some = np.unique(rng.integers(0, len(inputs), 20_000))
         assert np.count_nonzero(approximate(function, inputs[some]) != results[some]) == 0, path.name
 
 

@@ -259,7 +259,7 @@ def test_time_is_linear_in_the_errors(line):
         return made
 
     calls(10)  # what is loaded once
-    assert calls(1600) < 5 * calls(400)
+    assert calls(800) < 5 * calls(200)
 
 
 @pytest.fixture(scope="module")
