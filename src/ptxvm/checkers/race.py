@@ -75,7 +75,7 @@ class RaceDetector:
         site = self._site(access, Verb.READ)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
-        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
         last = shadow.wrote[cells]
         self._compare_images(shadow, site, cells, last, wide)
         self._compare(shadow, site, cells, last, wide)
@@ -94,7 +94,7 @@ class RaceDetector:
         site = self._site(access, Verb.WRITE)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
-        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
         self._note_values(shadow, cells, wide, left)
         self._write(shadow, site, cells, wide, every)
         if "mbarrier" in access.attributes:
@@ -137,7 +137,7 @@ class RaceDetector:
         site = self._site(access, Verb.UPDATE)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
-        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
         before = shadow.wrote[offsets >> shadow.shift]
         self._write(shadow, site, cells, wide, every, observes=True)
         if self.communication.passes_on(site):
@@ -158,7 +158,7 @@ class RaceDetector:
         site = self._site(access, verb)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, agents.now[threads], threads + self.grids.agents)
-        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
         if access.attributes["proxy"] is Proxy.ASYNC:
             self._compare_proxies(shadow, site, cells, wide)
         if verb is not Verb.READ:
@@ -195,8 +195,8 @@ class RaceDetector:
         """Make the records of ended copies records of their threads."""
         shadow = begun.shadow
         mine = self.packing.record(begun.site, self.clocks.now[begun.threads], begun.threads)
-        cells, _, new = _cells(shadow, begun.access, begun.offsets, begun.threads, mine)
-        _, _, old = _cells(shadow, begun.access, begun.offsets, begun.threads, begun.records)
+        cells, _, new = shadow.cells_of(begun.access, begun.offsets, begun.threads, mine)
+        _, _, old = shadow.cells_of(begun.access, begun.offsets, begun.threads, begun.records)
         overflow, held = (shadow.writers, shadow.wrote) if begun.writes else (shadow.readers, shadow.read)
         if overflow is not None:
             overflow.replace(cells, old, new)
@@ -214,7 +214,7 @@ class RaceDetector:
         site = self._site(access, Verb.UPDATE)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, self.clocks.now[threads], threads)
-        cells, wide, every = _cells(shadow, access, offsets, threads, records)
+        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
         if not access.attributes.get("asynchronous"):
             self._write(shadow, site, cells, wide, every, observes=True)
         for offset in np.unique(offsets).tolist():
@@ -488,17 +488,6 @@ class RaceDetector:
     def waited(self, threads: Threads, grids: Sequence[int]) -> None:
         """Threads have waited for ended grids."""
         self.grid_order.waited(threads, grids)
-
-
-def _cells(
-    shadow: Shadow, access: Access, offsets: Offsets, threads: Threads, records: Records
-) -> tuple[Cells, Threads, Records]:
-    """The cells of an access, with the thread and the record of each cell."""
-    count = access.type.bytes * access.count >> shadow.shift
-    cells = offsets >> shadow.shift
-    if count == 1:
-        return cells, threads, records
-    return (cells[:, None] + np.arange(count)).ravel(), threads.repeat(count), records.repeat(count)
 
 
 __all__ = ["RaceDetector"]

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from ptxvm.checkers.overflow_records import Covers, OverflowRecords
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.events import Access, Offsets, Threads
 
 Records = npt.NDArray[np.int64]
 OneOrMore: TypeAlias = Any
@@ -86,6 +87,14 @@ class Shadow:
     def grain(self) -> int:
         """The size of a cell in bytes."""
         return 1 << self.shift
+
+    def cells_of(self, access: Access, offsets: Offsets, threads: Threads, records: Records) -> tuple[Cells, Threads, Records]:
+        """The cells of an access, with the thread and the record of each cell."""
+        count = access.type.bytes * access.count >> self.shift
+        cells = offsets >> self.shift
+        if count == 1:
+            return cells, threads, records
+        return (cells[:, None] + np.arange(count)).ravel(), threads.repeat(count), records.repeat(count)
 
     def refine(self, size: int) -> None:
         """Split cells until they are no larger than an access."""
