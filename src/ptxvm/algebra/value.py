@@ -59,9 +59,6 @@ class Algebra(Protocol):
     def round(self, mode: str, type: Type, a: Raw) -> Raw:
         """A float to an integral float: `rni rzi rmi rpi`."""
 
-    def transcendental(self, function: str, type: Type, a: Raw) -> Raw:
-        """`sin cos lg2 ex2 tanh` of f32 or f64, to within an ulp."""
-
     def lookup(self, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
         """An entry of a table of integers, as a value of the type; the u32 index is within the table."""
 
@@ -208,10 +205,6 @@ class Value:
     def round(self, mode: str) -> Value:
         """A float rounded to an integral value: `rni rzi rmi rpi`."""
         return Value(self.alg, self.type, self.alg.round(mode, self.type, self.raw))
-
-    def transcendental(self, function: str) -> Value:
-        """`sin cos lg2 ex2 tanh` of this float."""
-        return Value(self.alg, self.type, self.alg.transcendental(function, self.type, self.raw))
 
 
 def lookup(table: tuple[int, ...], index: Value, type: Type) -> Value:

@@ -80,10 +80,6 @@ class Origins(Algebra):
         """No offset."""
         return NOTHING
 
-    def transcendental(self, function: str, type: Type, a: Origin) -> Origin:
-        """No offset."""
-        return NOTHING
-
     def lookup(self, type: Type, table: tuple[int, ...], index: Origin) -> Origin:
         """No offset."""
         return NOTHING

@@ -13,7 +13,6 @@ is held; packed types are held as their bits.
     select         select(condition, a, b)
     casts          view(a, dtype)  resize(a, dtype)  itof(a, dtype, rounding)  ftoi(a, dtype)  ftof(a, dtype, rounding)
     round          round_integral(mode, a), by ROUND[mode]
-    functions      transcendental(function, a)
     derived        derived_NAME(a) for is_nan magnitude negate flush_subnormal canonical_nan clamp01
     b128           b128_resize(a, dtype)  b128_logic(op, a, b)  b128_shl(a, b)  b128_shr(a, b)
 """
@@ -221,14 +220,6 @@ ROUND = {"rni": np.rint, "rzi": np.trunc, "rmi": np.floor, "rpi": np.ceil}
 def round_integral(mode: str, a: PerLane) -> PerLane:
     """A float to an integral float."""
     return ROUND[mode](a)
-
-
-FUNCTIONS = {"sin": np.sin, "cos": np.cos, "lg2": np.log2, "ex2": np.exp2, "tanh": np.tanh}
-
-
-def transcendental(function: str, a: PerLane) -> PerLane:
-    """`sin cos lg2 ex2 tanh`; of f32 as f64, rounded once."""
-    return FUNCTIONS[function](a.astype(F64)).astype(a.dtype)
 
 
 # ── casts ───────────────────────────────────────────────────────────────────────────────

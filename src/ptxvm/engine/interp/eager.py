@@ -46,10 +46,6 @@ class ArrayAlgebra:
         """Round to an integral value."""
         return arrays.round_integral(mode, a)
 
-    def transcendental(self, function: str, type: Type, a: PerLane) -> PerLane:
-        """`sin cos lg2 ex2 tanh`."""
-        return arrays.transcendental(function, a)
-
     def lookup(self, type: Type, table: tuple[int, ...], index: PerLane) -> PerLane:
         """An entry of a table."""
         return primitives.lookup(table, type)(index)

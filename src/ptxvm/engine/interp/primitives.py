@@ -77,12 +77,6 @@ def round_integral(mode: str) -> Function:
 
 
 @cache
-def transcendental(function: str) -> Function:
-    """`sin cos lg2 ex2 tanh`."""
-    return partial(arrays.transcendental, function)
-
-
-@cache
 def lookup(table: tuple[int, ...], type: Type) -> Function:
     """An entry of a table."""
     return partial(_entry, np.array(table, arrays.dtype(type)))

@@ -249,10 +249,6 @@ class ShadowAlgebra(TraceAlgebra):
         """Round to an integral value."""
         return self.consumed(type, super().round(mode, type, a), a)
 
-    def transcendental(self, function: str, type: Type, a: str) -> str:
-        """`sin cos lg2 ex2 tanh`."""
-        return self.consumed(type, super().transcendental(function, type, a), a)
-
     def lookup(self, type: Type, table: tuple[int, ...], index: str) -> str:
         """An entry of a table."""
         return self.consumed(type, super().lookup(type, table, index), index)

@@ -141,10 +141,6 @@ class TraceAlgebra:
         """Round to an integral value."""
         return self.apply(primitives.round_integral(mode), a)
 
-    def transcendental(self, function: str, type: Type, a: str) -> str:
-        """`sin cos lg2 ex2 tanh`."""
-        return self.apply(primitives.transcendental(function), a)
-
     def lookup(self, type: Type, table: tuple[int, ...], index: str) -> str:
         """An entry of a table."""
         return self.apply(primitives.lookup(table, type), index)

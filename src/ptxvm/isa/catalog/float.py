@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptxvm.algebra.derived import approximations
+from ptxvm.algebra.derived import approximations, elementary
 from ptxvm.algebra.derived.floats import (
     absolute_value,
     canonical_nan,
@@ -419,7 +419,7 @@ def ex2(i, a):
 @alu("tanh.approx.f32  d, a;", section="9.7.3.22", needs={"": "PTX 7.0, sm_75"}, exact=BOUNDED)
 def tanh(i, a):
     """The hyperbolic tangent; subnormal numbers pass through."""
-    return canonical_nan(a.transcendental("tanh"))
+    return elementary.tanh(a)
 
 
 def says_how_it_rounds(i):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.derived import elementary
 from ptxvm.algebra.derived.floats import (
     absolute_value,
     canonical_nan,
@@ -180,7 +181,7 @@ def xorsign_goes_with_abs(i):
 def approximated(i, function, a):
     """A function of one element, computed in f32 and rounded."""
     ftz = flush_subnormal if i.ftz else lambda x: x
-    return canonical_nan(ftz(ftz(a).to(f32).transcendental(function).to(a.type)))
+    return canonical_nan(ftz(function(ftz(a).to(f32)).to(a.type)))
 
 
 @alu(
@@ -194,7 +195,7 @@ def approximated(i, function, a):
 )
 def tanh(i, a):
     """The hyperbolic tangent."""
-    return each(lambda x: canonical_nan(x.to(f32).transcendental("tanh").to(x.type)), a)
+    return each(lambda x: canonical_nan(elementary.tanh(x.to(f32)).to(x.type)), a)
 
 
 @alu(
@@ -210,4 +211,4 @@ def tanh(i, a):
 )
 def ex2(i, a):
     """Two to the power `a`."""
-    return each(lambda x: approximated(i, "ex2", x), a)
+    return each(lambda x: approximated(i, elementary.exp2, x), a)

@@ -16,14 +16,14 @@ if TYPE_CHECKING:
 Record: TypeAlias = "npt.NDArray[np.uint64]"
 
 FIELDS = [
-    "params", "shared", "local", "check", "function", "trap", "tick", "shapeless", "nctaid.x", "nctaid.y", "nctaid.z",
+    "params", "shared", "local", "check", "trap", "tick", "shapeless", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "row", "ctaid.x", "barriers", "host_call",
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "cta_barriers", "resident", "slot", "saved",
     "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position", "in_step",
     "epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks",  # of an instrumented kernel
 ]  # fmt: skip
 POINTERS = {
-    "check", "function", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
+    "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
     "records", "states", "cta_barriers", "saved", "left",
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls has no bound
@@ -31,10 +31,6 @@ MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes sto
 ALL_BITS = (1 << 64) - 1
 TICKS = 1 << 20  # iterations of loops between two checks of the clock
 AT = {name: number for number, name in enumerate(FIELDS)}
-
-# The transcendental functions, by the numbers that compiled code calls them by; DOUBLE is added for f64.
-FUNCTIONS = ("sin", "cos", "lg2", "ex2", "tanh")
-DOUBLE = 16
 
 # A row of the table of known allocations: its bounds, and the spaces that reach it.
 ROWS = 64

@@ -12,7 +12,6 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.engine import operands
 from ptxvm.engine.jit.abi.host import HostCall
-from ptxvm.engine.jit.abi.launch_record import DOUBLE, FUNCTIONS
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
@@ -63,7 +62,7 @@ class NodeBuilder(operands.Operands):
         self.kernel, self.node, self.full = kernel, node, full
         self.code = Code(kernel.unit)
         self.width = self.code.width
-        self.alg = LlvmAlgebra(self.code, self._transcendental, self._extended, self.buffer, fast=kernel.fast)
+        self.alg = LlvmAlgebra(self.code, self._extended, self.buffer, fast=kernel.fast)
         self.prologue: list[str] = []
         self.current: dict[Key, Value] = {}
         self.loaded: dict[Key, Value] = {}
@@ -307,20 +306,6 @@ class NodeBuilder(operands.Operands):
             part = (f"<{WARP} x {llvm}>", self._slice(llvm, value, n))
             given = ", ".join(f"{t} {x}" for t, x in (part, *self._of_warp(n, places, mask)))
             self.code.run(f"call void @{name}({given})")
-
-    def _transcendental(self, alg: LlvmAlgebra, function: str, type: Type, a: Raw) -> Raw:
-        """A transcendental function of all lanes, computed by NumPy."""
-        self.code.one_warp()
-        uniform = isinstance(a, Affine)
-        vector = self.alg.vector_type(type)
-        given, made = self.buffer(vector, 7), self.buffer(vector, 8)
-        self.code.run(f"store {vector} {alg.vector(type, a)}, ptr {given}, align 64")
-        which = FUNCTIONS.index(function) + (DOUBLE if type.bits == 64 else 0)
-        self.code.run(f"call void {self.context('function')}(i32 {which}, ptr {given}, ptr {made})")
-        result = self.code.emit(f"load {vector}, ptr {made}, align 64", pure=False)
-        if not uniform:
-            return Varying(result)
-        return Affine(self.code.emit(f"extractelement {vector} {result}, i64 0"))
 
     def host_call(
         self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None,

@@ -1,4 +1,4 @@
-"""Callbacks of compiled code: slow checks of accesses, transcendental functions, host calls, traps, deadlocks, ticks."""
+"""Callbacks of compiled code: slow checks of accesses, host calls, traps, deadlocks, ticks."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics.errors import Crash, Fault, Place
 from ptxvm.engine.jit.abi import launch_record as records
-from ptxvm.engine.jit.abi.launch_record import AT, DOUBLE, FUNCTIONS, REACHED, ROWS, TICKS, WRITABLE
+from ptxvm.engine.jit.abi.launch_record import AT, REACHED, ROWS, TICKS, WRITABLE
 from ptxvm.engine.jit.abi.metadata import Facts
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.isa.special_registers import WARP
@@ -37,13 +37,10 @@ if TYPE_CHECKING:
     from ptxvm.machine.texture_unit import Operands, Work
 
 CHECK = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
-FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p)
 TRAP = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.c_int, ctypes.c_int)
 HOST_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
 DEADLOCK = ctypes.CFUNCTYPE(None)
 TICK = ctypes.CFUNCTYPE(ctypes.c_int)
-NUMPY = {"sin": np.sin, "cos": np.cos, "lg2": np.log2, "ex2": np.exp2, "tanh": np.tanh}
-COMPUTE = [NUMPY[name] for name in FUNCTIONS]
 BYTE = np.dtype(np.uint8)
 SITE = ROW = struct.Struct("=4Q")
 NO_ALLOCATION = SITE.pack(2**64 - 1, 0, 0, 0)  # of an access site that has not seen an allocation yet
@@ -64,7 +61,6 @@ class Callbacks:
         self.rows = np.zeros((ROWS, 4), np.uint64)
         self._row_bytes = self.rows.data.cast("B")
         self.check = CHECK(self._check)
-        self.function = FUNCTION(self._function)
         self.trap = TRAP(self._trap)
         self.tick = TICK(self._tick)
         self.host_call = HOST_CALL(self._host_call)
@@ -147,14 +143,6 @@ class Callbacks:
             self.learn(found)
 
     # ── host calls ──────────────────────────────────────────────────────────────────────
-
-    def _function(self, which: int, given: int, made: int) -> None:
-        """A transcendental function of all lanes."""
-        word = ctypes.c_double if which & DOUBLE else ctypes.c_float
-        source = np.ctypeslib.as_array((word * WARP).from_address(given))
-        target = np.ctypeslib.as_array((word * WARP).from_address(made))
-        with np.errstate(all="ignore"):
-            target[:] = COMPUTE[which & (DOUBLE - 1)](source.astype(np.float64)).astype(target.dtype)
 
     def _host_call(self, number: int, room: int, mask: int, warp: int) -> int:
         """Run a host call; 0 if it succeeds."""

@@ -98,7 +98,6 @@ class Runner:
             "shared": self.windows[Space.SHARED].allocation.start,
             "local": local.allocation.start if local is not None else 0,
             "check": address(calls.check),
-            "function": address(calls.function),
             "trap": address(calls.trap),
             "tick": address(calls.tick),
             "host_call": address(calls.host_call),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 
-from ptxvm.algebra.derived import approximations, floats
+from ptxvm.algebra.derived import approximations, elementary, floats
 from ptxvm.algebra.types import Type, f16, f32, f64, pred, u32, u64
 from ptxvm.algebra.value import Rounding, Value
 from ptxvm.engine.jit.ir import constant_folding
@@ -57,7 +57,6 @@ class LlvmAlgebra(VectorAlgebra):
     def __init__(
         self,
         code: Code,
-        transcendental: Callable[[LlvmAlgebra, str, Type, Raw], Raw] | None = None,
         guard: Callable[[LlvmAlgebra, Type, Affine], Affine | None] | None = None,
         buffer: Callable[[str, int], str] | None = None,
         *,
@@ -67,7 +66,7 @@ class LlvmAlgebra(VectorAlgebra):
         self.fast = fast
         self.writer = approximations_writer(fast=fast)
         self.buffer = buffer  # gives scratch memory of the function
-        self._transcendental, self._guard = transcendental, guard
+        self._guard = guard
 
     # ── integers ────────────────────────────────────────────────────────────────────────
 
@@ -365,13 +364,6 @@ class LlvmAlgebra(VectorAlgebra):
         word = {"rni": "roundeven", "rzi": "trunc", "rmi": "floor", "rpi": "ceil"}[mode]
         return self.result(varies, self.code.intrinsic(llvm, f"llvm.{word}.{self.suffix(varies, llvm)}", (llvm, x)))
 
-    def transcendental(self, function: str, type: Type, a: Raw) -> Raw:
-        """`sin cos lg2 ex2 tanh`, out of line."""
-        if self._transcendental is None:
-            raise TypeError(f"'{function}' outside a node")
-        found: Raw = self._transcendental(self, function, type, a)
-        return found
-
     def lookup(self, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
         """An entry of a table, which is a constant of the module."""
         return table_lookup.lookup(self, type, table, index)
@@ -471,3 +463,11 @@ class LlvmAlgebra(VectorAlgebra):
     def derived_ex2(self, a: Value) -> Value:
         """2**a."""
         return approx_exact.function(self, self.writer, "ex2", a, approximations.ex2.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_tanh(self, a: Value) -> Value:
+        """The hyperbolic tangent, as a shared piece of code."""
+        return approx_exact.shared(self, "tanh", a, elementary.tanh.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_exp2(self, a: Value) -> Value:
+        """2**a rounded once, as a shared piece of code."""
+        return approx_exact.shared(self, "exp2", a, elementary.exp2.__wrapped__)  # type: ignore[attr-defined]

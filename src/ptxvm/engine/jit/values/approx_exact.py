@@ -301,7 +301,7 @@ def function(
     if alg.derives or alg.known(f32, a.raw) is not None:
         return derivation(a)
     if not isinstance(a.raw, Varying) or writer is None:
-        return _derived(alg, name, a, derivation)
+        return shared(alg, name, a, derivation)
     code, held, flushes = alg.code, alg.vector_type(f32), a.raw.name in alg.unflushed
     both = f"{{ {held}, {held} }}"
     piece = f"ptxvm.{name}.{'flushed' if flushes else 'given'}"
@@ -314,8 +314,8 @@ def function(
     return Value(alg, f32, Varying(found))
 
 
-def _derived(alg: VectorAlgebra, name: str, a: Value, derivation: Callable[[Value], Value]) -> Value:
-    """The derivation, for all lanes or for the one value that they share."""
+def shared(alg: VectorAlgebra, name: str, a: Value, derivation: Callable[[Value], Value]) -> Value:
+    """The derivation as a shared piece of code, for all lanes or for the one value that they share."""
     varies, llvm, (given,) = alg.operands(f32, a.raw)
 
     def write(code: Code) -> str:
