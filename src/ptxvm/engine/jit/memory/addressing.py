@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, sums, text
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, Varying, sums, text, wrapped
 from ptxvm.engine.jit.memory import lane_ends, permuted_rows, some_lanes, streaming_stores, words
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 LEAST = 8  # lanes of a chunk
+ALL = (1 << 64) - 1
+FAR = 1 << 30  # a window and a constant are less, so that their sum has a sign in 32 bits
 ITERATIONS_AHEAD, LINE = 8, 64  # of prefetches: iterations of a loop, and bytes of a cache line
 
 
@@ -125,9 +128,25 @@ class Addressing:
             return ""
         if space is Space.SHARED:
             low = self.alg.cast("resize", u64, u32, raw, "rn")
-            offset = text("i32", low.base)  # type: ignore[union-attr]
-            return self.code.emit(f"getelementptr i8, ptr %shared, i32 {offset}")
+            return self._in_shared(low.base, 0)  # type: ignore[union-attr]
         return self.code.emit(f"inttoptr i64 {text('i64', raw.base)} to ptr")
+
+    def _in_shared(self, base: Scalar, more: int, steps: Sequence[tuple[int, str]] = ()) -> str:
+        """The pointer of an offset in shared memory: of a base, a constant, and scalars with their factors.
+
+        An access adds a constant to a pointer for nothing, but not to an offset of 32 bits, since that sum may wrap.  An offset
+        in the window less a constant below `FAR` does not wrap: it is the same number in 64 bits.
+        """
+        root, constant = (0, base) if isinstance(base, int) else self.code.sums.get(base, (base, 0))
+        if isinstance(root, str) and root.endswith(" to i32"):  # the low half of a sum
+            root = self.code.emit(f"trunc i64 {root}")
+        constant = wrapped(constant + more, 32)
+        if abs(constant) >= FAR:
+            root, constant = self.alg.scalar("add", 32, root, constant & 0xFFFF_FFFF), 0
+        for factor, u in steps:
+            root = self.alg.scalar("add", 32, root, self.alg.scalar("mul", 32, u, factor & 0xFFFF_FFFF))
+        place = self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', root)}") if root != 0 else "%shared"
+        return self.code.emit(f"getelementptr i8, ptr {place}, i64 {constant}") if constant else place
 
     def pointers(self, space: Space, raw: Raw) -> str:
         """The pointers of all lanes."""
@@ -189,12 +208,11 @@ class Addressing:
 
     def piece_pointer(self, space: Space, raw: Affine, piece: Chunk) -> str:
         """The pointer of the first lane of a chunk."""
-        bits = 32 if space is Space.SHARED else 64
-        place = self.alg.scalar("add", bits, raw.base, piece.offset & (1 << bits) - 1)
-        for factor, u in piece.steps:
-            place = self.alg.scalar("add", bits, place, self.alg.scalar("mul", bits, u, factor & (1 << bits) - 1))
         if space is Space.SHARED:
-            return self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', place)}")
+            return self._in_shared(raw.base, piece.offset, piece.steps)
+        place = self.alg.scalar("add", 64, raw.base, piece.offset & ALL)
+        for factor, u in piece.steps:
+            place = self.alg.scalar("add", 64, place, self.alg.scalar("mul", 64, u, factor & ALL))
         return self.code.emit(f"inttoptr i64 {text('i64', place)} to ptr")
 
     def kind(self, space: Space, raw: Raw, size: int, count: int, *, writing: bool) -> str:
