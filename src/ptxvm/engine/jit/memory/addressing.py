@@ -10,7 +10,7 @@ from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, Varying, sums, text, wrapped
-from ptxvm.engine.jit.memory import lane_ends, permuted_rows, some_lanes, streaming_stores, words
+from ptxvm.engine.jit.memory import deinterleaving, lane_ends, permuted_rows, some_lanes, streaming_stores, words
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 LEAST = 8  # lanes of a chunk
@@ -352,7 +352,7 @@ class Addressing:
             loaded = code.masked_load(total, llvm, pointer, size, mask)
         if count == 1:
             return [loaded]
-        return [code.shuffle(llvm, total, loaded, "poison", list(range(n, total, count))) for n in range(count)]
+        return deinterleaving.components(code, llvm, size, loaded, piece.count, count)
 
     def _ahead(self, pointer: str, length: int) -> None:
         """Prefetch for a later iteration of the loop, assuming the stride of the last one.
