@@ -153,10 +153,10 @@ def test_a_wrong_module_is_shown_as_check_does(ptxvm, module):
 
 
 def test_what_ptxvm_lacks_is_named(ptxvm, module):
-    body = "{ .reg .b32 %r; tcgen05.shift.cta_group::1.down [%r]; ret; }"
-    text = f".version 8.6\n.target sm_100a\n.address_size 64\n.entry k() {body}\n"
+    body = "{ fabric.submit; ret; }"
+    text = f".version 9.3\n.target sm_100a\n.address_size 64\n.entry k() {body}\n"
     done = ptxvm("run", module(text), *LAUNCH)
-    assert (done.code, done.err) == (1, "ptxvm run: 'tcgen05.shift' is not supported yet (m.ptx:4)\n")
+    assert (done.code, done.err) == (1, "ptxvm run: 'fabric.submit' is not supported yet (m.ptx:4)\n")
 
 
 # ── wrong calls ─────────────────────────────────────────────────────────────────────────
