@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage branches clients clients-quick format docs score bench ptx picture lock changelog clean
+.PHONY: help run test quick lint types layers unit test-long fuzz coverage measured branches clients clients-quick format docs score bench ptx picture lock changelog clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -23,7 +23,7 @@ help: ## show this list
 run: $(VENV)/run.done ## run five examples that nvcc compiled, and compare the results with NumPy
 	@$(BIN)/python examples/run.py
 
-test: lint types layers unit branches ## everything that continuous integration runs
+test: lint types layers measured ## everything that continuous integration runs
 
 # ── the parts of `make test` ────────────────────────────────────────────────────────────
 
@@ -56,16 +56,21 @@ fuzz: $(VENV)/dev.done ## 500 random kernels on both engines; what fails becomes
 	$(BIN)/pytest -n 0 --hypothesis-profile=long tests/generated/test_engines_agree.py -k random
 
 coverage: $(VENV)/dev.done ## the tests with coverage, which takes three times as long: the JIT translates kernels in Python
-	$(BIN)/pytest -n auto --dist worksteal --cov --cov-report=term --cov-report=xml:.cache/coverage.xml --cov-fail-under=92
+	$(BIN)/pytest -n auto --dist worksteal --cov=src/ptxvm --cov-report=term --cov-report=xml:.cache/coverage.xml --cov-fail-under=92
 
-# The rooms that need no engine, and the tests that are about them: the conformance files run on the interpreter only.
-PURE := src/ptxvm/algebra/*,src/ptxvm/diagnostics/*,src/ptxvm/isa/*,src/ptxvm/syntax/*
+# The branches of the rooms that need no engine.  `tests/conftest.py` lists the tests that are about them: they alone are
+# measured, and their seeds are fixed.
+PURE := src/ptxvm/algebra src/ptxvm/diagnostics src/ptxvm/isa src/ptxvm/syntax
+MEASURED := -n auto --dist worksteal $(addprefix --cov=,$(PURE)) --cov-report=
+BRANCHES := $(BIN)/coverage report --fail-under=100
 
-branches: $(VENV)/dev.done ## the branches of the rooms that need no engine, with fixed seeds: three minutes of a processor
-	CI=true $(BIN)/pytest -n auto --dist worksteal --cov --cov-report= -k "not jit and not full_disk" \
-		tests/conformance tests/generated/test_specification.py tests/generated/test_summary.py tests/generated/test_types.py \
-		tests/unit/test_misuse.py $(addprefix tests/unit/,algebra analysis cli diagnostics isa reference syntax)
-	$(BIN)/coverage report --fail-under=100 --include='$(PURE)'
+measured: $(VENV)/dev.done ## `unit` and `branches` in one run
+	$(BIN)/pytest $(MEASURED) --measure=too
+	$(BRANCHES)
+
+branches: $(VENV)/dev.done ## the branches of the rooms that need no engine, by the tests that are about them
+	$(BIN)/pytest $(MEASURED) --measure=only
+	$(BRANCHES)
 
 # CUDA clients on ptxvm's driver, in an environment of their own: some gigabytes.  `make clients PARTS=cudapy/test_sm.py` runs
 # a part of numba-cuda's tests.

@@ -22,6 +22,15 @@ from hypothesis import settings
 SHARED = Path(__file__).parents[2] / "shared"
 LONGEST_REASON = 120
 ON_CI = os.environ.get("CI", "").lower() in {"1", "true"}
+PURE = tuple(
+    f"tests/{path}"
+    for path in (
+        "conformance/", "generated/test_specification.py", "generated/test_summary.py", "generated/test_types.py",
+        "unit/algebra/", "unit/analysis/", "unit/cli/", "unit/diagnostics/", "unit/isa/", "unit/reference/", "unit/syntax/",
+        "unit/test_misuse.py",
+    )
+)  # fmt: skip
+"""The tests that are about the rooms that need no engine; of the conformance files those on the interpreter."""
 SHARED_IS_EXPECTED = ON_CI or os.environ.get("PTXVM_SHARED") == "expected"
 
 # A kernel's first run compiles it, so the time of one example says nothing (deadline).
@@ -39,6 +48,32 @@ def pytest_configure(config: pytest.Config) -> None:
         config.pluginmanager.register(FailuresAtOnce(config), "failures-at-once")
     os.environ.setdefault("PTXVM_SEED", "0" if ON_CI else str(secrets.randbelow(2**32)))
     os.environ["PTXVM_CACHE"] = "off"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--measure",
+        choices=("only", "too"),
+        help="with --cov: run the tests of the rooms that need no engine, or all but measure these",
+    )
+
+
+def is_pure(item: pytest.Item) -> bool:
+    """Is a test about the rooms that need no engine?"""
+    return item.nodeid.startswith(PURE) and "jit" not in item.nodeid and "full_disk" not in item.nodeid
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Measure coverage by the tests of the rooms that need no engine: compiling kernels would take three times as long."""
+    measure = config.getoption("--measure", None)
+    if measure == "only":
+        config.hook.pytest_deselected(items=[item for item in items if not is_pure(item)])
+        items[:] = filter(is_pure, items)
+    elif measure == "too":
+        for item in items:
+            if not is_pure(item):
+                item.add_marker("no_cover")
 
 
 class FailuresAtOnce:
@@ -79,9 +114,13 @@ def pytest_report_header() -> str:
 
 @pytest.fixture
 def rng(request: pytest.FixtureRequest) -> np.random.Generator:
-    """Random numbers made from the run's seed and the test's name; a failure prints the seed."""
-    print(f"PTXVM_SEED={os.environ['PTXVM_SEED']}")  # noqa: T201  captured, and shown where the test fails
-    return np.random.default_rng([int(os.environ["PTXVM_SEED"]), zlib.crc32(request.node.nodeid.encode())])
+    """Random numbers made from the run's seed and the test's name; a failure prints the seed.
+
+    What a floor of coverage is measured by is not left to chance: its seed is 0.
+    """
+    seed = 0 if request.config.getoption("--measure", None) and is_pure(request.node) else int(os.environ["PTXVM_SEED"])
+    print(f"PTXVM_SEED={seed}")  # noqa: T201  captured, and shown where the test fails
+    return np.random.default_rng([seed, zlib.crc32(request.node.nodeid.encode())])
 
 
 @pytest.fixture
