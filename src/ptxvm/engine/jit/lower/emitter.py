@@ -90,7 +90,8 @@ class Emitter(Conditionals):
         self.merged.settle()
 
     def instructions(self, code: Sequence[Bound], first: int, end: int) -> None:
-        """Write some of the instructions of the node."""
+        """Write some of the instructions of the node, which the same lanes run."""
+        self.together_until = end
         for position in range(first, end):
             self.position = position
             self.instruction(code[position])

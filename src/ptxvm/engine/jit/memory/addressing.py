@@ -10,10 +10,11 @@ from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, Varying, sums, text, wrapped
-from ptxvm.engine.jit.memory import deinterleaving, lane_ends, permuted_rows, some_lanes, streaming_stores, words
+from ptxvm.engine.jit.memory import deinterleaving, lane_chunks, lane_ends, permuted_rows, some_lanes, streaming_stores, words
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 LEAST = 8  # lanes of a chunk
+CHUNKS = 24  # the number of the buffer for pointers to chunks
 ALL = (1 << 64) - 1
 FAR = 1 << 30  # a window and a constant are less, so that their sum has a sign in 32 bits
 ITERATIONS_AHEAD, LINE = 8, 64  # of prefetches: iterations of a loop, and bytes of a cache line
@@ -240,6 +241,8 @@ class Addressing:
             return self._load_pieces(space, llvm, size, affine, cut, count)
         if affine is not None and (plan := self.plan(affine, size, count, writing=False)) is not None:
             return self._load_permuted(space, llvm, size, affine, plan, count)
+        if lane_chunks.suits(size, count):
+            return lane_chunks.load(self.code, llvm, size, count, *self._chunk_places(space, raw))
         if (word := words.of(size, count)) is not None:
             loaded = self.load(space, word.llvm, word.size, raw, count // word.parts)
             return [part for whole in loaded for part in words.split(self.code, llvm, word, whole)]
@@ -300,6 +303,17 @@ class Addressing:
             found.append(code.concatenate(llvm, [made[part] for part in lanes], each))
             self.at.light[found[-1]] = -(-len({*lanes}) * each * size // 64)
         return found
+
+    def _chunk_places(self, space: Space, raw: Raw) -> tuple[str, str]:
+        """The pointers of all lanes, of scratch memory where they are not active, and a buffer for them."""
+        places, lanes = self.pointers(space, raw), self.at.active_vector()
+        buffer = self.at.buffer(f"[{self.width} x ptr]", CHUNKS)
+        if lanes is not None:
+            scratch = self.code.splat("ptr", self.at.buffer(f"<{self.width} x i64>", 0))
+            places = self.code.emit(
+                f"select <{self.width} x i1> {lanes}, <{self.width} x ptr> {places}, <{self.width} x ptr> {scratch}"
+            )
+        return places, buffer
 
     def places(self, space: Space, raw: Raw, offset: int) -> str:
         """The pointers of all lanes, some bytes further on."""

@@ -17,6 +17,7 @@ from ptxvm.engine.jit.memory import (
     allocation_search,
     atomics,
     gather_checks,
+    joined_loads,
     lane_ends,
     slow_path,
     streaming_stores,
@@ -60,8 +61,34 @@ class Memory(Port):
         return loaded
 
     def _load(self, space: Space, type: Type, address: Value, count: int) -> list[Value]:
+        if (ready := self.at.preloaded.pop(self.at.position, None)) is not None:
+            return ready
         size = type.bytes * count
         space, raw = self._where(space, address, size)
+        if isinstance(raw, Varying) and (run := joined_loads.run(self.at, self.bound, space, size)) is not None:
+            ways = joined_loads.Ways(
+                good=lambda first, extent: self._good_run(space, first, size, extent),
+                together=lambda first, elements: self.addressing.load(space, scalar_type(type), type.bytes, first, elements),
+                alone=lambda bound, own: Memory(self.at, bound)._load_alone(space, type, own, count),  # noqa: SLF001 - its own kind
+            )
+            joined_loads.load(self.at, run, type, count, raw, ways)
+            return self.at.preloaded.pop(self.at.position)
+        return self._load_alone(space, type, raw, count)
+
+    def _good_run(self, space: Space, first: Raw, size: int, extent: int) -> str:
+        """Are accesses of a size, side by side over an extent, in the window, or in the last allocation of the first one?"""
+        log = size.bit_length() - 1
+        more = extent - size >> log
+        if space in WINDOWS:
+            low = self.alg.cast("resize", u64, u32, first, "rn")
+            return self._all_lanes(u32, low, log, "0", str(max(self._window_bound(space, size) - more, 0)))
+        site = self.at.site(self.bound, space, size, 0, writing=False)
+        room = ("i64", self.at.site_field(site, 2))
+        bound = self.code.intrinsic("i64", "llvm.usub.sat.i64", room, ("i64", str(more)))
+        return self._all_lanes(u64, first, log, self.at.site_field(site, 0), bound)
+
+    def _load_alone(self, space: Space, type: Type, raw: Raw, count: int) -> list[Value]:
+        size = type.bytes * count
         llvm = scalar_type(type)
         if space is not Space.LOCAL and isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying):
             pointer = self._checked(space, raw, size, writing=False)

@@ -68,9 +68,11 @@ class NodeBuilder(operands.Operands):
         self.loaded: dict[Key, Value] = {}
         self.written: set[Key] = set()
         self.position = 0
+        self.together_until = 0  # the position up to which the same lanes run the instructions
         self.notes: dict[int, str] = {}  # how each instruction accesses memory, by its position
         self.definitions: list[Definition] = []
         self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
+        self.preloaded: dict[int, list[Value]] = {}  # what a load loads, by its position, where an earlier one loaded it
         self.guard: Raw | None = None
         self.region_guard: Raw | None = None  # the lanes that run a predicated block (`lower.predicated_region`) ...
         self.escapes: int | None = None  # ... and the registers that it writes and that are live after it

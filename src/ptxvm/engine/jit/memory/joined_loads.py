@@ -1,0 +1,167 @@
+"""Joined loads: loads of neighbouring elements behind one register, as of an unrolled loop, are loaded together.
+
+The lanes of such loads are anywhere, so each would be a gather.  Together they are chunks (`memory.lane_chunks`) of each lane,
+loaded where the first of them stands, after one check of all.  Only loads and arithmetic may come between: what another thread
+writes meanwhile, weak loads need not see (PTX 8).  If the check fails, each is checked and loaded by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from ptxvm.algebra.memory_order import Order
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type, u64
+from ptxvm.algebra.value import Value
+from ptxvm.analysis.flow import changes
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.symbols import Register
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
+from ptxvm.engine.jit.memory import lane_chunks, variable_bounds
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.effects import Verb
+from ptxvm.syntax import tree
+
+EXTENTS = (32, 16)  # bytes that are loaded together
+SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.GENERIC)
+
+
+@dataclass(frozen=True, slots=True)
+class Run:
+    """Loads of neighbouring elements, by their places: the positions of their instructions in the node.
+
+    `before` is how many bytes the place of the first is before that of the load at which they are loaded.
+    """
+
+    positions: tuple[int, ...]
+    before: int
+
+    def extent(self, size: int) -> int:
+        """How many bytes they are, if each is of a size."""
+        return len(self.positions) * size
+
+
+def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> Run | None:
+    """The run of the load at the current position, of a size in bytes; None if it stands alone."""
+    kernel, code = at.kernel, at.node.code
+    if at.position >= at.together_until or code[at.position] is not bound:
+        return None  # a meaning that loads for an instruction before or behind the node, as of a call
+    own = _place(at, bound)
+    if own is None or bound.node.guard is not None or isinstance(at.region_guard, Affine):
+        return None
+    whole_addresses = kernel.image.memory.address_bits == 64 and kernel.cluster_size == 1
+    if (
+        kernel.shadow is not None
+        or space not in SPACES
+        or not whole_addresses
+        or not lane_chunks.suits(size, EXTENTS[0] // size)
+    ):
+        return None
+    found: dict[int, int] = {}
+    for position, distance in _neighbours(at, own[0]):
+        if variable_bounds.part(at, code[position], space) is None:
+            found.setdefault(distance, position)
+    if found.get(own[1]) != at.position:
+        return None
+    for extent in EXTENTS:
+        for first in range(own[1] - extent + size, own[1] + 1, size):
+            places = range(first, first + extent, size)
+            if len(places) > 1 and all(place in found for place in places):
+                return Run(tuple(found[place] for place in places), own[1] - first)
+    return None
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """How a run is loaded: the check of an extent in bytes from an address, loads of so many elements, and each load alone."""
+
+    good: Callable[[Raw, int], str]
+    together: Callable[[Raw, int], list[str]]
+    alone: Callable[[Bound, Raw], list[Value]]
+
+
+def load(at: NodeBuilder, run: Run, type: Type, count: int, raw: Raw, ways: Ways) -> None:
+    """Load all elements of a run, vectors of `count`, and keep them for the positions of their instructions."""
+    code, size = at.code, type.bytes * count
+    first = at.alg.integer("sub", u64, raw, Affine(run.before)) if run.before else raw
+    elements = len(run.positions) * count
+    if at.kernel.trusted:
+        found = ways.together(first, elements)
+    else:
+        together, apart, onward = code.label(), code.label(), code.label()
+        code.branch(ways.good(first, run.extent(size)), together, apart, likely=True)
+        fast, after_fast = _block(at, together, lambda: ways.together(first, elements), onward)
+        slow, after_slow = _block(at, apart, lambda: _apart(at, run, type, size, first, ways), onward)
+        code.block(onward)
+        vector = at.alg.vector_type(type)
+        ends = ((f"[ {a}, %{after_fast} ]", f"[ {b}, %{after_slow} ]") for a, b in zip(fast, slow, strict=True))
+        found = [code.emit(f"phi {vector} {', '.join(pair)}", pure=False) for pair in ends]
+    values = [Value(at.alg, type, Varying(name)) for name in found]
+    at.preloaded |= {place: values[n * count : (n + 1) * count] for n, place in enumerate(run.positions)}
+    at.notes |= dict.fromkeys(run.positions, f"chunks, with {len(run.positions) - 1} more")
+
+
+def _block(at: NodeBuilder, label: str, write: Callable[[], list[str]], onward: str) -> tuple[list[str], str]:
+    """Write a block that loads, up to a jump; returns the vectors and the label of the last block."""
+    code, done, nested = at.code, at.code.label(), at.nested
+    at.nested = True
+    with code.scope():
+        code.block(label)
+        found = write()
+        code.jump(done)
+        code.block(done)
+        code.jump(onward)
+    at.nested = nested
+    return found, done
+
+
+def _apart(at: NodeBuilder, run: Run, type: Type, size: int, first: Raw, ways: Ways) -> list[str]:
+    """Check and load each element of a run by itself, in the order of the instructions."""
+    here, found = at.position, dict[int, list[str]]()
+    for position in sorted(run.positions):
+        at.position = position
+        own = at.alg.integer("add", u64, first, Affine(run.positions.index(position) * size))
+        values = ways.alone(at.node.code[position], own)
+        found[position] = [at.alg.vector(type, value.raw) for value in values]
+    at.position = here
+    return [name for position in run.positions for name in found[position]]
+
+
+def _neighbours(at: NodeBuilder, base: Register) -> Iterator[tuple[int, int]]:
+    """The positions from the current one on of equal loads behind a register, with their distances from it."""
+    code = at.node.code
+    head = code[at.position].node.head
+    for position in range(at.position, at.together_until):
+        bound = code[position]
+        effects = bound.i.of.effects
+        if effects and (effects != {"mem"} or not _only_reads(bound)):
+            return
+        place = _place(at, bound)
+        if place is not None and place[0] is base and bound.node.guard is None and bound.node.head == head:
+            yield position, place[1]
+        if changes(bound) & 1 << base.index:
+            return
+
+
+def _only_reads(bound: Bound) -> bool:
+    accesses = bound.summary.accesses
+    return bool(accesses) and all(each.verb is Verb.READ and each.order in (None, Order.WEAK) for each in accesses)
+
+
+def _place(at: NodeBuilder, bound: Bound) -> tuple[Register, int] | None:
+    """The register and the distance in the address of a weak load; None for other instructions and addresses."""
+    node = bound.operands.get("a")
+    if bound.i.of.effects != {"mem"} or not _only_reads(bound) or not isinstance(node, tree.Address) or len(node.items) != 1:
+        return None
+    (item,) = node.items
+    distance = 0
+    if isinstance(item, tree.Binary):
+        known = at.constant(bound, item.right, u64).raw
+        if not isinstance(known, Affine) or known.constant is None:
+            return None
+        item, distance = item.left, (known.constant ^ 1 << 63) - (1 << 63)
+    register = bound.scope.find(item.text) if isinstance(item, tree.Name) and item.component is None else None
+    if not isinstance(register, Register) or register.count > 1 or register.of_module:
+        return None
+    return register, distance

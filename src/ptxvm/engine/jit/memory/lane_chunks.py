@@ -1,0 +1,88 @@
+"""Chunks: 16 bytes of each lane, at any addresses, are loaded at once and transposed.
+
+A gather takes a time for each element; a load of 16 bytes takes that of one.
+"""
+
+from __future__ import annotations
+
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.builder import Code, Unit
+from ptxvm.engine.jit.memory.words import SMALLEST, Word, split
+
+CHUNK = 16  # bytes: a register of the smallest kind, and the unit in which shuffles cost least
+
+
+def suits(size: int, count: int) -> bool:
+    """Are vectors of `count` elements of a size loaded by chunks?"""
+    return size * count % CHUNK == 0 and size < CHUNK and cpu.has("avx2")
+
+
+def load(code: Code, llvm: str, size: int, count: int, places: str, buffer: str) -> list[str]:
+    """Load vectors of whole chunks at the pointers of all lanes; returns a vector of lanes for each element.
+
+    The pointers are kept in a buffer, since the processor reads them faster from there than out of vectors.
+    """
+    word = Word(max(size, SMALLEST), max(1, SMALLEST // size))
+    each, vector, found = CHUNK // word.size, f"<{code.width} x {word.llvm}>", []
+    piece = _function(code.unit, word.llvm, each)
+    held, given = f"{{ {', '.join([vector] * each)} }}", f"<{code.width} x ptr>"
+    for offset in range(0, size * count, CHUNK):
+        here = code.emit(f"getelementptr i8, {given} {places}, i64 {offset}") if offset else places
+        loaded = code.call(held, piece, (given, here), ("ptr", buffer), pure=False)
+        found += [code.emit(f"extractvalue {held} {loaded}, {n}") for n in range(each)]
+    if word.parts > 1:
+        return [part for whole in found for part in split(code, llvm, word, whole)]
+    lanes = f"<{code.width} x {llvm}>"
+    return [code.bitcast(vector, whole, lanes) for whole in found]
+
+
+def _function(unit: Unit, llvm: str, count: int) -> str:
+    """Define the function that loads a chunk of `count` elements for every lane; returns its name."""
+    width, vector = unit.width, f"<{unit.width} x {llvm}>"
+    result = f"{{ {', '.join([vector] * count)} }}"
+
+    def write(code: Code) -> str:
+        code.run(f"store <{width} x ptr> %places, ptr %buffer, align 64")
+        lanes = (64 if cpu.has("avx512f") else 32) // CHUNK * count  # of a group of registers that are transposed together
+        parts = [_group(code, llvm, count, first, lanes) for first in range(0, width, lanes)]
+        made = "poison"
+        for n in range(count):
+            whole = code.concatenate(llvm, [part[n] for part in parts], lanes)
+            made = code.emit(f"insertvalue {result} {made}, {vector} {whole}, {n}")
+        return made
+
+    return unit.piece(f"ptxvm.chunks.{llvm}", result, f"<{width} x ptr> %places, ptr %buffer", write)
+
+
+def _group(code: Code, llvm: str, count: int, first: int, lanes: int) -> list[str]:
+    """Load for some lanes, and transpose: register n has every `count`-th lane, from the n-th on."""
+    registers = []
+    for n in range(count):
+        chunks = [_chunk(code, llvm, count, lane) for lane in range(first + n, first + lanes, count)]
+        registers.append(code.concatenate(llvm, chunks, count))
+    return transposed(code, llvm, registers, lanes)
+
+
+def _chunk(code: Code, llvm: str, count: int, lane: int) -> str:
+    place = code.emit(f"getelementptr ptr, ptr %buffer, i64 {lane}")
+    # volatile, or LLVM would take the pointers out of the vector
+    pointer = code.emit(f"load volatile ptr, ptr {place}, align 8", pure=False)
+    return code.emit(f"load <{count} x {llvm}>, ptr {pointer}, align 1", pure=False)
+
+
+def transposed(code: Code, llvm: str, registers: list[str], each: int) -> list[str]:
+    """Transpose the squares of `len(registers)` elements, side by side in registers of `each` elements."""
+    count = len(registers)
+    half = count // 2
+    while half:
+        step = count // (2 * half)  # elements that move together
+        mixed = [""] * count
+        for n in range(count):
+            low, high, upper = n & ~step, n | step, n & step
+            order = []
+            for k in range(each):
+                source = k & ~step | upper
+                order.append(source + (each if k & step else 0))
+            mixed[n] = code.shuffle(llvm, each, registers[low], registers[high], order)
+        registers, half = mixed, half // 2
+    return registers

@@ -1,0 +1,104 @@
+"""Loads of neighbouring elements anywhere give what they give one by one, whatever stands between them.
+
+The expectations are those of PTX 9.7.9.8 (ld), from NumPy's indices, and faults as the interpreter has them.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines import same, same_fault
+
+import ptxvm
+from ptxvm.engine.jit.ir import cpu
+
+BLOCK, SIZE = 64, 256
+HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
+
+
+def kernel(body: str) -> ptxvm.Kernel:
+    """%a is the address of an element of `data` in a place that `index` tells, %s the same in shared memory, %o that of out."""
+    return ptxvm.load(f"""{HEAD}.visible .entry k(.param .u64 data, .param .u64 index, .param .u64 out) {{
+        .reg .b32 %t, %i, %s, %n, %x<20>; .reg .b16 %h<20>; .reg .b64 %a, %d, %o, %y<8>; .reg .f32 %f<8>; .reg .f64 %g<8>;
+        .reg .pred %p; .shared .align 16 .b8 s[{8 * SIZE}];
+        ld.param.u64 %a, [data]; ld.param.u64 %d, [index]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x;
+        mad.wide.u32 %d, %t, 4, %d; ld.global.u32 %i, [%d]; mad.wide.u32 %a, %i, 8, %a; mad.wide.u32 %o, %t, 64, %o;
+        mov.u32 %s, s; mad.lo.u32 %s, %i, 8, %s; setp.lt.u32 %p, %i, 100;
+        {body}
+        ret; }}""").kernel("k")
+
+
+def given(rng: np.random.Generator) -> list[np.ndarray]:
+    index = rng.integers(4, SIZE - 8, BLOCK).astype(np.uint32)
+    return [rng.integers(0, 1 << 32, 2 * SIZE).astype(np.uint32), index, np.zeros((BLOCK, 16), np.uint32)]
+
+
+def moved(type: str, register: str, count: int, begin: int, order: list[int] | None = None) -> str:
+    """Load elements behind %a, then store them behind %o."""
+    size = int(type[1:]) // 8
+    places = order or list(range(count))
+    loads = [f"ld.global.{type} %{register}{n}, [%a+{begin + n * size}];" for n in places]
+    return "\n".join(loads + [f"st.global.{type} [%o+{n * size}], %{register}{n};" for n in range(count)])
+
+
+@pytest.mark.parametrize(
+    ("type", "register", "count"),
+    [("u8", "h", 16), ("u16", "h", 8), ("u32", "x", 4), ("f32", "f", 8), ("u64", "y", 2), ("f64", "g", 4), ("u32", "x", 3)],
+)
+def test_neighbours(type: str, register: str, count: int, rng: np.random.Generator) -> None:
+    size, begin = int(type[1:]) // 8, -16
+    data, index, out = given(rng)
+    kernel(moved(type, register, count, begin)).launch(1, BLOCK, [data, index, out], engine="jit")
+    raw = data.view(np.uint8)
+    for lane, at in enumerate(index):
+        first = int(at) * 8 + begin
+        assert np.array_equal(out.view(np.uint8)[lane][: size * count], raw[first : first + size * count])
+
+
+@pytest.mark.skipif(not cpu.has("avx2"), reason="no chunks")
+def test_they_are_one_access() -> None:
+    shapes = kernel(moved("u32", "x", 4, 0, [2, 0, 3, 1])).dump("shapes", BLOCK)
+    assert shapes.count("chunks, with 3 more") == 4
+
+
+BETWEEN = {
+    "vectors": "ld.global.v2.u32 {%x0, %x1}, [%a]; ld.global.v2.u32 {%x2, %x3}, [%a+8];"
+    "st.global.v4.u32 [%o], {%x0, %x1, %x2, %x3};",
+    "its own address": "ld.global.u64 %y0, [%a]; ld.global.u64 %a, [%a+8]; st.global.u64 [%o], %y0; st.global.u64 [%o+8], %a;",
+    "another address": "ld.global.u64 %y0, [%a]; add.u64 %a, %a, 8; ld.global.u64 %y1, [%a+8]; st.global.u64 [%o], %y0;"
+    "st.global.u64 [%o+8], %y1;",
+    "a store": "ld.global.u64 %y0, [%a]; add.u64 %y2, %y0, 1; st.global.u64 [%o+8], %y2; ld.global.u64 %y1, [%a+8];"
+    "st.global.u64 [%o], %y0; st.global.u64 [%o+16], %y1;",
+    "a predicate": "@%p ld.global.u64 %y0, [%a]; ld.global.u64 %y1, [%a+8]; mov.b64 %y2, 5; @!%p ld.global.u64 %y2, [%a+16];"
+    "@%p st.global.u64 [%o], %y0; st.global.u64 [%o+8], %y1; st.global.u64 [%o+16], %y2;",
+    "a branch": "@%p bra L; ld.global.u64 %y0, [%a]; ld.global.u64 %y1, [%a+8]; st.global.u64 [%o], %y1;"
+    "st.global.u64 [%o+8], %y0; L: ld.global.u64 %y2, [%a+8]; ld.global.u64 %y3, [%a]; st.global.u64 [%o+16], %y2;"
+    "st.global.u64 [%o+24], %y3;",
+    "lanes that meet": "mov.b64 %y0, 1; mov.b64 %y2, 2; setp.lt.u32 %p, %i, 200; @%p bra M; setp.lt.u32 %p, %i, 100; @%p bra L;"
+    "ld.global.u64 %y0, [%a]; L: ld.global.u64 %y1, [%a+8]; add.u64 %y2, %y1, %y0; M: ld.global.u64 %y3, [%a];"
+    "st.global.u64 [%o], %y0; st.global.u64 [%o+8], %y2; st.global.u64 [%o+16], %y3;",
+    "one place twice": "ld.global.u64 %y0, [%a]; ld.global.u64 %y1, [%a+8]; ld.global.u64 %y2, [%a]; st.global.u64 [%o], %y0;"
+    "st.global.u64 [%o+8], %y1; st.global.u64 [%o+16], %y2;",
+    "shared memory": "st.shared.u32 [%s], %i; st.shared.u32 [%s+4], %i; ld.shared.u32 %x0, [%s]; ld.shared.u32 %x1, [%s+4];"
+    "ld.shared.u32 %x2, [%s+8]; ld.shared.u32 %x3, [%s+12]; st.global.v2.u32 [%o], {%x0, %x1};",
+}
+
+
+@pytest.mark.parametrize("between", BETWEEN)
+def test_with_others_between(between: str, rng: np.random.Generator) -> None:
+    same(kernel(BETWEEN[between]), given(rng), block=BLOCK)
+
+
+@pytest.mark.parametrize("place", [SIZE - 2, SIZE - 1, SIZE])
+def test_the_one_beyond_the_end_is_the_fault(place: int, rng: np.random.Generator) -> None:
+    """Four elements from an index on: the array ends behind the last, the third or before the first of them."""
+    data, index, out = given(rng)
+    index[37] = place
+    same_fault(kernel(moved("u32", "x", 5, 0)), [data, index, out], block=BLOCK)
+
+
+def test_the_last_may_be_the_last_of_the_array(rng: np.random.Generator) -> None:
+    data, index, out = given(rng)
+    index[37] = SIZE - 2
+    kernel(moved("u32", "x", 4, 0)).launch(1, BLOCK, [data, index, out], engine="jit")
+    assert np.array_equal(out[37, :4], data[-4:])
