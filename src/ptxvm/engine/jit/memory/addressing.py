@@ -14,7 +14,6 @@ from ptxvm.engine.jit.memory import deinterleaving, lane_chunks, lane_ends, perm
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 LEAST = 8  # lanes of a chunk
-CHUNKS = 24  # the number of the buffer for pointers to chunks
 ALL = (1 << 64) - 1
 FAR = 1 << 30  # a window and a constant are less, so that their sum has a sign in 32 bits
 ITERATIONS_AHEAD, LINE = 8, 64  # of prefetches: iterations of a loop, and bytes of a cache line
@@ -242,7 +241,7 @@ class Addressing:
         if affine is not None and (plan := self.plan(affine, size, count, writing=False)) is not None:
             return self._load_permuted(space, llvm, size, affine, plan, count)
         if lane_chunks.suits(size, count):
-            return lane_chunks.load(self.code, llvm, size, count, *self._chunk_places(space, raw))
+            return lane_chunks.load(self.at, llvm, size, count, self.pointers(space, raw))
         if (word := words.of(size, count)) is not None:
             loaded = self.load(space, word.llvm, word.size, raw, count // word.parts)
             return [part for whole in loaded for part in words.split(self.code, llvm, word, whole)]
@@ -303,17 +302,6 @@ class Addressing:
             found.append(code.concatenate(llvm, [made[part] for part in lanes], each))
             self.at.light[found[-1]] = -(-len({*lanes}) * each * size // 64)
         return found
-
-    def _chunk_places(self, space: Space, raw: Raw) -> tuple[str, str]:
-        """The pointers of all lanes, of scratch memory where they are not active, and a buffer for them."""
-        places, lanes = self.pointers(space, raw), self.at.active_vector()
-        buffer = self.at.buffer(f"[{self.width} x ptr]", CHUNKS)
-        if lanes is not None:
-            scratch = self.code.splat("ptr", self.at.buffer(f"<{self.width} x i64>", 0))
-            places = self.code.emit(
-                f"select <{self.width} x i1> {lanes}, <{self.width} x ptr> {places}, <{self.width} x ptr> {scratch}"
-            )
-        return places, buffer
 
     def places(self, space: Space, raw: Raw, offset: int) -> str:
         """The pointers of all lanes, some bytes further on."""
@@ -492,7 +480,7 @@ class Addressing:
         ]
         permuter = permuted_rows.Permuter(code, llvm, each)
         for row, pointer, elements in zip(plan.rows, self.row_pointers(space, raw, plan), plan.sources(), strict=True):
-            if row.count == 1:
+            if row.count == 1 and elements[0] is not None:
                 part, n = elements[0]
                 one = code.emit(f"extractelement <{each} x {llvm}> {parts[part]}, i64 {n}")
                 code.run(f"store {llvm} {one}, ptr {pointer}, align {size}")
@@ -500,4 +488,8 @@ class Addressing:
             value = permuter.collected(dict(enumerate(parts)), {}, [*elements, *[None] * (each - row.count)])
             if row.count < each:
                 value = code.shuffle(llvm, each, value, "poison", list(range(row.count)))
-            code.run(f"store <{row.count} x {llvm}> {value}, ptr {pointer}, align {size}")
+            if None in elements:
+                chosen = ", ".join(f"i1 {int(element is not None)}" for element in elements)
+                code.masked_store(row.count, llvm, value, pointer, size, f"<{chosen}>")
+            else:
+                code.run(f"store <{row.count} x {llvm}> {value}, ptr {pointer}, align {size}")

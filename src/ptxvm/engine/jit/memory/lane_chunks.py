@@ -8,7 +8,9 @@ from __future__ import annotations
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.memory.words import SMALLEST, Word, split
+from ptxvm.engine.jit.node.node import NodeBuilder
 
+POINTERS = 24  # the number of the buffer for pointers
 CHUNK = 16  # bytes: a register of the smallest kind, and the unit in which shuffles cost least
 
 
@@ -17,23 +19,27 @@ def suits(size: int, count: int) -> bool:
     return size * count % CHUNK == 0 and size < CHUNK and cpu.has("avx2")
 
 
-def load(code: Code, llvm: str, size: int, count: int, places: str, buffer: str) -> list[str]:
-    """Load vectors of whole chunks at the pointers of all lanes; returns a vector of lanes for each element.
+def load(at: NodeBuilder, llvm: str, size: int, count: int, places: str) -> list[str]:
+    """Load vectors of whole chunks at the pointers of all lanes, of which the active ones count; a vector for each element.
 
     The pointers are kept in a buffer, since the processor reads them faster from there than out of vectors.
     """
+    code, given, lanes = at.code, f"<{at.width} x ptr>", at.active_vector()
+    buffer = at.buffer(f"[{at.width} x ptr]", POINTERS)
+    if lanes is not None:
+        scratch = code.splat("ptr", at.buffer(f"<{at.width} x i64>", 0))
+        places = code.emit(f"select <{at.width} x i1> {lanes}, {given} {places}, {given} {scratch}")
     word = Word(max(size, SMALLEST), max(1, SMALLEST // size))
     each, vector, found = CHUNK // word.size, f"<{code.width} x {word.llvm}>", []
     piece = _function(code.unit, word.llvm, each)
-    held, given = f"{{ {', '.join([vector] * each)} }}", f"<{code.width} x ptr>"
+    held = f"{{ {', '.join([vector] * each)} }}"
     for offset in range(0, size * count, CHUNK):
         here = code.emit(f"getelementptr i8, {given} {places}, i64 {offset}") if offset else places
         loaded = code.call(held, piece, (given, here), ("ptr", buffer), pure=False)
         found += [code.emit(f"extractvalue {held} {loaded}, {n}") for n in range(each)]
     if word.parts > 1:
         return [part for whole in found for part in split(code, llvm, word, whole)]
-    lanes = f"<{code.width} x {llvm}>"
-    return [code.bitcast(vector, whole, lanes) for whole in found]
+    return [code.bitcast(vector, whole, f"<{code.width} x {llvm}>") for whole in found]
 
 
 def _function(unit: Unit, llvm: str, count: int) -> str:

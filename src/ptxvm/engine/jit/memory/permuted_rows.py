@@ -3,12 +3,12 @@
 A constant stride of a few elements, rows that several lanes share, and a few distinct addresses are gathers and scatters to
 the processor, which take an element at a time.  Here the accessed memory is loaded or stored in rows, and shuffles move
 each element to or from its lane.  All lanes are active, and the bytes between two of them lie in pages that the lanes touch:
-a row that is loaded may cover more than the lanes ask for.  A row that is stored has no gaps.
+a row that is loaded may cover more than the lanes ask for.  A row that is stored has no gaps, but where masks cost nothing.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -17,7 +17,7 @@ from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import REMEMBERED, Affine, Pattern, sums
 
 NATIVE = 4  # bytes of the smallest element that the processor gathers
-LOAD, SCALAR, SHUFFLE, STORE = 0.5, 1.5, 1.5, 1.0  # costs of instructions, roughly in cycles of one port ...
+LOAD, SCALAR, SHUFFLE, STORE, MASKED = 0.5, 1.5, 1.5, 1.0, 1.5  # costs of instructions, roughly in cycles of one port ...
 GATHERED, SCATTERED, OUT_OF_LINE = 1.2, 2.0, 4.0  # ... and per lane of a gather, of a scatter, of either for small elements
 
 Place = tuple[int, int]  # of an element: its row, and its index in the row
@@ -41,9 +41,9 @@ class Plan:
     places: tuple[Place, ...]
     each: int  # elements of a register
 
-    def sources(self) -> list[list[Place]]:
-        """For each element of each row its register, among those of all components and lanes, and its index there."""
-        found: list[list[Place]] = [[(0, 0)] * row.count for row in self.rows]
+    def sources(self) -> list[list[Place | None]]:
+        """For each element of each row its register, among those of all components and lanes, and its index; None in gaps."""
+        found: list[list[Place | None]] = [[None] * row.count for row in self.rows]
         for n, (row, element) in enumerate(self.places):
             found[row][element] = divmod(n, self.each)
         return found
@@ -78,7 +78,8 @@ def stores(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
     """A plan for stores; None where a scatter is as good, or where the order of lanes matters."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
-    return _stores(*_elements(raw, offsets, width), size, len(offsets), width, min(register(size), width))
+    gaps = cpu.has("avx512f" if size >= NATIVE else "avx512bw")
+    return _stores(*_elements(raw, offsets, width), size, len(offsets), width, min(register(size), width), gaps=gaps)
 
 
 def _elements(raw: Affine, offsets: Pattern, width: int) -> tuple[tuple[Pattern, ...], Pattern]:
@@ -113,28 +114,54 @@ def _loads(
 
 @lru_cache(REMEMBERED)
 def _stores(
-    factors: tuple[Pattern, ...], distances: Pattern, size: int, count: int, width: int, each: int
+    factors: tuple[Pattern, ...], distances: Pattern, size: int, count: int, width: int, each: int, *, gaps: bool
 ) -> Plan | None:  # fmt: skip
     groups = _groups(factors, distances, size, width)
     order = list(dict.fromkeys(factors))
     in_order = [order.index(factor) for factor in factors]
     if groups is None or in_order != sorted(in_order) or sum(len(each) for _, each in groups.values()) < len(distances):
         return None
-    rows: list[Row] = []
-    found: dict[Element, Place] = {}
-    for factor, (lane, offsets) in groups.items():
-        for run in _runs(sorted(offsets), size, 2):
-            done = 0
-            while done < len(run):
-                length = min(each, 1 << (len(run) - done).bit_length() - 1)
-                found |= {(factor, offset): (len(rows), n) for n, offset in enumerate(run[done : done + length])}
-                rows.append(Row(lane, run[done], length))
-                done += length
-    places = tuple(found[factors[n % width], distance] for n, distance in enumerate(distances))
-    plan = Plan(tuple(rows), places, each)
-    cost = sum(STORE if row.count > 1 else SCATTERED for row in rows)
-    cost += SHUFFLE * sum(max(len({part for part, _ in own}) - 1, 1) for own in plan.sources() if len(own) > 1)
-    return plan if cost < width * count * (SCATTERED if size >= NATIVE else OUT_OF_LINE) else None
+    plans = []
+    for cut in (_filled, _with_gaps) if gaps else (_filled,):
+        rows: list[Row] = []
+        found: dict[Element, Place] = {}
+        for factor, (lane, offsets) in groups.items():
+            for start, length, own in cut(sorted(offsets), size, each):
+                found |= {(factor, offset): (len(rows), (offset - start) // size) for offset in own}
+                rows.append(Row(lane, start, length))
+        plans.append(
+            Plan(tuple(rows), tuple(found[factors[n % width], distance] for n, distance in enumerate(distances)), each)
+        )
+    plan = min(plans, key=_cost_of_stores)
+    return plan if _cost_of_stores(plan) < width * count * (SCATTERED if size >= NATIVE else OUT_OF_LINE) else None
+
+
+def _cost_of_stores(plan: Plan) -> float:
+    cost = 0.0
+    for own in plan.sources():
+        registers = {place[0] for place in own if place is not None}
+        shuffles = SHUFFLE * max(len(registers) - 1, 1)
+        cost += SCATTERED if len(own) == 1 else shuffles + (MASKED if None in own else STORE)
+    return cost
+
+
+def _filled(offsets: list[int], size: int, each: int) -> Iterator[tuple[int, int, list[int]]]:
+    """Rows without gaps: where each begins, its number of elements, a power of two, and their offsets."""
+    for run in _runs(offsets, size, 2):
+        done = 0
+        while done < len(run):
+            length = min(each, 1 << (len(run) - done).bit_length() - 1)
+            yield run[done], length, run[done : done + length]
+            done += length
+
+
+def _with_gaps(offsets: list[int], size: int, each: int) -> Iterator[tuple[int, int, list[int]]]:
+    """Rows of whole registers, of which some elements are stored."""
+    rest = offsets
+    while rest:
+        own = [offset for offset in rest if offset < rest[0] + each * size]
+        yield rest[0], each if len(own) > 1 else 1, own
+        rest = rest[len(own) :]
 
 
 def _groups(
