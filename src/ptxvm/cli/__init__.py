@@ -30,8 +30,13 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 def perform(words: list[str]) -> int:
     """Run one command, which raises what goes wrong."""
-    from ptxvm.cli.app import app
+    from click import Abort
 
-    result = app.main(words, prog_name="ptxvm", standalone_mode=False)
+    from ptxvm.cli.app import Interrupted, app
+
+    try:
+        result = app.main(words, prog_name="ptxvm", standalone_mode=False)
+    except (Abort, Interrupted) as stopped:
+        raise KeyboardInterrupt from stopped
     sys.stdout.flush()
     return result if isinstance(result, int) else 0

@@ -17,8 +17,19 @@ NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and n
 files = click.argument("files", metavar="FILE...", nargs=-1, required=True)
 
 
+class Interrupted(BaseException):
+    """A KeyboardInterrupt that passes through click, which would end the line on stderr and raise an error of its own."""
+
+
 class InOrder(click.Group):
-    """Commands that the help lists as they stand here."""
+    """Commands that the help lists as they stand here; raises Interrupted where one is interrupted."""
+
+    def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
+        """Run the command."""
+        try:
+            return super().invoke(ctx)
+        except KeyboardInterrupt as stopped:
+            raise Interrupted from stopped
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """The names of all commands."""
