@@ -412,7 +412,7 @@ def variable(node: tree.Variable, declarator: tree.Declarator, function: str, na
     """One variable in a state space."""
     type = type_of(node)
     opaque = node.type if node.type in OPAQUE else "texref" if node.space == Space.TEX else ""  # PTX 5.1.8
-    space = Space(node.space.partition("[")[0])
+    space = Space(node.space.partition("[")[0] or Space.PARAM)  # only a parameter is without one
     dimensions = tuple(None if d is None else size_of(d) for d in declarator.dimensions)
     if dimensions and not dimensions[0]:
         sized = isinstance(declarator.initial, tree.Vector) and len(declarator.initial.items)

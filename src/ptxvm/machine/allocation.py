@@ -140,10 +140,10 @@ NOWHERE = Allocation(0, 0, Space.GENERIC, "", writable=False, live=False)
 
 
 class Columns:
-    """The allocations of a table as arrays, one element each."""
+    """The allocations that a table has had at one moment as arrays, one element each."""
 
-    def __init__(self, items: list[Allocation]) -> None:
-        self._items = items
+    def __init__(self, table: list[Allocation]) -> None:
+        self.items = items = list(table)
         self.start = np.array([each.start for each in items], np.uint64)
         self.end = np.array([each.end for each in items], np.uint64)
         self.origin = np.array([each.origin for each in items], np.uint64)
@@ -159,13 +159,13 @@ class Columns:
         """Which allocations an access in a space may read, or write."""
         found = self._reached.get((space, writing))
         if found is None:
-            found = np.array([each.space in REACHES[space] and (each.writable or not writing) for each in self._items])
+            found = np.array([each.space in REACHES[space] and (each.writable or not writing) for each in self.items])
             self._reached[space, writing] = found
         return found
 
     def inside(self, spaces: frozenset[Space], address: Addresses) -> npt.NDArray[np.bool_]:
         """Which addresses are in an allocation of these spaces?"""
-        of_them = np.array([each.space in spaces for each in self._items])
+        of_them = np.array([each.space in spaces for each in self.items])
         owner = self.owners(address)
         return of_them[owner] & (address >= self.start[owner]) & (address < self.end[owner])
 
@@ -314,10 +314,14 @@ class AllocationTable:
     @property
     def columns(self) -> Columns:
         """The allocations as arrays, for look-ups of many addresses."""
-        items = self.items
-        if self._columns is None:
-            self._columns = Columns(items)
-        return self._columns
+        columns = self._columns if self.items else None
+        if columns is None:
+            with self._lock:
+                removed = self.removed
+                columns = Columns(self._items)
+                if removed == self.removed:  # arrays that are collected meanwhile release their memory
+                    self._columns = columns
+        return columns
 
     def check(self, address: Addresses, size: int, space: Space, lanes: Lanes, *, writing: bool) -> None:
         """Refuse the first lane whose bytes are not wholly in an allocation that it may access; lanes may use several."""
@@ -329,8 +333,8 @@ class AllocationTable:
     def fitting(self, address: Addresses, size: int, space: Space, lanes: Lanes, *, writing: bool) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""
         good = np.zeros(len(address), np.bool_)
-        if self.items:
-            columns = self.columns
+        columns = self.columns
+        if columns.items:
             owner = columns.owners(address)
             offset, room = address - columns.origin[owner], columns.size[owner]
             good = columns.reached(space, writing=writing)[owner] & (address >= columns.start[owner])
@@ -338,7 +342,7 @@ class AllocationTable:
             for at in columns.windowed:
                 mine = np.flatnonzero(owner == at)
                 if len(mine):
-                    good[mine] &= _in_window(self.items[at], offset[mine], size, mine if lanes is None else lanes[mine])
+                    good[mine] &= _in_window(columns.items[at], offset[mine], size, mine if lanes is None else lanes[mine])
         return good
 
     def explain(self, address: int, size: int, space: Space, lane: int = 0, *, writing: bool = False) -> AccessFault:

@@ -89,14 +89,10 @@ def test_invalid_ptx_has_its_diagnostics(ran):
 
 
 def test_what_is_not_supported_is_said(ran):
-    text = (
-        KERNEL.replace("7.0", "8.6")
-        .replace("sm_70", "sm_100a")
-        .replace("ret;", ".reg .b32 %t; tcgen05.shift.cta_group::1.down [%t];\n    ret;")
-    )
+    text = KERNEL.replace("7.0", "9.3").replace("sm_70", "sm_100a").replace("ret;", "fabric.submit;\n    ret;")
     found = ran("f32[4]", "1", text=text, code=1)
     assert (found["outcome"], found["diagnostics"]) == ("unsupported", [])
-    assert "'tcgen05.shift' is not supported yet (m.ptx:16)" in found["message"]
+    assert "'fabric.submit' is not supported yet (m.ptx:16)" in found["message"]
 
 
 def test_what_no_json_number_is_stands_as_text(ran):
