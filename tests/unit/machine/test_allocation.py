@@ -1,0 +1,52 @@
+"""The table of allocations, while it changes.  Expectations are arithmetic by hand."""
+
+from __future__ import annotations
+
+from threading import RLock
+
+import numpy as np
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.machine.allocation import Allocation, AllocationTable
+
+PLACES = [0x1000 * n for n in range(1, 7)]
+ADDRESSES = np.array(PLACES, np.uint64)
+
+
+def table() -> AllocationTable:
+    """Six allocations of 256 bytes."""
+    made = AllocationTable(RLock())
+    for start in PLACES:
+        made.insert(Allocation(start, 256, Space.GLOBAL, f"at {start:#x}"))
+    return made
+
+
+def fitting(some: AllocationTable) -> list[bool]:
+    """Where a word can be read, of all places."""
+    return some.fitting(ADDRESSES, 4, Space.GLOBAL, None, writing=False).tolist()
+
+
+def test_columns_are_of_one_moment():
+    some = table()
+    columns = some.columns
+    some.remove(some.items[2])
+    assert columns.reached(Space.GLOBAL, writing=False).tolist() == [True] * 6
+    assert some.columns.reached(Space.GLOBAL, writing=False).tolist() == [True] * 5
+    assert fitting(some) == [True, True, False, True, True, True]
+
+
+def test_an_allocation_that_is_released_while_columns_are_made_does_not_stay_in_them(monkeypatch):
+    some = table()
+    made: list[object] = []
+    array = np.array
+
+    def interrupted(*words, **how):  # as a collection of arrays may be
+        if not made:
+            made.append(None)
+            some.remove(some.items[2])
+        return array(*words, **how)
+
+    monkeypatch.setattr("ptxvm.machine.allocation.np.array", interrupted)
+    assert fitting(some)[2]  # the moment before
+    monkeypatch.undo()
+    assert fitting(some) == [True, True, False, True, True, True]
