@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage measured branches clients clients-quick format docs score bench ptx picture lock changelog clean
+.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick format docs score bench ptx picture lock changelog clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -23,7 +23,7 @@ help: ## show this list
 run: $(VENV)/run.done ## run five examples that nvcc compiled, and compare the results with NumPy
 	@$(BIN)/python examples/run.py
 
-test: lint types layers measured ## everything that continuous integration runs
+test: lint types layers branches others ## everything that continuous integration runs
 
 # ── the parts of `make test` ────────────────────────────────────────────────────────────
 
@@ -60,17 +60,14 @@ coverage: $(VENV)/dev.done ## the tests with coverage, which takes three times a
 
 # The branches of the rooms that need no engine.  `tests/conftest.py` lists the tests that are about them: they alone are
 # measured, and their seeds are fixed.
-PURE := src/ptxvm/algebra src/ptxvm/diagnostics src/ptxvm/isa src/ptxvm/syntax
-MEASURED := -n auto --dist worksteal $(addprefix --cov=,$(PURE)) --cov-report=
-BRANCHES := $(BIN)/coverage report --fail-under=100
-
-measured: $(VENV)/dev.done ## `unit` and `branches` in one run
-	$(BIN)/pytest $(MEASURED) --measure=too
-	$(BRANCHES)
+PURE := $(addprefix --cov=src/ptxvm/,algebra diagnostics isa syntax)
 
 branches: $(VENV)/dev.done ## the branches of the rooms that need no engine, by the tests that are about them
-	$(BIN)/pytest $(MEASURED) --measure=only
-	$(BRANCHES)
+	$(BIN)/pytest -n auto --dist worksteal $(PURE) --cov-report= --pure=only
+	$(BIN)/coverage report --fail-under=100
+
+others: $(VENV)/dev.done ## all tests but those of `branches`
+	$(BIN)/pytest -n auto --dist worksteal --pure=not
 
 # CUDA clients on ptxvm's driver, in an environment of their own: some gigabytes.  `make clients PARTS=cudapy/test_sm.py` runs
 # a part of numba-cuda's tests.

@@ -52,9 +52,9 @@ def pytest_configure(config: pytest.Config) -> None:
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption(
-        "--measure",
-        choices=("only", "too"),
-        help="with --cov: run the tests of the rooms that need no engine, or all but measure these",
+        "--pure",
+        choices=("only", "not"),
+        help="only the tests of the rooms that need no engine, of which the branches are measured; or all others",
     )
 
 
@@ -65,15 +65,15 @@ def is_pure(item: pytest.Item) -> bool:
 
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Measure coverage by the tests of the rooms that need no engine: compiling kernels would take three times as long."""
-    measure = config.getoption("--measure", None)
-    if measure == "only":
-        config.hook.pytest_deselected(items=[item for item in items if not is_pure(item)])
-        items[:] = filter(is_pure, items)
-    elif measure == "too":
-        for item in items:
-            if not is_pure(item):
-                item.add_marker("no_cover")
+    """Leave out the tests of the rooms that need no engine, or all others.
+
+    Each half has processes of its own: what one has imported or computed would not be measured in the other.
+    """
+    wanted = config.getoption("--pure", None)
+    if wanted is not None:
+        left_out = [item for item in items if is_pure(item) is (wanted == "not")]
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if is_pure(item) is (wanted == "only")]
 
 
 class FailuresAtOnce:
@@ -118,7 +118,7 @@ def rng(request: pytest.FixtureRequest) -> np.random.Generator:
 
     What a floor of coverage is measured by is not left to chance: its seed is 0.
     """
-    seed = 0 if request.config.getoption("--measure", None) and is_pure(request.node) else int(os.environ["PTXVM_SEED"])
+    seed = 0 if request.config.getoption("--pure", None) == "only" else int(os.environ["PTXVM_SEED"])
     print(f"PTXVM_SEED={seed}")  # noqa: T201  captured, and shown where the test fails
     return np.random.default_rng([seed, zlib.crc32(request.node.nodeid.encode())])
 

@@ -33,10 +33,10 @@ def instructions(text: str) -> Iterator[Bound]:
             yield from function.instructions
 
 
-def one(line: str) -> Bound:
+def one(line: str, head: str = HEAD) -> Bound:
     """The instruction of a kernel that has one, before its `ret`."""
     declared = ".reg .b32 %r<4>; .reg .b64 %d<4>; .reg .f32 %f<4>; .reg .f64 %e<2>; .reg .pred %p<2>;"
-    return next(instructions(f"{HEAD}.visible .entry k() {{ {declared} {line} ret; }}"))
+    return next(instructions(f"{head}.visible .entry k() {{ {declared} {line} ret; }}"))
 
 
 def says_something(port: str, found: Summary) -> bool:
@@ -161,6 +161,23 @@ def test_what_arrivals_and_barriers_say() -> None:
     assert not must_not_complete(one("mbarrier.arrive.b64 %d1, [%d2];").i)
     lines = ("bar.red.popc.u32 %r1, 0, %p1;", "bar.red.or.pred %p1, 0, %p1;", "bar.sync 0;")
     assert [reduction(one(line).i) for line in lines] == ["popc", "or", ""]
+
+
+@pytest.mark.parametrize(
+    ("line", "pair", "copies"),
+    [
+        ("tcgen05.shift.cta_group::1.down [%r1];", False, False),
+        ("tcgen05.shift.cta_group::2.down [%r1];", True, False),
+        ("tcgen05.commit.cta_group::1.mbarrier::arrive::one.multicast::cluster.b64 [%d1], 3;", False, True),
+        ("tcgen05.commit.cta_group::2.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%r1], 3;", True, True),
+    ],
+)
+def test_pairs_of_ctas_see_the_memory_of_the_cluster(line: str, pair: bool, copies: bool) -> None:
+    """PTX 9.7.16.5, 9.7.16.12.1: the pair, and the CTAs of a mask, are of one cluster."""
+    found = summary(one(line, HEAD.replace("sm_90", "sm_100a")).i)
+    assert found.uses_tensor_memory
+    assert found.copies is copies
+    assert found.maps_cluster or not pair
 
 
 def test_fences_jumps_and_collectives() -> None:
