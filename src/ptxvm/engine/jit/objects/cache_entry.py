@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import named_type
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.objects.loader import FlatCode
@@ -156,6 +157,8 @@ def optional(form: Form) -> Form:
     return Form(write, lambda lines: form.read(lines) if truth.read(lines) else None)
 
 
+SPACE = Form(lambda space: line(space.value), lambda lines: Space(next(lines)))
+
 # ── host calls ─────────────────────────────────────────────────────────────────────────
 
 LAYOUT = choice(
@@ -185,7 +188,7 @@ ARCHITECTURE = choice({"machine.tensor_core:Architecture": (number,)})
 FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number))})
 LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
 PATTERN = Form(lambda pattern: line(pattern.name), lambda lines: Pattern[next(lines)])
-TRANSFER = choice({"isa.transfers:Transfer": (PATTERN, word, word, truth, truth, truth, word, optional(type_), truth, word)})
+TRANSFER = choice({"isa.transfers:Transfer": (PATTERN, SPACE, SPACE, truth, truth, truth, word, optional(type_), truth, word)})
 TILE = Form(lambda tile: line(tile.value), lambda lines: Tile(next(lines)))
 TENSOR_WORK = word, truth, several(type_)  # of all work on tensor memory
 MOVE = *TENSOR_WORK, TILE, number, truth
@@ -205,7 +208,7 @@ TENSOR = choice(
 HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
     "engine.jit.node.host_queries:SpecialRegister": (word,),
-    "engine.jit.node.host_queries:IsInSpace": (word,),
+    "engine.jit.node.host_queries:IsInSpace": (SPACE,),
     "engine.jit.lower.barriers:NoSuchBarrier": (),
     "engine.jit.memory.cluster_addresses:OutsideCluster": (number,),
     "engine.jit.lower.async_copies:TransferCall": (TRANSFER, several(group(word, number))),
@@ -226,7 +229,7 @@ HOST_CALL = choice(HOST_CALLS)
 # ── an entry ────────────────────────────────────────────────────────────────────────────
 
 HOST_CALL_SITE = record(HostCallSite, number, optional(HOST_CALL), several(type_), several(type_))
-SITE = record(Site, number, word, number, number, truth)
+SITE = record(Site, number, SPACE, number, number, truth)
 SUSPENDED = record(SuspendedLayout, *[number] * 7, mapping(number, group(number, truth)))
 FACTS = record(
     Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),

@@ -66,7 +66,9 @@ CODE = FlatCode(b"\n7\n." * 10, {"grid": 0, "warp": 39}, {8: 16}, {32: "memcpy"}
 @pytest.mark.parametrize("work", WORKS, ids=repr)
 def test_what_is_written_is_read(work: Any) -> None:
     facts = FACTS._replace(host_calls=(HostCallSite(7, work, (u32, u64), ()), HostCallSite(8, None, (), (f32,))))
-    assert unpacked(packed(facts, CODE, 2)) == (facts, CODE, 2)
+    found = unpacked(packed(facts, CODE, 2))
+    assert found == (facts, CODE, 2)
+    assert repr(found) == repr((facts, CODE, 2))  # a member of an enum is more than the word that equals it
 
 
 def test_all_that_python_does_has_a_form() -> None:
