@@ -145,6 +145,13 @@ def bit_of(register: Register) -> int:
     return 0 if register.of_module else 1 << register.index
 
 
+def bits(registers: int) -> Iterator[int]:
+    """The registers of a set, each as a set of its own."""
+    while registers:
+        yield registers & -registers
+        registers &= registers - 1
+
+
 def live(function: Function, found: list[Segment]) -> None:
     """Live registers: a backward data-flow analysis to a fixed point."""
     gen, kill = [], []

@@ -6,9 +6,7 @@ import ctypes
 from ctypes import byref, c_longlong, c_size_t, c_uint, c_uint64, c_void_p
 
 import pytest
-from stream_driver import Driver
 
-from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import ConditionalNode, KernelNode, MemoryOperation, MemsetNode
 
 IF, WHILE, SWITCH = range(3)
@@ -46,16 +44,6 @@ class NodeParameters(ctypes.Structure):
     """CUgraphNodeParams, with what a kind has as words."""
 
     _fields_ = (("type", ctypes.c_int32), ("reserved", ctypes.c_int32 * 3), ("words", ctypes.c_uint64 * 30))
-
-
-@pytest.fixture
-def cuda():
-    driver = Driver()
-    yield driver
-    driver.flag.value = 1
-    driver.library.cuDevicePrimaryCtxReset_v2(0)
-    driver.cuMemFree_v2(driver.memory)
-    session().stack.clear()
 
 
 def described(kind, own=b""):

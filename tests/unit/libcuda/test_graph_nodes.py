@@ -5,23 +5,9 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
-import pytest
-from stream_driver import Driver
-
-from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import AllocationNode, HostNode, KernelNode, MemsetNode
 
 INVALID_VALUE, NOT_READY = 1, 600
-
-
-@pytest.fixture
-def cuda():
-    driver = Driver()
-    yield driver
-    driver.flag.value = 1
-    driver.library.cuDevicePrimaryCtxReset_v2(0)
-    driver.cuMemFree_v2(driver.memory)
-    session().stack.clear()
 
 
 def kernel_node(cuda, graph, name, cell, value, after=()):

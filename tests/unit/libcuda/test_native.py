@@ -8,7 +8,6 @@ import threading
 from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import pytest
-from stream_driver import Driver
 
 from ptxvm.driver.context import Event
 from ptxvm.driver.results import Result
@@ -21,16 +20,6 @@ from ptxvm.libcuda.session import session
 
 OTHERWISE = 4321  # what stands for Python's answer
 INVALID_HANDLE, ILLEGAL_ADDRESS, NOT_READY, NOT_INITIALIZED = 400, 700, 600, 3
-
-
-@pytest.fixture
-def cuda():
-    driver = Driver()
-    yield driver
-    driver.flag.value = 1  # nothing waits any more
-    driver.library.cuDevicePrimaryCtxReset_v2(0)
-    driver.cuMemFree_v2(driver.memory)
-    session().stack.clear()
 
 
 @pytest.fixture

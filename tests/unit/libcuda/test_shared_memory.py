@@ -9,9 +9,7 @@ from ctypes import byref, c_int, c_longlong, c_size_t, c_uint, c_uint64, c_void_
 from pathlib import Path
 
 import pytest
-from stream_driver import Driver
 
-from ptxvm.libcuda.session import session
 from ptxvm.libcuda.signatures import Handle64
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties
 
@@ -45,16 +43,6 @@ for _ in range(2):
     cuda.cuIpcCloseMemHandle(address)
 assert cuda.library.cuIpcCloseMemHandle(address) == 1
 """
-
-
-@pytest.fixture
-def cuda():
-    driver = Driver()
-    yield driver
-    driver.flag.value = 1  # nothing waits any more
-    driver.library.cuDevicePrimaryCtxReset_v2(0)
-    driver.cuMemFree_v2(driver.memory)
-    session().stack.clear()
 
 
 def test_two_processes_share_memory_and_an_event(cuda):

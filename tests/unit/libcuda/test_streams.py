@@ -12,28 +12,16 @@ from ctypes import byref, c_float, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
-from stream_driver import Driver
 
 from ptxvm.driver import context, launch
 from ptxvm.driver.checks import FINDINGS
-from ptxvm.libcuda.session import session
 
 NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, UNKNOWN = 600, 700, 800, 999
 NON_BLOCKING = 1
 
 
-@pytest.fixture
-def cuda():
-    driver = Driver()
-    yield driver
-    driver.flag.value = 1  # nothing waits any more
-    driver.library.cuDevicePrimaryCtxReset_v2(0)
-    driver.cuMemFree_v2(driver.memory)
-    session().stack.clear()
-
-
-def test_a_kernel_waits_for_the_host(cuda):
-    stream = cuda.stream()
+def host_goes_on(cuda, stream):
+    """The host goes on while a kernel of a stream waits for it, and later work of the stream with the kernel."""
     cuda.launch(stream, b"await", cuda.flag, 1)
     cuda.launch(stream, b"put", cuda.cell, 7)
     assert cuda.library.cuStreamQuery(stream) == NOT_READY
@@ -41,6 +29,11 @@ def test_a_kernel_waits_for_the_host(cuda):
     cuda.flag.value = 1
     cuda.cuStreamSynchronize(stream)
     assert cuda.cell.value == 7
+
+
+def test_a_kernel_waits_for_the_host(cuda):
+    stream = cuda.stream()
+    host_goes_on(cuda, stream)
     assert cuda.library.cuStreamQuery(stream) == 0
 
 
@@ -48,13 +41,7 @@ def test_the_host_goes_on_while_the_default_stream_waits_for_it(cuda):
     for _ in range(4):  # often enough for the quick way of short launches
         cuda.launch(None, b"await", cuda.flag, 0)
         cuda.cuCtxSynchronize()
-    cuda.launch(None, b"await", cuda.flag, 1)
-    cuda.launch(None, b"put", cuda.cell, 7)
-    assert cuda.library.cuStreamQuery(None) == NOT_READY
-    assert cuda.cell.value == 0
-    cuda.flag.value = 1
-    cuda.cuStreamSynchronize(None)
-    assert cuda.cell.value == 7
+    host_goes_on(cuda, None)
 
 
 def test_a_function_of_the_host_on_the_default_stream_has_a_thread_of_its_own(cuda):

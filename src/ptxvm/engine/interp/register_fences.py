@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from ptxvm.analysis.flow import bit_of, changes, reads_and_writes, registers_in
+from ptxvm.analysis.flow import bit_of, bits, changes, reads_and_writes, registers_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.interp.registers_in_use import line_of
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane, RegisterFile
@@ -41,10 +41,8 @@ class RegisterFences:
         if function is None or not (wanted := self._used(function)):
             return
         for bound in code:
-            bits = 0 if is_product(bound) else (reads_and_writes(bound)[0] | changes(bound)) & wanted
-            while bits:
-                bit = bits & -bits
-                bits ^= bit
+            touched = 0 if is_product(bound) else (reads_and_writes(bound)[0] | changes(bound)) & wanted
+            for bit in bits(touched):
                 held, _ = self._accessed.get((id(file), bit), (np.zeros(self.size, np.bool_), None))
                 held[slice(None) if lanes is None else lanes] = True
                 self._accessed[id(file), bit] = held, bound
@@ -52,8 +50,9 @@ class RegisterFences:
     def _used(self, function: Function) -> int:
         """The registers that products of a function use."""
         if function not in self._wanted:
-            bits = [bit for bound in function.instructions if is_product(bound) for bit in operands_of(bound)]
-            self._wanted[function] = sum(set(bits))
+            self._wanted[function] = sum(
+                {bit for each in function.instructions if is_product(each) for bit in operands_of(each)}
+            )
         return self._wanted[function]
 
     def fence(self, lanes: LaneNumbers) -> None:

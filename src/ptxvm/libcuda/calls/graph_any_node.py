@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxvm.driver.context import Event
-from ptxvm.driver.graph import Branch, Child, Conditional, Empty, Graph, Resource, Task
+from ptxvm.driver.graph import Branch, Child, Conditional, Empty, Graph, Node, Resource, Task
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.calls import graph, graph_nodes
 from ptxvm.libcuda.calls.context import of
@@ -69,8 +69,12 @@ def add_node_v2(out: int, handle: int, after: int, data: int, count: int, descri
 
 @function("cuGraphNodeSetParams", "cuGraphNodeSetParams_v2")
 def set_node(handle: int, description: int) -> None:
-    """Change what a node does; DriverError for a node of another kind."""
-    node = graph_nodes.node_at(handle)
+    """Change what a node does."""
+    change(graph_nodes.node_at(handle), description)
+
+
+def change(node: Node, description: int) -> None:
+    """Let a node do what a structure describes; DriverError for a node of another kind."""
     kind, task = task_of(description)
     if kind != node.type:
         raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {kind}")
@@ -80,11 +84,7 @@ def set_node(handle: int, description: int) -> None:
 @function("cuGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
     """Change what a node of an executable graph does."""
-    node = graph.executable_node(handle, which)
-    kind, task = task_of(description)
-    if kind != node.type:
-        raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {kind}")
-    node.task = task
+    change(graph.executable_node(handle, which), description)
 
 
 @function("cuGraphExecChildGraphNodeSetParams")

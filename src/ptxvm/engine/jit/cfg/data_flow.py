@@ -64,10 +64,3 @@ def _defined(bound: Bound) -> int:
             for register in registers_in(node, bound):
                 found |= bit_of(register)
     return found
-
-
-def bits(mask: int) -> Iterable[int]:
-    """The set bits of a mask, each alone."""
-    while mask:
-        yield mask & -mask
-        mask &= mask - 1

@@ -7,9 +7,9 @@ The CTAs of a grid read memory as a stream only if they are in step.
 from __future__ import annotations
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import special_registers, targets
+from ptxvm.analysis.flow import bits, special_registers, targets
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.engine.jit.cfg.data_flow import bits, data_flow, dependent, written
+from ptxvm.engine.jit.cfg.data_flow import data_flow, dependent, written
 
 # Spaces whose accesses are no stream of memory.
 NEAR = frozenset({Space.PARAM, Space.CONST, Space.SHARED, Space.LOCAL, Space.TEXTURE})

@@ -13,9 +13,9 @@ from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import bit_of, reads_and_writes, segments, special_registers, successors, targets
+from ptxvm.analysis.flow import bit_of, bits, reads_and_writes, segments, special_registers, successors, targets
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.engine.jit.cfg.data_flow import bits, data_flow, dependent, read, written
+from ptxvm.engine.jit.cfg.data_flow import data_flow, dependent, read, written
 from ptxvm.engine.targets import called, callees
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine.image import Image

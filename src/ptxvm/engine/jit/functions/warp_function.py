@@ -24,6 +24,7 @@ from ptxvm.engine.jit.memory import barrier_epochs, slow_path
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
 from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, slot_name
+from ptxvm.engine.jit.node.spill_layout import Slot
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.window import RANK
 
@@ -165,13 +166,7 @@ def _paused(kernel: KernelContext, node: Node, bodies: list[str]) -> str:
     code, saved = Code(kernel.unit), kernel.layout.waiting(node, full=True)
     state = _state(kernel, node, full=True) + RUNNABLE
     code.block(f"pause.F{node.number}")
-    for slot, llvm, at in saved:
-        move_slot(code, "%record", slot, llvm, at, save=True)
-    code.run(f"ret i32 {state}")
-    code.memo.clear()
-    code.block(f"resume.pause.F{node.number}")
-    for slot, llvm, at in saved:
-        move_slot(code, "%record", slot, llvm, at, save=False)
+    _spill_and_return(code, saved, str(state), f"resume.pause.F{node.number}")
     code.jump(f"F{node.number}")
     bodies += code.lines
     return f"i32 {state}, label %resume.pause.F{node.number}"
@@ -367,6 +362,17 @@ def _state(kernel: KernelContext, node: Node, *, full: bool) -> int:
     return node.number + (0 if full else MASKED) + version
 
 
+def _spill_and_return(code: Code, saved: list[Slot], state: str, resume: str) -> None:
+    """Spill some slots and return a state; and reload them at the label to resume at."""
+    for slot, llvm, at in saved:
+        move_slot(code, "%record", slot, llvm, at, save=True)
+    code.run(f"ret i32 {state}")
+    code.memo.clear()
+    code.block(resume)
+    for slot, llvm, at in saved:
+        move_slot(code, "%record", slot, llvm, at, save=False)
+
+
 def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str]:
     """Spill the registers that are live at some barriers, the same at all, and return; and resume from there."""
     code, letter, first = Code(kernel.unit), "F" if full else "M", nodes[0].number
@@ -375,13 +381,8 @@ def suspend(kernel: KernelContext, nodes: list[Node], *, full: bool) -> list[str
         _arrive(kernel, code, node, state, full=full)
         code.jump(f"suspended.{letter}{first}")
     code.block(f"suspended.{letter}{first}")
-    for slot, llvm, at in saved:
-        move_slot(code, "%record", slot, llvm, at, save=True)
-    code.run(f"ret i32 {code.emit(f'load i32, ptr {state}, align 4', pure=False)}")
-    code.memo.clear()
-    code.block(f"resume.{letter}{first}")
-    for slot, llvm, at in saved:
-        move_slot(code, "%record", slot, llvm, at, save=False)
+    returned = code.emit(f"load i32, ptr {state}, align 4", pure=False)
+    _spill_and_return(code, saved, returned, f"resume.{letter}{first}")
     if not full:
         mask = code.emit("load i32, ptr %record, align 8", pure=False)
     cases = " ".join(f"i32 {_state(kernel, node, full=full)}, label %resumed.{letter}{node.number}" for node in nodes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from ptxvm.algebra.value import Value
-from ptxvm.analysis.flow import reads_and_writes
+from ptxvm.analysis.flow import bits, reads_and_writes
 from ptxvm.engine.jit.ir.lane_values import Varying
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node_code import NodeCode
@@ -34,10 +34,7 @@ def most_registers(kernel: KernelContext) -> int:
 
 def ones(mask: int) -> Iterator[int]:
     """The indices of the set bits."""
-    while mask:
-        lowest = mask & -mask
-        yield lowest.bit_length() - 1
-        mask ^= lowest
+    return (bit.bit_length() - 1 for bit in bits(mask))
 
 
 def _through(at: NodeCode, varying: dict[int, dict[Key, int]], mask: int) -> int:

@@ -1,0 +1,21 @@
+"""A driver for the tests of its C interface."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from stream_driver import Driver
+
+from ptxvm.libcuda.session import session
+
+
+@pytest.fixture
+def cuda() -> Iterator[Driver]:
+    """A driver with a context, a kernel's flag and a cell of memory; nothing of it is left afterwards."""
+    driver = Driver()
+    yield driver
+    driver.flag.value = 1  # nothing waits any more
+    driver.library.cuDevicePrimaryCtxReset_v2(0)
+    driver.cuMemFree_v2(driver.memory)
+    session().stack.clear()
