@@ -243,22 +243,24 @@ class Kernel:
         `grid` and `block` are extents in CTAs and threads, one number or up to three (x, y, z); `shared` is bytes of dynamic
         shared memory; `cluster` the extent of a cluster in CTAs, where the kernel does not say it or leaves it open. `args`:
         NumPy arrays are memory that the kernel reads and writes in place, NumPy scalars go by their bytes, Python numbers are
-        converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is. Launches on different
-        `stream`s may run at once on a device: here each runs when it is made, but the check `race` finds what they do to the
-        same bytes without an order (see `Stream`). A wrong access of memory is a `Fault`, with its place.  `check` names what
-        to look for instead: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data
-        `race`s; what is found, faults included, is then in the result's `findings`, and the kernel goes on where it can.
-        `allow` has the codes of findings that are meant, such as "race-of-equal-values".  `()` is for kernels that are known to
-        be right: on the JIT nothing is checked then, and a wrong access may end the process.  `schedules` runs the grid so
-        often, from the same memory: as usual first, then in random schedules from `seed` on.  Findings are those of the
-        interpreter, whatever the engine. `steps` is how many instructions all threads may execute together (the result counts
-        them as `thread_instructions`), `timeout` how many seconds the launch may take; more is a `Fault`.  `threads` of the
-        host run it on the JIT, as many as there are processors unless it or `PTXVM_THREADS` says so (one, where `steps` are
-        counted); with 1, CTAs run in their order.  `engine` is "jit", "interp" (the reference), or "auto", which is the JIT but
-        for kernels that call thousands of functions.  `numerics` is "exact", or "fast" for approximations within the bounds of
-        the manual.  `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early", at their start; "late", where a thread
-        waits; at "random" between the two, by `seed`; None is whatever is fast. The JIT has "early" alone.  Raises `Fault` with
-        the place for a wrong kernel, TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
+        converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is.
+        Launches on different `stream`s may run at once on a device: here each runs when it is made, but the check `race` finds
+        what they do to the same bytes without an order (see `Stream`).
+        A wrong access of memory is a `Fault`, with its place. `check` names what to look for instead: wrong accesses and leaks
+        (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data `race`s; what is found, faults included, is
+        then in the result's `findings`, and the kernel goes on where it can. `allow` has the codes of findings that are meant,
+        such as "race-of-equal-values". `()` is for kernels that are known to be right: on the JIT nothing is checked then, and
+        a wrong access may end the process. `schedules` runs the grid so often, from the same memory: as usual first, then in
+        random schedules from `seed` on. Findings are those of the interpreter, whatever the engine.
+        `steps` is how many instructions all threads may execute together (the result counts them as `thread_instructions`),
+        `timeout` how many seconds the launch may take; more is a `Fault`. `threads` of the host run it on the JIT, as many as
+        there are processors unless it or `PTXVM_THREADS` says so (one, where `steps` are counted); with 1, CTAs run in their
+        order, which shows where several of them add floats to one place. `engine` is "jit", "interp" (the reference), or
+        "auto", which is the JIT but for kernels that call thousands of functions. `numerics` is "exact", or "fast" for
+        approximations within the bounds of the manual.
+        `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early", at their start; "late", where a thread waits; at
+        "random" between the two, by `seed`; None is whatever is fast. The JIT has "early" alone. Raises `Fault` for what the
+        kernel does wrong, with the place, TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
         """
         args, schedules = options.arguments(args), options.count("schedules", schedules)
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
@@ -266,10 +268,11 @@ class Kernel:
         if engine == "auto" and (ends not in ("", "early") or not self.module.jit.takes(self.function)):
             engine = "interp"
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
-        trusted, number = asked is not None, seed or 0 if ends == "random" else 0
-        asking = launch_options(
-            grid, block, shared, steps, timeout, threads, numerics == "fast", trusted, cluster, ends, number
-        )
+        asking = LaunchOptions(
+            options.extent("grid", grid), options.extent("block", block), options.count("shared", shared),
+            options.count_or_none("steps", steps), options.seconds_or_none("timeout", timeout), threads, numerics == "fast",
+            asked is not None, options.cluster(cluster), ends, (seed or 0) if ends == "random" else 0,
+        )  # fmt: skip
         if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
             return done
         settings.check()
@@ -333,16 +336,6 @@ def wanted(
     if stream is not None:
         options.instance("stream", stream, Stream, "a ptxvm.Stream")
     return options.checks(check)
-
-
-def launch_options(  # noqa: PLR0913, PLR0917 - in the order of `LaunchOptions`
-    grid: Extent, block: Extent, shared: int, steps: int | None, timeout: float | None, threads: int | None, fast: bool,  # noqa: FBT001
-    trusted: bool, cluster: Extent | None, ends: str, seed: int,  # noqa: FBT001
-) -> LaunchOptions:  # fmt: skip
-    """The options of a launch; ValueError or TypeError for sizes and limits that no launch has."""
-    grid, block, shared = options.extent("grid", grid), options.extent("block", block), options.count("shared", shared)
-    steps, timeout = options.count_or_none("steps", steps), options.seconds_or_none("timeout", timeout)
-    return LaunchOptions(grid, block, shared, steps, timeout, threads, fast, trusted, options.cluster(cluster), ends, seed)
 
 
 def completion(asynchronous: object, engine: str) -> str:
