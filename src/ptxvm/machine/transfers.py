@@ -8,7 +8,7 @@ from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.transfer_pieces import Operands, Pieces
-from ptxvm.machine.window import RANK, WITHIN
+from ptxvm.machine.window import MASKED_RANKS, RANK, WITHIN
 
 CHUNK = 16  # bytes: sizes and addresses of bulk copies are multiples of it
 WORD = 8  # bytes: those of fills
@@ -74,7 +74,7 @@ def _told(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
     if not kind.multicast:
         made.barriers = (bar,) if made.amount else ()
         return made
-    ranks = [rank for rank in range(16) if operands["mask"][0] >> rank & 1]
+    ranks = [rank for rank in MASKED_RANKS if operands["mask"][0] >> rank & 1]
     one, target, source = np.uint64(WITHIN), made.target, made.source
     made.target = np.concatenate([target & one | np.uint64(rank << RANK) for rank in ranks] or [target[:0]])
     made.source = None if source is None else np.tile(source, len(ranks))

@@ -23,6 +23,7 @@ Offset: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | np.uint64
 
 GRAIN = 256
 RANK = 24  # bits of an address in shared memory below the rank of its CTA in the cluster
+MASKED_RANKS = range(16)  # the CTAs of a cluster that a mask of 16 bits can name
 LOW_WORD = np.uint64(0xFFFF_FFFF)
 WITHIN = (1 << RANK) - 1
 

@@ -24,7 +24,7 @@ from ptxvm.isa.warpgroup import GROUPS
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.transfers import pieces
-from ptxvm.machine.window import RANK, WITHIN
+from ptxvm.machine.window import MASKED_RANKS, RANK, WITHIN
 
 Asynchronous: TypeAlias = "Copy | Arrival | Product | TensorTask | UnderWay"
 UNGROUPED = (LOADS, STORES)  # kinds of work that is waited for without groups: as if in one group
@@ -267,7 +267,7 @@ class Copies:
             self._post(Arrival(access, update, lanes, there))
         else:
             ctas = spread(mask, positions)
-            for rank in range(16):
+            for rank in MASKED_RANKS:
                 some = np.flatnonzero(ctas >> np.uint32(rank) & np.uint32(1))
                 where = there[some] & np.uint64(WITHIN) | np.uint64(rank << RANK)
                 self._post(Arrival(access, update, lanes[some], where))

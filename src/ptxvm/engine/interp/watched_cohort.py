@@ -41,6 +41,9 @@ from ptxvm.machine.tensor_blocks import Block
 from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import Watched
 
+AT_ONCE = frozenset({"malloc", "__assertfail"})  # these refuse no lane, or stop all
+PATIENCE = 500  # failed polls
+
 
 def lacks(word: int) -> str:
     """What an mbarrier waits for, by its word."""
@@ -50,10 +53,6 @@ def lacks(word: int) -> str:
     if ahead:
         return f"{said}, and {plural(ahead)} have come that no expect_tx announced"
     return f"{said}, and {plural(bytes_)}" if bytes_ else said
-
-
-AT_ONCE = frozenset({"malloc", "__assertfail"})  # these refuse no lane, or stop all
-PATIENCE = 500  # failed polls
 
 
 class WatchState:
