@@ -2,7 +2,8 @@
 
 A record has a header and a lane mask for each node.  The rest depends on how the warp stopped.  If it waits at one node,
 the stack slots that are live there follow the header.  If its lanes are at several nodes, the operands of collectives and
-then all stack slots follow the masks.  If another version takes over, one cell for each register follows the masks.
+then all stack slots follow the masks.  If another version takes over, one cell for each register follows the operands of
+collectives, for which some lanes may wait already.
 """
 
 from __future__ import annotations
@@ -57,7 +58,7 @@ class SpillLayout:
 
     def cell(self, key: Key) -> int:
         """The offset of a register, for another version that takes over."""
-        return self.exchange + CELL * self._order[key]
+        return self.after_exchange + CELL * self._order[key]
 
     @property
     def record_size(self) -> int:
