@@ -18,7 +18,7 @@ from ptxvm.engine.jit.ir.builder import Code, short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.node_code import Definition, NodeCode
+from ptxvm.engine.jit.node.node_code import ON_HOST, Definition, NodeCode
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key
 from ptxvm.engine.jit.values import affine_integers, uniform_bounds
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
@@ -116,7 +116,7 @@ class NodeBuilder(operands.Operands):
         return self.loaded[key]
 
     def note(self, said: str) -> None:
-        """Note how this instruction accesses memory, for `--dump shapes`."""
+        """Note how this instruction accesses memory, or is computed, for `--dump shapes`."""
         self.notes[self.position] = said
 
     def assign(self, key: Key, type: Type, value: Value) -> None:
@@ -318,6 +318,14 @@ class NodeBuilder(operands.Operands):
         `quick` is a function of the module that is tried first, for whole warps; it gets the values' place in memory, and
         then `quick_arguments`.
         """
+        if quick is None:
+            self.note(ON_HOST)
+        return self._call_host(bound, work, inputs, outputs, quick, quick_arguments)
+
+    def _call_host(
+        self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None,
+        quick_arguments: str = "",
+    ) -> list[Value]:  # fmt: skip
         code = self.code
         code.one_warp()
         number = self.kernel.add_host_call(bound, work, [t for t, _ in inputs], outputs)
@@ -368,7 +376,7 @@ class NodeBuilder(operands.Operands):
         code.branch(code.emit(f"icmp eq i32 {bits}, 0"), good, bad, likely=True)
         with code.scope():
             code.block(bad)
-            self.host_call(bound, work, inputs, [])
+            self._call_host(bound, work, inputs, [])
             code.jump(good)
         code.block(good)
 

@@ -8,6 +8,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.node.register_shapes import Key
 
+ON_HOST = "in Python"  # the note of an instruction that calls the host each time
 Definition = tuple[int, Key, Value]  # the position of an instruction, a register, and its new value
 
 
@@ -15,8 +16,9 @@ Definition = tuple[int, Key, Value]  # the position of an instruction, a registe
 class NodeCode:
     """The lines of a node; `leaves` says that they have a side exit.
 
-    `loaded` are the values of registers on entry, `definitions` those that it writes; `notes` say how instructions access
-    memory, by their positions; `light` are vectors that take fewer registers than their types say.
+    `loaded` are the values of registers on entry, `definitions` those that it writes; `notes` say, by their positions, how
+    instructions access memory, or that the host computes them; `light` are vectors that take fewer registers than their
+    types say.
     """
 
     node: Node

@@ -16,6 +16,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.analysis.unset import use
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.node_code import ON_HOST
 from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
@@ -29,6 +30,8 @@ GATHERED = {
 PARTED, MAY_PART = "together, else masked", "may part"
 PARTS = {PARTED: "lanes that part run in the masked version", MAY_PART: "lanes that part run under a mask"}
 """The notes of branches at which lanes part, with what that means."""
+IN_STEP = ", in step"
+"""What is added for the branch of a loop that CTAs may run in step."""
 
 WIDTH = 118
 
@@ -68,12 +71,16 @@ class Definitions:
 
 def cause(definitions: Definitions, bound: Bound, note: str) -> str:
     """One line on a slow access or branch; empty where the note tells of none."""
+    note = note.removesuffix(IN_STEP)
     if note in GATHERED:
         what, unknown, registers = note, GATHERED[note], list(addressed(bound))
     elif note in PARTS:
         guard = bound.guard()
         registers = [guard[0]] if guard is not None else read(bound)
         what, unknown = PARTS[note], "the condition is a formula of the lane"
+    elif note == ON_HOST:
+        said = f"computed in Python, which takes microseconds for each warp: {bound.i.mnemonic} has no machine code"
+        return f"line {line(bound)}: {said}"
     else:
         return ""
     reasons = list(dict.fromkeys(definitions.roots(registers)))

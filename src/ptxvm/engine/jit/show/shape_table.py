@@ -15,7 +15,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, wrapped
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.show.causes import MAY_PART, PARTED, causes
+from ptxvm.engine.jit.show.causes import IN_STEP, MAY_PART, PARTED, causes
 from ptxvm.engine.jit.translate.register_pressure import most_registers
 from ptxvm.isa.special_registers import WARP
 
@@ -26,7 +26,8 @@ A value is a constant (= 5), uniform (one scalar for all lanes), affine in the n
 a scalar that the code computes, lane%16 and lane/16 count within and between groups of 16 lanes), or varies (a vector).
 Memory: one place for all lanes is a broadcast or a single store; rows are contiguous, for some lanes each, or permuted
 between memory and the lanes; gathers, scatters and accesses lane by lane are slow.  Control: lanes stay together, or
-may part; where lanes part in the version for whole warps, the warp goes on in the masked one."""
+may part; where lanes part in the version for whole warps, the warp goes on in the masked one; CTAs of a large launch
+run a loop in step if it strides by the size of the grid."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +102,10 @@ def _leaving(kernel: KernelContext, node: Node) -> str:
     """Whether lanes stay together at the end of a node."""
     if len(set(node.successors)) < 2 and node.number not in kernel.parting:
         return ""
+    in_step = IN_STEP if node.code and node.code[-1] in kernel.grid_strides else ""
     if node.number in kernel.parting:
-        return PARTED
-    return MAY_PART if node.number in kernel.divergent else "together"
+        return PARTED + in_step
+    return (MAY_PART if node.number in kernel.divergent else "together") + in_step
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────

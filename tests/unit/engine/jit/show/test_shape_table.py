@@ -134,6 +134,34 @@ def test_each_slow_access_and_branch_has_its_cause() -> None:
     ]
 
 
+STRIDES = """
+.visible .entry strides(.param .u64 data, .param .u32 n)
+{
+    .reg .b32 %r<5>; .reg .b64 %d<3>; .reg .pred %p0;
+    ld.param.u64 %d0, [data]; ld.param.u32 %r0, [n];
+    mov.u32 %r1, %ctaid.x; mov.u32 %r2, %ntid.x; mov.u32 %r3, %tid.x; mad.lo.u32 %r1, %r1, %r2, %r3;
+    mov.u32 %r3, %nctaid.x; mul.lo.u32 %r2, %r2, %r3;
+LOOP:
+    mul.wide.u32 %d1, %r1, 8; add.u64 %d1, %d0, %d1;
+    mov.u64 %d2, %globaltimer;
+    st.global.u64 [%d1], %d2;
+    add.u32 %r1, %r1, %r2;
+    setp.lt.u32 %p0, %r1, %r0;
+    @%p0 bra LOOP;
+    ret;
+}
+"""
+
+
+def test_what_python_computes_and_loops_in_step_are_named() -> None:
+    text = HEAD + STRIDES
+    table = ptxvm.load(text).kernel().dump("shapes", 64)
+    at = 1 + next(n for n, line in enumerate(text.splitlines()) if "%globaltimer" in line)
+    assert re.search(r"mov.u64 %d2, %globaltimer; +varies +in Python\n", table)
+    assert re.search(r"@%p0 bra LOOP; +together, else masked, in step\n", table)
+    assert f"\nline {at}: computed in Python, which takes microseconds for each warp: mov.u64 has no machine code\n" in table
+
+
 def test_the_other_dumps_are_code() -> None:
     kernel = ptxvm.load(HEAD + KERNEL).kernel()
     assert re.search(r"^define .*i32 @grid\(", kernel.dump("llvm", 32), re.MULTILINE)
