@@ -173,12 +173,17 @@ class RaceDetector:
         )
 
     def _compare_proxies(self, shadow: Shadow, site: int, cells: Cells, threads: Threads) -> None:
-        """Report ordered writes that the async proxy does not see for want of a proxy fence (PTX 9.7.9.25.2)."""
-        last = shadow.wrote[cells]
-        for n in self.proxy_fences.unfenced(last, threads)[:1].tolist():
-            pair, byte = (self.sites[int(self.packing.site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
-            writer = int(self.packing.thread_of(last[n]))
-            self.report(Race(shadow.allocation, pair, (writer, int(threads[n])), byte, proxy="async"))
+        """Report ordered writes that the async proxy does not see for want of a proxy fence (PTX 9.7.9.25.2).
+
+        What `tcgen05.alloc` writes keeps its order with accesses of the address by other instructions (PTX 9.7.16.6.1).
+        """
+        last, later = shadow.wrote[cells], self.sites[site]
+        for n in self.proxy_fences.unfenced(last, threads).tolist():
+            earlier = self.sites[int(self.packing.site_of(last[n]))]
+            if later.of_tensor_core or not earlier.of_tensor_core:
+                ends = int(self.packing.thread_of(last[n])), int(threads[n])
+                self.report(Race(shadow.allocation, (earlier, later), ends, int(cells[n]) << shadow.shift, proxy="async"))
+                return
 
     def grouped(self, threads: Threads, kind: str) -> None:
         """Threads have completed groups of copies."""

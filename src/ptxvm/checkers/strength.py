@@ -55,6 +55,11 @@ class Site:
         """Does the access write?"""
         return self.verb is not Verb.READ
 
+    @property
+    def of_tensor_core(self) -> bool:
+        """Is it of a `tcgen05` instruction?"""
+        return self.bound.summary.uses_tensor_memory
+
 
 class Sites:
     """The sites of a run, by number; 0 is none."""

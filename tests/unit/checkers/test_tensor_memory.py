@@ -5,6 +5,7 @@ The kernels are those of the canonical patterns of PTX 9.7.16.6.4, whole and wit
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import ptxvm
@@ -125,3 +126,64 @@ def test_races_do_not_depend_on_when_work_ends(asynchronous):
     assert findings(PRODUCT, COMMIT, WAIT, LOAD, WAIT_LOAD, asynchronous=asynchronous) == []
     (found,) = findings(PRODUCT, LOAD, WAIT_LOAD, BARRIER, COMMIT, WAIT, asynchronous=asynchronous)
     assert found.hazard == "RAW"
+
+
+ALLOCATE = "@%first tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s], 32;"
+OVERWRITE = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%s], [%in], 16, [%bar];"
+MULTIPLY = (
+    "cvt.u64.u32 %n, %s; shr.u64 %n, %n, 4; add.s64 %n, %n, %descriptor;",
+    "tcgen05.mma.cta_group::1.kind::f16 [%d], %n, %n, %i, %on;",
+)
+
+
+def loading_over(first: str, *then: str) -> str:
+    """What Triton's matrix products for sm_100 do: the word with the address of tensor memory becomes part of a tile."""
+    return f"""
+        .version 8.6
+        .target sm_100a
+        .address_size 64
+        .visible .entry k(.param .u64 in)
+        {{
+        .reg .b64 %in, %n, %descriptor; .reg .b32 %t, %s, %d, %i, %bar; .reg .pred %first, %one, %on, %done;
+        .shared .align 1024 .b8 tile[8192];
+        ld.param.u64 %in, [in];
+        mov.u32 %t, %tid.x; mov.u32 %s, tile; add.u32 %bar, %s, 4096; setp.eq.u32 %one, %t, 0; setp.lt.u32 %first, %t, 32;
+        mov.b64 %descriptor, {DESCRIPTOR}; mov.b32 %i, {SHAPE}; setp.ne.u32 %on, %i, %i;
+        @%one mbarrier.init.shared::cta.b64 [%bar], 1;
+        {first}
+        bar.sync 0;
+        ld.shared.b32 %d, [%s];
+        bar.sync 0;
+        @!%one bra over;
+        {" ".join(then)}
+        {WAIT}
+        over: bar.sync 0;
+        @%first tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32;
+        ret;
+        }}"""
+
+
+ARM = "mbarrier.arrive.expect_tx.shared::cta.b64 _, [%bar], 16;"
+
+
+def races_over(first: str, *then: str) -> list[ptxvm.Finding]:
+    kernel = ptxvm.load(loading_over(first, *then)).kernel("k")
+    found = kernel.launch(grid=1, block=64, args=[np.zeros(4, np.uint32)], check=("race",)).findings
+    return [each for each in found if each.kind == "race"]
+
+
+def test_a_copy_may_overwrite_the_address_that_alloc_wrote():
+    """PTX 9.7.16.6.1: allocation keeps the order of accesses of its address by instructions that are not `tcgen05`."""
+    assert races_over(ALLOCATE, ARM, OVERWRITE) == []
+
+
+def test_a_copy_may_not_overwrite_a_store_without_a_proxy_fence():
+    (found,) = races_over(f"@%one st.shared.b32 [%s], 0; bar.sync 0; {ALLOCATE.replace('[%s]', '[%s+64]')}", ARM, OVERWRITE)
+    assert (found.hazard, found.missing[:17]) == ("WAW", "fence.proxy.async")
+
+
+def test_a_product_that_reads_the_address_that_alloc_wrote_needs_a_proxy_fence():
+    """PTX 9.7.16.6.1 excepts `tcgen05` instructions, whose reads of shared memory are of the async proxy (9.7.16.6.5)."""
+    (found, *_) = races_over(ALLOCATE, *MULTIPLY, COMMIT)
+    assert (found.hazard, found.missing[:17]) == ("RAW", "fence.proxy.async")
+    assert races_over(f"{ALLOCATE} fence.proxy.async;", *MULTIPLY, COMMIT) == []
