@@ -122,6 +122,7 @@ class Summary:
     converts_address: bool = False  # between a window and generic addresses
     generic_of: Space | None = None  # the space of whose addresses it makes generic ones
     maps_cluster: bool = False  # it relates addresses of the CTAs of a cluster
+    cancels: bool = False  # it asks that a cluster of its grid, which has not begun, does not begin
     asks_textures: bool = False  # attributes of textures, samplers and surfaces
 
     @property

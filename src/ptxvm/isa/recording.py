@@ -196,7 +196,7 @@ class Record:
 
     def transfer(self, kind: Transfer, completed: Callable[..., Value], **operands: Symbol) -> None:
         """Start a transfer; mbarriers may count the bytes."""
-        self.found.update(copies=True, bulk=True)
+        self.found.update(copies=True, bulk=True, cancels=kind.pattern is Pattern.CANCELLATION)
         if kind.origin is not Space.REG:
             self._access(Verb.READ, kind.origin, None, asynchronous=True)
         late = kind.pattern is not Pattern.ZEROS

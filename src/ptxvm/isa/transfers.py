@@ -16,6 +16,7 @@ class Pattern(enum.Enum):
     MASKED = "of `size` bytes those of each 16 that `bytes` names"
     ZEROS = "`size` bytes of zeros, before the instruction ends"
     VALUES = "the values `b` of registers"
+    CANCELLATION = "the answer whether the launch of a cluster was cancelled"
     TENSOR = "the part at `c` of the tensor that `map` describes"
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from ptxvm.isa.transfers import Pattern, Transfer
+from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.transfer_pieces import Operands, Pieces
@@ -15,13 +18,18 @@ WORD = 8  # bytes: those of fills
 MOST = WITHIN + 1  # bytes: one end of a bulk copy, or of a fill, lies in the shared memory of a CTA, which has fewer
 
 
-def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
-    """The pieces of the transfer of one thread; AccessFault where its operands are wrong."""
+def pieces(kind: Transfer, memory: Memory, clusters: ClusterQueue, operands: Operands) -> Pieces:
+    """The pieces of the transfer of one thread; AccessFault where its operands are wrong.
+
+    `clusters` are those of the grid that have not begun.
+    """
     match kind.pattern:
         case Pattern.BYTES | Pattern.MASKED:
             made = _bytes(kind, operands)
         case Pattern.VALUES:
-            made = _values(kind, operands)
+            made = _values(kind, operands["a"], operands["b"])
+        case Pattern.CANCELLATION:
+            made = _values(kind, operands["a"], clusters.cancel())
         case Pattern.ZEROS:
             made = _zeros(operands)
         case Pattern.TENSOR:
@@ -48,14 +56,13 @@ def _bytes(kind: Transfer, operands: Operands) -> Pieces:
     return Pieces(1, at + np.uint64(a), at + np.uint64(b), amount=size)
 
 
-def _values(kind: Transfer, operands: Operands) -> Pieces:
+def _values(kind: Transfer, target: Sequence[int], values: Sequence[int]) -> Pieces:
     assert kind.type is not None  # noqa: S101 - values have a type
     size = kind.type.bytes
-    words = b"".join((value % (1 << 8 * size)).to_bytes(size, "little") for value in operands["b"])
+    words = b"".join((value % (1 << 8 * size)).to_bytes(size, "little") for value in values)
     unit = len(words) if not kind.operation else size
     data = np.frombuffer(words, np.uint8).reshape(-1, unit)
-    target = np.array([operands["a"][0]], np.uint64)
-    return Pieces(unit, target, data=data, amount=len(words), element=kind.type.name)
+    return Pieces(unit, np.array(target, np.uint64), data=data, amount=len(words), element=kind.type.name)
 
 
 def _zeros(operands: Operands) -> Pieces:

@@ -21,6 +21,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import LOADS, STORES
 from ptxvm.isa.transfers import Pattern
 from ptxvm.isa.warpgroup import GROUPS
+from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.transfers import pieces
@@ -77,6 +78,8 @@ class Arrival:
 class CopyCohort(ProductCohort, TensorCohort, Protocol):
     """The part of a cohort that its copies use."""
 
+    clusters: ClusterQueue
+
     def products_started(self, product: Bound, lanes: LaneNumbers, file: RegisterFile) -> None:
         """Warps have started products of registers."""
 
@@ -128,7 +131,7 @@ class Copies:
         for n, lane in enumerate(lanes.tolist()):
             own = {name: [int(each[n]) for each in values] for name, values in given.items()}
             try:
-                made = pieces(copying.transfer, self.cohort.mem.machine, own)
+                made = pieces(copying.transfer, self.cohort.mem.machine, self.cohort.clusters, own)
             except AccessFault as wrong:
                 raise wrong.placed(copying.bound, lane) from None
             one = lanes[n : n + 1]

@@ -47,7 +47,7 @@ class Cohort:
     def __init__(self, inputs: CohortInputs, memory_type: type[LaneMemory] = LaneMemory) -> None:
         self.layout = Layout(inputs.shape, inputs.ctas)
         self.size = self.layout.size
-        self.memory, self.environment = inputs.memory, inputs.environment
+        self.memory, self.environment, self.clusters = inputs.memory, inputs.environment, inputs.clusters
         self.mem = memory_type(inputs, self.layout)
         self.parameter_bank = np.uint64(inputs.parameters)
         self.stack_size = inputs.stack_size

@@ -27,6 +27,7 @@ from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import shared_variables
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
+from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.image import Image
@@ -121,16 +122,27 @@ class Interpreter:
         program = kernel.program
         environment = Environment(self.image.memory, shared, size, program.target.number if program is not None else 0)
 
-        memory = self.image.memory
+        memory, clusters = self.image.memory, ClusterQueue(shape)
         schedules = (
-            begin(CohortInputs(shape, ctas, memory, parameters, size, stack, environment), code, routine)
-            for ctas in cohorts(shape, stack)
+            begin(CohortInputs(shape, ctas, memory, parameters, size, stack, environment, clusters), code, routine)
+            for ctas in iter(partial(clusters.begin, self._together(clusters, stack)), range(0))
         )
         try:
             with np.errstate(all="ignore"):
                 return run_all(schedules, limits)
         finally:
             environment.release()
+
+    def _together(self, clusters: ClusterQueue, stack: int) -> int:
+        """How many CTAs are a cohort: those of some clusters."""
+        shape, lanes = clusters.shape, LANES if stack < UNBOUNDED_STACK else 1024
+        most = max(1, lanes // (shape.threads * shape.cluster_size)) * shape.cluster_size
+        return min(most, clusters.wave) if self._cancels else most
+
+    @cached_property
+    def _cancels(self) -> bool:
+        """May threads cancel clusters that have not begun?"""
+        return any(bound.summary.cancels for routine in self.executable.routines for bound in routine.function.instructions)
 
     def stack_size(self, kernel: Routine) -> int:
         """Bytes of local memory for each thread: the deepest chain of calls, or a fixed size where the depth has no bound."""
@@ -189,15 +201,6 @@ def begin_watched(
     cohort.watch(watching, schedule, scene)
     completion.choose(schedule, options.asynchronous, [options.seed if seed is None else seed, number])
     return schedule
-
-
-def cohorts(shape: LaunchShape, stack: int) -> Iterator[range]:
-    """Split the CTAs of the grid into cohorts."""
-    lanes = LANES if stack < UNBOUNDED_STACK else 1024
-    clusters = max(1, lanes // (shape.threads * shape.cluster_size))
-    together = clusters * shape.cluster_size
-    for first in range(0, shape.ctas, together):
-        yield range(first, min(first + together, shape.ctas))
 
 
 def run_all(waiting: Iterator[Schedule], limits: Limits | None) -> Counters:

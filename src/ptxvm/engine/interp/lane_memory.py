@@ -16,6 +16,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.engine.interp.accesses import Access, Update
 from ptxvm.engine.interp.lanes import Layout, spread
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.launch import LaunchShape
@@ -31,7 +32,7 @@ class CohortInputs:
     """The inputs of a cohort: some CTAs of a grid, and the memory and registers that all threads of the grid share.
 
     `parameters` is the address of the parameter bank; `shared_size` counts the bytes of shared memory of a CTA, and
-    `stack_size` those of local memory of a thread.
+    `stack_size` those of local memory of a thread; `clusters` have not begun.
     """
 
     shape: LaunchShape
@@ -41,6 +42,7 @@ class CohortInputs:
     shared_size: int
     stack_size: int
     environment: Environment
+    clusters: ClusterQueue
 
 
 class LaneMemory:

@@ -25,6 +25,7 @@ from ptxvm.engine.protocol import Counters
 from ptxvm.engine.watching import Snapshot
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Library
+from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.environment import Environment
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
@@ -90,8 +91,9 @@ class InterpretedStage:
         """Run one thread, in a CTA of its own."""
         cta, lane = divmod(thread, self.shape.threads)
         inputs = CohortInputs(
-            self.shape, range(cta, cta + 1), self.memory, self.parameters, self.shared, self.stack, self.environment
-        )
+            self.shape, range(cta, cta + 1), self.memory, self.parameters, self.shared, self.stack, self.environment,
+            ClusterQueue(self.shape),
+        )  # fmt: skip
         cohort = ScriptedCohort(inputs, script)
         wanted = [register for register in self.kernel.registers if register.name in keep and register.count == 1]
         schedule = ScriptedSchedule(cohort, self.code, self.routine, lane, script)

@@ -100,35 +100,27 @@ cancelling = partial(
 )
 
 
-def refusal(a):
-    """The answer that no launch was cancelled (see `clusterlaunchcontrol_query_cancel`)."""
-    return [a.lift(0).view(b64)] * 2
-
-
 @has(places(a=Space.SHARED, bar=Space.SHARED))
 @cancelling(CANCEL.replace("MULTICAST", "") + " .ss = { .shared::cta };")
 def clusterlaunchcontrol_try_cancel(i, a, bar, tasks):
-    """Ask for the launch of a cluster that has not begun to be cancelled; the answer goes to shared memory.
-
-    In ptxvm the answer is that none is: each cluster runs its own part of the work.
-    """
-    kind = Transfer(Pattern.VALUES, Space.SHARED, mbarrier=True, type=b64)
-    tasks.transfer(kind, completed, a=a, b=refusal(a), bar=bar)
+    """Ask for the launch of a cluster that has not begun to be cancelled; the answer goes to shared memory."""
+    tasks.transfer(Transfer(Pattern.CANCELLATION, Space.SHARED, mbarrier=True, type=b64), completed, a=a, bar=bar)
 
 
 @has(places(a=Space.SHARED, bar=Space.SHARED))
 @cancelling(CANCEL.replace("MULTICAST", ".multicast::cluster::all") + " .ss = { .shared::cta };")
 def clusterlaunchcontrol_try_cancel_multicast(i, a, bar, cluster, tasks):
     """Ask for the launch of a cluster to be cancelled; the answer goes to the shared memory of all CTAs of this one."""
-    kind = Transfer(Pattern.VALUES, Space.SHARED_CLUSTER, mbarrier=True, multicast=True, type=b64)
+    kind = Transfer(Pattern.CANCELLATION, Space.SHARED_CLUSTER, mbarrier=True, multicast=True, type=b64)
     everyone = (cluster.size.lift(1) << cluster.size) - 1
-    tasks.transfer(kind, completed, a=a, b=refusal(a), bar=bar, mask=everyone)
+    tasks.transfer(kind, completed, a=a, bar=bar, mask=everyone)
 
 
 QUERY_NEEDS = {"": "PTX 8.6, sm_100"}
 
 
-# The answer has 1 in its lowest bit where a cluster was cancelled, and the index of its first CTA in the words above.
+# The answer has 1 in its lowest bit where a cluster was cancelled, and the place of its first CTA in the words above
+# (`machine.cluster_queue`); PTX leaves the layout open.
 
 
 @instruction(

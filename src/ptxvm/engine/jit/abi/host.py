@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
     from ptxvm.engine.limits import Limits
     from ptxvm.machine.builtins import Cohort, Library
+    from ptxvm.machine.cluster_queue import ClusterQueue
     from ptxvm.machine.environment import Environment
     from ptxvm.machine.image import Image
     from ptxvm.machine.launch import LaunchShape
@@ -36,6 +37,10 @@ class GridLaunch(Protocol):
     @property
     def limits(self) -> Limits | None:
         """How many instructions and seconds it may take."""
+
+    @property
+    def clusters(self) -> ClusterQueue:
+        """The clusters of its grid that have not begun."""
 
     @property
     def children(self) -> Children | None:

@@ -75,7 +75,8 @@ class Facts(NamedTuple):
     that it consists of: the number of each in the image, and its count of instructions; the number of an instruction
     counts through all frames.  All versions have at most `most_sites` sites.  `pointers` are the offsets in the bank of the
     parameters that may be pointers, `streamed` those with a bit in `cached_outputs`.  `stack` is 0 where no thread has
-    local memory; `device_functions` are the functions of the device that the kernel calls.
+    local memory; `device_functions` are the functions of the device that the kernel calls.  With `cancels` threads may cancel
+    clusters that have not begun.
     """
 
     name: str
@@ -93,6 +94,7 @@ class Facts(NamedTuple):
     sites: Sequence[Site]
     host_calls: Sequence[HostCallSite]
     suspended: SuspendedLayout
+    cancels: bool
 
     @property
     def side_by_side(self) -> bool:
@@ -102,7 +104,7 @@ class Facts(NamedTuple):
     @property
     def in_order(self) -> bool:
         """Must its CTAs run in order?  Otherwise printed text and heap blocks would depend on the schedule."""
-        if self.side_by_side or not IN_ORDER.isdisjoint(self.device_functions) or self.launches:
+        if self.side_by_side or self.cancels or not IN_ORDER.isdisjoint(self.device_functions) or self.launches:
             return True
         return any(getattr(each.host_call, "in_order", False) for each in self.host_calls)
 

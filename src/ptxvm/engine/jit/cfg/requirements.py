@@ -64,7 +64,12 @@ def _of_cluster(bound: Bound) -> bool:
     summary = bound.summary
     meets = summary.collective in (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL)
     reaches = summary.maps_cluster or any(access.space is Space.SHARED_CLUSTER for access in summary.accesses)
-    return meets or reaches or any(each.of_cluster for each in special_registers(bound))
+    return meets or reaches or summary.cancels or any(each.of_cluster for each in special_registers(bound))
+
+
+def cancels(image: Image, kernel: Function) -> bool:
+    """May its threads cancel clusters of the grid that have not begun?"""
+    return any(bound.summary.cancels for each in called(image, kernel) for bound in each.instructions)
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────

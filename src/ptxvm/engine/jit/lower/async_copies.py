@@ -199,7 +199,7 @@ class TransferCall:
             columns = iter(values)
             operands = {name: [int(next(columns)[lane]) for _ in range(count)] for name, count in self.counts}
             try:
-                made = pieces(self.kind, host.memory, operands)
+                made = pieces(self.kind, host.memory, host.launch.clusters, operands)
                 self._move(host, made, threads[lane : lane + 1])
             except AccessFault as wrong:
                 raise wrong.at_lane(lane) from None

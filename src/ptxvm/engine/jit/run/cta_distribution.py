@@ -37,6 +37,9 @@ def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None
     `another` makes a runner that has entered the launch.
     """
     first = another()
+    if first.compiled.facts.cancels:
+        run_waves(first)
+        return
     if first.compiled.facts.side_by_side:
         first.run(0, progress.ctas)
         return
@@ -54,6 +57,14 @@ def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None
         progress.next, progress.rate = last, took / (last - start)
         if took < PIECE:
             size *= 4
+
+
+def run_waves(runner: Runner) -> None:
+    """Run a grid whose threads may cancel clusters, some clusters after the other."""
+    clusters = runner.launch.clusters
+    while ctas := clusters.begin(clusters.wave):
+        if not runner.run(ctas.start, ctas.stop):
+            return
 
 
 def spread(first: Runner, another: Callable[[], Runner], progress: Progress, threads: int) -> None:

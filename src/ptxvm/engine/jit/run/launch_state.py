@@ -16,6 +16,7 @@ from ptxvm.machine.launch import LaunchShape
 
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
+    from ptxvm.machine.cluster_queue import ClusterQueue
     from ptxvm.machine.environment import Environment
 
 
@@ -57,6 +58,13 @@ class Launch:
             self.steps += turns
         if self.limits is not None and self.limits.late:
             raise self.limits.timed_out(place())
+
+    @cached_property
+    def clusters(self) -> ClusterQueue:
+        """The clusters that have not begun, of a grid whose threads may cancel them."""
+        from ptxvm.machine.cluster_queue import ClusterQueue  # noqa: PLC0415 - few kernels do
+
+        return ClusterQueue(self.shape)
 
     @cached_property
     def environment(self) -> Environment:

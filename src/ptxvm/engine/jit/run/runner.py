@@ -173,7 +173,7 @@ class Runner:
 
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false if the launch must stop."""
-        if self.in_step:
+        if self.in_step or self.compiled.facts.cancels:
             self._words[RESIDENT] = self.resident  # which code counts
         if not self._grid(*self._places, first, last):
             if self.calls.tensor_memories:

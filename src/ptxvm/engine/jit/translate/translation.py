@@ -7,6 +7,7 @@ from functools import cached_property, partial
 
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation
+from ptxvm.engine.jit.cfg import requirements
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.translate.versions import Versions, choose
@@ -94,6 +95,7 @@ class Translation:
                 masks=kernel.layout.exchange,
                 waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
             ),
+            cancels=requirements.cancels(image, kernel.function),
             host_calls=[
                 HostCallSite(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.host_calls
             ],
