@@ -27,6 +27,7 @@ from ptxvm.reference.result import (
     is_computable,
     names_an_address,
     number,
+    readings,
     signed,
     wanted,
 )
@@ -180,22 +181,25 @@ def print_result(reading: Reading, inputs: Mapping[str, int]) -> None:
     out.print()
     if result.inputs:
         out.print(labelled("values", [(q.text, hexadecimal(q), number(q)) for q in result.inputs]))
-    results = [(q.text, hexadecimal(q), numbers(q)) for q in result.outputs]
+    results = [row for q in result.outputs for row in shown(q)]
     out.print(labelled("result", results or [("is thrown away: `_`",)]))
 
 
-def numbers(quantity: Quantity) -> str:
-    """The bits as unsigned, signed and floating-point numbers; that of the type first."""
+def shown(quantity: Quantity) -> Rows:
+    """A value: its bits, then the number of its type and other readings of the bits, each in a row."""
     type, bits = quantity.type, quantity.bits
-    if type is pred:
-        return ""
-    negative = signed(bits, type.bits)
-    whole = f"{bits} unsigned, {negative} signed" if negative < 0 else str(bits)
-    of_float = type.element.name if type.is_float else f"f{type.bits}"
-    if not (parts := floats(bits, type)):
-        return whole
-    as_float = f"{', '.join(parts)} as .{of_float}"
-    return f"{as_float}; {whole}" if type.is_float else f"{whole}; {as_float}"
+    said = ["" if type is pred else whole_number(quantity)]
+    if parts := floats(bits, type):
+        said = [f"{', '.join(parts)} as .{type.element.name}", *said]
+    said += [f"{numbers} as .{other.name}" for numbers, other in readings(bits, type)]
+    first, *others = said
+    return [(quantity.text, hexadecimal(quantity), first), *(("", "", each) for each in others)]
+
+
+def whole_number(quantity: Quantity) -> str:
+    """The bits as an unsigned number, and as a signed one where that is another."""
+    bits, negative = quantity.bits, signed(quantity.bits, quantity.type.bits)
+    return f"{bits} unsigned, {negative} signed" if negative < 0 else str(bits)
 
 
 # ── what only one instruction has ───────────────────────────────────────────────────────
@@ -228,8 +232,9 @@ def print_bytes(reading: Reading, control: int, inputs: Mapping[str, int]) -> No
     """Where each byte of the result comes from, the highest first."""
     out, operands = console(), reading.bound.operands
     picked = permutation.byte_selections(control, reading.decoded.mode)[::-1]
-    texts = {name: print_operand(operands[name]) for name in "ab"}
-    bits = {name: constants_of(reading).get(name, inputs.get(texts[name])) for name in "ab"}
+    constants = constants_of(reading)
+    texts = {name: name if name in constants else print_operand(operands[name]) for name in "ab"}
+    bits = {name: constants.get(name, inputs.get(texts[name])) for name in "ab"}
     rows: Rows = [
         ("byte of d", "3", "2", "1", "0"),
         ("taken from", *(f"{'sign ' if p.sign else ''}{texts[p.operand]}.b{p.byte}" for p in picked)),

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,15 @@ from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
 
 CARRY = "CC.CF"
+MOST_DIGITS = 16
+"""Digits behind the first one that tell every f64 from its neighbours."""
+
+PLAIN = 1e-4, 1e16
+"""Numbers between these are written without an exponent."""
+
+FLOATS = {16: ("f16",), 32: ("f32", "f16x2"), 64: ("f64",)}
+"""The types as which untyped bits are read too, by their size."""
+
 EXACT = {"0f": 8, "0d": 16}  # the digits of PTX's exact floats (PTX 4.5.2)
 
 
@@ -303,16 +313,39 @@ def signed(bits: int, width: int) -> int:
 
 
 def floats(bits: int, type: Type) -> list[str]:
-    """The bits as floating-point numbers, each with the fewest digits that tell it from its neighbours.
+    """The bits as floating-point numbers of the type, the lowest element first; there are none of 8 bits."""
+    return [in_digits(number) for number in _as_floats(bits, type)]
 
-    They are those of the type, or of the size of an integer or untyped one; there are none of 8 bits.
-    """
-    element = type.element if type.is_float else Type.named.get(f"f{type.bits}", type)
+
+def in_digits(number: np.floating) -> str:
+    """The fewest digits that tell a number from its neighbours, all of an integer; an exponent only far from 1."""
+    type, value = np.dtype(number.dtype).type, float(number)
+    if not np.isfinite(value) or (value.is_integer() and abs(value) < PLAIN[1]):
+        return str(value)
+    digits = next(text for n in range(MOST_DIGITS + 1) if type(float(text := f"{value:.{n}e}")) == number)
+    if value and not PLAIN[0] <= abs(value) < PLAIN[1]:
+        return str(float(digits))
+    return f"{Decimal(digits):f}"
+
+
+def readings(bits: int, type: Type) -> list[tuple[str, Type]]:
+    """Untyped bits as floating-point numbers of their size, where these are normal numbers or zeros, but not all zeros."""
+    found = []
+    for other in (Type.named[name] for name in FLOATS.get(type.bits, ()) if type.kind == "b"):
+        numbers = _as_floats(bits, other)
+        smallest = np.finfo(numbers[0].dtype).smallest_normal
+        if bits and all(np.isfinite(number) and (number == 0 or abs(number) >= smallest) for number in numbers):
+            found.append((", ".join(map(in_digits, numbers)), other))
+    return found
+
+
+def _as_floats(bits: int, type: Type) -> list[np.floating]:
+    element = type.element
     if not element.is_float or element.bits < 16:
         return []
     held = arrays.dtype(element)
     parts = [bits >> n * element.bits & (1 << element.bits) - 1 for n in range(type.bits // element.bits)]
-    return [str(np.array(part, f"u{held.itemsize}").view(held)[()]) for part in parts]
+    return [np.array(part, f"u{held.itemsize}").view(held)[()] for part in parts]
 
 
 def constants_of(reading: Reading) -> dict[str, int]:

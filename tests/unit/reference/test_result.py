@@ -6,7 +6,7 @@ import pytest
 
 from ptxvm.algebra.types import Type
 from ptxvm.reference.reading import read
-from ptxvm.reference.result import BadValue, bits_of, compute, constants_of, floats, is_computable, signed, wanted
+from ptxvm.reference.result import BadValue, bits_of, compute, constants_of, floats, is_computable, readings, signed, wanted
 
 
 @pytest.mark.parametrize(
@@ -49,12 +49,26 @@ def test_a_text_that_stands_for_none(text, type, message):
 @pytest.mark.parametrize(
     ("bits", "type", "shown"),
     [
-        (0x3F80_0000, "f32", ["1.0"]), (0x3F80_0000, "b32", ["1.0"]), (0xC000_3C00, "f16x2", ["1.0", "-2.0"]),
-        (0x3F80, "bf16", ["1"]), (0x7FC0_0000, "u32", ["nan"]), (0x3FF0 << 48, "u64", ["1.0"]), (5, "u8", []),
+        (0x3F80_0000, "f32", ["1.0"]), (0x3F80_0000, "u32", []), (0xC000_3C00, "f16x2", ["1.0", "-2.0"]),
+        (0x3DCD, "bf16", ["0.1"]), (0x7FC0_0000, "f32", ["nan"]), (0xFC00, "f16", ["-inf"]), (0x38, "e4m3", []),
+        (0x647F, "f16", ["1151.0"]), (0x8000_0000, "f32", ["-0.0"]), (1, "f32", ["1e-45"]), (0x7BFF, "f16", ["65504.0"]),
+        (0x4340 << 48, "f64", ["9007199254740992.0"]), (0x3FB999999999999A, "f64", ["0.1"]),
     ],
 )  # fmt: skip
 def test_bits_as_floats(bits, type, shown):
     assert floats(bits, Type.named[type]) == shown
+
+
+@pytest.mark.parametrize(
+    ("bits", "type", "shown"),
+    [
+        (0x3F80_0000, "b32", [("1.0", "f32"), ("0.0, 1.875", "f16x2")]),
+        (0x7FC0_0000, "b32", []), (5, "b32", []), (0, "b32", []), (5, "u32", []), (0x3C00, "b16", [("1.0", "f16")]),
+        (0x3FF0 << 48, "b64", [("1.0", "f64")]),
+    ],
+)  # fmt: skip
+def test_untyped_bits_as_floats(bits, type, shown):
+    assert [(said, other.name) for said, other in readings(bits, Type.named[type])] == shown
 
 
 def test_bits_as_signed_numbers():
