@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import re
 
-_NAME = r"[%$_A-Za-z][\w$]*"
+_NAME = r"(?![%$_](?![\w$]))[%$_A-Za-z][\w$]*"
+_NAME_OR_SINK = rf"(?:{_NAME}|_(?![\w$]))"
 _NUMBER = r"(?:0|[1-9]\d{0,8})"
 _PLACE = rf"{_NUMBER}[ \t]+{_NUMBER}[ \t]+{_NUMBER}"
 _INTEGER = r"0[xX][0-9a-fA-F]{1,16}U?|\d{1,20}U?"
@@ -39,7 +40,7 @@ FAMILY = re.compile(r"(\.reg[ \t][^<>,;]*<[ \t]*)([1-9]\d{0,8})([ \t]*>[ \t]*;)"
 
 OPERAND = re.compile(
     rf"""
-      (?P<name> {_NAME} )
+      (?P<name> {_NAME_OR_SINK} )
     | (?P<special> %[a-z_]\w* ) \. (?P<component> [xyzw] )
     | \[ [ \t]* (?P<base> {_NAME} ) [ \t]* (?: \+ [ \t]* -? [ \t]* (?P<offset> {_INTEGER} ) [ \t]* )? \]
     | (?P<integer> {_INTEGER} )
@@ -48,7 +49,7 @@ OPERAND = re.compile(
     | 0[dD] (?P<double> [0-9a-fA-F]{{16}} )
     | \{{ (?P<vector> [^{{}}\[\]|]+ ) \}}
     | (?P<sign> [!-] ) (?P<signed> {_NAME} )
-    | (?P<left> {_NAME} ) [ \t]* \| [ \t]* (?P<right> {_NAME} )
+    | (?P<left> {_NAME_OR_SINK} ) [ \t]* \| [ \t]* (?P<right> {_NAME_OR_SINK} )
     """,
     re.ASCII | re.VERBOSE,
 )

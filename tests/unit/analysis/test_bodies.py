@@ -92,6 +92,8 @@ WRONG = [
     "add.s32 %r1, %r2, 99999999999999999999;",
     "add.s32 %r1, %r2, 08;",
     "@%r1 bra L; L:",
+    "bra _; _:",  # no name (PTX 4.4)
+    "%: $: bra %;",
     "bra IN; { IN: }",
     "L: bra L; L:",
     "{ bra L; } %r1: L:",
