@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver.checks import exact_bounds
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import Pages, opened
@@ -64,7 +65,10 @@ class Blocks:
         room = size if exact_bounds() else -(-size // ALIGNMENT) * ALIGNMENT
         pages = Pages(room_for(room, ALIGNMENT)) if kind is Kind.DEVICE else None
         owner, name = (pages.array if pages is not None else None), f"an allocation of {size} bytes"
-        allocation = self.memory.allocate(room, ALIGNMENT, name=name, zero=False, owner=owner)
+        try:
+            allocation = self.memory.allocate(room, ALIGNMENT, name=name, zero=False, owner=owner)
+        except Fault as none_left:
+            raise DriverError(Result.OUT_OF_MEMORY, str(none_left)) from none_left
         if pages is not None:
             self.pages[allocation.start] = pages
         return self.enter(allocation, kind, size, flags)

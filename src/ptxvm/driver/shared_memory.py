@@ -11,7 +11,8 @@ import mmap
 import os
 import struct
 import time
-from contextlib import suppress
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from functools import cache
 from typing import NamedTuple
 
@@ -34,7 +35,7 @@ class Pages:
 
     def __init__(self, size: int) -> None:
         self.size = -(-size // PAGE) * PAGE
-        self.array: Bytes = np.frombuffer(mmap.mmap(-1, self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
+        self.array = fresh(self.size)
         self.file: File | None = None
 
     def share(self) -> File:
@@ -54,7 +55,8 @@ class File:
         self.size, self.number = size, number
         if number < 0:
             self.number = os.memfd_create("ptxvm", os.MFD_CLOEXEC)
-            os.ftruncate(self.number, size)
+            with refusals(size):
+                os.ftruncate(self.number, size)
 
     def __del__(self) -> None:
         with suppress(OSError):
@@ -66,7 +68,8 @@ class File:
 
     def mapped(self) -> Bytes:
         """Its bytes, mapped anywhere; unmapped with the array."""
-        return np.frombuffer(mmap.mmap(self.number, self.size), np.uint8)
+        with refusals(self.size):
+            return np.frombuffer(mmap.mmap(self.number, self.size), np.uint8)
 
     def handle(self, offset: int = 0, size: int | None = None) -> bytes:
         """64 bytes that name a part of it in other processes, as long as this one lives."""
@@ -97,6 +100,21 @@ def opened(handle: bytes) -> Part:
     if os.fstat(file.number).st_ino != inode:
         raise DriverError(Result.MAP_FAILED, f"process {process} has given up the memory")
     return Part(file, offset, size)
+
+
+def fresh(size: int, flags: int = 0, access: int = mmap.PROT_READ | mmap.PROT_WRITE) -> Bytes:
+    """New pages of this process, which are given back with the array; DriverError where the system has no more."""
+    with refusals(size):
+        return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags, prot=access), np.uint8)
+
+
+@contextmanager
+def refusals(size: int) -> Iterator[None]:
+    """Let what the system says of too many bytes be a DriverError: some have no number there."""
+    try:
+        yield
+    except (OSError, OverflowError, ValueError) as wrong:
+        raise DriverError(Result.OUT_OF_MEMORY, f"there are no {size} bytes: {wrong}") from wrong
 
 
 def map_fixed(address: int, size: int, access: int, flags: int, file: int, offset: int) -> None:
@@ -168,4 +186,4 @@ class RemoteMark(Mark):
             self.hold()
 
 
-__all__ = ["File", "Pages", "Part", "SharedPoints", "map_fixed", "opened"]
+__all__ = ["File", "Pages", "Part", "SharedPoints", "fresh", "map_fixed", "opened"]

@@ -9,11 +9,9 @@ from __future__ import annotations
 import mmap
 from dataclasses import dataclass, field
 
-import numpy as np
-
 from ptxvm.driver.memory import Block, Blocks, Kind
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.driver.shared_memory import File, map_fixed
+from ptxvm.driver.shared_memory import File, fresh, map_fixed
 from ptxvm.machine.backing import address_of, bytes_at
 
 GRANULARITY = 2 << 20  # of memory and addresses
@@ -74,7 +72,7 @@ class VirtualMemory:
         if not size or size % GRANULARITY or alignment & (alignment - 1):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at a multiple of {alignment} cannot be reserved")
         alignment = max(alignment, GRANULARITY)
-        owner = np.frombuffer(mmap.mmap(-1, size + alignment, flags=RESERVING, prot=mmap.PROT_READ), np.uint8)
+        owner = fresh(size + alignment, NO_RESERVE, mmap.PROT_READ)
         start = -(-address_of(owner) // alignment) * alignment
         map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
         self.ranges[start] = Range(start, size, owner)

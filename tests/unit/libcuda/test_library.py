@@ -6,6 +6,7 @@ Which symbol `cuGetProcAddress` means by a name is as `cudaTypedefs.h` of CUDA 1
 from __future__ import annotations
 
 import ctypes
+import logging
 import os
 import re
 import subprocess
@@ -18,9 +19,9 @@ from scale_kernel import scale
 
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.structures import Copy2D
+from ptxvm.libcuda.structures import AllocationProperties, Copy2D
 
-SUCCESS, INVALID_VALUE, NOT_INITIALIZED, NO_BINARY, INVALID_PTX = 0, 1, 3, 209, 218
+SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_BINARY, INVALID_PTX = 0, 1, 2, 3, 209, 218
 INVALID_HANDLE, NOT_FOUND, ILLEGAL_ADDRESS, NOT_SUPPORTED = 400, 500, 700, 801
 N = 1000
 
@@ -173,6 +174,20 @@ def test_wrong_calls_have_the_results_of_the_manual(cuda, module, data):
         assert getattr(cuda.library, name)(*arguments) == expected, name
 
 
+@pytest.mark.parametrize("size", [1 << 60, (1 << 64) - (1 << 21)])
+def test_more_memory_than_there_is_has_its_result(cuda, caplog, size):
+    """The host's words for it are no failure of the driver's own (driver API, `CUDA_ERROR_OUT_OF_MEMORY`)."""
+    out, properties = byref(c_uint64()), byref(AllocationProperties(1, 0, 1, 0))
+    reserved = (c_size_t(0), c_uint64(0), c_uint64(0))
+    for name, *arguments in (
+        ("cuMemAlloc_v2", c_size_t(size)), ("cuMemAllocManaged", c_size_t(size), c_uint(1)),
+        ("cuMemHostAlloc", c_size_t(size), c_uint(0)), ("cuMemCreate", c_size_t(size), properties, c_uint64(0)),
+        ("cuMemAddressReserve", c_size_t(size), *reserved),
+    ):  # fmt: skip
+        assert getattr(cuda.library, name)(out, *arguments) == OUT_OF_MEMORY, name
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
 def test_the_log_of_the_client_has_the_diagnostics(cuda):
     text = ctypes.create_string_buffer(4096)
     numbers = (c_int * 2)(5, 6)  # CU_JIT_ERROR_LOG_BUFFER and its size
@@ -312,6 +327,7 @@ def test_a_forked_process_has_no_driver(cuda):
 
 PROGRAM = """
 import ctypes
+import logging
 import os
 cuda = ctypes.CDLL("libcuda.so.1")
 major, minor = ctypes.c_int(), ctypes.c_int()

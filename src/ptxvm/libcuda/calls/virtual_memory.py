@@ -45,6 +45,8 @@ def create(out: int, size: int, properties: int, flags: int) -> None:
         raise DriverError(Result.INVALID_VALUE, f"{size} bytes are no multiple of {GRANULARITY}")
     if described.handle_types & ~FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
+    if size > session().driver.devices[0].memory:  # which is that of the host for all of them
+        raise DriverError(Result.OUT_OF_MEMORY, f"the device has no {size} bytes")  # a file without bytes may have any size
     put_u64(out, session().handles.handle(Physical(File(size), bytes(described))))
 
 
