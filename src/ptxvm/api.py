@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.checks.prefilter import Prefilter
     from ptxvm.engine.jit.engine import Jit
     from ptxvm.engine.protocol import Engine
-    from ptxvm.engine.watching import Watch
+    from ptxvm.engine.watching import Host, Watch
     from ptxvm.machine.image import Image
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
@@ -293,6 +293,20 @@ class Kernel:
         """Would a launch be a `relaunch` that takes well under a millisecond, whatever the host does meanwhile?"""
         return self.module.jit.is_short(self.function, asking)
 
+    def may_wait(self) -> bool:
+        """Has it a loop that waits for what another thread writes, which may be one of the host?"""
+        return self.module.jit.spins(self.function)
+
+    def launch_beside(
+        self, asking: LaunchOptions, args: Sequence[object], checks: frozenset[Check], stream: Stream | None, host: Host | None
+    ) -> LaunchResult:
+        """Run a launch for checks beside a host that may go on before it ends."""
+        engine = "auto" if self.module.jit.takes(self.function) else "interp"
+        settings.check()
+        with DEVICE.launched(self.name, stream, args) as launched:
+            watch = watching(self.module, engine, checks, 1, None, launched, host=host)
+            return self._run(engine, asking, args, watch)
+
     def _run(self, engine: str, asking: LaunchOptions, args: Sequence[object], watch: Watch | None) -> LaunchResult:
         """Run the kernel: a watched one is interpreted."""
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
@@ -359,11 +373,11 @@ def allowed(codes: Collection[str]) -> frozenset[str]:
 
 def watching(
     module: Module, engine: str, checks: frozenset[str] | None, schedules: int, seed: int | None, launch: StreamLaunch,
-    allow: Collection[str] = (),
+    allow: Collection[str] = (), host: Host | None = None,
 ) -> Watch | None:  # fmt: skip
     """The watcher of the launch, if anything is checked; with the JIT it follows only what its prefilter suspects.
 
-    Of a launch on a stream all accesses are wanted, for later ones to be compared with.
+    Of a launch on a stream all accesses are wanted, for later ones to be compared with.  `host` is that of a `Watch`.
     """
     if not checks and schedules == 1:
         return None
@@ -374,7 +388,7 @@ def watching(
     prefilter = None if engine == "interp" or launch.followed else module.prefilter
 
     def checker() -> Checker:
-        return Checker(checks or (), launch, DEVICE.under_way, frozenset(allow))
+        return Checker(checks or (), launch, frozenset(allow))
 
     return Watch(
         checker(),
@@ -385,6 +399,7 @@ def watching(
         prefilter,
         WORTH_A_LOOK if engine == "auto" else 0,
         checker,
+        host,
     )
 
 

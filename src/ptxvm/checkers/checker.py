@@ -59,12 +59,11 @@ class Checker:
         self,
         checks: Collection[str],
         stream_launch: StreamLaunch | None = None,
-        others: Sequence[StreamLaunch] = (),
         allowed: Collection[str] = (),
     ) -> None:
-        """`stream_launch` is this launch, `others` are the launches under way, `allowed` the codes to suppress."""
+        """`stream_launch` is this launch among those that may run beside it, `allowed` the codes to suppress."""
         self.checks, self.allowed = frozenset(checks), frozenset(allowed)
-        self.stream_launch, self.others = stream_launch, list(others)
+        self.stream_launch = stream_launch
         self._footprint: Footprint | None = None
         self.findings: list[Finding] = []
         self._fresh: set[Allocation] = set()
@@ -366,7 +365,7 @@ class Checker:
     def finished(self, allocations: Sequence[Allocation]) -> None:
         """The grid has ended: compare it with concurrent launches, and report heap blocks that are out of reach."""
         if self._footprint is not None:
-            compare_with_others(self._footprint, self.others, self._clashed)
+            compare_with_others(self._footprint, self._clashed)
         if "memory" not in self.checks:
             return
         for lost in self._leaks.lost(allocations):

@@ -7,7 +7,7 @@ that no stream or event orders may run concurrently, so their accesses of one by
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from itertools import product
 
@@ -169,9 +169,9 @@ def strong_together(one: Site, other: Site) -> bool:
 Report = Callable[[LaunchRace], None]
 
 
-def compare_with_others(mine: Footprint, others: Sequence[StreamLaunch], report: Report) -> None:
-    """Report the races of a launch with earlier launches that are not ordered before it."""
-    for launch in others:
+def compare_with_others(mine: Footprint, report: Report) -> None:
+    """Report the races of a launch with others that are not ordered before it, and have ended."""
+    for launch in mine.launch.others:
         if launch.number not in mine.launch.before and launch.footprint is not None:
             for clash in clashes(launch.footprint, mine):
                 report(clash)

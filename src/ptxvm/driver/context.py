@@ -3,8 +3,9 @@
 Streams run at once, each in its order (CUDA C++ Programming Guide, "Streams", "Default Stream"): work of the legacy default
 stream follows all earlier work of blocking streams, and comes before all later work of theirs.  Work of the default stream that
 is known to be short, and that cannot wait for the host, runs on the thread that launches it as long as nothing else goes on:
-no other way is as quick, and the program cannot tell.  While checks are asked for, all work runs when it is put on a stream;
-what nothing orders is then found by the check `race`.  While a stream is captured, its work becomes nodes of a graph instead.
+no other way is as quick, and the program cannot tell.  While checks are asked for, work runs when it is put on a stream, but
+for what may wait for the host and what stands behind that; what nothing orders is then found by the check `race`.  While a
+stream is captured, its work becomes nodes of a graph instead.
 """
 
 from __future__ import annotations
@@ -19,13 +20,14 @@ from weakref import WeakSet
 
 from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
-from ptxvm.driver.checks import wanted
+from ptxvm.driver.checks import Checked, Host, wanted
 from ptxvm.driver.device import Device
 from ptxvm.driver.graph import Capture, Graph, Node, Task
 from ptxvm.driver.queue import Mark, Queue, Work
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.driver.shared_memory import SharedPoints
 from ptxvm.machine import streams as machine
+from ptxvm.machine.options import Check
 
 MIB = 1 << 20
 LIMITS = {0: 1024, 1: MIB, 2: 8 * MIB, 3: 2, 4: 2048, 5: 128, 6: 0}
@@ -76,8 +78,10 @@ class Context:
 
     def finish(self) -> None:
         """Wait until all streams have nothing left to do."""
-        for each in list(self.streams):
+        streams = list(self.streams)
+        for each in streams:
             each.queue.wait()
+        for each in streams:
             each.order.sync()
 
     def sync(self) -> None:
@@ -108,7 +112,6 @@ class Event:
     is_shared: bool = False  # may other processes have it?
     mark: Mark | None = None
     capture: Capture | None = None  # the capture that has it
-    order: machine.Event = field(default_factory=machine.Event)
     cells: Cells = field(default_factory=lambda: cells(AN_EVENT))
     points: SharedPoints | None = None  # of an event of several processes
 
@@ -135,8 +138,8 @@ class Event:
         self.refuse_capture()
         if (mark := self.last()) is not None:
             mark.wait()
+            mark.order.sync()
         self.settle()
-        self.order.sync()
         self.context.raise_failure()
 
     def query(self) -> None:
@@ -190,13 +193,28 @@ class Stream:
         """
         if self.capture is not None:
             self.capture.add(self, task, type)
-        elif wanted() is not None:
-            self.follow()
-            task.run(self.order if len(self.context.streams) > 1 else None)
+        elif (checks := wanted()) is not None:
+            self.put_checked(task, checks)
         elif not (self.is_default and task.is_short and self.run_here(task)):
             for mark in self.before():
-                self.queue.put(mark.hold)
+                self.follow(mark)
             self.queue.put(partial(self.perform, task))
+
+    def put_checked(self, task: Task, checks: frozenset[Check]) -> None:
+        """Run a task for checks: on this thread, but for what may wait for the host, and what stands behind that.
+
+        The host waits for it too where the context has no other stream: compiled code may then run a kernel in place of the
+        checkers, which puts memory back if it suspects something.  Where anything else may write, nothing is put back.
+        """
+        for mark in self.before():
+            self.follow(mark)
+        order, host = self.order if len(self.context.streams) > 1 else None, Host()
+        if order is not None or any(not each.queue.is_idle for each in list(STREAMS)):
+            host.go_on()
+        if not task.may_wait and self.queue.run(lambda: task.run(Checked(checks, order, None if host.waits else host))):
+            return
+        self.queue.put(partial(self.perform, task, Checked(checks, order, host)))
+        host.wait()
 
     def run_here(self, task: Task) -> bool:
         """Run a task on this thread if no stream that it follows has anything to do."""
@@ -204,35 +222,50 @@ class Stream:
             return False
         return self.queue.run(lambda: task.run(None))
 
-    def perform(self, task: Task) -> None:
+    def perform(self, task: Task, checked: Checked | None = None) -> None:
         """Run a task of the queue; after a failure there is nothing left to run."""
-        if self.context.failure is not Result.SUCCESS:
-            return
         try:
-            task.run(None)
+            if self.context.failure is Result.SUCCESS:
+                task.run(checked)
         except Exception as wrong:  # noqa: BLE001 - nothing else hears of it
             self.context.fail(wrong)
+        finally:
+            if checked is not None and checked.host is not None:
+                checked.host.go_on()
 
     def before(self) -> list[Mark]:
-        """Points of other streams that the next task follows, by the rules of the legacy default stream."""
+        """Points of other streams that the next task follows, by the rules of the legacy default stream.
+
+        Streams with nothing to do have one for the check of races alone.
+        """
         if not self.blocking:
             return []
-        default = self.context.default_stream
-        others = self.context.busy() if self.is_default else [default]
-        return [each.mark() for each in others if each is not self and each.blocking and not each.queue.is_idle]
+        others = list(self.context.streams) if self.is_default else [self.context.default_stream]
+        if wanted() is None:
+            others = [each for each in others if not each.queue.is_idle]
+        return [each.mark() for each in others if each is not self and each.blocking]
 
-    def follow(self) -> None:
-        """The same, for the check of races."""
-        if self.blocking:
-            default = self.context.default_stream
-            for each in list(self.context.streams) if self.is_default else [default]:
-                if each is not self and each.blocking:
-                    self.order.wait(each.order)
+    def follow(self, mark: Mark) -> None:
+        """Let later work come after a point of another stream."""
+        if mark.is_reached and (self.queue.is_idle or wanted() is None):
+            self.order.wait(mark.order)
+        else:
+            self.queue.put(partial(self.hold, mark))
+
+    def hold(self, mark: Mark) -> None:
+        """Wait for a point of another stream, in the queue."""
+        mark.hold()
+        self.order.wait(mark.order)
 
     def mark(self) -> Mark:
         """A mark behind all work that the stream has now."""
         mark = Mark()
-        self.then(lambda: mark.reach(time.perf_counter()))
+
+        def reach() -> None:
+            self.order.record(mark.order)
+            mark.reach(time.perf_counter())
+
+        self.then(reach)
         return mark
 
     def then(self, work: Work) -> None:
@@ -251,12 +284,11 @@ class Stream:
             return
         if self.is_default:
             for mark in self.before():
-                self.queue.put(mark.hold)
+                self.follow(mark)
         if event.points is not None:
             self.then(partial(event.points.reach, event.points.begin()))
         event.mark = self.mark()
         event.settle()
-        self.order.record(event.order)
 
     def wait(self, event: Event) -> None:
         """Let later work of the stream wait for an event; one of a capture captures the stream too."""
@@ -264,9 +296,8 @@ class Stream:
             self.capture = event.capture
             event.capture.wait(self, event)
             return
-        if (mark := event.last()) is not None and not mark.is_reached:
-            self.queue.put(mark.hold)
-        self.order.wait(event.order)
+        if (mark := event.last()) is not None:
+            self.follow(mark)
 
     def sync(self) -> None:
         """Wait until the stream has nothing left to do; DriverError while it is captured, or where a kernel has failed."""

@@ -9,9 +9,9 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
+from ptxvm.driver.checks import Checked
 from ptxvm.driver.memory import Block
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.machine.streams import Stream
 
 
 class Task(Protocol):
@@ -21,8 +21,13 @@ class Task(Protocol):
     def is_short(self) -> bool:
         """Does it end soon, whatever the host does meanwhile?"""
 
-    def run(self, order: Stream | None) -> None:
-        """Do it; `order` is the stream for the check of races."""
+    @property
+    def may_wait(self) -> bool:
+        """May it wait for the host?"""
+        return not self.is_short
+
+    def run(self, checked: Checked | None) -> None:
+        """Do it, for checks or without."""
 
 
 class Failing(Protocol):
@@ -45,18 +50,18 @@ class Prepared(Task):
         """The task of one launch."""
         raise NotImplementedError
 
-    def run(self, order: Stream | None) -> None:
+    def run(self, checked: Checked | None) -> None:
         """Do it at once, within a graph that is a node."""
-        self.prepared().run(order)
+        self.prepared().run(checked)
 
 
 @dataclass(frozen=True)
-class Empty:
+class Empty(Task):
     """Nothing: a node that only joins others."""
 
     is_short = True
 
-    def run(self, order: Stream | None) -> None:
+    def run(self, checked: Checked | None) -> None:
         """Do nothing."""
 
 
@@ -213,7 +218,7 @@ class Executable:
 
 
 @dataclass(frozen=True)
-class Child:
+class Child(Task):
     """A whole graph as one node."""
 
     graph: Graph
@@ -223,10 +228,15 @@ class Child:
         """Are all its nodes?"""
         return all(node.task.is_short for node in self.graph.nodes)
 
-    def run(self, order: Stream | None) -> None:
+    @property
+    def may_wait(self) -> bool:
+        """May one of them?"""
+        return any(node.task.may_wait for node in self.graph.nodes)
+
+    def run(self, checked: Checked | None) -> None:
         """Run its nodes."""
         for node in self.graph.sorted():
-            node.task.run(order)
+            node.task.run(checked)
 
 
 class Branch(IntEnum):
@@ -243,7 +253,7 @@ class Branch(IntEnum):
 
 
 @dataclass(frozen=True)
-class Conditional:
+class Conditional(Task):
     """A node that runs one of its graphs, or none, as a word of memory says when it is reached."""
 
     context: Failing
@@ -257,32 +267,32 @@ class Conditional:
         """The word."""
         return ctypes.c_uint32.from_address(self.condition).value
 
-    def run(self, order: Stream | None) -> None:
+    def run(self, checked: Checked | None) -> None:
         """Choose, and run; a loop ends where a kernel fails."""
         match self.branch:
             case Branch.IF:
-                self._run(0 if self.value else 1, order)
+                self._run(0 if self.value else 1, checked)
             case Branch.SWITCH:
-                self._run(self.value, order)
+                self._run(self.value, checked)
             case Branch.WHILE:
                 while self.value and not self.context.failure:
-                    self._run(0, order)
+                    self._run(0, checked)
 
-    def _run(self, number: int, order: Stream | None) -> None:
+    def _run(self, number: int, checked: Checked | None) -> None:
         if number < len(self.bodies):
-            Child(self.bodies[number]).run(order)
+            Child(self.bodies[number]).run(checked)
 
 
 @dataclass(frozen=True)
-class Defaults:
+class Defaults(Task):
     """The default values of conditions, with which a launch begins."""
 
     values: Mapping[int, int]  # by the address of the word
     is_short = True
 
-    def run(self, order: Stream | None) -> None:
+    def run(self, checked: Checked | None) -> None:
         """Write them."""
-        del order
+        del checked
         for address, value in self.values.items():
             ctypes.c_uint32.from_address(address).value = value
 

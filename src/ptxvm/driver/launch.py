@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from ptxvm.diagnostics.errors import InvalidPTX
-from ptxvm.driver.checks import FINDINGS, wanted
+from ptxvm.driver.checks import FINDINGS, Checked
 from ptxvm.driver.context import Context
 from ptxvm.driver.graph import Task
 from ptxvm.driver.host_memory import host_memory
@@ -17,7 +18,7 @@ from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.launch import check_shared, launch_shape
 from ptxvm.machine.launch_options import LaunchOptions
-from ptxvm.machine.streams import Stream
+from ptxvm.machine.result import LaunchResult
 
 MOST_FITTING = 1024  # options of launches that a kernel remembers as right
 
@@ -38,6 +39,11 @@ class Launch(NamedTuple):
         """Was a launch like it short, and can the kernel not wait for what the host writes?"""
         return self.kernel.kernel.is_short(self.options)
 
+    @property
+    def may_wait(self) -> bool:
+        """Has the kernel a loop that waits for what another thread writes, which may be one of the host?"""
+        return self.kernel.kernel.may_wait()
+
     def check(self) -> None:
         """DriverError for what no launch of the kernel may ask for."""
         asked, fitting = self.options, self.kernel.fitting
@@ -54,23 +60,12 @@ class Launch(NamedTuple):
             fitting.clear()
         fitting.add(asked)
 
-    def run(self, order: Stream | None) -> None:
+    def run(self, checked: Checked | None) -> None:
         """Run it; what goes wrong in the kernel is the context's failure; DriverError for what it asks in vain."""
-        begun, kernel, checks, done = time.perf_counter(), self.kernel.kernel, wanted(), None
+        begun = time.perf_counter()
         try:
             with host_memory().given(self.arguments):
-                if checks is None and order is None:
-                    done = kernel.relaunch(self.options, self.arguments)
-                if done is None:
-                    done = kernel.launch(
-                        self.grid,
-                        self.block,
-                        self.arguments,
-                        shared=self.shared,
-                        cluster=self.options.cluster,
-                        stream=order,
-                        check=checks,
-                    )
+                done = self.run_unchecked() if checked is None else self.run_checked(checked)
         except (ValueError, TypeError) as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch
@@ -81,9 +76,29 @@ class Launch(NamedTuple):
         if (counts := profile()) is not None:
             counts.add(self.kernel.function.name, time.perf_counter() - begun)
 
+    def run_unchecked(self) -> LaunchResult:
+        """Run it as one like it has run before, if one has."""
+        kernel = self.kernel.kernel
+        done = kernel.relaunch(self.options, self.arguments)
+        if done is None:
+            extents = self.grid, self.block
+            done = kernel.launch(*extents, self.arguments, shared=self.shared, cluster=self.options.cluster)
+        return done
+
+    def run_checked(self, checked: Checked) -> LaunchResult:
+        """Run it for checks; the host need not wait for a kernel that was found to wait for it."""
+        host = checked.host
+        if host is not None and self.kernel.waits_for_host:
+            host.go_on()
+        waited = host is not None and host.waits
+        done = self.kernel.kernel.launch_beside(self.options, self.arguments, checked.checks, checked.order, host)
+        if host is not None and waited and not host.waits:
+            self.kernel.waits_for_host = True
+        return done
+
 
 @dataclass(frozen=True, slots=True)
-class GraphLaunch:
+class GraphLaunch(Task):
     """A launch of a graph, with the work that it has now."""
 
     tasks: tuple[Task, ...]
@@ -93,14 +108,19 @@ class GraphLaunch:
         """Are all its nodes?"""
         return all(task.is_short for task in self.tasks)
 
-    def run(self, order: Stream | None) -> None:
+    @property
+    def may_wait(self) -> bool:
+        """May one of them?"""
+        return any(task.may_wait for task in self.tasks)
+
+    def run(self, checked: Checked | None) -> None:
         """Run every node."""
         for task in self.tasks:
-            task.run(order)
+            task.run(checked)
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class Call(Task):
     """Work that is a call of a Python function; `description` is how a client described it, as a node of a graph.
 
     A call `is_short` unless it runs code of the client, which may wait.
@@ -110,10 +130,11 @@ class Call:
     description: bytes = b""
     is_short: bool = True
 
-    def run(self, order: Stream | None) -> None:
-        """Call it."""
-        del order
-        self.function()
+    def run(self, checked: Checked | None) -> None:
+        """Call it; the host goes on where it takes long."""
+        host = checked.host if checked is not None and not self.is_short else None
+        with host.patient() if host is not None else nullcontext():
+            self.function()
 
 
 __all__ = ["Call", "GraphLaunch", "Launch"]

@@ -70,6 +70,7 @@ class Kernel:
         self.most_dynamic_shared = 48 * 1024
         self.carveout = -1
         self.fitting: set[LaunchOptions] = set()  # of launches that may be
+        self.waits_for_host = False  # was it found to, while checks looked at it?
 
     @property
     def function(self) -> Function:

@@ -10,6 +10,7 @@ from queue import SimpleQueue
 
 from ptxvm.driver.cells import A_STREAM, BUSY, Cells, bound, cells
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.machine import streams
 
 Work = Callable[[], None]
 IDLE: list[Worker] = []
@@ -34,11 +35,12 @@ class Worker(threading.Thread):
 
 
 class Mark:
-    """A point of a queue: reached or not, and when."""
+    """A point of a queue: reached or not, and when; `order` is it for the check of races."""
 
     def __init__(self) -> None:
         self._reached = threading.Event()
         self.time = 0.0
+        self.order = streams.Event()
 
     @property
     def is_reached(self) -> bool:

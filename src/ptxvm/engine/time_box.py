@@ -1,4 +1,4 @@
-"""A run on the interpreter that is given up where compiled code may answer sooner: its work is known only when it runs."""
+"""Runs that do something once when they take long: they are given up, or the host goes on beside them."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from collections.abc import Callable
 from ptxvm.engine.limits import Limits
 
 SECONDS = 0.3
-"""How long a run goes on unasked: about what it takes to compile a kernel."""
+"""How long the interpreter runs what compiled code may judge sooner: about what it takes to compile a kernel."""
+PATIENCE = 5.0
+"""How many seconds a kernel runs for which the host waits, and that may wait for the host."""
 
 
 class GivenUp(Exception):  # noqa: N818 - nothing is wrong: the grid runs another way
@@ -17,20 +19,22 @@ class GivenUp(Exception):  # noqa: N818 - nothing is wrong: the grid runs anothe
 
 
 class TimeBox(Limits):
-    """The limits of a launch for a run that asks, once and after a while, whether to give up."""
+    """The limits of a launch, and what to do once after so many seconds of its run; that may raise `GivenUp`."""
 
-    def __init__(self, limits: Limits | None, gives_up: Callable[[], bool]) -> None:
+    def __init__(self, limits: Limits | None, seconds: float, act: Callable[[], None]) -> None:
         super().__init__(None, None)
         if limits is not None:
-            self.steps, self.timeout, self.left, self.ends = limits.steps, limits.timeout, limits.left, limits.ends
-        self._gives_up = gives_up
-        self._until = time.monotonic() + SECONDS
+            self.steps, self.timeout, self.left = limits.steps, limits.timeout, limits.left
+        self._limits, self._seconds, self._act = limits, seconds, act
+        self._until: float | None = None  # the time counts from the first question on: compiling is no run
 
     @property
     def late(self) -> bool:
-        """Is the time up?"""
-        if time.monotonic() > self._until:
+        """Is the time of the launch up?"""
+        now = time.monotonic()
+        if self._until is None:
+            self._until = now + self._seconds
+        if now >= self._until:
             self._until = math.inf
-            if self._gives_up():
-                raise GivenUp(SECONDS)
-        return super().late
+            self._act()
+        return self._limits is not None and self._limits.late

@@ -11,6 +11,7 @@ from typing import Protocol
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault
+from ptxvm.engine import time_box
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters, Engine
 from ptxvm.engine.time_box import GivenUp, TimeBox
@@ -36,6 +37,19 @@ class WatchedEngine(Engine, Protocol):
         watcher: Watcher, seed: int | None,
     ) -> Counters:  # fmt: skip
         """Run a grid to its end, and report to a watcher; `seed` shuffles the schedule."""
+        ...
+
+
+class Host(Protocol):
+    """The host beside a launch for which it may wait, and that may wait for it."""
+
+    @property
+    def waits(self) -> bool:
+        """Does it wait, so that all memory is the kernel's alone?"""
+        ...
+
+    def go_on(self) -> None:
+        """Let it wait no longer."""
         ...
 
 
@@ -67,7 +81,8 @@ class Watch:
     The first run has the usual schedule; the others have random ones, from a seed on.
 
     `checks` names what the watcher looks for; `prefilter` may clear a kernel unwatched: at once from `least` threads on, else
-    when the run takes long.  `another` makes a watcher like this one, which has seen nothing.
+    when the run takes long.  `another` makes a watcher like this one, which has seen nothing.  `host` is None where the host
+    waits for the end.
     """
 
     watcher: Watcher
@@ -78,6 +93,13 @@ class Watch:
     prefilter: Prefilter | None = None
     least: int = 0
     another: Callable[[], Watcher] | None = None
+    host: Host | None = None
+
+    def patient(self, limits: Limits | None, act: Callable[[], None] | None = None) -> Limits | None:
+        """The limits of a run after a while of which the host goes on, or something else is done."""
+        if self.host is None:
+            return limits
+        return TimeBox(limits, time_box.PATIENCE, act or self.host.go_on)
 
     @property
     def seeds(self) -> Iterator[int | None]:
@@ -93,27 +115,51 @@ def watched(
     engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
     limits: Limits | None, watch: Watch, new: list[Allocation],
 ) -> Counters:  # fmt: skip
-    """Run a grid for a watcher, unless the prefilter clears it: before the run, or where that takes long."""
+    """Run a grid for a watcher, unless the prefilter clears it: before the run, or where that takes long.
+
+    A kernel that waits for the host runs for the watcher: nothing may put memory back that the host has written.
+    """
     # Opened ranges have memory that is not the kernel's alone: nothing puts it back before a second run.
     opened = any(each.yields for each in engine.image.memory.table.items)
-    prefilter = watch.prefilter if not opened else None
+    alone = not opened and (watch.host is None or watch.host.waits)
+    prefilter = watch.prefilter if alone else None
     launched = kernel, shape.ctas, shape.threads
     small = shape.ctas * shape.threads * watch.schedules < watch.least
     if prefilter is not None and small and launched not in prefilter.long:
         try:
             return tried(engine, kernel, shape, parameters, options, limits, watch, new, prefilter)
-        except GivenUp as found:
+        except GivenUp:
             prefilter.long.add(launched)
-            log.info("compiled code looks at '%s', whose run takes more than %g s", kernel.name, found.args[0])
+            log.info("compiled code looks at '%s', whose run takes more than %g s", kernel.name, time_box.SECONDS)
     if prefilter is not None:
-        cleared = prefilter.clears(watch, kernel, shape, parameters, options, limits=limits, new=new)
+        cleared = clear(prefilter, kernel, shape, parameters, options, limits, watch, new)
         if cleared is not None:
             counters, printed = cleared
             if printed:
                 engine.library.print(printed)
             return counters
     watch.watcher.launched(new)
-    return rehearse(engine, kernel, shape, parameters, options, limits, watch)
+    return rehearse(engine, kernel, shape, parameters, options, watch.patient(limits), watch)
+
+
+def clear(
+    prefilter: Prefilter, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
+    limits: Limits | None, watch: Watch, new: list[Allocation],
+) -> tuple[Counters, str] | None:  # fmt: skip
+    """Ask the prefilter; where its run takes long beside a host that waits, the host goes on, and the watcher must look."""
+    try:
+        patient = watch.patient(limits, give_up)
+        return prefilter.clears(watch, kernel, shape, parameters, options, limits=patient, new=new)
+    except GivenUp:
+        if watch.host is not None:
+            watch.host.go_on()
+        log.info("'%s' may wait for the host, which goes on", kernel.name)
+        return None
+
+
+def give_up() -> None:
+    """Raise GivenUp."""
+    raise GivenUp
 
 
 def tried(
@@ -124,14 +170,18 @@ def tried(
     memory, printed, another = engine.image.memory, engine.library.output, watch.another
     watch.watcher.launched(new)
     if another is None or sum(len(each.bytes) for each in kept(memory.table.items)) > MOST_KEPT:
-        return rehearse(engine, kernel, shape, parameters, options, limits, watch)
+        return rehearse(engine, kernel, shape, parameters, options, watch.patient(limits), watch)
     before, output = Snapshot(memory.table.items), len(printed)
 
-    def gives_up() -> bool:
-        return not watch.watcher.findings and prefilter.judges(watch, kernel, shape, options, limits)
+    def give_up_if_judged() -> None:
+        if watch.host is not None and not watch.host.waits:
+            return  # it may have written memory since
+        if not watch.watcher.findings and prefilter.judges(watch, kernel, shape, options, limits):
+            raise GivenUp
 
     try:
-        return rehearse(engine, kernel, shape, parameters, options, TimeBox(limits, gives_up), watch)
+        box = TimeBox(watch.patient(limits), time_box.SECONDS, give_up_if_judged)
+        return rehearse(engine, kernel, shape, parameters, options, box, watch)
     except GivenUp:
         before.restore()
         del printed[output:]

@@ -1,12 +1,14 @@
 """Streams and events: which launches are ordered (CUDA C++ programming guide, "Streams" and "Events").
 
-A launch runs when it is made, whatever its stream is; but only streams, events and waits of the host order launches, so the
-check `race` finds launches that a device may run at once.  A launch without a stream is on the legacy default stream, and the
-host waits for it: it comes after all earlier launches and before all later ones.
+A launch runs when it is made, whatever its stream is, or on a thread of its own beside others (the driver's streams); but only
+streams, events and waits of the host order launches, so the check `race` finds launches that a device may run at once.  A
+launch without a stream is on the legacy default stream, and the host waits for it: it comes after all earlier launches and
+before all later ones.
 """
 
 from __future__ import annotations
 
+from _thread import RLock  # the import of `threading` takes longer than the start of a cached kernel
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
@@ -26,7 +28,8 @@ class StreamLaunch:
     """One launch in the order of the device: its number, its kernel and stream, and the launches that come before it.
 
     `keeps_alive` are its arguments and all images: they keep their addresses as long as other launches may run beside it.
-    `footprint` is the record of a checker, with which later launches are compared.
+    `footprint` is the record of a checker; `others` are the launches with which it is compared in the end: those under way
+    when it began, and those that ended beside it.
     """
 
     number: int
@@ -36,6 +39,7 @@ class StreamLaunch:
     keeps_alive: Sequence[object] = ()
     followed: bool = True  # is it on a stream, so that other launches may run beside it?
     footprint: Any = None
+    others: list[StreamLaunch] = field(default_factory=list)
 
     def supersedes(self, earlier: StreamLaunch) -> bool:
         """Does this launch follow an earlier one and repeat its accesses, so that the earlier record is not needed?"""
@@ -47,13 +51,19 @@ class StreamLaunch:
 
 @dataclass(slots=True)
 class Device:
-    """The launches that may run beside later ones: followed by a checker, and not waited for by the host."""
+    """The launches that may run beside later ones: followed by a checker, and not waited for by the host.
+
+    Those that `run` now have threads of their own.
+    """
 
     under_way: list[StreamLaunch] = field(default_factory=list)
+    running: list[StreamLaunch] = field(default_factory=list)
+    lock: RLock = field(default_factory=RLock)
 
     def wait_for(self, launches: frozenset[int]) -> None:
         """The host waits for some launches."""
-        self.under_way = [launch for launch in self.under_way if launch.number not in launches]
+        with self.lock:
+            self.under_way = [launch for launch in self.under_way if launch.number not in launches]
 
     def freed(self, allocation: Allocation) -> None:
         """The host frees memory of the device after waiting, as `cudaFree` does; launches that used the memory report it."""
@@ -72,13 +82,24 @@ class Device:
             self.under_way = []
             yield StreamLaunch(next(NUMBERS), kernel, "the default stream", frozenset(), followed=False)
             return
-        stream.known &= {launch.number for launch in self.under_way}
-        launch = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
-        yield launch
+        with self.lock:
+            stream.known &= {launch.number for launch in self.under_way}
+            launch = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
+            launch.others = list(self.under_way)
+            self.running.append(launch)
+        try:
+            yield launch
+        finally:
+            with self.lock:
+                self.running.remove(launch)
+            launch.others.clear()
         if launch.footprint is not None:
-            stream.known |= {launch.number}
-            self.under_way = [each for each in self.under_way if not launch.supersedes(each)]
-            self.under_way.append(launch)
+            with self.lock:
+                stream.known |= {launch.number}
+                self.under_way = [each for each in self.under_way if not launch.supersedes(each)]
+                self.under_way.append(launch)
+                for each in self.running:
+                    each.others.append(launch)
 
 
 DEVICE = Device()

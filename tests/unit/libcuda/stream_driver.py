@@ -26,6 +26,24 @@ again:
     @%p bra again;
     ret;
 }
+.visible .entry serve(.param .u64 flag, .param .u32 value)
+{
+    .reg .pred %p;
+    .reg .b32 %r<4>;
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [flag];
+    ld.param.u32 %r1, [value];
+    ld.global.u32 %r3, [%rd+4];
+    add.u32 %r3, %r3, 1;
+    st.global.u32 [%rd+4], %r3;
+again:
+    ld.volatile.global.u32 %r2, [%rd];
+    setp.ne.u32 %p, %r1, %r2;
+    @%p bra again;
+    mul.lo.u32 %r3, %r3, 10;
+    st.global.u32 [%rd+4], %r3;
+    ret;
+}
 .visible .entry put(.param .u64 cell, .param .u32 value)
 {
     .reg .b32 %r;

@@ -8,13 +8,15 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from ctypes import byref, c_float, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
 
-from ptxvm.driver import context, launch
+from ptxvm.driver import context
 from ptxvm.driver.checks import FINDINGS
+from ptxvm.engine import time_box
 
 NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, UNKNOWN = 600, 700, 800, 999
 NON_BLOCKING = 1
@@ -153,8 +155,7 @@ def test_memory_is_freed_when_the_work_that_uses_it_has_ended(cuda):
 
 
 def test_streams_that_nothing_orders_are_checked_for_races(cuda, monkeypatch):
-    monkeypatch.setattr(context, "wanted", lambda: frozenset({"race"}))
-    monkeypatch.setattr(launch, "wanted", lambda: frozenset({"race"}))
+    check_for(monkeypatch, "race")
     first, second = cuda.stream(), cuda.stream()
     event = cuda.handle("cuEventCreate", c_uint(2))
     cuda.launch(first, b"append", cuda.cell, 1)
@@ -162,12 +163,93 @@ def test_streams_that_nothing_orders_are_checked_for_races(cuda, monkeypatch):
     cuda.cuStreamWaitEvent(second, event, 0)
     cuda.launch(second, b"append", cuda.cell, 2)  # ordered by the event
     cuda.launch(None, b"append", cuda.cell, 3)  # ... and by the rules of the default stream
-    before = {key for key in FINDINGS.seen if key[0] == "append"}
+    assert not FINDINGS.seen
     cuda.launch(first, b"append", cuda.cell, 4)
     cuda.launch(second, b"append", cuda.cell, 5)
-    assert not before
-    assert {key[1] for key in FINDINGS.seen if key[0] == "append"} == {"race"}
+    assert {key[:2] for key in FINDINGS.seen} == {("append", "race")}
     assert cuda.cell.value == 12345
+
+
+# ── checks, while the host goes on ──────────────────────────────────────────────────────
+
+
+def check_for(monkeypatch, *checks):
+    """Let kernels be checked from now on, with no finding so far."""
+    monkeypatch.setattr(context, "wanted", lambda: frozenset(checks))
+    monkeypatch.setattr(FINDINGS, "seen", set())
+
+
+@pytest.fixture
+def lone_context(cuda):
+    """A context whose default stream has no other beside it."""
+    before, lone = cuda.handle("cuCtxGetCurrent"), cuda.handle("cuCtxCreate_v2", c_uint(0), 0)
+    yield lone
+    cuda.flag.value = 1
+    cuda.cuCtxDestroy_v2(lone)
+    cuda.cuCtxSetCurrent(before)
+
+
+def test_a_checked_kernel_waits_for_the_host(cuda, monkeypatch):
+    check_for(monkeypatch, "memory", "race", "init")
+    host_goes_on(cuda, cuda.stream())
+    assert not FINDINGS.seen
+
+
+def test_a_checked_kernel_of_the_only_stream_waits_for_the_host(cuda, lone_context, monkeypatch):
+    """After a while on compiled code it begins anew, from the same memory, for the checkers; then it is known to wait."""
+    check_for(monkeypatch, "memory", "race")
+    monkeypatch.setattr(time_box, "PATIENCE", 0.2)
+    for tens, flag in ((10, 1), (110, 2)):
+        cuda.launch(None, b"serve", cuda.flag, flag)
+        cuda.launch(None, b"append", cuda.cell, 0)
+        assert cuda.library.cuStreamQuery(None) == NOT_READY
+        cuda.flag.value = flag
+        cuda.cuCtxSynchronize()
+        assert cuda.cell.value == tens * 10
+        cuda.cell.value //= 10
+        monkeypatch.setattr(time_box, "PATIENCE", 1e9)
+    assert not FINDINGS.seen
+
+
+def test_a_spinning_kernel_that_needs_no_host_has_ended_when_its_launch_returns(cuda, lone_context, monkeypatch):
+    check_for(monkeypatch, "memory", "race")
+    cuda.flag.value = 3
+    cuda.launch(None, b"serve", cuda.flag, 3)
+    assert cuda.library.cuStreamQuery(None) == 0
+    assert cuda.cell.value == 10
+
+
+def test_a_function_of_the_host_waits_for_the_host_while_kernels_are_checked(cuda, lone_context, monkeypatch):
+    check_for(monkeypatch, "race")
+    go = threading.Event()
+    host = ctypes.CFUNCTYPE(None, c_void_p)(lambda _: go.wait(60))
+    cuda.cuLaunchHostFunc(None, host, None)
+    cuda.launch(None, b"put", cuda.cell, 5)
+    assert cuda.cell.value == 0
+    go.set()
+    cuda.cuCtxSynchronize()
+    assert cuda.cell.value == 5
+
+
+def test_launches_beside_one_that_waits_are_checked_for_races(cuda, monkeypatch):
+    check_for(monkeypatch, "race")
+    first, second = cuda.stream(NON_BLOCKING), cuda.stream(NON_BLOCKING)
+    event = cuda.handle("cuEventCreate", c_uint(2))
+    cuda.launch(first, b"await", cuda.flag, 1)
+    cuda.launch(first, b"append", cuda.cell, 1)
+    cuda.cuEventRecord(event, first)
+    cuda.cuStreamWaitEvent(second, event, 0)
+    cuda.launch(second, b"append", cuda.cell, 2)
+    cuda.flag.value = 1
+    cuda.cuCtxSynchronize()
+    assert (cuda.cell.value, FINDINGS.seen) == (12, set())
+    cuda.launch(first, b"serve", cuda.flag, 2)  # which writes the cell, before it waits and afterwards
+    while cuda.cell.value == 12:
+        time.sleep(0.001)
+    cuda.launch(second, b"append", cuda.cell, 2)
+    cuda.flag.value = 2
+    cuda.cuCtxSynchronize()
+    assert {key[1] for key in FINDINGS.seen} == {"race"}
 
 
 def test_a_process_ends_while_kernels_run():

@@ -139,8 +139,12 @@ class Jit:
         if may_repeat(compiled, shape, short):
             if len(self._relaunches) >= REPEATS:
                 self._relaunches.clear()
-            waits = bool(spin_loops.spins(self.image, kernel))
-            self._relaunches[kernel, options] = Relaunch(wanted, compiled, shape, self.image.bank(kernel), short, waits=waits)
+            waits, bank = self.spins(kernel), self.image.bank(kernel)
+            self._relaunches[kernel, options] = Relaunch(wanted, compiled, shape, bank, short, waits=waits)
+
+    def spins(self, kernel: Function) -> bool:
+        """Has the kernel a loop that waits for what another thread writes?"""
+        return bool(spin_loops.spins(self.image, kernel))
 
     def launch(
         self,

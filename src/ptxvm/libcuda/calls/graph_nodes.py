@@ -6,6 +6,7 @@ import ctypes
 import time
 from dataclasses import dataclass
 
+from ptxvm.driver.checks import Checked
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Child, Empty, Executable, Node, Prepared, Task
 from ptxvm.driver.launch import Call
@@ -25,7 +26,6 @@ from ptxvm.libcuda.calls.graph import (
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AllocationNode
 from ptxvm.libcuda.values import put_i32, put_u64, put_u64_if
-from ptxvm.machine.streams import Stream
 
 WAIT_EVENT, RECORD_EVENT, ALLOCATE, FREE = 6, 7, 10, 11  # CUgraphNodeType
 
@@ -34,25 +34,23 @@ WAIT_EVENT, RECORD_EVENT, ALLOCATE, FREE = 6, 7, 10, 11  # CUgraphNodeType
 
 
 @dataclass(frozen=True)
-class Reach:
+class Reach(Task):
     """Let an event happen, at the mark that it has since the launch of the graph."""
 
-    event: Event
     mark: Mark
     is_short = True
 
-    def run(self, order: Stream | None) -> None:
+    def run(self, checked: Checked | None) -> None:
         """The stream is there."""
+        if checked is not None and checked.order is not None:
+            checked.order.record(self.mark.order)
         self.mark.reach(time.perf_counter())
-        if order is not None:
-            order.record(self.event.order)
 
 
 @dataclass(frozen=True)
-class Hold:
+class Hold(Task):
     """Wait for an event, as it was recorded when the graph was launched."""
 
-    event: Event
     mark: Mark | None
 
     @property
@@ -60,12 +58,13 @@ class Hold:
         """Has the event happened?"""
         return self.mark is None or self.mark.is_reached
 
-    def run(self, order: Stream | None) -> None:
+    def run(self, checked: Checked | None) -> None:
         """Wait."""
-        if self.mark is not None:
-            self.mark.hold()
-        if order is not None:
-            order.wait(self.event.order)
+        if self.mark is None:
+            return
+        self.mark.hold()
+        if checked is not None and checked.order is not None:
+            checked.order.wait(self.mark.order)
 
 
 @dataclass(eq=False)
@@ -78,10 +77,10 @@ class EventNode(Prepared):
     def prepared(self) -> Task:
         """What a launch does: the event counts as recorded from then on."""
         if not self.records:
-            return Hold(self.event, self.event.mark)
+            return Hold(self.event.mark)
         self.event.mark, self.event.capture = Mark(), None
         self.event.settle()
-        return Reach(self.event, self.event.mark)
+        return Reach(self.event.mark)
 
 
 def event_at(handle: int) -> Event:

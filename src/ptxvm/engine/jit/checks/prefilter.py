@@ -36,6 +36,7 @@ from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
+from ptxvm.engine.time_box import GivenUp
 from ptxvm.engine.watching import Watch
 from ptxvm.isa.cta_barrier import reduction
 from ptxvm.isa.effects import Collective
@@ -66,7 +67,10 @@ class Prefilter:
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
         limits: Limits | None, new: Sequence[Allocation],
     ) -> tuple[Counters, str] | None:  # fmt: skip
-        """Run the grid; returns its counters and output, or None, with memory restored, if the exact checker must run it."""
+        """Run the grid; returns its counters and output, or None, with memory restored, if the exact checker must run it.
+
+        Memory is restored too where the limits raise `GivenUp`.
+        """
         if not watch.checks:
             return None
         observed: ObservedLaunch | None = None
@@ -82,6 +86,10 @@ class Prefilter:
                 counters = self.jit.examine(wanted, shape, parameters, observed, limits)
                 self._spare = {room.nbytes: room for room in observed.before.values() if room.nbytes <= MOST_SPARE}
                 return counters, "".join(observed.library.output)
+        except GivenUp:
+            if observed is not None:
+                observed.undo()
+            raise
         except (Fault, Unsupported, Suspicious) as found:
             reason = str(found)
             if observed is not None:
