@@ -345,7 +345,7 @@ def _as_floats(bits: int, type: Type) -> list[np.floating]:
         return []
     held = arrays.dtype(element)
     parts = [bits >> n * element.bits & (1 << element.bits) - 1 for n in range(type.bits // element.bits)]
-    return [np.array(part, f"u{held.itemsize}").view(held)[()] for part in parts]
+    return [np.array([part], f"u{held.itemsize}").view(held)[0] for part in parts]
 
 
 def constants_of(reading: Reading) -> dict[str, int]:
