@@ -323,7 +323,7 @@ class BodyCheck:
         forms = self.frames[-1].forms
         by_value = left is Left.CONSTANTS
         if by_value:
-            key = (key, *[part.strip(BLANKS) for part in parts if forms[part] in self.memo.forms.integers])
+            key = (key, *[part.strip(BLANKS) for part in parts if forms[part] in self.memo.forms.constants])
             left = self.memo.left(key)
         if left is None:
             statements = self.outline.statements(start, end)

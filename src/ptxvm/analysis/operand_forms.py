@@ -42,7 +42,8 @@ class Forms(dict[Form, int]):
     def __init__(self) -> None:
         super().__init__()
         self.predicate = self["name", register_shape(pred, 1)]
-        self.integers = frozenset((self["integer", INTEGER], self["minus", INTEGER]))
+        floats = (self[kind, shape] for kind, shape in FLOATS.items())
+        self.constants = frozenset((self["integer", INTEGER], self["minus", INTEGER], *floats))
 
     def __missing__(self, form: Form) -> int:
         self[form] = number = len(self) + 1

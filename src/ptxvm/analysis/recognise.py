@@ -1,6 +1,6 @@
 """Form matching: the form of an instruction, or the problems of an instruction that has none.
 
-The verdict depends on the head and on the shapes of the operands only (and on integer constants, where a rule
+The verdict depends on the head and on the shapes of the operands only (and on constants, where a rule
 asks for them), so it is cached: a module repeats few of them.
 """
 
@@ -20,7 +20,7 @@ from ptxvm.isa.operand_types import Shape, problem
 from ptxvm.isa.targets import Need, Target, Version, gives
 
 Words = tuple[str, ...]
-Values = tuple[int | None, ...]
+Values = tuple[int | float | None, ...]
 UNFIT = frozenset({"P0302", "P0303", "P0304", "P0306", "P0307"})
 """The codes of problems with the operands, the version and the target: another modifier does not mend them."""
 
@@ -56,7 +56,7 @@ class Recogniser:
         self.known: dict[object, Verdict] = {}
 
     def recognise(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
-        """The verdict on an instruction; `values` has the operands that are integer constants."""
+        """The verdict on an instruction; `values` has the operands that are constants."""
         key = (opcode, words, shapes)
         verdict = self.known.get(key)
         if verdict is None:
@@ -189,7 +189,7 @@ class CheckedInstruction(Decoded):
     version, target, options = Asked(), Asked(), Asked()
 
     def __init__(
-        self, of: object, form: Form, bound: object, shapes: dict[str, Shape], constants: dict[str, int | None]
+        self, of: object, form: Form, bound: object, shapes: dict[str, Shape], constants: dict[str, int | float | None]
     ) -> None:
         super().__init__(of, form, bound, shapes)  # type: ignore[arg-type]
         self.constants, self.asks_for_value, self.asks_for_target = constants, False, False
@@ -197,7 +197,12 @@ class CheckedInstruction(Decoded):
     def value(self, operand: str) -> int | None:
         """The value of an operand that is an integer constant."""
         self.asks_for_value = True
-        return self.constants.get(operand)
+        return super().value(operand)
+
+    def real(self, operand: str) -> float | None:
+        """The value of an operand that is a floating-point constant."""
+        self.asks_for_value = True
+        return super().real(operand)
 
 
 def is_wrong_anywhere(verdict: Verdict) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 
-from ptxvm.analysis.constants import COMPARISONS, ConstantError, evaluate
+from ptxvm.analysis.constants import COMPARISONS, ConstantError, evaluate, float_value
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.symbols import Register
 from ptxvm.isa.operand_types import SINK, UNKNOWN, Shape
@@ -167,15 +167,19 @@ def names_in(node: tree.Operand) -> list[tree.Name]:
     return []
 
 
-def constant(node: tree.Operand | None) -> int | None:
-    """The value of an operand that is an integer constant, with its sign."""
+def constant(node: tree.Operand | None) -> int | float | None:
+    """The value of an operand that is a constant, with its sign."""
     if isinstance(node, tree.Integer):
         return node.value
+    if isinstance(node, tree.Float):
+        return float_value(node)
     if isinstance(node, tree.Name) and node.text == "WARP_SZ":
         return 32
     if isinstance(node, tree.Unary) and node.op in "-~":
         value = constant(node.operand)
-        return None if value is None else -value if node.op == "-" else ~value
+        if value is None or node.op == "-":
+            return value and -value
+        return None if isinstance(value, float) else ~value
     if isinstance(node, tree.Binary | tree.Conditional | tree.Cast):
         return _expression(node)
     return None

@@ -370,7 +370,7 @@ class Decoded:
     version: Version = (99, 0)
     target: Target = Target(999)
     options: tuple[str, ...] = ()  # of .target: `texmode_independent`
-    constants: Mapping[str, int | None] = field(default_factory=dict)  # of which a rule asks for the value
+    constants: Mapping[str, int | float | None] = field(default_factory=dict)  # of which a rule asks for the value
 
     def __getattr__(self, name: str) -> Any:  # noqa: ANN401 - a flag, a Type, a word, or None, as the syntax line has it
         if name.startswith("__"):
@@ -437,9 +437,15 @@ class Decoded:
     def value(self, operand: str) -> int | None:
         """The operand's value, where it is an integer constant that some rule asks for."""
         if operand in self.constants:
-            return self.constants[operand]
+            known = self.constants[operand]
+            return None if isinstance(known, float) else known
         shape = self.shapes.get(operand)
         return shape.value if shape is not None else None
+
+    def real(self, operand: str) -> float | None:
+        """The operand's value, where it is a floating-point constant that some rule asks for."""
+        known = self.constants.get(operand)
+        return known if isinstance(known, float) else None
 
     def problems(self) -> list[Problem]:
         """Every rule that the instruction, so written, breaks."""

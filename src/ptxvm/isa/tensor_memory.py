@@ -30,11 +30,6 @@ class TensorWork:
     reads_shared = False
 
     @property
-    def lacks(self) -> str:
-        """What keeps the work from being done; empty where nothing does."""
-        return ""
-
-    @property
     def ctas(self) -> int:
         """On the tensor memory of how many CTAs it works."""
         return 2 if self.pairs else 1
@@ -125,7 +120,8 @@ class Multiply(TensorWork):
     """Multiply A, at `a` in tensor memory or by a descriptor, and B, by the descriptor `b`, as `idesc` says, into `d`.
 
     `enable`, `scale`, the masks `disabled0` to `disabled7` of lanes, the scales at `scale_a` and `scale_b`, and the mask
-    `zeros` of columns are as the instruction has them.
+    `zeros` of columns are as the instruction has them.  With `shifted`, the rows of A are shifted down by one; with `sparse`,
+    half of A is stored, and metadata lie at `meta`.
     """
 
     kind: str = "f16"
@@ -133,14 +129,10 @@ class Multiply(TensorWork):
     weights: bool = False
     blocks: int = 0
     shifted: bool = False
+    sparse: bool = False
     asynchronous = True
     collective = False
     reads_shared = True
-
-    @property
-    def lacks(self) -> str:
-        """What keeps the work from being done."""
-        return "ashift" if self.shifted else super().lacks
 
 
 # ── descriptors ─────────────────────────────────────────────────────────────────────────
@@ -178,7 +170,10 @@ HALVED = ("mxf4", "mxf4nvf4")  # kinds whose elements stand in half bytes
 
 @dataclass(frozen=True)
 class InstructionDescriptor:
-    """The fields of an instruction descriptor (PTX 9.7.16.4.2); `scale_ids` are of kinds with scales."""
+    """The fields of an instruction descriptor (PTX 9.7.16.4.2).
+
+    `scale_ids` are of kinds with scales; the `selector` is of the metadata of a sparse A.
+    """
 
     m: int
     n: int
@@ -191,19 +186,31 @@ class InstructionDescriptor:
     saturates: bool
     scales: Type | None
     scale_ids: tuple[int, int]
+    sparse: bool = False
+    selector: int = 0
+
+    @property
+    def stored(self) -> int:
+        """How many elements of a row of A are stored."""
+        return self.k // 2 if self.sparse else self.k
 
 
 def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
     """The fields of the descriptor for an instruction; those that cannot be are named."""
     kind, scaled = work.kind, bool(work.blocks)
-    if bits >> 2 & 1:
-        raise InvalidDescriptor("bit 2 of the instruction descriptor says that A is sparse, and the instruction does not")
+    if bool(bits >> 2 & 1) is not work.sparse:
+        said = "bit 2 of the instruction descriptor says that A is {}sparse, and the instruction {}"
+        raise InvalidDescriptor(said.format(*(("not ", "that it is") if work.sparse else ("", "does not"))))
     a, b = (_known(TYPES[kind], bits >> first & mask, f"the type of {name}") for name, first, mask in
             (("A", 7, 7), ("B", 10, 3 if kind in HALVED else 7)))  # fmt: skip
     d = f32 if scaled else _known(SUMS[kind], bits >> 4 & 3, "the type of D")
     m = (bits >> 27 & 3) * 128 if scaled else (bits >> 24 & 31) * 16
     n = (bits >> 17 & 63) * 8
     _shape(work, m, n)
+    if work.shifted and m // work.ctas != LANES:
+        raise InvalidDescriptor(
+            f"a matrix that is shifted has {LANES} rows in each CTA, not {m // work.ctas} (PTX 9.7.16.10.9.1)"
+        )
     if kind in HALVED and bits >> 31:
         raise InvalidDescriptor("bit 31 of the instruction descriptor asks for a depth of 96, which is not supported")
     scales = (ue8m0 if bits >> 23 & 1 else ue4m3) if scaled else None
@@ -211,7 +218,10 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
         raise InvalidDescriptor(f"the scales of .kind::{kind} are of .ue8m0")
     negated, transposed = ((bool(bits >> first & 1), bool(bits >> first + 1 & 1)) for first in (13, 15))
     ids = (bits >> 29 & 3, bits >> 4 & 3) if scaled else (0, 0)
-    return InstructionDescriptor(m, n, DEPTHS[kind], d, a, b, negated, transposed, bool(bits >> 3 & 1), scales, ids)
+    depth, selector = DEPTHS[kind] << work.sparse, bits & 3 if work.sparse else 0
+    return InstructionDescriptor(
+        m, n, depth, d, a, b, negated, transposed, bool(bits >> 3 & 1), scales, ids, work.sparse, selector
+    )
 
 
 def _known(table: dict[int, Type], value: int, what: str) -> Type:

@@ -14,6 +14,7 @@ class Pattern(enum.Enum):
 
     BYTES = "`size` bytes from `b` to `a`"
     MASKED = "of `size` bytes those of each 16 that `bytes` names"
+    INSIDE = "of `size` bytes those behind the first `left` and before the last `right`"
     ZEROS = "`size` bytes of zeros, before the instruction ends"
     VALUES = "the values `b` of registers"
     CANCELLATION = "the answer whether the launch of a cluster was cancelled"

@@ -71,8 +71,15 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
         for rows, columns in tensor_unit.blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
     ]
     if work.in_tensor_memory:
-        address, words = operands["a"] & 0xFFFF_FFFF, idesc.k * (4 if work.kind in HALVED else max(8, idesc.a.bits)) // 32
+        address, words = operands["a"] & 0xFFFF_FFFF, idesc.stored * (4 if work.kind in HALVED else max(8, idesc.a.bits)) // 32
         memory.check(address, words, "matrix A")
+        first = address & 0xFFFF
+        found.append(
+            Block(mask(tensor_unit.lanes_of_rows(work, address, idesc.m)), first, first + words, reads=True, writes=False)
+        )
+    if work.sparse:
+        address, words = operands["meta"] & 0xFFFF_FFFF, tensor_unit.words_of_metadata(idesc)
+        memory.check(address, words, "the metadata")
         first = address & 0xFFFF
         found.append(
             Block(mask(tensor_unit.lanes_of_rows(work, address, idesc.m)), first, first + words, reads=True, writes=False)

@@ -1,8 +1,9 @@
-"""The pieces of a tensor that one instruction copies: boxes, four rows, columns of images (PTX 5.5.3, 5.5.4, 5.5.7)."""
+"""The pieces of a tensor that one instruction copies: boxes, four rows, columns of images (PTX 5.5.3 to 5.5.7)."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -23,8 +24,13 @@ if TYPE_CHECKING:
     from ptxvm.machine.per_lane import Addresses
 
 ALIGNMENT = 128  # of a part of a tensor in shared memory
-TILES, COLUMNS = ("tile", "tile::gather4", "tile::scatter4"), ("im2col", "im2col_no_offs")
+TILES = "tile", "tile::gather4", "tile::scatter4"
+WIDE, WIDE_128 = "im2col::w", "im2col::w::128"
+MOST_HALO = {WIDE: 512, WIDE_128: 32}  # pixels, and one more
+PIXELS, BETWEEN_HALOS = 128, 32  # of a copy with `.im2col::w::128`
+SLICES = {1: 16, 2: 32}  # bytes, of the interleaved layouts
 MODE_WORDS = ("tile", "im2col", "im2col::w", "im2col::w::128")
+MODES_OF = {**dict.fromkeys(TILES, MODE_WORDS[:1]), "im2col_no_offs": MODE_WORDS[1:]}
 # Bits of an address that are exchanged: of each swizzle and atomicity, from which bit, how many, and to which bit.
 SWIZZLES = {
     (1, 0): ((7, 1, 4),), (2, 0): ((7, 2, 4),), (3, 0): ((7, 3, 4),), (4, 0): ((7, 1, 4),),
@@ -73,11 +79,15 @@ class DecodedMap:
 
 
 class Rows(NamedTuple):
-    """Rows of elements: where each begins along the outer dimensions, whether it is in the tensor, and the length of all."""
+    """Rows of elements: where each begins along the outer dimensions, whether it is in the tensor, and the length of all.
+
+    They are of so many `images`, the outermost dimension, one after the other; a column counts as one.
+    """
 
     address: npt.NDArray[np.int64]
     inside: npt.NDArray[np.bool_]
     length: int
+    images: int = 1
 
 
 def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
@@ -91,11 +101,14 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
         case "tile::gather4" | "tile::scatter4":
             rows = _four_rows(found, coordinates)
         case _:
-            rows = _columns(found, coordinates, operands.get("offsets", ()))
+            rows = _columns(kind, found, coordinates, operands.get("offsets", ()))
     unit, along, inside, at, size = _row(found, coordinates[0], rows.length)
+    first = np.arange(len(rows.address), dtype=np.uint64) * np.uint64(size)
+    if (width := SLICES.get(found.number("interleave_layout"))) is not None:
+        along, first, at = _in_slices(found, rows, (width, size), along, at)
     here = (rows.address[:, None] + along).ravel().astype(np.uint64)
     present = (rows.inside[:, None] & inside).ravel()
-    linear = (np.arange(len(rows.address), dtype=np.uint64)[:, None] * np.uint64(size) + at).ravel()
+    linear = (first[:, None] + at).ravel()
     there = found.swizzled(linear + np.uint64(shared & WITHIN)) + np.uint64(shared & ~WITHIN)
     loads = kind.to is not Space.GLOBAL
     made = Pieces(unit, there if loads else here, here if loads else there, present=present, element=found.element.name)
@@ -110,18 +123,14 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
 
 def _check(kind: Transfer, found: DecodedMap, count: int, shared: int, address: int) -> None:
     """Refuse a map that does not fit the instruction."""
-    tiled = found.number("mode") == 0
-    if tiled != (kind.mode in TILES):
-        said = f"the tensor map at {address:#x} is for .{MODE_WORDS[found.number('mode')]}, and the instruction is .{kind.mode}"
+    mode = MODE_WORDS[found.number("mode")]
+    if mode not in MODES_OF.get(kind.mode, (kind.mode,)):
+        said = f"the tensor map at {address:#x} is for .{mode}, and the instruction is .{kind.mode}"
         raise AccessFault("invalid-tensor-map", said, address, SIZE)
     wanted = 2 if kind.mode in TILES[1:] else count
     if found.rank != wanted:
         said = f"the tensor map at {address:#x} has {found.rank} dimensions, and the instruction {wanted}"
         raise AccessFault("invalid-tensor-map", said, address, SIZE)
-    if found.number("interleave_layout"):
-        raise Unsupported("a tensor map with an interleaved layout")
-    if kind.mode not in (*TILES, *COLUMNS):
-        raise Unsupported(f"a tensor copy with .{kind.mode}")
     if shared % ALIGNMENT:
         said = f"the address {shared:#x} in shared memory must be a multiple of {ALIGNMENT}"
         raise AccessFault("misaligned", said, shared, ALIGNMENT)
@@ -160,7 +169,7 @@ def _box(found: DecodedMap, coordinates: Sequence[int]) -> Rows:
         here = (at >= 0) & (at < found.sizes[n])
         address = (at[:, None] * found.strides[n - 1] + address).ravel()
         inside = (here[:, None] & inside).ravel()
-    return Rows(address, inside, found.number("box_dim"))
+    return Rows(address, inside, found.number("box_dim"), len(at) if found.rank > 1 else 1)
 
 
 def _four_rows(found: DecodedMap, coordinates: Sequence[int]) -> Rows:
@@ -170,21 +179,77 @@ def _four_rows(found: DecodedMap, coordinates: Sequence[int]) -> Rows:
     return Rows(address, (at >= 0) & (at < found.sizes[1]), found.number("box_dim"))
 
 
-def _columns(found: DecodedMap, coordinates: Sequence[int], offsets: Sequence[int]) -> Rows:
-    """The pixels of a column: along W, H and D in the bounding box, then of the next image (PTX 5.5.4)."""
-    space = found.rank - 2
-    lower = [found.number("lower_corner", n, signed=True) for n in range(space)]
-    upper = [found.sizes[n + 1] - 1 + found.number("upper_corner", n, signed=True) for n in range(space)]
-    at, moved = list(coordinates[1:]), [*offsets, *[0] * (space + 1 - len(offsets))]
-    address, inside = [], []
-    for _ in range(found.number("pixels_per_column")):
-        place = [position + offset for position, offset in zip(at, moved, strict=True)]
-        address.append(sum(position * stride for position, stride in zip(place, found.strides, strict=True)))
-        inside.append(all(0 <= position < size for position, size in zip(place, found.sizes[1:], strict=True)))
-        for n in range(space + 1):
-            at[n] += found.steps[n + 1] if n < space else 1
-            if n == space or at[n] <= upper[n]:
+def _columns(kind: Transfer, found: DecodedMap, coordinates: Sequence[int], info: Sequence[int]) -> Rows:
+    """The pixels of a column (PTX 5.5.4, 5.5.5)."""
+    places = np.array(list(_along_w(kind, found, coordinates, info) if kind.mode in MOST_HALO else
+                           _through_images(found, coordinates, info)))  # fmt: skip
+    address = found.number("global_address") + places @ np.array(found.strides)
+    inside = np.logical_and.reduce((places >= 0) & (places < np.array(found.sizes[1:])), axis=1)
+    return Rows(address, np.asarray(inside), found.number("channels_per_pixel"))
+
+
+def _through_images(found: DecodedMap, coordinates: Sequence[int], offsets: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Along W, H and D in the bounding box, then in the next image (PTX 5.5.4)."""
+    moved = [*offsets, *[0] * (found.rank - 1 - len(offsets))]
+    for place in islice(_walk(found, coordinates, found.rank - 2), found.number("pixels_per_column")):
+        yield tuple(position + offset for position, offset in zip(place, moved, strict=True))
+
+
+def _along_w(kind: Transfer, found: DecodedMap, coordinates: Sequence[int], info: Sequence[int]) -> Iterator[tuple[int, ...]]:
+    """Along W in the bounding box, then in the next image, with a halo: the pixels that follow (PTX 5.5.5).
+
+    With `.im2col::w::128` a halo follows each 32 pixels, and is read again as the pixels that come next.
+    """
+    halo, offset = info
+    if halo >= MOST_HALO[kind.mode]:
+        raise AccessFault(
+            "invalid-tensor-map", f"the halo of .{kind.mode} has up to {MOST_HALO[kind.mode] - 1} pixels, not {halo}"
+        )
+    pixels = PIXELS if kind.mode == WIDE_128 else found.number("pixels_per_column")
+    between = BETWEEN_HALOS if kind.mode == WIDE_128 else pixels
+    places = list(islice(_walk(found, coordinates, 1, offset), pixels + halo))
+    for first in range(0, pixels, between):
+        yield from places[first : first + between + halo]
+
+
+def _walk(found: DecodedMap, coordinates: Sequence[int], boxed: int, offset: int = 0) -> Iterator[tuple[int, ...]]:
+    """The places of pixels along the first dimensions, which are `boxed`, and then in the next image.
+
+    The `offset` moves the box and the first pixel along W.
+    """
+    place = [*coordinates[1:]]
+    place[0] += offset
+    lower = [found.number("lower_corner", n, signed=True) for n in range(boxed)]
+    upper = [found.sizes[n + 1] - 1 + found.number("upper_corner", n, signed=True) for n in range(boxed)]
+    while True:
+        yield tuple(place)
+        for n in range(boxed):
+            moved = offset if n == 0 else 0
+            place[n] += found.steps[n + 1]
+            if place[n] <= upper[n] + moved:
                 break
-            at[n] = lower[n]
-    start = np.int64(found.number("global_address"))
-    return Rows(np.array(address, np.int64) + start, np.array(inside), found.number("channels_per_pixel"))
+            place[n] = lower[n] + moved
+        else:
+            place[-1] += 1
+
+
+def _in_slices(
+    found: DecodedMap, rows: Rows, sizes: tuple[int, int], along: npt.NDArray[np.int64], at: Addresses
+) -> tuple[npt.NDArray[np.int64], Addresses, Addresses]:
+    """The pieces of rows whose channels lie in slices, each of which holds a whole image (PTX 5.5.6).
+
+    `sizes` are the bytes of a slice and of a row.  Gives the offsets of the pieces of a row in the tensor, where each row
+    begins in shared memory, and the offsets there.  PTX names no stride between the slices of an image: they follow each
+    other.
+    """
+    width, row_size = sizes
+    size = found.strides[-2] * found.sizes[-2]  # of an image in a slice
+    slices = -(-found.sizes[0] * found.element.packed // found.element.count // width)
+    if found.sizes[-1] > 1 and found.strides[-1] != slices * size:
+        raise Unsupported("an interleaved tensor with a gap between its images")
+    if along[0] % width or row_size % width:
+        raise Unsupported("a part of an interleaved tensor that begins or ends within a slice")
+    order, each = np.arange(len(rows.address)), len(rows.address) // rows.images
+    first = (order // each * (each * row_size) + order % each * width).astype(np.uint64)
+    there, within = np.divmod(at, np.uint64(width))
+    return along // width * size + along % width, first, there * np.uint64(each * width) + within

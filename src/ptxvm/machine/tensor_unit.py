@@ -10,7 +10,7 @@ import numpy as np
 from ptxvm.algebra.types import f16, u4
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa import fragments
-from ptxvm.isa.fragments import Core, Product
+from ptxvm.isa.fragments import CHUNKS, Core, Product
 from ptxvm.isa.shared_matrix import Factor
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import (
@@ -197,15 +197,16 @@ def widened(format: str, pieces: PerLane) -> PerLane:
 
 def product_of(work: Multiply, idesc: InstructionDescriptor) -> Product:
     """The product of the whole matrices, 16 rows at a time."""
-    shape = f"m16n{idesc.n}k{idesc.k}"
-    halved, made = work.kind in HALVED, fragments.mma_fragment
+    shape, halved, made = f"m16n{idesc.n}k{idesc.k}", work.kind in HALVED, fragments.mma_fragment
+    stored = fragments.half_as_deep(shape) if work.sparse else shape
     a, b = (
-        fragments.halved_fragment(name, shape) if halved else made(name, type, shape)
-        for name, type in (("a", idesc.a), ("b", idesc.b))
+        fragments.halved_fragment(name, own) if halved else made(name, type, own)
+        for name, type, own in (("a", idesc.a, stored), ("b", idesc.b, shape))
     )
+    sparsity = fragments.sparsity(idesc.a, shape, paired=halved) if work.sparse else None
     scaling = fragments.scaling(shape, work.blocks, idesc.scales) if idesc.scales is not None else None
     return Product(a, b, made("c", idesc.d, shape), made("d", idesc.d, shape), finite=idesc.saturates, scaling=scaling,
-                   core=Core.TCGEN05)  # fmt: skip
+                   sparsity=sparsity, core=Core.TCGEN05)  # fmt: skip
 
 
 def factors(work: Multiply, operands: Mapping[str, int]) -> list[tuple[Factor, PerLane]]:
@@ -216,7 +217,7 @@ def factors(work: Multiply, operands: Mapping[str, int]) -> list[tuple[Factor, P
     of_b = Factor(first, idesc.n // work.ctas, idesc.k, bits, idesc.transposed[1])
     found = [(of_b, shared_matrix.addresses(shared_descriptor(operands["b"]), of_b))]
     if not work.in_tensor_memory:
-        of_a = Factor(0, idesc.m // work.ctas, idesc.k, bits, idesc.transposed[0])
+        of_a = Factor(0, idesc.m // work.ctas, idesc.stored, bits, idesc.transposed[0])
         found.append((of_a, shared_matrix.addresses(shared_descriptor(operands["a"]), of_a)))
     return found
 
@@ -265,7 +266,8 @@ def of_cta(
         left = left ^ sign(product.a)
     blocks = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
     added = accumulators(np.hstack([memory.cells[rows, columns] for rows, columns in blocks]), idesc, operands)
-    further = scales(work, memory, operands, idesc) if work.blocks else []
+    further = [metadata(work, memory, operands["meta"] & 0xFFFF_FFFF, idesc)] if work.sparse else []
+    further += scales(work, memory, operands, idesc) if work.blocks else []
     quick = None if further else machine.multiply(product, left, right, added)
     made = by_sixteen(product, left, right, added, further) if quick is None else quick
     return list(zip(blocks, np.split(made.astype(np.uint32), len(blocks), axis=1), strict=True))
@@ -282,7 +284,8 @@ def by_sixteen(product: Product, left: Matrices, right: Matrices, added: Matrice
     """The product, 16 rows at a time: what lies in caches."""
     count = len(left) // 16
     a, b, c = left.reshape(count, 16, -1), np.broadcast_to(right, (count, *right.shape)), added.reshape(count, 16, -1)
-    more = [further[0].reshape(count, 16, -1), np.broadcast_to(further[1], (count, *further[1].shape))] if further else []
+    of_b = [further.pop()] if product.scaling is not None else []
+    more = [each.reshape(count, 16, -1) for each in further] + [np.broadcast_to(x, (count, *x.shape)) for x in of_b]
     made = tensor_core.multiply(product, Architecture.BLACKWELL, a, b, c, no_fma, more)
     return made.reshape(added.shape)
 
@@ -318,12 +321,41 @@ def of_tensor_memory(work: Multiply, memory: TensorMemory, address: int, idesc: 
     if work.pairs and idesc.m == LANES:
         raise Unsupported("'tcgen05.mma' of 128 rows in a pair of CTAs with A in tensor memory")
     bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
-    words = idesc.k * bits // 32
+    words = idesc.stored * bits // 32
     memory.check(address, words, "matrix A")
     column = address & 0xFFFF
     held = np.ascontiguousarray(memory.cells[lanes_of_rows(work, address, idesc.m), column : column + words])
-    found: Matrices = split(bits, held.view(np.uint8)).reshape(-1, idesc.k)
+    found: Matrices = split(bits, held.view(np.uint8)).reshape(-1, idesc.stored)
+    if work.shifted:
+        found[1:] = found[:-1].copy()  # as `tcgen05.shift` does
     return found
+
+
+def metadata(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> Matrices:
+    """The metadata of each row and chunk of a sparse A, four bits (PTX 9.7.16.10.8).
+
+    PTX shows their layout in pictures only.  This one is that of CUTLASS, for kinds of 16 and 32 bits and for smaller ones,
+    where 128 rows are in a CTA, or fewer with `.ws`.
+    """
+    rows = idesc.m // work.ctas
+    if rows < LANES and not work.weights:
+        raise Unsupported(f"'{work.mnemonic}' of {idesc.m} rows" + (" in a pair of CTAs" if work.pairs else ""))
+    if idesc.selector:
+        raise Unsupported(f"'{work.mnemonic}' with the sparsity selector {idesc.selector}")
+    words = words_of_metadata(idesc)
+    memory.check(address, words, "the metadata")
+    row, chunk = np.arange(rows)[:, None], np.arange(words * CHUNKS)[None, :]
+    lane, place = row, chunk % CHUNKS
+    if words == 1:
+        lane, place = row % 8 + row // 16 * 16 + chunk // 4 * 8, row // 8 % 2 * 4 + chunk % 4
+    held = memory.cells[lane + (address >> 16), (address & 0xFFFF) + chunk // CHUNKS]
+    found: Matrices = held >> np.uint32(4) * place.astype(np.uint32) & np.uint32(15)
+    return found
+
+
+def words_of_metadata(idesc: InstructionDescriptor) -> int:
+    """How many columns of tensor memory have the metadata of A."""
+    return 1 if idesc.a.bits >= 16 else 2
 
 
 def accumulators(cells: PerLane, idesc: InstructionDescriptor, operands: Mapping[str, int]) -> Matrices:

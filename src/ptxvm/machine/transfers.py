@@ -24,7 +24,7 @@ def pieces(kind: Transfer, memory: Memory, clusters: ClusterQueue, operands: Ope
     `clusters` are those of the grid that have not begun.
     """
     match kind.pattern:
-        case Pattern.BYTES | Pattern.MASKED:
+        case Pattern.BYTES | Pattern.MASKED | Pattern.INSIDE:
             made = _bytes(kind, operands)
         case Pattern.VALUES:
             made = _values(kind, operands["a"], operands["b"])
@@ -52,7 +52,13 @@ def _bytes(kind: Transfer, operands: Operands) -> Pieces:
         if address % CHUNK:
             raise AccessFault("misaligned", f"the address {address:#x} of a bulk copy is no multiple of {CHUNK}")
     each = np.arange(reached, dtype=np.uint64)
-    at = each[operands["bytes"][0] >> (each % np.uint64(CHUNK)).astype(np.int64) & 1 == 1]
+    if kind.pattern is Pattern.INSIDE:
+        (left,), (right,) = operands["left"], operands["right"]
+        if max(left, right) >= CHUNK:
+            raise AccessFault("misaligned", f"a bulk copy ignores up to {CHUNK - 1} bytes at an end, not {max(left, right)}")
+        at = each[left : max(size - right, 0)]
+    else:
+        at = each[operands["bytes"][0] >> (each % np.uint64(CHUNK)).astype(np.int64) & 1 == 1]
     return Pieces(1, at + np.uint64(a), at + np.uint64(b), amount=size)
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm import DeviceArray, OobFill, Swizzle, TensorMap, TensorType
+from ptxvm import DeviceArray, Interleave, OobFill, Swizzle, TensorMap, TensorType
 
 ENGINES = ["interp", "jit"]
 PTX = """
@@ -143,6 +143,82 @@ def test_four_rows_and_columns_of_images(engine):
     start = pixels.index((0, 1, 2))
     want = np.stack([padded[n, y + 1 + 2, x + 1 + 1, 4:8] for n, y, x in pixels[start : start + 20]])
     assert (found == want).all()
+
+
+# PTX 5.5.5: as in its first example, pixels run along W and then through the images; H stays.
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(
+    ("lower", "upper", "step", "start", "halo", "offset"),
+    [(0, 0, 1, 3, 2, 0), (-1, 0, 2, -1, 1, 0), (-1, 0, 2, -1, 0, 1), (0, -2, 1, -2, 3, 0)],
+    ids=["5.5.5.3", "5.5.5.4, buffer 1", "5.5.5.4, buffer 2", "left of the box"],
+)
+def test_rows_of_images_along_w(engine, lower, upper, step, start, halo, offset):
+    image = DeviceArray.from_host(np.arange(40 * 2 * 9 * 4, dtype=np.uint32).reshape(40, 2, 9, 4) + 1)
+    zeros = np.zeros(4, np.uint32)
+    pixels, w, n = [], start + offset, 7
+    while len(pixels) < 128 + halo:
+        pixels.append(image.array[n, 1, w] if 0 <= w < 9 else zeros)
+        w += step
+        if w > 8 + upper + offset:
+            w, n = lower + offset, n + 1
+    for mode, count, groups in (
+        ("w", 20, [range(20 + halo)]),
+        ("w::128", 1, [range(k, k + 32 + halo) for k in (0, 32, 64, 96)]),
+    ):
+        made = TensorMap.im2col_wide(
+            TensorType.UINT32, image, lower, upper, 4, count, wide_128=mode == "w::128", element_strides=(1, step, 1, 1)
+        )
+        want = np.stack([pixels[k] for group in groups for k in group])
+        found = loaded(engine, kernel(4, f".im2col::{mode}", offsets=2), made, want.nbytes, 0, start, 1, 7, halo, offset)
+        assert (found.view(np.uint32).reshape(-1, 4) == want).all(), mode
+
+
+@pytest.mark.parametrize(("mode", "made", "halo"), [("w", "wide", 512), ("w::128", "wide", 1), ("w", "box", 0)])
+def test_a_copy_along_w_that_its_map_does_not_fit(mode, made, halo):
+    array = DeviceArray((2, 4, 4), np.uint32)
+    map = TensorMap.im2col_wide(TensorType.UINT32, array, 0, 0, 4, 4) if made == "wide" else \
+        TensorMap.im2col(TensorType.UINT32, array, (0,), (0,), 4, 4)  # fmt: skip
+    with pytest.raises(ptxvm.Fault, match=r"halo|is for \.im2col") as caught:
+        loaded("interp", kernel(3, f".im2col::{mode}", offsets=2), map, 64, 0, 0, 0, halo, 0)
+    assert caught.value.kind == "invalid-tensor-map"
+
+
+# PTX 5.5.6: slices of 16 or 32 bytes of channels, each with a whole image: NC/8HWC8 and NC/16HWC16 of f16.
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize(("interleave", "channels"), [(Interleave.B16, 8), (Interleave.B32, 16)])
+def test_interleaved_tensors(engine, interleave, channels):
+    nchw = np.arange(2 * 3 * channels * 4 * 5, dtype=np.uint16)  # images, channels, rows, columns
+    sliced = nchw.reshape(2, 3, channels, 4, 5).transpose(0, 1, 3, 4, 2)
+    array = DeviceArray.from_host(np.ascontiguousarray(sliced))
+    how = {
+        "sizes": (3 * channels, 5, 4, 2), "strides": (channels * 2, channels * 2 * 5, channels * 2 * 5 * 4 * 3),
+        "interleave": interleave, "swizzle": Swizzle.B32 if interleave is Interleave.B32 else Swizzle.NONE,
+    }  # fmt: skip
+    made = TensorMap.tiled(TensorType.UINT16, array.address, (2 * channels, 3, 2, 2), **how)
+    want = np.zeros((2, 2, 2, 3, channels), np.uint16)  # images, slices, rows, columns
+    want[:, :, :, :2] = sliced[:, 1:3, 1:3, 3:5]  # the third column is outside
+    found = unswizzled(loaded(engine, kernel(4), made, want.nbytes, channels, 3, 1, 0), interleave)
+    assert (found.view(np.uint16).reshape(want.shape) == want).all()
+    made = TensorMap.im2col(TensorType.UINT16, array.address, (0, 0), (0, 0), 2 * channels, 10, **how)
+    found = unswizzled(loaded(engine, kernel(4, ".im2col", offsets=2), made, 40 * channels, 0, 2, 3, 0, 0, 0), interleave)
+    flat = sliced.transpose(1, 0, 2, 3, 4).reshape(3, 40, channels)  # slices, pixels of all images
+    assert (found.view(np.uint16).reshape(2, 10, channels) == flat[:2, 17:27]).all()
+
+
+def unswizzled(found, interleave):
+    """The bytes in order: the swizzle of 32 bytes exchanges the halves of each 32 bytes in odd lines of 128 (PTX 5.5.7)."""
+    if interleave is Interleave.B16:
+        return found
+    chunks = found.reshape(-1, 16)
+    return chunks[[n ^ (n >> 3 & 1) for n in range(len(chunks))]].ravel()
+
+
+def test_interleaved_tensors_of_which_ptx_says_too_little():
+    how = {"interleave": Interleave.B16, "sizes": (16, 2, 2)}
+    for strides, first in (((16, 80), 0), ((16, 64), 4)):
+        made = TensorMap.tiled(TensorType.UINT16, DeviceArray(256, np.uint16).address, (8, 2, 1), strides=strides, **how)
+        with pytest.raises(ptxvm.Unsupported, match="interleaved tensor"):
+            loaded("interp", kernel(3), made, 32, first, 0, 0)
 
 
 # A map is changed in shared memory, copied to global memory, and used there: for a reduction and for a store of four rows.

@@ -61,19 +61,6 @@ def test_a_warp_needs_all_its_lanes(engine):
     assert fault.value.kind == "incomplete-warp"
 
 
-@pytest.mark.parametrize("engine", ["interp", "jit"])
-@pytest.mark.parametrize(
-    "body",
-    [
-        "tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%d], %a, %i, 0;",
-        "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %a, %a, [%d], %i, 0;",
-    ],
-)
-def test_what_cannot_be_done_is_unsupported(body, engine):
-    with pytest.raises(ptxvm.Unsupported, match=r"mma.sp|ashift"):
-        run(body, engine)
-
-
 KERNEL = """
     .version 8.6
     .target sm_100a

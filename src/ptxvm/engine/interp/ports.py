@@ -21,7 +21,6 @@ from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.symbols import Label, Prototype, Table
-from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import textures
 from ptxvm.engine.argument_words import Argument
 from ptxvm.engine.carry_flag import CarryFlag
@@ -435,8 +434,6 @@ class TensorMemory(Port):
 
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Do or start work."""
-        if work.lacks:
-            raise Unsupported(f"'{work.mnemonic}' with '.{work.lacks}'")
         given = ", ".join(f"{name!r}: {value.raw}" for name, value in operands.items())
         how = self.code.refer(Tensor(self.bound, work))
         if not work.results:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import partial
+
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f32, u32
 from ptxvm.isa.access import Trait, base_of, has, mask_of_ctas, policy_without_hint
@@ -61,6 +64,12 @@ NEEDS = {"": "PTX 8.0, sm_90"}
 TYPES = "a b bar: u64, size: u32 plain, policy: b64 plain"
 
 
+def load_of(i: Decoded) -> Transfer:
+    """The transfer of a copy to shared memory."""
+    to = Space.SHARED if i.bound.get("dst") == Space.SHARED_CTA else Space.SHARED_CLUSTER
+    return Transfer(Pattern.BYTES, to, Space.SHARED if "shared_cta" in i.bound else Space.GLOBAL, mbarrier=True)
+
+
 @has(BULK, Trait(rules=[("P2617", narrow_address_of_global_memory)]))
 @instruction(
     """
@@ -76,9 +85,7 @@ TYPES = "a b bar: u64, size: u32 plain, policy: b64 plain"
 )
 def cp_async_bulk(i, a, b, size, bar, policy, tasks):
     """Start to copy bytes to shared memory; at the end they are counted as transactions of an mbarrier."""
-    to = Space.SHARED_CLUSTER if i.dst != Space.SHARED_CTA else Space.SHARED
-    kind = Transfer(Pattern.BYTES, to, Space.SHARED if i.shared_cta else Space.GLOBAL, mbarrier=True)
-    tasks.transfer(kind, completed, a=a, b=b, size=size, bar=bar)
+    tasks.transfer(load_of(i), completed, a=a, b=b, size=size, bar=bar)
 
 
 @has(BULK)
@@ -134,26 +141,67 @@ def cp_async_bulk_masked(i, a, b, size, policy, mask, tasks):
     tasks.transfer(kind, completed, a=a, b=b, size=size, bytes=mask.to(u32))
 
 
+# What came after PTX 9.1 has no public text but its syntax: `.weak` names the order that bulk copies have (9.7.9.25.4.1), and
+# `.b128` the unit in which they go.
+LATER_NEEDS = {**NEEDS, ".weak .relaxed .ignore_oob": "PTX 9.3"}
+declared_later = partial(instruction, section="9.7.9.25.4.1", needs=LATER_NEEDS, fixed="async bulk")
+
+
+@has(BYTES)
+@declared_later(
+    """
+    cp.async.bulk.global.shared::cta.bulk_group.b128  [a], [b], size;
+    cp.async.bulk.weak.global.shared::cta.bulk_group  [a], [b], size;
+    """,
+    types=TYPES,
+)
+def cp_async_bulk_store_weak(i, a, b, size, tasks):
+    """Start to copy bytes from shared to global memory, in an order or in units that are named."""
+    tasks.transfer(Transfer(Pattern.BYTES, Space.GLOBAL, Space.SHARED), completed, a=a, b=b, size=size)
+
+
+@has(BYTES)
+@declared_later(
+    """
+    cp.async.bulk.dst.global.mbarrier::complete_tx::bytes.b128                   [a], [b], size, [bar];
+    cp.async.bulk.weak.dst.global.mbarrier::complete_tx::bytes                   [a], [b], size, [bar];
+    cp.async.bulk.weak.shared::cluster.shared::cta.mbarrier::complete_tx::bytes  [a], [b], size, [bar];
+    .dst = { .shared::cta, .shared::cluster };
+    """,
+    types=TYPES,
+)
+def cp_async_bulk_weak(i, a, b, size, bar, tasks):
+    """Start to copy bytes to shared memory, in an order or in units that are named."""
+    tasks.transfer(load_of(i), completed, a=a, b=b, size=size, bar=bar)
+
+
+@has(BYTES)
+@declared_later(
+    """
+    cp.async.bulk{.weak}.dst.global.mbarrier::complete_tx::bytes.ignore_oob  [a], [b], size, left, right, [bar];
+    .dst = { .shared::cta, .shared::cluster };
+    """,
+    types=f"{TYPES}, left right: u32 plain",
+)
+def cp_async_bulk_inside(i, a, b, size, left, right, bar, tasks):
+    """Start to copy bytes to shared memory, without some at both ends, which may be out of bounds; all count as copied."""
+    kind = replace(load_of(i), pattern=Pattern.INSIDE)
+    tasks.transfer(kind, completed, a=a, b=b, size=size, left=left, right=right, bar=bar)
+
+
 @has(BYTES)
 @checked(
     """
-    cp.async.bulk.global.shared::cta.bulk_group.b128                                         [a], [b], size;
-    cp.async.bulk.weak.global.shared::cta.bulk_group                                         [a], [b], size;
-    cp.async.bulk.relaxed.scope.global.shared::cta.bulk_group.b128                           [a], [b], size;
-    cp.async.bulk.dst.global.mbarrier::complete_tx::bytes.b128                               [a], [b], size, [bar];
-    cp.async.bulk.weak.dst.global.mbarrier::complete_tx::bytes                               [a], [b], size, [bar];
-    cp.async.bulk.weak.shared::cluster.shared::cta.mbarrier::complete_tx::bytes              [a], [b], size, [bar];
-    cp.async.bulk{.weak}.dst.global.mbarrier::complete_tx::bytes.ignore_oob  [a], [b], size, left, right, [bar];
+    cp.async.bulk.relaxed.scope.global.shared::cta.bulk_group.b128  [a], [b], size;
     .scope = { .cta, .cluster, .gpu, .sys };
-    .dst   = { .shared::cta, .shared::cluster };
     """,
     section="9.7.9.25.4.1",
-    types=f"{TYPES}, left right: u32 plain",
-    needs={**NEEDS, ".weak .relaxed .ignore_oob": "PTX 9.3"},
+    types=TYPES,
+    needs=LATER_NEEDS,
     fixed="async bulk",
 )
-def cp_async_bulk_ordered(i, a, b, size, left, right, bar):
-    """Start to copy bytes in an order that is named, in units of 16 bytes, or without some at the ends."""
+def cp_async_bulk_relaxed(i, a, b, size):
+    """Start to copy bytes from shared to global memory, each 16 of them by a strong access."""
 
 
 # ── reductions ──────────────────────────────────────────────────────────────────────────

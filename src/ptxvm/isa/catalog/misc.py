@@ -160,6 +160,16 @@ def createpolicy_fractional(i, fraction, warp):
     return warp.lane.to(b64).lift(0)
 
 
+@createpolicy_fractional.rule("P2307")
+def part_of_the_accesses(i):
+    """A part of the accesses is more than none, and at most all."""
+    part = i.real("fraction")
+    if part is None or 0 < part <= 1:
+        return None
+    said = f"value '{part:.6f}' out of range, expected to be in range (0.000000 .. 1.000000]"
+    return f"Argument 2 of instruction 'createpolicy.fractional': {said}"
+
+
 @instruction(
     "createpolicy.cvt.L2.b64 d, a;",
     section="9.7.9.18",

@@ -9,7 +9,7 @@ from ptxvm.algebra.ports import TensorMemory
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import Trait, base_of, elements, has
 from ptxvm.isa.exactness import SUMS
-from ptxvm.isa.model import Decoded, Problem, checked, instruction
+from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.tensor_memory import Multiply
 
 CHIPS = "PTX 8.6, sm_100a sm_103a sm_107a sm_110a"
@@ -130,7 +130,6 @@ TAILS = ("{!}enable", "{!}enable, scale", "disabled, {!}enable", "disabled, {!}e
 SCALED_TAILS = ("[scale_a], [scale_b], {!}enable",)
 WEIGHTS_TAILS = ("{!}enable{, mask}",)
 multiplying = partial(instruction, types=TYPES, needs=NEEDS, fixed="mma ws", exact=SUMS)
-unsupported = partial(checked, types=TYPES, needs=NEEDS, fixed="mma ws")
 BLOCKS = {"kind::mxf8f6f4": 1, "kind::mxf4": 2, "scale_vec::4X": 4, "block16": 4}
 
 
@@ -143,7 +142,7 @@ def started(
     blocks = BLOCKS.get(i.size) or BLOCKS.get(i.kind) or 2 if scaled else 0
     work = Multiply(
         i.opcode, i.bound.get("group") == "cta_group::2", kind=i.kind.removeprefix("kind::"), in_tensor_memory=a is not None,
-        weights="zeros" in operands, blocks=blocks, shifted="ashift" in i.bound,
+        weights="zeros" in operands, blocks=blocks, shifted="ashift" in i.bound, sparse="meta" in operands,
     )  # fmt: skip
     masks = {f"disabled{n}": each for n, each in enumerate(disabled or ())}
     given = {name: each for name, each in operands.items() if each is not None}
@@ -171,24 +170,26 @@ def tcgen05_mma_scaled(i, d, a, adesc, bdesc, idesc, scale_a, scale_b, enable, t
 
 
 @has(PLAIN)
-@unsupported(
+@multiplying(
     f"{lines('tcgen05.mma.sp.group.kind', '[meta], ', TAILS, '{.ashift}')} {GROUPS} {KINDS} {collectors('a')}",
     section="9.7.16.10.9.2",
 )
-def tcgen05_mma_sp(i, d, a, adesc, bdesc, meta, idesc, disabled, enable, scale):
+def tcgen05_mma_sp(i, d, a, adesc, bdesc, meta, idesc, disabled, enable, scale, tmem):
     """Start to multiply a sparse matrix with a dense one and add D, which lies in tensor memory."""
+    started(i, tmem, a, adesc, disabled, d=d, b=bdesc, meta=meta, idesc=idesc, enable=enable, scale=scale)
 
 
 @has(SCALED, FOUR_BITS)
-@unsupported(
+@multiplying(
     f"""
     {lines("tcgen05.mma.sp.group.kind.block_scale{.size}", "[meta], ", SCALED_TAILS)}
     {GROUPS} {SCALED_KINDS} {SIZES} {collectors("a")}
     """,
     section="9.7.16.10.9.2",
 )
-def tcgen05_mma_sp_scaled(i, d, a, adesc, bdesc, meta, idesc, scale_a, scale_b, enable):
+def tcgen05_mma_sp_scaled(i, d, a, adesc, bdesc, meta, idesc, scale_a, scale_b, enable, tmem):
     """Start to multiply a sparse matrix with a dense one, whose blocks have scales, and add D in tensor memory."""
+    started(i, tmem, a, adesc, d=d, b=bdesc, meta=meta, idesc=idesc, enable=enable, scale_a=scale_a, scale_b=scale_b)
 
 
 @has(ADDRESSES)
@@ -202,9 +203,10 @@ def tcgen05_mma_ws(i, d, a, adesc, bdesc, idesc, enable, mask, tmem):
 
 
 @has(ADDRESSES)
-@unsupported(
+@multiplying(
     f"{lines('tcgen05.mma.ws.sp.cta_group::1.kind', '[meta], ', WEIGHTS_TAILS)} {KINDS} {collectors('b0', 'b1', 'b2', 'b3')}",
     section="9.7.16.10.9.4",
 )
-def tcgen05_mma_ws_sp(i, d, a, adesc, bdesc, meta, idesc, enable, mask):
+def tcgen05_mma_ws_sp(i, d, a, adesc, bdesc, meta, idesc, enable, mask, tmem):
     """Start to multiply a sparse matrix with a dense one, keeping B for the next products, and add D in tensor memory."""
+    started(i, tmem, a, adesc, d=d, b=bdesc, meta=meta, idesc=idesc, enable=enable, zeros=mask)

@@ -13,7 +13,6 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, f32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
-from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.node.port import Port
@@ -38,8 +37,6 @@ class TensorMemory(Port):
 
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Do work by a host call."""
-        if work.lacks:
-            raise Unsupported(f"'{work.mnemonic}' with '.{work.lacks}'")
         inputs = [(value.type, value.raw) for value in operands.values()]
         functions = self._functions(work)
         inputs += [(u64, Affine(self.code.emit(f"ptrtoint ptr @{name} to i64"))) for name in functions.values()]

@@ -202,7 +202,7 @@ TENSOR = choice(
         "isa.tensor_memory:Load": (*MOVE, word, type_, truth, truth),
         "isa.tensor_memory:Store": MOVE,
         "isa.tensor_memory:CopyToTensor": (*TENSOR_WORK, number, number, several(number), word),
-        "isa.tensor_memory:Multiply": (*TENSOR_WORK, word, truth, truth, number, truth),
+        "isa.tensor_memory:Multiply": (*TENSOR_WORK, word, truth, truth, number, truth, truth),
     }
 )
 HOST_CALLS: dict[str, Sequence[Form] | None] = {
