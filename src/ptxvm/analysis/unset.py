@@ -76,24 +76,40 @@ def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = 
     """The registers to follow; none if no instruction can read an unset one, or pass one to another function."""
     given = set() if memory else {each for each in function.signature.parameters if isinstance(each, Register)}
     start = frozenset(each for each in function.registers if single(each) and each not in given)
-    if not start:
+    entry = unset_at_entries(function, segments, start, memory=memory)
+    found = [each for n, unset in entry.items() for each in uses_of_unset(function, segments[n], unset, memory=memory)]
+    if not any(certain for _, certain in found):
         return frozenset()
-    entry: list[frozenset[Register]] = [frozenset()] * len(segments)
-    entry[0] = start
-    work = [0]
-    seen = {0}
+    return frozenset(register for register, _ in found)
+
+
+def unset_by_instruction(function: Function, segments: list[Segment]) -> dict[Bound, frozenset[Register]]:
+    """The registers of a kernel that may be unset where an instruction reads or passes them on."""
+    start, found = frozenset(filter(single, function.registers)), dict[Bound, frozenset[Register]]()
+    for n, entry in unset_at_entries(function, segments, start).items():
+        left = set(entry)
+        for bound in function.instructions[segments[n].start : segments[n].end]:
+            used = use(bound)
+            if unset := left.intersection((*used.reads, *used.guards, *used.passes)):
+                found[bound] = frozenset(unset)
+            step(bound, left, memory=False)
+    return found
+
+
+def unset_at_entries(
+    function: Function, segments: list[Segment], start: frozenset[Register], *, memory: bool = False
+) -> dict[int, frozenset[Register]]:
+    """The registers that may be unset at the beginning of each segment that can be reached; `start` are those of the first."""
+    entry = {0: start} if start else {}
+    work = list(entry)
     while work:
         n = work.pop()
         leaving = after(function, segments[n], entry[n], memory=memory)
         for successor in segments[n].successors:
-            if successor not in seen or not leaving <= entry[successor]:
-                seen.add(successor)
-                entry[successor] |= leaving
+            if successor not in entry or not leaving <= entry[successor]:
+                entry[successor] = entry.get(successor, frozenset()) | leaving
                 work.append(successor)
-    found = [each for n in seen for each in uses_of_unset(function, segments[n], entry[n], memory=memory)]
-    if not any(certain for _, certain in found):
-        return frozenset()
-    return frozenset(register for register, _ in found)
+    return entry
 
 
 def after(function: Function, segment: Segment, unset: frozenset[Register], *, memory: bool) -> frozenset[Register]:

@@ -13,7 +13,9 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
-from ptxvm.engine.jit.memory.shadow_tags import BEFORE, EPOCH, FIRST, MANY, NEVER
+from ptxvm.engine.jit.memory.cta_clocks import WORDS
+from ptxvm.engine.jit.memory.tags import BEFORE, EPOCH, EVER, FIRST, MANY, NEVER
+from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.runner import address
@@ -33,6 +35,7 @@ if TYPE_CHECKING:
 
 RENUMBER = ctypes.CFUNCTYPE(None)
 LINE = 64  # bytes that the processor caches together
+WIDEST = 32  # bytes of the masks of several warps, which are loaded together
 HEAP_BLOCK = "a block of malloc"  # as `machine.heap` names them
 
 
@@ -42,11 +45,10 @@ class Suspicious(Exception):  # noqa: N818 - it says what happened
 
 @dataclass
 class ObservedLaunch:
-    """An instrumented launch; `shadow` is that of its kernel, `new` the memory that is uninitialised."""
+    """An instrumented launch of a kernel; `new` is the memory that is uninitialised."""
 
     memory: Memory
-    checks: frozenset[str]
-    shadow: Shadow | None = None
+    kernel: KernelContext
     new: frozenset[Allocation] = frozenset()
     before: dict[Allocation, Bytes] = field(default_factory=dict)  # written memory, and its contents before the launch
     spare: dict[int, Bytes] = field(
@@ -81,7 +83,14 @@ class ObservedLaunch:
         if not isinstance(calls, ObservedCallbacks):
             raise TypeError(f"{calls} are not the callbacks of an observed launch")
         calls.observed = self
-        shadow = self.shadow
+        shadow, unset = self.kernel.shadow, self.kernel.unset_registers
+        if self.kernel.clocked:
+            room = np.zeros(WORDS + 2 * LINE, np.uint32)
+            calls.clocks = room[-room.ctypes.data % (2 * LINE) // room.itemsize :]
+            record[AT["clocks"]] = calls.clocks.ctypes.data
+        if unset is not None:
+            calls.masks = np.zeros(unset.size(self.kernel.warps) + WIDEST, np.uint8)
+            record[AT["register_masks"]] = calls.masks.ctypes.data
         if shadow is not None and shadow.init and (local := calls.windows.get(Space.LOCAL)) is not None:
             calls.marks = np.zeros_like(local.allocation.bytes)
             record[AT["local_marks"]] = (calls.marks.ctypes.data - local.allocation.origin) % (1 << 64)
@@ -115,6 +124,8 @@ class ObservedCallbacks(Callbacks):
     renumber: CFuncPtr
     observed: ObservedLaunch
     tags: Tags | None = None
+    clocks: npt.NDArray[np.uint32] | None = None
+    masks: Bytes | None = None  # of registers: the lanes that have written them
     marks: Bytes | None = None  # of local memory: the bytes that a thread has written
 
     def _check_access(self, number: int, addresses: npt.NDArray[np.uint64], mask: int, warp: int) -> None:
@@ -205,7 +216,8 @@ class Tags:
             raise Suspicious("a texture read reaches uninitialised bytes")
         begin = np.uint32(self.record[AT["cta_epoch"]])
         kept = (self._tags[reads] > 0) & (self._tags[reads] < begin)  # the first CTA stays
-        self._tags[reads[~kept]] = np.uint32(self.record[AT["epoch"]]) | MANY
+        now = np.uint32(self.record[AT["epoch"]]) | MANY
+        self._tags[reads[~kept]] = EVER if self.record[AT["clocks"]] else now  # what warps do later knows no such read
 
     def _grain(self, allocation: Allocation) -> int:
         return self.shadow.grain[allocation is self.shared]

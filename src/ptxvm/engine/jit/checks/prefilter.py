@@ -11,13 +11,18 @@ a write of a later epoch, a read until a later epoch or, of several, as `MANY`. 
 one finds a tag below those of its own CTA: that of the first CTA that wrote the cell, or read it, stays.  What remains
 is ordered by a barrier, and no race.
 
+Where barriers are for some of the threads, *epoch* is the clock of a warp, and an access is ordered where the warp of the later
+one knows the clock in the tag of the earlier one (`memory.cta_clocks`).  Warps come to such barriers as a whole, or it is
+suspicious.  Of several reads a tag has the latest clock and the groups of their warps, which is no less than they are.
+
 **Why one run answers for all schedules**, where values do not depend on the schedule: such a kernel has no atomics, no
 strong accesses, and reads no clock and no set of active lanes.  Let it have a run in which all conflicting accesses are
 ordered by barriers of the CTA.  Any other run does, thread by thread, the same: follow it up to the first access that reads
 another value than in the first run.  Up to there all threads did the same accesses and came to the same barriers in the
 same order, so the same accesses are ordered, and the write that is last before that read in this order is the same one:
-the value is the same.  So no schedule has a race.  Where a kernel is not of this kind, one run of it answers for itself
-only, and the exact checker runs the other schedules.
+the value is the same.  So no schedule has a race.  Which warps meet at a barrier for some threads is up to the schedule
+only where a warp may come to a phase before it knows that the last one is over, which is suspicious.  Where a kernel is
+not of this kind, one run of it answers for itself only, and the exact checker runs the other schedules.
 """
 
 from __future__ import annotations
@@ -26,11 +31,11 @@ import logging
 from collections.abc import Callable, Sequence
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import segments, special_registers
+from ptxvm.analysis.flow import special_registers
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.unset import may_be_unset
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.jit.abi.specialisation import Specialisation
+from ptxvm.engine.jit.cfg import unset_registers
 from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Suspicious
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.node.context import KernelContext
@@ -60,7 +65,7 @@ class Prefilter:
         self.jit = jit
         self.long: set[tuple[Function, int, int]] = set()
         self._decided: dict[tuple[KernelContext, Callable[[Bound], bool]], Bound | None] = {}
-        self._unset: dict[KernelContext, bool] = {}
+        self._unset: dict[KernelContext, str | None] = {}
         self._spare: dict[int, Bytes] = {}
 
     def clears(
@@ -80,9 +85,7 @@ class Prefilter:
             translated = self.jit.code_cache.translation(wanted).versions.kernel
             reason = self._doubt(translated, watch)
             if reason is None:
-                observed = ObservedLaunch(
-                    self.jit.image.memory, wanted.checks, translated.shadow, frozenset(new), spare=self._spare
-                )
+                observed = ObservedLaunch(self.jit.image.memory, translated, frozenset(new), spare=self._spare)
                 counters = self.jit.examine(wanted, shape, parameters, observed, limits)
                 self._spare = {room.nbytes: room for room in observed.before.values() if room.nbytes <= MOST_SPARE}
                 return counters, "".join(observed.library.output)
@@ -127,8 +130,8 @@ class Prefilter:
             return f"only a run tells which object the address of '{kernel.several[0].i.mnemonic}' belongs to"
         if "init" in watch.checks and kernel.uses_local and not kernel.marks_local:
             return "local memory may be read before it is written"
-        if "init" in watch.checks and self._may_be_unset(kernel):
-            return "a register may be read before it is written"
+        if kernel.shadow is not None and kernel.shadow.init and (unset := self._unset_doubt(kernel)):
+            return unset
         if (
             "sync" in watch.checks
             and len({reduction(bound.i) for bound in kernel.instructions if "cta" in bound.i.of.effects}) > 1
@@ -139,11 +142,11 @@ class Prefilter:
             return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
         return None
 
-    def _may_be_unset(self, kernel: KernelContext) -> bool:
-        """May a register be read before it is written?"""
+    def _unset_doubt(self, kernel: KernelContext) -> str | None:
+        """Why masks do not tell whether a register is unset; None if they do."""
         if kernel not in self._unset:
             functions = {frame.function for frame in kernel.plan.frames}
-            self._unset[kernel] = any(may_be_unset(each, segments(each)) for each in functions)
+            self._unset[kernel] = unset_registers.doubt(kernel.function, functions, kernel.unset_registers)
         return self._unset[kernel]
 
     def _first(self, kernel: KernelContext, question: Callable[[Bound], bool], *, expected: bool) -> Bound | None:

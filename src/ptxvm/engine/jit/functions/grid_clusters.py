@@ -58,7 +58,7 @@ def _begin(sizes: dict[str, int], name: str, cta: str, slot: str) -> list[str]:
             f"  {own}.offset = mul i64 {own}.slot, {sizes['cta_size']}",
             f"  {own}.own = getelementptr i8, ptr %records, i64 {own}.offset",
             f"  {own}.m = getelementptr i8, ptr {own}.own, i64 {sizes['records_size']}",
-            f"  call void @ptxvm.begin(ptr {own}.m, i64 {own}.cta, ptr %shared, ptr %local, i64 {own}.slot)",
+            f"  call void @ptxvm.begin(ptr %ctx, ptr {own}.m, i64 {own}.cta, ptr %shared, ptr %local, i64 {own}.slot)",
         ]
     return [*lines, f"  %next.{name} = add i64 {cta}, {sizes['ctas']}"]
 

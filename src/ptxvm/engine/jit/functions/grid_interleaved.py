@@ -9,7 +9,7 @@ from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import RUNNABLE
 from ptxvm.engine.jit.functions import grid_clusters
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory import streaming_stores
+from ptxvm.engine.jit.memory import barrier_epochs, streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.isa.special_registers import WARP
 
@@ -32,6 +32,7 @@ def grid_function(kernel: KernelContext) -> str:
         last_warp=warps - 1,
         last_lanes=(1 << (kernel.threads - (warps - 1) * WARP)) - 1,
         clear="\n".join(cleared_windows(kernel)),
+        watch=barrier_epochs.cta_begins(kernel),
         fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
         fence="\n".join(streaming_stores.fence(kernel)),
         cta_size=kernel.cta_size,

@@ -20,7 +20,7 @@ from ptxvm.engine.jit.functions import (
 from ptxvm.engine.jit.functions.lane_scheduler import LaneScheduler
 from ptxvm.engine.jit.ir.builder import PIECES, Code
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory import barrier_epochs, slow_path
+from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, slow_path
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
 from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, slot_name
@@ -74,7 +74,9 @@ def _barrier_functions(kernel: KernelContext) -> str:
     kernel.unit.declare("llvm.umin.i32", "i32", "i32", "i32")
     kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
     sizes = {"cluster_warps": kernel.cluster_size * kernel.warps, "cta_size": kernel.cta_size}
-    return runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets, **sizes) + "\n"
+    opens = "  call void @ptxvm.clocks.open(ptr %m, i32 %n, i32 %expected)" if kernel.clocked else ""
+    barriers = runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets, **sizes, opens=opens)
+    return f"{cta_clocks.functions(kernel)}{barriers}\n"
 
 
 def _immediates(declaration: str) -> str:

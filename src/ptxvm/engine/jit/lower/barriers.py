@@ -12,6 +12,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.cta_barriers import BARRIERS, CtaBarriers
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
+from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Request
@@ -41,6 +42,7 @@ def record_arrivals(at: NodeBuilder, bound: Bound, number: Value, threads: Value
         at.refuse(bound, wrong, NoSuchBarrier(), [(u32, number.raw)])
     numbers = _spread(at, number, 10)
     counts = "null" if threads is None else _spread(at, threads, 11)
+    barrier_epochs.warp_arrives(at, numbers, counts)
     given = f"ptr {numbers}, ptr {counts}, i32 {ayes}, i1 {'true' if waits else 'false'}"
     code.run(f"call void @ptxvm.arrive(ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, {given})")
 

@@ -23,6 +23,7 @@ from ptxvm.engine.jit.memory.merged_checks import Ranges
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
+from ptxvm.engine.jit.node.unset_check import UnsetCheck
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.model import PORTS, Decoded
 
@@ -100,6 +101,8 @@ class Emitter(Conditionals):
     def instruction(self, bound: Bound) -> None:
         """Write an instruction."""
         i = bound.i
+        if self.kernel.unset_registers is not None and not self.node.waits:
+            UnsetCheck(self, bound).guard()
         guard = self.guard_of(bound)
         if self.node.waits:
             guard = None  # the lanes that waited had a true guard
@@ -119,6 +122,15 @@ class Emitter(Conditionals):
         self._meaning(bound, i)
 
     def _meaning(self, bound: Bound, i: Decoded) -> None:
+        """Write an instruction for the lanes of its guard; instrumented code looks for unset registers as well."""
+        check = UnsetCheck(self, bound) if self.kernel.unset_registers is not None else None
+        if check is not None and not self.node.waits:
+            check.reads()
+        self._run(bound, i)
+        if check is not None and self.action is not Ending.WAIT:
+            check.writes()
+
+    def _run(self, bound: Bound, i: Decoded) -> None:
         given = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the JIT", f"port {missing[0]}")

@@ -7,21 +7,37 @@ from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory.shadow_tags import EPOCH, NEVER
+from ptxvm.engine.jit.memory.tags import EPOCH, LAST, NEVER
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
 
 ALL = (1 << 32) - 1  # lanes
-LAST = (1 << 32) - 4 * EPOCH  # the tag from which on epochs are renumbered
 
 
 def cta_begins(kernel: KernelContext) -> str:
-    """Begin a CTA: its epoch is new, and its shared memory has no tags."""
+    """Begin a CTA: its epoch is new, its shared memory has no tags, and its threads have written no register."""
+    return _new_epoch(kernel) + _unset_registers(kernel)
+
+
+def _unset_registers(kernel: KernelContext) -> str:
+    """Clear the masks of the registers that threads have written."""
+    if kernel.unset_registers is None:
+        return ""
+    return (
+        f"  %masks.place = getelementptr i8, ptr %ctx, i64 {offset('register_masks')}\n"
+        "  %masks = load ptr, ptr %masks.place, align 8\n"
+        f"  call void @llvm.memset.p0.i64(ptr %masks, i8 0, i64 {kernel.unset_registers.size(kernel.warps)}, i1 false)\n"
+    )
+
+
+def _new_epoch(kernel: KernelContext) -> str:
     if kernel.shadow is None or not kernel.shadow.checks & {"race", "init", "sync"}:
         return ""
     kernel.unit.helper("ptxvm.epoch", _next_epoch(kernel, kernel.shadow))
+    if kernel.clocked:
+        return "  call void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared)\n"
     size = GRAIN * -(-kernel.shared_size // kernel.shadow.grain[True])
     return f"  call void @ptxvm.epoch(ptr %ctx, i1 true, ptr %shared, i64 {size})\n"
 
@@ -35,7 +51,7 @@ def barrier_opens(kernel: KernelContext) -> list[str]:
 
 def warp_waits(kernel: KernelContext, code: Code, lanes: str | None) -> None:
     """Count lanes that arrive at a barrier; `lanes` is a mask, None for all."""
-    if kernel.shadow is None or not kernel.shadow.checks & {"race", "sync"}:
+    if kernel.shadow is None or kernel.clocked or not kernel.shadow.checks & {"race", "sync"}:
         return
     word = f"i{kernel.width}"
     count = str(kernel.width)
@@ -53,6 +69,16 @@ def warp_waits(kernel: KernelContext, code: Code, lanes: str | None) -> None:
         good = code.label()
         code.branch(code.emit(f"icmp eq i32 {count}, {whole}"), good, "suspect", likely=True)
         code.block(good)
+
+
+def warp_arrives(at: NodeBuilder, numbers: str, counts: str) -> None:
+    """Suspect lanes that arrive at a barrier for some threads, unless they are a whole warp that comes in its turn."""
+    if not at.kernel.clocked:
+        return
+    given = f"ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, ptr {numbers}, ptr {counts}"
+    wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.arrive({given})", pure=False), at.code.label()
+    at.code.branch(wrong, "suspect", good, likely=False)
+    at.code.block(good)
 
 
 def warp_is_apart(kernel: KernelContext, code: Code, masks: list[str]) -> None:
@@ -131,7 +157,7 @@ def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
         threads=kernel.threads,
         partly="store i32 1, ptr %suspicion.place, align 8" if "sync" in shadow.checks else "",
         epoch_step=EPOCH,
-        last_epoch=LAST,
+        last_epoch=LAST // 2 if kernel.clocked else LAST,  # which a CTA with clocks must not reach, once it has begun
         never=NEVER & 0xFF if shadow.init else 0,
         shift=(GRAIN // shadow.grain[True]).bit_length() - 1,
     )

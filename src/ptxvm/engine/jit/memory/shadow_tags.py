@@ -4,8 +4,10 @@ A cell is a few bytes of shared or global memory, no more than the smallest acce
 for its last write and for its reads: `epoch << 11 | thread`.  CTAs run one after the other.  An epoch ends at a barrier of all
 threads of a CTA, or with the CTA.  So accesses of one CTA in different epochs are ordered, and accesses of different CTAs
 never are.  An access is *suspicious* unless the tags show that it is ordered after the accesses that left them; then the
-kernel stops, and the exact checker runs it (`checks.prefilter`).  Tags are coarser than happens-before: collectives,
-barriers for some warps, and release and acquire order nothing here.
+kernel stops, and the exact checker runs it (`checks.prefilter`).  Tags are coarser than happens-before: collectives, and
+release and acquire, order nothing here.
+
+Where barriers are for some of the threads, each warp has an epoch of its own: `tag_order` and `cta_clocks`.
 
 Local memory that is interleaved has marks in place of tags, one byte for each: has the thread written it?
 
@@ -14,32 +16,26 @@ Strong accesses and atomics of one size leave a tag of their own kind, which oth
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
+from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
+from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, STRONG
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
-from ptxvm.isa.special_registers import WARP
 
-EPOCH = 1 << 11  # the step of a tag from epoch to epoch
-MANY = 1 << 10  # in place of a thread: several threads
-STRONG = MANY + 1  # in place of a thread: a strong access; its size is added
-NEVER = 0x01010101  # the tag of bytes without a value, whose four bytes are alike; 0 is that of bytes with one from before
-BEFORE = (NEVER // EPOCH + 1) * EPOCH  # the epoch of all earlier CTAs, when epochs have been renumbered
-FIRST = BEFORE + EPOCH  # the first epoch; tags below are of other CTAs
 WIDE = (Scope.GPU, Scope.SYS)
 
 
-class ShadowCheck:
+class ShadowCheck(CellVectors):
     """Writes the check of an access against the tags of its cells, and their update."""
 
     def __init__(self, at: NodeBuilder, addressing: Addressing, shadow: Shadow) -> None:
-        self.at, self.code, self.addressing, self.shadow = at, at.code, addressing, shadow
+        super().__init__(at.code)
+        self.at, self.addressing, self.shadow = at, addressing, shadow
         self.width = at.code.width
         self._wrong: dict[int, str] = {}  # the suspicions so far, by the number of cells in a vector
         self._moved = ""  # the distance from an address, scaled to cells, to its tag
@@ -58,6 +54,7 @@ class ShadowCheck:
         self.cells = max(size // self.shadow.grain[self.own], 1)
         self.verb, self.coherent, self._wrong = access.verb, access.coherent, {}
         self._moved = self._displacement()
+        self.order = (ClockOrder if self.at.kernel.clocked else EpochOrder)(self.at, own=self.own)
         if access.strong:
             self._strong_lanes(raw, access)
         else:
@@ -128,7 +125,7 @@ class ShadowCheck:
         """Check a chunk in which each lane has its own cells."""
         count = piece.count * self.cells
         threads = [piece.first + n // self.cells for n in range(count)]
-        self._tags(count, self._cell(pointer), self._mine(threads), self.addressing.mask(piece, self.cells))
+        self._tags(count, self._cell(pointer), self.order.mine(threads), self.addressing.mask(piece, self.cells))
 
     def _shared_place(self, piece: Chunk, pointer: str) -> None:
         """Check one address for the active lanes of a chunk: none, one or several."""
@@ -141,15 +138,15 @@ class ShadowCheck:
         idle = code.emit(f"icmp eq {word} {own}, 0")
         lane = code.intrinsic(word, f"llvm.cttz.{word}", (word, own), ("i1", "false"))
         lane = lane if self.width == 32 else code.emit(f"{'trunc' if self.width > 32 else 'zext'} {word} {lane} to i32")
-        thread = code.emit(f"add i32 {self._first()}, {lane}")
-        mine = code.emit(f"select i1 {alone}, i32 {thread}, i32 {code.emit(f'or i32 {self._epoch()}, {MANY}')}")
+        thread = code.emit(f"add i32 {self.order.first()}, {lane}")
+        mine = code.emit(f"select i1 {alone}, i32 {thread}, i32 {self.order.many()}")
         spare = self.at.buffer(f"<{self.width} x i64>", 0)
         place = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._cell(pointer)}")
         busy = code.emit(f"xor i1 {idle}, true")
         if self.verb is Verb.WRITE and self.shadow.race:
             self._suspect(1, code.emit(f"xor i1 {alone}, true"))
         reads = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._reads(self._cell(pointer))}")
-        self._tags(self.cells, place, self._all(self.cells, mine), self._all(self.cells, busy, "i1"), reads)
+        self._tags(self.cells, place, self.every(self.cells, mine), self.every(self.cells, busy, "i1"), reads)
 
     def _tags(self, count: int, cells: str, mine: str | None, mask: str | None, reads: str = "") -> None:
         """Check contiguous cells and update their tags; without `mine`, for several threads."""
@@ -157,7 +154,7 @@ class ShadowCheck:
         self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
         if not self.shadow.race:
             if self.verb is Verb.WRITE:
-                self._store(count, self._all(count, "0"), cells, mask)
+                self._store(count, self.every(count, "0"), cells, mask)
             return
         reads = reads or self._reads(cells)
         if self.verb is Verb.WRITE:
@@ -165,26 +162,25 @@ class ShadowCheck:
             self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
             self._store(count, str(mine), cells, mask)
             return
-        many = self._all(count, self.code.emit(f"or i32 {self._epoch()}, {MANY}"))
-        if mine is None and self.own:
-            self._store(count, many, reads, mask)
+        if mine is None and self.own and not self.at.kernel.clocked:  # whoever has read it in this epoch
+            self._store(count, self.every(count, self.order.many()), reads, mask)
             return
         read = self._load(count, reads, mask)
-        self._store(count, self._readers(count, read, mine or many, many), reads, mask)
+        self._store(count, self.order.readers(count, read, mine), reads, mask)
 
     # ── gathers and scatters ────────────────────────────────────────────────────────────
 
     def _lanes(self, raw: Raw) -> None:
         """Check each lane by itself; two lanes may share a cell."""
         mask, count = self.at.active_vector(), self.width
-        mine = self._mine(range(count))
+        mine = self.order.mine(range(count))
         for n in range(self.cells):
             cells = self._cells(raw, n)
             wrote = self.at.gather("i32", cells, mask)
             self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
             if not self.shadow.race:
                 if self.verb is Verb.WRITE:
-                    self.at.scatter("i32", self._all(count, "0"), cells, mask)
+                    self.at.scatter("i32", self.every(count, "0"), cells, mask)
                 continue
             reads = self._reads(cells, count)
             read = self.at.gather("i32", reads, mask)
@@ -193,8 +189,8 @@ class ShadowCheck:
                 self.at.scatter("i32", mine, cells, mask)
                 self._suspect(count, self._lost(cells, mine, mask), mask)
                 continue
-            many = self._all(count, self.code.emit(f"or i32 {self._epoch()}, {MANY}"))
-            made = self._readers(count, read, mine, many)
+            many = self.every(count, self.order.many())
+            made = self.order.readers(count, read, mine)
             self.at.scatter("i32", made, reads, mask)
             lost = self._lost(reads, made, mask)
             if mask is not None:
@@ -218,87 +214,48 @@ class ShadowCheck:
             self.shadow.doubts.add(f"strong accesses of scope .{scope} outside shared memory")
         code, mask, count = self.code, self.at.active_vector(), self.width
         llvm, kind = f"<{count} x i32>", STRONG + access.element.bit_length()
-        mine = self._mine(range(count))
-        strong = self._all(count, code.emit(f"or i32 {self._epoch()}, {kind}"))
+        mine = self.order.mine(range(count))
         for n in range(self.cells):
             cells = self._cells(raw, n)
             wrote = self.at.gather("i32", cells, mask)
             if not self.shadow.race:
                 self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
                 if access.verb is not Verb.READ:
-                    self.at.scatter("i32", self._all(count, "0"), cells, mask)
+                    self.at.scatter("i32", self.every(count, "0"), cells, mask)
                 continue
-            low = code.emit(f"and {llvm} {wrote}, {self._all(count, str(EPOCH - 1))}")
-            other = code.emit(f"icmp ne {llvm} {low}, {self._all(count, str(kind))}")
-            self._suspect(count, code.emit(f"and <{count} x i1> {other}, {self._unordered(count, wrote)}"), mask)
+            low = code.emit(f"and {llvm} {wrote}, {self.every(count, str(EPOCH - 1))}")
+            other = code.emit(f"icmp ne {llvm} {low}, {self.every(count, str(kind))}")
+            self._suspect(count, code.emit(f"and <{count} x i1> {other}, {self.order.strong_unordered(count, wrote)}"), mask)
             if self.shadow.init and access.verb is not Verb.WRITE:
-                self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self._all(count, str(NEVER))}"), mask)
+                self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self.every(count, str(NEVER))}"), mask)
             read = self.at.gather("i32", self._reads(cells, count), mask)
             self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
-            self.at.scatter("i32", strong if self.own else self._first_kind(count, wrote, strong), cells, mask)
-
-    def _unordered(self, count: int, wrote: str) -> str:
-        """Does a tag mean a write of this epoch (in shared memory), or of the grid (elsewhere)?"""
-        llvm = self._type(count)
-        if self.own:
-            return self.code.emit(f"icmp uge {llvm} {wrote}, {self._all(count, self._epoch())}")
-        return self.code.emit(f"icmp ugt {llvm} {wrote}, {self._all(count, str(NEVER))}")
-
-    def _first_kind(self, count: int, wrote: str, strong: str) -> str:
-        """The new tag of a strong write: that of the first CTA stays, since no other CTA is ordered after it."""
-        code, llvm = self.code, self._type(count)
-        before = code.emit(f"icmp ult {llvm} {wrote}, {self._all(count, self._cta())}")
-        kept = self._and(count, before, code.emit(f"icmp ugt {llvm} {wrote}, {self._all(count, str(NEVER))}"))
-        return code.emit(f"select <{count} x i1> {kept}, {llvm} {wrote}, {llvm} {strong}")
+            self.at.scatter("i32", self.order.strong(count, wrote, kind), cells, mask)
 
     # ── rules ───────────────────────────────────────────────────────────────────────────
 
     def _suspicious(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
         """Is the access behind a tag not ordered before this one, or is the cell uninitialised where it is read?"""
-        code, llvm = self.code, self._type(count)
-        found = self._not_before(count, tag, mine, writes=writes) if self.shadow.race else self._all(count, "false", "i1")
+        code, llvm = self.code, self.type(count)
+        found = self._not_before(count, tag, mine, writes=writes) if self.shadow.race else self.every(count, "false", "i1")
         if not (self.shadow.init and writes and self.verb is not Verb.WRITE):
             return found
-        never = code.emit(f"icmp eq {llvm} {tag}, {self._all(count, str(NEVER))}")
-        return code.emit(f"or {self._type(count, 'i1')} {found}, {never}") if self.shadow.race else never
+        never = code.emit(f"icmp eq {llvm} {tag}, {self.every(count, str(NEVER))}")
+        return code.emit(f"or {self.type(count, 'i1')} {found}, {never}") if self.shadow.race else never
 
     def _not_before(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
         """Is the access behind a tag not ordered before this one?"""
-        code, llvm = self.code, self._type(count)
+        code, llvm = self.code, self.type(count)
         if writes and not self.coherent:  # a texture read is never ordered after writes of the grid (PTX 2.3)
-            return code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(NEVER))}")
-        epoch = self._all(count, self._epoch())
-        if self.own:
-            found = code.emit(f"icmp uge {llvm} {tag}, {epoch}")
-        else:
-            away = code.emit(f"sub {llvm} {tag}, {self._all(count, self._cta())}")
-            span = code.emit(f"sub i32 {self._epoch()}, {self._cta()}")
-            found = code.emit(f"icmp uge {llvm} {away}, {self._all(count, span)}")
-            there = code.emit(f"icmp ugt {llvm} {tag}, {self._all(count, str(NEVER if writes else 0))}")
-            found = self._and(count, found, there)
-        if mine is not None:
-            found = self._and(count, found, code.emit(f"icmp ne {llvm} {tag}, {mine}"))
-        return found
-
-    def _readers(self, count: int, read: str, mine: str, many: str) -> str:
-        """The new tag of reads: one thread of this epoch, or many; that of the first CTA stays."""
-        code, llvm, bits = self.code, self._type(count), self._type(count, "i1")
-        now = code.emit(f"icmp uge {llvm} {read}, {self._all(count, self._epoch())}")
-        another = self._and(count, now, code.emit(f"icmp ne {llvm} {read}, {mine}"))
-        made = code.emit(f"select {bits} {another}, {llvm} {many}, {llvm} {mine}")
-        if self.own:
-            return made
-        below = code.emit(f"sub {llvm} {read}, {self._all(count, '1')}")
-        last = code.emit(f"sub i32 {self._cta()}, 1")
-        before = code.emit(f"icmp ult {llvm} {below}, {self._all(count, last)}")
-        return code.emit(f"select {bits} {before}, {llvm} {read}, {llvm} {made}")
+            return code.emit(f"icmp ugt {llvm} {tag}, {self.every(count, str(NEVER))}")
+        return self.order.unordered(count, tag, mine, writes=writes)
 
     def _suspect(self, count: int, wrong: str, mask: str | None = None) -> None:
         """Collect a suspicion of the active lanes."""
         if mask is not None:
-            wrong = self._and(count, wrong, mask)
+            wrong = self.both(count, wrong, mask)
         old = self._wrong.get(count)
-        self._wrong[count] = wrong if old is None else self.code.emit(f"or {self._type(count, 'i1')} {old}, {wrong}")
+        self._wrong[count] = wrong if old is None else self.code.emit(f"or {self.type(count, 'i1')} {old}, {wrong}")
 
     def _leave(self) -> None:
         """End the kernel if there is a suspicion."""
@@ -317,28 +274,6 @@ class ShadowCheck:
         code.block(good)
 
     # ── tags and cells ──────────────────────────────────────────────────────────────────
-
-    def _epoch(self) -> str:
-        """The tag of this epoch, without a thread."""
-        return self.at.kernel.context(self.code, "epoch")
-
-    def _cta(self) -> str:
-        """The tag of the first epoch of this CTA."""
-        return self.at.kernel.context(self.code, "cta_epoch")
-
-    def _first(self) -> str:
-        """The tag of the first lane of the warp."""
-        thread = self.code.emit(f"mul i32 %warp, {WARP}")
-        return self.code.emit(f"add i32 {self._epoch()}, {thread}")
-
-    def _mine(self, lanes: Iterable[int]) -> str:
-        """The tags of lanes."""
-        numbers = list(lanes)
-        first = self._all(len(numbers), self._first())
-        if len(numbers) == 1:
-            return self.code.emit(f"add i32 {first}, {numbers[0]}")
-        steps = ", ".join(f"i32 {n}" for n in numbers)
-        return self.code.emit(f"add <{len(numbers)} x i32> {first}, <{steps}>")
 
     def _displacement(self) -> str:
         if self.own:
@@ -374,18 +309,6 @@ class ShadowCheck:
 
     # ── vectors ─────────────────────────────────────────────────────────────────────────
 
-    def _type(self, count: int, one: str = "i32") -> str:
-        return one if count == 1 else f"<{count} x {one}>"
-
-    def _all(self, count: int, scalar: str, one: str = "i32") -> str:
-        """A scalar for each cell."""
-        if count == 1:
-            return scalar
-        return f"splat ({one} {scalar})" if scalar[0] != "%" else self.code.splat(one, scalar, count)
-
-    def _and(self, count: int, a: str, b: str) -> str:
-        return self.code.emit(f"and {self._type(count, 'i1')} {a}, {b}")
-
     def _any(self, count: int, wrong: str) -> str:
         if count == 1:
             return wrong
@@ -394,11 +317,11 @@ class ShadowCheck:
 
     def _load(self, count: int, place: str, mask: str | None) -> str:
         if mask is None or count == 1:
-            return self.code.emit(f"load {self._type(count)}, ptr {place}, align 4", pure=False)
+            return self.code.emit(f"load {self.type(count)}, ptr {place}, align 4", pure=False)
         return self.code.masked_load(count, "i32", place, 4, mask)
 
     def _store(self, count: int, value: str, place: str, mask: str | None) -> None:
         if mask is None or count == 1:
-            self.code.run(f"store {self._type(count)} {value}, ptr {place}, align 4")
+            self.code.run(f"store {self.type(count)} {value}, ptr {place}, align 4")
         else:
             self.code.masked_store(count, "i32", value, place, 4, mask)

@@ -18,6 +18,7 @@ from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
 from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING
 from ptxvm.engine.jit.cfg import call_stack, control_dependence, grid_stride, if_conversion, nodes, requirements, spin_loops
+from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.node.node_code import NodeCode
@@ -269,6 +270,19 @@ class KernelContext:
     def local_grain(self) -> int:
         """The grain of interleaved local memory in bytes; 0 where each lane has its own in one piece."""
         return 0 if self.threads % WARP else requirements.local_grain(self.image, self.function)
+
+    @cached_property
+    def unset_registers(self) -> UnsetRegisters | None:
+        """The registers that may be read before they are written; None where nothing asks, or there are none."""
+        if self.shadow is None or not self.shadow.init:
+            return None
+        found = UnsetRegisters(self.function) if self.before is None else self.before.unset_registers
+        return found if found is not None and found.number else None
+
+    @property
+    def clocked(self) -> bool:
+        """Does each of its warps have a clock of its own, since not all barriers are for the whole CTA?"""
+        return self.shadow is not None and self.partial_barriers and bool(self.shadow.checks & {"race", "sync"})
 
     @property
     def marks_local(self) -> bool:

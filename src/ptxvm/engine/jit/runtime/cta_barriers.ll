@@ -1,6 +1,6 @@
 ; The barriers of a CTA and of its cluster (PTX 9.7.13.1, 9.7.13.3), in the record %m whose words `abi.cta_barriers` places: $$warps and the rest are those places.
 
-; Open barrier %n if all expected threads have arrived.  A whole warp counts as 32 threads, even if some lanes have ended.
+; Open barrier %n if all expected threads have arrived; $$opens are the lines of instrumented code for that.  A whole warp counts as 32 threads, even if some lanes have ended.
 define internal void @ptxvm.settle(ptr %m, i32 %n) #0 {
 entry:
   %expected.at = add i32 %n, $expected
@@ -64,6 +64,7 @@ judge:
   %stays = or i1 %no.arrivals, %never
   br i1 %stays, label %end, label %open
 open:
+$opens
   store i32 -1, ptr %expected.place, align 4
   %ayes.at = add i32 %n, $ayes
   %ayes.place = getelementptr i32, ptr %m, i32 %ayes.at

@@ -59,8 +59,8 @@ def choose(make: Callable[..., KernelContext], threads: int, checks: frozenset[s
 def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
     """Choose the straight version if warps probably stay whole, as wide as registers allow."""
     kernel = make()
-    if kernel.partial_barriers and kernel.shadow is not None:
-        raise Unsupported("checks of a kernel with barriers for some threads, in the JIT")
+    if kernel.cluster_size > 1 and kernel.shadow is not None:
+        raise Unsupported("checks of a kernel that runs in clusters, in the JIT")
     if threads >= WARP and not kernel.partial_barriers:
         narrow = _straight(make, WARP)
         if narrow is not None and narrow.kernel.pays_off():

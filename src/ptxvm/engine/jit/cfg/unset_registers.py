@@ -1,0 +1,31 @@
+"""Uninitialised registers: which registers of a kernel instrumented code must follow, and where it cannot."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from ptxvm.analysis.flow import segments
+from ptxvm.analysis.program import Function
+from ptxvm.analysis.unset import may_be_unset, unset_by_instruction
+
+
+class UnsetRegisters:
+    """The registers of a kernel that may be unset where they are read, and those reads."""
+
+    def __init__(self, kernel: Function) -> None:
+        self.uses = unset_by_instruction(kernel, segments(kernel))
+        every = {register for unset in self.uses.values() for register in unset}
+        self.number = {register: n for n, register in enumerate(sorted(every, key=lambda each: each.index))}
+
+    def size(self, warps: int) -> int:
+        """Bytes of the masks."""
+        return 4 * warps * len(self.number)
+
+
+def doubt(kernel: Function, functions: Iterable[Function], unset: UnsetRegisters | None) -> str | None:
+    """Why masks do not tell whether a register is unset; None if they do."""
+    if any(may_be_unset(each, segments(each)) for each in functions if each is not kernel):
+        return "a register of a function may be read before it is written"
+    if unset is not None and any(bound.summary.jump is not None and not bound.calls for bound in unset.uses):
+        return "a jump may depend on a register before that is written"
+    return None

@@ -1,0 +1,227 @@
+"""Happens-before by tags: is the access that left a tag ordered before one that this warp does now?
+
+`EpochOrder` serves kernels whose barriers are all for the whole CTA: one epoch for all its threads (`barrier_epochs`).
+`ClockOrder` serves the others: each warp has a clock, and knows up to which clock the accesses of every other warp precede
+its own (`cta_clocks`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+
+from ptxvm.engine.jit.ir.builder import Code, Unit
+from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory import cta_clocks
+from ptxvm.engine.jit.memory.tags import EPOCH, MANY, NEVER
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.special_registers import WARP
+
+
+class CellVectors:
+    """Values of some cells: a scalar for one, a vector for several."""
+
+    def __init__(self, code: Code) -> None:
+        self.code = code
+
+    def type(self, count: int, one: str = "i32") -> str:
+        """The type of values of some cells."""
+        return one if count == 1 else f"<{count} x {one}>"
+
+    def every(self, count: int, scalar: str, one: str = "i32") -> str:
+        """A scalar for each cell."""
+        if count == 1:
+            return scalar
+        return f"splat ({one} {scalar})" if scalar[0] != "%" else self.code.splat(one, scalar, count)
+
+    def both(self, count: int, a: str, b: str) -> str:
+        """The cells for which two predicates hold."""
+        return self.code.emit(f"and {self.type(count, 'i1')} {a}, {b}")
+
+
+class TagOrder(CellVectors, ABC):
+    """The order of the accesses behind tags before one access; `own` says that its cells are the CTA's shared memory."""
+
+    def __init__(self, at: NodeBuilder, *, own: bool) -> None:
+        super().__init__(at.code)
+        self.at, self.kernel, self.own = at, at.kernel, own
+
+    @abstractmethod
+    def now(self) -> str:
+        """The tag of an access that this warp does now, without a thread."""
+
+    @abstractmethod
+    def many(self) -> str:
+        """The tag of accesses that several threads of this warp do now."""
+
+    @abstractmethod
+    def unordered(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
+        """Is the access behind a tag not ordered before this one?  `mine` are the own tags, None for several threads."""
+
+    @abstractmethod
+    def readers(self, count: int, read: str, mine: str | None) -> str:
+        """The new tag of reads, where `read` was the last one; that of the first CTA stays."""
+
+    @abstractmethod
+    def strong(self, count: int, wrote: str, kind: int) -> str:
+        """The new tag of a strong write of some kind; that of the first CTA stays, since no other is ordered after it."""
+
+    def strong_unordered(self, count: int, wrote: str) -> str:
+        """Does a tag mean a write that is not ordered before this strong access, or outside of shared memory any write?"""
+        if self.own:
+            return self.unordered(count, wrote, None, writes=True)
+        return self.code.emit(f"icmp ugt {self.type(count)} {wrote}, {self.every(count, str(NEVER))}")
+
+    def cta(self) -> str:
+        """The tag of the first epoch of this CTA."""
+        return self.kernel.context(self.code, "cta_epoch")
+
+    def first(self) -> str:
+        """The tag of the first lane of the warp."""
+        thread = self.code.emit(f"mul i32 %warp, {WARP}")
+        return self.code.emit(f"add i32 {self.now()}, {thread}")
+
+    def mine(self, lanes: Iterable[int]) -> str:
+        """The tags of lanes."""
+        numbers = list(lanes)
+        first = self.every(len(numbers), self.first())
+        if len(numbers) == 1:
+            return self.code.emit(f"add i32 {first}, {numbers[0]}")
+        steps = ", ".join(f"i32 {n}" for n in numbers)
+        return self.code.emit(f"add <{len(numbers)} x i32> {first}, <{steps}>")
+
+    def of_another_cta(self, count: int, tag: str, *, writes: bool) -> str:
+        """Did another CTA of this grid leave a tag?"""
+        least, llvm = (NEVER if writes else 0) + 1, self.type(count)
+        above = self.code.emit(f"sub {llvm} {tag}, {self.every(count, str(least))}")
+        span = self.code.emit(f"sub i32 {self.cta()}, {least}")
+        return self.code.emit(f"icmp ult {llvm} {above}, {self.every(count, span)}")
+
+
+class EpochOrder(TagOrder):
+    """All accesses of earlier epochs of the CTA are ordered before those of this one."""
+
+    def now(self) -> str:
+        """The epoch."""
+        return self.kernel.context(self.code, "epoch")
+
+    def many(self) -> str:
+        """The epoch, and a mark."""
+        return self.code.emit(f"or i32 {self.now()}, {MANY}")
+
+    def unordered(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
+        """Is it of this epoch and of another thread, or of another CTA?"""
+        code, llvm = self.code, self.type(count)
+        epoch = self.every(count, self.now())
+        if self.own:
+            found = code.emit(f"icmp uge {llvm} {tag}, {epoch}")
+        else:
+            away = code.emit(f"sub {llvm} {tag}, {self.every(count, self.cta())}")
+            span = code.emit(f"sub i32 {self.now()}, {self.cta()}")
+            found = code.emit(f"icmp uge {llvm} {away}, {self.every(count, span)}")
+            there = code.emit(f"icmp ugt {llvm} {tag}, {self.every(count, str(NEVER if writes else 0))}")
+            found = self.both(count, found, there)
+        if mine is not None:
+            found = self.both(count, found, code.emit(f"icmp ne {llvm} {tag}, {mine}"))
+        return found
+
+    def readers(self, count: int, read: str, mine: str | None) -> str:
+        """One thread of this epoch, or several."""
+        code, llvm, bits, many = self.code, self.type(count), self.type(count, "i1"), self.every(count, self.many())
+        mine = mine or many
+        now = code.emit(f"icmp uge {llvm} {read}, {self.every(count, self.now())}")
+        another = self.both(count, now, code.emit(f"icmp ne {llvm} {read}, {mine}"))
+        made = code.emit(f"select {bits} {another}, {llvm} {many}, {llvm} {mine}")
+        if self.own:
+            return made
+        below = code.emit(f"sub {llvm} {read}, {self.every(count, '1')}")
+        last = code.emit(f"sub i32 {self.cta()}, 1")
+        before = code.emit(f"icmp ult {llvm} {below}, {self.every(count, last)}")
+        return code.emit(f"select {bits} {before}, {llvm} {read}, {llvm} {made}")
+
+    def strong(self, count: int, wrote: str, kind: int) -> str:
+        """This epoch and the kind."""
+        code, llvm = self.code, self.type(count)
+        strong = self.every(count, code.emit(f"or i32 {self.now()}, {kind}"))
+        if self.own:
+            return strong
+        before = code.emit(f"icmp ult {llvm} {wrote}, {self.every(count, self.cta())}")
+        kept = self.both(count, before, code.emit(f"icmp ugt {llvm} {wrote}, {self.every(count, str(NEVER))}"))
+        return code.emit(f"select <{count} x i1> {kept}, {llvm} {wrote}, {llvm} {strong}")
+
+
+class ClockOrder(TagOrder):
+    """An access is ordered before this one if this warp knows the other warp up to the clock of the access.
+
+    A tag of several readers has the last of their clocks, and a bit for each group of warps with a reader.
+    """
+
+    def __init__(self, at: NodeBuilder, *, own: bool) -> None:
+        super().__init__(at, own=own)
+        self.row, self._now = cta_clocks.row(at), ""
+
+    def now(self) -> str:
+        """The clock of the warp."""
+        if not self._now:
+            self._now = cta_clocks.now(self.at)
+        return self._now
+
+    def many(self) -> str:
+        """The clock, a mark, and the group of the warp."""
+        group = self.code.emit(f"lshr i32 %warp, {cta_clocks.group_bits(self.kernel.warps)}")
+        marked = self.code.emit(f"or i32 {self.code.emit(f'shl i32 1, {group}')}, {MANY}")
+        return self.code.emit(f"or i32 {self.now()}, {marked}")
+
+    def unordered(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
+        """Does the warp not know it, and is it of another thread; or is it of another CTA?"""
+        mine = mine or self.every(count, self.many())
+        found = self._asked("writes" if writes else "reads", "i1", count, tag, mine)
+        if self.own:
+            return found
+        return self.code.emit(f"or {self.type(count, 'i1')} {found}, {self.of_another_cta(count, tag, writes=writes)}")
+
+    def readers(self, count: int, read: str, mine: str | None) -> str:
+        """The thread, where the warp knows the earlier reads, or else these and the warp."""
+        many = self.many()
+        made = self._asked("readers", "i32", count, read, mine or self.every(count, many), many)
+        if self.own:
+            return made
+        before = self.of_another_cta(count, read, writes=False)
+        llvm = self.type(count)
+        return self.code.emit(f"select {self.type(count, 'i1')} {before}, {llvm} {read}, {llvm} {made}")
+
+    def strong(self, count: int, wrote: str, kind: int) -> str:
+        """The last clock of the writes of one kind that are not ordered among each other."""
+        code, llvm, bits = self.code, self.type(count), self.type(count, "i1")
+        strong = self.every(count, code.emit(f"or i32 {self.now()}, {kind}"))
+        low = code.emit(f"and {llvm} {wrote}, {self.every(count, str(EPOCH - 1))}")
+        alike = code.emit(f"icmp eq {llvm} {low}, {self.every(count, str(kind))}")
+        later = self.both(count, alike, code.emit(f"icmp ugt {llvm} {wrote}, {strong}"))
+        made = code.emit(f"select {bits} {later}, {llvm} {wrote}, {llvm} {strong}")
+        if self.own:
+            return made
+        before = self.of_another_cta(count, wrote, writes=True)
+        return code.emit(f"select {bits} {before}, {llvm} {wrote}, {llvm} {made}")
+
+    def _asked(self, question: str, one: str, count: int, tag: str, mine: str, many: str = "") -> str:
+        """Ask a runtime function about tags."""
+        code, vector = self.code, f"<{count} x i32>"
+        name = question_of(code.unit, self.kernel.warps, question, count)
+        given = [(vector, code.emit(f"bitcast i32 {each} to {vector}") if count == 1 else each) for each in (tag, mine)]
+        more = [("i32", many)] if many else []
+        found = code.call(f"<{count} x {one}>", name, *given, ("ptr", self.row), *more, pure=False)
+        return code.emit(f"extractelement <1 x {one}> {found}, i64 0") if count == 1 else found
+
+
+def question_of(unit: Unit, warps: int, question: str, count: int) -> str:
+    """Define the runtime function that answers a question about the tags of so many cells; returns its name."""
+    name = f"ptxvm.clocks.{question}.{count}"
+    if name in unit.helpers:
+        return name
+    if question == "readers":
+        question_of(unit, warps, "reads", count)
+    vector, places, mask = f"<{count} x i32>", f"<{count} x ptr>", f"<{count} x i1>"
+    gather = f"llvm.masked.gather.v{count}i32.v{count}p0"
+    unit.declarations[gather] = f"declare {vector} @{gather}({places}, i32 immarg, {mask}, {vector})"
+    text = runtime(f"clocks_{question}", n=count, gather=gather, **cta_clocks.group_parts(warps, count))
+    return unit.helper(name, text)

@@ -1,0 +1,10 @@
+"""The layout of a tag, which shadow memory has for the last write and the last reads of a cell."""
+
+EPOCH = 1 << 11  # the step of a tag from epoch to epoch
+MANY = 1 << 10  # in place of a thread: several threads
+STRONG = MANY + 1  # in place of a thread: a strong access; its size is added
+NEVER = 0x01010101  # the tag of bytes without a value, whose four bytes are alike; 0 is that of bytes with one from before
+BEFORE = (NEVER // EPOCH + 1) * EPOCH  # the epoch of all earlier CTAs, when epochs have been renumbered
+FIRST = BEFORE + EPOCH  # the first epoch; tags below are of other CTAs
+LAST = (1 << 32) - 4 * EPOCH  # the tag from which on epochs are renumbered
+EVER = (1 << 32) - 1  # the tag of reads that precede nothing of their CTA: later than all clocks, and of all warps

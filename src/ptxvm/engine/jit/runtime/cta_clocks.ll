@@ -1,0 +1,244 @@
+; The clocks of the warps of a CTA (`memory.cta_clocks` has the layout of their table): the words 2 and 3 of the CTA's barrier
+; record %m are its address.
+
+; A CTA begins: no warp knows anything of the others, and all clocks are later than those of the CTA before.
+define internal void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared) #0 {
+entry:
+  %clocks.place = getelementptr i8, ptr %ctx, i64 $clocks_place
+  %clocks = load ptr, ptr %clocks.place, align 8
+  %own.place = getelementptr i32, ptr %m, i32 2
+  store ptr %clocks, ptr %own.place, align 8
+  %suspicion = getelementptr i8, ptr %ctx, i64 $suspicion_place
+  store ptr %suspicion, ptr %clocks, align 8
+  %now.place = getelementptr i32, ptr %clocks, i32 $now
+  %used = load <32 x i32>, ptr %now.place, align 64
+  %last = call i32 @llvm.vector.reduce.umax.v32i32(<32 x i32> %used)
+  %epoch.place = getelementptr i8, ptr %ctx, i64 $epoch_place
+  %old = load i32, ptr %epoch.place, align 8
+  %most = call i32 @llvm.umax.i32(i32 %last, i32 %old)
+  store i32 %most, ptr %epoch.place, align 8
+  call void @ptxvm.epoch(ptr %ctx, i1 true, ptr %shared, i64 $cells)
+  %first = load i32, ptr %epoch.place, align 8
+  %first.one = insertelement <32 x i32> poison, i32 %first, i64 0
+  %first.all = shufflevector <32 x i32> %first.one, <32 x i32> poison, <32 x i32> zeroinitializer
+  store <32 x i32> %first.all, ptr %now.place, align 64
+  %before = sub <32 x i32> %first.all, splat (i32 $epoch_step)
+  br label %rows
+rows:
+  %w = phi i32 [ 0, %entry ], [ %w.next, %rows ]
+  %row.first = mul i32 %w, 32
+  %row.at = add i32 %row.first, $known
+  %row = getelementptr i32, ptr %clocks, i32 %row.at
+  store <32 x i32> %before, ptr %row, align 64
+  %w.next = add i32 %w, 1
+  %all = icmp eq i32 %w.next, 32
+  br i1 %all, label %barriers, label %rows
+barriers:
+  %n = phi i32 [ 0, %rows ], [ %n.next, %barriers ]
+  %barrier.first = mul i32 %n, 32
+  %barrier.at = add i32 %barrier.first, $of_barriers
+  %barrier = getelementptr i32, ptr %clocks, i32 %barrier.at
+  store <32 x i32> zeroinitializer, ptr %barrier, align 64
+  %n.next = add i32 %n, 1
+  %done = icmp eq i32 %n.next, $rows
+  br i1 %done, label %end, label %barriers
+end:
+  ret void
+}
+
+; Lanes of a warp arrive at a barrier, and add what they know to it.  True where that is suspicious: where they are not all lanes
+; of the warp, at one barrier and with one count; where the warp comes twice; where the counts of two warps differ; where the warp
+; does not know that the last phase is over, for then another schedule may let it come in that one.
+define internal i1 @ptxvm.clocks.arrive(ptr %m, i32 %warp, i32 %lanes, ptr %numbers, ptr %threads) #0 {
+entry:
+  %nobody = icmp eq i32 %lanes, 0
+  br i1 %nobody, label %fine, label %some.lanes
+some.lanes:
+  %is.last = icmp eq i32 %warp, $last_warp
+  %whole = select i1 %is.last, i32 $last_lanes, i32 -1
+  %partly = icmp ne i32 %lanes, %whole
+  %n = load i32, ptr %numbers, align 64
+  %apart.numbers = call i1 @ptxvm.clocks.apart(ptr %numbers, i32 %whole)
+  %wrong.lanes = or i1 %partly, %apart.numbers
+  br i1 %wrong.lanes, label %suspicious, label %alone
+alone:
+  %row.first = mul i32 %n, $warps
+  %arrived.at = add i32 %row.first, $arrived
+  %arrived = getelementptr i32, ptr %m, i32 %arrived.at
+  %mine.place = getelementptr i32, ptr %arrived, i32 %warp
+  %mine = load i32, ptr %mine.place, align 4
+  %twice = icmp ne i32 %mine, 0
+  br i1 %twice, label %suspicious, label %others
+others:
+  %w = phi i32 [ 0, %alone ], [ %w.next, %others ]
+  %some = phi i32 [ 0, %alone ], [ %some.next, %others ]
+  %here.place = getelementptr i32, ptr %arrived, i32 %w
+  %here = load i32, ptr %here.place, align 4
+  %some.next = or i32 %some, %here
+  %w.next = add i32 %w, 1
+  %all = icmp eq i32 %w.next, $warps
+  br i1 %all, label %counted, label %others
+counted:
+  %begins = icmp eq i32 %some.next, 0
+  %expected.at = add i32 %n, $expected
+  %expected.place = getelementptr i32, ptr %m, i32 %expected.at
+  %expected = load i32, ptr %expected.place, align 4
+  %for.all = icmp eq i32 %expected, -1
+  %before = select i1 %for.all, i32 $capacity, i32 %expected
+  %no.count = icmp eq ptr %threads, null
+  br i1 %no.count, label %compare, label %count
+count:
+  %given = load i32, ptr %threads, align 64
+  %apart.counts = call i1 @ptxvm.clocks.apart(ptr %threads, i32 %whole)
+  %odd.bits = and i32 %given, 31
+  %odd = icmp ne i32 %odd.bits, 0
+  %less = sub i32 %given, 1
+  %beyond = icmp uge i32 %less, $capacity
+  %wrong.count = or i1 %odd, %beyond
+  %wrong.counts = or i1 %wrong.count, %apart.counts
+  br i1 %wrong.counts, label %suspicious, label %compare
+compare:
+  %wanted = phi i32 [ $capacity, %counted ], [ %given, %count ]
+  %differs = icmp ne i32 %wanted, %before
+  %again = xor i1 %begins, true
+  %miscounted = and i1 %differs, %again
+  br i1 %miscounted, label %suspicious, label %add
+add:
+  %clocks.place = getelementptr i32, ptr %m, i32 2
+  %clocks = load ptr, ptr %clocks.place, align 8
+  %own.first = mul i32 %warp, 32
+  %own.at = add i32 %own.first, $known
+  %own = getelementptr i32, ptr %clocks, i32 %own.at
+  %known = load <32 x i32>, ptr %own, align 64
+  %now.at = add i32 %warp, $now
+  %now.place = getelementptr i32, ptr %clocks, i32 %now.at
+  %now = load i32, ptr %now.place, align 4
+  %known.now = insertelement <32 x i32> %known, i32 %now, i32 %warp
+  %barrier.first = mul i32 %n, 32
+  %phase.at = add i32 %barrier.first, $of_phases
+  %phase = getelementptr i32, ptr %clocks, i32 %phase.at
+  %over = load <32 x i32>, ptr %phase, align 64
+  %early = icmp ugt <32 x i32> %over, %known.now
+  %early.bits = bitcast <32 x i1> %early to i32
+  %in.turn = icmp eq i32 %early.bits, 0
+  br i1 %in.turn, label %join, label %suspicious
+join:
+  %barrier.at = add i32 %barrier.first, $of_barriers
+  %barrier = getelementptr i32, ptr %clocks, i32 %barrier.at
+  %old = load <32 x i32>, ptr %barrier, align 64
+  %new = call <32 x i32> @llvm.umax.v32i32(<32 x i32> %old, <32 x i32> %known.now)
+  store <32 x i32> %new, ptr %barrier, align 64
+  %next = add i32 %now, $epoch_step
+  store i32 %next, ptr %now.place, align 4
+  %full = icmp ugt i32 %next, $last_epoch
+  ret i1 %full
+fine:
+  ret i1 false
+suspicious:
+  ret i1 true
+}
+
+; Do the values of some lanes differ?
+define internal i1 @ptxvm.clocks.apart(ptr %place, i32 %lanes) #0 {
+entry:
+  %values = load <32 x i32>, ptr %place, align 64
+  %first = shufflevector <32 x i32> %values, <32 x i32> poison, <32 x i32> zeroinitializer
+  %other = icmp ne <32 x i32> %values, %first
+  %others = bitcast <32 x i1> %other to i32
+  %meant = and i32 %others, %lanes
+  %apart = icmp ne i32 %meant, 0
+  ret i1 %apart
+}
+
+; A barrier opens, before its warps are released: those that wait learn what all know that have arrived, and all that the waiting
+; ones have done.  It is suspicious where a barrier for all threads opens without those that have ended.
+define internal void @ptxvm.clocks.open(ptr %m, i32 %n, i32 %expected) #0 {
+entry:
+  %no.count = icmp eq i32 %expected, -1
+  %counts.all = icmp eq i32 %expected, $capacity
+  %for.all = or i1 %no.count, %counts.all
+  %clocks.place = getelementptr i32, ptr %m, i32 2
+  %clocks = load ptr, ptr %clocks.place, align 8
+  %row.first = mul i32 %n, $warps
+  %arrived.at = add i32 %row.first, $arrived
+  %arrived = getelementptr i32, ptr %m, i32 %arrived.at
+  %waiting.at = add i32 %row.first, $waiting
+  %waiting = getelementptr i32, ptr %m, i32 %waiting.at
+  %nows = getelementptr i32, ptr %clocks, i32 $now
+  %barrier.first = mul i32 %n, 32
+  %barrier.at = add i32 %barrier.first, $of_barriers
+  %barrier = getelementptr i32, ptr %clocks, i32 %barrier.at
+  br label %look
+look:
+  %w = phi i32 [ 0, %entry ], [ %w.next, %look ]
+  %top = phi i32 [ 0, %entry ], [ %top.next, %look ]
+  %threads = phi i32 [ 0, %entry ], [ %threads.next, %look ]
+  %here.place = getelementptr i32, ptr %arrived, i32 %w
+  %here = load i32, ptr %here.place, align 4
+  %here.count = call i32 @llvm.ctpop.i32(i32 %here)
+  %threads.next = add i32 %threads, %here.count
+  %stays.place = getelementptr i32, ptr %waiting, i32 %w
+  %stays = load i32, ptr %stays.place, align 4
+  %waits = icmp ne i32 %stays, 0
+  %now.place = getelementptr i32, ptr %nows, i32 %w
+  %now = load i32, ptr %now.place, align 4
+  %counts = select i1 %waits, i32 %now, i32 0
+  %top.next = call i32 @llvm.umax.i32(i32 %top, i32 %counts)
+  %w.next = add i32 %w, 1
+  %all = icmp eq i32 %w.next, $warps
+  br i1 %all, label %looked, label %look
+looked:
+  %missing = icmp ne i32 %threads.next, $threads
+  %some.ended = and i1 %missing, %for.all
+  %wrong = and i1 %some.ended, $sync
+  br i1 %wrong, label %suspicious, label %raise
+suspicious:
+  %suspicion = load ptr, ptr %clocks, align 8
+  store i32 1, ptr %suspicion, align 8
+  br label %raise
+raise:
+  %r = phi i32 [ 0, %looked ], [ 0, %suspicious ], [ %r.next, %raise.on ]
+  %r.stays.place = getelementptr i32, ptr %waiting, i32 %r
+  %r.stays = load i32, ptr %r.stays.place, align 4
+  %r.waits = icmp ne i32 %r.stays, 0
+  br i1 %r.waits, label %raise.one, label %raise.on
+raise.one:
+  %r.place = getelementptr i32, ptr %barrier, i32 %r
+  store i32 %top.next, ptr %r.place, align 4
+  br label %raise.on
+raise.on:
+  %r.next = add i32 %r, 1
+  %r.all = icmp eq i32 %r.next, $warps
+  br i1 %r.all, label %raised, label %raise
+raised:
+  %known = load <32 x i32>, ptr %barrier, align 64
+  store <32 x i32> zeroinitializer, ptr %barrier, align 64
+  %phase.at = add i32 %barrier.first, $of_phases
+  %phase = getelementptr i32, ptr %clocks, i32 %phase.at
+  store <32 x i32> %known, ptr %phase, align 64
+  %latest = call i32 @llvm.vector.reduce.umax.v32i32(<32 x i32> %known)
+  %next = add i32 %latest, $epoch_step
+  br label %learn
+learn:
+  %v = phi i32 [ 0, %raised ], [ %v.next, %learn.on ]
+  %v.stays.place = getelementptr i32, ptr %waiting, i32 %v
+  %v.stays = load i32, ptr %v.stays.place, align 4
+  %v.waits = icmp ne i32 %v.stays, 0
+  br i1 %v.waits, label %learn.one, label %learn.on
+learn.one:
+  %v.first = mul i32 %v, 32
+  %v.at = add i32 %v.first, $known
+  %v.row = getelementptr i32, ptr %clocks, i32 %v.at
+  %v.old = load <32 x i32>, ptr %v.row, align 64
+  %v.new = call <32 x i32> @llvm.umax.v32i32(<32 x i32> %v.old, <32 x i32> %known)
+  store <32 x i32> %v.new, ptr %v.row, align 64
+  %v.now = getelementptr i32, ptr %nows, i32 %v
+  store i32 %next, ptr %v.now, align 4
+  br label %learn.on
+learn.on:
+  %v.next = add i32 %v, 1
+  %v.all = icmp eq i32 %v.next, $warps
+  br i1 %v.all, label %end, label %learn
+end:
+  ret void
+}
