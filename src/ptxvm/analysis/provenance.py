@@ -142,9 +142,11 @@ class ProvenanceAnalysis:
             return
         places = [node for node in bound.operands.values() if isinstance(node, tree.Address)]
         each = [origin_of(place.items[0], bound, known) for place in places if place.items]
-        if len(places) == len(each) == 1 and len(places[0].items) == 1 and isinstance(each[0], Variable):
-            if each[0].space in SPACES and each[0].size:
-                found.certain[bound] = each[0]
+        variables = [origin for origin in each if isinstance(origin, Variable)]
+        plain = len(places) == len(each) and all(len(place.items) == 1 for place in places)
+        if plain and len(variables) == 1 and SEVERAL not in each:  # other addresses, as of a copy, belong to no object
+            if variables[0].space in SPACES and variables[0].size:
+                found.certain[bound] = variables[0]
         elif any(origin not in (NUMBER, LOST) for origin in each):
             found.several.append(bound)
 

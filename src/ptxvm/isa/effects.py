@@ -117,6 +117,7 @@ class Summary:
     sleeps: bool = False
     copies: bool = False  # it starts, groups or awaits asynchronous copies ...
     bulk: bool = False  # ... of the bulk kind
+    own_groups: bool = False  # ... or of the kind that each thread groups and awaits by itself (cp.async)
     uses_tensor_memory: bool = False
     reads_carry: bool = False
     converts_address: bool = False  # between a window and generic addresses

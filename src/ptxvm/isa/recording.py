@@ -192,6 +192,7 @@ class Record:
 
     def copy(self, *_: object) -> None:
         """Start to copy from .global to .shared."""
+        self.found["own_groups"] = True
         self._copies(Space.GLOBAL, Space.SHARED)
 
     def transfer(self, kind: Transfer, completed: Callable[..., Value], **operands: Symbol) -> None:
@@ -221,11 +222,11 @@ class Record:
 
     def commit(self, kind: str = "copies") -> None:
         """Make a group of copies."""
-        self.found.update(copies=True, bulk=kind == "bulk")
+        self.found.update(copies=True, bulk=kind == "bulk", own_groups=kind == "copies")
 
     def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
         """Wait for copies."""
-        self.found.update(copies=True, bulk=kind == "bulk")
+        self.found.update(copies=True, bulk=kind == "bulk", own_groups=kind == "copies")
 
     # `tmem`
 

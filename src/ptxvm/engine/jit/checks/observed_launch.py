@@ -14,11 +14,12 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.memory.cta_clocks import WORDS
-from ptxvm.engine.jit.memory.tags import BEFORE, EPOCH, EVER, FIRST, MANY, NEVER
+from ptxvm.engine.jit.memory.pending_copies import log_size
+from ptxvm.engine.jit.memory.tags import BEFORE, EPOCH, EVER, FIRST, MANY, NEVER, PENDING
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.run.callbacks import Callbacks
-from ptxvm.engine.jit.run.runner import address
+from ptxvm.engine.jit.run.runner import address, aligned
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
@@ -88,6 +89,9 @@ class ObservedLaunch:
             room = np.zeros(WORDS + 2 * LINE, np.uint32)
             calls.clocks = room[-room.ctypes.data % (2 * LINE) // room.itemsize :]
             record[AT["clocks"]] = calls.clocks.ctypes.data
+        if self.kernel.logs_copies:
+            calls.copies = np.zeros(log_size(self.kernel) + LINE, np.uint8)
+            record[AT["copies"]] = aligned(calls.copies)
         if unset is not None:
             calls.masks = np.zeros(unset.size(self.kernel.warps) + WIDEST, np.uint8)
             record[AT["register_masks"]] = calls.masks.ctypes.data
@@ -125,6 +129,7 @@ class ObservedCallbacks(Callbacks):
     observed: ObservedLaunch
     tags: Tags | None = None
     clocks: npt.NDArray[np.uint32] | None = None
+    copies: Bytes | None = None  # the logs of asynchronous copies
     masks: Bytes | None = None  # of registers: the lanes that have written them
     marks: Bytes | None = None  # of local memory: the bytes that a thread has written
 
@@ -239,9 +244,9 @@ class Tags:
         """Renumber the epochs when numbers run out: all before this CTA become one, and all of this CTA another."""
         begin, low = int(self.record[AT["cta_epoch"]]), np.uint32(EPOCH - 1)
         tags = self._tags
-        own = tags >= begin
+        own = (tags >= begin) & (tags < PENDING)
         tags[own] = tags[own] & low | np.uint32(FIRST)
-        before = ~own & (tags > NEVER)
+        before = (tags < begin) & (tags > NEVER)
         tags[before] = tags[before] & low | np.uint32(BEFORE)
         self.record[AT["cta_epoch"]] = FIRST
         self.record[AT["epoch"]] = FIRST + EPOCH

@@ -163,7 +163,10 @@ def known(bound: Bound) -> bool:
         return called(bound) in QUIET
     found = bound.summary
     return not (
-        found.copies or found.polls or Space.SURFACE in found.spaces or any(access.mbarrier for access in found.accesses)
+        (found.copies and not found.own_groups)
+        or found.polls
+        or Space.SURFACE in found.spaces
+        or any(access.mbarrier for access in found.accesses)
     )
 
 

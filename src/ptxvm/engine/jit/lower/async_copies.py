@@ -16,7 +16,9 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
+from ptxvm.engine.jit.memory import barrier_epochs
 from ptxvm.engine.jit.memory.memory import Memory
+from ptxvm.engine.jit.memory.pending_copies import PendingCopies
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
@@ -44,6 +46,7 @@ class Tasks(Port):
         outer = self.at.guard
         given = given.to(u32)
         whole, none = given.compare("ge", given.lift(count * WORD)), given.eq(0)
+        barrier_epochs.suspect_if(self.at, (~(whole | none)).raw)
         self.at.refuse(self.bound, ~(whole | none), PartialCopy(count * WORD),
                        [(u64, target.raw), (u64, source.raw), (u32, given.raw)])  # fmt: skip
         self._under(outer, whole, lambda: self._whole(target, source, count))
@@ -58,10 +61,10 @@ class Tasks(Port):
         self.at.guard = outer
 
     def _whole(self, target: Value, source: Value, count: int) -> None:
-        self._store(target, Memory(self.at, self.bound).load(Space.GLOBAL, b32, source, count))
+        self._store(target, Memory(self.at, self.bound).load(Space.GLOBAL, b32, source, count, asynchronous=True))
 
     def _store(self, target: Value, words: list[Value]) -> None:
-        Memory(self.at, self.bound).store(Space.SHARED, b32, target, words)
+        Memory(self.at, self.bound).store(Space.SHARED, b32, target, words, asynchronous=True)
 
     def transfer(
         self, kind: Transfer, completed: Callable[..., Value], **operands: Sequence[Value | None] | Value | None
@@ -115,10 +118,14 @@ class Tasks(Port):
         """All work is done."""
 
     def commit(self, kind: str = "copies") -> None:
-        """All copies are done."""
+        """All copies are done; instrumented code counts the groups."""
+        if kind == "copies":
+            PendingCopies(self.at).commit()
 
     def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
-        """All copies are done."""
+        """All copies are done; in instrumented code these count as accesses of the threads from now on."""
+        if kind == "copies":
+            PendingCopies(self.at).wait(groups)
 
     def arrive(
         self, space: Space, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,

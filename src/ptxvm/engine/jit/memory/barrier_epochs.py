@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ptxvm.algebra.types import u32
+from ptxvm.algebra.types import pred, u32
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory.pending_copies import header_size
 from ptxvm.engine.jit.memory.tags import EPOCH, LAST, NEVER
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
@@ -17,18 +18,20 @@ ALL = (1 << 32) - 1  # lanes
 
 
 def cta_begins(kernel: KernelContext) -> str:
-    """Begin a CTA: its epoch is new, its shared memory has no tags, and its threads have written no register."""
-    return _new_epoch(kernel) + _unset_registers(kernel)
+    """Begin a CTA: its epoch is new, its shared memory has no tags, and its threads have done nothing yet."""
+    unset, copies = kernel.unset_registers, header_size(kernel) if kernel.logs_copies else 0
+    masks = unset.size(kernel.warps) if unset is not None else 0
+    return _new_epoch(kernel) + _cleared("register_masks", masks) + _cleared("copies", copies)
 
 
-def _unset_registers(kernel: KernelContext) -> str:
-    """Clear the masks of the registers that threads have written."""
-    if kernel.unset_registers is None:
+def _cleared(field: str, size: int) -> str:
+    """Clear memory that a field of the launch record points to: it is about the threads of one CTA."""
+    if not size:
         return ""
     return (
-        f"  %masks.place = getelementptr i8, ptr %ctx, i64 {offset('register_masks')}\n"
-        "  %masks = load ptr, ptr %masks.place, align 8\n"
-        f"  call void @llvm.memset.p0.i64(ptr %masks, i8 0, i64 {kernel.unset_registers.size(kernel.warps)}, i1 false)\n"
+        f"  %{field}.place = getelementptr i8, ptr %ctx, i64 {offset(field)}\n"
+        f"  %{field} = load ptr, ptr %{field}.place, align 8\n"
+        f"  call void @llvm.memset.p0.i64(ptr %{field}, i8 0, i64 {size}, i1 false)\n"
     )
 
 
@@ -112,7 +115,7 @@ def lanes_meet(at: NodeBuilder, members: Raw | None, *, whole: bool = False) -> 
         last = code.emit(f"icmp eq i32 %warp, {kernel.warps - 1}")
         there = Affine(code.emit(f"select i1 {last}, i32 {(1 << rest) - 1}, i32 -1"))
     named = at.alg.integer("and", u32, members, there)
-    _unless(at, at.alg.compare("ne", u32, named, at.active_raw()))
+    suspect_if(at, at.alg.compare("ne", u32, named, at.active_raw()))
 
 
 def lanes_meant(at: NodeBuilder, lane: Raw) -> None:
@@ -122,16 +125,18 @@ def lanes_meant(at: NodeBuilder, lane: Raw) -> None:
     bit = at.alg.integer(
         "and", u32, at.alg.integer("shr", u32, at.active_raw(), at.alg.integer("and", u32, lane, Affine(31))), Affine(1)
     )
-    _unless(at, at.alg.compare("eq", u32, bit, Affine(0)))
+    suspect_if(at, at.alg.compare("eq", u32, bit, Affine(0)))
 
 
-def _unless(at: NodeBuilder, wrong: Raw) -> None:
-    """Suspect the warp if a predicate holds in an active lane."""
-    if isinstance(wrong, Affine) and wrong.constant == 0:
+def suspect_if(at: NodeBuilder, wrong: Raw) -> None:
+    """Suspect the warp, in instrumented code, if a predicate holds in an active lane."""
+    if at.kernel.shadow is None or (isinstance(wrong, Affine) and wrong.constant == 0):
         return
-    code, good = at.code, at.code.label()
-    bits = code.emit(f"and i32 {at.bits_of(wrong)}, {at.active_text()}")
-    code.branch(code.emit(f"icmp eq i32 {bits}, 0"), good, "suspect", likely=True)
+    code, good, lanes = at.code, at.code.label(), at.active_vector()
+    bits = code.mask_bits(at.alg.vector(pred, wrong))
+    if lanes is not None:
+        bits = code.emit(f"and i{code.width} {bits}, {code.mask_bits(lanes)}")
+    code.branch(code.emit(f"icmp eq i{code.width} {bits}, 0"), good, "suspect", likely=True)
     code.block(good)
 
 

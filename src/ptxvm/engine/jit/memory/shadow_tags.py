@@ -21,8 +21,9 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
+from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
-from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, STRONG
+from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, READ_FOR_GOOD, STRONG
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
@@ -52,7 +53,7 @@ class ShadowCheck(CellVectors):
         self.own = space is Space.SHARED
         self.site, self.space = site, space
         self.cells = max(size // self.shadow.grain[self.own], 1)
-        self.verb, self.coherent, self._wrong = access.verb, access.coherent, {}
+        self.verb, self.coherent, self.late, self._wrong = access.verb, access.coherent, access.asynchronous, {}
         self._moved = self._displacement()
         self.order = (ClockOrder if self.at.kernel.clocked else EpochOrder)(self.at, own=self.own)
         if access.strong:
@@ -65,6 +66,8 @@ class ShadowCheck(CellVectors):
             elif affine is None or not self._shared_rows(space, affine, size, access):
                 self._lanes(raw)
         self._leave()
+        if self.late and self.verb is Verb.WRITE:
+            PendingCopies(self.at).started(self._cells(raw, 0), self.cells)
 
     def _marks(self, raw: Raw, size: int, access: Access) -> None:
         """Mark the bytes of local memory that are written; suspect lanes that read bytes without a mark."""
@@ -153,14 +156,17 @@ class ShadowCheck(CellVectors):
         wrote = self._load(count, cells, mask)
         self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
         if not self.shadow.race:
-            if self.verb is Verb.WRITE:
+            if self.verb is Verb.WRITE and not self.late:
                 self._store(count, self.every(count, "0"), cells, mask)
             return
         reads = reads or self._reads(cells)
         if self.verb is Verb.WRITE:
             read = self._load(count, reads, mask)
             self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
-            self._store(count, str(mine), cells, mask)
+            self._store(count, self._left(count, str(mine)), cells, mask)
+            return
+        if self.late:
+            self._store(count, self.every(count, str(READ_FOR_GOOD)), reads, mask)
             return
         if mine is None and self.own and not self.at.kernel.clocked:  # whoever has read it in this epoch
             self._store(count, self.every(count, self.order.many()), reads, mask)
@@ -179,15 +185,19 @@ class ShadowCheck(CellVectors):
             wrote = self.at.gather("i32", cells, mask)
             self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
             if not self.shadow.race:
-                if self.verb is Verb.WRITE:
+                if self.verb is Verb.WRITE and not self.late:
                     self.at.scatter("i32", self.every(count, "0"), cells, mask)
                 continue
             reads = self._reads(cells, count)
             read = self.at.gather("i32", reads, mask)
             if self.verb is Verb.WRITE:
                 self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
-                self.at.scatter("i32", mine, cells, mask)
-                self._suspect(count, self._lost(cells, mine, mask), mask)
+                left = self._left(count, mine)
+                self.at.scatter("i32", left, cells, mask)
+                self._suspect(count, self._lost(cells, left, mask), mask)
+                continue
+            if self.late:
+                self.at.scatter("i32", self.every(count, str(READ_FOR_GOOD)), reads, mask)
                 continue
             many = self.every(count, self.order.many())
             made = self.order.readers(count, read, mine)
@@ -201,6 +211,10 @@ class ShadowCheck(CellVectors):
             self.at.scatter("i32", many, reads, lost)
             self.code.jump(onward)
             self.code.block(onward)
+
+    def _left(self, count: int, mine: str) -> str:
+        """The tags that a write leaves: of a copy that goes on beside the threads, those of pending ones."""
+        return pending(self.at, mine, count) if self.late else mine
 
     def _lost(self, cells: str, made: str, mask: str | None) -> str:
         """The lanes whose tag another lane has overwritten."""
@@ -225,6 +239,9 @@ class ShadowCheck(CellVectors):
                 continue
             low = code.emit(f"and {llvm} {wrote}, {self.every(count, str(EPOCH - 1))}")
             other = code.emit(f"icmp ne {llvm} {low}, {self.every(count, str(kind))}")
+            if self.at.kernel.logs_copies:
+                under_way = code.emit(f"icmp uge {llvm} {wrote}, {self.every(count, str(PENDING))}")
+                other = code.emit(f"or <{count} x i1> {other}, {under_way}")
             self._suspect(count, code.emit(f"and <{count} x i1> {other}, {self.order.strong_unordered(count, wrote)}"), mask)
             if self.shadow.init and access.verb is not Verb.WRITE:
                 self._suspect(count, code.emit(f"icmp eq {llvm} {wrote}, {self.every(count, str(NEVER))}"), mask)

@@ -8,3 +8,5 @@ BEFORE = (NEVER // EPOCH + 1) * EPOCH  # the epoch of all earlier CTAs, when epo
 FIRST = BEFORE + EPOCH  # the first epoch; tags below are of other CTAs
 LAST = (1 << 32) - 4 * EPOCH  # the tag from which on epochs are renumbered
 EVER = (1 << 32) - 1  # the tag of reads that precede nothing of their CTA: later than all clocks, and of all warps
+PENDING = (1 << 32) - EPOCH | MANY  # that of a copy under way, to which its thread is added: later than all clocks
+READ_FOR_GOOD = 1  # the tag of reads that precede no write of the grid: as if another CTA had read

@@ -279,6 +279,12 @@ class KernelContext:
         found = UnsetRegisters(self.function) if self.before is None else self.before.unset_registers
         return found if found is not None and found.number else None
 
+    @cached_property
+    def logs_copies(self) -> bool:
+        """Is there a log of its asynchronous copies, whose cells are pending until a thread waits for them?"""
+        asks = self.shadow is not None and (self.shadow.race or self.shadow.init)
+        return asks and any(bound.summary.own_groups for bound in self.instructions)
+
     @property
     def clocked(self) -> bool:
         """Does each of its warps have a clock of its own, since not all barriers are for the whole CTA?"""
