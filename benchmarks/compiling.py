@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import ptxvm
-from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.objects import codegen
 from ptxvm.engine.jit.objects.elf import flatten
 from ptxvm.engine.jit.objects.loader import Loaded
@@ -156,7 +156,7 @@ def _stages(translation: Translation, tier: Tier) -> Iterator[tuple[str, float]]
     def done(name: str) -> None:
         marks.append((name, time.process_time()))
 
-    text, _ = translation.text("first")
+    text, _ = translation.text(VersionKind.FIRST)
     done("translation")
     data = codegen.object_code(text, tier, done)
     Loaded(flatten(data))

@@ -16,12 +16,13 @@ import platform, sys
 platform.machine = lambda: "aarch64"
 import llvmlite.binding as llvm, ptxvm
 from ptxvm.engine.jit.translate.translation import Translation
-from ptxvm.engine.jit.abi.specialisation import Specialisation
+from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 llvm.initialize_all_targets(), llvm.initialize_all_asmprinters()
 machine = llvm.Target.from_triple("aarch64-unknown-linux-gnu").create_target_machine(cpu="generic", opt=0, reloc="pic")
 module = ptxvm.load(sys.argv[1])
 for kernel in module.kernels.values():
-    text, _ = Translation(module.image, Specialisation(module.image.resolve(kernel.function), (32, 1, 1))).text("first")
+    wanted = Specialisation(module.image.resolve(kernel.function), (32, 1, 1))
+    text, _ = Translation(module.image, wanted).text(VersionKind.FIRST)
     with llvm.create_context() as context, llvm.parse_assembly(text, context) as made:
         made.triple, made.data_layout = machine.triple, str(machine.target_data)
         made.verify()

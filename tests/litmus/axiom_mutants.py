@@ -6,6 +6,7 @@ from collections.abc import Callable
 from functools import cached_property
 from typing import Any
 
+from ptxvm.algebra.memory_order import Scope
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
 from ptxvm.model.events import Event, Kind
@@ -126,7 +127,7 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
         ((x.number[read], i) for i, e in enumerate(x.events) for read in e.control), x.count)),
     "a relaxed arrival orders memory": (PTX91, "ordering_barriers", lambda x, _: x.those(lambda e: e.kind is Kind.ARRIVAL)),
     "cluster scope is cta scope": (PTX91, "mutually_in_scope", lambda x, r: r & (x.same_cta | Relation.where(
-        x.events, lambda a, b: "cluster" not in (a.scope, b.scope)))),
+        x.events, lambda a, b: Scope.CLUSTER not in (a.scope, b.scope)))),
     "proxies do not matter to moral strength": (PTX91, "morally_strong", lambda x, _: of_64("morally_strong", x)),
     "proxies are all generic": (PTX91, "generic", lambda x, _: x.reads | x.writes),
     "a proxy fence works from any CTA": (PTX91, "fenced", lambda x, _: x.same_proxy.between(

@@ -39,12 +39,12 @@ class Step:
     type: Type
     count: int
     order: Order
-    scope: str
+    scope: Scope | None
     space: Space = Space.GLOBAL
     attributes: AccessAttributes = field(init=False)
 
     def __post_init__(self) -> None:
-        self.attributes = {"order": self.order, "scope": Scope(self.scope) if self.scope else None, "proxy": Proxy.GENERIC}
+        self.attributes = {"order": self.order, "scope": self.scope, "proxy": Proxy.GENERIC}
 
 
 class Run:
@@ -98,7 +98,7 @@ class Run:
                 self.barrier(n, one)
                 return
             case Fence(order, scope):
-                self.detector.fenced(me, order, Scope(scope))
+                self.detector.fenced(me, order, scope)
             case Branch(comparison, left, right, label):
                 if COMPARISONS[comparison](self.value(n, left), self.value(n, right)):
                     self.at[n] = self.test.threads[n].labels[label]

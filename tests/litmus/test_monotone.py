@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from verdicts import Expected, collected, own
 
-from ptxvm.algebra.memory_order import Order
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.model import judge
 from ptxvm.model.judge import State
 from ptxvm.model.litmus_test import Test
@@ -30,7 +30,7 @@ STRONGER = {
     },
     Fence: {Order.ACQ_REL: [Order.SC], Order.ACQUIRE: [Order.ACQ_REL], Order.RELEASE: [Order.ACQ_REL]},
 }
-WIDER = {"cta": "gpu", "cluster": "gpu", "gpu": "sys"}
+WIDER = {Scope.CTA: Scope.GPU, Scope.CLUSTER: Scope.GPU, Scope.GPU: Scope.SYS}
 
 
 def changed(test: Test, thread: int, at: int, *instead: Instruction) -> Test:
@@ -49,7 +49,7 @@ def stronger(test: Test) -> Iterator[tuple[str, Test]]:
             if isinstance(one, Access) and one.proxy == "generic":
                 yield from ((f"{one.text} and {f}", changed(test, n, at, f, one)) for f in fences())
                 if one.order == "weak" and isinstance(one, Load | Store):
-                    yield f"{one.text} relaxed", changed(test, n, at, replace(one, order=Order.RELAXED, scope="sys"))
+                    yield f"{one.text} relaxed", changed(test, n, at, replace(one, order=Order.RELAXED, scope=Scope.SYS))
             if isinstance(one, Access | Fence):
                 for order in STRONGER.get(type(one), {}).get(one.order, []):
                     if not (isinstance(one, Atomic) and one.register is None and order != "release"):
@@ -60,7 +60,9 @@ def stronger(test: Test) -> Iterator[tuple[str, Test]]:
 
 def fences() -> Iterator[Fence]:
     yield from (
-        Fence(order, scope, text=f"fence.{order}.{scope}") for order in (Order.ACQ_REL, Order.SC) for scope in ("cta", "sys")
+        Fence(order, scope, text=f"fence.{order}.{scope}")
+        for order in (Order.ACQ_REL, Order.SC)
+        for scope in (Scope.CTA, Scope.SYS)
     )
 
 
@@ -68,7 +70,7 @@ def nearer(test: Test) -> Iterator[tuple[str, Test]]:
     """The test with two threads of one device in one CTA: every scope has more threads.  Barriers would be other ones."""
     for n, thread in enumerate(test.threads):
         for other in test.threads[:n]:
-            if thread.cta != other.cta and thread.cta[: DEPTH["gpu"]] == other.cta[: DEPTH["gpu"]]:
+            if thread.cta != other.cta and thread.cta[: DEPTH[Scope.GPU]] == other.cta[: DEPTH[Scope.GPU]]:
                 alone = [each for each in test.threads if each.cta == thread.cta] == [thread]
                 if alone and not any("bar" in one.text for each in (thread, other) for one in each.code):
                     moved = replace(thread, cta=other.cta)

@@ -5,6 +5,8 @@ from __future__ import annotations
 import enum
 from typing import TypeAlias
 
+from ptxvm.algebra.asynchronous import Proxy
+
 
 class Order(enum.StrEnum):
     """The order of an access or a fence, by its word in PTX."""
@@ -39,15 +41,8 @@ class Order(enum.StrEnum):
         return Order.ACQUIRE if self.acquires else Order.RELAXED, Order.RELEASE if self.releases else Order.RELAXED
 
 
-class ProxyFence(enum.StrEnum):
-    """A fence between accesses by different proxies (PTX 8.6), by its word."""
-
-    ALIAS = "alias"
-    ASYNC = "async"
-
-
-FenceKind: TypeAlias = Order | ProxyFence
-"""What a fence orders: accesses by their memory order, or those of different proxies."""
+FenceKind: TypeAlias = Order | Proxy
+"""What a fence orders: accesses by their memory order, or those of a proxy."""
 
 
 class Scope(enum.StrEnum):

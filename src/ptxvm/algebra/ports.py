@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
-from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
+from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
@@ -44,7 +44,7 @@ class AccessAttributes(TypedDict, total=False):
     cache: str | None
     level: str | None
     asynchronous: bool
-    group: str
+    group: AsyncKind
 
 
 class Memory(Protocol):
@@ -243,13 +243,13 @@ class Tasks(Protocol):
         when the product is done; what comes back is for them.
         """
 
-    def fence_registers(self, kind: str) -> None:
+    def fence_registers(self, kind: AsyncKind) -> None:
         """Order accesses to registers and shared memory before those of the next work of a kind."""
 
-    def commit(self, kind: str = "copies") -> None:
+    def commit(self, kind: AsyncKind = AsyncKind.COPY) -> None:
         """Make a group of the copies that are in none."""
 
-    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
+    def wait(self, groups: Value | None, kind: AsyncKind = AsyncKind.COPY, *, reading: bool = False) -> None:
         """Wait until so many groups (a constant) are not done, or none (None); or only have read their sources."""
 
     def arrive(

@@ -73,7 +73,7 @@ def dimensions(checks: Checks, node: tree.Variable, declarator: tree.Declarator,
     if where in PARAMETERS:
         if any((size_of(d) or 0) >= OVERFLOW for d in declarator.dimensions):
             checks.error(codes.PARAMETER_SPACE, f"'{name}' is too large for a parameter", declarator, ptxas="Constant overflow")
-    elif is_open(declarator) and node.linkage != "extern" and not sized_by(declarator.initial):
+    elif is_open(declarator) and node.linkage is not tree.Linkage.EXTERN and not sized_by(declarator.initial):
         checks.error(
             codes.INCOMPLETE,
             f"the array '{name}' has no size",
@@ -228,9 +228,9 @@ def attributes(checks: Checks, node: tree.Variable | tree.Function) -> None:
 
 def linkage(checks: Checks, node: tree.Variable) -> None:
     """`.weak` and `.common` (PTX 11.6)."""
-    if node.linkage in ("weak", "common"):
+    if node.linkage in (tree.Linkage.WEAK, tree.Linkage.COMMON):
         checks.needs(f".{node.linkage}", checks.word(node, f".{node.linkage}"))
-    if node.linkage != "common":
+    if node.linkage is not tree.Linkage.COMMON:
         return
     if node.space != Space.GLOBAL:
         checks.error(
@@ -263,7 +263,7 @@ def initial(checks: Checks, node: tree.Variable, declarator: tree.Declarator) ->
             help="store the value in the code, or declare the variable in .global or .const",
             ptxas=f"No initial value is allowed for '{name}' in this state space",
         )
-    elif node.linkage == "extern":
+    elif node.linkage is tree.Linkage.EXTERN:
         checks.error(
             codes.NO_INITIALISER,
             f"'{name}' is defined elsewhere, and initialised there",

@@ -23,7 +23,7 @@ MISMATCH = "Initial value type mismatch"
 def initialiser(checks: Checks, variable: Variable, scope: Scope) -> None:
     """The initial value of a variable in .global or .const; `scope` has the names that it may take addresses of."""
     node = variable.initial
-    if node is None or variable.space not in INITIALISABLE or variable.linkage == "extern":
+    if node is None or variable.space not in INITIALISABLE or variable.linkage is tree.Linkage.EXTERN:
         return
     if variable.opaque:
         checks.needs("opaque initialiser", node)

@@ -23,6 +23,7 @@ from ptxvm.diagnostics import Diagnostic
 from ptxvm.isa.directives import CONSTANT_BANK, DEVICE_RUNTIME, STATIC_SHARED_BYTES, SYSTEM_FUNCTIONS
 from ptxvm.isa.targets import Target
 from ptxvm.syntax.source import Source
+from ptxvm.syntax.tree import Linkage
 
 Findings = list[tuple[Source, list[Diagnostic]]]
 
@@ -72,7 +73,7 @@ class Symbol:
     size: int = 0  # of a variable; 0 where it is open
 
     @property
-    def linkage(self) -> str | None:
+    def linkage(self) -> Linkage | None:
         """How the module declares it."""
         return linkage(self.declared)
 
@@ -81,7 +82,7 @@ class Symbol:
         """Does the module define it, rather than declare it `.extern` or `.common`?"""
         if isinstance(self.meant, Function):
             return self.meant.defined
-        return self.linkage in ("visible", "weak")
+        return self.linkage in (Linkage.VISIBLE, Linkage.WEAK)
 
     @property
     def is_initialised(self) -> bool:
@@ -214,7 +215,7 @@ class Linker:
 
     def variable(self, symbol: Symbol, known: Symbol) -> None:
         """Compare a variable with the merged one of its name."""
-        if symbol.linkage == known.linkage == "visible":
+        if symbol.linkage is known.linkage is Linkage.VISIBLE:
             self.twice(symbol, known)
         elif not self.one_size(symbol, known):
             return
@@ -229,10 +230,10 @@ class Linker:
     def one_size(self, symbol: Symbol, known: Symbol) -> bool:
         """Do two declarations of a variable agree in size?  A declaration without a size agrees with any."""
         here, there = symbol.size, known.size
-        if not here or not there or here == there or symbol.linkage == known.linkage == "common":
+        if not here or not there or here == there or symbol.linkage is known.linkage is Linkage.COMMON:
             return True
-        common, other = (symbol, known) if symbol.linkage == "common" else (known, symbol)
-        if common.linkage == "common" and other.is_initialised:
+        common, other = (symbol, known) if symbol.linkage is Linkage.COMMON else (known, symbol)
+        if common.linkage is Linkage.COMMON and other.is_initialised:
             return common.size < other.size or self.common_too_large(common, other)
         said = f"'{symbol.name}' has {here} bytes here, and {there} in another module"
         self.error(codes.SIZES_DIFFER, said, symbol, known, ptxas=self.words("Size doesn't match for", symbol, known))
@@ -254,7 +255,7 @@ class Linker:
 
     def second_body(self, symbol: Symbol, known: Symbol) -> None:
         """Report a second definition of a function or kernel, unless one of them is `.weak`."""
-        weak = [each.linkage == "weak" for each in (symbol, known)]
+        weak = [each.linkage is Linkage.WEAK for each in (symbol, known)]
         if not any(weak):
             self.twice(symbol, known)
             return
@@ -275,7 +276,7 @@ class Linker:
     def weak_parameters(self, symbol: Symbol, known: Symbol) -> None:
         """Report two `.weak` kernels with different numbers of bytes of parameters."""
         here, there = (parameter_bytes(each.meant) for each in (symbol, known))
-        if symbol.linkage == known.linkage == "weak" and here != there:
+        if symbol.linkage is known.linkage is Linkage.WEAK and here != there:
             said = f"'{symbol.name}' takes {here} bytes of parameters here, and {there} in another module"
             words = f"Duplicate weak parameter bank for '{symbol.name}' is not the same size"
             self.error(codes.PROTOTYPES_DIFFER, said, symbol, known, ptxas=words)
@@ -286,7 +287,7 @@ class Linker:
         """`.extern` variables, and `.extern` functions that are used, which no module defines; each is reported once."""
         for name, symbol in self.known.items():
             if isinstance(symbol.meant, Variable):
-                if symbol.linkage == "extern" and not _given_elsewhere(symbol.meant):
+                if symbol.linkage is Linkage.EXTERN and not _given_elsewhere(symbol.meant):
                     self.no_definition(symbol, symbol.span)
             elif not symbol.meant.defined and not symbol.meant.entry and not _of_device(name):
                 user = next((module for module in self.modules if name in module.used), None)
@@ -366,8 +367,8 @@ def _attributes(symbol: Symbol) -> set[str]:
 
 def _rank(symbol: Symbol) -> tuple[int, int]:
     """The rank of a declaration for merging: a definition before the largest `.common` one before one with a size."""
-    order = ("extern", "common", "weak", "visible").index(symbol.linkage or "extern")
-    return order, symbol.size if symbol.linkage == "common" else int(symbol.size > 0)
+    order = (Linkage.EXTERN, Linkage.COMMON, Linkage.WEAK, Linkage.VISIBLE).index(symbol.linkage or Linkage.EXTERN)
+    return order, symbol.size if symbol.linkage is Linkage.COMMON else int(symbol.size > 0)
 
 
 def _given_elsewhere(variable: Variable) -> bool:

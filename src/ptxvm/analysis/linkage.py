@@ -50,7 +50,7 @@ def variable(checks: Checks, found: Variable, known: Variable, place: Place) -> 
             ptxas=f"Duplicate definition of variable '{found.name}'",
         )
         return False
-    if known.linkage == "extern" and found.linkage is None:
+    if known.linkage is tree.Linkage.EXTERN and found.linkage is None:
         checks.error(
             codes.CONFLICTING,
             f"'{found.name}' was declared .extern, and this definition is not visible outside",
@@ -58,7 +58,7 @@ def variable(checks: Checks, found: Variable, known: Variable, place: Place) -> 
             help="write `.visible` before it",
             ptxas=f"'.extern' variable '{found.name}' cannot be resolved by a '.static'",
         )
-    return found.linkage != "extern"
+    return found.linkage is not tree.Linkage.EXTERN
 
 
 def same_type(one: Variable, other: Variable) -> bool:
@@ -147,7 +147,7 @@ def refusal(checks: Checks, new: tree.Name, function: Function, old: tree.Name, 
         return Refusal(f"'{a}' is defined, so it is no alias", f"Illegal redefinition of function '{a}' as alias", new)
     if last(aliases, b) == a:
         return Refusal(f"the alias '{a}' leads back to itself", "Cannot alias a function to itself", old)
-    if target.linkage in ("extern", "weak"):
+    if target.linkage in (tree.Linkage.EXTERN, tree.Linkage.WEAK):
         said = f"'{b}' is .{target.linkage}, and an alias is of a function that this module defines"
         return Refusal(said, f"Function '{b}' with .{target.linkage} scope cannot be aliased", old)
     if differ := disagreement(function.signature, target.signature):
@@ -185,7 +185,7 @@ def resolve_aliases(checks: Checks) -> None:
 def undefined(checks: Checks) -> None:
     """Functions that are declared without `.extern`, and not defined (PTX 11.6.1)."""
     for name, function in checks.program.functions.items():
-        known = function.defined or function.linkage == "extern" or name in SYSTEM_FUNCTIONS
+        known = function.defined or function.linkage is tree.Linkage.EXTERN or name in SYSTEM_FUNCTIONS
         if not known and name not in checks.program.aliases:
             kind = ".entry" if function.entry else ".func"
             checks.error(
@@ -202,7 +202,7 @@ def constant_bytes(checks: Checks) -> None:
     program, size = checks.program, 0
     local = [v for function in program.functions.values() for v in function.statics]
     for found in (*program.variables.values(), *local):
-        if found.space is not Space.CONST or found.linkage == "extern" or found.bank:
+        if found.space is not Space.CONST or found.linkage is tree.Linkage.EXTERN or found.bank:
             continue
         fitted, size = size <= CONSTANT_BANK, size + found.size
         if fitted and size > CONSTANT_BANK:

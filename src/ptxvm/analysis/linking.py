@@ -6,9 +6,10 @@ from collections.abc import Iterable
 
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.symbols import Variable
+from ptxvm.syntax.tree import Linkage
 
 # the order in which declarations of a name prevail: .visible first, .extern last (PTX 11.6)
-STRENGTH = {"visible": 4, "weak": 3, "common": 2, None: 1, "extern": 0}
+STRENGTH = {Linkage.VISIBLE: 4, Linkage.WEAK: 3, Linkage.COMMON: 2, None: 1, Linkage.EXTERN: 0}
 
 
 def linked_variables(programs: Iterable[Program]) -> dict[str, Variable]:
@@ -36,20 +37,20 @@ def linked_functions(programs: Iterable[Program]) -> dict[str, Function]:
 
 def definition(variable: Variable, linked: dict[str, Variable]) -> Variable | None:
     """The definition of a declared variable; None if no module defines it."""
-    if variable.linkage not in ("extern", "weak", "common"):
+    if variable.linkage not in (Linkage.EXTERN, Linkage.WEAK, Linkage.COMMON):
         return variable
     found = linked[variable.name]
-    return found if found.linkage in ("visible", "weak", "common") else None
+    return found if found.linkage in (Linkage.VISIBLE, Linkage.WEAK, Linkage.COMMON) else None
 
 
-def linkage(symbol: Variable | Function) -> str | None:
+def linkage(symbol: Variable | Function) -> Linkage | None:
     """The linkage of a symbol; a `.common` variable with an initial value is a definition like a `.visible` one."""
     initialised = isinstance(symbol, Variable) and symbol.initial is not None
-    return "visible" if symbol.linkage == "common" and initialised else symbol.linkage
+    return Linkage.VISIBLE if symbol.linkage is Linkage.COMMON and initialised else symbol.linkage
 
 
 def _prevails(variable: Variable, other: Variable) -> bool:
     """Does a declaration replace one of an earlier module?"""
-    if linkage(variable) == linkage(other) == "common":
+    if linkage(variable) is linkage(other) is Linkage.COMMON:
         return variable.size > other.size
     return STRENGTH[linkage(variable)] > STRENGTH[linkage(other)]

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.symbols import Symbol, Variable
 from ptxvm.diagnostics import codes
+from ptxvm.isa.access import space_of
 from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
@@ -45,7 +47,7 @@ def check_parameters(function: Function, instructions: Iterable[Bound], report: 
             report.error(OPAQUE_ACCESS, f"'{symbol.name}' is a .{symbol.opaque}, whose bytes no instruction moves",
                          bound.operands["a"], help=f"`mov.u64` gives the handle of '{symbol.name}'",
                          ptxas=f"Illegal operand type to instruction '{i.form.opcode}'")  # fmt: skip
-        if isinstance(symbol, Variable) and (i.ss or "").startswith("param"):
+        if isinstance(symbol, Variable) and space_of(i) is Space.PARAM:
             hides = i.of.moves is Verb.WRITE and symbol.name in named  # ptxas 13.5 takes it for the parameter
             check_parameter(symbol, bound, report, is_own=hides or id(symbol) in own, of_kernel=function.entry)
 

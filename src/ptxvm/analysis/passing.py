@@ -7,6 +7,7 @@ from ptxvm.analysis import codes
 from ptxvm.analysis.parameters import addressed
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.report import Report
+from ptxvm.isa.access import space_of
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.model import Decoded
 from ptxvm.syntax import tree
@@ -36,7 +37,7 @@ def own_parameters(function: Function) -> set[int]:
 
 def loads_parameter(i: Decoded) -> bool:
     """Is it an ld.param?"""
-    return i.of.moves is Verb.READ and (i.ss or "").startswith("param")
+    return i.of.moves is Verb.READ and space_of(i) is Space.PARAM
 
 
 def read_result(report: Report, name: str, place: tree.Node) -> None:

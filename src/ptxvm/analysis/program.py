@@ -144,7 +144,7 @@ class Function:
     node: tree.Function
     signature: Signature
     scope: Scope
-    linkage: str | None = None
+    linkage: tree.Linkage | None = None
     defined: bool = False
     directives: dict[str, tree.Directive] = field(default_factory=dict)
     shape: Shape = Shape("function")

@@ -21,9 +21,9 @@ Formal = Register | Variable
 def function_head(checks: Checks, node: tree.Function) -> None:
     """Check the declaration of a kernel or function, except its names and its directives."""
     kernel = node.kind == "entry"
-    if node.linkage == "weak":
+    if node.linkage is tree.Linkage.WEAK:
         checks.needs(".weak", checks.word(node, ".weak"))
-    if node.linkage == "extern" and node.body is not None:
+    if node.linkage is tree.Linkage.EXTERN and node.body is not None:
         checks.error(
             codes.CONFLICTING,
             f"'{node.name}' is defined here, and .extern says elsewhere",
@@ -210,9 +210,9 @@ def preserved(function: Function) -> dict[str, object]:
     return {name: node.arguments for name, node in function.directives.items() if name.startswith("abi_preserve")}
 
 
-def same_linkage(first: str | None, second: str | None) -> bool:
+def same_linkage(first: tree.Linkage | None, second: tree.Linkage | None) -> bool:
     """A later declaration may leave `.visible` or `.weak` out."""
-    return first == second or (second is None and first != "extern")
+    return first is second or (second is None and first is not tree.Linkage.EXTERN)
 
 
 def disagreement(one: Signature, other: Signature) -> str:

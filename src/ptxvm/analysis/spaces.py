@@ -70,7 +70,7 @@ def space(checks: Checks, node: tree.Variable, where: DeclarationContext, *, in_
         texture_space(checks, node, where)
     elif bank:
         constant_bank(checks, node, bank_of(node.space))
-    elif name == Space.CONST and node.linkage == "extern" and any(is_open(d) for d in node.declarators):
+    elif name == Space.CONST and node.linkage is tree.Linkage.EXTERN and any(is_open(d) for d in node.declarators):
         checks.needs("extern const[]", node)
 
 
@@ -148,7 +148,7 @@ def constant_bank(checks: Checks, node: tree.Variable, bank: int) -> None:
     checks.needs("const[n]" if bank else "const[0]", node)
     if bank > LAST_BANK:
         checks.error(codes.WRONG_SPACE, f"the banks of .const are 0 to {LAST_BANK}", node, ptxas=f"Illegal bank number: {bank}")
-    if bank and not (node.linkage == "extern" and all(is_open(d) for d in node.declarators)):
+    if bank and not (node.linkage is tree.Linkage.EXTERN and all(is_open(d) for d in node.declarators)):
         checks.error(
             codes.WRONG_SPACE,
             f"the bank .const[{bank}] is for arrays that are .extern and have no size",

@@ -43,7 +43,7 @@ class Variable:
     vector: int = 1
     dimensions: tuple[int | None, ...] = ()
     alignment: int = 1
-    linkage: str | None = None
+    linkage: tree.Linkage | None = None
     initial: tree.Operand | None = None
     function: str = ""
     node: tree.Node | None = None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import replace
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
@@ -17,7 +18,7 @@ from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarrier_misuse import Mbarriers
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.race_findings import column, launch_race, missing_fence, of_two, span, tensor_race
-from ptxvm.checkers.race_pair import Race
+from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.race_remedies import remedy
 from ptxvm.checkers.strength import Site
 from ptxvm.checkers.tensor_order import TensorRace
@@ -202,17 +203,17 @@ class Checker:
         if self._race is not None:
             self._race.copying(access, threads, allocation, offsets, verb)
 
-    def tensor_started(self, bound: Bound, kind: str, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+    def tensor_started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
         """A warp, or one thread, starts work on tensor memory."""
         if self._race is not None:
             self._race.tensor_order.started(bound, kind, cta, threads, blocks)
 
-    def grouped(self, threads: Threads, kind: str) -> None:
+    def grouped(self, threads: Threads, kind: AsyncKind) -> None:
         """Threads have completed groups of copies."""
         if self._race is not None:
             self._race.grouped(threads, kind)
 
-    def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
+    def awaited(self, threads: Threads, left: int, kind: AsyncKind, *, reading: bool) -> None:
         """Threads have waited for copies."""
         if self._race is not None:
             self._race.awaited(threads, left, kind, reading=reading)
@@ -403,7 +404,7 @@ class Checker:
         ]
         earlier, later = parties
         sizes = " of different sizes" if race.mixed_size else ""
-        wrong = "are not ordered" if race.proxy != "images" else "do not go through one coherent cache"
+        wrong = "are not ordered" if race.cause is not Cause.INCOHERENT else "do not go through one coherent cache"
         said = (
             f"{race.hazard} race{sizes} on .{race.allocation.space} memory: "
             f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} {wrong}"

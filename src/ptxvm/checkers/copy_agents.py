@@ -15,6 +15,7 @@ from functools import reduce
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.shadow import Records, Shadow
 from ptxvm.diagnostics.errors import Unsupported
@@ -36,7 +37,7 @@ class PendingCopies:
     offsets: Offsets
     records: Records
     group: Ints
-    kind: str = "copies"
+    kind: AsyncKind = AsyncKind.COPY
 
     def of(self, some: Mask) -> PendingCopies:
         """The accesses of some threads."""
@@ -52,7 +53,7 @@ class Agents:
     def __init__(self, clocks: Clocks) -> None:
         self.clocks, self.grids = clocks, clocks.grids
         self.now = np.ones(0, np.int64)
-        self.groups = {kind: np.zeros(0, np.int64) for kind in ("copies", "bulk", "mbarrier", "wgmma")}
+        self.groups = {kind: np.zeros(0, np.int64) for kind in AsyncKind}
         self.begun: list[PendingCopies] = []
         self._posted: dict[int, deque[tuple[int, Knowledge]]] = defaultdict(deque)
         self.grow()
@@ -66,7 +67,7 @@ class Agents:
         self.groups = {kind: np.concatenate([column, more]) for kind, column in self.groups.items()}
 
     def awaited(
-        self, threads: Threads, left: int, kind: str, settle: Callable[[PendingCopies], None], *, reading: bool
+        self, threads: Threads, left: int, kind: AsyncKind, settle: Callable[[PendingCopies], None], *, reading: bool
     ) -> None:
         """Threads have waited for all but their last `left` groups: settle these copies, or only their reads."""
         waits = np.zeros(self.grids.threads, np.bool_)
@@ -74,7 +75,7 @@ class Agents:
         remaining = []
         for each in self.begun:
             done = waits[each.threads] & (each.group < self.groups[kind][each.threads] - left)
-            if each.kind == kind and done.any() and not (reading and each.writes):
+            if each.kind is kind and done.any() and not (reading and each.writes):
                 settle(each.of(done))
                 each = each.of(~done)  # noqa: PLW2901 - the rest of it
             if len(each.threads):

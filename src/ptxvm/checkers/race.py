@@ -12,8 +12,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
-from ptxvm.algebra.memory_order import FenceKind, Order, ProxyFence, Scope
+from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
@@ -24,7 +24,7 @@ from ptxvm.checkers.grid_order import GridOrder
 from ptxvm.checkers.mbarrier_phases import Phases, phases
 from ptxvm.checkers.overflow_records import OverflowRecords
 from ptxvm.checkers.proxy_fences import ProxyFences
-from ptxvm.checkers.race_pair import Race
+from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
 from ptxvm.checkers.strength import Sites
 from ptxvm.checkers.tensor_order import MOVES, TensorOrder, TensorRace
@@ -182,14 +182,14 @@ class RaceDetector:
             earlier = self.sites[int(self.packing.site_of(last[n]))]
             if later.of_tensor_core or not earlier.of_tensor_core:
                 ends = int(self.packing.thread_of(last[n])), int(threads[n])
-                self.report(Race(shadow.allocation, (earlier, later), ends, int(cells[n]) << shadow.shift, proxy="async"))
+                self.report(Race(shadow.allocation, (earlier, later), ends, int(cells[n]) << shadow.shift, cause=Cause.UNFENCED))
                 return
 
-    def grouped(self, threads: Threads, kind: str) -> None:
+    def grouped(self, threads: Threads, kind: AsyncKind) -> None:
         """Threads have completed groups of copies."""
         self.agents.groups[kind][threads] += 1
 
-    def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
+    def awaited(self, threads: Threads, left: int, kind: AsyncKind, *, reading: bool) -> None:
         """Threads have waited for copies; from now on the copies count as their own accesses."""
         if kind in MOVES:
             self.tensor_order.awaited(threads, kind)
@@ -309,7 +309,9 @@ class RaceDetector:
             writer, thread = int(self.packing.thread_of(last[n])) % self.grids.agents, int(threads[n])
             if self.grids.grid(writer) == self.grids.grid(thread):
                 pair = self.sites[int(self.packing.site_of(last[n]))], self.sites[site]
-                self.report(Race(shadow.allocation, pair, (writer, thread), int(cells[n]) << shadow.shift, proxy="images"))
+                self.report(
+                    Race(shadow.allocation, pair, (writer, thread), int(cells[n]) << shadow.shift, cause=Cause.INCOHERENT)
+                )
                 return
 
     def _compare(
@@ -428,8 +430,8 @@ class RaceDetector:
 
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
-        if isinstance(order, ProxyFence):
-            if order is ProxyFence.ASYNC:
+        if isinstance(order, Proxy):
+            if order is Proxy.ASYNC:
                 self.proxy_fences.fence(threads)
             return
         for thread in threads.tolist():

@@ -2,18 +2,27 @@
 
 from __future__ import annotations
 
+import enum
+
 from ptxvm.checkers.strength import Site
 from ptxvm.machine.allocation import Allocation
 
 HAZARDS = {(False, True): "WAR", (True, False): "RAW", (True, True): "WAW"}  # keys: the earlier writes, the later writes
 
 
+class Cause(enum.Enum):
+    """What is wrong with the two accesses."""
+
+    UNORDERED = "nothing orders them"
+    UNFENCED = "one goes through the async proxy, without a proxy fence between them"
+    INCOHERENT = "they go through different caches, for which there is no fence"
+
+
 class Race:
     """Two racing accesses: their sites, their threads, and the bytes of each in an allocation.
 
-    With `proxy`, the threads may be ordered, but the accesses go through different proxies: `async` without a fence between
-    them, or `images`, for which there is no fence.  With `equal_values`, both write, and all racing writes there have stored
-    one value.
+    With a `cause` other than `UNORDERED`, the threads may be ordered, but the accesses go through different proxies.  With
+    `equal_values`, both write, and all racing writes there have stored one value.
     """
 
     def __init__(
@@ -23,10 +32,10 @@ class Race:
         threads: tuple[int, int],
         byte: int,
         *,
-        proxy: str = "",
+        cause: Cause = Cause.UNORDERED,
         equal_values: bool = False,
     ) -> None:
-        self.allocation, self.sites, self.threads, self.proxy = allocation, sites, threads, proxy
+        self.allocation, self.sites, self.threads, self.cause = allocation, sites, threads, cause
         self.equal_values = equal_values
         self.offsets = tuple(byte & -site.size for site in sites)  # every element is aligned to its size
 
@@ -41,4 +50,4 @@ class Race:
         return self.sites[0].size != self.sites[1].size
 
 
-__all__ = ["HAZARDS", "Race"]
+__all__ = ["HAZARDS", "Cause", "Race"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.checkers.race_pair import Race
+from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.strength import WIDE
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.events import Scene, Scenes
@@ -14,9 +14,9 @@ def remedy(race: Race, scenes: Scenes) -> str:
     scene = scenes.of(one)
     size, first = scene.shape.threads, scene.first
     apart = scene is not scenes.of(other) or (one - first) // size != (other - first) // size
-    if race.proxy == "images":
+    if race.cause is Cause.INCOHERENT:
         return "another grid for one of the two: in the grid that writes nothing makes what it wrote visible there"
-    if race.proxy:
+    if race.cause is Cause.UNFENCED:
         return "fence.proxy.async after the write, before the threads synchronise for the copy"
     if late := [site for site in race.sites if site.asynchronous]:
         bulk = any(site.bound.summary.bulk for site in late)

@@ -14,16 +14,16 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Ints
 from ptxvm.checkers.copy_agents import Agents
 from ptxvm.checkers.race_pair import HAZARDS
 from ptxvm.isa.effects import Verb
-from ptxvm.isa.tensor_memory import LOADS, STORES
 from ptxvm.machine.events import Threads
 from ptxvm.machine.tensor_blocks import Block
 
-MOVES = (LOADS, STORES)
+MOVES = (AsyncKind.TENSOR_LOAD, AsyncKind.TENSOR_STORE)
 HOPS = 4  # accesses between two that order them
 
 
@@ -36,7 +36,7 @@ class Use:
     """
 
     bound: Bound
-    kind: str
+    kind: AsyncKind | None
     threads: Threads
     block: Block
     stamps: Ints | None
@@ -72,7 +72,7 @@ class TensorRace(NamedTuple):
     def missing(self) -> str:
         """What would order them."""
         if self.earlier.kind in MOVES:
-            wait = f"tcgen05.wait::{self.earlier.kind.rpartition('.')[2]}"
+            wait = f"tcgen05.wait::{'ld' if self.earlier.kind is AsyncKind.TENSOR_LOAD else 'st'}"
             if self.earlier.stamps is None:
                 return f"{wait} after the {self.earlier.verb}, before the threads synchronise"
             return "a barrier, or an mbarrier, between the two"
@@ -86,9 +86,9 @@ class TensorOrder:
         self.clocks, self.agents, self.report = clocks, agents, report
         self._uses: dict[int, list[Use]] = defaultdict(list)
 
-    def started(self, bound: Bound, kind: str, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+    def started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
         """Threads have started work on tensor memory."""
-        agent = kind not in MOVES and kind != "dealloc"
+        agent = kind is AsyncKind.TENSOR
         stamps = self.agents().now[threads].copy() if agent else self.clocks.now[threads].copy()
         issued = int(self.clocks.now[threads[0]])
         fresh = [Use(bound, kind, threads, block, None if kind in MOVES else stamps, issued) for block in blocks]
@@ -96,7 +96,7 @@ class TensorOrder:
         for use in fresh:
             uses[:] = [each for each in uses if not self._supersedes(use, each, uses)]
         uses += fresh
-        if kind == "dealloc":
+        if kind is None:
             uses[:] = [each for each in uses if not each.block.overlaps(blocks[0])]
 
     def _supersedes(self, use: Use, earlier: Use, uses: Sequence[Use]) -> bool:
@@ -108,7 +108,7 @@ class TensorOrder:
                 self.report(TensorRace(earlier, use))
             return False
         if use.block.covers(earlier.block) and (use.block.writes or not earlier.block.writes):
-            return use.block.writes or use.kind == earlier.kind
+            return use.block.writes or use.kind is earlier.kind
         use.after.append(earlier)
         return False
 
@@ -122,7 +122,7 @@ class TensorOrder:
 
     def _pipelined(self, earlier: Use, later: Use) -> bool:
         """Are both done by the agent of a thread, or of threads in order, one after the other?"""
-        if {earlier.kind, later.kind} != {"tcgen05"}:
+        if {earlier.kind, later.kind} != {AsyncKind.TENSOR}:
             return False
         one, other = earlier.block, later.block
         if one.accumulates != other.accumulates and earlier.bound.i.of.name == later.bound.i.of.name:
@@ -134,15 +134,15 @@ class TensorOrder:
         """Does one of some threads, which execute an instruction together, know an access?"""
         if earlier.stamps is None:
             return False
-        others = earlier.threads + (self.clocks.grids.agents if earlier.kind == "tcgen05" else 0)
+        others = earlier.threads + (self.clocks.grids.agents if earlier.kind is AsyncKind.TENSOR else 0)
         mine, theirs = threads.repeat(len(others)), np.tile(others, len(threads))
         unknown = self.clocks.unknown(mine, theirs, np.tile(earlier.stamps, len(threads))) & (mine != theirs)
         return not unknown.all()
 
-    def awaited(self, threads: Threads, kind: str) -> None:
+    def awaited(self, threads: Threads, kind: AsyncKind) -> None:
         """Threads have waited for their loads or stores."""
         waiting = set(threads.tolist())
         for uses in self._uses.values():
             for use in uses:
-                if use.kind == kind and use.stamps is None and int(use.threads[0]) in waiting:
+                if use.kind is kind and use.stamps is None and int(use.threads[0]) in waiting:
                     use.stamps = self.clocks.now[use.threads].copy()

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.isa.model import Decoded
 
-PROXIES = ("alias", "async", "tensormap")
 
-
-def proxy_of_fence(i: Decoded) -> str | None:
-    """`alias`, `async` or `tensormap`; None for a fence that is no proxy fence."""
+def proxy_of_fence(i: Decoded) -> Proxy | None:
+    """The proxy; None for a fence that is no proxy fence."""
     _, *words = i.mnemonic.split(".")
     if "proxy" not in words:
         return None
-    return next((proxy for proxy in PROXIES if any(proxy in word for word in words)), "tensormap")
+    return next((proxy for proxy in (Proxy.ALIAS, Proxy.ASYNC) if any(proxy in word for word in words)), Proxy.TENSORMAP)

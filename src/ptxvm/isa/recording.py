@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Unpack
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes, Symbol
 from ptxvm.algebra.state_space import Space
@@ -216,17 +217,17 @@ class Record:
         self._access(Verb.READ, source, None, asynchronous=True)
         self._access(Verb.WRITE, target, None, asynchronous=True)
 
-    def fence_registers(self, kind: str) -> None:
+    def fence_registers(self, kind: AsyncKind) -> None:
         """Order accesses to registers before products."""
         self.found["copies"] = True
 
-    def commit(self, kind: str = "copies") -> None:
+    def commit(self, kind: AsyncKind = AsyncKind.COPY) -> None:
         """Make a group of copies."""
-        self.found.update(copies=True, bulk=kind == "bulk", own_groups=kind == "copies")
+        self.found.update(copies=True, bulk=kind is AsyncKind.BULK, own_groups=kind is AsyncKind.COPY)
 
-    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
+    def wait(self, groups: Value | None, kind: AsyncKind = AsyncKind.COPY, *, reading: bool = False) -> None:
         """Wait for copies."""
-        self.found.update(copies=True, bulk=kind == "bulk", own_groups=kind == "copies")
+        self.found.update(copies=True, bulk=kind is AsyncKind.BULK, own_groups=kind is AsyncKind.COPY)
 
     # `tmem`
 

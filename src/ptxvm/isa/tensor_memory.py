@@ -10,8 +10,6 @@ from ptxvm.isa.shared_matrix import FIELD, PIECE, MatrixDescriptor, Swizzle
 
 COLUMNS, LANES = 512, 128  # of the tensor memory of a CTA
 WARP_LANES = 32  # that a warp reaches by loads and stores
-LOADS, STORES = "tcgen05.ld", "tcgen05.st"
-"""The kinds of work that `tcgen05.wait` waits for."""
 
 
 @dataclass(frozen=True)

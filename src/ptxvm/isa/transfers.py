@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from dataclasses import dataclass
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 
@@ -45,9 +46,9 @@ class Transfer:
     mode: str = ""
 
     @property
-    def group(self) -> str:
-        """The kind of its groups."""
-        return "mbarrier" if self.mbarrier else "bulk"
+    def kind(self) -> AsyncKind:
+        """What waits for it."""
+        return AsyncKind.MBARRIER if self.mbarrier else AsyncKind.BULK
 
     @property
     def shared(self) -> Space:

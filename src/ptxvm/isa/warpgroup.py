@@ -10,7 +10,6 @@ from ptxvm.isa import fragments
 from ptxvm.isa.fragments import Core, Product
 from ptxvm.isa.shared_matrix import Factor
 
-GROUPS = "wgmma"  # the kind of groups of products
 ROWS = 16  # of A and D that a warp computes
 WARPS = 4  # of a warpgroup
 

@@ -17,6 +17,7 @@ from typing import NamedTuple, Protocol, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
@@ -353,16 +354,16 @@ class Watcher(Protocol):
         It is `atomic` where what it writes is combined with what is there.
         """
 
-    def tensor_started(self, bound: Bound, kind: str, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+    def tensor_started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
         """A warp, or one thread, starts work on blocks of the tensor memory of a CTA, whose first thread is `cta`.
 
-        The kind says what waits for it; `dealloc` is done at once.
+        The kind says what waits for it; None is for a deallocation, which is done at once.
         """
 
-    def grouped(self, threads: Threads, kind: str) -> None:
+    def grouped(self, threads: Threads, kind: AsyncKind) -> None:
         """Threads have committed a group of their ungrouped copies of a kind."""
 
-    def awaited(self, threads: Threads, left: int, kind: str, *, reading: bool) -> None:
+    def awaited(self, threads: Threads, left: int, kind: AsyncKind, *, reading: bool) -> None:
         """All groups of copies of some threads but the last `left` have ended, or have read their sources."""
 
     def posted(self, threads: Threads) -> None:

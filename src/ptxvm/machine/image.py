@@ -194,10 +194,10 @@ class Image:
         own = function
         if not function.defined and function.program is not None:
             own = function.program.function(function.name) or function
-        if own.defined and own.linkage != "weak":
+        if own.defined and own.linkage is not tree.Linkage.WEAK:
             return own
         found = self.functions.get(own.name, own)
-        return found if found.defined and found.linkage in ("visible", "weak") else own
+        return found if found.defined and found.linkage in (tree.Linkage.VISIBLE, tree.Linkage.WEAK) else own
 
     # ── variables as the host sees them ─────────────────────────────────────────────────
 

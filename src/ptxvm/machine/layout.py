@@ -125,7 +125,7 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
         meant = definition(variable, linked)
         if meant is not None and meant is not variable:
             elsewhere[variable] = meant
-        elif variable.is_unsized or (variable.linkage == "extern" and not variable.size):
+        elif variable.is_unsized or (variable.linkage is tree.Linkage.EXTERN and not variable.size):
             waiting.append(variable)
             alignment = max(alignment, variable.alignment)
         else:

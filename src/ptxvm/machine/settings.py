@@ -8,11 +8,19 @@ PTXVM_TIER         auto, quick or best code
 
 from __future__ import annotations
 
+import enum
 import os
 from pathlib import Path
 
 CACHE_SIZE = 256  # MiB
-TIERS = ("auto", "quick", "best")
+
+
+class Tiering(enum.StrEnum):
+    """How much a kernel is optimised: quickly first and then well, or always in one way."""
+
+    AUTO = "auto"
+    QUICK = "quick"
+    BEST = "best"
 
 
 def check() -> None:
@@ -20,7 +28,7 @@ def check() -> None:
     cache_folder()
     cache_size()
     threads()
-    tier()
+    tiering()
 
 
 def cache_folder() -> Path | None:
@@ -49,12 +57,13 @@ def threads() -> int | None:
     return _number("PTXVM_THREADS", "threads", 1) if os.environ.get("PTXVM_THREADS") else None
 
 
-def tier() -> str:
-    """The tier of code that the user asks for."""
-    text = os.environ.get("PTXVM_TIER", "auto")
-    if text not in TIERS:
-        raise ValueError(f"PTXVM_TIER is one of {', '.join(TIERS)}, not {text!r}")
-    return text
+def tiering() -> Tiering:
+    """The tiers of code that the user asks for."""
+    text = os.environ.get("PTXVM_TIER", Tiering.AUTO)
+    try:
+        return Tiering(text)
+    except ValueError:
+        raise ValueError(f"PTXVM_TIER is one of {', '.join(Tiering)}, not {text!r}") from None
 
 
 def _number(name: str, of: str, least: int) -> int:

@@ -6,11 +6,12 @@ that way (PTX 8): the machine executes instructions, and the model decides which
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, Protocol
+from typing import Protocol
 
-from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.algebra.asynchronous import AsyncKind, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
@@ -32,7 +33,7 @@ class ThreadAccess:
     count: int = 1
     parts: int = 1
     order: Order = Order.WEAK
-    scope: Scope | Literal[""] = ""
+    scope: Scope | None = None
     proxy: Proxy = Proxy.GENERIC
 
 
@@ -46,18 +47,31 @@ class Holder:
     size: int = 0
 
 
+class Meeting(enum.StrEnum):
+    """What threads meet at: a barrier of the CTA or of the warp, or a collective of lanes that exchange values."""
+
+    CTA = "bar"
+    WARP = "bar.warp"
+    EXCHANGE = "exchange"
+
+
 @dataclass(frozen=True, slots=True)
 class Rendezvous:
     """A barrier or collective at which some threads of a CTA meet; threads have their numbers in the CTA.
 
-    `name` says what it is (`bar` is a barrier of the CTA), `number` which of these, `threads` how many a barrier waits for.
+    `number` says which of its kind it is, `threads` how many a barrier waits for.
     """
 
     bound: Bound
-    name: str
+    kind: Meeting
     number: int
     threads: int | None = None
     members: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """The kind, or the instruction that exchanges values: lanes meet at the same one."""
+        return self.bound.i.mnemonic if self.kind is Meeting.EXCHANGE else self.kind
 
 
 Payload = tuple[int, ...]
@@ -109,16 +123,18 @@ class Script(Protocol):
     def observes_phase(self, order: Order, scope: Scope) -> None:
         """The last read has found a phase of an mbarrier over."""
 
-    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess) -> None:
+    def copies(
+        self, bound: Bound, kind: AsyncKind, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess
+    ) -> None:
         """An asynchronous copy begins: of bytes that the script chooses or memory holds, then of zeros."""
 
-    def groups(self, kind: str) -> None:
+    def groups(self, kind: AsyncKind) -> None:
         """The copies since the last group form a new one."""
 
-    def awaits(self, kind: str, left: int, *, reading: bool) -> None:
+    def awaits(self, kind: AsyncKind, left: int, *, reading: bool) -> None:
         """The thread has waited until at most so many groups are left, or still have to read their sources."""
 
-    def signals(self, touch: ThreadAccess, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
+    def signals(self, touch: ThreadAccess, kind: AsyncKind, modify: Callable[[int], int], *, last: bool) -> None:
         """An atomic on an mbarrier follows the copies of a kind so far, or only the last copy."""
 
 

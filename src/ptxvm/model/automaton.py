@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeAlias
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault
@@ -240,18 +241,20 @@ class Recorder:
         """Record that a test found the phase of an mbarrier over."""
         self._record("observes_phase", order, scope)
 
-    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess) -> None:
+    def copies(
+        self, bound: Bound, kind: AsyncKind, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess
+    ) -> None:
         """Record an asynchronous copy."""
         self._record("copies", bound, kind, sources, target)
 
-    def groups(self, kind: str) -> None:
+    def groups(self, kind: AsyncKind) -> None:
         """Record that a group of copies is complete."""
         self._record("groups", kind)
 
-    def awaits(self, kind: str, left: int, *, reading: bool) -> None:
+    def awaits(self, kind: AsyncKind, left: int, *, reading: bool) -> None:
         """Record a wait for groups of copies."""
         self._record("awaits", kind, left, reading=reading)
 
-    def signals(self, touch: ThreadAccess, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
+    def signals(self, touch: ThreadAccess, kind: AsyncKind, modify: Callable[[int], int], *, last: bool) -> None:
         """Record that copies signal an mbarrier when they end."""
         self._record("signals", touch, kind, modify, last=last)

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from functools import cached_property
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.events import Kind
 from ptxvm.model.relations import Events, Relation
@@ -74,7 +75,7 @@ class PTX91(PTX64):
     @cached_property
     def generic(self) -> Events:
         """Memory operations by the generic proxy."""
-        return self.those(lambda e: e.is_memory and e.proxy == "generic")
+        return self.those(lambda e: e.is_memory and e.proxy is Proxy.GENERIC)
 
     @cached_property
     def fenced(self) -> Relation:
@@ -105,7 +106,7 @@ class PTX91(PTX64):
     @cached_property
     def past_an_alias_fence(self) -> Relation:
         """8.9.5, 3: the same, with an alias fence along the path."""
-        alias_fences = self.those(lambda e: e.kind is Kind.PROXY_FENCE and e.proxy == "alias")
+        alias_fences = self.those(lambda e: e.kind is Kind.PROXY_FENCE and e.proxy is Proxy.ALIAS)
         to_fence = self.becomes_generic.then(self.base_causality.between(~0, alias_fences))
         return to_fence.then(self.base_causality).then(self.was_generic)
 

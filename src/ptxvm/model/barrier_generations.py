@@ -46,7 +46,7 @@ def phase_orders(x: Execution) -> Iterator[Relation]:
 def _place(x: Execution, event: Event) -> BarrierKey:
     assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `phase_orders` has checked
     kind = event.barrier.name
-    warp = number_in_cta(x, event.thread) // WARP if event.barrier.scope == "warp" else OF_THE_CTA
+    warp = number_in_cta(x, event.thread) // WARP if event.barrier.of_warp else OF_THE_CTA
     return event.thread.cta, warp, kind, event.identity if isinstance(event.identity, int) else 0
 
 

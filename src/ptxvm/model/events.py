@@ -5,8 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 
-from ptxvm.algebra.memory_order import Order
-from ptxvm.model.program import Barrier, Location, Proxy, Thread
+from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.model.program import Barrier, Location, Thread
 from ptxvm.model.values import Key, Value
 
 
@@ -41,8 +42,8 @@ class Event:
     end: int = 0
     location: Location | None = None
     order: Order = Order.WEAK
-    scope: str = ""
-    proxy: Proxy | str = "generic"
+    scope: Scope | None = None
+    proxy: Proxy = Proxy.GENERIC
     value: Value = 0
     """The value that a write writes."""
     atomic: Key | None = None

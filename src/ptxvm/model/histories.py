@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from ptxvm.algebra.memory_order import Scope
 from ptxvm.model.path_run import EarlierAccesses, PathWrite, WriteInstance
 from ptxvm.model.program import Thread
 
@@ -22,7 +23,7 @@ class History:
     """All writes to one location, by any path of any thread."""
 
     threads: dict[str, Thread] = field(default_factory=dict)
-    scopes: set[tuple[str, str]] = field(default_factory=set)
+    scopes: set[tuple[str, Scope | None]] = field(default_factory=set)
     """Pairs of a thread and the scope of one of its writes."""
     steps: dict[int, set[tuple[WriteInstance, int]]] = field(default_factory=dict)
     """For each value, the atomic operations that find it, and the values that they leave."""
@@ -53,11 +54,10 @@ class History:
         """Are all writes morally strong with each other?  A write that initialises an mbarrier need not be."""
         return all(self.is_strong_with(self.threads[name], scope) for name, scope in self.scopes)
 
-    def is_strong_with(self, thread: Thread, scope: str) -> bool:
+    def is_strong_with(self, thread: Thread, scope: Scope | None) -> bool:
         """Is an access of a thread with this scope morally strong with all writes here?"""
-        return bool(scope) and all(
-            wide and self.threads[name].within(wide, thread) and thread.within(scope, self.threads[name])
-            for name, wide in self.scopes
+        return scope is not None and all(
+            self.threads[name].within(wide, thread) and thread.within(scope, self.threads[name]) for name, wide in self.scopes
         )
 
     def after(self, before: EarlierAccesses, initial: int) -> set[int] | None:

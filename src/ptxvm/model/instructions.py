@@ -9,6 +9,7 @@ from __future__ import annotations
 import re
 from typing import cast
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.model.conditions import NotALitmusTest
 from ptxvm.model.program import (
@@ -22,26 +23,25 @@ from ptxvm.model.program import (
     Load,
     Location,
     Operand,
-    Proxy,
     ProxyFence,
     Store,
     WaitForCopies,
 )
 from ptxvm.model.values import ARITHMETIC
 
-PROXIES: dict[str, Proxy] = {
-    "ld": "generic", "st": "generic", "atom": "generic", "red": "generic",
-    "tld": "texture",
-    "suld": "surface", "sust": "surface", "suatom": "surface", "sured": "surface",
-    "ldc": "constant", "cold": "constant",
-}  # fmt: skip
+PROXIES = {
+    **dict.fromkeys(("ld", "st", "atom", "red"), Proxy.GENERIC),
+    **dict.fromkeys(("suld", "sust", "suatom", "sured"), Proxy.SURFACE),
+    **dict.fromkeys(("ldc", "cold"), Proxy.CONSTANT),
+    "tld": Proxy.TEXTURE,
+}
 ORDERS = {str(order) for order in Order}
-SCOPES = {str(scope) for scope in Scope}
+SCOPES = {str(scope): scope for scope in Scope}
 SPACES = {"global", "shared", "const", "param", "local"}
-KNOWN = ORDERS | SCOPES | SPACES | ARITHMETIC.keys() | {"cas"}
+KNOWN = ORDERS | SCOPES.keys() | SPACES | ARITHMETIC.keys() | {"cas"}
 COMPARE = {"beq": "==", "bne": "!=", "bge": ">=", "ble": "<=", "bgt": ">", "blt": "<"}
 WORDS = re.compile(r"[^\s,{}]+|\{[^}]*\}")
-MEMBAR = {"cta": "cta", "gl": "gpu", "sys": "sys"}
+MEMBAR = {"cta": Scope.CTA, "gl": Scope.GPU, "sys": Scope.SYS}
 
 
 def instruction(text: str) -> list[Instruction | str]:
@@ -101,26 +101,26 @@ def location(text: str, size: int = 0, element: int = 0) -> Location:
 
 def _fence(modifiers: list[str], text: str) -> list[Instruction | str]:
     if modifiers[0] == "alias":
-        return [ProxyFence("alias", text=text)]
+        return [ProxyFence(Proxy.ALIAS, text=text)]
     if modifiers[0] == "proxy":
-        return [ProxyFence(proxy, text=text) for proxy in modifiers[1:]]
+        return [ProxyFence(Proxy(proxy), text=text) for proxy in modifiers[1:]]
     if len(modifiers) != 1 + (modifiers[0] in ORDERS):
         raise ValueError("a fence has an order and a scope, such as .sc.gpu")
     order, scope = modifiers if modifiers[0] in ORDERS else ("acq_rel", modifiers[0])
     if order not in ORDERS or scope not in SCOPES:
         raise ValueError(text)
-    return [Fence(Order(order), scope, text=text)]
+    return [Fence(Order(order), SCOPES[scope], text=text)]
 
 
 def _barrier(modifiers: list[str], operands: list[str], text: str) -> Instruction:
     """`bar.cta.sync name[, number[, threads]]`."""
-    scope = modifiers.pop(0) if modifiers[0] in SCOPES else "cta"
+    scope = SCOPES[modifiers.pop(0)] if modifiers[0] in SCOPES else Scope.CTA
     kind = modifiers[0]
     if kind not in ("sync", "arrive", "red", "wait"):
         raise ValueError(text)
     name, number, count = [*operands, *[""] * 3][:3]
     return Barrier(
-        name if scope == "cta" else "cluster",
+        name if scope is Scope.CTA else "cluster",
         operand(number) if number else 0,
         operand(count) if count else None,
         arrives=kind != "wait",
@@ -134,7 +134,7 @@ def _barrier(modifiers: list[str], operands: list[str], text: str) -> Instructio
 def _copy(modifiers: list[str], operands: list[str], text: str) -> Instruction:
     if modifiers[-1] == "wait_all":
         return WaitForCopies(text=text)
-    proxy: Proxy = "async" if "bulk" in modifiers else "generic"
+    proxy = Proxy.ASYNC if "bulk" in modifiers else Proxy.GENERIC
     size = _size(modifiers[1:])
     return Copy(location(operands[0], size), location(operands[1], size), proxy=proxy, text=text)
 
@@ -145,7 +145,7 @@ def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[Inst
     This is what PTX 8.8 says of both, as release and acquire patterns; phases are not modelled: one is enough here.
     """
     order = next((Order(m) for m in modifiers if m in ORDERS), None)
-    scope = next((m for m in modifiers if m in SCOPES), "cta")
+    scope = next((SCOPES[m] for m in modifiers if m in SCOPES), Scope.CTA)
     if modifiers[0] == "arrive":
         return [Atomic("add", None, location(operands[-1]), (1,), order=order or Order.RELEASE, scope=scope, text=text)]
     if modifiers[0] != "wait":
@@ -163,11 +163,12 @@ def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -
     is_atomic = opcode in ("atom", "suatom", "red", "sured")
     unsaid = Order.RELAXED if is_atomic or "mmio" in modifiers else Order.WEAK
     order = next((Order(m) for m in modifiers if m in ORDERS - {"mmio"}), unsaid)
-    scope = next((m for m in modifiers if m in SCOPES), "sys" if "mmio" in modifiers else "gpu" if is_atomic else "")
+    usual = Scope.SYS if "mmio" in modifiers else Scope.GPU if is_atomic else None
+    scope = next((SCOPES[m] for m in modifiers if m in SCOPES), usual)
     vector = next((int(m[1:]) for m in modifiers if re.fullmatch(r"v\d", m)), 1)
     size = _size(modifiers)
     if order is Order.VOLATILE:  # 8.4.2: relaxed, of system scope
-        order, scope = Order.RELAXED, scope or "sys"
+        order, scope = Order.RELAXED, scope or Scope.SYS
     if (order is Order.WEAK) != (not scope):
         raise ValueError(f".{order} has " + ("no scope" if scope else "a scope: .cta, .cluster, .gpu or .sys"))
     if is_atomic:

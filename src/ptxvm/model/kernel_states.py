@@ -11,8 +11,9 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise, product
 
+from ptxvm.algebra.memory_order import Scope
 from ptxvm.isa.special_registers import WARP
-from ptxvm.machine.single_thread import Rendezvous, Stage, ThreadAccess
+from ptxvm.machine.single_thread import Meeting, Rendezvous, Stage, ThreadAccess
 from ptxvm.model.automaton import Answer, Automaton, AutomatonState, Call, Transition, automata
 from ptxvm.model.ending import Ending
 from ptxvm.model.litmus_states import remains
@@ -30,7 +31,7 @@ Cell = tuple[str, int, int]
 BarrierKey = tuple[int, int, str, int]
 """A barrier: the CTA, the warp (-1 for the whole CTA), the kind, and the number."""
 WHOLE_CTA = -1
-ReadableValue = tuple[int, int, str, frozenset[int]]
+ReadableValue = tuple[int, int, Scope | None, frozenset[int]]
 """A readable value: its writer (-1: initial), the scope of the write, and the threads that are ordered after the write."""
 ACTS = {"writes", "synchronizes", "arrives", "copies", "signals"}
 
@@ -110,7 +111,7 @@ class KernelMachine:
     def start(self) -> KernelState:
         """The state before any thread has begun."""
         cells = [cell for variable, cuts in sorted(self.cuts.items()) for cell in _between(variable, sorted(cuts))]
-        memory = tuple((cell, frozenset({(self.initial(_location(cell)), -1, "", frozenset[int]())})) for cell in cells)
+        memory = tuple((cell, frozenset({(self.initial(_location(cell)), -1, None, frozenset[int]())})) for cell in cells)
         return self._settled(KernelState(tuple(_thread_state(automaton.first, 0) for automaton in self.automata), memory))
 
     def cut(self, location: Location) -> None:
@@ -246,7 +247,7 @@ class KernelMachine:
     def _write(self, state: KernelState, number: int, touch: ThreadAccess, values: Sequence[int]) -> KernelState:
         """The state after a write; it replaces initial values, morally strong writes, and writes ordered before it."""
         memory = dict(state.memory)
-        scope = touch.scope if touch.order.strong else ""
+        scope = touch.scope if touch.order.strong else None
         for location, value in zip(self._places(touch, number), values, strict=False):
             for cell in self._cells(location):
                 part = value >> 8 * (cell[1] - location.offset) & (1 << 8 * (cell[2] - cell[1])) - 1
@@ -281,8 +282,8 @@ class KernelMachine:
 
     def _barrier_key(self, number: int, meeting: Rendezvous) -> BarrierKey:
         cta, thread = divmod(number, self.cta_threads)
-        if meeting.name == "bar":
-            return cta, WHOLE_CTA, "bar", meeting.number
+        if meeting.kind is Meeting.CTA:
+            return cta, WHOLE_CTA, meeting.name, meeting.number
         return cta, thread // WARP, meeting.name, 0
 
     def _settled(self, state: KernelState) -> KernelState:
@@ -294,7 +295,7 @@ class KernelMachine:
                 barriers = {**dict(state.barriers), key: replace(arrivals, arrived=left)}
                 remaining = tuple((each, here) for each, here in barriers.items() if here.arrived)
                 freed = replace(state, barriers=remaining, waiting=state.waiting - ready)
-                if key[2] in ("bar", "bar.warp"):
+                if key[2] in (Meeting.CTA, Meeting.WARP):
                     freed = replace(freed, memory=_known_after(state.memory, arrivals.arrived, ready & state.waiting))
                 given = {n: state.threads[n].call for n in arrivals.arrived & state.waiting}
                 for number in sorted(ready & state.waiting):

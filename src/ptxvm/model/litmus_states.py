@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from itertools import product
 from typing import TypeVar
 
+from ptxvm.algebra.memory_order import Scope
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.program import DEPTH, Atomic, Barrier, Branch, Compute, Instruction, Load, Location, Operand, Store, Thread
 from ptxvm.model.values import ARITHMETIC, COMPARISONS
 
 T = TypeVar("T")
 Registers = tuple[tuple[str, int], ...]
-Written = tuple[int, int, str]
+Written = tuple[int, int, Scope | None]
 """A value, the number of its writer (-1: initial), and the scope of a strong write."""
 BarrierKey = tuple[tuple[int, ...], str, int]
 
@@ -51,7 +52,7 @@ class Machine:
         return State(
             tuple(self.skip(thread, 0) for thread in self.threads),
             tuple(tuple(sorted(thread.registers.items())) for thread in self.threads),
-            tuple((name, frozenset({(known.get(name, 0), -1, "")})) for name in names if name in self.variables),
+            tuple((name, frozenset({(known.get(name, 0), -1, None)})) for name in names if name in self.variables),
         )
 
     def successors(self, state: State, known: Collection[State]) -> dict[int, list[State]]:
@@ -115,7 +116,7 @@ class Machine:
                 return self.test.physical(instruction.location.variable) in self.variables
         return False
 
-    def write(self, state: State, number: int, variable: str, value: int, scope: str) -> State:
+    def write(self, state: State, number: int, variable: str, value: int, scope: Scope | None) -> State:
         """The state after a write; it replaces initial values, writes of its thread, and morally strong writes."""
         name, memory = self.test.physical(variable), dict(state.memory)
         stays = {old for old in memory[name] if remains(self.threads, number, scope, old)}
@@ -144,13 +145,13 @@ class Machine:
         return any(isinstance(b.identity, str) for b in named) and not went and not self.is_finished(state, number)
 
 
-def remains(threads: Sequence[Thread], number: int, scope: str, old: Written) -> bool:
+def remains(threads: Sequence[Thread], number: int, scope: Scope | None, old: Written) -> bool:
     """Can an old write still be read after a write of a thread?  Not an initial one, its own, or a morally strong one."""
     _, other, theirs = old
     if other in (-1, number):
         return False
     mine, writer = threads[number], threads[other]
-    return not (scope and theirs and mine.within(scope, writer) and writer.within(theirs, mine))
+    return not (mine.within(scope, writer) and writer.within(theirs, mine))
 
 
 @dataclass

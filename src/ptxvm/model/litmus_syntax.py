@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Mapping
-from typing import Literal, cast
+from typing import Literal
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.conditions import NotALitmusTest, condition
 from ptxvm.model.instructions import instruction
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.names import register_names, variables_of
-from ptxvm.model.program import Alias, Branch, Instruction, Proxy, Thread
+from ptxvm.model.program import Alias, Branch, Instruction, Thread
 
 THREAD = re.compile(r"P(\d+)\s*@\s*cta\s+(\d+)\s*(?:,\s*cluster\s+(\d+)\s*)?,\s*gpu\s+(\d+)")
 QUESTION = re.compile(r"^\s*(filter|exists|~\s*exists|not\s+exists|forall|locations)\b", re.MULTILINE)
@@ -55,7 +56,7 @@ def initial_values(
     aliases: dict[str, Alias] = {}
     for line in filter(None, (part.strip() for part in text.split(";"))):
         if match := ALIAS.fullmatch(line):
-            aliases[match[1]] = Alias(cast("Proxy", match[2]), match[3])
+            aliases[match[1]] = Alias(Proxy(match[2]), match[3])
             continue
         bits, declared = (int(match[1]), match[2]) if (match := TYPED.fullmatch(line)) else (0, line)
         name, _, value = (part.strip() for part in declared.partition("="))

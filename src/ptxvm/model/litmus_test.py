@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.conditions import Condition
 from ptxvm.model.ending import Ending
 from ptxvm.model.paths import Path
@@ -54,6 +55,6 @@ class Test:
 
     def virtual(self, variable: str) -> str:
         """The generic address by which a name reaches memory: another proxy uses the address of what it names."""
-        while variable in self.aliases and self.aliases[variable].proxy != "generic":
+        while variable in self.aliases and self.aliases[variable].proxy is not Proxy.GENERIC:
             variable = self.aliases[variable].of
         return variable

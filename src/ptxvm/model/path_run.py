@@ -8,12 +8,13 @@ from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, NamedTuple, Protocol, TypeAlias, TypeVar
 
+from ptxvm.algebra.asynchronous import AsyncKind, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.fences import proxy_of_fence
-from ptxvm.machine.single_thread import Holder, Payload, Rendezvous, StopThread, ThreadAccess
+from ptxvm.machine.single_thread import Holder, Meeting, Payload, Rendezvous, StopThread, ThreadAccess
 from ptxvm.model.copying import Copying
 from ptxvm.model.dependencies import NONE, Dependencies
 from ptxvm.model.events import Event, Kind
@@ -54,7 +55,7 @@ FROM_OTHERS: tuple[Chain, ...] = (frozenset(),)
 class PathWrite(NamedTuple):
     """A write of a path: its location, its value and the chains behind it; of an atomic operation also the value that it found.
 
-    The scope of a weak write is empty.  `initialises` marks a write that initialises an mbarrier.
+    A weak write has no scope.  `initialises` marks a write that initialises an mbarrier.
     """
 
     location: Location
@@ -62,7 +63,7 @@ class PathWrite(NamedTuple):
     chains: tuple[Chain, ...]
     thread: Thread
     instance: WriteInstance
-    scope: str
+    scope: Scope | None
     found: int | None
     initialises: bool
 
@@ -73,7 +74,7 @@ class EarlierAccesses:
 
     thread: Thread
     value: int | None = None
-    scopes: set[str] = field(default_factory=set)
+    scopes: set[Scope | None] = field(default_factory=set)
 
 
 class Choices(Protocol):
@@ -218,7 +219,9 @@ class PathRun:
 
     # ── asynchronous copies ─────────────────────────────────────────────────────────────
 
-    def copies(self, bound: Bound, kind: str, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess) -> None:
+    def copies(
+        self, bound: Bound, kind: AsyncKind, sources: Sequence[tuple[ThreadAccess, bytes]], target: ThreadAccess
+    ) -> None:
         """Add reads and writes that begin now, and end when the thread waits for them."""
         self._encounter(bound)
         first, found, keys = len(self.path.events), b"", NONE
@@ -245,27 +248,27 @@ class PathRun:
             value = int.from_bytes(found[at : at + target.size], "little")
             self._add(Kind.WRITE, target, location, end=FOREVER, value=value, data=keys)
 
-    def groups(self, kind: str) -> None:
+    def groups(self, kind: AsyncKind) -> None:
         """Complete a group of the copies since the last group."""
         self.copying.group(kind)
 
-    def awaits(self, kind: str, left: int, *, reading: bool) -> None:
+    def awaits(self, kind: AsyncKind, left: int, *, reading: bool) -> None:
         """End groups; a proxy fence makes copies by the async proxy visible to the generic proxy (PTX 9.7.9.25.2)."""
         self.path.done += 1
         ended = self.copying.end(kind, left, reading=reading)
-        if any(event.proxy == "async" and event.kind is Kind.WRITE for event in ended):
+        if any(event.proxy is Proxy.ASYNC and event.kind is Kind.WRITE for event in ended):
             self._fence_async(NONE)
 
     def _fence_async(self, follows: frozenset[Key], *, end: int | None = None) -> Key:
         key, time = self._key, self.path.time
         said = "(the end of a bulk copy)"
         thread, done = self.path.thread, self.path.done
-        what: dict[str, EventField] = {"proxy": "async", "made_of": done, "follows": follows}
+        what: dict[str, EventField] = {"proxy": Proxy.ASYNC, "made_of": done, "follows": follows}
         self.path.events.append(Event(Kind.PROXY_FENCE, key, said, thread, time, end or time + 1, **what))
         self.path.time += 2
         return key
 
-    def signals(self, touch: ThreadAccess, kind: str, modify: Callable[[int], int], *, last: bool) -> None:
+    def signals(self, touch: ThreadAccess, kind: AsyncKind, modify: Callable[[int], int], *, last: bool) -> None:
         """Add an atomic operation that is ordered after the copies, and before no later operation of the thread."""
         self._encounter(touch.bound)
         self.path.done += 1
@@ -273,14 +276,14 @@ class PathRun:
         if start is None:
             raise Unsupported(f"'{touch.bound.i.mnemonic}' with an mbarrier of one thread, in a litmus kernel")
         after = self.copying.keys(kind, last=last)
-        if kind != "copies":
+        if kind is not AsyncKind.COPY:
             after |= {self._fence_async(after, end=FOREVER)}
         location, key = Location(start[0], start[1], touch.size), self._key
         acquires, releases = touch.order.halves
-        many: dict[str, EventField] = {"atomic": key, "end": FOREVER, "proxy": "generic"}
+        many: dict[str, EventField] = {"atomic": key, "end": FOREVER, "proxy": Proxy.GENERIC}
         self._add(Kind.READ, touch, location, order=acquires, is_red=True, follows=after, **many)
         value = modify(self._choose(key, location))
-        self._before(location).scopes.add("")  # the time of the update is not fixed
+        self._before(location).scopes.add(None)  # the time of the update is not fixed
         self._add(Kind.WRITE, touch, location, order=releases, value=value, data={key}, follows=after | {key}, **many)
         self.path.time += 2
 
@@ -292,7 +295,7 @@ class PathRun:
         proxy = proxy_of_fence(bound.i)
         kind = Kind.FENCE if proxy is None else Kind.PROXY_FENCE
         ordered = order if isinstance(order, Order) else Order.WEAK  # the proxy of a proxy fence determines what it orders
-        self._put(kind, bound, bound.node.head, order=ordered, scope=scope, proxy=proxy or "generic")
+        self._put(kind, bound, bound.node.head, order=ordered, scope=scope, proxy=proxy or Proxy.GENERIC)
         self.path.time += 2
 
     def synchronizes(self, meeting: Rendezvous) -> None:
@@ -341,10 +344,10 @@ class PathRun:
         """Add the events of a barrier; only barriers of the CTA and `bar.warp.sync` order memory."""
         bound = meeting.bound
         self._encounter(bound)
-        of_cta = meeting.name == "bar"
-        scope, orders = "cta" if of_cta else "warp", of_cta or meeting.name == "bar.warp"
+        of_cta = meeting.kind is Meeting.CTA
+        orders = of_cta or meeting.kind is Meeting.WARP
         barrier = Barrier(
-            meeting.name, meeting.number, meeting.threads, waits=waits, scope=scope, orders=orders, text=text_of(bound)
+            meeting.name, meeting.number, meeting.threads, waits=waits, of_warp=not of_cta, orders=orders, text=text_of(bound)
         )  # fmt: skip
         fields: dict[str, EventField] = {"barrier": barrier, "identity": meeting.number, "count": meeting.threads}
         self._put(Kind.ARRIVAL, bound, barrier.text, **fields)
@@ -367,7 +370,7 @@ class PathRun:
 
     def _add(self, kind: Kind, touch: ThreadAccess, location: Location, **what: EventField) -> Key:
         what.setdefault("order", STRONG.get(touch.order, touch.order))
-        scope = touch.scope if what["order"] is not Order.WEAK else ""
+        scope = touch.scope if what["order"] is not Order.WEAK else None
         what.setdefault("proxy", touch.proxy)
         what["data"] = what.get("data", NONE) | self.flow.of_operands("a")
         return self._put(kind, touch.bound, describe(touch.bound, location), location=location, scope=scope, **what)
@@ -382,7 +385,7 @@ class PathRun:
         if event.location is not None:
             before = self._before(event.location)
             if not makes:
-                before.scopes.add(event.scope if end == time + 1 else "")
+                before.scopes.add(event.scope if end == time + 1 else None)
         if kind is Kind.WRITE and event.location is not None and isinstance(event.value, int):
             link = self._instance()
             self.written.append(PathWrite(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.events import Event, Kind
 from ptxvm.model.program import (
     Atomic,
@@ -189,10 +190,10 @@ def _copy(path: Path, copy: Copy) -> None:
 
 def _end_copies(path: Path, wait: Instruction) -> None:
     """End all copies; a proxy fence follows those by the async proxy (PTX 9.7.9.25.2)."""
-    by_proxy = any(event.end >= FOREVER and event.proxy == "async" for event in path.events)
+    by_proxy = any(event.end >= FOREVER and event.proxy is Proxy.ASYNC for event in path.events)
     path.events = [replace(event, end=path.time) if event.end >= FOREVER else event for event in path.events]
     if by_proxy:
-        path.add(Kind.PROXY_FENCE, wait, proxy="async")
+        path.add(Kind.PROXY_FENCE, wait, proxy=Proxy.ASYNC)
 
 
 def _barrier(path: Path, barrier: Barrier) -> None:

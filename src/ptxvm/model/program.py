@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
 
-from ptxvm.algebra.memory_order import Order
+from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.algebra.memory_order import Order, Scope
 
 Operand = int | str
 """A number, or the name of a register."""
-
-Proxy = Literal["generic", "texture", "surface", "constant", "async"]
 
 
 @dataclass(frozen=True)
@@ -38,8 +36,8 @@ class Access(Instruction):
     """The base of all memory operations (PTX 8.4): an order, the scope of a strong one, and a proxy."""
 
     order: Order = field(kw_only=True, default=Order.WEAK)
-    scope: str = field(kw_only=True, default="")
-    proxy: Proxy = field(kw_only=True, default="generic")
+    scope: Scope | None = field(kw_only=True, default=None)
+    proxy: Proxy = field(kw_only=True, default=Proxy.GENERIC)
 
 
 @dataclass(frozen=True)
@@ -86,14 +84,14 @@ class Fence(Instruction):
     """`fence` and `membar`."""
 
     order: Order
-    scope: str
+    scope: Scope
 
 
 @dataclass(frozen=True)
 class ProxyFence(Instruction):
     """`fence.proxy`; its proxy may be `alias`."""
 
-    proxy: str
+    proxy: Proxy
 
 
 @dataclass(frozen=True)
@@ -109,7 +107,9 @@ class Barrier(Instruction):
     count: Operand | None = None
     arrives: bool = True
     waits: bool = True
-    scope: str = "cta"
+    scope: Scope = Scope.CTA
+    of_warp: bool = False
+    """Is it for the lanes of one warp?"""
     orders: bool = True
     """Does it order memory?  `barrier.cluster.arrive.relaxed` does not (PTX 9.7.13.3)."""
 
@@ -145,12 +145,12 @@ class Thread:
     labels: Mapping[str, int]
     registers: Mapping[str, int]
 
-    def within(self, scope: str, other: Thread) -> bool:
+    def within(self, scope: Scope | None, other: Thread) -> bool:
         """Does this scope of the thread include the other thread (PTX 8.5)?"""
-        return self.cta[: DEPTH[scope]] == other.cta[: DEPTH[scope]]
+        return scope is not None and self.cta[: DEPTH[scope]] == other.cta[: DEPTH[scope]]
 
 
-DEPTH = {"sys": 0, "gpu": 1, "cluster": 2, "cta": 3}
+DEPTH = {Scope.SYS: 0, Scope.GPU: 1, Scope.CLUSTER: 2, Scope.CTA: 3}
 """The number of coordinates that threads of one scope share."""
 
 

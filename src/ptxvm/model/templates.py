@@ -6,16 +6,17 @@ import re
 from collections.abc import Iterator
 from typing import Literal
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.conditions import NotALitmusTest, condition
 from ptxvm.model.litmus_syntax import thread
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.program import Alias, Proxy
+from ptxvm.model.program import Alias
 
 VARIABLE = re.compile(r"\.(global|shared|texref|surfref|constref)\s+(\w+)(?:\s+(?:physic|virtu)ally\s+aliases\s+(\w+))?\s*;")
 THREAD = re.compile(r"d(\d+)\.b(\d+)\.t(\d+)\s*\{(.*?)\}", re.DOTALL)
 QUESTION = re.compile(r"\b(permit|assert)\s*\((.*?)\)\s*as\s+(\w+)\s*;", re.DOTALL)
 EXPECTED = re.compile(r"(.*\s(\S+),\s*\[.*\])\s*==\s*(\d+)")
-PROXIES: dict[str, Proxy] = {"texref": "texture", "surfref": "surface", "constref": "constant"}
+PROXIES = {"texref": Proxy.TEXTURE, "surfref": Proxy.SURFACE, "constref": Proxy.CONSTANT}
 
 
 def read_template(text: str, name: str) -> list[Test]:
@@ -39,7 +40,7 @@ def _tests(text: str, name: str) -> Iterator[Test]:
     variables, aliases = {}, {}
     for kind, variable, of in VARIABLE.findall(text):
         if of:
-            aliases[variable] = Alias(PROXIES.get(kind, "generic"), of)
+            aliases[variable] = Alias(PROXIES.get(kind, Proxy.GENERIC), of)
         else:
             variables[variable] = 0
     threads, filters, registers = [], [], {}

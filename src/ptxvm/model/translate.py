@@ -10,7 +10,8 @@ import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
-from ptxvm.algebra.memory_order import Order
+from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.isa.special_registers import WARP
 from ptxvm.model.conditions import REGISTER, Condition
 from ptxvm.model.litmus_test import Test
@@ -90,7 +91,7 @@ class _Translation:
         self.results = tuple(dict.fromkeys(name for thread in test.threads for name in registers_of(thread)))
         clusters = {thread.cta[:2] for thread in test.threads}
         if len(clusters) < len(self.ctas) and any(
-            getattr(one, "scope", "") == "cluster" for each in test.threads for one in each.code
+            getattr(one, "scope", None) is Scope.CLUSTER for each in test.threads for one in each.code
         ):
             raise Untranslatable("a cluster of several CTAs")
         self.barriers: dict[tuple[str, Operand], int] = {}
@@ -187,7 +188,7 @@ class _Translation:
                 yield from self.atomic(thread, one)
             case Fence(order, scope):
                 yield f"fence.{order}.{scope}"
-            case ProxyFence(proxy="alias"):
+            case ProxyFence(proxy=Proxy.ALIAS):
                 yield "fence.proxy.alias"
             case Compute(name, into, left, right):
                 yield self.compute(thread, name, into, left, right)
@@ -227,7 +228,7 @@ class _Translation:
 
     def barrier(self, thread: Thread, one: Barrier) -> str:
         """A barrier of the threads of the CTA that name it, each a warp; a barrier of a test that has opened stays open."""
-        if one.scope != "cta" or isinstance(one.identity, str) or isinstance(one.count, str):
+        if one.scope is not Scope.CTA or isinstance(one.identity, str) or isinstance(one.count, str):
             raise Untranslatable(f"`{one.text}`")
         named = {other.name for other in self.of_cta[thread.cta] for each in other.code
                  if isinstance(each, Barrier) and (each.name, each.identity) == (one.name, one.identity)}  # fmt: skip
@@ -257,7 +258,7 @@ class _Translation:
 
     def address(self, location: Location) -> str:
         """The address of an access."""
-        if any(alias.proxy != "generic" for name, alias in self.test.aliases.items() if name == location.variable):
+        if any(alias.proxy is not Proxy.GENERIC for name, alias in self.test.aliases.items() if name == location.variable):
             raise Untranslatable(f"`{location.variable}` in another proxy")
         return f"{self.test.physical(location.variable)}+{location.offset}"
 
@@ -273,7 +274,7 @@ def registers_of(thread: Thread) -> list[str]:
 
 def ordered(one: Access) -> str:
     """The modifiers for order and scope."""
-    if one.proxy != "generic":
+    if one.proxy is not Proxy.GENERIC:
         raise Untranslatable(f"`{one.text}`: another proxy")
     if one.order is Order.SC or (one.order.strong and not one.scope):
         raise Untranslatable(f"`{one.text}`")

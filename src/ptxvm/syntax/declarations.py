@@ -24,7 +24,7 @@ TYPES = frozenset(
 )
 """The types of variables (PTX 5.2, 5.3)."""
 
-LINKAGE = frozenset(".extern .visible .weak .common".split())
+LINKAGE = frozenset(f".{linkage}" for linkage in tree.Linkage)
 """The linking directives (PTX 11.6)."""
 
 _HOLDERS = {
@@ -51,7 +51,7 @@ def type_help(text: str) -> str:
 class Declarations(Operands):
     """Reads what comes between a state space and its `;` or `)`."""
 
-    def variable(self, linkage: str | None = None, start: int | None = None) -> tree.Variable:
+    def variable(self, linkage: tree.Linkage | None = None, start: int | None = None) -> tree.Variable:
         """A whole declaration with its `;`, at its state space or an alignment before it."""
         first = self.at if start is None else start
         found = self._specifiers(linkage)
@@ -100,7 +100,7 @@ class Declarations(Operands):
 
     # ── what stands before the names ────────────────────────────────────────────────────
 
-    def _specifiers(self, linkage: str | None, *, parameter: bool = False) -> tree.Variable:
+    def _specifiers(self, linkage: tree.Linkage | None, *, parameter: bool = False) -> tree.Variable:
         """Space, alignment and attributes in any order, then the vector size and the type."""
         space, alignment = "", None
         attributes: list[tree.Attribute] = []

@@ -183,7 +183,7 @@ class Parser(Instructions):
         first, linkage = self.at, None
         text = self.texts[first]
         if text in LINKAGE:
-            linkage = text[1:]
+            linkage = tree.Linkage(text[1:])
             self.at += 1
             text = self.texts[self.at]
             if text in LINKAGE:
@@ -194,13 +194,13 @@ class Parser(Instructions):
             return self.variable(linkage, first)
         if text not in {".entry", ".func"}:
             raise self.unexpected("a state space, `.entry` or `.func`", _directive(text) or did_you_mean(text, _ALL_DIRECTIVES))
-        if linkage == "common":
+        if linkage is tree.Linkage.COMMON:
             raise self.fail(codes.BAD_LINKAGE, f"`.common` is for variables, not for `{text}`", first, noticed=self.at)
         if in_body and text == ".entry":
             raise self.fail(codes.MISPLACED, "a kernel cannot stand in a function")
         return self._function(first, linkage, in_body=in_body)
 
-    def _function(self, first: int, linkage: str | None, *, in_body: bool) -> tree.Function:
+    def _function(self, first: int, linkage: tree.Linkage | None, *, in_body: bool) -> tree.Function:
         kind = self.texts[self.at][1:]
         found = tree.Function(kind, "", [], [], [], None, linkage, start=self.starts[first])
         self.at += 1

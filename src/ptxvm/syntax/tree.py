@@ -10,6 +10,7 @@ Sources: PTX 4 (syntax), 5 (state spaces, types and variables), 7 (ABI), 11 (dir
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, field
 
 
@@ -224,20 +225,29 @@ class Declarator(Node):
     initial: Operand | None = None
 
 
+class Linkage(enum.StrEnum):
+    """How the name of a variable or function is known to other modules, by its word (PTX 11.6)."""
+
+    EXTERN = "extern"
+    VISIBLE = "visible"
+    WEAK = "weak"
+    COMMON = "common"
+
+
 @dataclass(slots=True)
 class Variable(Node):
     """A declaration: `.visible .global .align 8 .v4 .f32 a, b[4] = {…};`
 
     `space` is `reg`, `global`, `const`, `shared`, `local`, `param`, `tex`, `sreg` or with a
-    bank number or sub-space as written (`const[3]`, `shared::cluster`).  `linkage` is
-    `extern`, `visible`, `weak`, `common` or None.  `vector` is 2, 4, 8 or None.  For
-    kernel parameters `pointer` tells of `.ptr`, with its state space and alignment.
+    bank number or sub-space as written (`const[3]`, `shared::cluster`).  `vector` is 2,
+    4, 8 or None.  For kernel parameters `pointer` tells of `.ptr`, with its state space
+    and alignment.
     """
 
     space: str
     type: str
     declarators: list[Declarator]
-    linkage: str | None = None
+    linkage: Linkage | None = None
     alignment: Operand | None = None
     vector: int | None = None
     pointer: Pointer | None = None
@@ -336,7 +346,7 @@ class Function(Node):
     parameters: list[Variable]
     directives: list[Directive] = field(default_factory=list)
     body: Block | Unread | None = None
-    linkage: str | None = None
+    linkage: Linkage | None = None
     attributes: list[Attribute] = field(default_factory=list)
     name_start: int = field(default=0, compare=False, repr=False)
     name_end: int = field(default=0, compare=False, repr=False)

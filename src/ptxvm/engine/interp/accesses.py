@@ -8,7 +8,7 @@ from functools import cached_property
 
 import numpy as np
 
-from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
+from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
@@ -39,13 +39,13 @@ class Access:
 
 @dataclass(eq=False)
 class Copying:
-    """An asynchronous copy in the code of `size` bytes at once; `kind` is the kind of its groups."""
+    """An asynchronous copy in the code of `size` bytes at once; `kind` says what waits for it."""
 
     bound: Bound
     size: int
     to: Space = Space.SHARED
     origin: Space = Space.GLOBAL
-    kind: str = "copies"
+    kind: AsyncKind = AsyncKind.COPY
 
     def _access(self, space: Space, type: Type, count: int) -> Access:
         return Access(self.bound, space, type, count, {"asynchronous": True, "group": self.kind, "proxy": Proxy.GENERIC})
@@ -91,9 +91,9 @@ class Transferring:
     update: Update
 
     @property
-    def kind(self) -> str:
-        """The kind of its groups."""
-        return self.transfer.group
+    def kind(self) -> AsyncKind:
+        """What waits for it."""
+        return self.transfer.kind
 
     def access(self, space: Space, unit: int, *, combines: bool = False) -> Access:
         """The access of pieces of some bytes; one that `combines` is an atomic operation (PTX 9.7.9.25.4.2)."""

@@ -8,6 +8,7 @@ from typing import Protocol, TypeAlias
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update
 from ptxvm.engine.interp.async_products import Product, ProductCohort
@@ -18,9 +19,7 @@ from ptxvm.engine.interp.register_slots import RegisterSlots
 from ptxvm.engine.interp.tensor_tasks import TensorCohort, TensorLoad, TensorTask
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.tensor_memory import LOADS, STORES
 from ptxvm.isa.transfers import Pattern
-from ptxvm.isa.warpgroup import GROUPS
 from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
@@ -28,7 +27,10 @@ from ptxvm.machine.transfers import pieces
 from ptxvm.machine.window import MASKED_RANKS, RANK, WITHIN
 
 Asynchronous: TypeAlias = "Copy | Arrival | Product | TensorTask | UnderWay"
-UNGROUPED = (LOADS, STORES)  # kinds of work that is waited for without groups: as if in one group
+UNGROUPED = (
+    AsyncKind.TENSOR_LOAD,
+    AsyncKind.TENSOR_STORE,
+)  # kinds of work that is waited for without groups: as if in one group
 
 
 @dataclass(slots=True)
@@ -49,8 +51,8 @@ class Copy:
     amount: PerLane = None
 
     @property
-    def kind(self) -> str:
-        """The kind of its groups."""
+    def kind(self) -> AsyncKind:
+        """What waits for it."""
         return self.copying.kind
 
     def of(self, positions: PerLane) -> Copy:
@@ -89,10 +91,10 @@ class CopyCohort(ProductCohort, TensorCohort, Protocol):
     def transfer_started(self, begun: UnderWay) -> None:
         """A lane has started a transfer."""
 
-    def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
+    def copies_grouped(self, lanes: LaneNumbers, kind: AsyncKind) -> None:
         """Lanes have committed groups of copies."""
 
-    def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: str, *, reading: bool) -> None:
+    def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: AsyncKind, *, reading: bool) -> None:
         """Lanes have waited for groups of copies."""
 
     def arrival_posted(self, lanes: LaneNumbers) -> None:
@@ -108,8 +110,7 @@ class Copies:
         self.cohort = cohort
         self.under_way: list[Asynchronous] = []
         self.unwaited: list[Product | TensorLoad] = []  # whose registers no instruction may use, done or not
-        kinds = ("copies", "bulk", "mbarrier", GROUPS)
-        self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in kinds}  # that lanes have made
+        self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in AsyncKind}  # that lanes have made
         self.groups |= {kind: np.ones(cohort.size, np.int64) for kind in UNGROUPED}
 
     # ── what instructions ask for ───────────────────────────────────────────────────────
@@ -169,7 +170,7 @@ class Copies:
         parts = [[kept(each) for each in part] for part in further]
         product = Product(
             work, numbers, RegisterSlots(file, slots), [kept(each) for each in a], kept(b), kept(enabled), parts,
-            self.groups[GROUPS][numbers],
+            self.groups[AsyncKind.PRODUCT][numbers],
         )  # fmt: skip
         leaders, addresses = product.reads(self.cohort)
         self.cohort.mem.reachable(work.access, leaders, addresses, writing=False)
@@ -214,20 +215,20 @@ class Copies:
                 copy = copy.of(np.delete(np.arange(len(copy.lanes)), np.delete(some, good)))
         return copy
 
-    def commit(self, lanes: Lanes, guard: Guard, kind: str) -> None:
+    def commit(self, lanes: Lanes, guard: Guard, kind: AsyncKind) -> None:
         """Put the copies that each lane started since its last group into a new group."""
         lanes, _ = self._named(lanes, guard)
         self.groups[kind][lanes] += 1
         self.cohort.copies_grouped(lanes, kind)
 
-    def wait(self, lanes: Lanes, guard: Guard, left: int, kind: str, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
+    def wait(self, lanes: Lanes, guard: Guard, left: int, kind: AsyncKind, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
         """End all groups of some lanes but the last `left`; with `reading`, wait only until their sources are read."""
         lanes, _ = self._named(lanes, guard)
         waits = np.zeros(self.cohort.size, np.bool_)
         waits[lanes] = True
         pending: list[Asynchronous] = []
         for each in self.under_way:
-            if isinstance(each, Arrival) or each.kind != kind:
+            if isinstance(each, Arrival) or each.kind is not kind:
                 pending.append(each)
                 continue
             due = waits[each.lanes] & (each.group < self.groups[kind][each.lanes] - left)
@@ -235,15 +236,15 @@ class Copies:
                 due = each.whole(due)
             pending += self._end(each, due)
         self.under_way = pending
-        if kind in (GROUPS, LOADS):
+        if kind in (AsyncKind.PRODUCT, AsyncKind.TENSOR_LOAD):
             self._waited_for(kind, waits, left)
         self.cohort.copies_awaited(lanes, left, kind, reading=reading)
 
-    def _waited_for(self, kind: str, waits: PerLane, left: int) -> None:
+    def _waited_for(self, kind: AsyncKind, waits: PerLane, left: int) -> None:
         """Lanes may use the registers of all work of a kind but that of the last groups."""
         groups = self.groups[kind]
         over = [
-            (each, waits[each.lanes] & (each.group < groups[each.lanes] - left) & (each.kind == kind)) for each in self.unwaited
+            (each, waits[each.lanes] & (each.group < groups[each.lanes] - left) & (each.kind is kind)) for each in self.unwaited
         ]
         self.unwaited = [
             part for each, done in over if not done.all()
@@ -371,7 +372,7 @@ class Order:
 
     def hold(self, each: Asynchronous) -> None:
         """Some work goes on: what follows it waits."""
-        if isinstance(each, Copy) and each.kind == "copies":
+        if isinstance(each, Copy) and each.kind is AsyncKind.COPY:
             self.busy[each.lanes] = True
         elif isinstance(each, Product):
             self.multiplies[each.lanes] = True

@@ -9,12 +9,12 @@ from typing import Protocol
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.lane_memory import CohortLanes, located
 from ptxvm.engine.interp.ports import Multiplying
 from ptxvm.engine.interp.register_slots import RegisterSlots
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.warpgroup import GROUPS
 from ptxvm.machine import warpgroup_matrix
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import LaneNumbers, PerLane, RegisterFile
@@ -42,7 +42,7 @@ class Product:
     enabled: PerLane
     further: Sequence[Sequence[PerLane]]
     group: PerLane
-    kind: str = GROUPS
+    kind: AsyncKind = AsyncKind.PRODUCT
 
     @property
     def bound(self) -> Bound:

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32
@@ -267,22 +268,24 @@ class Cohort:
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started products that read shared memory."""
 
-    def tensor_started(self, bound: Bound, kind: str, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+    def tensor_started(
+        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]
+    ) -> None:
         """A warp, or one lane, starts work on blocks of the tensor memory of a CTA of the cohort."""
 
     def products_started(self, product: Bound, lanes: LaneNumbers, file: RegisterFile) -> None:
         """Warps have started products of registers."""
 
-    def work_fenced(self, lanes: Lanes, guard: Guard, kind: str) -> None:
+    def work_fenced(self, lanes: Lanes, guard: Guard, kind: AsyncKind) -> None:
         """Lanes have ordered their accesses before their next work of a kind."""
 
     def transfer_started(self, begun: UnderWay) -> None:
         """A lane has started a transfer."""
 
-    def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
+    def copies_grouped(self, lanes: LaneNumbers, kind: AsyncKind) -> None:
         """Lanes have committed groups of copies."""
 
-    def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: str, *, reading: bool) -> None:
+    def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: AsyncKind, *, reading: bool) -> None:
         """Lanes have waited until at most so many groups of copies are under way, or still have to read their sources."""
 
     def arrival_posted(self, lanes: LaneNumbers) -> None:

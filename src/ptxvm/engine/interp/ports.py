@@ -13,7 +13,7 @@ from typing import Unpack
 
 import numpy as np
 
-from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
+from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes, Symbol
 from ptxvm.algebra.state_space import Space
@@ -31,7 +31,7 @@ from ptxvm.isa.effects import Jump
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.tensor_memory import TensorWork
 from ptxvm.isa.transfers import Transfer
-from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
+from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine import texture_unit
 from ptxvm.machine.tensor_core import Architecture, architecture_for
 
@@ -56,7 +56,9 @@ class Multiplying:
     @cached_property
     def access(self) -> Access:
         """The read of a piece of a matrix in shared memory."""
-        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": GROUPS, "proxy": Proxy.ASYNC})
+        return Access(
+            self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": AsyncKind.PRODUCT, "proxy": Proxy.ASYNC}
+        )
 
 
 @dataclass(eq=False)
@@ -69,7 +71,9 @@ class Tensor:
     @cached_property
     def read(self) -> Access:
         """The read of a piece of shared memory, whose end an mbarrier tells."""
-        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": "mbarrier", "proxy": Proxy.ASYNC})
+        return Access(
+            self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": AsyncKind.MBARRIER, "proxy": Proxy.ASYNC}
+        )
 
     @cached_property
     def write(self) -> Access:
@@ -391,18 +395,18 @@ class Tasks(Port):
         )
         self.code.run(f"C.copies.transfer({copying}, L, {self.guard}, {{{given}}})")
 
-    def fence_registers(self, kind: str) -> None:
+    def fence_registers(self, kind: AsyncKind) -> None:
         """Order accesses before those of the next work; only watchers record it."""
-        self.code.run(f"C.work_fenced(L, {self.guard}, {kind!r})")
+        self.code.run(f"C.work_fenced(L, {self.guard}, {self.code.refer(kind)})")
 
-    def commit(self, kind: str = "copies") -> None:
+    def commit(self, kind: AsyncKind = AsyncKind.COPY) -> None:
         """Commit a group of copies."""
-        self.code.run(f"C.copies.commit(L, {self.guard}, {kind!r})")
+        self.code.run(f"C.copies.commit(L, {self.guard}, {self.code.refer(kind)})")
 
-    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
+    def wait(self, groups: Value | None, kind: AsyncKind = AsyncKind.COPY, *, reading: bool = False) -> None:
         """Wait until at most so many groups are left."""
         left = int(self.code.names[groups.raw]) if groups is not None else 0
-        self.code.run(f"C.copies.wait(L, {self.guard}, {left}, {kind!r}, {reading})")
+        self.code.run(f"C.copies.wait(L, {self.guard}, {left}, {self.code.refer(kind)}, {reading})")
 
     def arrive(
         self, space: Space, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,

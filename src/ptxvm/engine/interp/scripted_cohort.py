@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache
-from typing import Literal
 
 import numpy as np
 
-from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.algebra.asynchronous import AsyncKind, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.types import Type, bf16x2, f16x2
 from ptxvm.analysis.program import Bound
@@ -25,7 +24,7 @@ from ptxvm.isa.mbarrier import VALID
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, Lanes, PerLane
-from ptxvm.machine.single_thread import Rendezvous, Script, ThreadAccess
+from ptxvm.machine.single_thread import Meeting, Rendezvous, Script, ThreadAccess
 
 PACKED: dict[Type, int] = {f16x2: 2, bf16x2: 2}
 
@@ -88,7 +87,7 @@ class ScriptedMemory(LaneMemory):
             raise Unsupported(f"'{access.bound.i.mnemonic}' in a litmus kernel: a scalar has up to 64 bits (PTX 8.2.4)")
         ((allocation, _, offsets),) = self.touched(access, lanes, address)
         order = access.attributes.get("order") or Order.WEAK
-        scope: Scope | Literal[""] = "" if order is Order.WEAK else access.attributes.get("scope") or Scope.SYS
+        scope = None if order is Order.WEAK else access.attributes.get("scope") or Scope.SYS
         size, parts = access.type.bytes, PACKED.get(access.type, 1)
         proxy = access.attributes.get("proxy") or Proxy.GENERIC
         return ThreadAccess(access.bound, allocation, int(np.ravel(offsets)[0]), size, access.count, parts, order, scope, proxy)
@@ -135,7 +134,7 @@ class ScriptedCohort(Cohort):
     def arrive(self, bound: Bound, lanes: Lanes, guard: Guard, number: PerLane, threads: PerLane) -> None:
         """Report an arrival at a barrier."""
         if not self._stays(guard):
-            self.script.arrives(Rendezvous(bound, "bar", int(np.ravel(number)[0]), int(np.ravel(threads)[0])))
+            self.script.arrives(Rendezvous(bound, Meeting.CTA, int(np.ravel(number)[0]), int(np.ravel(threads)[0])))
 
     # ── the values of others ────────────────────────────────────────────────────────────
 
@@ -220,12 +219,12 @@ class ScriptedCopies(Copies):
             amount = np.array([pieces.amount], np.uint64)
             cohort.script.signals(touch, copying.kind, modification(copying.barrier, copying.update, [amount]), last=True)
 
-    def commit(self, lanes: Lanes, guard: Guard, kind: str) -> None:
+    def commit(self, lanes: Lanes, guard: Guard, kind: AsyncKind) -> None:
         """Report a new group of copies."""
         if len(self._named(lanes, guard)[0]):
             self.cohort.script.groups(kind)
 
-    def wait(self, lanes: Lanes, guard: Guard, left: int, kind: str, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
+    def wait(self, lanes: Lanes, guard: Guard, left: int, kind: AsyncKind, reading: bool) -> None:  # noqa: FBT001 - traced code calls it
         """Report a wait for groups of copies."""
         if len(self._named(lanes, guard)[0]):
             self.cohort.script.awaits(kind, left, reading=reading)
@@ -236,4 +235,4 @@ class ScriptedCopies(Copies):
         """Report an arrival that follows the copies."""
         if len(self._named(lanes, guard)[0]):
             touch = self.cohort.mem.touch(access, lanes, np.ravel(address)[:1])
-            self.cohort.script.signals(touch, "copies", modification(access, update, []), last=False)
+            self.cohort.script.signals(touch, AsyncKind.COPY, modification(access, update, []), last=False)

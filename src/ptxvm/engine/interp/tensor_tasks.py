@@ -9,6 +9,7 @@ from typing import Protocol
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.lane_memory import CohortLanes, located
@@ -17,8 +18,6 @@ from ptxvm.engine.interp.ports import Tensor
 from ptxvm.engine.interp.register_slots import RegisterSlots
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import (
-    LOADS,
-    STORES,
     Allocate,
     CopyToTensor,
     Free,
@@ -45,7 +44,9 @@ class TensorCohort(CohortLanes, Protocol):
     def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
         """Lanes have started work that reads shared memory."""
 
-    def tensor_started(self, bound: Bound, kind: str, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+    def tensor_started(
+        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]
+    ) -> None:
         """A warp, or one lane, starts work on blocks of the tensor memory of a CTA of the cohort."""
 
 
@@ -58,7 +59,7 @@ class TensorTask:
     lanes: LaneNumbers
     operands: dict[str, PerLane]
     group: PerLane
-    kind: str = "tcgen05"
+    kind: AsyncKind = AsyncKind.TENSOR
 
     @property
     def bound(self) -> Bound:
@@ -105,9 +106,11 @@ class Queue(Protocol):
         """Loads have started whose registers are in use until the wait."""
 
 
-def kind_of(work: TensorWork) -> str:
+def kind_of(work: TensorWork) -> AsyncKind:
     """What waits for the work: a commit, or `tcgen05.wait`."""
-    return "tcgen05" if not work.collective else LOADS if isinstance(work, Load) else STORES
+    if not work.collective:
+        return AsyncKind.TENSOR
+    return AsyncKind.TENSOR_LOAD if isinstance(work, Load) else AsyncKind.TENSOR_STORE
 
 
 class TensorUnit:
@@ -127,7 +130,7 @@ class TensorUnit:
         if not tensor.work.asynchronous:
             if isinstance(tensor.work, Free):
                 blocks = tensor_blocks.of_allocation({name: int(each[0]) for name, each in given.items()})
-                self.cohort.tensor_started(tensor.bound, "dealloc", self._cta(int(numbers[0])), numbers, blocks)
+                self.cohort.tensor_started(tensor.bound, None, self._cta(int(numbers[0])), numbers, blocks)
             self.do(tensor, numbers, given)
             return
         self._check(tensor, numbers, given)
@@ -143,7 +146,9 @@ class TensorUnit:
         numbers, given = self._named(lanes, None, operands)
         self._check(tensor, numbers, given)
         registers = RegisterSlots(file, slots)
-        load = TensorLoad(tensor, self, numbers, given, np.zeros(len(numbers), np.int64), LOADS, registers=registers)
+        load = TensorLoad(
+            tensor, self, numbers, given, np.zeros(len(numbers), np.int64), AsyncKind.TENSOR_LOAD, registers=registers
+        )
         self.queue.loading(load)
         if self.queue.early or len(slots) < len(tensor.work.results) or min(slots) < 0:
             return TensorTask.finish(load)

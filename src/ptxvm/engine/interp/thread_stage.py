@@ -31,7 +31,7 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Lanes, PerLane, RegisterFile
-from ptxvm.machine.single_thread import Holder, Rendezvous, Script, Stage, StopThread
+from ptxvm.machine.single_thread import Holder, Meeting, Rendezvous, Script, Stage, StopThread
 
 MOST_STEPS = 100_000  # steps of the schedule at a time
 
@@ -157,7 +157,7 @@ class ScriptedSchedule(Schedule):
         if np.max(number) >= 16:
             super().arrive_cta(key, lanes, raws)  # raises the fault
         count, size = None if threads is None else int(np.ravel(threads)[0]), self.scripted.size
-        meeting = Rendezvous(self.last(key), "bar", int(np.ravel(number)[0]), count, tuple(range(size)))
+        meeting = Rendezvous(self.last(key), Meeting.CTA, int(np.ravel(number)[0]), count, tuple(range(size)))
         if votes is None:
             self.script.synchronizes(meeting)
         else:
@@ -181,8 +181,8 @@ class ScriptedSchedule(Schedule):
         base = int(cohort.layout.warp_start[lane_here])
         members = [lane for lane in members_of(mask) if base + lane < cohort.size]
         has_result = bool(bound.i.destinations())
-        name = bound.i.mnemonic if has_result else "bar.warp"
-        meeting = Rendezvous(bound, name, mask, None, tuple(base + lane for lane in members))
+        kind = Meeting.EXCHANGE if has_result else Meeting.WARP
+        meeting = Rendezvous(bound, kind, mask, None, tuple(base + lane for lane in members))
         if has_result:
             dtypes = [value.dtype for value in raws[1:]]
             own = tuple(bits(np.ravel(value)[0]) for value in raws[1:])

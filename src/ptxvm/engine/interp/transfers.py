@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.interp.accesses import Access, Transferring
 from ptxvm.engine.interp.lane_memory import CohortLanes, LaneMemory
@@ -27,8 +28,8 @@ class UnderWay:
     group: PerLane
 
     @property
-    def kind(self) -> str:
-        """The kind of its groups."""
+    def kind(self) -> AsyncKind:
+        """What waits for it."""
         return self.copying.kind
 
     def of(self, positions: PerLane) -> UnderWay:

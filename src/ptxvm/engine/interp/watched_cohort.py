@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
@@ -162,7 +163,7 @@ class WatchedCohort(Cohort):
             lane, said, other = found
             self.watcher.unfenced(product, int(self.threads[lane]), said, other)
 
-    def work_fenced(self, lanes: Lanes, guard: Guard, kind: str) -> None:
+    def work_fenced(self, lanes: Lanes, guard: Guard, kind: AsyncKind) -> None:
         """Note the fence."""
         if self.fences is not None:
             self.fences.fence(self.layout.every(lanes))
@@ -172,7 +173,9 @@ class WatchedCohort(Cohort):
         for allocation, those, offsets in self.mem.touched(access, lanes, addresses):
             self.watcher.copying(access, those, allocation, offsets, Verb.READ)
 
-    def tensor_started(self, bound: Bound, kind: str, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]) -> None:
+    def tensor_started(
+        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]
+    ) -> None:
         """Report work on tensor memory."""
         self.watcher.tensor_started(bound, kind, self.barrier(cta, 0)[0], self.threads[lanes], blocks)
 
@@ -187,11 +190,11 @@ class WatchedCohort(Cohort):
                 for allocation, those, offsets in self.mem.touched(access, begun.every(addresses), addresses):
                     self.watcher.copying(access, those, allocation, offsets, verb)
 
-    def copies_grouped(self, lanes: LaneNumbers, kind: str) -> None:
+    def copies_grouped(self, lanes: LaneNumbers, kind: AsyncKind) -> None:
         """Report new groups of copies."""
         self.watcher.grouped(self.threads[lanes], kind)
 
-    def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: str, *, reading: bool) -> None:
+    def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: AsyncKind, *, reading: bool) -> None:
         """Report waits for groups of copies."""
         self.watcher.awaited(self.threads[lanes], groups, kind, reading=reading)
 

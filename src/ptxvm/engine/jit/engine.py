@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.engine.jit.abi.launch_record import Record
-from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.cfg import spin_loops
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.objects.version import Version
@@ -82,9 +82,9 @@ class Jit:
             found.improve(tier)
         return found
 
-    def _get(self, wanted: Specialisation, name: str, tier: Tier) -> Version:
+    def _get(self, wanted: Specialisation, kind: VersionKind, tier: Tier) -> Version:
         began = time.perf_counter()
-        version = self.code_cache.get(wanted, name, tier)
+        version = self.code_cache.get(wanted, kind, tier)
         self.seconds += time.perf_counter() - began
         return version
 

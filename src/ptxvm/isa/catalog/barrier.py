@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxvm.algebra.memory_order import Order, ProxyFence, Scope
+from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import Votes
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import SCOPE_NEEDS
@@ -222,7 +223,7 @@ def fence_mbarrier_init(i, mem):
 )
 def membar_proxy(i, mem):
     """Order accesses through different proxies, as aliased addresses and asynchronous copies are."""
-    mem.fence(ProxyFence(i.kind), Scope.CTA)
+    mem.fence(Proxy(i.kind), Scope.CTA)
 
 
 @instruction(
@@ -237,7 +238,7 @@ def membar_proxy(i, mem):
 )
 def fence_proxy(i, mem):
     """Order accesses through different proxies, as aliased addresses and asynchronous copies are."""
-    mem.fence(ProxyFence.ALIAS if i.alias else ProxyFence.ASYNC, Scope.CTA)
+    mem.fence(Proxy.ALIAS if i.alias else Proxy.ASYNC, Scope.CTA)
 
 
 @instruction(

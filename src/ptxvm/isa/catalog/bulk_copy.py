@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import partial
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f32, u32
 from ptxvm.isa.access import Trait, base_of, has, mask_of_ctas, policy_without_hint
@@ -333,7 +334,7 @@ def multimem_cp_reduce_async_bulk(i, a, b, size, tasks):
 @instruction("cp.async.bulk.commit_group;", section="9.7.9.25.5.1", needs=NEEDS, fixed="async bulk commit_group")
 def cp_async_bulk_commit_group(i, tasks):
     """Make a group of the bulk copies that this thread has started since it made the last one."""
-    tasks.commit(kind="bulk")
+    tasks.commit(AsyncKind.BULK)
 
 
 @instruction(
@@ -345,7 +346,7 @@ def cp_async_bulk_commit_group(i, tasks):
 )
 def cp_async_bulk_wait_group(i, n, tasks):
     """Wait until at most the `n` latest bulk groups of this thread go on; with .read, until they have read their sources."""
-    tasks.wait(n, kind="bulk", reading=i.read)
+    tasks.wait(n, AsyncKind.BULK, reading=i.read)
 
 
 @has(Trait(rules=[("P1811", policy_without_hint)]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Generator, Sequence
 from functools import partial
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.ports import Peers, Request, TensorMemory, Warp
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32, u32
@@ -227,7 +228,7 @@ def modifiers_of_floats(i: Decoded) -> str | None:
 def tcgen05_wait(i, warp, tasks):
     """Wait for all loads from tensor memory, or all stores to it, that this thread has started."""
     yield warp.converge(all_lanes(warp))
-    tasks.wait(None, works.LOADS if i.kind == "wait::ld" else works.STORES)
+    tasks.wait(None, AsyncKind.TENSOR_LOAD if i.kind == "wait::ld" else AsyncKind.TENSOR_STORE)
 
 
 # ── copies within tensor memory, and from shared memory ─────────────────────────────────

@@ -6,6 +6,7 @@ import re
 from collections.abc import Generator, Iterable, Sequence
 from functools import partial
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.ports import Peers, Request, Tasks, Warp
 from ptxvm.algebra.types import b32, f16, f32, s8, u8
 from ptxvm.algebra.value import Value
@@ -14,7 +15,7 @@ from ptxvm.isa.access import Trait, elements, has
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
 from ptxvm.isa.matrix import all_lanes, selected, wrong_sort
 from ptxvm.isa.model import Decoded, Problem, instruction
-from ptxvm.isa.warpgroup import GROUPS, WarpgroupProduct
+from ptxvm.isa.warpgroup import WarpgroupProduct
 
 NEEDS = {"": "PTX 8.0, sm_90a"}
 COLUMNS = range(8, 257, 8)
@@ -250,20 +251,20 @@ def signed_and_unsigned(i: Decoded) -> bool:
 def wgmma_fence(i, warp, tasks):
     """Order accesses to registers and shared memory before those of the next products."""
     yield warp.converge(all_lanes(warp))
-    tasks.fence_registers(GROUPS)
+    tasks.fence_registers(AsyncKind.PRODUCT)
 
 
 @instruction("wgmma.commit_group.sync{.aligned};", section="9.7.15.7.2", needs=NEEDS, fixed="commit_group")
 def wgmma_commit_group(i, warp, tasks):
     """Make a group of the products that the warpgroup has started since it made the last one."""
     yield warp.converge(all_lanes(warp))
-    tasks.commit(GROUPS)
+    tasks.commit(AsyncKind.PRODUCT)
 
 
 @instruction("wgmma.wait_group.sync{.aligned}  n;", section="9.7.15.7.3", types="n: u32 imm", needs=NEEDS, fixed="wait_group")
 def wgmma_wait_group(i, n, warp, tasks):
     """Wait until at most the `n` latest groups of products go on."""
-    tasks.wait(n, GROUPS)
+    tasks.wait(n, AsyncKind.PRODUCT)
     yield warp.converge(all_lanes(warp))
 
 

@@ -11,8 +11,8 @@ import pytest
 
 import ptxvm
 from ptxvm.analysis.program import Program
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.objects import codegen
-from ptxvm.engine.jit.objects.code_cache import Specialisation, Tier
 from ptxvm.engine.jit.translate.translation import Translation
 from ptxvm.machine.allocation import Allocation
 
@@ -95,7 +95,7 @@ def test_compiling_leaves_nothing(tier: Tier) -> None:
         pytest.skip("needs glibc 2.33")
     libc.mallinfo2.restype = Mallinfo
     module = ptxvm.load(SOURCE)
-    text, _ = Translation(module.image, Specialisation(module.kernel().function, (32, 1, 1), 16)).text("first")
+    text, _ = Translation(module.image, Specialisation(module.kernel().function, (32, 1, 1), 16)).text(VersionKind.FIRST)
 
     def used() -> int:
         gc.collect()

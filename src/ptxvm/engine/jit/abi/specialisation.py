@@ -1,4 +1,4 @@
-"""Specialisations and tiers: for which launches code is compiled, and with how much optimisation."""
+"""Specialisations, versions and tiers: for which launches and warps code is compiled, and with how much optimisation."""
 
 from __future__ import annotations
 
@@ -17,6 +17,22 @@ class Tier(enum.IntEnum):
     SKETCH = 0
     QUICK = 1
     BEST = 2
+
+
+class VersionKind(enum.StrEnum):
+    """A version of the code of a kernel, in the order in which warps come to them.
+
+    Diverged warps continue in the masked version, and warps with affine values that wrap in the shapeless one.
+    """
+
+    FIRST = "first"
+    MASKED = "masked"
+    SHAPELESS = "shapeless"
+
+    @property
+    def entry(self) -> str:
+        """Its entry function: that of a grid, or of a warp which comes from another version."""
+        return "grid" if self is VersionKind.FIRST else "warp"
 
 
 class Specialisation(NamedTuple):

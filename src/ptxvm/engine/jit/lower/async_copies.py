@@ -8,7 +8,7 @@ from functools import partial
 
 import numpy as np
 
-from ptxvm.algebra.asynchronous import MbarrierStep
+from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32, b64, pred, u32, u64
@@ -114,17 +114,17 @@ class Tasks(Port):
         quick = mma_warpgroup.written(self.code.unit, product, work.architecture, size, fast=fast)
         return self.at.host_call(self.bound, work, inputs, [b32] * len(d), quick, ", ptr %shared, i32 %warp")
 
-    def fence_registers(self, kind: str) -> None:
+    def fence_registers(self, kind: AsyncKind) -> None:
         """All work is done."""
 
-    def commit(self, kind: str = "copies") -> None:
+    def commit(self, kind: AsyncKind = AsyncKind.COPY) -> None:
         """All copies are done; instrumented code counts the groups."""
-        if kind == "copies":
+        if kind is AsyncKind.COPY:
             PendingCopies(self.at).commit()
 
-    def wait(self, groups: Value | None, kind: str = "copies", *, reading: bool = False) -> None:
+    def wait(self, groups: Value | None, kind: AsyncKind = AsyncKind.COPY, *, reading: bool = False) -> None:
         """All copies are done; in instrumented code these count as accesses of the threads from now on."""
-        if kind == "copies":
+        if kind is AsyncKind.COPY:
             PendingCopies(self.at).wait(groups)
 
     def arrive(

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite
-from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.objects import disk_cache
@@ -30,10 +30,7 @@ UNRELATED = {"__pycache__", "checkers", "cli", "interp", "model", "reference"}  
 
 
 class CodeCache:
-    """Finds or compiles the versions of kernels.
-
-    Version `first` runs first; diverged warps continue in `masked`, and warps with wrapped values in `shapeless`.
-    """
+    """Finds or compiles the versions of kernels."""
 
     def __init__(self, image: Image) -> None:
         self.image = image
@@ -41,9 +38,9 @@ class CodeCache:
         self._translations: dict[Specialisation, Translation] = {}
         self._lock = allocate_lock()
 
-    def get(self, wanted: Specialisation, name: str, tier: Tier, *, background: bool = False) -> Version:
+    def get(self, wanted: Specialisation, kind: VersionKind, tier: Tier, *, background: bool = False) -> Version:
         """Code of a tier, or of a better one that is cached; launches go on beside a compilation in the `background`."""
-        return self._from_disk(wanted, name, tier) or self._compile(wanted, name, tier, background=background)
+        return self._from_disk(wanted, kind, tier) or self._compile(wanted, kind, tier, background=background)
 
     def translation(self, wanted: Specialisation) -> Translation:
         """The translation of a kernel; the latest ones are remembered."""
@@ -56,52 +53,52 @@ class CodeCache:
                     del self._translations[old]
             return self._translations[wanted]
 
-    def host_calls(self, wanted: Specialisation, names: Iterable[str]) -> Sequence[HostCallSite]:
+    def host_calls(self, wanted: Specialisation, kinds: Iterable[VersionKind]) -> Sequence[HostCallSite]:
         """The host calls of some versions of a kernel, in order, found by translating it again."""
         translation = self.translation(wanted)
-        for name in names:
-            translation.text(name)
+        for kind in kinds:
+            translation.text(kind)
         return translation.facts.host_calls
 
-    def _from_disk(self, wanted: Specialisation, name: str, tier: Tier) -> Version | None:
+    def _from_disk(self, wanted: Specialisation, kind: VersionKind, tier: Tier) -> Version | None:
         if self.store is None or wanted.checks:
             return None
-        data = self.store.get(self.key(wanted, name))
+        data = self.store.get(self.key(wanted, kind))
         if data is None:
             return None
         if (found := unpacked(data)) is None:
             return None
         facts, code, made = found
-        return _version(name, facts, code, made) if made >= tier else None
+        return _version(kind, facts, code, made) if made >= tier else None
 
-    def _compile(self, wanted: Specialisation, name: str, tier: Tier, *, background: bool) -> Version:
+    def _compile(self, wanted: Specialisation, kind: VersionKind, tier: Tier, *, background: bool) -> Version:
         import logging  # noqa: PLC0415
 
         from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415
 
         log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
         translation = self.translation(wanted)
-        text, facts = translation.text(name)
+        text, facts = translation.text(kind)
         if tier is Tier.SKETCH and translation.loops:
             tier = Tier.QUICK
         data = object_code(text, tier, background=background)
         took = time.perf_counter() - began
-        log.debug("%s, %s for %s: compiled in %.3f s", facts.name, name, wanted.block, took)
+        log.debug("%s, %s for %s: compiled in %.3f s", facts.name, kind, wanted.block, took)
         try:
             code = flatten(data)
         except NotFlatError as reason:
             log.debug("%s is not cached: %s", facts.name, reason)
             from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415
 
-            linked = LinkedObject(data, [entry(name)])
-            return Version(facts, linked, linked.address(entry(name)), tier, took)
+            linked = LinkedObject(data, [kind.entry])
+            return Version(facts, linked, linked.address(kind.entry), tier, took)
         if self.store is not None and not wanted.checks:
-            self.store.put(self.key(wanted, name), packed(facts, code, tier))
-        return _version(name, facts, code, tier, took)
+            self.store.put(self.key(wanted, kind), packed(facts, code, tier))
+        return _version(kind, facts, code, tier, took)
 
     # ── keys ────────────────────────────────────────────────────────────────────────────
 
-    def key(self, wanted: Specialisation, name: str) -> str:
+    def key(self, wanted: Specialisation, kind: VersionKind) -> str:
         """The key of a disk cache entry: a digest of all that the code depends on."""
         parts = (
             self._sources,
@@ -112,7 +109,7 @@ class CodeCache:
             wanted.trusted,
             wanted.metered,
             wanted.cluster,
-            name,
+            kind,
             cpu.identity(),
             ourselves(),
         )
@@ -165,14 +162,9 @@ def _beside_signals(text: str, tier: Tier) -> bytes:
     return made[0]
 
 
-def entry(name: str) -> str:
-    """The entry function of a version."""
-    return "grid" if name == "first" else "warp"
-
-
-def _version(name: str, facts: Facts, code: FlatCode, tier: int, seconds: float = 0.0) -> Version:
+def _version(kind: VersionKind, facts: Facts, code: FlatCode, tier: int, seconds: float = 0.0) -> Version:
     loaded = Loaded(code)
-    return Version(facts, loaded, loaded.address(entry(name)), tier, seconds)
+    return Version(facts, loaded, loaded.address(kind.entry), tier, seconds)
 
 
 @functools.cache

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.engine.jit.abi.metadata import HostCallSite
-from ptxvm.engine.jit.abi.specialisation import Tier
+from ptxvm.engine.jit.abi.specialisation import Tier, VersionKind
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.machine.builtins import Library
@@ -21,13 +21,11 @@ from ptxvm.machine.launch import LaunchShape
 if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.host import HostCall
 
-ORDER = ("first", "masked", "shapeless")
-
 
 class Compiled:
     """A kernel for one specialisation.
 
-    `make` finds or compiles a version by its name, of a tier or a better one; `tier` is the least tier that it is asked for.
+    `make` finds or compiles a version of a tier or a better one; `tier` is the least tier that it is asked for.
     `translated` gives the host calls of some versions.  `rate` is the time of a CTA in seconds, `spent` that of all CTAs so
     far.
     """
@@ -41,43 +39,43 @@ class Compiled:
         self,
         image: Image,
         library: Library,
-        make: Callable[[str, Tier], Version],
-        translated: Callable[[Iterable[str]], Sequence[HostCallSite]],
+        make: Callable[[VersionKind, Tier], Version],
+        translated: Callable[[Iterable[VersionKind]], Sequence[HostCallSite]],
         tier: Tier,
     ) -> None:
         self.image, self.library, self.make, self.translated, self.tier = image, library, make, translated, tier
-        self.versions: dict[str, Version] = {}
+        self.versions: dict[VersionKind, Version] = {}
         self.runners: list[Runner] = []
         self._lock = allocate_lock()
-        self.facts = self.version("first").facts
+        self.facts = self.version(VersionKind.FIRST).facts
 
-    def version(self, name: str) -> Version:
-        """One by its name: `first`, `masked` or `shapeless`; the call waits until it is compiled."""
+    def version(self, kind: VersionKind) -> Version:
+        """The version of a kind; the call waits until it is compiled."""
         with self._lock:
-            if name not in self.versions:
-                self.versions[name] = made = self.make(name, self.tier)
+            if kind not in self.versions:
+                self.versions[kind] = made = self.make(kind, self.tier)
                 self.facts = made.facts  # which include those of the versions before
-            return self.versions[name]
+            return self.versions[kind]
 
     def improve(self, tier: Tier) -> None:
         """Compile again the versions that are below a tier."""
         with self._lock:
             self.tier = tier
-            for name, version in self.versions.items():
+            for kind, version in self.versions.items():
                 if version.tier < tier:
-                    self.versions[name] = self.make(name, tier)
+                    self.versions[kind] = self.make(kind, tier)
 
     def host_call(self, number: int) -> HostCall | None:
         """A host call that the disk cache could not hold."""
         with self._lock:
-            works = self.translated(tuple(name for name in ORDER if name in self.versions))
+            works = self.translated(tuple(kind for kind in VersionKind if kind in self.versions))
             self.facts = self.facts._replace(host_calls=works)
         return works[number].host_call
 
-    def replace(self, name: str, better: Version) -> None:
+    def replace(self, kind: VersionKind, better: Version) -> None:
         """Replace a version by better code, for later launches."""
         with self._lock:
-            self.versions[name] = better
+            self.versions[kind] = better
 
     def record_time(self, rate: float | None, ctas: int) -> None:
         """Account for a launch; a single slow one at most doubles the rate."""

@@ -14,6 +14,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.launch_record import AT, FIELDS, REACHED, WRITABLE, counted
 from ptxvm.engine.jit.abi.metadata import Facts
+from ptxvm.engine.jit.abi.specialisation import VersionKind
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.launch_state import Launch
@@ -31,7 +32,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.launch_record import Record
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
-OTHERS = {"masked": "masked", "shapeless": "shapeless"}  # versions by the field of the record that enters them
+OTHERS = (VersionKind.MASKED, VersionKind.SHAPELESS)  # each is the name of the field of the record that enters it
 FAULT = -2  # the result of a warp that faulted
 LINE = 64  # bytes, of a cache
 FAR = 8 << 20  # bytes of memory that a launch knows, from which on the order of CTAs in grid-stride loops matters ...
@@ -47,14 +48,14 @@ class CompiledKernel(Protocol):
     facts: Facts
     image: Image
     library: Library
-    versions: dict[str, Version]
+    versions: dict[VersionKind, Version]
 
     @property
     def addresses(self) -> npt.NDArray[np.uint64]:
         """The addresses of the functions and variables of the module."""
 
-    def version(self, name: str) -> Version:
-        """A version by its name."""
+    def version(self, kind: VersionKind) -> Version:
+        """The version of a kind."""
 
     def host_call(self, number: int) -> HostCall | None:
         """A host call that the disk cache could not hold."""
@@ -80,7 +81,7 @@ class Runner:
         reached = {**self.windows, Space.SHARED_CLUSTER: ClusterWindow(shared, cluster) if cluster > 1 else shared}
         self.calls = kind(facts, image, library or compiled.library, reached, self.record)
         self.calls.again = compiled.host_call
-        self._entries = {field: ENTRY(partial(self._enter_other, field)) for field in OTHERS}
+        self._entries = {str(kind): ENTRY(partial(self._enter_other, kind)) for kind in OTHERS}
         self._room = np.empty(facts.suspended.cta_size * self.resident + LINE, np.uint8)
         self._saved = np.empty(facts.suspended.saved * self.resident, np.uint8)
         self._states = np.zeros(facts.warps, np.int32)
@@ -136,7 +137,7 @@ class Runner:
         """Prepare for a launch that uses the known allocations."""
         compiled, record, calls = self.compiled, self._words, self.calls
         calls.launch = self.launch = launch
-        self._version = compiled.versions["first"]  # tiering may replace it while this launch runs
+        self._version = compiled.versions[VersionKind.FIRST]  # tiering may replace it while this launch runs
         self._grid = self._version.grid
         record[:] = self._blank
         record[ROW_COUNT] = calls.known_rows
@@ -152,9 +153,9 @@ class Runner:
             record[CACHED_OUTPUTS] = self._cached_outputs(parameters)
         calls.forget()
         if len(compiled.versions) > 1:
-            for field, name in OTHERS.items():
-                if (version := compiled.versions.get(name)) is not None:
-                    record[AT[field]] = version.address
+            for kind in OTHERS:
+                if (version := compiled.versions.get(kind)) is not None:
+                    record[AT[kind]] = version.address
 
     def walks_far(self, shape: LaunchShape) -> bool:
         """Shall CTAs run in step: has the kernel grid-stride loops, and does each thread have much memory to walk through?"""
@@ -207,12 +208,12 @@ class Runner:
 
     # ── other versions ──────────────────────────────────────────────────────────────────
 
-    def _enter_other(self, field: str, *arguments: int) -> int:
+    def _enter_other(self, kind: VersionKind, *arguments: int) -> int:
         """Compile another version for the first warp that needs it, and enter it."""
         try:
-            version = self.compiled.version(OTHERS[field])
+            version = self.compiled.version(kind)
             self.calls.facts = self.compiled.facts
-            self.record[AT[field]] = version.address
+            self.record[AT[kind]] = version.address
             return int(ENTRY(version.address)(*arguments))
         except BaseException as error:  # noqa: BLE001 - it is raised again when the code has returned
             self.launch.failed(self.calls.cta, error)

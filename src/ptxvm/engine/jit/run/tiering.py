@@ -10,7 +10,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
-from ptxvm.engine.jit.abi.specialisation import Tier
+from ptxvm.engine.jit.abi.specialisation import Tier, VersionKind
 from ptxvm.machine import settings
 
 if TYPE_CHECKING:
@@ -23,13 +23,9 @@ if TYPE_CHECKING:
 WARM = 0.3  # seconds that a kernel must have run before optimised code can pay ...
 FACTOR = 3.0  # ... and this multiple of its compile time
 FEW = 1 << 14  # threads of a launch for which a sketch is good enough, if there are no loops
-FIXED = {"quick": Tier.QUICK, "best": Tier.BEST}
+FIXED = {settings.Tiering.QUICK: Tier.QUICK, settings.Tiering.BEST: Tier.BEST}
 
-
-@functools.cache
-def policy() -> str:
-    """The policy: `auto`, `quick` or `best`."""
-    return settings.tier()
+policy = functools.cache(settings.tiering)
 
 
 def first(shape: LaunchShape | None = None) -> Tier:
@@ -40,13 +36,13 @@ def first(shape: LaunchShape | None = None) -> Tier:
 
 def pays(compiled: Compiled) -> bool:
     """Has the kernel run for so long that optimised code pays?"""
-    if compiled.spent <= WARM or compiled.improving or policy() != "auto":
+    if compiled.spent <= WARM or compiled.improving or policy() is not settings.Tiering.AUTO:
         return False
     quick = [version for version in compiled.versions.values() if version.tier < Tier.BEST]
     return bool(quick) and compiled.spent > max(WARM, FACTOR * sum(version.seconds for version in quick))
 
 
-def improve(compiled: Compiled, make: Callable[[str, Tier], Version]) -> Thread:
+def improve(compiled: Compiled, make: Callable[[VersionKind, Tier], Version]) -> Thread:
     """Compile a kernel at the best tier in the background; later launches use it.
 
     The process waits for that at its end: LLVM must not be unloaded while it works.
@@ -57,8 +53,8 @@ def improve(compiled: Compiled, make: Callable[[str, Tier], Version]) -> Thread:
 
     def work() -> None:
         with DefaultEnvironment():
-            for name in list(compiled.versions):
-                compiled.replace(name, make(name, Tier.BEST))
+            for kind in list(compiled.versions):
+                compiled.replace(kind, make(kind, Tier.BEST))
 
     thread = threading.Thread(target=work, name="ptxvm compiles")
     thread.start()

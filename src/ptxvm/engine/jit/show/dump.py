@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.analysis.program import Function
-from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.objects import codegen
 from ptxvm.engine.jit.show import shape_table
 from ptxvm.engine.jit.translate.translation import Translation
@@ -15,5 +15,5 @@ def dump(image: Image, kernel: Function, block: tuple[int, int, int], shared: in
     translation = Translation(image, Specialisation(image.resolve(kernel), block, shared, fast))
     if what == "shapes":
         return shape_table.shapes(translation.versions.kernel)
-    text, _ = translation.text("first")
+    text, _ = translation.text(VersionKind.FIRST)
     return codegen.optimised(text, Tier.BEST) if what == "llvm" else codegen.assembly(text, Tier.BEST)

@@ -6,7 +6,7 @@ import threading
 from functools import cached_property, partial
 
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
-from ptxvm.engine.jit.abi.specialisation import Specialisation
+from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 from ptxvm.engine.jit.cfg import requirements
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
@@ -54,10 +54,16 @@ class Translation:
             _ = self.masked  # its access sites are numbered first
         return self.versions.shapeless()
 
-    def text(self, version: str) -> tuple[str, Facts]:
-        """The module of a version (`first`, `masked` or `shapeless`), and the metadata of it and those before."""
+    def text(self, kind: VersionKind) -> tuple[str, Facts]:
+        """The module of a version, and the metadata of it and those before."""
         with self._lock:
-            text = self.versions.text if version == "first" else str(getattr(self, version))
+            match kind:
+                case VersionKind.FIRST:
+                    text = self.versions.text
+                case VersionKind.MASKED:
+                    text = self.masked
+                case VersionKind.SHAPELESS:
+                    text = self.shapeless
             return text, self.facts
 
     @property

@@ -9,7 +9,7 @@ import pytest
 from engines import ENGINES, each, same, same_fault
 
 import ptxvm
-from ptxvm.engine.jit.abi.specialisation import Specialisation
+from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 from ptxvm.engine.jit.cfg.spin_loops import spins
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.translate.translation import Translation
@@ -77,7 +77,7 @@ L{n}:
         return total
 
     assert results(many, 50, size=512)[:50].tolist() == [expected(thread) for thread in range(50)]
-    text = Translation(many.module.image, Specialisation(many.function, (50, 1, 1), 0)).text("first")[0]
+    text = Translation(many.module.image, Specialisation(many.function, (50, 1, 1), 0)).text(VersionKind.FIRST)[0]
     assert not re.search(r"\bi(128|256|512|1024)\b", text), "LLVM takes time that grows with the square of such a word"
     if not cpu.has("avx512f"):
         masked = [line for line in text.splitlines() if re.search(r"call void @llvm.masked.scatter.*%v\d+\)$", line)]

@@ -15,11 +15,12 @@ import pytest
 from python_threads import at_once
 
 import ptxvm
-from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.objects import code_cache
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.run import callbacks, cta_distribution, tiering
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.settings import Tiering
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n"
 
@@ -188,20 +189,21 @@ def keys(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     shelves["text"] = CodeCache(ptxvm.load(text.replace("= 3", "= 4")).image)
     shelves["target"] = CodeCache(ptxvm.load(text, target="sm_100").image)
     found = {
-        name: each.key(Specialisation(each.image.programs[0].kernels[0], (32, 1, 1)), "first") for name, each in shelves.items()
+        name: each.key(Specialisation(each.image.programs[0].kernels[0], (32, 1, 1)), VersionKind.FIRST)
+        for name, each in shelves.items()
     }
     plain = shelves["plain"]
-    found |= {f"block {block}": plain.key(Specialisation(function, block), "first") for block in blocks[1:]}
-    found["shared"] = plain.key(Specialisation(function, (32, 1, 1), 64), "first")
-    found["fast"] = plain.key(Specialisation(function, (32, 1, 1), fast=True), "first")
-    found["trusted"] = plain.key(Specialisation(function, (32, 1, 1), trusted=True), "first")
-    found["version"] = plain.key(Specialisation(function, (32, 1, 1)), "masked")
+    found |= {f"block {block}": plain.key(Specialisation(function, block), VersionKind.FIRST) for block in blocks[1:]}
+    found["shared"] = plain.key(Specialisation(function, (32, 1, 1), 64), VersionKind.FIRST)
+    found["fast"] = plain.key(Specialisation(function, (32, 1, 1), fast=True), VersionKind.FIRST)
+    found["trusted"] = plain.key(Specialisation(function, (32, 1, 1), trusted=True), VersionKind.FIRST)
+    found["version"] = plain.key(Specialisation(function, (32, 1, 1)), VersionKind.MASKED)
     with monkeypatch.context() as changed:
         changed.setattr(code_cache.cpu, "identity", lambda: "another processor")
-        found["processor"] = plain.key(Specialisation(function, (32, 1, 1)), "first")
+        found["processor"] = plain.key(Specialisation(function, (32, 1, 1)), VersionKind.FIRST)
         changed.undo()
         changed.setattr(code_cache, "ourselves", lambda: "another ptxvm")
-        found["ptxvm"] = plain.key(Specialisation(function, (32, 1, 1)), "first")
+        found["ptxvm"] = plain.key(Specialisation(function, (32, 1, 1)), VersionKind.FIRST)
     return found
 
 
@@ -226,7 +228,9 @@ def test_a_better_tier_takes_the_place_of_a_quick_one(tmp_path: Path, monkeypatc
     monkeypatch.setenv("PTXVM_CACHE", str(tmp_path))
     module = ptxvm.load(HEAD + SCALE)
     wanted = Specialisation(module.kernel().function, (32, 1, 1))
-    tiering = [CodeCache(module.image).get(wanted, "first", tier).tier for tier in (Tier.QUICK, Tier.BEST, Tier.QUICK)]
+    tiering = [
+        CodeCache(module.image).get(wanted, VersionKind.FIRST, tier).tier for tier in (Tier.QUICK, Tier.BEST, Tier.QUICK)
+    ]
     assert tiering == [Tier.QUICK, Tier.BEST, Tier.BEST]
 
 
@@ -416,18 +420,18 @@ def test_the_budget_ends_a_kernel(text: str) -> None:
 
 
 def test_a_kernel_that_runs_for_long_gets_better_code(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiering, "policy", lambda: "auto")
+    monkeypatch.setattr(tiering, "policy", lambda: Tiering.AUTO)
     monkeypatch.setattr(tiering, "WARM", 0.0)
     monkeypatch.setattr(tiering, "FACTOR", 0.0)
     module = ptxvm.load(HEAD + SCALE)
     kernel, data = module.kernel(), np.arange(64, dtype=np.uint32)
     compiled = module.jit.compiled(Specialisation(kernel.function, (32, 1, 1)))
-    assert compiled.versions["first"].tier == Tier.QUICK
+    assert compiled.versions[VersionKind.FIRST].tier == Tier.QUICK
     kernel.launch(2, 32, [data], engine="jit")
     for thread in threading.enumerate():
         if thread.name == "ptxvm compiles":
             thread.join()
-    assert compiled.versions["first"].tier == Tier.BEST
+    assert compiled.versions[VersionKind.FIRST].tier == Tier.BEST
     kernel.launch(2, 32, [data], engine="jit")
     assert (data == 9 * np.arange(64)).all()
 
@@ -442,7 +446,7 @@ LOOP = SCALE.replace(".reg .b64", ".reg .pred %p; .reg .b64").replace("\n    ret
 
 
 def test_a_short_launch_without_loops_gets_a_sketch_and_a_long_one_more(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiering, "policy", lambda: "auto")
+    monkeypatch.setattr(tiering, "policy", lambda: Tiering.AUTO)
     monkeypatch.setenv("PTXVM_CACHE", "off")
     few, many = np.ones(64, np.uint32), np.ones(32 * 1024, np.uint32)
     for text, sketched in ((SCALE, Tier.SKETCH), (LOOP, Tier.QUICK)):
@@ -450,18 +454,18 @@ def test_a_short_launch_without_loops_gets_a_sketch_and_a_long_one_more(monkeypa
         kernel = module.kernel()
         kernel.launch(2, 32, [few], engine="jit")
         compiled = module.jit.compiled(Specialisation(kernel.function, (32, 1, 1)), LaunchShape.of(2, 32))
-        assert compiled.versions["first"].tier == sketched
+        assert compiled.versions[VersionKind.FIRST].tier == sketched
         kernel.launch(1024, 32, [many], engine="jit")
-        assert compiled.versions["first"].tier == Tier.QUICK
+        assert compiled.versions[VersionKind.FIRST].tier == Tier.QUICK
     assert (few == 9).all()
     assert (many == 9).all()
 
 
 def test_code_is_left_as_it_is_until_that_pays(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tiering, "policy", lambda: "auto")
+    monkeypatch.setattr(tiering, "policy", lambda: Tiering.AUTO)
     module = ptxvm.load(HEAD + SCALE)
     compiled = module.jit.compiled(Specialisation(module.kernel().function, (32, 1, 1)))
-    compiled.versions["first"].seconds = 0.5
+    compiled.versions[VersionKind.FIRST].seconds = 0.5
     for spent, pays in ((0.0, False), (1.4, False), (1.6, True)):
         compiled.spent = spent
         assert tiering.pays(compiled) is pays
