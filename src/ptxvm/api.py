@@ -342,7 +342,7 @@ def wanted(
     threads: int | None = None,
     numerics: str = "exact",
     stream: Stream | None = None,
-) -> frozenset[str] | None:
+) -> frozenset[Check] | None:
     """Refuse what a launch cannot do, by name; the checks that are asked for, None where nothing is said of them."""
     options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
     options.count_or_none("threads", threads)
@@ -372,7 +372,7 @@ def allowed(codes: Collection[str]) -> frozenset[str]:
 
 
 def watching(
-    module: Module, engine: str, checks: frozenset[str] | None, schedules: int, seed: int | None, launch: StreamLaunch,
+    module: Module, engine: str, checks: frozenset[Check] | None, schedules: int, seed: int | None, launch: StreamLaunch,
     allow: Collection[str] = (), host: Host | None = None,
 ) -> Watch | None:  # fmt: skip
     """The watcher of the launch, if anything is checked; with the JIT it follows only what its prefilter suspects.

@@ -78,9 +78,9 @@ class Machine:
         """
         one_of("engine", engine, ("interp", "jit"))
         seed = count_or_none("seed", seed)
-        how, places = self.test.launch, [place for place in self.test.named_variables if place.cta is None]
-        for place in places:
-            place.memory[:] = np.frombuffer(place.initial, np.uint8)
+        how, variables = self.test.launch, [variable for variable in self.test.named_variables if variable.cta is None]
+        for variable in variables:
+            variable.memory[:] = np.frombuffer(variable.initial, np.uint8)
         interprets = engine == "interp"
         watch = Watch(NullChecker(), self.module.interpreter, 1, seed) if interprets else None
         chosen = self.module.interpreter if interprets else self.module.jit
@@ -90,7 +90,7 @@ class Machine:
             if fault.kind in ("deadlock", "step-budget"):
                 return None
             raise
-        return {place.name: place.memory.tobytes() for place in places}
+        return {variable.name: variable.memory.tobytes() for variable in variables}
 
     def memory(self, final: Mapping[str, bytes]) -> dict[str, int]:
         """Memory, as the test names it."""

@@ -162,7 +162,7 @@ REASONS = {
     "analysis.constants._call": PARSED,
     "analysis.initialisers.elements": PARSED,
     "analysis.initialisers.fields": PARSED,
-    "analysis.placement.Placement.take": "a part of an operand has no parts",
+    "analysis.operand_matching.OperandMatch.take": "a part of an operand has no parts",
     "analysis.recognise.mentions_unknown": PARSED,
     "analysis.shapes.constant": PARSED,
     "analysis.shapes.names_in": PARSED,

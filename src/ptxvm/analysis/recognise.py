@@ -12,7 +12,7 @@ from itertools import takewhile
 from typing import Any
 
 from ptxvm.analysis import remedies, repairs
-from ptxvm.analysis.placement import place
+from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
@@ -137,7 +137,7 @@ class Recogniser:
 
     def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Verdict:
         """The verdict for one form."""
-        placed = place(decoded.form, shapes, partial(repairs.written, decoded))
+        placed = match_operands(decoded.form, shapes, partial(repairs.written, decoded))
         if isinstance(placed, Problem):
             return Verdict(decoded, problems=(placed,), needs=())
         named, at = placed.named, placed.at

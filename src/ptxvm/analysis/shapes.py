@@ -8,7 +8,7 @@ from collections.abc import Callable
 from ptxvm.analysis.constants import COMPARISONS, ConstantError, evaluate, float_value
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.symbols import Register
-from ptxvm.isa.operand_types import SINK, UNKNOWN, Shape
+from ptxvm.isa.operand_types import SINK, UNKNOWN, Shape, ShapeKind
 from ptxvm.syntax import tree
 
 INTEGER = Shape("integer")
@@ -111,7 +111,7 @@ def _address(node: tree.Address, scope: Scope) -> Shape:
     return Shape("address", items=tuple(items))
 
 
-def _several(kind: str) -> Callable[[tree.Vector | tree.Group, Scope], Shape]:
+def _several(kind: ShapeKind) -> Callable[[tree.Vector | tree.Group, Scope], Shape]:
     def shape(node: tree.Vector | tree.Group, scope: Scope) -> Shape:
         return Shape(kind, items=tuple(shape_of(item, scope) for item in node.items))
 

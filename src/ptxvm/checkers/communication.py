@@ -18,8 +18,8 @@ def elements(access: Access, threads: Threads, offsets: Offsets, *more: Records)
     """The scalars of an access, each an operation of its own (PTX 8.2.4): threads, offsets, and the arrays in `more`."""
     if access.count == 1:
         return threads, offsets, *more
-    places = offsets[:, None] + np.arange(access.count) * access.type.bytes
-    return threads.repeat(access.count), places.ravel(), *(each.repeat(access.count) for each in more)
+    starts = offsets[:, None] + np.arange(access.count) * access.type.bytes
+    return threads.repeat(access.count), starts.ravel(), *(each.repeat(access.count) for each in more)
 
 
 class Communication:
@@ -47,13 +47,13 @@ class Communication:
         fences, rank = self.fence_order.active, int(self.sites.scope[site])
         for n in range(len(threads)) if fences else np.flatnonzero(strong).tolist():
             thread, offset, write = int(threads[n]), int(offsets[n]), int(writes[n])
-            place = shadow.number, offset, int(self.sites.size[site])
+            element = shadow.number, offset, int(self.sites.size[site])
             if fences:
-                self.fence_order.receive(thread, place, rank, reads=True, writes=False)
+                self.fence_order.receive(thread, element, rank, reads=True, writes=False)
             if strong[n]:
                 self._observe(site, thread, (shadow.number, offset), write)
             if fences:
-                self.fence_order.offer_read(thread, place, rank)
+                self.fence_order.offer_read(thread, element, rank)
 
     def _observe(self, site: int, thread: int, location: Location, write: int) -> None:
         """A strong read observes a write that it is morally strong with."""
@@ -66,13 +66,13 @@ class Communication:
         """Strong writes publish what their threads have released; the reads that observe them will collect it."""
         order, rank, size = self.sites[site].order, int(self.sites.scope[site]), int(self.sites.size[site])
         for thread, offset, each in zip(threads.tolist(), offsets.tolist(), records.tolist(), strict=True):
-            place = shadow.number, offset, size
+            element = shadow.number, offset, size
             received = (
-                self.fence_order.receive(thread, place, rank, reads=False, writes=True) if self.fence_order.active else {}
+                self.fence_order.receive(thread, element, rank, reads=False, writes=True) if self.fence_order.active else {}
             )
             self.patterns.publish(thread, (shadow.number, offset), each, order, rank)
             if self.fence_order.active:
-                self.fence_order.offer_write(thread, place, rank, received)
+                self.fence_order.offer_write(thread, element, rank, received)
 
     def pass_on(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, before: Records, records: Records) -> None:
         """Read-modify-writes observe and publish, one after the other."""
@@ -81,8 +81,10 @@ class Communication:
         for thread, offset, old, mine in zip(
             threads.tolist(), offsets.tolist(), before.tolist(), records.tolist(), strict=True
         ):
-            location, write, place = (shadow.number, offset), last.get(offset, old), (shadow.number, offset, size)
-            received = self.fence_order.receive(thread, place, rank, reads=True, writes=True) if self.fence_order.active else {}
+            location, write, element = (shadow.number, offset), last.get(offset, old), (shadow.number, offset, size)
+            received = (
+                self.fence_order.receive(thread, element, rank, reads=True, writes=True) if self.fence_order.active else {}
+            )
             observed: Heads = {}
             if write and self._strong_pair(site, write, thread):
                 observed = self.patterns.heads(location, write)
@@ -93,7 +95,7 @@ class Communication:
             published = self.patterns.publish(thread, location, mine, order, rank)
             self.patterns.pass_on(location, mine, published, observed)
             if self.fence_order.active:
-                self.fence_order.offer_write(thread, place, rank, received)
+                self.fence_order.offer_write(thread, element, rank, received)
             last[offset] = mine
 
     def _strong_pair(self, site: int, write: int, thread: int) -> bool:

@@ -85,8 +85,8 @@ class Grids:
 
     def of(self, grid: int) -> range:
         """The threads of a grid."""
-        place = self._numbers.index(grid)
-        ends = [*self._first[place : place + 2].tolist(), self.threads]
+        index = self._numbers.index(grid)
+        ends = [*self._first[index : index + 2].tolist(), self.threads]
         return range(ends[0], ends[1])
 
     def _grid(self, threads: ThreadNumbers) -> ThreadNumbers:

@@ -15,7 +15,7 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Threads, Words
 
 Report = Callable[[Access, int, str], None]  # an access, its thread, and what is wrong
-Place = tuple[Allocation, int]
+Location = tuple[Allocation, int]
 SIZE = 8
 
 
@@ -25,9 +25,9 @@ class Mbarriers:
     def __init__(self, report: Report) -> None:
         self.report = report
         self._held: dict[Allocation, set[int]] = {}
-        self._unseen: set[Place] = set()  # mbarriers whose last phase no thread has found over
-        self._phases: dict[Place, int] = {}  # the number of completed phases
-        self._states: dict[int, dict[Place, int]] = {}  # by returned state: the last phase of each mbarrier with this state
+        self._unseen: set[Location] = set()  # mbarriers whose last phase no thread has found over
+        self._phases: dict[Location, int] = {}  # the number of completed phases
+        self._states: dict[int, dict[Location, int]] = {}  # by returned state: the last phase of each mbarrier with this state
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read: a test of an mbarrier, or an ordinary read."""
@@ -99,9 +99,9 @@ class Mbarriers:
         """A tested state must come from this mbarrier, in its current phase or the one before (PTX 9.7.13.15.16)."""
         pairs, first = np.unique(np.stack([offsets.view(np.uint64), states]), axis=1, return_index=True)
         for thread, offset, state in zip(threads[first].tolist(), *pairs.tolist(), strict=True):
-            phases, place = self._states.get(state, {}), (allocation, offset)
-            over = self._phases.get(place, 0) - phases.get(place, 0)
-            if place not in phases:
+            phases, location = self._states.get(state, {}), (allocation, offset)
+            over = self._phases.get(location, 0) - phases.get(location, 0)
+            if location not in phases:
                 whose = "of another mbarrier" if phases else "that no arrival has given"
                 self.report(access, thread, f"the state is one {whose}")
             elif over > 1:
@@ -117,16 +117,16 @@ class Mbarriers:
             if last.get(offset, state) >> PHASE != state >> PHASE:
                 over[offset] = over.get(offset, 0) + 1
             last[offset] = state
-            place = allocation, offset
-            self._states.setdefault(state, {})[place] = self._phases.get(place, 0) + over.get(offset, 0)
+            location = allocation, offset
+            self._states.setdefault(state, {})[location] = self._phases.get(location, 0) + over.get(offset, 0)
 
-    def _forget_states(self, places: set[Place]) -> None:
+    def _forget_states(self, locations: set[Location]) -> None:
         """Drop the states that these mbarriers returned."""
-        for place in places:
-            self._phases.pop(place, None)
+        for location in locations:
+            self._phases.pop(location, None)
         for phases in self._states.values():
-            for place in places & phases.keys():
-                del phases[place]
+            for location in locations & phases.keys():
+                del phases[location]
 
     def _arrive_in_turn(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, turned: npt.NDArray[np.bool_]
@@ -135,14 +135,14 @@ class Mbarriers:
         if not self._unseen and not turned.any():
             return
         for thread, offset, over in zip(threads.tolist(), offsets.tolist(), turned.tolist(), strict=True):
-            place = allocation, offset
-            if place in self._unseen and not access.attributes.get("asynchronous"):
+            location = allocation, offset
+            if location in self._unseen and not access.attributes.get("asynchronous"):
                 self.report(
                     access, thread, "an arrival in the next phase before any thread found the last one over (test_wait)"
                 )
-                self._unseen.discard(place)
+                self._unseen.discard(location)
             if over:
-                self._unseen.add(place)
+                self._unseen.add(location)
 
     def _count_transactions(self, access: Access, threads: Threads, words: tuple[Words, Words]) -> None:
         """Both the expected and the completed transactions may be ahead of the other, up to a limit."""
@@ -155,8 +155,8 @@ class Mbarriers:
     def ended(self, allocation: Allocation) -> None:
         """An allocation has ended."""
         self._held.pop(allocation, None)
-        self._unseen = {place for place in self._unseen if place[0] is not allocation}
-        self._forget_states({place for phases in self._states.values() for place in phases if place[0] is allocation})
+        self._unseen = {location for location in self._unseen if location[0] is not allocation}
+        self._forget_states({location for phases in self._states.values() for location in phases if location[0] is allocation})
 
     def _expect(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Report accesses where there is no mbarrier."""

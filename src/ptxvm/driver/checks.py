@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ptxvm.machine import options
 from ptxvm.machine.events import Finding
@@ -28,8 +28,7 @@ MOMENT = 0.1  # seconds that a function of the client takes where it waits for n
 def wanted() -> frozenset[options.Check] | None:
     """The names of the checks, None where there are none; ValueError for what is no check."""
     text = os.environ.get("PTXVM_CHECK", "")
-    found = options.checks([each.strip() for each in text.split(",")]) if text else None
-    return cast("frozenset[options.Check] | None", found)
+    return options.checks([each.strip() for each in text.split(",")]) if text else None
 
 
 def exact_bounds() -> bool:

@@ -60,8 +60,8 @@ def most_live(function: Function) -> int:
 
 def limited(text: bytes, kernels: list[Function], count: int) -> bytes:
     """A module whose kernels take at most so many registers, but for those that say `.maxnreg` themselves."""
-    places = [each.node.body.start for each in kernels if each.node.body is not None and "maxnreg" not in each.directives]
-    for at in sorted(places, reverse=True):
+    starts = [each.node.body.start for each in kernels if each.node.body is not None and "maxnreg" not in each.directives]
+    for at in sorted(starts, reverse=True):
         text = text[:at] + b".maxnreg %d " % count + text[at:]
     return text
 

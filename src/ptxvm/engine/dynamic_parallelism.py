@@ -245,11 +245,11 @@ class Children:
         """The last error of the thread."""
         return self._errors.get(call.thread, SUCCESS)
 
-    def stream_create_with_flags(self, call: Call, place: int, flags: int) -> int:
+    def stream_create_with_flags(self, call: Call, target: int, flags: int) -> int:
         """Make a stream; here all grids run in the order of their launches, whatever their streams."""
         stream = next(STREAMS)
         try:
-            where, lanes = np.array([place], np.uint64), np.array([call.lane])
+            where, lanes = np.array([target], np.uint64), np.array([call.lane])
             self.memory.store(np.dtype(np.uint64), where, np.array([stream], np.uint64), lanes=lanes)
         except AccessFault as fault:
             raise fault.at_lane(call.position) from None

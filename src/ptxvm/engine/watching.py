@@ -22,6 +22,7 @@ from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.options import Check
 
 log = logging.getLogger("ptxvm.checks")
 
@@ -89,7 +90,7 @@ class Watch:
     engine: WatchedEngine
     schedules: int = 1
     seed: int | None = None
-    checks: frozenset[str] = frozenset()
+    checks: frozenset[Check] = frozenset()
     prefilter: Prefilter | None = None
     least: int = 0
     another: Callable[[], Watcher] | None = None

@@ -128,7 +128,7 @@ ADDRESS = Trait(
 )
 
 
-def places(**spaces: Space | Callable[[Decoded], Space]) -> Trait:
+def addresses(**spaces: Space | Callable[[Decoded], Space]) -> Trait:
     """Operands that are addresses in some spaces (`a=Space.SHARED`): a variable lies there, and no constant is an address."""
 
     def constant_or_foreign(i: Decoded) -> Problem | None:

@@ -6,26 +6,32 @@ A shape is all that a check needs to know of an operand, so that equal shapes ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, f32, f64, pred
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
 
+ShapeKind: TypeAlias = Literal[
+    "register", "integer", "float", "variable", "special", "label", "function", "table", "prototype", "sink", "address",
+    "vector", "group", "pair", "not", "negative", "component", "string", "offset", "unknown",
+]  # fmt: skip
+"""Operands as written: a `variable` is its address, `special` a register, `sink` is `_`, an `address` has brackets.
+
+An `offset` is an address of two parts, and `unknown` a name that is not declared, which is reported elsewhere.
+"""
+
 
 class Shape(NamedTuple):
     """The shape of an operand as written.
 
-    `kind`: `register`, `integer`, `float`, `variable` (its address), `special` (register), `label`, `function`, `table`,
-    `prototype`, `sink` (`_`), `address` (`[…]`), `vector`, `group`, `pair`, `not`, `negative`, `component`, `string`, or
-    `unknown`, for a name that is not declared (which is reported elsewhere).
     `type` is that of a register or variable; `items` the shapes inside; `value` an integer constant; `space` that of
     a variable; `detail` the width of a float literal, the component, the count of a vector register, `offset` for a
     variable with one, `bare` for an address that has no brackets.
     """
 
-    kind: str
+    kind: ShapeKind
     type: Type | None = None
     items: tuple[Shape, ...] = ()
     value: int | None = None
@@ -36,7 +42,7 @@ class Shape(NamedTuple):
 UNKNOWN = Shape("unknown")
 SINK = Shape("sink")
 
-IN_WORDS = {
+IN_WORDS: dict[ShapeKind, str] = {
     "register": "a register",
     "integer": "an integer constant",
     "float": "a floating-point constant",
@@ -177,7 +183,7 @@ def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bo
     return _mismatch(shape, type)
 
 
-def _named(kind: str) -> Callable[[Shape, Type | None, OperandType, bool], str]:
+def _named(kind: ShapeKind) -> Callable[[Shape, Type | None, OperandType, bool], str]:
     def check(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
         return "" if {kind, "any"} & spec.marks else _mismatch(shape, type)
 

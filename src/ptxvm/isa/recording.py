@@ -44,19 +44,19 @@ class Record:
 
     # `mem`, and `load` and `store` of surfaces
 
-    def load(self, space: Space, type: Type, *place: Symbol, **attributes: Symbol) -> list[Value]:
+    def load(self, space: Space, type: Type, *operands: Symbol, **attributes: Symbol) -> list[Value]:
         """Of memory: (address, count); of a surface: (count, handle, coordinates)."""
         if "clamp" in attributes:
-            count, space = place[0], Space.SURFACE
+            count, space = operands[0], Space.SURFACE
         else:
-            count = place[1] if len(place) > 1 else attributes.pop("count", 1)
+            count = operands[1] if len(operands) > 1 else attributes.pop("count", 1)
         self._access(Verb.READ, space, type, count, **attributes)
         return [unknown(type) for _ in range(count)]
 
-    def store(self, space: Space, type: Type, *place: Symbol, **attributes: Symbol) -> None:
+    def store(self, space: Space, type: Type, *operands: Symbol, **attributes: Symbol) -> None:
         """Of memory: (address, values); of a surface: (handle, coordinates, values)."""
         space = Space.SURFACE if "clamp" in attributes else space
-        self._access(Verb.WRITE, space, type, len(place[-1]), **attributes)
+        self._access(Verb.WRITE, space, type, len(operands[-1]), **attributes)
 
     def atomic(
         self,

@@ -207,8 +207,8 @@ def image(cpu: Processor, segments: Sequence[bytes], sections: Sequence[Section]
         whole[at : at + len(data)] = data
     whole += bytes(SECTION_HEADER)
     for name, each in zip(named, sections, strict=True):
-        place = (name, each.type, each.flags, each.at, each.at, len(each.data))
-        whole += pack("<IIQQQQIIQQ", *place, each.link, each.info, each.alignment, each.entry)
+        fields = (name, each.type, each.flags, each.at, each.at, len(each.data))
+        whole += pack("<IIQQQQIIQQ", *fields, each.link, each.info, each.alignment, each.entry)
     whole += pack("<IIQQQQIIQQ", named_self, STRTAB, 0, 0, names_at, len(names.data), 0, 0, 1, 0)
     return bytes(whole)
 

@@ -113,8 +113,8 @@ def starter(install: str) -> Starter:
 def library_of_python() -> str:
     """The path of the shared library of this Python, "" where it has none."""
     folder, name = sysconfig.get_config_var("LIBDIR"), sysconfig.get_config_var("INSTSONAME")
-    for place in (folder, sysconfig.get_config_var("LIBPL"), Path(sys.base_prefix, "lib")):
-        if place and name and ".so" in name and (path := Path(place, name)).exists():
+    for prefix in (folder, sysconfig.get_config_var("LIBPL"), Path(sys.base_prefix, "lib")):
+        if prefix and name and ".so" in name and (path := Path(prefix, name)).exists():
             return str(path)
     return ""
 

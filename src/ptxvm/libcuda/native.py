@@ -108,16 +108,16 @@ def flat_code() -> FlatCode:
 
 def packed(flat: FlatCode) -> bytes:
     """Code as bytes: a line of JSON, and the code."""
-    places = {"functions": flat.functions, "inner": list(flat.inner.items()), "outer": list(flat.outer.items())}
-    return json.dumps(places).encode() + b"\n" + flat.code
+    tables = {"functions": flat.functions, "inner": list(flat.inner.items()), "outer": list(flat.outer.items())}
+    return json.dumps(tables).encode() + b"\n" + flat.code
 
 
 def unpacked(data: bytes) -> FlatCode | None:
     """The code of such bytes; None for others."""
     first, _, code = data.partition(b"\n")
     try:
-        places = json.loads(first)
-        found = FlatCode(code, dict(places["functions"]), dict(places["inner"]), dict(places["outer"]))
+        tables = json.loads(first)
+        found = FlatCode(code, dict(tables["functions"]), dict(tables["inner"]), dict(tables["outer"]))
     except (ValueError, KeyError, TypeError):
         return None
     return found if fits(found) else None

@@ -58,11 +58,11 @@ class Compiler:
 
 def compilers(folder: Path) -> list[Compiler]:
     """The libraries of the versions that are installed."""
-    found = {major: next(places(major), None) for major in ("12", "13")}
+    found = {major: next(libraries(major), None) for major in ("12", "13")}
     return [Compiler(folder, major, path) for major, path in found.items() if path is not None]
 
 
-def places(major: str) -> Iterator[Path]:
+def libraries(major: str) -> Iterator[Path]:
     """The paths of the toolkit's library: in packages of Python, in $CUDA_HOME and $CUDA_PATH, and in /usr/local/cuda."""
     homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
     folders = [Path(each, "nvidia", part, "lib") for each in sys.path for part in (f"cu{major}", "cuda_nvrtc")]

@@ -100,9 +100,9 @@ def enter() -> Libraries:
     return libraries
 
 
-def before(name: str, *places: Path | str) -> str:
+def before(name: str, *folders: Path | str) -> str:
     """A list of folders with some before it."""
-    return os.pathsep.join([*map(str, places), *filter(None, [os.environ.get(name, "")])])
+    return os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get(name, "")])])
 
 
 __all__ = ["enter", "prepare"]

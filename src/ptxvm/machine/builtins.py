@@ -106,9 +106,9 @@ class Library:
         for address in np.unique(formats[formats != 0]):
             mine = np.flatnonzero(formats == address)
             pieces = printf.parse(self._string(int(address), lanes, int(mine[0])))
-            places = printf.layout(pieces)
-            columns = [self._column(buffers[mine] + np.uint64(at), size, lanes[mine], mine) for at, size in places]
-            taken[mine] = len(places)
+            slots = printf.layout(pieces)
+            columns = [self._column(buffers[mine] + np.uint64(at), size, lanes[mine], mine) for at, size in slots]
+            taken[mine] = len(slots)
             for row, position in enumerate(mine.tolist()):
                 read = partial(self._string, lanes=lanes, position=position)
                 texts[position] = printf.render(pieces, iter([column[row] for column in columns]), read)
@@ -146,7 +146,7 @@ class Library:
         said = []
         for lane, message, file, number, function in zip(lanes.tolist(), messages, files, numbers, functions, strict=True):
             text, where, name = (self.memory.read_string(at, lane) if at else "" for at in (message, file, function))
-            cta, thread = (",".join(map(str, place)) for place in cohort.layout.coordinates(lane))
+            cta, thread = (",".join(map(str, index)) for index in cohort.layout.coordinates(lane))
             line = number & 0xFFFF_FFFF
             said.append(f"{where}:{line}: {name}: block: [{cta}], thread: [{thread}] Assertion `{text}` failed.")
         self.print("".join(f"{line}\n" for line in said))

@@ -86,10 +86,10 @@ class Image:
         """The functions of the device, and what they printed."""
         return Library(self.memory)
 
-    # ── places ──────────────────────────────────────────────────────────────────────────
+    # ── variables ───────────────────────────────────────────────────────────────────────
 
-    def place(self, variable: Variable, function: Function | None = None) -> tuple[Placement, int]:
-        """The place of a variable for code of `function`: what its address is relative to, and an address or offset."""
+    def locate(self, variable: Variable, function: Function | None = None) -> tuple[Placement, int]:
+        """The location of a variable for code of `function`: what its address is relative to, and an address or offset."""
         if variable.space is Space.SHARED:
             return Placement.ABSOLUTE, self.shared.offsets[variable]
         if variable in self.module_local.offsets:

@@ -15,7 +15,7 @@ Extent: TypeAlias = SupportsIndex | Sequence[SupportsIndex]
 
 ENGINES: tuple[str, ...] = get_args(EngineName)
 NUMERICS: tuple[str, ...] = get_args(Numerics)
-CHECKS: tuple[str, ...] = get_args(Check)
+CHECKS: tuple[Check, ...] = get_args(Check)
 DUMPS: tuple[str, ...] = get_args(Dump)
 COMPLETIONS: tuple[str, ...] = get_args(Completion)
 
@@ -135,14 +135,14 @@ def names(option: str, value: object, said: str) -> frozenset[str]:
     return frozenset(several)
 
 
-def checks(value: object) -> frozenset[str] | None:
+def checks(value: object) -> frozenset[Check] | None:
     """The checks that the caller asks for, if any."""
     if value is None:
         return None
     found = names("check", value, f"None, or names of checks ({', '.join(CHECKS)})")
     for each in found:
         one_of("check", each, CHECKS)
-    return found
+    return frozenset(check for check in CHECKS if check in found)
 
 
 def instance(name: str, value: T, kinds: type | tuple[type, ...], said: str) -> T:

@@ -61,12 +61,12 @@ def parse(text: str) -> list[FormatPart]:
 
 def layout(pieces: list[FormatPart]) -> list[tuple[int, int]]:
     """Offset and size of every argument in the buffer: 4 or 8 bytes, at a multiple of its size."""
-    places, at = [], 0
+    slots, at = [], 0
     for size in (size for piece in pieces for size in piece.sizes):
         at = -(-at // size) * size
-        places.append((at, size))
+        slots.append((at, size))
         at += size
-    return places
+    return slots
 
 
 def render(pieces: list[FormatPart], arguments: Iterator[int], read_string: ReadString) -> str:

@@ -33,13 +33,13 @@ def check() -> None:
 
 def cache_folder() -> Path | None:
     """The folder of compiled kernels that the user names; None by default."""
-    place = os.environ.get("PTXVM_CACHE", "")
-    if not place or not cached():
+    folder = os.environ.get("PTXVM_CACHE", "")
+    if not folder or not cached():
         return None
     try:
-        return Path(place).expanduser()
+        return Path(folder).expanduser()
     except RuntimeError:
-        raise ValueError(f"PTXVM_CACHE is a folder, and there is no home directory for {place!r}") from None
+        raise ValueError(f"PTXVM_CACHE is a folder, and there is no home directory for {folder!r}") from None
 
 
 def cached() -> bool:

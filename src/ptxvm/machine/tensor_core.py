@@ -170,8 +170,8 @@ def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices, f
         for each, bits in ((product.a, a), (product.b, b))
     )
     if product.sparsity is not None:
-        places = positions(product.sparsity, further[0])
-        right = opposite(right[0], places), opposite(right[1], places)
+        columns = positions(product.sparsity, further[0])
+        right = opposite(right[0], columns), opposite(right[1], columns)
     added, _ = decoded(product.c.type, c, product.c.type)
     total = np.zeros_like(added) if unit.converted else added
     scales = None if product.scaling is None else scales_of(product.scaling, *further[-2:])
@@ -306,13 +306,13 @@ def positions(sparsity: Sparsity, metadata: Matrices) -> Matrices:
         found = first + indices
     else:
         found = first + (indices[..., None] * 2 + np.arange(2)).reshape(count, rows, chunks, 4)
-    places: Matrices = found.reshape(count, rows, -1)
-    return places
+    columns: Matrices = found.reshape(count, rows, -1)
+    return columns
 
 
-def opposite(b: Matrices, places: Matrices) -> Matrices:
+def opposite(b: Matrices, columns: Matrices) -> Matrices:
     """The elements of B that the stored elements of each row of A meet: `(n, rows, stored, columns)`."""
-    found: Matrices = b[np.arange(len(b))[:, None, None], places]
+    found: Matrices = b[np.arange(len(b))[:, None, None], columns]
     return found
 
 

@@ -60,8 +60,8 @@ class TensorMemory:
 
     def leaked(self) -> str:
         """What has not been given back; empty where all has."""
-        places = ", ".join(f"{count} columns at {first:#x}" for first, count in self.allocated.items())
-        return f"a CTA ends, and has not given back {places} of tensor memory" if places else ""
+        held = ", ".join(f"{count} columns at {first:#x}" for first, count in self.allocated.items())
+        return f"a CTA ends, and has not given back {held} of tensor memory" if held else ""
 
     def check(self, address: int, columns: int, what: str) -> None:
         """Are all of some columns from an address on allocated?"""
@@ -75,7 +75,7 @@ class TensorMemory:
 
 
 @cache
-def places(tile: Tile, registers: int, split: int) -> tuple[PerLane, PerLane]:
+def cells(tile: Tile, registers: int, split: int) -> tuple[PerLane, PerLane]:
     """The row and the column of each register of each lane: `(32, registers)` (PTX 9.7.16.2.3.1)."""
     t, r = np.arange(WARP_LANES)[:, None], np.arange(registers)[None, :]
     match tile:
@@ -102,7 +102,7 @@ def cells_of(move: Move, memory: TensorMemory, warp: int, address: int, split: i
         said = f"warp {warp} of the CTA names lane {lane} of tensor memory; here it reaches lane {reach}"
         raise AccessFault("tensor-memory", said, address)
     width = 2 if move.packed else 1
-    rows, columns = places(move.tile, move.registers, split // width)
+    rows, columns = cells(move.tile, move.registers, split // width)
     memory.check(address, (int(columns.max()) + 1) * width, "a load or store")
     return rows + lane, columns * width + column
 

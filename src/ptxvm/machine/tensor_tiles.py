@@ -181,18 +181,18 @@ def _four_rows(found: DecodedMap, coordinates: Sequence[int]) -> Rows:
 
 def _columns(kind: Transfer, found: DecodedMap, coordinates: Sequence[int], info: Sequence[int]) -> Rows:
     """The pixels of a column (PTX 5.5.4, 5.5.5)."""
-    places = np.array(list(_along_w(kind, found, coordinates, info) if kind.mode in MOST_HALO else
+    pixels_at = np.array(list(_along_w(kind, found, coordinates, info) if kind.mode in MOST_HALO else
                            _through_images(found, coordinates, info)))  # fmt: skip
-    address = found.number("global_address") + places @ np.array(found.strides)
-    inside = np.logical_and.reduce((places >= 0) & (places < np.array(found.sizes[1:])), axis=1)
+    address = found.number("global_address") + pixels_at @ np.array(found.strides)
+    inside = np.logical_and.reduce((pixels_at >= 0) & (pixels_at < np.array(found.sizes[1:])), axis=1)
     return Rows(address, np.asarray(inside), found.number("channels_per_pixel"))
 
 
 def _through_images(found: DecodedMap, coordinates: Sequence[int], offsets: Sequence[int]) -> Iterator[tuple[int, ...]]:
     """Along W, H and D in the bounding box, then in the next image (PTX 5.5.4)."""
     moved = [*offsets, *[0] * (found.rank - 1 - len(offsets))]
-    for place in islice(_walk(found, coordinates, found.rank - 2), found.number("pixels_per_column")):
-        yield tuple(position + offset for position, offset in zip(place, moved, strict=True))
+    for pixel in islice(_walk(found, coordinates, found.rank - 2), found.number("pixels_per_column")):
+        yield tuple(position + offset for position, offset in zip(pixel, moved, strict=True))
 
 
 def _along_w(kind: Transfer, found: DecodedMap, coordinates: Sequence[int], info: Sequence[int]) -> Iterator[tuple[int, ...]]:
@@ -207,13 +207,13 @@ def _along_w(kind: Transfer, found: DecodedMap, coordinates: Sequence[int], info
         )
     pixels = PIXELS if kind.mode == WIDE_128 else found.number("pixels_per_column")
     between = BETWEEN_HALOS if kind.mode == WIDE_128 else pixels
-    places = list(islice(_walk(found, coordinates, 1, offset), pixels + halo))
+    pixels_at = list(islice(_walk(found, coordinates, 1, offset), pixels + halo))
     for first in range(0, pixels, between):
-        yield from places[first : first + between + halo]
+        yield from pixels_at[first : first + between + halo]
 
 
 def _walk(found: DecodedMap, coordinates: Sequence[int], boxed: int, offset: int = 0) -> Iterator[tuple[int, ...]]:
-    """The places of pixels along the first dimensions, which are `boxed`, and then in the next image.
+    """The pixels_at of pixels along the first dimensions, which are `boxed`, and then in the next image.
 
     The `offset` moves the box and the first pixel along W.
     """

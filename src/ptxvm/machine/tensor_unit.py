@@ -167,8 +167,8 @@ def copy(work: CopyToTensor, machine: Machine, lane: int, operands: Mapping[str,
     """Copy rows to the lanes of all warps."""
     memory, address = machine.tensor_memory(lane), operands["a"] & 0xFFFF_FFFF
     memory.check(address, work.bytes // 4, "a copy")
-    places = copy_addresses(work, operands["b"])
-    pieces = machine.read_pieces(lane, places.reshape(-1))
+    addresses = copy_addresses(work, operands["b"])
+    pieces = machine.read_pieces(lane, addresses.reshape(-1))
     rows = widened(work.format, np.ascontiguousarray(pieces).view(np.uint8)).view(np.uint32).reshape(work.rows, -1)
     column, height = address & 0xFFFF, height_of_copy(work)
     for warp, first in enumerate(work.warps):
@@ -244,8 +244,8 @@ def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str,
 def matrices_of(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int], product: Product) -> list[Matrices]:
     """B, and A where it is in shared memory, as the shared memory of a lane's CTA has them: rows along N or M."""
     there: list[Matrices] = []
-    for factor, places in factors(work, operands):
-        pieces = machine.read_pieces(lane, places.reshape(-1))
+    for factor, addresses in factors(work, operands):
+        pieces = machine.read_pieces(lane, addresses.reshape(-1))
         fragment = product.a if there else product.b
         if fragment.type.bits < 8 and not fragment.halved:
             packed = "b6" if fragment.type.bits == 6 else "b4"

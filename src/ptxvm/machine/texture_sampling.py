@@ -192,14 +192,14 @@ class Reader:
         """The components of some lanes from one level."""
         size = level.size
         slices = None if self.what.geometry == "3d" else np.clip(self.point.slice[lanes], 0, size[2] - 1)
-        places = [self.place(n, c[lanes], size[n], self.steps[n][lanes]) for n, c in enumerate(self.point.coordinates)]
+        scaled = [self.scale(n, c[lanes], size[n], self.steps[n][lanes]) for n, c in enumerate(self.point.coordinates)]
         if self.what.component is not None:
-            return self.gather(level, lanes, slices, places)
+            return self.gather(level, lanes, slices, scaled)
         if self.sampling.filter == "nearest" or self.what.integers or not self.texture.is_float:
-            return self.texels(level, lanes, slices, [self.index(n, np.floor(u), size[n]) for n, u in enumerate(places)])
-        return self.linear(level, lanes, slices, places)
+            return self.texels(level, lanes, slices, [self.index(n, np.floor(u), size[n]) for n, u in enumerate(scaled)])
+        return self.linear(level, lanes, slices, scaled)
 
-    def place(self, axis: int, x: Array, size: int, step: Array) -> Array:
+    def scale(self, axis: int, x: Array, size: int, step: Array) -> Array:
         """The coordinate in elements: scaled, offset, and wrapped or mirrored."""
         normalized = (self.sampling.normalized or self.point.cube) and not self.what.integers
         u = (x * size if normalized else x) + step
@@ -233,11 +233,11 @@ class Reader:
         """The elements at indexes, x first, as four components; `counts` tells for which lanes they count."""
         x, y, z = (*indexes, *[np.zeros(len(lanes), np.int64)] * 2)[:3]
         outside = (x < 0) | (y < 0) | (z < 0)
-        place = (z if slices is None else slices, y, x)
+        texel = (z if slices is None else slices, y, x)
         if self.reached is not None:
             some = np.flatnonzero(~outside if counts is None else ~outside & counts)
-            self.reached.append(AccessedTexels(level, lanes[some], (place[0][some], y[some], x[some])))
-        found = level.texels[place]
+            self.reached.append(AccessedTexels(level, lanes[some], (texel[0][some], y[some], x[some])))
+        found = level.texels[texel]
         components = [*self.numbers(found), *self.missing(found.shape[1], len(lanes))]
         result = np.stack(components).astype(np.float64)
         for n in range(4):
@@ -261,18 +261,18 @@ class Reader:
         """The values of components that the elements lack: 0, and 1 for alpha."""
         return [np.full(count, float(n == 3)) for n in range(channels, 4)]
 
-    def footprint(self, places: Sequence[Array]) -> list[tuple[Array, Array]]:
+    def footprint(self, scaled: Sequence[Array]) -> list[tuple[Array, Array]]:
         """In each direction the index of the first of two elements, and the weight of the second in 1.8 fixed point."""
         found = []
-        for u in places:
+        for u in scaled:
             fixed = np.floor((u - 0.5) * FRACTION + 0.5)
             i = np.floor(fixed / FRACTION)
             found.append((i, fixed / FRACTION - i))
         return found
 
-    def linear(self, level: Level, lanes: Array, slices: Array | None, places: Sequence[Array]) -> Array:
+    def linear(self, level: Level, lanes: Array, slices: Array | None, scaled: Sequence[Array]) -> Array:
         """The weighted sum of the two, four or eight elements around the point."""
-        around = self.footprint(places)
+        around = self.footprint(scaled)
         total = np.zeros((4, len(lanes)))
         for corner in product((0, 1), repeat=len(around)):
             weight = np.ones(len(lanes))
@@ -283,9 +283,9 @@ class Reader:
             total += np.where(weight == 0, 0.0, weight * self.texels(level, lanes, slices, indexes, weight != 0))
         return total
 
-    def gather(self, level: Level, lanes: Array, slices: Array | None, places: Sequence[Array]) -> Array:
+    def gather(self, level: Level, lanes: Array, slices: Array | None, scaled: Sequence[Array]) -> Array:
         """One component of the four elements around the point, counter-clockwise from the lower left (`tld4`)."""
-        (i, _), (j, _) = self.footprint(places)
+        (i, _), (j, _) = self.footprint(scaled)
         result = []
         for right, lower in ((0, 1), (1, 1), (1, 0), (0, 0)):
             indexes = [self.index(0, i + right, level.size[0]), self.index(1, j + lower, level.size[1])]

@@ -85,10 +85,10 @@ class LookUp:
                 for each in reached:
                     texels, size = each.level.texels, each.level.texels.itemsize
                     (z, y, x), (slice, row, column, step) = each.indexes, texels.strides
-                    places: Array = address_of(texels) + z * slice + y * row + x * column
+                    addresses: Array = address_of(texels) + z * slice + y * row + x * column
                     together = texels.shape[3] if step == size else 1
                     for channel in range(0, texels.shape[3], together):
-                        yield AccessedBytes(texels, lanes[each.lanes], places + channel * step, size, together)
+                        yield AccessedBytes(texels, lanes[each.lanes], addresses + channel * step, size, together)
 
 
 Watched = LookUp | OnSurface
@@ -214,47 +214,47 @@ def tell_kind(kind: str) -> Work:
     return work
 
 
-def load(place: SurfaceAccess) -> OnSurface:
+def load(access: SurfaceAccess) -> OnSurface:
     """Load elements of a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
         count = len(operands["handle"][0])
-        results = [np.zeros(count, f"<u{place.type.bytes}") for _ in range(place.count)]
+        results = [np.zeros(count, f"<u{access.type.bytes}") for _ in range(access.count)]
         for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
-                    values = texture_surface.load(place, surface, given["coordinates"])
+                    values = texture_surface.load(access, surface, given["coordinates"])
                 for result, value in zip(results, values, strict=True):
                     result[lanes] = value
         return results
 
-    return OnSurface(Verb.READ, place, work)
+    return OnSurface(Verb.READ, access, work)
 
 
-def store(place: SurfaceAccess) -> OnSurface:
+def store(access: SurfaceAccess) -> OnSurface:
     """Write to a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
         for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
-                    texture_surface.store(place, surface, given["coordinates"], given["values"])
+                    texture_surface.store(access, surface, given["coordinates"], given["values"])
         return []
 
-    return OnSurface(Verb.WRITE, place, work)
+    return OnSurface(Verb.WRITE, access, work)
 
 
-def reduce(operation: str, place: SurfaceAccess) -> OnSurface:
+def reduce(operation: str, access: SurfaceAccess) -> OnSurface:
     """Apply an operation to elements of a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
         for surface, lanes, given in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
-                    texture_surface.reduce(operation, place, surface, given["coordinates"], given["values"][0])
+                    texture_surface.reduce(operation, access, surface, given["coordinates"], given["values"][0])
         return []
 
-    return OnSurface(Verb.UPDATE, place, work)
+    return OnSurface(Verb.UPDATE, access, work)
 
 
 def no_results(dtypes: Sequence[np.dtype[np.generic]], count: int) -> list[Array]:

@@ -67,7 +67,7 @@ def element_positions(fragment: Fragment) -> PerLane:
     rows, columns = fragment.shape
     table = np.empty((WARP, fragment.packed * fragment.registers), np.int64)
     for lane in range(WARP):
-        for place in range(table.shape[1]):
-            row, column = fragment.layout(lane, fragment.element(place))
-            table[lane, place] = (lane // 4 % fragment.matrices * rows + row) * columns + column
+        for position in range(table.shape[1]):
+            row, column = fragment.layout(lane, fragment.element(position))
+            table[lane, position] = (lane // 4 % fragment.matrices * rows + row) * columns + column
     return table

@@ -50,8 +50,8 @@ def multiply(
     """The registers of D = A * B + D, or of A * B in the lanes where D is not `enabled`."""
     product = spec.product
     there = []
-    for factor, places in factors(spec, warps, a, b):
-        pieces = np.stack([read(warp, each.reshape(-1)) for warp, each in enumerate(places)])
+    for factor, addresses in factors(spec, warps, a, b):
+        pieces = np.stack([read(warp, each.reshape(-1)) for warp, each in enumerate(addresses)])
         there.append(shared_matrix.elements(factor, pieces))
     right = there[0].swapaxes(1, 2)
     left = matrices(product.a, a) if spec.in_registers else there[1]

@@ -88,7 +88,7 @@ class Window:
             return address & LOW_WORD
         return (address - (self.base if lanes is None else self.base[lanes])) & LOW_WORD
 
-    def places(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
+    def positions(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
         """Where offsets lie in the allocation."""
         at = np.asarray(offset).astype(np.int64)
         return (self.home if lanes is None else self.home[lanes]) + at
@@ -129,7 +129,7 @@ class Window:
 
     def to_generic(self, offset: Offset, lanes: Lanes = None) -> npt.NDArray[np.uint64]:
         """The generic addresses of offsets."""
-        where: npt.NDArray[np.uint64] = self.places(offset, lanes).view(np.uint64)
+        where: npt.NDArray[np.uint64] = self.positions(offset, lanes).view(np.uint64)
         return where + np.uint64(self.allocation.start)
 
     def from_generic(self, address: npt.NDArray[np.uint64] | np.uint64, lanes: Lanes = None) -> npt.NDArray[np.uint64]:
@@ -199,7 +199,7 @@ class ClusterWindow(Window):
         self.first = own.home - own.home // own.stride % cluster * own.stride  # of each lane, where rank 0 begins
         self.home, self.base = self.first, None
 
-    def places(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
+    def positions(self, offset: PerLane, lanes: Lanes = None) -> PerLane:
         """Where addresses lie in the allocation."""
         at = np.asarray(offset).astype(np.int64)
         return (self.first if lanes is None else self.first[lanes]) + (at >> RANK) * self.stride + (at & WITHIN)
@@ -222,7 +222,7 @@ class ClusterWindow(Window):
         wanted = np.broadcast_to(offset, len(self.first) if lanes is None else len(lanes))
         if not self.fitting(wanted, size).all():
             raise self._refuse(wanted, size, writing=writing)
-        return self.allocation.view(dtype, count), self.places(wanted, lanes) // size
+        return self.allocation.view(dtype, count), self.positions(wanted, lanes) // size
 
     def fitting(self, offset: Array, size: int) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""

@@ -85,11 +85,11 @@ class Automaton:
         self.effort = 0
         self.first = self._run(())
 
-    def after(self, place: AutomatonState, answer: Answer) -> Transition:
+    def after(self, state: AutomatonState, answer: Answer) -> Transition:
         """The transition for an answer."""
-        if answer not in place.steps:
-            place.steps[answer] = self._run((*place.history, answer))
-        return place.steps[answer]
+        if answer not in state.steps:
+            state.steps[answer] = self._run((*state.history, answer))
+        return state.steps[answer]
 
     def run(self, script: Script) -> Mapping[str, int] | None:
         """Run the thread from its beginning with the answers of a script.
@@ -102,20 +102,20 @@ class Automaton:
             while True:
                 for call in step.calls:
                     call.to(script)
-                place = step.target
-                if place.fault is not None:
-                    raise place.fault
-                if place.question is None:
-                    return None if place.loops_silently else place.registers
+                state = step.target
+                if state.fault is not None:
+                    raise state.fault
+                if state.question is None:
+                    return None if state.loops_silently else state.registers
                 if any(call.has_effect for call in step.calls):
                     seen.clear()
-                if place in seen:
+                if state in seen:
                     return None
-                seen.add(place)
-                answer = answered(place.question.to(script))
-                if place.question.changes(answer):
+                seen.add(state)
+                answer = answered(state.question.to(script))
+                if state.question.changes(answer):
                     seen.clear()
-                step = self.after(place, answer)
+                step = self.after(state, answer)
         except StopThread:
             return None
 
@@ -123,16 +123,16 @@ class Automaton:
         """Run the thread up to its first question without a recorded answer."""
         self.effort += 1 + len(history)
         recorder = Recorder(history, self.is_shared)
-        place = AutomatonState(history)
+        state = AutomatonState(history)
         try:
             registers = self.stage.run(self.number, recorder, self.keep)
         except Fault as fault:
-            place.fault, registers = fault, {}
+            state.fault, registers = fault, {}
         if registers is not None:
-            place.registers = registers
-            return Transition(tuple(recorder.calls), place)
-        place.question, place.loops_silently = recorder.question, recorder.question is None
-        known = self.states.setdefault(recorder.stands(), place)
+            state.registers = registers
+            return Transition(tuple(recorder.calls), state)
+        state.question, state.loops_silently = recorder.question, recorder.question is None
+        known = self.states.setdefault(recorder.stands(), state)
         return Transition(tuple(recorder.calls), known)
 
 

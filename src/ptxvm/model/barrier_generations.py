@@ -31,19 +31,19 @@ Pairs = list[tuple[int, int]]
 
 def phase_orders(x: Execution) -> Iterator[Relation]:
     """Every way in which the barriers of an execution can open, from arrivals to waits; none if it cannot end."""
-    places: dict[BarrierKey, dict[str, list[int]]] = {}
+    barriers: dict[BarrierKey, dict[str, list[int]]] = {}
     for i, event in enumerate(x.events):
         if event.kind is Kind.ARRIVAL and event.thread:
-            places.setdefault(_place(x, event), {}).setdefault(event.thread.name, []).append(i)
+            barriers.setdefault(_key(x, event), {}).setdefault(event.thread.name, []).append(i)
     waits = {(event.key[0], event.made_of): i for i, event in enumerate(x.events) if event.kind is Kind.WAIT}
-    for chosen in product(*(list(_openings(x, place, queues, waits)) for place, queues in places.items())):
+    for chosen in product(*(list(_openings(x, barrier, queues, waits)) for barrier, queues in barriers.items())):
         order = Relation.of((pair for opened, _ in chosen for pair in opened), x.count)
         ended = Relation.of((pair for _, left in chosen for pair in left), x.count)
         if (order | ended | x.program_order).is_acyclic:
             yield order
 
 
-def _place(x: Execution, event: Event) -> BarrierKey:
+def _key(x: Execution, event: Event) -> BarrierKey:
     assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `phase_orders` has checked
     kind = event.barrier.name
     warp = number_in_cta(x, event.thread) // WARP if event.barrier.of_warp else OF_THE_CTA
@@ -56,7 +56,7 @@ def number_in_cta(x: Execution, thread: Thread) -> int:
 
 
 def _openings(
-    x: Execution, place: BarrierKey, queues: Mapping[str, Queue], waits: Mapping[tuple[str, int], int]
+    x: Execution, barrier: BarrierKey, queues: Mapping[str, Queue], waits: Mapping[tuple[str, int], int]
 ) -> Iterator[tuple[Pairs, Pairs]]:
     """The ways in which one barrier opens: pairs of arrival and wait, and waits of ended threads with the waits after them."""
     count = next((x.events[i].count for queue in queues.values() for i in queue if x.events[i].count is not None), None)
@@ -74,13 +74,13 @@ def _openings(
             waited = [(phase, wait) for phase in chosen for wait in [_wait(x, i, waits) for i in phase] if wait is not None]
             for phase, wait in waited:
                 came = {x.events[i].key[0] for i in phase}
-                absent = {thread.name for thread in x.test.threads if _is_awaited(x, thread, place)} - came
+                absent = {thread.name for thread in x.test.threads if _is_awaited(x, thread, barrier)} - came
                 left += [(i, wait) for i, event in enumerate(x.events) if event.kind is Kind.WAIT and event.key[0] in absent]
         yield opened, left
 
 
-def _is_awaited(x: Execution, thread: Thread, place: BarrierKey) -> bool:
-    cta, warp, _, members = place
+def _is_awaited(x: Execution, thread: Thread, barrier: BarrierKey) -> bool:
+    cta, warp, _, members = barrier
     if thread.cta != cta:
         return False
     number = number_in_cta(x, thread)

@@ -32,7 +32,7 @@ def barrier_orders(execution: Execution, known: Mapping[Key, int]) -> Iterator[R
     used: dict[BarrierKey, list[int]] = {}
     for i, event in enumerate(execution.events):
         if event.barrier and event.thread:
-            used.setdefault(_place(event, known), []).append(i)
+            used.setdefault(_key(event, known), []).append(i)
     if not used:
         yield Relation.empty(execution.count)
         return
@@ -43,13 +43,13 @@ def barrier_orders(execution: Execution, known: Mapping[Key, int]) -> Iterator[R
             yield order
 
 
-def _place(event: Event, known: Mapping[Key, int]) -> BarrierKey:
+def _key(event: Event, known: Mapping[Key, int]) -> BarrierKey:
     assert event.barrier and event.thread  # noqa: S101, PT018 - for mypy; `barrier_orders` has checked
     depth = DEPTH[event.barrier.scope]
     return event.thread.cta[:depth], event.barrier.name, evaluate(event.identity, known) or 0
 
 
-def _openings(execution: Execution, place: BarrierKey, numbers: list[int], known: Mapping[Key, int]) -> Iterator[Pairs]:
+def _openings(execution: Execution, barrier: BarrierKey, numbers: list[int], known: Mapping[Key, int]) -> Iterator[Pairs]:
     """The ways in which one barrier opens: pairs of an arrival and a wait."""
     events = execution.events
     arrivals = [i for i in numbers if events[i].kind is Kind.ARRIVAL]
@@ -59,7 +59,7 @@ def _openings(execution: Execution, place: BarrierKey, numbers: list[int], known
         first = combinations(arrivals, evaluate(count, known) or 0)
         yield from ([(a, b) for a in openers for b in waits] for openers in first)
         return
-    threads = [t for t in execution.test.threads if _comes(t, place, [events[i] for i in numbers])]
+    threads = [t for t in execution.test.threads if _comes(t, barrier, [events[i] for i in numbers])]
     came, left = ({t.name: [i for i in some if events[i].thread is t] for t in threads} for some in (arrivals, waits))
     rounds = max((len(of_thread) for of_thread in left.values()), default=0)
     if all(len(of_thread) >= rounds for of_thread in came.values()):
@@ -71,9 +71,9 @@ def _openings(execution: Execution, place: BarrierKey, numbers: list[int], known
         ]
 
 
-def _comes(thread: Thread, place: BarrierKey, events: list[Event]) -> bool:
+def _comes(thread: Thread, barrier: BarrierKey, events: list[Event]) -> bool:
     """Does the thread take part in the barrier?  A barrier number in a register is known only from the events."""
-    within, name, number = place
+    within, name, number = barrier
     named = any(
         isinstance(i, Barrier) and i.name == name and i.identity == number and thread.cta[: len(within)] == within
         for i in thread.code

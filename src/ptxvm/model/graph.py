@@ -154,8 +154,8 @@ def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wro
             continue
         points = curve(plan.boxes[each[0].first], plan.boxes[each[0].second])
         half = len(text) * LETTER / 2 + 2
-        places = [at(points, t / 100) for t in (50, 40, 60, 30, 70, 22, 78)]
-        x, y = next((place for place in places if not _hides(place, half, taken, boxes)), places[0])
+        candidates = [at(points, t / 100) for t in (50, 40, 60, 30, 70, 22, 78)]
+        x, y = next((point for point in candidates if not _hides(point, half, taken, boxes)), candidates[0])
         if points[0] == points[1]:  # beside a straight arrow between neighbours
             x += half + 6
         taken[int(y // LINE)].append((x, y))
@@ -166,9 +166,9 @@ def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wro
         )
 
 
-def _hides(place: Point, half: float, taken: Mapping[int, list[Point]], boxes: list[Box]) -> bool:
+def _hides(point: Point, half: float, taken: Mapping[int, list[Point]], boxes: list[Box]) -> bool:
     """Would a label there hide another, or a box?  `taken` has the labels by line: only the lines beside one can meet it."""
-    x, y = place
+    x, y = point
     line = int(y // LINE)
     near = (other for each in (line - 1, line, line + 1) for other in taken.get(each, ()))
     over = any(abs(x - other[0]) < 2 * half + 4 and abs(y - other[1]) < LINE for other in near)

@@ -178,14 +178,14 @@ def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -
         return Atomic(kind, register, location(operands[0], size), values, order=order, scope=scope, proxy=proxy, text=text)
     is_load = "ld" in opcode
     address, data = (operands[1], operands[0]) if is_load else (operands[0], operands[1])
-    places = tuple(location(address, size, element) for element in range(vector))
+    locations = tuple(location(address, size, element) for element in range(vector))
     parts = WORDS.findall(data.strip("{}"))
     if len(parts) != vector or len(operands) != 2:
         raise ValueError(text)
     if is_load:
-        return Load(tuple(parts), places, order=order, scope=scope, proxy=proxy, text=text)
+        return Load(tuple(parts), locations, order=order, scope=scope, proxy=proxy, text=text)
     written = cast("tuple[Operand, ...]", tuple(operand(part) for part in parts))
-    return Store(places, written, order=order, scope=scope, proxy=proxy, text=text)
+    return Store(locations, written, order=order, scope=scope, proxy=proxy, text=text)
 
 
 def _size(modifiers: list[str]) -> int:

@@ -162,14 +162,14 @@ def any_write(x: PTX64, read: int, write: int) -> bool:
 def choices(test: Test) -> int:
     """An estimate of the number of executions: choices of writes to read, orders of writes, and orders of fences."""
     code = [one for thread in test.threads for one in thread.code]
-    reads = Counter(at.variable for one in code for at in _places(one, Load))
-    writes = Counter(at.variable for one in code for at in _places(one, Store))
+    reads = Counter(at.variable for one in code for at in _locations(one, Load))
+    writes = Counter(at.variable for one in code for at in _locations(one, Store))
     fences = sum(isinstance(one, Fence) and one.order is Order.SC for one in code)
     each = ((writes[name] + 1) ** reads[name] * factorial(min(writes[name], 20)) for name in reads.keys() | writes.keys())
     return int(prod(each)) << fences * (fences - 1) // 2
 
 
-def _places(one: Instruction, kind: type[Load | Store]) -> tuple[Location, ...]:
+def _locations(one: Instruction, kind: type[Load | Store]) -> tuple[Location, ...]:
     if isinstance(one, kind):
         return one.locations
     return (one.location,) if isinstance(one, Atomic) else ()

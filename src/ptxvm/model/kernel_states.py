@@ -180,7 +180,7 @@ class KernelMachine:
         match call.name:
             case "reads":
                 touch = call.arguments[0]
-                for values in product(*(self._held(state, place) for place in self._places(touch, number))):
+                for values in product(*(self._held(state, location) for location in self._locations(touch, number))):
                     yield self._answered(state, number, values)
             case "updates":
                 touch, modify, compared = call.arguments
@@ -214,7 +214,7 @@ class KernelMachine:
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
-    def _places(self, touch: ThreadAccess, number: int) -> list[Location]:
+    def _locations(self, touch: ThreadAccess, number: int) -> list[Location]:
         """The locations of the scalars of an access; none in memory that no other thread writes."""
         start = self.locate(touch, self.threads[number])
         if start is None:
@@ -238,8 +238,8 @@ class KernelMachine:
 
     def _values(self, state: KernelState, touch: ThreadAccess, number: int) -> list[int]:
         """The values that an atomic operation may find; a packed operand is one location."""
-        (place,) = self._places(touch, number)
-        return self._held(state, place)
+        (location,) = self._locations(touch, number)
+        return self._held(state, location)
 
     def _wrote(self, state: KernelState, number: int, touch: ThreadAccess, value: int) -> KernelState:
         return self._write(state, number, touch, [value])
@@ -248,7 +248,7 @@ class KernelMachine:
         """The state after a write; it replaces initial values, morally strong writes, and writes ordered before it."""
         memory = dict(state.memory)
         scope = touch.scope if touch.order.strong else None
-        for location, value in zip(self._places(touch, number), values, strict=False):
+        for location, value in zip(self._locations(touch, number), values, strict=False):
             for cell in self._cells(location):
                 part = value >> 8 * (cell[1] - location.offset) & (1 << 8 * (cell[2] - cell[1])) - 1
                 stays = [old for old in memory[cell] if number not in old[3] and remains(self.threads, number, scope, old[:3])]
@@ -261,9 +261,9 @@ class KernelMachine:
         """The states after a copy: one for each combination of values that it may read."""
         pieces: list[list[bytes]] = []
         for touch, held in sources:
-            places = self._places(touch, number)
-            pieces += [[value.to_bytes(touch.size, "little") for value in self._held(state, at)] for at in places]
-            pieces += [] if places else [[held]]
+            locations = self._locations(touch, number)
+            pieces += [[value.to_bytes(touch.size, "little") for value in self._held(state, at)] for at in locations]
+            pieces += [] if locations else [[held]]
         for chosen in product(*pieces):
             found = b"".join(chosen).ljust(target.size * target.count, b"\0")
             words = [found[at : at + target.size] for at in range(0, len(found), target.size)]

@@ -132,7 +132,7 @@ class _Reader:
             "\n".join(f"{word} {rest}" for word, rest in self.lines.items() if word in QUESTION)
         )
         question, only = condition(asked), condition(filtered) if filtered else None
-        threads, named = self.threads(), list(self.places())
+        threads, named = self.threads(), list(self.nameable())
         keep = self.registers(threads, named, [question, *([only] if only else [])])
         first = {variable.name: int.from_bytes(variable.initial, "little") for variable in named}
 
@@ -227,7 +227,7 @@ class _Reader:
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
-    def places(self) -> Iterator[NamedVariable]:
+    def nameable(self) -> Iterator[NamedVariable]:
         """Every variable that a question may name."""
         for name, (array, elements) in self.memory.items():
             yield NamedVariable(name, address_of(array), array, elements)

@@ -101,11 +101,13 @@ def read_threads(text: str, registers: Mapping[str, Mapping[str, int]]) -> Itera
             raise NotALitmusTest(f"`{title.strip()}` does not place a thread; write `P0@cta 0,gpu 0`")
         name, cta, cluster, gpu = f"P{match[1]}", int(match[2]), match[3], int(match[4])
         cells = [row[column].strip() for row in rows if column < len(row)]
-        place = (gpu, cta if cluster is None else int(cluster), cta)
-        yield thread(name, place, filter(None, cells), registers.get(name, {}))
+        position = (gpu, cta if cluster is None else int(cluster), cta)
+        yield thread(name, position, filter(None, cells), registers.get(name, {}))
 
 
-def thread(name: str, place: tuple[int, int, int], lines: Iterable[str], registers: Mapping[str, int] | None = None) -> Thread:
+def thread(
+    name: str, position: tuple[int, int, int], lines: Iterable[str], registers: Mapping[str, int] | None = None
+) -> Thread:
     """A thread, from the text of its instructions and labels."""
     code: list[Instruction] = []
     labels: dict[str, int] = {}
@@ -118,7 +120,7 @@ def thread(name: str, place: tuple[int, int, int], lines: Iterable[str], registe
     for branch in code:
         if isinstance(branch, Branch) and branch.label not in labels:
             raise NotALitmusTest(f"`{branch.text}` goes to a label that {name} does not have")
-    return Thread(name, place, tuple(code), labels, dict(registers or {}))
+    return Thread(name, position, tuple(code), labels, dict(registers or {}))
 
 
 def read_question(text: str) -> tuple[Quantifier, str, str]:

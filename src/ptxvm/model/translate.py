@@ -161,10 +161,10 @@ class _Translation:
         for label, index in thread.labels.items():
             at.setdefault(index, []).append(label)
         for n, one in enumerate(thread.code):
-            yield from (f"{place(thread, label)}:" for label in at.get(n, ()))
+            yield from (f"{label_of(thread, label)}:" for label in at.get(n, ()))
             yield from (f"    {line};" for line in self.instruction(thread, one))
             yield self.cut()
-        yield from (f"{place(thread, label)}:" for label in at.get(len(thread.code), ()))
+        yield from (f"{label_of(thread, label)}:" for label in at.get(len(thread.code), ()))
         if self.stores:
             for name in registers_of(thread):
                 yield f"    st.global.b32 [{RESULTS}+{WORD * self.results.index(name)}], {register(name)};"
@@ -194,10 +194,10 @@ class _Translation:
                 yield self.compute(thread, name, into, left, right)
             case Branch(comparison, left, right, label):
                 if isinstance(left, int) and isinstance(right, int):
-                    yield f"bra {place(thread, label)}" if COMPARISONS[comparison](left, right) else "mov.b32 %cta, 0"
+                    yield f"bra {label_of(thread, label)}" if COMPARISONS[comparison](left, right) else "mov.b32 %cta, 0"
                 else:
                     yield f"setp.{COMPARE[comparison]}.s32 %p, {operand(thread, left)}, {operand(thread, right)}"
-                    yield f"@%p bra {place(thread, label)}"
+                    yield f"@%p bra {label_of(thread, label)}"
             case Barrier():
                 yield self.barrier(thread, one)
             case _:
@@ -220,11 +220,11 @@ class _Translation:
         if one.register is None and (operation in ("exch", "cas") or one.order.acquires):
             raise Untranslatable(f"`{one.text}`: `red` has no such form")
         head = f"{ordered(one)}.global.{operation}.{TYPES[operation]}{8 * size}"
-        place, given = f"[{self.address(one.location)}]", ", ".join(operand(thread, value) for value in values)
+        label_of, given = f"[{self.address(one.location)}]", ", ".join(operand(thread, value) for value in values)
         if one.register is None:
-            yield f"red{head} {place}, {given}"
+            yield f"red{head} {label_of}, {given}"
         else:
-            yield f"atom{head} {register(f'{thread.name}:{one.register}')}, {place}, {given}"
+            yield f"atom{head} {register(f'{thread.name}:{one.register}')}, {label_of}, {given}"
 
     def barrier(self, thread: Thread, one: Barrier) -> str:
         """A barrier of the threads of the CTA that name it, each a warp; a barrier of a test that has opened stays open."""
@@ -298,6 +298,6 @@ def vector(parts: list[str]) -> str:
     return parts[0] if len(parts) == 1 else "{" + ", ".join(parts) + "}"
 
 
-def place(thread: Thread, label: str) -> str:
+def label_of(thread: Thread, label: str) -> str:
     """The kernel's label for a label of a thread."""
     return re.sub(r"\W", "_", f"{thread.name}_{label}")

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.placement import place
+from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.analysis.program import follow
 from ptxvm.analysis.scope import Scope, special
 from ptxvm.analysis.shapes import VECTOR_PARTS, names_in, shape_of
@@ -101,7 +101,9 @@ def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
         provisional.declare(provisional.new_register(name.text, ANY))
     for indexed in (operand for operand in node.operands if isinstance(operand, tree.Index)):
         provisional.declare(Variable(indexed.name.text, Space.GLOBAL, ANY, shape=Shape("variable", ANY)))
-    placed = place(decoded.form, [shape_of(operand, provisional) for operand in node.operands], lambda: decoded.form.text)
+    placed = match_operands(
+        decoded.form, [shape_of(operand, provisional) for operand in node.operands], lambda: decoded.form.text
+    )
     if isinstance(placed, Problem):
         return None
     for operand, path in placed.at.items():

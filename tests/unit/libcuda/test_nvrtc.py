@@ -46,5 +46,5 @@ def test_the_toolkit_is_found_where_packages_and_the_environment_have_it(tmp_pat
         (tmp_path / part).mkdir(parents=True)
         expected.append(tmp_path / part / "libnvrtc.so.12")
         expected[-1].touch()
-    assert list(nvrtc.places("12"))[:3] == expected
-    assert [path for path in nvrtc.places("13") if tmp_path in path.parents] == []
+    assert list(nvrtc.libraries("12"))[:3] == expected
+    assert [path for path in nvrtc.libraries("13") if tmp_path in path.parents] == []

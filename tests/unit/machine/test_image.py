@@ -172,7 +172,7 @@ def test_variables_of_functions_are_in_memory_too():
     made = image(".visible .entry k() { .global .u32 a = 7; .const .u32 b = 8; ret; }")
     a, b = made.programs[0].functions["k"].variables
     assert made.allocations[a].bytes[0] == 7
-    assert made.place(b, made.functions["k"]) == (Placement.ABSOLUTE, made.allocations[b].start)
+    assert made.locate(b, made.functions["k"]) == (Placement.ABSOLUTE, made.allocations[b].start)
 
 
 def test_what_is_not_there_is_named():
@@ -189,7 +189,7 @@ def test_what_is_not_there_is_named():
 def test_parameters_lie_in_the_bank_at_their_alignment():
     made = image(".visible .entry k(.param .u8 a, .param .u64 b, .param .align 16 .b8 c[20], .param .f32 d) { ret; }")
     kernel = made.functions["k"]
-    places = [made.place(each, kernel) for each in kernel.signature.parameters]
+    places = [made.locate(each, kernel) for each in kernel.signature.parameters]
     assert places == [(Placement.PARAMETER, 0), (Placement.PARAMETER, 8), (Placement.PARAMETER, 16), (Placement.PARAMETER, 36)]
     assert made.parameters(kernel).size == 40
 
@@ -198,15 +198,15 @@ def test_a_frame_has_the_local_variables():
     made = image(".visible .entry k() { .local .align 8 .b8 depot[24]; .local .u32 x; ret; }")
     kernel = made.functions["k"]
     depot, x = kernel.variables
-    assert made.place(depot, kernel) == (Placement.FRAME, 0)
-    assert made.place(x, kernel) == (Placement.FRAME, 24)
+    assert made.locate(depot, kernel) == (Placement.FRAME, 0)
+    assert made.locate(x, kernel) == (Placement.FRAME, 24)
     assert made.frame_size(kernel) == 32
 
 
 def test_parameters_of_a_function_lie_in_its_frame():
     made = image(".func (.param .b32 r) f(.param .b64 a, .param .b32 b) { .local .u16 x; ret; }")
     function = made.functions["f"]
-    offsets = [made.place(v, function) for v in function.variables]
+    offsets = [made.locate(v, function) for v in function.variables]
     assert offsets == [
         (Placement.GENERIC_FRAME, 0),
         (Placement.GENERIC_FRAME, 8),
@@ -222,7 +222,7 @@ def test_blocks_that_follow_one_another_share_their_place():
         { .param .b64 r; } ret; }"""
     )
     kernel = made.functions["k"]
-    offsets = {v.name: made.place(v, kernel)[1] for v in kernel.variables}
+    offsets = {v.name: made.locate(v, kernel)[1] for v in kernel.variables}
     assert offsets == {"x": 0, "p": 8, "q": 16, "r": 8}
 
 
@@ -234,10 +234,10 @@ def test_shared_variables_and_what_the_launch_adds():
         .visible .entry b() { .shared .align 4 .b8 y[8]; ret; }"""
     )
     a, b, f = (made.functions[name] for name in "abf")
-    assert made.place(made.variables["s"]) == (Placement.ABSOLUTE, 0)
-    assert made.place(f.variables[0], f) == (Placement.ABSOLUTE, 8)
-    assert made.place(a.variables[0], a) == made.place(b.variables[0], b) == (Placement.ABSOLUTE, 16)
-    assert made.place(made.variables["dynamic"], a) == (Placement.ABSOLUTE, 128)
+    assert made.locate(made.variables["s"]) == (Placement.ABSOLUTE, 0)
+    assert made.locate(f.variables[0], f) == (Placement.ABSOLUTE, 8)
+    assert made.locate(a.variables[0], a) == made.locate(b.variables[0], b) == (Placement.ABSOLUTE, 16)
+    assert made.locate(made.variables["dynamic"], a) == (Placement.ABSOLUTE, 128)
     assert (made.shared_size(a), made.shared_size(b), made.shared_size(b, 64)) == (116, 24, 192)
 
 

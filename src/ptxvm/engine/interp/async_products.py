@@ -64,16 +64,16 @@ class Product:
 
     def reads(self, cohort: ProductCohort) -> tuple[LaneNumbers, PerLane]:
         """The pieces of shared memory that the first lane of each warp will read: lanes and addresses."""
-        lanes, places = [], []
+        lanes, pieces = [], []
         with self._placed():
             there = warpgroup_matrix.factors(self.work.spec, self._warps(cohort), self.a, self.b)
         for _, found in there:
             for leader, each in zip(self.lanes[::WARP], found, strict=True):
                 addresses = each.reshape(-1)
                 lanes.append(np.full(len(addresses), leader))
-                places.append(addresses)
+                pieces.append(addresses)
         every = np.concatenate(lanes)
-        return every, cohort.mem.shared.addresses(np.concatenate(places), every)
+        return every, cohort.mem.shared.addresses(np.concatenate(pieces), every)
 
     def finish(self, cohort: ProductCohort) -> None:
         """Read shared memory and the registers of D, and write them."""

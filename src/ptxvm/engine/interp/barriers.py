@@ -130,9 +130,9 @@ class CtaBarriers:
         ctas = self.cohort.layout.cta[lanes]
         where = ctas * 256 + numbers
         released: list[Waiting] = []
-        for place in np.unique(where):
-            chosen = where == place
-            cta, number = divmod(int(place), 256)
+        for each in np.unique(where):
+            chosen = where == each
+            cta, number = divmod(int(each), 256)
             barrier = self.barriers.setdefault((cta, number), Barrier())
             some = lanes[chosen]
             barrier.arrived.append(some)

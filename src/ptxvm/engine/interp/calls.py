@@ -127,13 +127,13 @@ class Calls:
         cohort.shadow.stale(lanes, frame, self.code.image.frame_size(routine.function))
         above, upper = self.code.routines[key[1]], at(cohort.frames[depth], lanes)
         for formal, actual in pairs:
-            source = self.place(actual, above, self.schedule.file(above, depth), upper)
-            cohort.shadow.passed(source, self.place(formal, routine, file, frame), lanes)
+            source = self.locate(actual, above, self.schedule.file(above, depth), upper)
+            cohort.shadow.passed(source, self.locate(formal, routine, file, frame), lanes)
         for _, actual in pairs:
             if isinstance(actual, Variable):  # its value is gone after this call (PTX 7.1)
                 cohort.shadow.stale(lanes, upper + np.uint64(self.offset(actual, above)), actual.size)
 
-    def place(self, symbol: Argument, routine: Routine, file: RegisterFile, frame: PerLane) -> ArgumentSlot | None:
+    def locate(self, symbol: Argument, routine: Routine, file: RegisterFile, frame: PerLane) -> ArgumentSlot | None:
         """The location of an argument or a result; None for a constant."""
         if isinstance(symbol, Variable):
             return ArgumentSlot(symbol, routine, file, frame + np.uint64(self.offset(symbol, routine)))
@@ -193,12 +193,12 @@ class Calls:
             for slot, word in zip(slots, value if isinstance(value, list) else [value], strict=True):
                 set_register(file if slot >= 0 else self.cohort.own, max(slot, ~slot), lanes, word, self.cohort.size)
         else:
-            place = frame + np.uint64(self.offset(formal, routine))
-            store_pieces(self.cohort.mem.local, place, value, lanes)
+            address = frame + np.uint64(self.offset(formal, routine))
+            store_pieces(self.cohort.mem.local, address, value, lanes)
 
     def offset(self, variable: Variable, routine: Routine) -> int:
         """The offset of a variable in the frame of its function."""
-        return int(self.code.image.place(variable, routine.function)[1])
+        return int(self.code.image.locate(variable, routine.function)[1])
 
     def leave(self, key: Key, lanes: Lanes) -> list[tuple[Key, Lanes]]:
         """Lanes return from a function; gives the segments at which they continue."""
@@ -229,12 +229,12 @@ class Calls:
             if isinstance(formal, Register):
                 value = self.parts(formal, routine, file, lanes)
             else:
-                place = frame + np.uint64(self.offset(formal, routine))
-                value = pieces(cohort.mem.local, place, formal, alignment_of(target), lanes)
+                address = frame + np.uint64(self.offset(formal, routine))
+                value = pieces(cohort.mem.local, address, formal, alignment_of(target), lanes)
             self.pass_on(value, target, caller, above, upper, lanes)
             if cohort.shadow is not None:
-                source = self.place(formal, routine, file, frame)
-                cohort.shadow.passed(source, self.place(target, caller, above, upper), lanes)
+                source = self.locate(formal, routine, file, frame)
+                cohort.shadow.passed(source, self.locate(target, caller, above, upper), lanes)
 
     # ── the library ─────────────────────────────────────────────────────────────────────
 
@@ -271,7 +271,7 @@ class Calls:
             if isinstance(results[0], Variable):
                 value = [value]
             self.pass_on(value, results[0], routine, file, frame, lanes)
-            if cohort.shadow is not None and (target := self.place(results[0], routine, file, frame)) is not None:
+            if cohort.shadow is not None and (target := self.locate(results[0], routine, file, frame)) is not None:
                 cohort.answered(function.name, target, numbers, answer)
         self.schedule.push((key[0], key[1], key[2] + 1), lanes)
 
@@ -282,7 +282,7 @@ class Calls:
             return
         file, frame = self.schedule.file(routine, -key[0]), at(self.cohort.frames[-key[0]], lanes)
         for formal, node in zip(function.signature.parameters, arguments, strict=False):
-            if (source := self.place(node, routine, file, frame)) is not None:
+            if (source := self.locate(node, routine, file, frame)) is not None:
                 shadow.demand(source, f"'{formal.name}' of '{function.name}'", bound, lanes)
 
 
@@ -331,16 +331,16 @@ def words(variable: Variable, alignment: int) -> list[tuple[int, np.dtype[np.gen
     return [(offset, held) for offset in range(0, size, step)]
 
 
-def pieces(window: Window, place: PerLane, variable: Variable, alignment: int, lanes: Lanes) -> list[PerLane]:
+def pieces(window: Window, address: PerLane, variable: Variable, alignment: int, lanes: Lanes) -> list[PerLane]:
     """The words of a `.param` variable, as they are copied to a variable of some alignment."""
-    return [window.load(held, place + np.uint64(offset), 1, lanes) for offset, held in words(variable, alignment)]
+    return [window.load(held, address + np.uint64(offset), 1, lanes) for offset, held in words(variable, alignment)]
 
 
-def store_pieces(window: Window, place: PerLane, value: PerLane, lanes: Lanes) -> None:
+def store_pieces(window: Window, address: PerLane, value: PerLane, lanes: Lanes) -> None:
     """Write a value, or the words of one, to a `.param` variable."""
     for n, word in enumerate(value if isinstance(value, list) else [value]):
         held = np.dtype(f"u{word.dtype.itemsize}")
-        window.store(held, place + np.uint64(n * held.itemsize), word.view(held), 1, lanes)
+        window.store(held, address + np.uint64(n * held.itemsize), word.view(held), 1, lanes)
 
 
 def alignment_of(symbol: Argument) -> int:

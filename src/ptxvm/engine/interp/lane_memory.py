@@ -246,7 +246,7 @@ class LaneMemory:
         threads = self.threads_of(lanes)
         window = self.window(access.space)
         if window is not None:
-            yield ALL_OF_THEM, (window.allocation, threads, window.places(window.offsets(address, lanes), lanes))
+            yield ALL_OF_THEM, (window.allocation, threads, window.positions(window.offsets(address, lanes), lanes))
             return
         if not np.ndim(address):
             address = np.full(len(threads), address)

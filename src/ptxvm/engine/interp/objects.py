@@ -80,7 +80,7 @@ class Objects:
 
     def variable(self, variable: Variable, function: Function, depth: int) -> tuple[int, bool]:
         """The number of a variable, and whether each call has its own instance."""
-        where, begin = self.image.place(variable, function)
+        where, begin = self.image.locate(variable, function)
         own = where is Placement.FRAME
         key = variable, depth if own else -1
         if key not in self._variables:
@@ -159,11 +159,11 @@ class Objects:
             if not block.live:
                 return AccessFault("use-after-free", f"{verb} {at} of {block}, which {block.fate}", address, size)
             return AccessFault("out-of-bounds", f"{verb} {at} of {block.name}, which has {plural(block.size)}", address, size)
-        known, places = self._known[number], np.array([address], np.uint64)
+        known, addresses = self._known[number], np.array([address], np.uint64)
         found = self._extent(number, cohort, access, lanes, np.array([tag], np.int64))
         if known is None or found is None:
             raise ValueError(f"there is no object {number}")
-        at = int((self._offsets(cohort, access, known, lanes, places)[0] - found.begin)[0])
+        at = int((self._offsets(cohort, access, known, lanes, addresses)[0] - found.begin)[0])
         if not found.live.all():
             return AccessFault("use-after-free", f"{verb} {at} of {known.name}, {known.end_of_life}", at, size)
         return AccessFault("out-of-bounds", f"{verb} {at} of {known.name}, which has {plural(int(found.size[0]))}", at, size)

@@ -26,7 +26,7 @@ class Use(NamedTuple):
     started: Bound
 
 
-def touched(works: Sequence[Work], code: Sequence[Bound], places: Slots, lanes: Lanes, file: RegisterFile) -> Iterator[Use]:
+def touched(works: Sequence[Work], code: Sequence[Bound], numbering: Slots, lanes: Lanes, file: RegisterFile) -> Iterator[Use]:
     """The instructions of a segment that use registers of work that lanes have started and not waited for."""
     for work in works:
         some = work.lanes if lanes is None else np.intersect1d(work.lanes, lanes)
@@ -34,18 +34,18 @@ def touched(works: Sequence[Work], code: Sequence[Bound], places: Slots, lanes: 
             continue
         find = of_product if isinstance(work, Product) else of_load
         for bound in code:
-            if (said := find(work.bound, bound, places)) is not None:
+            if (said := find(work.bound, bound, numbering)) is not None:
                 yield Use(bound, int(some[0]), said, work.bound)
 
 
-def of_product(started: Bound, bound: Bound, places: Slots) -> str | None:
+def of_product(started: Bound, bound: Bound, numbering: Slots) -> str | None:
     """A register of D that an instruction uses, or one of A that it writes; products of one shape may share D."""
     if bound.guard() is not None:
         return None
-    of_d, of_a = slots(started, "d", places), slots(started, "a", places)
+    of_d, of_a = slots(started, "d", numbering), slots(started, "a", numbering)
     again = bound.i.of.updates and bound.i.bound.get("mnk") == started.i.bound.get("mnk")
     for name in bound.operands:
-        mine = slots(bound, name, places)
+        mine = slots(bound, name, numbering)
         hit = set(mine) & set(of_d) if not (again and name in bound.i.of.updates) else set()
         if name in bound.written:
             hit |= set(mine) & set(of_a)
@@ -54,14 +54,14 @@ def of_product(started: Bound, bound: Bound, places: Slots) -> str | None:
     return None
 
 
-def of_load(started: Bound, bound: Bound, places: Slots) -> str | None:
+def of_load(started: Bound, bound: Bound, numbering: Slots) -> str | None:
     """A register of a load from tensor memory that an instruction writes before `tcgen05.wait::ld`: the load may come after.
 
     What reads it gets what was loaded (PTX 9.7.16.6.4.5); compilers rely on that.
     """
-    loaded = {slot: name for operand in started.written for slot, name in slots(started, operand, places).items()}
+    loaded = {slot: name for operand in started.written for slot, name in slots(started, operand, numbering).items()}
     for name in bound.written:
-        if hit := set(slots(bound, name, places)) & set(loaded):
+        if hit := set(slots(bound, name, numbering)) & set(loaded):
             return f"register {loaded[min(hit)]} is written before tcgen05.wait::ld waits for the load{line_of(started)}"
     return None
 
@@ -79,10 +79,10 @@ def leaves(bound: Bound) -> bool:
     return bound.i.of.ends and not bound.operands
 
 
-def slots(bound: Bound, operand: str, places: Slots) -> dict[int, str]:
+def slots(bound: Bound, operand: str, numbering: Slots) -> dict[int, str]:
     """The slots of the registers of an operand, with their names."""
     node = bound.operands.get(operand)
-    return {} if node is None else {places.of(each): each.name for each in registers_in(node, bound)}
+    return {} if node is None else {numbering.of(each): each.name for each in registers_in(node, bound)}
 
 
 def line_of(bound: Bound) -> str:

@@ -186,7 +186,7 @@ class Tracer(Operands):
     def slot(self, slot: int, type: Type) -> Value:
         """The value in a slot of the file."""
         if slot not in self.current:
-            name = self.code.emit(place(slot), origin=f"R{slot}")
+            name = self.code.emit(variable_of(slot), origin=f"R{slot}")
             if not self.whole:
                 taken = self.code.emit(f"{name}.take(L) if {name}.ndim else {name}")
                 name = taken
@@ -220,7 +220,7 @@ class Tracer(Operands):
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
         """The address of a variable in its own space; parameters have generic addresses."""
-        where, at = self.image.place(variable, self.function)
+        where, at = self.image.locate(variable, self.function)
         if where is Placement.ABSOLUTE:
             known = Value(self.alg, u64, self.alg.const(u64, at + offset))
             if not self.clustered or variable.space.window is not Space.SHARED:
@@ -255,11 +255,11 @@ class Tracer(Operands):
                 yield f"put({'R' if slot >= 0 else 'C.own'}, {max(slot, ~slot)}, L, {raw}, C.size)"
                 continue
             origin = self.code.origin.get(raw, raw)
-            if origin == f"R{slot}" and raw == self.code.known.get(place(slot)):
+            if origin == f"R{slot}" and raw == self.code.known.get(variable_of(slot)):
                 continue
             shared = origin in taken or origin.startswith("R")
             taken.add(origin)
-            yield f"{place(slot)} = {raw}.copy()" if shared and origin != "constant" else f"{place(slot)} = {raw}"
+            yield f"{variable_of(slot)} = {raw}.copy()" if shared and origin != "constant" else f"{variable_of(slot)} = {raw}"
 
     def is_live(self, slot: int, live: int) -> bool:
         """Is the register of a slot live after the segment?"""
@@ -267,7 +267,7 @@ class Tracer(Operands):
         return bool(live >> register.index & 1)
 
 
-def place(slot: int) -> str:
+def variable_of(slot: int) -> str:
     """The expression for a slot in traced code."""
     return f"R[{slot}]" if slot >= 0 else f"C.own[{~slot}]"
 

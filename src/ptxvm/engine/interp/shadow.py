@@ -62,16 +62,16 @@ class Shadow:
 
     def start(self, routine: Routine, file: RegisterFile, lanes: Lanes) -> None:
         """At the entry of a function its registers are unset."""
-        for place, mask in routine.unset:
-            self._set(file, place, lanes, mask)
+        for slot, mask in routine.unset:
+            self._set(file, slot, lanes, mask)
 
-    def _set(self, file: RegisterFile, place: int, lanes: Lanes, shadow: PerLane) -> None:
+    def _set(self, file: RegisterFile, slot: int, lanes: Lanes, shadow: PerLane) -> None:
         if lanes is None:
-            file[place] = np.array(shadow, copy=True)[()]
+            file[slot] = np.array(shadow, copy=True)[()]
             return
-        if not np.ndim(file[place]):
-            file[place] = np.full(self.cohort.size, file[place])
-        file[place][lanes] = shadow
+        if not np.ndim(file[slot]):
+            file[slot] = np.full(self.cohort.size, file[slot])
+        file[slot][lanes] = shadow
 
     def unset(self, read: Read, lanes: Lanes, guard: Guard, mask: PerLane) -> PerLane:
         """Report reads of an unset register; returns the mask that is left, where only some bytes may be needed."""
@@ -114,8 +114,8 @@ class Shadow:
         """The unset bytes of each element loaded from the stack; for other memory the watcher has reported them."""
         count = self.cohort.size if lanes is None else len(lanes)
         element, found = access.type.bytes, np.zeros((access.count, count), np.uint32)
-        chosen, mine, places = self._positions(access, lanes, guard, address, writing=False)
-        chosen, offsets = self._on_stack(access, chosen, mine, places)
+        chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=False)
+        chosen, offsets = self._on_stack(access, chosen, mine, addresses)
         missing = (
             self.watcher.missing(self.cohort.mem.local.allocation, offsets, access.count * element) if len(chosen) else None
         )
@@ -129,26 +129,26 @@ class Shadow:
             found[n, chosen] = masks & np.uint32(whole(access.type) & ~(unused >> n * element))
         return found
 
-    def _on_stack(self, access: Access, chosen: PerLane, lanes: Lanes, places: PerLane) -> tuple[PerLane, PerLane]:
+    def _on_stack(self, access: Access, chosen: PerLane, lanes: Lanes, addresses: PerLane) -> tuple[PerLane, PerLane]:
         """The positions whose access is on the stack, and the offsets in local memory."""
         if not self.cohort.mem.has_local:
             return chosen[:0], chosen[:0]
         window = self.cohort.mem.local
         if access.space is Space.LOCAL:
-            return chosen, window.home[lanes] + (places & np.uint64(0xFFFF_FFFF)).astype(np.int64)
+            return chosen, window.home[lanes] + (addresses & np.uint64(0xFFFF_FFFF)).astype(np.int64)
         allocation = window.allocation
-        here = np.flatnonzero((places >= allocation.start) & (places < allocation.end))
-        return chosen[here], (places[here] - allocation.base).view(np.int64)
+        here = np.flatnonzero((addresses >= allocation.start) & (addresses < allocation.end))
+        return chosen[here], (addresses[here] - allocation.base).view(np.int64)
 
     def store_unset(
         self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, register: str, masks: Sequence[PerLane]
     ) -> None:
         """A store of unset bytes: on the stack they stay unset, elsewhere it is reported as a read of them."""
-        chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
+        chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=True)
         given = [spread(mask, chosen) for mask in masks]
         if not len(chosen) or not any(mask.any() for mask in given):
             return
-        for position, (allocation, threads, offsets) in self.cohort.mem.touched_by_lane(access, mine, places):
+        for position, (allocation, threads, offsets) in self.cohort.mem.touched_by_lane(access, mine, addresses):
             parts = [mask[position] for mask in given]
             if allocation.space is Space.LOCAL:
                 missing = np.concatenate(
@@ -170,10 +170,10 @@ class Shadow:
         found = np.zeros((access.count, count), np.int64)
         if not self._cells:
             return found
-        chosen, mine, places = self._positions(access, lanes, guard, address, writing=False)
+        chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=False)
         if not len(chosen):
             return found
-        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, places):
+        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, addresses):
             cells = self._cells.get(allocation)
             for n in range(access.count) if cells is not None else ():
                 found[n, chosen[position]] = self._read(cells, offsets + n * access.type.bytes, access.type.bytes)
@@ -190,11 +190,11 @@ class Shadow:
         """Store the tags of stored elements."""
         if not self._cells and not any(np.any(tag) for tag in tags):
             return
-        chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
+        chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=True)
         given = [spread(tag, chosen) for tag in tags]
         if not len(chosen):
             return
-        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, places):
+        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, addresses):
             for n, tag in enumerate(given):
                 self._write(allocation, offsets + n * access.type.bytes, tag[position], access.type.bytes)
 
@@ -226,11 +226,13 @@ class Shadow:
         found = np.zeros(count, np.int64)
         if not self._cells and not any(np.any(tag) for tag in tags):
             return found
-        chosen, mine, places = self._positions(access, lanes, guard, address, writing=True)
+        chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=True)
         given = [spread(tag, chosen) for tag in tags]
         swapped = spread(old == operands[0], chosen) if how == "cas" else np.ones(len(chosen), np.bool_)
         size = access.type.bytes
-        for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, places) if len(chosen) else ():
+        for position, (allocation, _, offsets) in (
+            self.cohort.mem.touched_by_lane(access, mine, addresses) if len(chosen) else ()
+        ):
             for n, offset in zip(np.arange(len(chosen))[position].tolist(), offsets.tolist(), strict=True):
                 cells, at_it = self._cells.get(allocation), np.array([offset])
                 before = self._read(cells, at_it, size) if cells is not None else np.array([NUMBER])
@@ -346,8 +348,8 @@ class Shadow:
             if found is not None:
                 missing[:] = found
             return
-        for plane, place in planes_of(source):
-            shadow = np.broadcast_to(source.file[place], self.cohort.size)[lanes]
+        for plane, slot in planes_of(source):
+            shadow = np.broadcast_to(source.file[slot], self.cohort.size)[lanes]
             if plane == TAGS:
                 tags[:] = shadow
             else:
@@ -361,12 +363,12 @@ class Shadow:
                 self._write(window.allocation, offsets + n * CELL, tag, CELL)
             self.watcher.lost(window.allocation, offsets, missing)
             return
-        for plane, place in planes_of(target):
+        for plane, slot in planes_of(target):
             if plane == TAGS:
                 shadow: PerLane = np.where((tags == tags[0]).all(0), tags[0], np.where((tags != 0).any(0), LOST, NUMBER))
             else:
                 shadow = (missing.astype(np.uint32) << BITS[: len(missing)]).sum(0, dtype=np.uint32)
-            self._set(target.file, place, lanes, shadow)
+            self._set(target.file, slot, lanes, shadow)
 
     def demand(self, source: ArgumentSlot, name: str, bound: Bound, lanes: Lanes) -> None:
         """A function of the device reads an argument: report unset bytes, and record the tag."""
@@ -405,9 +407,9 @@ def size_of(symbol: Register | Variable) -> int:
     return max(symbol.type.bits // 8, 1)
 
 
-def planes_of(place: ArgumentSlot) -> list[tuple[int, int]]:
+def planes_of(argument: ArgumentSlot) -> list[tuple[int, int]]:
     """The planes of a register, and their slots in its file."""
-    slot, planes = place.routine.slots.of(place.symbol), place.routine.planes  # type: ignore[arg-type]
+    slot, planes = argument.routine.slots.of(argument.symbol), argument.routine.planes  # type: ignore[arg-type]
     if slot < 0 or planes is None:
         return []
-    return [(plane, planes.place(slot, plane)) for plane in planes.of(slot)]
+    return [(plane, planes.shadow_slot(slot, plane)) for plane in planes.of(slot)]

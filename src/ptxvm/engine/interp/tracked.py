@@ -69,7 +69,7 @@ class Planes:
         if register in self.following.unset:
             yield UNSET
 
-    def place(self, slot: int, plane: int) -> int:
+    def shadow_slot(self, slot: int, plane: int) -> int:
         """The slot of a register's shadow in a plane."""
         return slot + plane * self.size
 
@@ -77,7 +77,7 @@ class Planes:
         """The slots of the masks of registers that may be unset, with the masks for wholly unset values."""
         for slot, register in self.register.items():
             if register in self.following.unset:
-                yield self.place(slot, UNSET), np.uint32(whole(register.type))
+                yield self.shadow_slot(slot, UNSET), np.uint32(whole(register.type))
 
     def zeros(self) -> list[PerLane]:
         """The planes of a fresh file."""
@@ -175,7 +175,7 @@ class TrackedTracer(Tracer):
         known = slot in self.current
         value = Tracer.slot(self, slot, type)
         for plane in () if known else self.planes.of(slot):
-            name = f"R[{self.planes.place(slot, plane)}]"
+            name = f"R[{self.planes.shadow_slot(slot, plane)}]"
             shadow = self.code.emit(name if self.whole else f"C.shadow.taken({name}, L)")
             (self.alg.tags if plane == TAGS else self.alg.unset)[value.raw] = shadow
         return value
@@ -188,8 +188,8 @@ class TrackedTracer(Tracer):
                 continue
             raw = self.current[slot].raw
             for plane in self.planes.of(slot):
-                name, place = (self.alg.tag if plane == TAGS else self.alg.mask)(raw), self.planes.place(slot, plane)
-                yield f"R[{place}] = {name}.copy()" if self.whole else f"put(R, {place}, L, {name}, C.size)"
+                name, index = (self.alg.tag if plane == TAGS else self.alg.mask)(raw), self.planes.shadow_slot(slot, plane)
+                yield f"R[{index}] = {name}.copy()" if self.whole else f"put(R, {index}, L, {name}, C.size)"
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
         """The address of a variable, tagged with the variable as its object."""

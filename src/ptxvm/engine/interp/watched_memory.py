@@ -93,8 +93,8 @@ class WatchedMemory(LaneMemory):
             return
         self.polling.fruitless = 0
         if access.attributes.get("mbarrier") == "init":
-            places = self.touched(access, lanes, address)
-            self.initialised.update((at, access.bound) for _, _, offsets in places for at in offsets.tolist())
+            pieces = self.touched(access, lanes, address)
+            self.initialised.update((at, access.bound) for _, _, offsets in pieces for at in offsets.tolist())
         left = self.left(access, lanes, address, values) if self.watcher.follows_values else None
         for position, (allocation, threads, offsets) in self.touched_by_lane(access, lanes, address):
             self.watcher.wrote(access, threads, allocation, offsets, left and left.of(position))
@@ -185,9 +185,9 @@ class WatchedMemory(LaneMemory):
         if wrong is not None and wrong.any():
             first = int(np.argmax(wrong))
             lane = first if lanes is None else int(lanes[first])
-            place = int(address if not np.ndim(address) else address[first])
+            faulty = int(address if not np.ndim(address) else address[first])
             tag = int(self.cohort.shadow.access_tags[access.bound, writing][lane])
-            fault = self.cohort.shadow.objects.explain(self.cohort, access, lane, place, tag, writing=writing)
+            fault = self.cohort.shadow.objects.explain(self.cohort, access, lane, faulty, tag, writing=writing)
             raise located(fault.at_lane(first), access, lanes)
         if (variable := self.variable_of(access)) is not None:
             self.keep_to_variable(variable, access, lanes, address, writing=writing)
@@ -200,17 +200,17 @@ class WatchedMemory(LaneMemory):
         if tags is None:
             return None
         every = self.layout.every(lanes)
-        places = np.broadcast_to(address, len(every)).astype(np.uint64)
-        return self.cohort.shadow.objects.strays(self.cohort, access, every, places, tags)
+        addresses = np.broadcast_to(address, len(every)).astype(np.uint64)
+        return self.cohort.shadow.objects.strays(self.cohort, access, every, addresses, tags)
 
     def keep_to_variable(self, variable: Variable, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> None:
         """Refuse an access outside the variable that its address comes from."""
         wrong, within = self.outside_variable(variable, access, lanes, address)
         if wrong.any():
             lane = int(np.argmax(wrong))
-            size, place = access.dtype.itemsize * access.count, int(within[lane])
-            said = f"{'writing' if writing else 'reading'} {plural(size)} at byte {place} of '{variable.name}'"
-            fault = AccessFault("out-of-bounds", f"{said}, which has {plural(variable.size)}", place, size, lane)
+            size, byte = access.dtype.itemsize * access.count, int(within[lane])
+            said = f"{'writing' if writing else 'reading'} {plural(size)} at byte {byte} of '{variable.name}'"
+            fault = AccessFault("out-of-bounds", f"{said}, which has {plural(variable.size)}", byte, size, lane)
             raise located(fault, access, lanes)
 
     def outside_variable(self, variable: Variable, access: Access, lanes: Lanes, address: PerLane) -> tuple[PerLane, PerLane]:
@@ -219,7 +219,7 @@ class WatchedMemory(LaneMemory):
         window = self.shared if variable.space is Space.SHARED else self.local
         function = access.bound.function
         assert function is not None  # noqa: S101 - for mypy; only instructions of functions access memory
-        where, start = self.schedule.code.image.place(variable, function)
+        where, start = self.schedule.code.image.locate(variable, function)
         if access.space is Space.GENERIC:
             at_window = window.from_generic(np.broadcast_to(address, count), lanes)
         else:

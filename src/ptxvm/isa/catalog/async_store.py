@@ -7,7 +7,7 @@ from functools import partial
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b128
-from ptxvm.isa.access import Trait, as_list, base_of, count, has, places, space_of, window
+from ptxvm.isa.access import Trait, addresses, as_list, base_of, count, has, space_of, window
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.transfers import Pattern, Transfer
@@ -61,7 +61,7 @@ ASYNC = Trait(
     rules=[
         ("P3201", tells_an_mbarrier),
         ("P3202", order_of_an_asynchronous_access),
-        *places(a=space_of, bar=lambda _: Space.SHARED).rules,
+        *addresses(a=space_of, bar=lambda _: Space.SHARED).rules,
     ],
     needs=[("PTX 8.7, sm_100", release_or_global)],
 )

@@ -25,7 +25,7 @@ def size_of_a_bulk_copy(i: Decoded) -> Problem | None:
     return Problem("P2611", f"a bulk copy is of a multiple of 16 bytes, not {size}", operand="size", ptxas=said)
 
 
-def places_of_a_bulk_copy(i: Decoded) -> Problem | None:
+def spaces_of_a_bulk_copy(i: Decoded) -> Problem | None:
     """The destination, the source and the mbarrier of a bulk copy lie in the spaces that it names."""
     source, target = (
         Space.SHARED if "shared_cta" in i.bound else Space.GLOBAL,
@@ -57,7 +57,7 @@ def narrow_address_of_global_memory(i: Decoded) -> Problem | None:
 
 
 BYTES = Trait(
-    rules=[("P2611", size_of_a_bulk_copy), ("P2612", places_of_a_bulk_copy)],
+    rules=[("P2611", size_of_a_bulk_copy), ("P2612", spaces_of_a_bulk_copy)],
     needs=[("PTX 8.6", copy_to_the_own_cta)],
 )
 BULK = Trait(rules=[*BYTES.rules, ("P1811", policy_without_hint)], needs=BYTES.needs)

@@ -7,7 +7,7 @@ from functools import partial
 from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32, b64, u32, u64
-from ptxvm.isa.access import Trait, elements, has, places
+from ptxvm.isa.access import Trait, addresses, elements, has
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.transfers import Pattern, Transfer
@@ -100,14 +100,14 @@ cancelling = partial(
 )
 
 
-@has(places(a=Space.SHARED, bar=Space.SHARED))
+@has(addresses(a=Space.SHARED, bar=Space.SHARED))
 @cancelling(CANCEL.replace("MULTICAST", "") + " .ss = { .shared::cta };")
 def clusterlaunchcontrol_try_cancel(i, a, bar, tasks):
     """Ask for the launch of a cluster that has not begun to be cancelled; the answer goes to shared memory."""
     tasks.transfer(Transfer(Pattern.CANCELLATION, Space.SHARED, mbarrier=True, type=b64), completed, a=a, bar=bar)
 
 
-@has(places(a=Space.SHARED, bar=Space.SHARED))
+@has(addresses(a=Space.SHARED, bar=Space.SHARED))
 @cancelling(CANCEL.replace("MULTICAST", ".multicast::cluster::all") + " .ss = { .shared::cta };")
 def clusterlaunchcontrol_try_cancel_multicast(i, a, bar, cluster, tasks):
     """Ask for the launch of a cluster to be cancelled; the answer goes to the shared memory of all CTAs of this one."""

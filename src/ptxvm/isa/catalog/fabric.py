@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import partial
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.isa.access import ADDRESS, VECTOR, Trait, has, places, result_vector
+from ptxvm.isa.access import ADDRESS, VECTOR, Trait, addresses, has, result_vector
 from ptxvm.isa.model import Problem, checked
 
 NEEDS = {"": "PTX 9.3, sm_100"}
@@ -14,7 +14,7 @@ BYTES = ".mbarrier::complete_tx::bytes.mbarrier::report::fabric{.relaxed}.sys"
 UNITS = ".mbarrier::complete_tx::16B.mbarrier::report::fabric"
 ORDER = "{.relaxed}.sys"
 reaching = partial(checked, section="9.7.9", types=TYPES, needs=NEEDS)
-IN_SHARED = places(bar=Space.SHARED)
+IN_SHARED = addresses(bar=Space.SHARED)
 REDUCTIONS = """
     .op   = { .add, .min, .max, .and, .or, .xor };
     .type = { .b32, .b64, .u32, .u64, .s32, .s64, .f16, .bf16, .f32, .f64 };

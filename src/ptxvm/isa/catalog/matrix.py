@@ -80,8 +80,8 @@ def ldmatrix(i, a, warp, mem):
     width, per_register = WIDTHS[(i.type or i.stype).name], tiles.elements // kind.registers
     found = []
     for first in element_groups(i, kind, per_register):
-        places = [place(tiles, kind, peers, warp.lane, first, n) for n in range(per_register)]
-        found.append(word(i, mem, places, width))
+        elements = [locate(tiles, kind, peers, warp.lane, first, n) for n in range(per_register)]
+        found.append(word(i, mem, elements, width))
     return found
 
 
@@ -91,20 +91,20 @@ def element_groups(i: Decoded, kind: Kind, per_register: int) -> list[tuple[int,
     return [(matrix, per_register * n) for matrix in range(count) for n in range(kind.registers)]
 
 
-def place(tiles: Tiles, kind: Kind, peers: Peers, lane: Value, first: tuple[int, int], n: int) -> tuple[Value, Value]:
+def locate(tiles: Tiles, kind: Kind, peers: Peers, lane: Value, first: tuple[int, int], n: int) -> tuple[Value, Value]:
     """Where an element lies in memory: the address of its row, and its column."""
     matrix, element = first
     row, column = tiles(lane, element + n)
     return peers.at(row + matrix * kind.rows), column
 
 
-def word(i: Decoded, mem: Memory, places: list[tuple[Value, Value]], width: int) -> Value:
+def word(i: Decoded, mem: Memory, elements: list[tuple[Value, Value]], width: int) -> Value:
     """A register from elements: at once where they adjoin, else one by one."""
     if not i.trans and width >= 8:
-        row, column = places[0]
+        row, column = elements[0]
         return mem.load(window(i), b32, row + (column * width >> 3).to(row.type), **WEAK)[0]
-    step = 32 // len(places)
-    parts = [element(i, mem, row, column, width).to(b32) << n * step for n, (row, column) in enumerate(places)]
+    step = 32 // len(elements)
+    parts = [element(i, mem, row, column, width).to(b32) << n * step for n, (row, column) in enumerate(elements)]
     total = parts[0]
     for part in parts[1:]:
         total |= part
@@ -146,12 +146,12 @@ def stmatrix(i, a, b, warp, mem):
     kind = STORED[i.mnk]
     tiles = Tiles(kind.run, kind.corners, i.trans)
     for matrix, register in enumerate(b):
-        places = [place(tiles, kind, peers, warp.lane, (matrix, 0), n) for n in range(tiles.elements)]
+        elements = [locate(tiles, kind, peers, warp.lane, (matrix, 0), n) for n in range(tiles.elements)]
         if not i.trans:
-            row, column = places[0]
+            row, column = elements[0]
             mem.store(window(i), b32, row + (column * 2).to(row.type), [register], **WEAK)
             continue
-        for n, (row, column) in enumerate(places):
+        for n, (row, column) in enumerate(elements):
             value = (register >> n * i.type.bits).to(i.type)
             at = row + (column * i.type.bytes).to(row.type)
             mem.store(window(i), i.type, at, [value], **WEAK)

@@ -6,7 +6,7 @@ from functools import partial
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import f32
-from ptxvm.isa.access import Trait, as_list, count, has, places, result_vector, source_vector, space_of, window
+from ptxvm.isa.access import Trait, addresses, as_list, count, has, result_vector, source_vector, space_of, window
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.updates import INTEGERS, floating
 
@@ -47,7 +47,7 @@ def size_of_an_access(i):
     return f"Inconsistent type '{i.type}' with vector .{i.vec} for '{i.opcode}'"
 
 
-ACCESS = Trait(rules=[("P3101", order_and_scope), *places(a=space_of).rules])
+ACCESS = Trait(rules=[("P3101", order_and_scope), *addresses(a=space_of).rules])
 VECTOR = Trait(rules=[("P3102", size_of_an_access)])
 
 WORDS = {"and": "b32 b64", "or": "b32 b64", "xor": "b32 b64", "add": "u32 s32 u64 f16 f16x2 bf16 bf16x2 f32 f64"}
@@ -231,7 +231,7 @@ ASYNC_NEEDS = {"": "PTX 9.3, sm_100"}
 ASYNC_SLOTS = ".scope = { .gpu, .sys }; .ss = { .global };"
 
 
-@has(places(a=space_of))
+@has(addresses(a=space_of))
 @instruction(
     f"""
     multimem.st.async.release.scope{{.ss}}.type  [a], b;
@@ -248,7 +248,7 @@ def multimem_st_async(i, a, b, mem):
     mem.store(window(i), i.type.as_bits, a, [b.view(i.type.as_bits)], order=Order.RELEASE, scope=Scope(i.scope))
 
 
-@has(places(a=space_of))
+@has(addresses(a=space_of))
 @instruction(
     f"""
     multimem.red.async.release.scope{{.ss}}.add.type  [a], b;

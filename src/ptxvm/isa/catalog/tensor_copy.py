@@ -7,7 +7,7 @@ from functools import partial
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b64, u32
-from ptxvm.isa.access import WEAK, Trait, base_of, elements, has, mask_of_ctas, places, policy_without_hint, space_of, window
+from ptxvm.isa.access import WEAK, Trait, addresses, base_of, elements, has, mask_of_ctas, policy_without_hint, space_of, window
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.tensor_map import FIELDS, SIZE
@@ -43,7 +43,7 @@ def number_of_offsets(i):
                    ptxas=f"Vector of size {wanted} is expected for argument of instruction '{i.opcode}'")  # fmt: skip
 
 
-def place_of_a_tensor_map(i):
+def space_of_a_tensor_map(i):
     """A tensor map lies in .param, .const or .global memory."""
     base = base_of(i.shape("map")) if i.shape("map").kind in ("address", "offset") else i.shape("map")
     if base.kind != "variable" or base.space.window in (Space.PARAM, Space.CONST, Space.GLOBAL):
@@ -57,11 +57,11 @@ TENSOR = Trait(
         ("P3401", dimensions_of_a_mode),
         ("P3402", number_of_coordinates),
         ("P3403", number_of_offsets),
-        ("P3404", place_of_a_tensor_map),
+        ("P3404", space_of_a_tensor_map),
         ("P1811", policy_without_hint),
     ]
 )
-IN_SHARED = places(a=Space.SHARED, bar=Space.SHARED)
+IN_SHARED = addresses(a=Space.SHARED, bar=Space.SHARED)
 BLACKWELL = "PTX 8.6, sm_100f sm_110f"
 NEEDS = {
     "": "PTX 8.0, sm_90",
@@ -236,7 +236,7 @@ def replaced(i, a, ordinal, value, mem):
     mem.store(window(i), field.type, a + field.at(ordinal), [value.view(value.type.as_unsigned).to(field.type)], **WEAK)
 
 
-@has(places(a=space_of))
+@has(addresses(a=space_of))
 @replacing(
     f"{REPLACE}  [a], value; .field = {{ .global_address, .rank }}; .type = {{ .b32, .b64 }}; {REPLACE_SLOTS}",
 )
@@ -245,7 +245,7 @@ def tensormap_replace(i, a, value, mem):
     replaced(i, a, 0, value, mem)
 
 
-@has(places(a=space_of))
+@has(addresses(a=space_of))
 @replacing(
     f"""
     {REPLACE}  [a], ordinal, value;
@@ -259,7 +259,7 @@ def tensormap_replace_dimension(i, a, ordinal, value, mem):
     replaced(i, a, i.value("ordinal"), value, mem)
 
 
-@has(places(a=space_of))
+@has(addresses(a=space_of))
 @replacing(
     f"""
     {REPLACE}  [a], value;
@@ -304,7 +304,7 @@ def value_of_a_property(i):
     return f"Argument 1 of instruction '{i.opcode}': {said}"
 
 
-@has(places(a=Space.GLOBAL, b=Space.SHARED))
+@has(addresses(a=Space.GLOBAL, b=Space.SHARED))
 @instruction(
     """
     tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.scope.sync.aligned  [a], [b], size;

@@ -11,7 +11,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa import tensor_memory as works
-from ptxvm.isa.access import Trait, base_of, elements, has, mask_of_ctas, places, vector_of_sinks, window
+from ptxvm.isa.access import Trait, addresses, base_of, elements, has, mask_of_ctas, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.mbarrier import arrived
@@ -58,7 +58,7 @@ ALLOCATION = Trait(rules=[("P3502", number_of_columns)])
 allocating = partial(instruction, section="9.7.16.7.1", needs={**NEEDS, ".exclusive": "PTX 9.4"})
 
 
-@has(ALLOCATION, places(a=Space.SHARED))
+@has(ALLOCATION, addresses(a=Space.SHARED))
 @allocating(
     f"tcgen05.alloc.group{{.exclusive}}.sync.aligned{{.ss}}.b32  [a], columns; .ss = {{ .shared::cta }}; {GROUP}",
     types="a: u64, columns: u32 plain",
@@ -310,7 +310,7 @@ COMMITTING: Declaration = {
 COMMIT = "tcgen05.commit.group.mbarrier::arrive::one{.ss}"
 
 
-@has(places(bar=Space.SHARED))
+@has(addresses(bar=Space.SHARED))
 @instruction(f"{COMMIT}.b64  [bar]; .ss = {{ .shared::cluster }}; {GROUP}", **COMMITTING)
 def tcgen05_commit(i, bar, tasks, tmem):
     """Let an mbarrier be arrived at when all asynchronous work on tensor memory that this thread has started is done."""
@@ -318,7 +318,7 @@ def tcgen05_commit(i, bar, tasks, tmem):
     tasks.arrive(window(i), bar, arrived, None)
 
 
-@has(places(bar=Space.SHARED), Trait(rules=[("P1831", mask_of_ctas)]))
+@has(addresses(bar=Space.SHARED), Trait(rules=[("P1831", mask_of_ctas)]))
 @instruction(
     f"{COMMIT}.multicast.b64  [bar], mask; .ss = {{ .shared::cluster }};"
     f".multicast = {{ .multicast::cluster, .multicast::cluster::16b }}; {GROUP}",

@@ -73,7 +73,7 @@ SHIFT = """
     """
 
 
-def place(selector):
+def position(selector):
     """Where the part lies that a selector names, and its size: `b2` is at bit 16 and has 8 bits."""
     size = {"b": 8, "h": 16}[selector[0]] if selector else 32
     return (int(selector[1]) * size if selector else 0), size
@@ -81,12 +81,12 @@ def place(selector):
 
 def part(a, selector):
     """What the selector picks from a word, as a number; the word itself without a selector."""
-    return field(a, *place(selector)).to(s64)
+    return field(a, *position(selector)).to(s64)
 
 
 def part_type(word, selector):
     """The type of what a selector picks from a word of that type: `b2` gives `.s8` of `.s32`."""
-    return named_type(f"{word.kind}{place(selector)[1]}")
+    return named_type(f"{word.kind}{position(selector)[1]}")
 
 
 def finished(i, t, c, dtype):
@@ -97,7 +97,7 @@ def finished(i, t, c, dtype):
     word = t.to(dtype)
     if not i.dsel:
         return word
-    at, size = place(i.dsel)
+    at, size = position(i.dsel)
     return mux(word << at, c.view(dtype), word.lift((1 << size) - 1 << at))
 
 

@@ -132,12 +132,12 @@ def load(i: Decoded, fragment: Fragment, base: Value, stride: Value | None, warp
     found: list[Value] = []
     for run in runs(fragment):
         if adjoining(i, fragment):
-            place = address(i, fragment, base, stride, warp, run[0])
-            found += mem.load(window(i), word, place, len(run) // fragment.packed, **WEAK)
+            start = address(i, fragment, base, stride, warp, run[0])
+            found += mem.load(window(i), word, start, len(run) // fragment.packed, **WEAK)
             continue
         part = Type.named[f"b{fragment.width}"]
-        places = (address(i, fragment, base, stride, warp, element) for element in run)
-        parts = [mem.load(window(i), part, place, **WEAK)[0].to(word) for place in places]
+        starts = (address(i, fragment, base, stride, warp, element) for element in run)
+        parts = [mem.load(window(i), part, start, **WEAK)[0].to(word) for start in starts]
         for first in range(0, len(run), fragment.packed):
             register = parts[first]
             for n in range(1, fragment.packed):
@@ -154,15 +154,15 @@ def store(
     values = [register.view(word) for register in registers]
     for run in runs(fragment):
         if adjoining(i, fragment):
-            place = address(i, fragment, base, stride, warp, run[0])
+            start = address(i, fragment, base, stride, warp, run[0])
             words = values[run[0] // fragment.packed : (run[-1] + 1) // fragment.packed]
-            mem.store(window(i), word, place, words, **WEAK)
+            mem.store(window(i), word, start, words, **WEAK)
             continue
         part = Type.named[f"b{fragment.width}"]
         for element in run:
             value = values[element // fragment.packed] >> element % fragment.packed * fragment.width
-            place = address(i, fragment, base, stride, warp, element)
-            mem.store(window(i), part, place, [value.to(part)], **WEAK)
+            start = address(i, fragment, base, stride, warp, element)
+            mem.store(window(i), part, start, [value.to(part)], **WEAK)
 
 
 def runs(fragment: Fragment) -> Iterator[range]:

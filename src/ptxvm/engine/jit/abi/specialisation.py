@@ -6,6 +6,7 @@ import enum
 from typing import NamedTuple
 
 from ptxvm.analysis.program import Function
+from ptxvm.machine.options import Check
 
 
 class Tier(enum.IntEnum):
@@ -47,7 +48,7 @@ class Specialisation(NamedTuple):
     block: tuple[int, int, int]
     shared: int = 0
     fast: bool = False
-    checks: frozenset[str] = frozenset()
+    checks: frozenset[Check] = frozenset()
     trusted: bool = False
     metered: bool = False
     cluster: tuple[int, int, int] | None = None

@@ -174,7 +174,7 @@ def regrouped(values: list[Value], target: Register) -> list[Value]:
 
 def parameter_address(at: NodeBuilder, frame: Frame, variable: Variable, offset: int) -> Value:
     """The address of a `.param` variable in local memory."""
-    _, own = at.kernel.image.place(variable, frame.function)
+    _, own = at.kernel.image.locate(variable, frame.function)
     fixed = Value(at.alg, u64, Affine(frame.offset + own + offset))
     return stack.start(at, frame) + fixed if frame.root.shared else fixed
 

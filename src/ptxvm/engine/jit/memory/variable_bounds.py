@@ -27,7 +27,7 @@ def part(at: NodeBuilder, bound: Bound, space: Space) -> tuple[int, int] | None:
     variable, frame = at.kernel.variable_of.get(bound), at.node.frame
     if variable is None or space not in (Space.GENERIC, variable.space):
         return None
-    where, begin = at.kernel.image.place(variable, frame.function)
+    where, begin = at.kernel.image.locate(variable, frame.function)
     return begin + (frame.offset if where is Placement.FRAME else 0), variable.size
 
 

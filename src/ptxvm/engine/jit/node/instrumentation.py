@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.machine.options import Check
 
 GRAIN = 4  # bytes of a cell, at most
 
@@ -17,7 +18,7 @@ class Shadow:
     seen.  `doubts` are accesses that tags cannot judge; `scheduled` says that values depend on the thread schedule.
     """
 
-    checks: frozenset[str]
+    checks: frozenset[Check]
     grain: dict[bool, int] = field(default_factory=lambda: {True: GRAIN, False: GRAIN})
     finest: dict[bool, int] = field(default_factory=lambda: {True: GRAIN, False: GRAIN})
     doubts: set[str] = field(default_factory=set)

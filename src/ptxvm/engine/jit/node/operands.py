@@ -57,7 +57,7 @@ class Operands(NodeBuilder):
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:
         """The address of a variable in its own space; parameters have generic addresses."""
         frame = self.node.frame
-        where, at = self.kernel.image.place(variable, frame.function)
+        where, at = self.kernel.image.locate(variable, frame.function)
         if where is Placement.PARAMETER:
             bank: Value = Value(self.alg, u64, Affine("%params.address", bank=0)) + (at + offset)
             return bank

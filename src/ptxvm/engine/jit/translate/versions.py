@@ -14,6 +14,7 @@ from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.translate.fixed_point import translate
 from ptxvm.engine.jit.translate.register_pressure import most_registers
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.options import Check
 
 WIDTHS = {256: 0.75, 128: 0.8, 64: 0.85, WARP: 1.0}  # the time of a warp in code for so many lanes, about
 ALONE = 2.0  # that of a warp for which there is no group, in the masked version
@@ -45,7 +46,7 @@ class Versions:
         return text
 
 
-def choose(make: Callable[..., KernelContext], threads: int, checks: frozenset[str] = frozenset()) -> Versions:
+def choose(make: Callable[..., KernelContext], threads: int, checks: frozenset[Check] = frozenset()) -> Versions:
     """Choose the version for a CTA of so many threads; `make` makes contexts, `checks` are compiled in."""
     if not checks:
         return _first(make, threads)

@@ -11,7 +11,7 @@ from ptxvm.isa.operand_types import Shape, in_words
 
 
 @dataclass(slots=True)
-class Placement:
+class OperandMatch:
     """The shape and the path of each named operand, and the modifiers that operands stand for.
 
     A path is the operand's number, then the number within a pair or address; `marks` binds slots that belong to operands:
@@ -42,14 +42,14 @@ class Placement:
         self.named[name], self.at[name] = shape, path
 
 
-def place(form: Form, shapes: Sequence[Shape], line: Callable[[], str]) -> Placement | Problem:
+def match_operands(form: Form, shapes: Sequence[Shape], line: Callable[[], str]) -> OperandMatch | Problem:
     """Give each operand its name; optional operands are filled from the left; `line` makes the form that a help shows."""
     needed, most = form.counts
     if not needed <= len(shapes) <= most:
         said = count_message(form, len(shapes))
         ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
         return Problem("P0302", said, help=f"the form is `{line()}`", ptxas=ptxas)
-    placement = Placement()
+    match = OperandMatch()
     ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
     for n, (operand, shape) in enumerate(zip(chosen(form.operands, len(shapes)), shapes, strict=True)):
         if operand.address and stands_without_brackets(operand, shape):
@@ -57,8 +57,8 @@ def place(form: Form, shapes: Sequence[Shape], line: Callable[[], str]) -> Place
         if said := misplaced(operand, shape):
             help = brackets_help(form, operand, shape, line())
             return Problem("P0303", said, operand=operand.name, help=help, ptxas=ptxas, number=n)
-        placement.take(operand, shape, (n,))
-    return placement
+        match.take(operand, shape, (n,))
+    return match
 
 
 def stands_without_brackets(operand: Operand, shape: Shape) -> bool:
