@@ -81,7 +81,7 @@ def pytest_report_header(config: pytest.Config) -> str | None:
 def pytest_runtest_protocol(item: pytest.Item) -> Generator[None, object, object]:
     """Let each test have its own findings: one that an earlier test had too is reported again."""
     if (path := item.config.stash.get(FINDINGS, None)) is not None:
-        from ptxvm.driver.checks import FINDINGS as REPORTED  # noqa: PLC0415
+        from ptxvm.driver.launch_checks import FINDINGS as REPORTED  # noqa: PLC0415
 
         REPORTED.seen.clear()
         path.write_bytes(b"")

@@ -9,7 +9,7 @@ from typing import Any
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
-from ptxvm.model.events import Event, Kind
+from ptxvm.model.memory_events import Event, Kind
 from ptxvm.model.relations import Relation
 
 Change = Callable[[Any], Any]

@@ -19,8 +19,8 @@ from ptxvm.checkers.race_pair import Race
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Scene
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.model.litmus_program import Atomic, Barrier, Branch, Fence, Instruction, Load, Location, Store
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.program import Atomic, Barrier, Branch, Fence, Instruction, Load, Location, Store
 from ptxvm.model.values import ARITHMETIC, COMPARISONS
 
 BYTES = 8

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxvm.model.litmus_program import Atomic, Branch, Compute, Fence, Load, Location, Operand, ProxyFence, Store, Thread
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.program import Atomic, Branch, Compute, Fence, Load, Location, Operand, ProxyFence, Store, Thread
 from ptxvm.model.values import ARITHMETIC, COMPARISONS
 
 WHOLE = 8

@@ -17,8 +17,8 @@ from verdicts import Expected, collected, own
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.model import judge
 from ptxvm.model.judge import State
+from ptxvm.model.litmus_program import DEPTH, Access, Atomic, Fence, Instruction, Load, Store, Thread
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.program import DEPTH, Access, Atomic, Fence, Instruction, Load, Store, Thread
 
 STRONGER = {
     Load: {Order.RELAXED: [Order.ACQUIRE]},

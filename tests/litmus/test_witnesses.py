@@ -13,9 +13,9 @@ from verdicts import HERE, Expected, own
 from ptxvm.cli.litmus import litmus
 from ptxvm.litmus import read
 from ptxvm.model import judge, read_litmus
-from ptxvm.model.explain import cycle, edges
-from ptxvm.model.graph import svg
-from ptxvm.model.report import report
+from ptxvm.model.cycle_explanation import cycle, edges
+from ptxvm.model.drawing import svg
+from ptxvm.model.verdict_report import report
 
 KERNELS = sorted((HERE / "kernels").glob("*.ptx"))
 

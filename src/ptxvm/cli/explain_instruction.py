@@ -14,9 +14,7 @@ from ptxvm.diagnostics import render
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.targets import Target
 from ptxvm.reference import boolean, modifiers, permutation
-from ptxvm.reference.page import Page
-from ptxvm.reference.reading import NotUnderstood, Reading, read
-from ptxvm.reference.result import (
+from ptxvm.reference.evaluation import (
     BadValue,
     Quantity,
     bits_of,
@@ -31,6 +29,8 @@ from ptxvm.reference.result import (
     signed,
     wanted,
 )
+from ptxvm.reference.page import Page
+from ptxvm.reference.reading import NotUnderstood, Reading, read
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
 

@@ -15,10 +15,10 @@ from ptxvm.litmus import State, machines, observe, read
 from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
 from ptxvm.model.conditions import CannotSolve, place_of
 from ptxvm.model.deadline import OutOfTime, time_limit
-from ptxvm.model.graph import svg
+from ptxvm.model.drawing import svg
 from ptxvm.model.judge import SOLVERS, SolverMissing
-from ptxvm.model.report import report, shown as states
 from ptxvm.model.translate import Untranslatable
+from ptxvm.model.verdict_report import report, shown as states
 from ptxvm.syntax.source import Source
 
 FORMATS = ("text", "json")

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from ptxvm import api
 from ptxvm.diagnostics.errors import InvalidPTX
-from ptxvm.driver.images import linked_image, texts_of
+from ptxvm.driver.code_images import linked_image, texts_of
 from ptxvm.driver.programs import loaded
 from ptxvm.driver.registers import limited
 from ptxvm.driver.results import DriverError, Result

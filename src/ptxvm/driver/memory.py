@@ -14,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.driver.checks import exact_bounds
+from ptxvm.driver.launch_checks import exact_bounds
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import Pages, opened
 from ptxvm.machine.allocation import Allocation

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from ptxvm.analysis.flow import reads_and_writes, segments
 from ptxvm.analysis.program import Function
-from ptxvm.engine.targets import called
+from ptxvm.engine.call_targets import called
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import most_threads
 from ptxvm.syntax import tree

@@ -80,7 +80,7 @@ class Child:
         return self.last, (z, y, x)
 
 
-class GridTree(Protocol):
+class LaunchListener(Protocol):
     """A listener for launches of child grids."""
 
     def asked(self, buffer: Allocation, call: Call) -> None:
@@ -109,7 +109,7 @@ class Children:
         self.image, self.memory = image, image.memory
         self.functions = {name: self._of_threads(function) for name, function in FUNCTIONS.items()}
         self.run: Run | None = None
-        self.family: GridTree | None = None
+        self.listener: LaunchListener | None = None
         self.counters = Counters()
         self.waiting: list[Child] = []
         self._grid = self._waits = 0
@@ -122,18 +122,24 @@ class Children:
     # ── running ─────────────────────────────────────────────────────────────────────────
 
     def grid(
-        self, run: Run, kernel: Function, shape: LaunchShape, parameters: int, shared: int, family: GridTree | None = None
+        self,
+        run: Run,
+        kernel: Function,
+        shape: LaunchShape,
+        parameters: int,
+        shared: int,
+        listener: LaunchListener | None = None,
     ) -> Counters:
         """Run a grid and all grids that it launches."""
-        self.run, self.counters, self.family = run, Counters(), family
+        self.run, self.counters, self.listener = run, Counters(), listener
         self._grid = self._waits = 0
         try:
             self._count(run(kernel, shape, parameters, shared))
             self._finish(self._take())
-            if self._buffers and family is not None:
-                family.unlaunched([*self._buffers.values()])
+            if self._buffers and listener is not None:
+                listener.unlaunched([*self._buffers.values()])
         finally:
-            self.run = self.family = None
+            self.run = self.listener = None
             self._forget()
         return self.counters
 
@@ -148,8 +154,8 @@ class Children:
                 generations.append(self._take())
             else:
                 generations.pop()
-                if parents and self.family is not None:
-                    self.family.ended(parents[-1])
+                if parents and self.listener is not None:
+                    self.listener.ended(parents[-1])
                 del parents[-1:]
         self.waiting = elders
 
@@ -161,8 +167,8 @@ class Children:
         parent, self._grid = self._grid, next(GRIDS)
         try:
             bank.bytes[:] = child.buffer.bytes
-            if self.family is not None:
-                self.family.begins(child, bank)
+            if self.listener is not None:
+                self.listener.begins(child, bank)
             self._release(child.buffer)
             self._count(self.run(child.kernel, child.shape, bank.start, child.shared))
         finally:
@@ -196,8 +202,8 @@ class Children:
         """Allocate a buffer for the parameters of a launch."""
         buffer = self.memory.allocate(max(size, 1), max(alignment, BUFFER_ALIGNMENT), name="the parameters of a launch")
         self._buffers[buffer.start] = buffer
-        if self.family is not None:
-            self.family.asked(buffer, call)
+        if self.listener is not None:
+            self.listener.asked(buffer, call)
         return buffer.start
 
     def launch_device(self, call: Call, kernel: int, buffer: int, *rest: int) -> int:
@@ -233,8 +239,8 @@ class Children:
         with elsewhere(call.cohort.windows.values()):
             self._finish(self._take(call.cta))
         self._waits -= 1
-        if self.family is not None:
-            self.family.waited(call)
+        if self.listener is not None:
+            self.listener.waited(call)
         return SUCCESS
 
     def get_last_error(self, call: Call) -> int:
@@ -278,8 +284,8 @@ class Children:
         windows = call.cohort.windows.values()
         self._kept.update({id(each): each for window in windows for each in window.allocation.owners})
         self.waiting.append(child)
-        if self.family is not None:
-            self.family.launched(child, call, stream)
+        if self.listener is not None:
+            self.listener.launched(child, call, stream)
         return SUCCESS
 
     def _child(self, call: Call, kernel: int, buffer: int, sizes: Sequence[int], shared: int) -> Child | None:

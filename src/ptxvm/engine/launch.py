@@ -12,9 +12,9 @@ from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault, Unsupported
+from ptxvm.engine.call_targets import called
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Engine
-from ptxvm.engine.targets import called
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.launch import LaunchShape, check_shared, launch_shape

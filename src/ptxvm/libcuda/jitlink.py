@@ -15,10 +15,10 @@ from pathlib import Path
 from ptxvm.driver import linker
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.results import DriverError
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, string, u64
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS
-from ptxvm.libcuda.values import put_bytes, put_i32, put_u64, string, u64
 
 LOG = logging.getLogger("ptxvm.libcuda")
 VERSION = (12, 0)

@@ -14,7 +14,7 @@ from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import base_of
 from ptxvm.libcudart.calls import load_functions
-from ptxvm.libcudart.runtime import FUNCTIONS, Entry, RuntimeApiError, runtime
+from ptxvm.libcudart.runtime_state import FUNCTIONS, Entry, RuntimeApiError, runtime
 from ptxvm.libcudart.signatures import KINDS, MAJORS, signatures
 
 LOG = logging.getLogger("ptxvm.libcudart")

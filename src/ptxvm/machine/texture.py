@@ -146,7 +146,7 @@ class Level:
 
 
 @dataclass(slots=True)
-class Image:
+class ImageView:
     """An array as an image: the common part of textures and surfaces."""
 
     geometry: str
@@ -160,7 +160,9 @@ class Image:
         self.channels = self.level.texels.shape[-1]
 
     @classmethod
-    def of(cls, array: npt.ArrayLike | DeviceArray, channels: int, *, layered: bool, cubemap: bool, samples: int = 0) -> Image:
+    def of(
+        cls, array: npt.ArrayLike | DeviceArray, channels: int, *, layered: bool, cubemap: bool, samples: int = 0
+    ) -> ImageView:
         """An array as an image: axes (layers or depth), (samples), height, width and, where there are several, channels."""
         host = array.as_is if isinstance(array, DeviceArray) else np.asarray(array)
         if host.dtype.name not in CHANNEL_DATA_TYPE:
@@ -189,7 +191,7 @@ class Image:
         return cls(geometry, Level(host.reshape(*spread, channels)))
 
     @classmethod
-    def multi_sample(cls, host: Array, samples: int, *, layered: bool) -> Image:
+    def multi_sample(cls, host: Array, samples: int, *, layered: bool) -> ImageView:
         """An array of (layers), samples, height, width and channels."""
         if host.ndim != 4 + layered or host.shape[-4] != samples or 0 in host.shape:
             axes = f"{'layers, ' if layered else ''}{samples} samples, height, width"
@@ -265,14 +267,14 @@ class Texture(Opaque):
         _one_of("read", read, READS)
         if samples and (cubemap or mipmaps or normalized or filter != "nearest"):
             raise ValueError("a multi-sample texture has no faces and no levels; it is neither normalized nor filtered")
-        self.image = Image.of(array, channels, layered=layered, cubemap=cubemap, samples=samples)
+        self.image = ImageView.of(array, channels, layered=layered, cubemap=cubemap, samples=samples)
         self.sampling = Sampling(filter, _axes(address), normalized, _four(border), mipmap_filter, compare)
         self.read, self.srgb = read, srgb
         self.levels = [self.image.level]
         if isinstance(mipmaps, str) or not isinstance(mipmaps, Iterable):
             raise TypeError(f"mipmaps is a list of arrays, the levels after the first, not {mipmaps!r}")
         for number, each in enumerate(mipmaps, 1):
-            self.levels.append(Image.of(each, channels, layered=layered, cubemap=cubemap).level)
+            self.levels.append(ImageView.of(each, channels, layered=layered, cubemap=cubemap).level)
             _check_level(self.levels, number, volume=self.image.geometry == "3d")
         dtype = self.image.dtype
         if read == "normalized_float" and dtype.name not in NORMALIZED_DATA_TYPE:
@@ -343,7 +345,7 @@ class Surface(Opaque):
         self.array = array.as_is if isinstance(array, DeviceArray) else array
         if not self.array.flags.c_contiguous:
             raise TypeError("a surface is a contiguous NumPy array, since kernels write to it in place")
-        self.image = Image.of(self.array, channels, layered=layered, cubemap=cubemap)
+        self.image = ImageView.of(self.array, channels, layered=layered, cubemap=cubemap)
 
     @property
     def rows(self) -> Array:

@@ -19,7 +19,7 @@ from itertools import product
 import numpy as np
 
 from ptxvm.machine.per_lane import Array
-from ptxvm.machine.texture import Image, Level, Sampling, Texture
+from ptxvm.machine.texture import ImageView, Level, Sampling, Texture
 
 FRACTION = 256.0  # of the weights: 8 bits behind the point
 DIRECTIONS = {"1d": 1, "2d": 2, "3d": 3, "a1d": 1, "a2d": 2, "cube": 2, "acube": 2, "2dms": 2, "a2dms": 2}
@@ -105,7 +105,7 @@ def level_of(
     return np.log2(np.maximum(longest, 2.0**-60))
 
 
-def locate(what: Fetch, image: Image, coordinates: Sequence[Array]) -> Point:
+def locate(what: Fetch, image: ImageView, coordinates: Sequence[Array]) -> Point:
     """The slice and the coordinates in it; an index past the last layer or sample means the last."""
     given = list(coordinates)
     geometry = what.geometry

@@ -17,8 +17,8 @@ from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.single_thread import Holder, Payload, Rendezvous, Script, Stage, StopThread, ThreadAccess
+from ptxvm.model.litmus_program import Thread
 from ptxvm.model.path_run import Locate
-from ptxvm.model.program import Thread
 
 MOST_REPETITIONS = 10_000
 """The most backward jumps without a question; a loop that goes on longer does not end."""

@@ -11,8 +11,8 @@ from functools import cached_property
 from typing import Any, Literal
 
 from ptxvm.algebra.memory_order import Order
-from ptxvm.model.events import Kind
 from ptxvm.model.execution import Execution
+from ptxvm.model.memory_events import Kind
 from ptxvm.model.relations import Events, Relation
 
 

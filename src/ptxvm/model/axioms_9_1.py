@@ -3,7 +3,7 @@
 New are proxies, aliases, and fences that only release or only acquire.
 
 `.cluster` scope, `.mmio` and `mbarrier` need nothing here: they are a depth in the hierarchy of scopes, strong operations,
-and release and acquire operations.  Asynchronous operations are unordered with what their thread does next (see `events`).
+and release and acquire operations.  Asynchronous operations are unordered with what their thread does next (`memory_events`).
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.axioms_6_4 import PTX64
-from ptxvm.model.events import Kind
+from ptxvm.model.memory_events import Kind
 from ptxvm.model.relations import Events, Relation
 
 

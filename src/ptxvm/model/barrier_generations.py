@@ -11,9 +11,9 @@ from itertools import combinations, product
 
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.special_registers import WARP
-from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import Execution
-from ptxvm.model.program import Thread
+from ptxvm.model.litmus_program import Thread
+from ptxvm.model.memory_events import Event, Kind
 from ptxvm.model.relations import Relation
 from ptxvm.model.search import Steps, flattened
 

@@ -12,9 +12,9 @@ from collections.abc import Iterator, Mapping
 from itertools import combinations, product
 
 from ptxvm.model.barrier_generations import phase_orders
-from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import Execution
-from ptxvm.model.program import DEPTH, Barrier, Thread
+from ptxvm.model.litmus_program import DEPTH, Barrier, Thread
+from ptxvm.model.memory_events import Event, Kind
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import Key, evaluate
 

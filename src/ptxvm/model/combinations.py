@@ -8,10 +8,10 @@ from typing import NamedTuple
 
 from ptxvm.machine.single_thread import Payload
 from ptxvm.model.deadline import seconds_left
-from ptxvm.model.events import Kind
 from ptxvm.model.histories import History
+from ptxvm.model.litmus_program import Location
+from ptxvm.model.memory_events import Kind
 from ptxvm.model.paths import FOREVER, Encounter, Path
-from ptxvm.model.program import Location
 from ptxvm.model.search import Steps, flattened
 from ptxvm.model.values import Key, Read, Value
 

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from ptxvm.algebra.asynchronous import AsyncKind
-from ptxvm.model.events import Event, Kind
+from ptxvm.model.memory_events import Event, Kind
 from ptxvm.model.paths import FOREVER, Path
 from ptxvm.model.values import Key
 

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.enumerate import Candidate
-from ptxvm.model.events import Kind
+from ptxvm.model.memory_events import Kind
 from ptxvm.model.relations import Relation, members
 from ptxvm.model.values import evaluate
 

@@ -13,12 +13,12 @@ from itertools import product
 from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
 from ptxvm.model.barrier_matching import barrier_orders
 from ptxvm.model.deadline import seconds_left
-from ptxvm.model.events import Event, Kind
 from ptxvm.model.execution import WHOLE, Cell, Execution
+from ptxvm.model.litmus_program import Location
 from ptxvm.model.litmus_test import Test
+from ptxvm.model.memory_events import Event, Kind
 from ptxvm.model.names import register_names
 from ptxvm.model.paths import Path, PathCondition, paths
-from ptxvm.model.program import Location
 from ptxvm.model.relations import Relation
 from ptxvm.model.search import Steps, flattened
 from ptxvm.model.values import COMPARISONS, Key, evaluate

@@ -12,8 +12,8 @@ from functools import cached_property
 from typing import Self
 
 from ptxvm.algebra.memory_order import Order
-from ptxvm.model.events import Event, Kind
 from ptxvm.model.litmus_test import Test
+from ptxvm.model.memory_events import Event, Kind
 from ptxvm.model.relations import Events, Relation
 from ptxvm.model.values import Key
 

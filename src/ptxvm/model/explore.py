@@ -16,9 +16,9 @@ from ptxvm.model.automaton import automata
 from ptxvm.model.combinations import overlap, together
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.histories import History
+from ptxvm.model.litmus_program import Location, Thread
 from ptxvm.model.path_run import Chain, Chosen, EarlierAccesses, Locate, PathRun, PathWrite
 from ptxvm.model.paths import Encounter, Path
-from ptxvm.model.program import Location, Thread
 
 MANY = 4
 """The most chains that are kept for a value; a value with more has an unknown origin."""

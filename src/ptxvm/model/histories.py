@@ -11,8 +11,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxvm.algebra.memory_order import Scope
+from ptxvm.model.litmus_program import Thread
 from ptxvm.model.path_run import EarlierAccesses, PathWrite, WriteInstance
-from ptxvm.model.program import Thread
 
 MANY = 500
 """After this many combinations of atomic operations, their uses are no longer counted."""

@@ -15,16 +15,16 @@ from ptxvm.machine import options
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
 from ptxvm.model.conditions import CannotSolve, Truth, both, negated
+from ptxvm.model.cycle_explanation import cycle
 from ptxvm.model.deadline import OutOfTime, seconds_left, time_limit
 from ptxvm.model.ending import Ending
 from ptxvm.model.enumerate import LOOPS, Candidate, Search, may_take
-from ptxvm.model.events import Event
-from ptxvm.model.explain import cycle
+from ptxvm.model.litmus_program import Atomic, Fence, Instruction, Load, Location, Store
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.liveness import termination
+from ptxvm.model.memory_events import Event
 from ptxvm.model.overruled import overruled
 from ptxvm.model.paths import paths
-from ptxvm.model.program import Atomic, Fence, Instruction, Load, Location, Store
 
 if TYPE_CHECKING:
     from ptxvm.model.solve import Question

@@ -16,10 +16,10 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.single_thread import Meeting, Rendezvous, Stage, ThreadAccess
 from ptxvm.model.automaton import Answer, Automaton, AutomatonState, Call, Transition, automata
 from ptxvm.model.ending import Ending
+from ptxvm.model.litmus_program import Location, Thread
 from ptxvm.model.litmus_states import remains
 from ptxvm.model.liveness import decided
 from ptxvm.model.path_run import Locate, describe, text_of
-from ptxvm.model.program import Location, Thread
 
 STATES = 10_000
 """The most states that are visited."""

@@ -32,10 +32,10 @@ from ptxvm.model.conditions import Condition, NotALitmusTest, condition
 from ptxvm.model.ending import Ending
 from ptxvm.model.explore import Explorer, Values
 from ptxvm.model.kernel_states import ends
+from ptxvm.model.litmus_program import Elements, Thread
 from ptxvm.model.litmus_syntax import read_question
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.paths import Path
-from ptxvm.model.program import Elements, Thread
 
 LINE = re.compile(r"^\s*//:\s*(litmus|memory|launch|filter|~\s*exists|not\s+exists|exists|forall)\b(.*)$", re.MULTILINE)
 LAUNCH = re.compile(r"(\w+)\s*<<<(.*)>>>\s*\((.*)\)")

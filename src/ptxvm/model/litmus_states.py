@@ -12,8 +12,20 @@ from itertools import product
 from typing import TypeVar
 
 from ptxvm.algebra.memory_order import Scope
+from ptxvm.model.litmus_program import (
+    DEPTH,
+    Atomic,
+    Barrier,
+    Branch,
+    Compute,
+    Instruction,
+    Load,
+    Location,
+    Operand,
+    Store,
+    Thread,
+)
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.program import DEPTH, Atomic, Barrier, Branch, Compute, Instruction, Load, Location, Operand, Store, Thread
 from ptxvm.model.values import ARITHMETIC, COMPARISONS
 
 T = TypeVar("T")

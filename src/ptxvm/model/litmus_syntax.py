@@ -8,10 +8,10 @@ from typing import Literal
 
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.conditions import NotALitmusTest, condition
-from ptxvm.model.instructions import instruction
+from ptxvm.model.litmus_instructions import instruction
+from ptxvm.model.litmus_program import Alias, Branch, Instruction, Thread
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.names import register_names, variables_of
-from ptxvm.model.program import Alias, Branch, Instruction, Thread
 
 THREAD = re.compile(r"P(\d+)\s*@\s*cta\s+(\d+)\s*(?:,\s*cluster\s+(\d+)\s*)?,\s*gpu\s+(\d+)")
 QUESTION = re.compile(r"^\s*(filter|exists|~\s*exists|not\s+exists|forall|locations)\b", re.MULTILINE)

@@ -9,8 +9,8 @@ from typing import Literal
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.conditions import Condition
 from ptxvm.model.ending import Ending
+from ptxvm.model.litmus_program import Alias, Elements, Thread
 from ptxvm.model.paths import Path
-from ptxvm.model.program import Alias, Elements, Thread
 
 
 @dataclass(frozen=True)

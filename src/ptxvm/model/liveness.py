@@ -12,9 +12,9 @@ from typing import Protocol, TypeVar
 
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.ending import Ending
+from ptxvm.model.litmus_program import Barrier, Branch, Thread
 from ptxvm.model.litmus_states import Machine
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.program import Barrier, Branch, Thread
 
 STATES = 20_000
 """With this many states, the answer is `unknown`."""

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from ptxvm.model.litmus_program import Atomic, Load, Store, Thread
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.program import Atomic, Load, Store, Thread
 
 
 def register_names(thread: Thread) -> Iterator[str]:

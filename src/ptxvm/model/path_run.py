@@ -17,9 +17,9 @@ from ptxvm.isa.fences import proxy_of_fence
 from ptxvm.machine.single_thread import Holder, Meeting, Payload, Rendezvous, StopThread, ThreadAccess
 from ptxvm.model.copying import Copying
 from ptxvm.model.dependencies import NONE, Dependencies
-from ptxvm.model.events import Event, Kind
+from ptxvm.model.litmus_program import Barrier, Location, Thread
+from ptxvm.model.memory_events import Event, Kind
 from ptxvm.model.paths import FOREVER, Encounter, Exchange, Path, PathCondition
-from ptxvm.model.program import Barrier, Location, Thread
 from ptxvm.model.values import Key, Read
 from ptxvm.syntax import tree
 

@@ -6,8 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 
 from ptxvm.algebra.asynchronous import Proxy
-from ptxvm.model.events import Event, Kind
-from ptxvm.model.program import (
+from ptxvm.model.litmus_program import (
     Atomic,
     Barrier,
     Branch,
@@ -22,6 +21,7 @@ from ptxvm.model.program import (
     Thread,
     WaitForCopies,
 )
+from ptxvm.model.memory_events import Event, Kind
 from ptxvm.model.values import COMPARISONS, Key, Read, Value, operation, reads_in
 
 

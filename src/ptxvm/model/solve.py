@@ -16,9 +16,9 @@ from ptxvm.model.barrier_matching import barrier_orders
 from ptxvm.model.conditions import CannotSolve
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.enumerate import Candidate, initial_writes, may_take
-from ptxvm.model.events import Kind
 from ptxvm.model.execution import Cell
 from ptxvm.model.litmus_test import Test
+from ptxvm.model.memory_events import Kind
 from ptxvm.model.names import register_names
 from ptxvm.model.paths import Path
 from ptxvm.model.relations import Relation, members

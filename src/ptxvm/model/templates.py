@@ -8,9 +8,9 @@ from typing import Literal
 
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.conditions import NotALitmusTest, condition
+from ptxvm.model.litmus_program import Alias
 from ptxvm.model.litmus_syntax import thread
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.program import Alias
 
 VARIABLE = re.compile(r"\.(global|shared|texref|surfref|constref)\s+(\w+)(?:\s+(?:physic|virtu)ally\s+aliases\s+(\w+))?\s*;")
 THREAD = re.compile(r"d(\d+)\.b(\d+)\.t(\d+)\s*\{(.*?)\}", re.DOTALL)

@@ -14,9 +14,7 @@ from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.isa.special_registers import WARP
 from ptxvm.model.conditions import REGISTER, Condition
-from ptxvm.model.litmus_test import Test
-from ptxvm.model.names import register_names, variables_of
-from ptxvm.model.program import (
+from ptxvm.model.litmus_program import (
     Access,
     Atomic,
     Barrier,
@@ -31,6 +29,8 @@ from ptxvm.model.program import (
     Store,
     Thread,
 )
+from ptxvm.model.litmus_test import Test
+from ptxvm.model.names import register_names, variables_of
 from ptxvm.model.values import COMPARISONS
 
 WORD = 4

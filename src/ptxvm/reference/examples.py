@@ -1,6 +1,6 @@
 """Worked examples: what an instruction gives for values that a reader can check, computed when it is asked for.
 
-An instruction that depends on its operands alone is computed by `reference.result`; any other runs in a kernel of one
+An instruction that depends on its operands alone is computed by `reference.evaluation`; any other runs in a kernel of one
 CTA through `ptxvm.load` and `launch`, as a user's would.
 """
 
@@ -15,9 +15,9 @@ import numpy as np
 from ptxvm.api import load
 from ptxvm.isa.model import Instruction
 from ptxvm.machine.texture import Surface, Texture
+from ptxvm.reference.evaluation import bits_of, compute, hexadecimal, number, wanted
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.reading import read
-from ptxvm.reference.result import bits_of, compute, hexadecimal, number, wanted
 
 Rows = tuple[tuple[str, ...], ...]
 

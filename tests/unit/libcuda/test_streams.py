@@ -15,7 +15,7 @@ from pathlib import Path
 import pytest
 
 from ptxvm.driver import context
-from ptxvm.driver.checks import FINDINGS
+from ptxvm.driver.launch_checks import FINDINGS
 from ptxvm.engine import time_box
 
 NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, UNKNOWN = 600, 700, 800, 999

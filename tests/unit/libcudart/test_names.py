@@ -9,7 +9,7 @@ import pytest
 from ptxvm.libcuda import calls as driver_calls, session, signatures as driver
 from ptxvm.libcudart import calls
 from ptxvm.libcudart.calls.same import ANY_STATE, SAME, STATELESS
-from ptxvm.libcudart.runtime import FUNCTIONS
+from ptxvm.libcudart.runtime_state import FUNCTIONS
 from ptxvm.libcudart.signatures import MAJORS, signatures
 
 driver_calls.load_functions()

@@ -7,8 +7,8 @@ import pytest
 from ptxvm.model import judge, read_litmus
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
+from ptxvm.model.cycle_explanation import cycle
 from ptxvm.model.enumerate import Candidate, Search
-from ptxvm.model.explain import cycle
 
 
 def litmus(columns: str, question: str, start: str = "") -> str:

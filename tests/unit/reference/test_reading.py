@@ -8,8 +8,8 @@ import json
 import pytest
 
 from ptxvm.isa.targets import Target
+from ptxvm.reference.evaluation import compute, is_computable, wanted
 from ptxvm.reference.reading import NotUnderstood, read
-from ptxvm.reference.result import compute, is_computable, wanted
 
 
 def registers(text: str) -> dict[str, str]:

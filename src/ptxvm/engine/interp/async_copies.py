@@ -297,7 +297,7 @@ class Copies:
         `most` is how many pieces of work end, the oldest first; None is all.
         """
         pending: list[Asynchronous] = []
-        order = Order(self.cohort)
+        order = CompletionOrder(self.cohort)
         under_way, self.under_way = self.under_way, []
         for n, each in enumerate(under_way):
             if most is not None and not most:
@@ -348,7 +348,7 @@ class Copies:
         return np.ascontiguousarray(columns.T).view(np.uint8)
 
 
-class Order:
+class CompletionOrder:
     """The work that must end before other work: copies and work on tensor memory before an arrival behind them.
 
     Products of a lane end one after the other, since they may have one accumulator, and so does the work of a CTA on its

@@ -13,7 +13,7 @@ import numpy as np
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Signature, Variable
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.engine import argument_words, targets
+from ptxvm.engine import argument_words, call_targets
 from ptxvm.engine.argument_words import Argument, Formal
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.barriers import Key
@@ -84,7 +84,7 @@ class Calls:
         """The function at an address; None where the lanes may not call it."""
         image = self.code.image
         if (address, bound) not in self.refusals:
-            self.refusals[address, bound] = targets.refusal(image, bound, address)
+            self.refusals[address, bound] = call_targets.refusal(image, bound, address)
         said = self.refusals[address, bound]
         if said is not None:
             self.schedule.abandon("invalid-call", said, bound, lanes)

@@ -14,13 +14,13 @@ from ptxvm.engine.interp import completion
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.grid_tree import GridTree
-from ptxvm.engine.interp.images import Images
 from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.random_schedule import RandomSchedule
 from ptxvm.engine.interp.register_fences import is_product
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.engine.interp.texture_memory import Images
 from ptxvm.engine.interp.watched_cohort import WatchedCohort, WatchState
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
@@ -95,7 +95,7 @@ class Interpreter:
         watcher: Watcher, seed: int | None,
     ) -> Counters:  # fmt: skip
         """Run a grid and its child grids, and report to a watcher; `seed` shuffles the schedule."""
-        family = GridTree(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
+        tree = GridTree(watcher, Scene(kernel.name, shape), partial(shared_variables, self.image))
         images = Images(self.image.memory)
         variables = watcher.follows_variables
         clustered = shape.cluster_size > 1
@@ -105,10 +105,10 @@ class Interpreter:
         following = WatchState(watcher, images, Objects(self.image), provenance, products=products)
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            begin = partial(begin_watched, following, family.scene, seed, options)
+            begin = partial(begin_watched, following, tree.scene, seed, options)
             return self._run(code, kernel, shape, parameters, shared, limits, begin)
 
-        return code.children.grid(run, kernel, shape, parameters, options.shared, family)
+        return code.children.grid(run, kernel, shape, parameters, options.shared, tree)
 
     def _run(
         self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, shared: int,

@@ -19,7 +19,6 @@ from ptxvm.engine.faults import listed
 from ptxvm.engine.interp.accesses import Access, Copying
 from ptxvm.engine.interp.barriers import Waiting
 from ptxvm.engine.interp.cohort import Cohort
-from ptxvm.engine.interp.images import Images
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import Objects
@@ -29,6 +28,7 @@ from ptxvm.engine.interp.registers_in_use import line_of, touched
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Slots
 from ptxvm.engine.interp.shadow import ArgumentSlot, Shadow
+from ptxvm.engine.interp.texture_memory import Images
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.engine.interp.watched_memory import WatchedMemory
 from ptxvm.isa.effects import Verb

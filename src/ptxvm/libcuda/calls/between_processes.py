@@ -5,9 +5,9 @@ from __future__ import annotations
 from ptxvm.driver.context import Event
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import SharedPoints, opened
+from ptxvm.libcuda.c_values import put_bytes, put_u64
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.signatures import Handle64
-from ptxvm.libcuda.values import put_bytes, put_u64
 
 
 @function("cuIpcGetMemHandle")

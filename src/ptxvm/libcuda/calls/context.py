@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from ptxvm.driver.context import Context
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_i32, put_u64
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.values import put_i32, put_u64
 
 API_VERSION = 3020
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from ptxvm.driver.arrays import Array, Mipmapped
+from ptxvm.driver.cuda_arrays import Array, Mipmapped
 from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
 from ptxvm.driver.results import DriverError, Result

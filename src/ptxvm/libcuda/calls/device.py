@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_string, put_u64, string
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.values import put_bytes, put_i32, put_string, put_u64, string
 
 
 @function("cuDeviceGetCount")

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_i32, put_u64, string
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.signatures import symbol_for
-from ptxvm.libcuda.values import put_i32, put_u64, string
 
 VERSION = 13050  # of CUDA, as 1000 times the major number
 PER_THREAD = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM

@@ -10,13 +10,13 @@ from ptxvm.driver.graph import Child, Empty, Executable, Graph, Node, Resource, 
 from ptxvm.driver.launch import Call, GraphLaunch, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, u64, u64s
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.calls.memory import free
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
-from ptxvm.libcuda.values import i32, put_i32, put_u64, put_u64_if, u64, u64s
 
 KERNEL, MEMCPY, MEMSET, HOST, GRAPH, EMPTY = range(6)  # CUgraphNodeType
 NONE, ACTIVE = 0, 1  # CUstreamCaptureStatus

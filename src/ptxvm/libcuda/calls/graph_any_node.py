@@ -9,11 +9,11 @@ from functools import partial
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Branch, Child, Conditional, Empty, Graph, Node, Resource, Task
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import i32, put_i32, put_u64, u64
 from ptxvm.libcuda.calls import graph, graph_nodes
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import ConditionalNode
-from ptxvm.libcuda.values import i32, put_i32, put_u64, u64
 
 PARAMETERS = 16  # bytes before what a kind of node has
 COPY = 16  # ... and before the description of a copy

@@ -10,9 +10,9 @@ from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_i32, put_u64, u64, u64s
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import LaunchAttribute
-from ptxvm.libcuda.values import put_i32, put_u64, u64, u64s
 from ptxvm.machine.launch_options import LaunchOptions
 
 KERNEL_NODE = 0  # CUgraphNodeType

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Kind
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, u64
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.values import i32, put_i32, put_u64, put_u64_if, u64
 
 HOST_TYPE, DEVICE_TYPE = 1, 2  # CUmemorytype
 MEM_FREE = 11  # CUgraphNodeType

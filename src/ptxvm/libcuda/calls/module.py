@@ -6,12 +6,12 @@ import ctypes
 from collections.abc import Mapping
 from pathlib import Path
 
-from ptxvm.driver.images import texts_at
+from ptxvm.driver.code_images import texts_at
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, string, u64
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.values import i32, put_i32, put_u64, put_u64_if, string, u64
 
 INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
 MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set

@@ -7,8 +7,8 @@ import ctypes
 from ptxvm.driver.context import Event, Stream, elapsed
 from ptxvm.driver.launch import Call
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_f32, put_i32, put_u64, put_u64_if
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.values import put_f32, put_i32, put_u64, put_u64_if
 
 NON_BLOCKING = 1
 DISABLE_TIMING, INTERPROCESS = 2, 4  # CUevent_flags

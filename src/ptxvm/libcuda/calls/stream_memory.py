@@ -11,9 +11,9 @@ from ptxvm.driver.context import Context
 from ptxvm.driver.graph import Empty, Task
 from ptxvm.driver.launch import Call
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_i32, put_u64, u32, u64
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import MemoryOperation
-from ptxvm.libcuda.values import put_i32, put_u64, u32, u64
 
 MEMORY_NODE = 12  # CU_GRAPH_NODE_TYPE_BATCH_MEM_OP
 WAIT_32, WRITE_32, FLUSH, WAIT_64, WRITE_64, BARRIER = range(1, 7)  # CUstreamBatchMemOpType

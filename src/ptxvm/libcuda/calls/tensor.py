@@ -7,8 +7,8 @@ from typing import TypedDict
 
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.tensor_map import FIELDS, MARK, SIZE
+from ptxvm.libcuda.c_values import put_bytes, u64s
 from ptxvm.libcuda.session import function
-from ptxvm.libcuda.values import put_bytes, u64s
 from ptxvm.machine.tensor_map import Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TensorType
 
 ALIGNMENT = 64

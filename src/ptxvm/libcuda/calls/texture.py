@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.arrays import Array, Elements, Linear, Mipmapped, Sampling, format_of, surface, texture
+from ptxvm.driver.cuda_arrays import Array, Elements, Linear, Mipmapped, Sampling, format_of, surface, texture
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_u64
 from ptxvm.libcuda.session import OpaqueObject, function, session
 from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Resource, TextureDescriptor
-from ptxvm.libcuda.values import put_u64
 
 ARRAY, MIPMAPPED, LINEAR, ROWS = range(4)  # CUresourcetype
 AS_IS, NORMALIZED, SRGB = 0x01, 0x02, 0x10  # CU_TRSF_*

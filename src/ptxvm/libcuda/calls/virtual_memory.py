@@ -7,9 +7,9 @@ import os
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
 from ptxvm.driver.virtual_memory import GRANULARITY, Physical
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties
-from ptxvm.libcuda.values import put_bytes, put_i32, put_u64
 
 FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 

@@ -8,7 +8,7 @@ from ptxvm.driver.memory import Rectangle, copy_rectangle, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.calls import copies as driver
 from ptxvm.libcudart.calls.module import symbol
-from ptxvm.libcudart.runtime import RuntimeApiError, RuntimeResult, function
+from ptxvm.libcudart.runtime_state import RuntimeApiError, RuntimeResult, function
 from ptxvm.libcudart.structures import Extent, PitchedPointer
 
 HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, DEFAULT = range(5)  # cudaMemcpyKind

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import i32, put_i32
 from ptxvm.libcuda.calls import context, device as driver
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.values import i32, put_i32
 from ptxvm.libcudart.properties import properties
-from ptxvm.libcudart.runtime import function, runtime
+from ptxvm.libcudart.runtime_state import function, runtime
 
 
 @function("cudaGetDeviceCount", stateless=True)

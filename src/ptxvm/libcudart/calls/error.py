@@ -7,7 +7,7 @@ from pathlib import Path
 
 from ptxvm.driver.results import Result
 from ptxvm.libcuda.session import session
-from ptxvm.libcudart.runtime import function, runtime
+from ptxvm.libcudart.runtime_state import function, runtime
 
 DESCRIPTIONS = {
     0: "no error", 1: "invalid argument", 2: "out of memory", 3: "initialization error", 4: "driver shutting down",

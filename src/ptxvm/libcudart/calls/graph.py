@@ -9,15 +9,15 @@ from ptxvm.driver.graph import Executable, Graph, Node
 from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.memory import copy
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_u64
 from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node
 from ptxvm.libcuda.calls.copies import rectangular
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.values import put_u64
 from ptxvm.libcudart.calls.copies import check_kind, copied, within
 from ptxvm.libcudart.calls.launch import kernel
 from ptxvm.libcudart.calls.volumes import volume
-from ptxvm.libcudart.runtime import function, runtime
+from ptxvm.libcudart.runtime_state import function, runtime
 from ptxvm.libcudart.structures import Copy3D, KernelNode, ThreeSizes
 
 

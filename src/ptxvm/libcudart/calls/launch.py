@@ -6,11 +6,11 @@ import ctypes
 
 from ptxvm.driver.occupancy import resident_blocks
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_i32, put_u64
 from ptxvm.libcuda.calls import launch as driver
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import LaunchConfig as DriverConfig
-from ptxvm.libcuda.values import put_i32, put_u64
-from ptxvm.libcudart.runtime import Launching, RuntimeApiError, RuntimeResult, function, runtime
+from ptxvm.libcudart.runtime_state import Launching, RuntimeApiError, RuntimeResult, function, runtime
 from ptxvm.libcudart.structures import LaunchConfig, ThreeSizes
 
 

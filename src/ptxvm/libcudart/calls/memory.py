@@ -6,10 +6,10 @@ import ctypes
 
 from ptxvm.driver.memory import Kind
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_u64
 from ptxvm.libcuda.calls import memory as driver
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.values import put_u64
-from ptxvm.libcudart.runtime import function
+from ptxvm.libcudart.runtime_state import function
 from ptxvm.libcudart.structures import Channels, Extent, Location, PitchedPointer, PointerAttributes
 
 UNREGISTERED, HOST, DEVICE, MANAGED = range(4)  # cudaMemoryType

@@ -5,11 +5,11 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, string
 from ptxvm.libcuda.calls.entry import PER_THREAD, VERSION, address_v2
 from ptxvm.libcuda.calls.module import MAX_DYNAMIC_SHARED, set_kernel_attribute
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.values import put_i32, put_u64, put_u64_if, string
-from ptxvm.libcudart.runtime import Fatbin, RuntimeApiError, RuntimeResult, Symbol, function, runtime
+from ptxvm.libcudart.runtime_state import Fatbin, RuntimeApiError, RuntimeResult, Symbol, function, runtime
 from ptxvm.libcudart.structures import FunctionAttributes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.libcuda import session as driver
-from ptxvm.libcudart.runtime import function
+from ptxvm.libcudart.runtime_state import function
 
 STATELESS = {"cudaDriverGetVersion": "cuDriverGetVersion"}
 ANY_STATE = {

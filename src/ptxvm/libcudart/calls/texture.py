@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, surface, texture
+from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, surface, texture
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_i32, put_u64
 from ptxvm.libcuda.calls import texture as driver
 from ptxvm.libcuda.session import OpaqueObject, session
-from ptxvm.libcuda.values import put_i32, put_u64
 from ptxvm.libcudart import structures
-from ptxvm.libcudart.runtime import function
+from ptxvm.libcudart.runtime_state import function
 from ptxvm.libcudart.structures import Channels, Extent, Resource
 
 SIGNED, UNSIGNED, FLOAT = range(3)  # cudaChannelFormatKind

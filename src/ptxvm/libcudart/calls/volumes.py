@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.arrays import Array
+from ptxvm.driver.cuda_arrays import Array
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures as driver
 from ptxvm.libcuda.calls.copies import ARRAY, MEMCPY, UNIFIED, copied, put, rectangular
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.calls.copies import check_kind
-from ptxvm.libcudart.runtime import function
+from ptxvm.libcudart.runtime_state import function
 from ptxvm.libcudart.structures import Copy3D, CopyPeer3D
 
 

@@ -17,7 +17,7 @@ from ptxvm.analysis.flow import cut_points, reads_and_writes, segments, successo
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.engine import targets
+from ptxvm.engine import call_targets
 from ptxvm.engine.jit.cfg.if_conversion import Region, regions
 from ptxvm.engine.jit.cfg.loops import repeated
 from ptxvm.engine.jit.cfg.restart_points import after_stores
@@ -284,7 +284,7 @@ class Plan:
 
         Yields the frames that are new.
         """
-        functions = targets.callees(self.image, bound)
+        functions = call_targets.callees(self.image, bound)
         direct = bound.operands.get("func") is not None
         for function in functions:
             if direct and self._fits(function, node.frame):

@@ -6,7 +6,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.flow import special_registers
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.engine.targets import called, callees
+from ptxvm.engine.call_targets import called, callees
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree

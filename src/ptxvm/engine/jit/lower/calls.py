@@ -14,7 +14,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Crash, Unsupported
-from ptxvm.engine import argument_words, targets
+from ptxvm.engine import argument_words, call_targets
 from ptxvm.engine.dynamic_parallelism import FUNCTIONS
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.cfg import call_stack
@@ -100,7 +100,7 @@ class NoFunction:
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Refuse it."""
         for each in np.unique(values[0]):
-            said = targets.refusal(host.image, bound, int(each))
+            said = call_targets.refusal(host.image, bound, int(each))
             if said is not None:
                 raise AccessFault("invalid-call", said, lane_index=int(np.argmax(values[0] == each)))
         raise Crash("a call through a pointer enters a function whose address is never taken; please report this")

@@ -9,7 +9,7 @@ from struct import pack
 import pytest
 from scale_kernel import scale
 
-from ptxvm.driver.images import FATBIN, WRAPPER
+from ptxvm.driver.code_images import FATBIN, WRAPPER
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.library import install, soname
 from ptxvm.libcudart.structures import Channels, ThreeSizes

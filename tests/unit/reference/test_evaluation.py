@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ptxvm.algebra.types import Type
+from ptxvm.reference.evaluation import BadValue, bits_of, compute, constants_of, floats, is_computable, readings, signed, wanted
 from ptxvm.reference.reading import read
-from ptxvm.reference.result import BadValue, bits_of, compute, constants_of, floats, is_computable, readings, signed, wanted
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""Execution graphs as SVG: threads side by side, time downwards, an arrow for each relation."""
+"""Execution graphs drawn as SVG: threads side by side, time downwards, an arrow for each relation."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
 from ptxvm.model.axioms_6_4 import PTX64
+from ptxvm.model.cycle_explanation import EDGES, Step, cycle
 from ptxvm.model.drawing_layout import HEIGHT, LETTER, MARGIN, TOP, Box, Layout, layout
 from ptxvm.model.enumerate import Candidate
-from ptxvm.model.explain import EDGES, Step, cycle
 from ptxvm.model.relations import Relation
 
 COLOURS = {

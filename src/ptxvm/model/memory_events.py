@@ -7,7 +7,7 @@ from enum import Enum
 
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
-from ptxvm.model.program import Barrier, Location, Thread
+from ptxvm.model.litmus_program import Barrier, Location, Thread
 from ptxvm.model.values import Key, Value
 
 

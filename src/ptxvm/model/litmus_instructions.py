@@ -12,7 +12,7 @@ from typing import cast
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.model.conditions import NotALitmusTest
-from ptxvm.model.program import (
+from ptxvm.model.litmus_program import (
     Atomic,
     Barrier,
     Branch,

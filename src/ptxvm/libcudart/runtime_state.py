@@ -12,11 +12,11 @@ from enum import IntEnum
 from functools import cache
 from typing import Any, NamedTuple, TypeVar
 
-from ptxvm.driver.images import texts_at
+from ptxvm.driver.code_images import texts_at
 from ptxvm.driver.module import Kernel, Module
+from ptxvm.libcuda.c_values import put_u64
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.threads import PerThread
-from ptxvm.libcuda.values import put_u64
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -8,10 +8,10 @@ from itertools import chain, repeat
 from textwrap import wrap
 
 from ptxvm.model.axioms_6_4 import PTX64
+from ptxvm.model.cycle_explanation import EDGES, cycle
 from ptxvm.model.enumerate import Candidate
-from ptxvm.model.events import Kind
-from ptxvm.model.explain import EDGES, cycle
 from ptxvm.model.judge import MODELS, NO_GUARANTEE, Judgement, State
+from ptxvm.model.memory_events import Kind
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import evaluate
 

@@ -7,8 +7,8 @@ from struct import pack
 
 import pytest
 
+from ptxvm.driver.code_images import FATBIN, WRAPPER, texts_at
 from ptxvm.driver.compression import lz4_block, zstandard
-from ptxvm.driver.images import FATBIN, WRAPPER, texts_at
 from ptxvm.driver.results import DriverError
 
 PLAIN, LZ4, ZSTANDARD = 0x11, 0x2011, 0x8011
