@@ -62,7 +62,7 @@ class Grids:
         return self.first_of_cta(one) == self.first_of_cta(other)
 
     def cluster(self, thread: int) -> int:
-        """The number of the first thread of the cluster of a thread of the host's grid; of another, that of its CTA."""
+        """The first thread of the cluster around a thread of the host's grid; in other grids, the first thread of the CTA."""
         return thread // self._cluster * self._cluster if thread < self._host else int(self.first_of_cta(thread))
 
     def scope(self, one: ThreadNumbers, other: ThreadNumbers) -> Ints:

@@ -41,7 +41,7 @@ class ProxyFences:
         return np.array(found, np.int64)
 
     def _knew(self, thread: int, writer: int, stamp: int) -> bool:
-        """Did the thread know the write at its last fence?"""
+        """Was the write known to the thread at its last fence?"""
         home = int(self.clocks.home(writer))
         row = self._known.get(thread, {}).get(home)
         return row is not None and bool(row[writer - home] >= stamp)

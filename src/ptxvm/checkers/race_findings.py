@@ -12,7 +12,7 @@ from ptxvm.machine.events import Finding, Party, Scenes
 
 
 def tensor_race(race: TensorRace, scenes: Scenes) -> Finding:
-    """The finding of two accesses that nothing orders, with what would."""
+    """The finding of two unordered accesses to tensor memory, and the synchronisation that they lack."""
     uses = race.earlier, race.later
     earlier, later = (Party(use.operation, scenes.place(use.bound, int(use.threads[0]))) for use in uses)
     block = race.later.block
@@ -63,7 +63,7 @@ def missing_fence(bound: Bound, thread: int, said: str, other: Bound | None, sce
 def of_two(
     kind: str, said: str, earlier: tuple[str, Bound], later: tuple[str, Bound], thread: int, scenes: Scenes, missing: str = ""
 ) -> Finding:  # fmt: skip
-    """The finding of two instructions of one thread, each with what it is."""
+    """The finding of two instructions of one thread, each with a name for its part."""
     parties = tuple(Party(what, scenes.place(bound, thread)) for what, bound in (earlier, later))
     first, second = earlier[1], later[1]
     return Finding(

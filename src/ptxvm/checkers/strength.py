@@ -44,7 +44,7 @@ class Site:
 
     @property
     def described(self) -> str:
-        """What it does, in words."""
+        """The access in words."""
         if self.proxy is Proxy.TEXTURE and Space.TEXTURE not in self.bound.summary.spaces:
             return "non-coherent read"
         kind = "asynchronous" if self.asynchronous else self.proxy or ""

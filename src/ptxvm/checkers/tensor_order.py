@@ -2,7 +2,7 @@
 
 Products, copies and shifts are accesses of the agent of their thread, which a commit and its mbarrier make known to others.
 Those of one thread follow each other, but products with different accumulators do not: the manual lists fewer pairs, and what
-compilers write relies on more.  Loads and stores are known to no thread, their own neither, before `tcgen05.wait`.
+compilers write relies on more.  Before `tcgen05.wait` no thread knows a load or store, not even its own thread.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class Use:
 
     @property
     def operation(self) -> str:
-        """What it does."""
+        """The access in words."""
         if self.kind not in MOVES:
             return "asynchronous access" if self.block.reads and self.block.writes else f"asynchronous {self.verb}"
         return f"{self.verb} that has not been waited for" if self.stamps is None else self.verb
@@ -70,7 +70,7 @@ class TensorRace(NamedTuple):
 
     @property
     def missing(self) -> str:
-        """What would order them."""
+        """The synchronisation that would order them."""
         if self.earlier.kind in MOVES:
             wait = f"tcgen05.wait::{'ld' if self.earlier.kind is AsyncKind.TENSOR_LOAD else 'st'}"
             if self.earlier.stamps is None:
@@ -100,7 +100,7 @@ class TensorOrder:
             uses[:] = [each for each in uses if not each.block.overlaps(blocks[0])]
 
     def _supersedes(self, use: Use, earlier: Use, uses: Sequence[Use]) -> bool:
-        """Compare an access with an earlier one; need the earlier one not be kept?"""
+        """Compare an access with an earlier one; returns whether the earlier one can be dropped."""
         if not use.block.overlaps(earlier.block):
             return False
         if not self.precedes(earlier, use, uses):

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Attribute(IntEnum):
-    """What can be asked of a device."""
+    """An attribute of a device."""
 
     MAX_THREADS_PER_BLOCK = 1
     MAX_BLOCK_DIM_X = 2

@@ -1,7 +1,7 @@
-"""Cells: words of state beside an object, which native code reads without Python.
+"""Cells: words of state of an object, which native code reads without Python.
 
-Contexts, streams and events have four cells each.  They are a list of the object's own until `bound` moves them to where the
-native code of the C interface finds them.
+Contexts, streams and events have four cells each.  At first they are a list of the object; `bound` moves them to
+memory that the native code of the C interface reads.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import Protocol
 
 KIND = 0  # one of the kinds below
 FAILURE, ORDINAL, DEFAULT = 1, 2, 3  # of a context: the error of a kernel, the device, the handle of the default stream
-BUSY, CAPTURED, CONTEXT = 1, 2, 3  # of a stream: has it work to do, is it captured, the handle of its context
-PENDING = 1  # of an event: may it have to happen yet, or is it of a capture?
+BUSY, CAPTURED, CONTEXT = 1, 2, 3  # of a stream: does it have work, is it captured, and the handle of its context
+PENDING = 1  # of an event: may it be pending, or does it belong to a capture?
 NO_KIND, A_CONTEXT, A_STREAM, AN_EVENT = range(4)
 COUNT = 4
 
@@ -32,7 +32,7 @@ def cells(kind: int) -> Cells:
 
 
 def bound(own: Cells, shared: Cells) -> Cells:
-    """Other cells with the words of an object's own, which it is to use from now on."""
+    """Other cells with the words of an object; the object uses them from now on."""
     for number in range(COUNT):
         shared[number] = own[number]
     return shared

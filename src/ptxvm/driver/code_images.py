@@ -1,4 +1,4 @@
-"""The images that clients load: PTX as text, fatbins, and what the linker of this driver makes.
+"""The code images that clients load: PTX as text, fatbins, and the output of this driver's linker.
 
 A cubin has the machine code of one GPU and no PTX: it cannot run here.
 """
@@ -31,7 +31,7 @@ HOW_TO_GET_PTX = (
 def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
     """The PTX modules of the image at an address, in the order of the link; DriverError where there are none.
 
-    Of a fatbin it is the PTX for the newest architecture that a device of a compute capability has.
+    A fatbin gives the PTX for the newest architecture that a device of a compute capability can run.
     """
     if word_at(address) == WRAPPER:  # of a fatbin
         if word_at(address + 4) == RELOCATABLE:
@@ -49,7 +49,7 @@ def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
 
 
 def fatbin_at(address: int) -> bytes:
-    """The bytes of a fatbin, whose head tells its size."""
+    """The bytes of a fatbin; its header has the size."""
     return ctypes.string_at(address, 16 + ctypes.c_uint64.from_address(address + 8).value)
 
 
@@ -79,7 +79,7 @@ def texts_of(data: bytes) -> list[bytes]:
 
 
 def linked_image(texts: list[bytes]) -> bytes:
-    """The image of several modules, which a client takes from the linker and loads."""
+    """The image of several modules: the output of the linker, for a client to load."""
     data = json.dumps([text.decode("latin-1") for text in texts]).encode("ascii")
     return LINKED + len(data).to_bytes(8, "little") + data
 
@@ -90,7 +90,7 @@ def unpacked(data: bytes) -> list[bytes]:
 
 
 def newest(fatbin: bytes, capability: tuple[int, int] = ANY) -> bytes:
-    """The PTX of a fatbin for the newest architecture that a device has, else for the oldest; DriverError where it has none."""
+    """The PTX of a fatbin for the newest architecture that a device can run, else for the oldest; DriverError without PTX."""
     found = dict(entries(fatbin))
     if not found:
         raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)

@@ -11,8 +11,8 @@ from ptxvm.driver.results import DriverError, Result
 def lz4_block(data: bytes, size: int) -> bytes:
     """The `size` bytes of a block (LZ4 block format); DriverError for one that is damaged.
 
-    A block is a row of sequences.  Each has a token, literal bytes, and a match: a distance back into the output, from where
-    bytes are copied.  A match may overlap the bytes that it makes.
+    A block is a series of sequences.  Each has a token, literal bytes, and a match: a distance back into the output, from
+    which bytes are copied.  The copied bytes may overlap the source of the copy.
     """
     made, at = bytearray(), 0
     try:
@@ -34,7 +34,7 @@ def lz4_block(data: bytes, size: int) -> bytes:
 
 
 def length(data: bytes, at: int, first: int) -> tuple[int, int]:
-    """A length, of 4 bits and then of bytes as long as they are 255, and where it ends."""
+    """A length and its end: 4 bits, then bytes up to the first one below 255."""
     more = first == 15
     while more:
         first += data[at]

@@ -1,4 +1,4 @@
-"""Contexts with their streams and events: work in order, points of it with their times, and the error of a kernel.
+"""Contexts with their streams and events: ordered work, points in it with their times, and the error of a kernel.
 
 Streams run at once, each in its order (CUDA C++ Programming Guide, "Streams", "Default Stream"): work of the legacy default
 stream follows all earlier work of blocking streams, and comes before all later work of theirs.  Work of the default stream that
@@ -41,7 +41,7 @@ LOG = logging.getLogger("ptxvm.driver")
 
 @dataclass(eq=False)
 class Context:
-    """The state of a device for a client; the error of a kernel is what every later call returns."""
+    """The state of a device for a client; every call after the error of a kernel returns that error."""
 
     device: Device
     flags: int = 0
@@ -62,18 +62,18 @@ class Context:
 
     @cached_property
     def default_stream(self) -> Stream:
-        """The stream of work for which a client names none."""
+        """The stream of work without a named stream."""
         return Stream(self, is_default=True)
 
     def fail(self, error: Exception) -> None:
-        """Keep the error of a kernel, as hardware does: only a reset of the device ends it.  The log has all of it."""
+        """Keep the error of a kernel, as hardware does, until the device is reset; its text goes to the log."""
         known = isinstance(error, PTXVMError)
         LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
             self.cells[FAILURE] = result_of(error)
 
     def busy(self) -> list[Stream]:
-        """The streams that have something to do."""
+        """The streams with pending work."""
         return [each for each in list(self.streams) if not each.queue.is_idle]
 
     def finish(self) -> None:
@@ -85,7 +85,7 @@ class Context:
             each.order.sync()
 
     def sync(self) -> None:
-        """The same, for the host: DriverError where a kernel has failed, or a stream is captured."""
+        """Wait for all streams, for the host; DriverError where a kernel has failed, or a stream is captured."""
         if any(each.capture is not None for each in list(self.streams)):
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream is captured, so the context cannot be waited for")
         self.finish()
@@ -97,7 +97,7 @@ class Context:
             raise DriverError(self.failure, "a kernel of this context has failed")
 
     def reset(self) -> None:
-        """Begin anew."""
+        """Reset the state."""
         self.finish()
         self.cells[FAILURE] = Result.SUCCESS
         self.limits = LIMITS.copy()
@@ -109,7 +109,7 @@ class Event:
 
     context: Context
     timed: bool = True
-    is_shared: bool = False  # may other processes have it?
+    is_shared: bool = False  # do other processes share it?
     mark: Mark | None = None
     capture: Capture | None = None  # the capture that has it
     cells: Cells = field(default_factory=lambda: cells(AN_EVENT))
@@ -117,7 +117,7 @@ class Event:
 
     @property
     def is_pending(self) -> bool:
-        """May it have to happen yet, or may other processes record it, or is it of a capture?"""
+        """Is it pending, shared with other processes, or of a capture?"""
         here = self.mark is not None and not self.mark.is_reached
         return here or self.capture is not None or self.points is not None
 
@@ -128,13 +128,13 @@ class Event:
         return self.mark
 
     def settle(self) -> None:
-        """Let the cells say whether it is pending; another thread may record it meanwhile."""
+        """Update the cells where it is no longer pending; another thread may record it meanwhile."""
         self.cells[PENDING] = pending = self.is_pending
         while pending != (pending := self.is_pending):
             self.cells[PENDING] = pending
 
     def sync(self) -> None:
-        """Wait for the event; one that was not recorded counts as happened."""
+        """Wait for the event; an event without a record counts as reached."""
         self.refuse_capture()
         if (mark := self.last()) is not None:
             mark.wait()
@@ -143,7 +143,7 @@ class Event:
         self.context.raise_failure()
 
     def query(self) -> None:
-        """DriverError where the event has not happened yet."""
+        """DriverError where the event is pending."""
         self.refuse_capture()
         if (mark := self.last()) is not None and not mark.is_reached:
             raise DriverError(Result.NOT_READY, "the stream is not there yet")
@@ -183,11 +183,11 @@ class Stream:
 
     @property
     def blocking(self) -> bool:
-        """Does the legacy default stream wait for it, and it for that?"""
+        """Do the stream and the legacy default stream wait for each other?"""
         return not self.flags & NON_BLOCKING
 
     def put(self, task: Task, type: int) -> None:
-        """Run a task behind all that the stream was given before, or capture it as a node of a type.
+        """Run a task after all earlier work of the stream, or capture it as a node of a type.
 
         DriverError for what the task asks in vain, where it runs at once.
         """
@@ -217,7 +217,7 @@ class Stream:
         host.wait()
 
     def run_here(self, task: Task) -> bool:
-        """Run a task on this thread if no stream that it follows has anything to do."""
+        """Run a task on this thread if no stream before it has pending work."""
         if len(self.context.streams) > 1 and any(each.blocking for each in self.context.busy()):
             return False
         return self.queue.run(lambda: task.run(None))
@@ -258,7 +258,7 @@ class Stream:
         self.order.wait(mark.order)
 
     def mark(self) -> Mark:
-        """A mark behind all work that the stream has now."""
+        """A mark after all present work of the stream."""
         mark = Mark()
 
         def reach() -> None:
@@ -269,14 +269,14 @@ class Stream:
         return mark
 
     def then(self, work: Work) -> None:
-        """Do something quick when all that the stream has is done, which may be now."""
+        """Call a quick function when the present work of the stream is done, which may be now."""
         if not self.queue.is_idle:
             self.queue.put(work)
         else:
             work()
 
     def record(self, event: Event) -> None:
-        """Let an event happen when the stream reaches this point."""
+        """Record an event: it is reached when the stream reaches this point."""
         event.capture = self.capture
         if self.capture is not None:
             self.capture.record(self, event)
@@ -300,7 +300,7 @@ class Stream:
             self.follow(mark)
 
     def sync(self) -> None:
-        """Wait until the stream has nothing left to do; DriverError while it is captured, or where a kernel has failed."""
+        """Wait until the stream has no pending work; DriverError while it is captured, or where a kernel has failed."""
         self.refuse_capture()
         if self.is_default:
             for each in self.context.busy():
@@ -311,7 +311,7 @@ class Stream:
         self.context.raise_failure()
 
     def query(self) -> None:
-        """DriverError while the stream has something to do."""
+        """DriverError while the stream has pending work."""
         self.refuse_capture()
         if not self.queue.is_idle:
             raise DriverError(Result.NOT_READY, "the stream has something to do")
@@ -323,7 +323,7 @@ class Stream:
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream that is captured cannot be waited for")
 
     def begin_capture(self, mode: int, graph: Graph | None = None, after: Sequence[Node] = ()) -> None:
-        """Turn work into nodes of a graph from now on: of a new one, or behind some nodes of one that there is."""
+        """Turn later work into nodes of a graph: a new graph, or an existing one after some of its nodes."""
         if self.capture is not None:
             raise DriverError(Result.ILLEGAL_STATE, "the stream is captured already")
         into = Graph() if graph is None else graph
@@ -332,7 +332,7 @@ class Stream:
         self.capture = capture
 
     def end_capture(self) -> Graph:
-        """The graph of all that was captured since; DriverError where another stream began the capture."""
+        """The graph of the captured work; DriverError where another stream began the capture."""
         capture = self.capture
         if capture is None:
             raise DriverError(Result.ILLEGAL_STATE, "the stream is not captured")

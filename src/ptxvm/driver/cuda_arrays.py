@@ -34,7 +34,7 @@ class Format(IntEnum):
 
     @property
     def dtype(self) -> np.dtype[np.generic]:
-        """As NumPy has them."""
+        """The NumPy dtype of a channel."""
         return np.dtype(DTYPES[self])
 
 
@@ -45,7 +45,7 @@ DTYPES = {
 
 
 class AddressMode(IntEnum):
-    """What is outside (`CUaddress_mode`)."""
+    """How a texture treats coordinates outside (`CUaddress_mode`)."""
 
     WRAP = 0
     CLAMP = 1
@@ -54,7 +54,7 @@ class AddressMode(IntEnum):
 
 
 def format_of(number: int) -> Format:
-    """A format by its number; DriverError for one that textures do not have here."""
+    """A format by its number; DriverError for a format without textures here."""
     try:
         return Format(number)
     except ValueError:
@@ -74,11 +74,11 @@ class Elements:
 
     @property
     def size(self) -> int:
-        """Bytes of one."""
+        """The bytes of an element."""
         return self.format.dtype.itemsize * self.channels
 
     def shape(self, *directions: int) -> tuple[int, ...]:
-        """The shape of an array of them."""
+        """The shape of an array of such elements."""
         return (*directions, self.channels) if self.channels > 1 else directions
 
 
@@ -110,17 +110,17 @@ class Array:
 
     @property
     def rows(self) -> Rectangle:
-        """Its rows of bytes."""
+        """The rows as bytes."""
         return Rectangle(self.data.ctypes.data, self.width * self.elements.size, max(self.height, 1))
 
     @property
     def layered(self) -> bool:
-        """Is it several images?"""
+        """Does the array have layers?"""
         return bool(self.flags & LAYERED)
 
     @property
     def cubemap(self) -> bool:
-        """Are these the faces of cubes?"""
+        """Are the layers the faces of cubes?"""
         return bool(self.flags & CUBEMAP)
 
 
@@ -137,7 +137,7 @@ class Mipmapped:
             self.levels.append(Array(width, height, depth, first.elements, first.flags))
 
     def level(self, number: int) -> Array:
-        """One of them; DriverError where there are not so many."""
+        """The array of a level; DriverError beyond the last one."""
         if not 0 <= number < len(self.levels):
             raise DriverError(Result.INVALID_VALUE, f"the array has {len(self.levels)} levels")
         return self.levels[number]
@@ -166,7 +166,7 @@ class Linear:
 
 @dataclass(frozen=True)
 class Sampling:
-    """How a texture is read, in the driver's numbers."""
+    """The sampling of a texture, in the driver's numbers."""
 
     address: Sequence[int] = (AddressMode.CLAMP,) * 3
     linear: bool = False
@@ -178,9 +178,9 @@ class Sampling:
 
 
 def texture(resource: Array | Mipmapped | Linear, sampling: Sampling) -> Texture:
-    """A texture; DriverError for what no texture is.
+    """A texture; DriverError for arguments that make none.
 
-    Coordinates that are not normalized cannot wrap: they are clamped, as hardware does.  Outside plain memory there is 0.
+    Coordinates that are not normalized cannot wrap: they are clamped, as hardware does.  Reads outside plain memory give 0.
     """
     first = resource.levels[0] if isinstance(resource, Mipmapped) else resource
     data = first.data

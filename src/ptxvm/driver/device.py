@@ -34,26 +34,26 @@ class Device:
 
     @property
     def uuid(self) -> bytes:
-        """A name of 16 bytes that is the same in every process."""
+        """The UUID, 16 bytes, equal in every process."""
         return uuid.uuid5(uuid.NAMESPACE_DNS, f"{self.ordinal}.{self.model.name}.ptxvm").bytes
 
     @property
     def bus(self) -> str:
-        """The address that it would have on the bus."""
+        """The PCI bus id."""
         return f"0000:{self.ordinal + 1:02x}:00.0"
 
     @property
     def memory(self) -> int:
-        """Bytes of memory: those of the host."""
+        """The bytes of memory: the host's."""
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
     @property
     def free_memory(self) -> int:
-        """Bytes that the host has left."""
+        """The bytes of free memory of the host."""
         return min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"), self.memory)
 
     def attribute(self, number: int) -> int:
-        """The value of an attribute; DriverError for a number that is none."""
+        """The value of an attribute; DriverError for an unknown number."""
         value = self.attributes.get(number)
         if value is None and number not in NUMBERS:
             raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number}")

@@ -14,12 +14,12 @@ SOURCE = Path(__file__).with_name("cudadevrt.ptx")
 
 @cache
 def names() -> frozenset[str]:
-    """The functions that it has."""
+    """The functions of the device runtime."""
     return frozenset(loaded(SOURCE.read_bytes()).programs[0].functions)
 
 
 def with_device_runtime(parts: Sequence[api.Module]) -> list[api.Module]:
-    """The modules of a link, and the device runtime where they call a function of it that none of them defines."""
+    """The modules of a link, with the device runtime where they call one of its functions and define none of that name."""
     declared = {name for part in parts for program in part.programs for name in program.functions}
     if declared.isdisjoint(names()):
         return list(parts)

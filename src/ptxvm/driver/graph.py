@@ -1,4 +1,4 @@
-"""Graphs: work with its dependencies, built node by node or captured from streams, and launched as one."""
+"""Graphs: tasks with dependencies, built node by node or captured from streams, and launched as one."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from ptxvm.driver.results import DriverError, Result
 
 
 class Task(Protocol):
-    """What a node does."""
+    """The task of a node."""
 
     @property
     def is_short(self) -> bool:
-        """Does it end soon, whatever the host does meanwhile?"""
+        """Does it end soon, without waiting for the host?"""
 
     @property
     def may_wait(self) -> bool:
@@ -31,7 +31,7 @@ class Task(Protocol):
 
 
 class Failing(Protocol):
-    """Where kernels may fail: a context."""
+    """A context, whose kernels may fail."""
 
     @property
     def failure(self) -> Result:
@@ -39,11 +39,11 @@ class Failing(Protocol):
 
 
 class Prepared(Task):
-    """A task that each launch of a graph makes anew."""
+    """A task with state that each launch of a graph makes anew."""
 
     @property
     def is_short(self) -> bool:
-        """It may wait."""
+        """False: the task may wait."""
         return False
 
     def prepared(self) -> Task:
@@ -67,7 +67,7 @@ class Empty(Task):
 
 @dataclass(eq=False)
 class Node:
-    """A task, and the nodes that it follows; `type` is its CUgraphNodeType."""
+    """A node: a task, and the nodes before it; `type` is a CUgraphNodeType."""
 
     task: Task
     type: int
@@ -78,17 +78,17 @@ class Node:
 
 @dataclass(eq=False)
 class Resource:
-    """A user object: an object of the client, with a destructor that runs when no graph uses it any more."""
+    """A user object: an object of the client, destroyed when no graph uses it."""
 
     end: Callable[[], None]
     users: int = 1
 
     def retain(self, count: int) -> None:
-        """So many users more."""
+        """Add users."""
         self.users += count
 
     def release(self, count: int) -> None:
-        """So many users fewer; DriverError for more than there are."""
+        """Remove users; DriverError for more than there are."""
         if count > self.users:
             raise DriverError(Result.INVALID_VALUE, f"a resource has {self.users} users, and {count} are released")
         self.users -= count
@@ -101,13 +101,13 @@ class Graph:
     """Nodes in the order in which they were added."""
 
     nodes: list[Node] = field(default_factory=list)
-    resources: Counter[Resource] = field(default_factory=Counter)  # and how often the graph uses each
+    resources: Counter[Resource] = field(default_factory=Counter)  # with the number of uses of each by the graph
     memory: list[Block] = field(default_factory=list)  # of its nodes
-    defaults: dict[int, int] = field(default_factory=dict)  # of conditions, by address: what a launch begins with
-    origins: dict[Node, Node] = field(default_factory=dict)  # of a clone: the node that each of ours copies
+    defaults: dict[int, int] = field(default_factory=dict)  # default values of conditions, by address
+    origins: dict[Node, Node] = field(default_factory=dict)  # of a clone: the original of each node
 
     def add(self, task: Task, type: int, after: Iterable[Node] = ()) -> Node:
-        """A new node behind others; DriverError for nodes of another graph."""
+        """Add a node after others; DriverError for nodes of another graph."""
         node = Node(task, type, self, [])
         self.order(node, after)
         self.nodes.append(node)
@@ -122,32 +122,32 @@ class Graph:
                 node.after.append(each)
 
     def retain(self, resource: Resource, count: int) -> None:
-        """Use a resource so often."""
+        """Add uses of a resource."""
         self.resources[resource] += count
 
     def release(self, resource: Resource, count: int) -> None:
-        """Use it so often less; DriverError for more than the graph does."""
+        """Remove uses of a resource; DriverError for more than the graph has."""
         if count > self.resources[resource]:
             raise DriverError(Result.INVALID_VALUE, f"a graph uses a resource {self.resources[resource]} times, not {count}")
         self.resources[resource] -= count
         resource.release(count)
 
     def destroy(self) -> None:
-        """Give up what the graph uses."""
+        """Release the resources of the graph."""
         for resource, count in self.resources.items():
             if count:
                 resource.release(count)
         self.resources.clear()
 
     def remove(self, node: Node) -> None:
-        """Take a node out."""
+        """Remove a node."""
         self.nodes.remove(node)
         for each in self.nodes:
             if node in each.after:
                 each.after.remove(node)
 
     def edges(self) -> list[tuple[Node, Node]]:
-        """The pairs of a node and one that follows it."""
+        """The pairs of a node and a node that follows it."""
         return [(before, node) for node in self.nodes for before in node.after]
 
     def roots(self) -> list[Node]:
@@ -155,7 +155,7 @@ class Graph:
         return [node for node in self.nodes if not node.after]
 
     def copy(self) -> tuple[Graph, dict[Node, Node]]:
-        """A copy, and the node in it for each of ours."""
+        """A copy of the graph, and the copy of each node."""
         made = Graph()
         copies = {node: Node(node.task, node.type, made) for node in self.nodes}
         for node, twin in copies.items():
@@ -176,7 +176,7 @@ class Graph:
         return found
 
     def sorted(self) -> list[Node]:
-        """The nodes, each behind those it follows; DriverError where they go round."""
+        """The nodes in topological order; DriverError for a cycle."""
         done: dict[Node, None] = {}
         left = list(self.nodes)
         while left:
@@ -196,7 +196,7 @@ class Executable:
         self.order = self.graph.sorted()
 
     def node(self, original: Node) -> Node:
-        """Our copy of a node; DriverError for a node of another graph."""
+        """The copy of a node; DriverError for a node of another graph."""
         if original not in self.copies:
             raise DriverError(Result.INVALID_VALUE, "the node is not of the graph that was instantiated")
         return self.copies[original]
@@ -211,7 +211,7 @@ class Executable:
             self.copies[node] = ours
 
     def tasks(self) -> tuple[Task, ...]:
-        """The work of every node that is enabled, as it is now."""
+        """The present tasks of all enabled nodes."""
         tasks = (node.task for node in self.order if node.enabled)
         first = (Defaults(values),) if (values := self.graph.all_defaults()) else ()
         return (*first, *(task.prepared() if isinstance(task, Prepared) else task for task in tasks))
@@ -240,7 +240,7 @@ class Child(Task):
 
 
 class Branch(IntEnum):
-    """How a conditional node chooses a graph (CUgraphConditionalNodeType)."""
+    """The kind of a conditional node (CUgraphConditionalNodeType): how it chooses a graph."""
 
     IF = 0
     WHILE = 1
@@ -248,7 +248,7 @@ class Branch(IntEnum):
 
     @property
     def most_bodies(self) -> int:
-        """The graphs that such a node may have."""
+        """The greatest number of graphs of such a node."""
         return {Branch.IF: 2, Branch.WHILE: 1, Branch.SWITCH: 1 << 16}[self]
 
 
@@ -264,7 +264,7 @@ class Conditional(Task):
 
     @property
     def value(self) -> int:
-        """The word."""
+        """The present value of the word."""
         return ctypes.c_uint32.from_address(self.condition).value
 
     def run(self, checked: Checked | None) -> None:
@@ -299,7 +299,7 @@ class Defaults(Task):
 
 @dataclass(eq=False)
 class Capture:
-    """The capture of a stream, and of those that wait for its events: the graph, and the last nodes of each stream."""
+    """A capture of streams: the first one, and those that wait for its events; with the graph, and the last nodes of each."""
 
     origin: Hashable
     mode: int
@@ -307,16 +307,16 @@ class Capture:
     graph: Graph = field(default_factory=Graph)
     last: dict[Hashable, list[Node]] = field(default_factory=dict)
     events: dict[Hashable, list[Node]] = field(default_factory=dict)
-    before: frozenset[Node] = frozenset()  # the nodes that the graph had
+    before: frozenset[Node] = frozenset()  # the nodes from before the capture
 
     def add(self, stream: Hashable, task: Task, type: int) -> Node:
-        """Enter a task as the next node of a stream."""
+        """Add a task as the next node of a stream."""
         node = self.graph.add(task, type, self.last.get(stream, ()))
         self.last[stream] = [node]
         return node
 
     def record(self, stream: Hashable, event: Hashable) -> None:
-        """Enter an event after the last node of a stream."""
+        """Record an event after the last node of a stream."""
         self.events[event] = list(self.last.get(stream, ()))
 
     def wait(self, stream: Hashable, event: Hashable) -> None:

@@ -1,8 +1,8 @@
 """Pageable memory: ordinary memory of the host that clients pass to kernels by its address.
 
-No call of the driver announces such memory.  While a launch runs, its arguments are searched for addresses, and kernels may
-access the memory there: the bytes that the client has described, or else the mapping of the process around the address,
-without other allocations.
+No call of the driver announces such memory.  So the arguments of a launch are searched for addresses.  While it runs,
+kernels may access the memory there: the bytes that the client has described, or else the mapping of the process around the
+address, without other allocations.
 """
 
 from __future__ import annotations
@@ -38,11 +38,11 @@ class HostMemory:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._described: dict[int, tuple[int, int]] = {}
-        self._launches = 0  # under way with open mappings
-        self._usual: tuple[object, int] = ((), -1)  # arguments without such memory, and what had been freed then
+        self._launches = 0  # launches under way with open mappings
+        self._usual: tuple[object, int] = ((), -1)  # arguments without such memory, and the number of frees at that time
 
     def describe(self, address: int, start: int, size: int) -> None:
-        """Say which bytes belong to an address: `size` bytes from `start` on, which a client allocated as one."""
+        """Record an allocation of a client: `size` bytes from `start` on."""
         if len(self._described) >= MOST_DESCRIBED:
             self._described.clear()
         self._described[address] = (start, size)
@@ -82,7 +82,7 @@ class HostMemory:
         return [word for word, gone in owners if gone is None or gone.fate == ADOPTED or gone.space is not Space.GLOBAL]
 
     def _open(self, addresses: Sequence[int]) -> bool:
-        """Open the mappings of addresses; are there any?"""
+        """Open the mappings of addresses; returns whether there are any."""
         if not addresses:
             return False
         found = {each for each in mappings() for address in addresses if each.start <= address < each.end}

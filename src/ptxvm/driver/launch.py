@@ -1,4 +1,4 @@
-"""The work of streams: launches of kernels, and calls."""
+"""The tasks of streams: launches of kernels and of graphs, and calls."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ptxvm.machine.launch import check_shared, launch_shape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
 
-MOST_FITTING = 1024  # options of launches that a kernel remembers as right
+MOST_FITTING = 1024  # checked options of launches that a kernel remembers
 
 
 class Launch(NamedTuple):
@@ -33,11 +33,11 @@ class Launch(NamedTuple):
     block: tuple[int, int, int]
     shared: int
     arguments: tuple[bytes, ...]
-    options: LaunchOptions  # what the engine is asked for: the same, and the extents of a cluster
+    options: LaunchOptions  # the options for the engine: the same, with the extents of a cluster
 
     @property
     def is_short(self) -> bool:
-        """Was a launch like it short, and can the kernel not wait for what the host writes?"""
+        """Was an equal launch short, and can the kernel not wait for the host?"""
         return self.kernel.kernel.is_short(self.options)
 
     @property
@@ -46,7 +46,7 @@ class Launch(NamedTuple):
         return self.kernel.kernel.may_wait()
 
     def check(self) -> None:
-        """DriverError for what no launch of the kernel may ask for."""
+        """DriverError for options that the kernel does not allow."""
         asked, fitting = self.options, self.kernel.fitting
         if asked in fitting:
             return

@@ -26,13 +26,13 @@ MOMENT = 0.1  # seconds that a function of the client takes where it waits for n
 
 @cache
 def wanted() -> frozenset[options.Check] | None:
-    """The names of the checks, None where there are none; ValueError for what is no check."""
+    """The checks, None where there are none; ValueError for an unknown name."""
     text = os.environ.get("PTXVM_CHECK", "")
     return options.checks([each.strip() for each in text.split(",")]) if text else None
 
 
 def exact_bounds() -> bool:
-    """Is every byte behind an allocation wrong?  Else it has the granularity of hardware: 512 bytes."""
+    """Is every byte behind an allocation out of bounds?  Without the check `memory`, its size is rounded up to 512 bytes."""
     return "memory" in (wanted() or ())
 
 
@@ -80,13 +80,13 @@ class Checked(NamedTuple):
 
 
 class Findings:
-    """What was found so far, each kind once for an instruction of a kernel."""
+    """The findings so far; each kind once for an instruction of a kernel."""
 
     def __init__(self) -> None:
         self.seen: set[tuple[str, str, int]] = set()
 
     def add(self, finding: Finding) -> None:
-        """Report a finding that is new."""
+        """Report a finding, unless it is known."""
         key = (finding.kernel, finding.code, finding.line)
         if key in self.seen:
             return

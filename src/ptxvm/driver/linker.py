@@ -17,12 +17,12 @@ CUBIN, PTX, FATBINARY, OBJECT, LIBRARY, NVVM = range(6)  # CUjitInputType
 
 @dataclass(eq=False)
 class Linker:
-    """What was added so far, in its order, and the image."""
+    """The linked modules in order, and the image."""
 
     texts: list[bytes] = field(default_factory=list)
     modules: list[api.Module] = field(default_factory=list)
     image: bytes = b""
-    most_registers: int = 0  # of a thread, 0 for as many as there can be
+    most_registers: int = 0  # of a thread; 0 for no limit
     options: dict[int, int] = field(default_factory=dict)  # of a client: see `ptxvm.libcuda`
     buffer: ctypes.Array[ctypes.c_char] | None = None  # the image, as a client reads it
 

@@ -1,4 +1,4 @@
-"""The memory of a device that a driver hands out, and copies between pieces of it.
+"""Memory that a driver allocates for clients, and copies between its blocks.
 
 A device address is a host address, so a copy is one of bytes.  Every allocation is one of the machine's: kernels' wrong
 accesses of it are found and named.
@@ -25,7 +25,7 @@ ALIGNMENT = 512  # of allocations, and their granularity, as on hardware
 
 
 class Kind(Enum):
-    """Where memory is said to be."""
+    """The kind of an allocation, as a client asked for it."""
 
     DEVICE = auto()
     HOST = auto()  # page-locked memory of the host
@@ -33,7 +33,7 @@ class Kind(Enum):
 
 
 class Block(NamedTuple):
-    """Some memory that was handed out: an allocation of the machine."""
+    """A block: an allocation of the machine, for a client."""
 
     allocation: Allocation
     kind: Kind
@@ -43,19 +43,19 @@ class Block(NamedTuple):
 
     @property
     def address(self) -> int:
-        """Its first address."""
+        """The first address."""
         return self.allocation.start
 
 
 class Blocks:
-    """All memory that a process's driver has handed out."""
+    """The blocks of a process's driver."""
 
     def __init__(self) -> None:
         self.memory = default_memory()
         self.by_address: dict[int, Block] = {}
-        self.pages: dict[int, Pages] = {}  # of memory of devices, by its address
-        self.opened: Counter[int] = Counter()  # how often memory of other processes is open, by its address
-        self.parts: dict[bytes, int] = {}  # its address, by the handle
+        self.pages: dict[int, Pages] = {}  # of memory of devices, by address
+        self.opened: Counter[int] = Counter()  # the number of times that memory of other processes was opened, by address
+        self.parts: dict[bytes, int] = {}  # the address, by handle
         self.numbers = 0
 
     def allocate(self, size: int, kind: Kind = Kind.DEVICE, flags: int = 0) -> Block:
@@ -93,7 +93,7 @@ class Blocks:
         return self.parts[handle]
 
     def close(self, address: int) -> None:
-        """Close memory of another process, which has as many users as it was opened; DriverError where it has none."""
+        """Close memory of another process, once for each time that it was opened; DriverError where it is not open."""
         if not self.opened[address]:
             raise DriverError(Result.INVALID_VALUE, f"no memory of another process is open at {address:#x}")
         self.opened[address] -= 1
@@ -102,21 +102,21 @@ class Blocks:
             self.free(address)
 
     def register(self, address: int, size: int, flags: int = 0) -> Block:
-        """Memory of the host that kernels may use from now on."""
+        """Register memory of the host: kernels may use it."""
         if address in self.by_address:
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
         adopted = self.memory.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
         return self.enter(adopted.allocation, Kind.HOST, size, flags, address)
 
     def enter(self, allocation: Allocation, kind: Kind, size: int, flags: int, address: int | None = None) -> Block:
-        """Keep a block by its address."""
+        """Add a block."""
         self.numbers += 1
         block = Block(allocation, kind, self.numbers, size, flags)
         self.by_address[allocation.start if address is None else address] = block
         return block
 
     def free(self, address: int) -> None:
-        """Give memory back; DriverError where none begins at the address."""
+        """Free a block; DriverError where none begins at the address."""
         block = self.by_address.pop(address, None)
         if block is None:
             raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
@@ -124,7 +124,7 @@ class Blocks:
         self.memory.release(block.allocation)
 
     def find(self, address: int) -> tuple[int, Block] | None:
-        """The block that an address lies in, and where that begins."""
+        """The block around an address, and its beginning."""
         if (block := self.by_address.get(address)) is not None:
             return address, block
         allocation = self.memory.table.find(address)
@@ -136,7 +136,7 @@ class Blocks:
         return None
 
     def check(self, address: int, size: int) -> None:
-        """DriverError for bytes that leave the memory of the device they begin in, or begin in none."""
+        """DriverError for bytes that are not in one block."""
         allocation = self.memory.table.find(address)
         if allocation is None or address + size > allocation.end:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
@@ -148,7 +148,7 @@ def copy(target: int, source: int, size: int) -> None:
 
 
 def fill(target: int, value: int, width: int, count: int) -> None:
-    """Write a value of 1, 2 or 4 bytes so often."""
+    """Fill memory with copies of a value of 1, 2 or 4 bytes."""
     dtype = np.dtype(f"u{width}")
     bytes_at(target, width * count).view(dtype)[:] = value & (1 << 8 * width) - 1
 

@@ -21,7 +21,7 @@ MOST_DEVICES = 64
 
 @dataclass(frozen=True, slots=True)
 class Model:
-    """A card: `shared` is bytes of shared memory of a multiprocessor, `optin` what one block may ask for."""
+    """A card: `shared` counts the bytes of shared memory of a multiprocessor, `optin` the most for one block."""
 
     name: str
     capability: tuple[int, int]

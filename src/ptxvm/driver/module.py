@@ -21,7 +21,7 @@ from ptxvm.machine.launch_options import LaunchOptions
 
 
 class Module:
-    """What was loaded from one image: kernels and variables by name.
+    """A loaded image: kernels and variables by name.
 
     DriverError where the PTX is wrong, or for a newer device than the model's; its message has the diagnostics.
     """
@@ -54,7 +54,7 @@ class Module:
 
 
 def runs_on(module: api.Module, model: Model) -> None:
-    """DriverError where a module is for a newer device, or for the features of another architecture."""
+    """Check the target: DriverError where a module is for a newer device, or for the features of another architecture."""
     major, minor = model.capability
     for program in module.programs:
         if not Target(10 * major + minor, "a").provides(program.target):
@@ -63,7 +63,7 @@ def runs_on(module: api.Module, model: Model) -> None:
 
 
 class Kernel:
-    """A kernel, the bytes that its parameters take, and what a client set for it."""
+    """A kernel, the bytes of its parameters, and the attributes that a client has set."""
 
     def __init__(self, module: Module, kernel: api.Kernel) -> None:
         self.module, self.kernel = module, kernel

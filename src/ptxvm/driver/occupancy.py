@@ -1,4 +1,4 @@
-"""How many blocks of a kernel fit a multiprocessor (CUDA C++ Programming Guide, "Occupancy Calculator")."""
+"""Occupancy: the blocks of a kernel that fit a multiprocessor (CUDA C++ Programming Guide, "Occupancy Calculator")."""
 
 from __future__ import annotations
 

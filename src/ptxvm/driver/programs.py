@@ -1,4 +1,4 @@
-"""PTX that was read lately: clients hand the same text to a linker and then to a device, or to several devices."""
+"""A cache of modules that were read: clients give the same text to a linker and then to a device, or to several devices."""
 
 from __future__ import annotations
 
@@ -12,16 +12,16 @@ REMEMBERED = 16  # texts
 
 
 def loaded(text: bytes, others: Container[bytes] = ()) -> api.Module:
-    """A module of its own of a text, as `ptxvm.load` makes it; InvalidPTX where it is wrong.
+    """A new module of a text, as `ptxvm.load` makes it; InvalidPTX for wrong PTX.
 
-    It is read again where it is one of the `others` of a link, in which each module has its own program.
+    The text is read again where it is among the `others` of a link: there each module has its own program.
     """
     return api.load(text) if text in others else api.Module(read(text))
 
 
 @lru_cache(REMEMBERED)
 def read(text: bytes) -> tuple[Program, ...]:
-    """The bound programs of a text, which nothing changes."""
+    """The bound programs of a text; they are never modified."""
     return tuple(api.load(text).programs)
 
 

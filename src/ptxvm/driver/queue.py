@@ -1,4 +1,4 @@
-"""Queues of work: tasks in order, run by a thread while there are any; and marks, points of a queue to wait for."""
+"""Queues of tasks, run in order by a thread while there are any; and marks, points of a queue to wait for."""
 
 from __future__ import annotations
 
@@ -44,27 +44,27 @@ class Mark:
 
     @property
     def is_reached(self) -> bool:
-        """Has the queue got there?"""
+        """Has the queue reached the mark?"""
         return self._reached.is_set()
 
     def reach(self, time: float) -> None:
-        """The queue is there."""
+        """The queue has reached the mark."""
         self.time = time
         self._reached.set()
 
     def hold(self) -> None:
-        """Let another queue wait until this one is there."""
+        """Let another queue wait for the mark."""
         self._reached.wait()
 
     def wait(self) -> None:
-        """Wait until the queue is there; DriverError in a callback of a stream, which must not wait."""
+        """Wait for the mark; DriverError in a callback of a stream, which must not wait."""
         if not self.is_reached:
             refuse_in_queue()
             self._reached.wait()
 
 
 class Queue:
-    """Tasks that run one after the other, here or on a thread of their own; a task does not raise."""
+    """Tasks that run one after the other, on the calling thread or on the queue's own; a task does not raise."""
 
     def __init__(self) -> None:
         self._tasks: deque[Work] = deque()
@@ -73,16 +73,16 @@ class Queue:
 
     @property
     def is_idle(self) -> bool:
-        """Is there nothing to do?"""
+        """Is the queue empty, and no task running?"""
         return not self.cells[BUSY]
 
     def bind(self, shared: Cells) -> None:
-        """Keep the cells elsewhere from now on."""
+        """Use other cells from now on."""
         with self._changed:
             self.cells = bound(self.cells, shared)
 
     def put(self, work: Work) -> None:
-        """Let a thread run a task behind all the others."""
+        """Let the thread of the queue run a task after all others."""
         with self._changed:
             self._tasks.append(work)
             begins, self.cells[BUSY] = not self.cells[BUSY], True
@@ -90,7 +90,7 @@ class Queue:
             self._hand_over()
 
     def run(self, work: Work) -> bool:
-        """Run a task here if there is nothing to do; else False."""
+        """Run a task on the calling thread if the queue is idle; returns whether it did."""
         with self._changed:
             if self.cells[BUSY]:
                 return False
@@ -106,7 +106,7 @@ class Queue:
         return True
 
     def wait(self) -> None:
-        """Wait until there is nothing to do; DriverError in a callback of a stream, which must not wait."""
+        """Wait until the queue is idle; DriverError in a callback of a stream, which must not wait."""
         if self.is_idle:
             return
         refuse_in_queue()
@@ -137,7 +137,7 @@ class Queue:
 
 
 def refuse_in_queue() -> None:
-    """DriverError where a queue runs: it would wait for itself."""
+    """DriverError on the thread of a queue: it would wait for itself."""
     if isinstance(threading.current_thread(), Worker):
         raise DriverError(Result.NOT_PERMITTED, "a callback of a stream must not wait for work")
 

@@ -1,7 +1,7 @@
 """An estimate of the registers that a thread of a kernel takes: liveness and register pressure.
 
-PTX has registers without number, and the assembler of a GPU chooses how many a thread gets.  It needs at least one of 32 bits
-for each value of 32 bits that is live at one place, and some more; it rounds up to what a warp is given.
+PTX has any number of registers, and the assembler of a GPU chooses how many a thread gets.  It needs at least one of 32 bits
+for each value of 32 bits that is live at one time, and some more; it rounds up to the granularity of a warp.
 """
 
 from __future__ import annotations
@@ -14,20 +14,20 @@ from ptxvm.machine.launch import most_threads
 from ptxvm.syntax import tree
 
 MOST = 255  # of a thread (CUDA C++ Programming Guide, "Compute Capabilities")
-FEWEST, UNIT = 16, 8  # what a small kernel gets, and the granularity of a warp's registers over its threads
+FEWEST, UNIT = 16, 8  # the least of a kernel, and the granularity for each thread of a warp
 FILE = 1 << 16  # of a multiprocessor
-ADDED = 6  # for addresses, and what is moved
+ADDED = 6  # for addresses and copies
 
 
 def registers(image: Image, kernel: Function) -> int:
-    """About how many registers of 32 bits a thread takes, within what `.maxnreg` and the number of threads leave (PTX 11.4)."""
+    """An estimate of the registers of a thread, within the limits of `.maxnreg` and the number of threads (PTX 11.4)."""
     pressure = max(most_live(each) for each in called(image, kernel))
     wanted = -(-(pressure + ADDED) // UNIT) * UNIT
     return max(min(wanted, most(kernel)), min(FEWEST, most(kernel)))
 
 
 def most(kernel: Function) -> int:
-    """The registers that a kernel may take."""
+    """The most registers that a kernel may take."""
     node = kernel.directives.get("maxnreg")
     limits = [each.value for each in node.arguments if isinstance(each, tree.Integer)] if node is not None else []
     if not kernel.directives.keys().isdisjoint(("maxntid", "reqntid")):
@@ -36,8 +36,8 @@ def most(kernel: Function) -> int:
 
 
 def most_live(function: Function) -> int:
-    """The most registers of 32 bits that are live at one place; predicates have registers of their own."""
-    code = function.instructions  # reading them is what names the registers
+    """The most registers of 32 bits that are live at one time; predicates have registers of their own."""
+    code = function.instructions  # reading them names the registers
     widths = [0 if each.type.bits == 1 else -(-each.type.bits * each.count // 32) for each in function.scope.registers]
     groups: dict[int, int] = {}  # registers of one width, as bits
     for index, width in enumerate(widths):
@@ -59,7 +59,7 @@ def most_live(function: Function) -> int:
 
 
 def limited(text: bytes, kernels: list[Function], count: int) -> bytes:
-    """A module whose kernels take at most so many registers, but for those that say `.maxnreg` themselves."""
+    """A module with a limit of registers for all kernels without `.maxnreg`."""
     starts = [each.node.body.start for each in kernels if each.node.body is not None and "maxnreg" not in each.directives]
     for at in sorted(starts, reverse=True):
         text = text[:at] + b".maxnreg %d " % count + text[at:]

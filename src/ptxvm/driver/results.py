@@ -8,7 +8,7 @@ from ptxvm.diagnostics.errors import Fault, InvalidPTX, PTXVMError, Unsupported
 
 
 class Result(IntEnum):
-    """What a call returns."""
+    """The result of a call."""
 
     SUCCESS = 0
     INVALID_VALUE = 1
@@ -124,7 +124,7 @@ class Result(IntEnum):
 
     @property
     def text(self) -> str:
-        """A few words for people."""
+        """A short description."""
         return "no error" if self is Result.SUCCESS else self.name.lower().replace("_", " ")
 
 
@@ -153,7 +153,7 @@ OF_FAULTS = {
 
 
 def result_of(error: BaseException) -> Result:
-    """The code that says what an exception says."""
+    """The code for an exception."""
     match error:
         case DriverError():
             return error.result

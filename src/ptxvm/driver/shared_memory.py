@@ -1,7 +1,7 @@
-"""Memory that several processes share: pages of their own, a file without a name behind them, and what names it elsewhere.
+"""Memory that several processes share: pages backed by a file without a name, and handles for other processes.
 
-The memory of a device is private to its process until a client asks for a handle of it: then its pages become those of such a
-file (Linux, memfd_create), at the same address.  Another process opens the file by way of the first one's `/proc`.
+The memory of a device is private to its process until a client asks for a handle.  Then its pages are moved to such a file
+(Linux, memfd_create), at the same address.  Another process opens the file through `/proc` of the first one.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ from ptxvm.machine.backing import Bytes, address_of
 PAGE = mmap.PAGESIZE
 FIXED = 0x10  # MAP_FIXED
 HANDLE = struct.Struct("<8sIIQQQQ")
-"""A handle: `MAGIC`, the process, its file, the number of that in the system, and bytes: whole, before the memory, its own."""
+"""The fields of a handle: `MAGIC`, process, file, inode, and bytes: of the file, before the memory, of the memory."""
 MAGIC = b"ptxvmipc"
-POLL = 50e-6  # seconds between looks at what another process does
+POLL = 50e-6  # seconds between two checks of another process
 
 
 class Pages:
-    """Fresh pages that nothing else uses; `array` are their bytes, and they are given back with it."""
+    """Fresh pages; they are released together with `array`, their bytes."""
 
     def __init__(self, size: int) -> None:
         self.size = -(-size // PAGE) * PAGE
@@ -39,7 +39,7 @@ class Pages:
         self.file: File | None = None
 
     def share(self) -> File:
-        """Let the pages be those of a file from now on; nothing may write to them meanwhile."""
+        """Move the pages to a file, at the same addresses; nothing may write to them meanwhile."""
         if self.file is None:
             file = File(self.size)
             os.pwrite(file.number, self.array.data, 0)
@@ -49,7 +49,7 @@ class Pages:
 
 
 class File:
-    """A file without a name, by its number in this process; it is closed with this object, and what is mapped stays."""
+    """A file without a name, by its descriptor; it is closed with this object, and its mappings stay."""
 
     def __init__(self, size: int, number: int = -1) -> None:
         self.size, self.number = size, number
@@ -63,7 +63,7 @@ class File:
             os.close(self.number)
 
     def map_at(self, address: int, size: int, offset: int = 0, access: int = mmap.PROT_READ | mmap.PROT_WRITE) -> None:
-        """Map a part of it in place of what is at an address."""
+        """Map a part of the file at an address, in place of the old pages."""
         map_fixed(address, size, access, mmap.MAP_SHARED, self.number, offset)
 
     def mapped(self) -> Bytes:
@@ -72,7 +72,7 @@ class File:
             return np.frombuffer(mmap.mmap(self.number, self.size), np.uint8)
 
     def handle(self, offset: int = 0, size: int | None = None) -> bytes:
-        """64 bytes that name a part of it in other processes, as long as this one lives."""
+        """A handle of 64 bytes for a part of the file; it is valid in other processes, as long as this one lives."""
         whole = self.size if size is None else size
         packed = HANDLE.pack(MAGIC, os.getpid(), self.number, os.fstat(self.number).st_ino, self.size, offset, whole)
         return packed.ljust(64, b"\0")
@@ -87,7 +87,7 @@ class Part(NamedTuple):
 
 
 def opened(handle: bytes) -> Part:
-    """What a handle names; DriverError where this process has made it, or where it names nothing any more."""
+    """The part of a file for a handle; DriverError for a handle of this process, or of a process that has ended."""
     magic, process, number, inode, whole, offset, size = HANDLE.unpack(handle[: HANDLE.size])
     if magic != MAGIC:
         raise DriverError(Result.INVALID_VALUE, "the bytes are no handle of this driver")
@@ -118,7 +118,7 @@ def refusals(size: int) -> Iterator[None]:
 
 
 def map_fixed(address: int, size: int, access: int, flags: int, file: int, offset: int) -> None:
-    """Map pages at an address, in place of what is there; DriverError where the system refuses."""
+    """Map pages at an address, in place of the old ones; DriverError where the system refuses."""
     made = libc().mmap(address, size, access, flags | FIXED, file, offset)
     if made != address:
         raise DriverError(Result.MAP_FAILED, os.strerror(ctypes.get_errno()))
@@ -137,7 +137,7 @@ def libc() -> ctypes.CDLL:
 
 
 class SharedPoints:
-    """How often an event of several processes was recorded, and the last record that a stream has reached."""
+    """An event of several processes: the number of records, and the last record that a stream has reached."""
 
     def __init__(self, file: File | None = None) -> None:
         self.file = file if file is not None else File(PAGE)
@@ -154,7 +154,7 @@ class SharedPoints:
         return self._counts[0]
 
     def reach(self, number: int) -> None:
-        """A stream is there."""
+        """A stream has reached a record."""
         self._counts[1] = max(self._counts[1], number)
 
     def last(self) -> Mark:
@@ -171,16 +171,16 @@ class RemoteMark(Mark):
 
     @property
     def is_reached(self) -> bool:
-        """Has the stream got there?"""
+        """Has the stream reached it?"""
         return self.points.reached >= self.number
 
     def hold(self) -> None:
-        """Let a queue wait until the stream is there."""
+        """Let a queue wait for the stream."""
         while not self.is_reached:
             time.sleep(POLL)
 
     def wait(self) -> None:
-        """Wait until the stream is there; DriverError in a callback of a stream, which must not wait."""
+        """Wait for the stream; DriverError in a callback of a stream, which must not wait."""
         if not self.is_reached:
             refuse_in_queue()
             self.hold()

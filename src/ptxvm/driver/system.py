@@ -1,4 +1,4 @@
-"""What the driver of a process has: devices, their primary contexts, and memory."""
+"""The driver of a process: devices, their primary contexts, and memory."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ class Driver:
         self.virtual = VirtualMemory(self.blocks)
 
     def finish(self) -> None:
-        """Wait for all work, before memory goes away that it may use."""
+        """Wait for all work, before memory is freed that it may use."""
         for stream in list(STREAMS):
             stream.queue.wait()
 

@@ -1,7 +1,7 @@
-"""Virtual memory: ranges of addresses, and what is mapped there (CUDA driver API, "Virtual Memory Management").
+"""Virtual memory: ranges of addresses, and memory that is mapped there (CUDA driver API, "Virtual Memory Management").
 
-A range has no access until memory is mapped and `set_access` allows it.  Mapped pieces side by side are one allocation to
-kernels, as on hardware, where nothing is between them.
+Kernels cannot access a range until memory is mapped and `set_access` allows it.  Adjacent mapped pieces are one allocation
+to kernels, as on hardware.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ PROTECTION = {NONE: NO_ACCESS, READ: mmap.PROT_READ, READ_WRITE: mmap.PROT_READ 
 
 @dataclass(eq=False)
 class Physical:
-    """Memory without an address, and how a client described it (CUmemAllocationProp)."""
+    """Memory without an address, with the properties that a client asked for (CUmemAllocationProp)."""
 
     file: File
     properties: bytes
@@ -31,13 +31,13 @@ class Physical:
 
     @property
     def size(self) -> int:
-        """Bytes."""
+        """The number of bytes."""
         return self.file.size
 
 
 @dataclass
 class Piece:
-    """Memory that is mapped."""
+    """A mapped piece of memory."""
 
     start: int
     memory: Physical
@@ -45,13 +45,13 @@ class Piece:
 
     @property
     def end(self) -> int:
-        """Behind its last byte."""
+        """The address behind the last byte."""
         return self.start + self.memory.size
 
 
 @dataclass(eq=False)
 class Range:
-    """Reserved addresses, with the pieces that are mapped there, and the blocks that they are to kernels."""
+    """Reserved addresses, the pieces that are mapped there, and the blocks of adjacent pieces."""
 
     start: int
     size: int
@@ -68,7 +68,7 @@ class VirtualMemory:
         self.ranges: dict[int, Range] = {}
 
     def reserve(self, size: int, alignment: int) -> int:
-        """Addresses for so many bytes; DriverError where that is no multiple of the granularity."""
+        """Reserve addresses; DriverError for a size that is no multiple of the granularity."""
         if not size or size % GRANULARITY or alignment & (alignment - 1):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at a multiple of {alignment} cannot be reserved")
         alignment = max(alignment, GRANULARITY)
@@ -79,21 +79,21 @@ class VirtualMemory:
         return start
 
     def give_back(self, start: int, size: int) -> None:
-        """Give a range back; DriverError where memory is mapped there."""
+        """Release a range; DriverError where memory is mapped there."""
         found = self.ranges.get(start)
         if found is None or found.size != size or found.pieces:
             raise DriverError(Result.INVALID_VALUE, f"{start:#x} is no range of {size} bytes without memory")
         del self.ranges[start]
 
     def range_of(self, start: int, size: int) -> Range:
-        """The range that has some addresses; DriverError where there is none."""
+        """The range around some addresses; DriverError where there is none."""
         for each in self.ranges.values():
             if each.start <= start and start + size <= each.start + each.size:
                 return each
         raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {start:#x} are not reserved")
 
     def map(self, start: int, size: int, memory: Physical) -> None:
-        """Map memory, all of it, without access; DriverError where there is some."""
+        """Map all of some memory, without access; DriverError where the addresses are in use."""
         found = self.range_of(start, size)
         if size != memory.size or start % GRANULARITY:
             raise DriverError(Result.INVALID_VALUE, f"memory of {memory.size} bytes is mapped as a whole")
@@ -102,7 +102,7 @@ class VirtualMemory:
         found.pieces[start] = Piece(start, memory)
 
     def pieces_of(self, start: int, size: int) -> tuple[Range, list[Piece]]:
-        """The pieces that some addresses are, all of each; DriverError where they are not whole pieces."""
+        """The pieces at some addresses; DriverError where they are not whole pieces."""
         found = self.range_of(start, size)
         pieces = sorted((each for each in found.pieces.values() if start <= each.start < start + size), key=lambda p: p.start)
         if sum(each.memory.size for each in pieces) != size:
@@ -110,7 +110,7 @@ class VirtualMemory:
         return found, pieces
 
     def set_access(self, start: int, size: int, access: int) -> None:
-        """Allow accesses of what is mapped."""
+        """Allow accesses to mapped memory."""
         if access not in PROTECTION:
             raise DriverError(Result.INVALID_VALUE, f"there is no access {access}")
         found, pieces = self.pieces_of(start, size)
@@ -120,14 +120,14 @@ class VirtualMemory:
         self.enter(found)
 
     def piece_at(self, address: int) -> Piece:
-        """The piece that an address is in; DriverError where there is none."""
+        """The piece around an address; DriverError where there is none."""
         for each in self.range_of(address, 1).pieces.values():
             if each.start <= address < each.end:
                 return each
         raise DriverError(Result.INVALID_VALUE, f"no memory is mapped at {address:#x}")
 
     def unmap(self, start: int, size: int) -> None:
-        """Take memory away from addresses, which stay reserved."""
+        """Unmap memory; its addresses stay reserved."""
         found, pieces = self.pieces_of(start, size)
         for each in pieces:
             del found.pieces[each.start]
@@ -135,7 +135,7 @@ class VirtualMemory:
         map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
 
     def enter(self, range: Range) -> None:
-        """Let kernels know what they may access: pieces side by side, with the same access, are one block."""
+        """Update the blocks: adjacent pieces with the same access are one block."""
         for block in range.blocks:
             self.blocks.free(block.address)
         range.blocks.clear()

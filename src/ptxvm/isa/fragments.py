@@ -84,7 +84,7 @@ class Fragment:
         return self.register // self.width
 
     def element(self, number: int) -> int:
-        """Which element stands at a place of the registers: the upper ones of a `wmma` fragment repeat the lower."""
+        """Which element stands at a position of the registers: the upper ones of a `wmma` fragment repeat the lower."""
         return number % self.elements
 
 

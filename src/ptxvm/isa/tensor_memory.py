@@ -63,7 +63,7 @@ class Tile(Enum):
 
 @dataclass(frozen=True)
 class Move(TensorWork):
-    """Move cells at `a` from or to registers; `packed` halves words, and `split` is between the two places of a tile."""
+    """Move cells at `a` from or to registers; `packed` halves words, and `split` is the distance of the two parts of a tile."""
 
     tile: Tile = Tile.LANES_32_32B
     registers: int = 1

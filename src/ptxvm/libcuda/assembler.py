@@ -1,8 +1,8 @@
 """An assembler for x86-64 and aarch64, with the few instructions that the libraries need: stubs, and calls of imports.
 
 An instruction is written by its encoding (x86-64: AMD64 Architecture Programmer's Manual, volume 3; aarch64: Arm Architecture
-Reference Manual, C6.2).  Its size does not depend on the addresses in it, so code is written twice: first to find the
-addresses of its labels, then with them.
+Reference Manual, C6.2).  Its size does not depend on the addresses in it, so code is written twice: the first time to find
+the addresses of its labels.
 """
 
 from __future__ import annotations
@@ -46,14 +46,14 @@ class Code:
 
 @dataclass(frozen=True)
 class Processor:
-    """What the file says of a processor: its number, its relocations "base plus addend" and "address", and code."""
+    """A processor: its number in ELF files, the numbers of two relocations (relative and absolute), and its code."""
 
     number: int
     relative: int
     symbolic: int
 
     def jump(self, at: int, number: int, slot: int) -> bytes:
-        """The code of a function at an address: it jumps to where a slot says, with the number of the slot in a register."""
+        """The code of a function at an address: a jump through a slot, with the number of the slot in a register."""
         raise NotImplementedError
 
     def constant(self, result: int) -> bytes:
@@ -69,7 +69,7 @@ class Processor:
         raise NotImplementedError
 
     def arguments(self, code: Code, values: Sequence[str | int], result: str = "") -> None:
-        """Pass up to four arguments: addresses of labels, and numbers below 65,536; `result` is where a structure goes."""
+        """Pass up to four arguments: addresses of labels, and numbers below 65,536; `result` is the address for a structure."""
         raise NotImplementedError
 
     def keep(self, code: Code) -> None:
@@ -77,7 +77,7 @@ class Processor:
         raise NotImplementedError
 
     def kept(self, code: Code) -> None:
-        """Pass the result that was kept as the first argument."""
+        """Pass the kept result as the first argument."""
         raise NotImplementedError
 
     def call(self, code: Code, cell: str) -> None:
@@ -103,7 +103,7 @@ class Processor:
     def first_call(self, code: Code) -> None:
         """The code that slots lead to at first: `pthread_once(once, start)`, then the function behind the slot.
 
-        It keeps the arguments of the function that was called.  Where its slot still leads here, it goes to `unfilled`.
+        It keeps the arguments of the called function.  Where the slot still leads here, it goes to `unfilled`.
         """
         raise NotImplementedError
 

@@ -14,7 +14,7 @@ def _cell(type: type, address: int) -> ctypes._SimpleCData[int]:
 
 
 def put_i32(address: int, value: int) -> None:
-    """Write an int; DriverError for a null pointer, as all of these."""
+    """Write an int; all functions here raise DriverError for a null pointer."""
     _cell(ctypes.c_int32, address).value = value
 
 
@@ -24,7 +24,7 @@ def put_u64(address: int, value: int) -> None:
 
 
 def put_u64_if(address: int, value: int) -> None:
-    """Write a size, a pointer or a handle where the client wants it."""
+    """Write a size, a pointer or a handle, unless the address is null."""
     if address:
         put_u64(address, value)
 
@@ -40,7 +40,7 @@ def put_bytes(address: int, value: bytes) -> None:
 
 
 def put_string(address: int, value: str, size: int) -> None:
-    """Write a string and its 0 into a buffer of a size; what does not fit is cut off."""
+    """Write a string and its 0 into a buffer of a size; a longer string is cut off."""
     if size <= 0:
         raise DriverError(Result.INVALID_VALUE, "a buffer has no room")
     put_bytes(address, value.encode()[: size - 1] + b"\0")
@@ -62,7 +62,7 @@ def u64(address: int) -> int:
 
 
 def u64s(address: int, count: int) -> list[int]:
-    """Read so many of them."""
+    """Read several sizes, pointers or handles."""
     return list((ctypes.c_uint64 * count).from_address(_not_null(address))) if count else []
 
 

@@ -1,6 +1,6 @@
 """Shared libraries without a compiler: ELF files whose every function jumps through a slot of a table.
 
-A process loads the file as it loads any library, and a host fills the slots with addresses of functions.  Until then every
+A process loads the file as it loads any library, and a host fills the slots with addresses of functions.  Before, every
 slot leads to code that starts the host.  (System V ABI, "Object Files" and "Dynamic Linking"; the processor supplements
 of x86-64 and aarch64.)
 """
@@ -57,9 +57,9 @@ def library(
 ) -> bytes:
     """The file of a library that exports `names`, in the order of the slots, and the table `ptxvm_slots`.
 
-    A function whose slot has not been filled runs the `starter`, and returns `unfilled` (0 to 65,535) where that did not fill
-    it.  For slots when the host ends there is code that returns `ended`, `STUB` bytes before the code that slots lead to at
-    first, and code that returns 0, as many before that.  The functions have a `version` for the linker, if it is not "".
+    A function with an empty slot runs the `starter`, and returns `unfilled` (0 to 65,535) where the slot stays empty.
+    `STUB` bytes before the first target of the slots is code that returns `ended`, for the end of the host; as many bytes
+    before that is code that returns 0.  The functions have a `version` for the linker, unless it is "".
     KeyError for an unknown processor.
     """
     cpu = PROCESSORS[processor]

@@ -1,4 +1,4 @@
-"""Python embedded in a program: the start, output and end of an interpreter that the libraries start at a first call.
+"""Python embedded in a program: start, output and end of the interpreter; the libraries start it at a first call.
 
 What kernels print goes to C's standard output, in the order of the program's own prints.  When the program exits, the functions
 of the libraries end before LLVM's and C++'s destructors do.
@@ -28,7 +28,7 @@ install()
 LEAVE = "ptxvm_leave"  # a function of every library: the program exits
 HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 AT_EXIT: list[Callable[[], None]] = []
-"""What to do when the program exits, the last first."""
+"""The functions to call when the program exits, in reverse order."""
 AT_FORK: list[int] = []
 """Addresses of native functions to call in a child that the program forks."""
 
@@ -47,12 +47,12 @@ class StandardOutput(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """Leave it to the program when to flush."""
+        """No effect: the program flushes."""
 
 
 @dataclass
 class Guest:
-    """Is Python the guest of a program, and does the C library know what to do when the program exits or forks?"""
+    """The state of Python as the guest of a program, and its handlers for exit and fork."""
 
     here: bool = False
     exits: bool = False
@@ -64,16 +64,16 @@ GUEST = Guest()
 
 def started() -> None:
     """Set Python up as a guest of the program."""
-    import llvmlite.binding  # noqa: F401, PLC0415 - its destructors are to run after what is registered here
+    import llvmlite.binding  # noqa: F401, PLC0415 - its destructors must run after the functions that are registered here
 
     sys.stdout = StandardOutput()
     GUEST.here = True
 
 
 def guest(end: Callable[[], None], leave: int, forked: int) -> None:
-    """Take note of a library: how it ends, and its native functions for the exit of a program, and for a child.
+    """Register a library: its end, and its native functions for the exit of the program and for a forked child.
 
-    Exit goes through a slot of the library: in a child, where another thread may have held Python, nothing of Python runs.
+    Exit goes through a slot of the library: in a child no Python code runs, since another thread may have held its lock.
     """
     AT_EXIT.append(end)
     AT_FORK.append(forked)
@@ -83,7 +83,7 @@ def guest(end: Callable[[], None], leave: int, forked: int) -> None:
 
 
 def initialised() -> None:
-    """The program uses a device from now on: its children cannot."""
+    """The program has begun to use a device: its children cannot."""
     if GUEST.here and not GUEST.forks:
         GUEST.forks = True
         for address in AT_FORK:

@@ -1,6 +1,6 @@
-"""`libnvJitLink`: the linker that clients prefer to the driver's, over the driver's (nvJitLink manual, "API").
+"""`libnvJitLink`: a linker with an interface of its own, which calls the driver's linker (nvJitLink manual, "API").
 
-It says that it is of version 12.0, which knows no intermediate code for linking (LTO-IR): clients then hand over PTX.
+It reports version 12.0, which has no intermediate code for linking (LTO-IR), so clients give it PTX.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ INPUTS = {1: linker.CUBIN, 2: linker.PTX, 3: linker.NVVM, 4: linker.FATBINARY, 5
 
 @dataclass(eq=False)
 class Link:
-    """A link under way: what was added, and what went wrong."""
+    """A link under way: its inputs and its log."""
 
     parts: Linker = field(default_factory=Linker)
     errors: bytes = b"\0"
@@ -45,7 +45,7 @@ class JitLink:
 
 
 def made(signature: str, function: Callable[..., None]) -> CFunction:
-    """The C function that runs a function of ours."""
+    """The C function for a Python function."""
 
     def call(*arguments: int) -> int:
         try:
@@ -67,7 +67,7 @@ def link_of(handle: int) -> Link:
 
 
 def create(out: int, count: int, options: int) -> None:
-    """A new link; of the options, which are for machine code, the most registers of a thread are heeded."""
+    """A new link; of the options only the limit of registers of a thread has an effect."""
     link = Link()
     for n in range(count):
         name, _, value = string(u64(options + 8 * n)).partition("=")
@@ -86,7 +86,7 @@ def destroy(handle: int) -> None:
 
 @contextmanager
 def logged(link: Link) -> Iterator[None]:
-    """Put what goes wrong meanwhile into the log of a link."""
+    """Put errors into the log of a link."""
     try:
         yield
     except DriverError as wrong:
@@ -111,7 +111,7 @@ def add_file(handle: int, kind: int, path: int) -> None:
 
 
 def complete(handle: int) -> None:
-    """Link what was added."""
+    """Link the inputs."""
     link = link_of(handle)
     with logged(link):
         link.parts.complete()
@@ -119,7 +119,7 @@ def complete(handle: int) -> None:
 
 
 def sized(get: Callable[[Link], bytes]) -> tuple[tuple[str, Callable[..., None]], tuple[str, Callable[..., None]]]:
-    """The two functions that give some bytes of a link: their number, and themselves."""
+    """Two functions for some bytes of a link: their number, and the bytes."""
 
     def size(handle: int, out: int) -> None:
         put_u64(out, len(get(link_of(handle))))
@@ -137,7 +137,7 @@ def version(major: int, minor: int) -> None:
 
 
 def no_intermediate_code(link: Link) -> bytes:
-    """There is none."""
+    """An error: there is no intermediate code."""
     del link
     return b""
 
@@ -148,7 +148,7 @@ IMAGE, TEXT, ERRORS, INFORMATION, INTERMEDIATE = (
         lambda link: link.parts.image,
         lambda link: link.ptx,
         lambda link: link.errors,
-        lambda link: b"\0",  # noqa: ARG005 - nothing else is said
+        lambda link: b"\0",  # noqa: ARG005 - the signature of the others
         no_intermediate_code,
     )
 )

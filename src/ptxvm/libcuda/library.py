@@ -29,7 +29,7 @@ UNFILLED, ENDED = int(Result.NOT_INITIALIZED), int(Result.DEINITIALIZED)
 
 
 class Libraries:
-    """The libraries of a process: the driver, and the compiler and the linker of machine code that clients ask before it."""
+    """The libraries of a process: the driver, and the compiler and linker that clients call before it."""
 
     def __init__(self, folder: Path) -> None:
         load_functions()
@@ -41,8 +41,8 @@ class Libraries:
         self.linkers = [JitLink(folder, version) for version in ("12", "13")]
         self.compilers = compilers(folder)
 
-    def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it is all that is said
-        """Let native code answer what it can while the driver is initialised."""
+    def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it has one parameter
+        """Let native code answer calls while the driver is initialised."""
         if ready and self.native is None:
             self.native = native(session(), self.cuda.filled())
             self.cuda.fill(self.native.addresses() if self.native is not None else {})
@@ -51,14 +51,14 @@ class Libraries:
 
 
 def callback(name: str) -> CFunction:
-    """The C function that runs a function of ours."""
+    """The C function for a Python function."""
     prototype = ctypes.CFUNCTYPE(ctypes.c_int, *(KINDS[kind] for kind in signatures()[name]))
     implementation = FUNCTIONS.get(base_of(name))
     return prototype(lacking(name) if implementation is None else guarded(name, implementation))
 
 
 def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
-    """A function that returns a result, whatever happens."""
+    """A function that turns every exception into a result."""
     stateless = base_of(name) in STATELESS
     check = session().check_initialised if base_of(name) in OF_ANY_STATE else session().check_usable
 
@@ -85,7 +85,7 @@ def lacking(name: str) -> Callable[..., int]:
     """A function that is missing: it logs its name once, and returns NOT_SUPPORTED."""
     said: list[str] = []
 
-    def call(*arguments: object) -> int:  # noqa: ARG001 - as the signature says
+    def call(*arguments: object) -> int:  # noqa: ARG001 - the signature of C
         if not said:
             said.append(name)
             LOG.warning("ptxvm: %s is not supported yet", name)
@@ -110,13 +110,13 @@ def _installed() -> Libraries:
     if given := os.environ.get("PTXVM_LIBCUDA"):
         return Libraries(Path(given))
     folder = tempfile.mkdtemp(prefix="ptxvm-libcuda-")
-    made_by = os.getpid()  # and not a child that ends first
+    made_by = os.getpid()  # and not in a child that ends first
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == made_by else None)
     return Libraries(Path(folder))
 
 
 def install() -> Libraries:
-    """Load the libraries, so that whatever of this process asks for them gets ours; once."""
+    """Load the libraries, once: every request of this process for their names gets them."""
     with LOCK:
         return _installed()
 

@@ -1,7 +1,7 @@
-"""The calls of the driver that native code answers: `native.ll`, compiled once for a processor and kept on disk.
+"""Calls of the driver in native code: `native.ll`, compiled once for a processor and kept on disk.
 
-Python tells it where things are by the words of a state.  On a processor whose object files the loader does not know, all
-calls go through Python.
+It finds the data of the driver through an array of words, the state.  On a processor with object files that the loader
+does not know, all calls go through Python.
 """
 
 from __future__ import annotations
@@ -75,12 +75,12 @@ class Native:
         for n, symbols in enumerate(FUNCTIONS.values()):
             self.words[PYTHON + n] = python[symbols[0]]
 
-    def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it is all that is said
-        """Answer from now on, or leave all to Python."""
+    def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it has one parameter
+        """Answer calls from now on, or leave them to Python."""
         self.words[READY] = ready
 
     def addresses(self) -> dict[str, int]:
-        """The addresses of the native functions, by the symbols that they stand for."""
+        """The addresses of the native functions, by the symbols that they replace."""
         return {symbol: self.code.address(name) for name, symbols in FUNCTIONS.items() for symbol in symbols}
 
 
@@ -93,7 +93,7 @@ def native(session: Session, python: Mapping[str, int]) -> Native | None:
 
 
 def flat_code() -> FlatCode:
-    """The code, from the disk if it was compiled before."""
+    """The code, from the disk cache or compiled."""
     store, key = disk_cache.from_environment(), Digest().add(f"native {cpu.identity()} {ourselves()}").text
     if store is not None and (kept := store.get(key)) is not None and (found := unpacked(kept)) is not None:
         return found
@@ -113,7 +113,7 @@ def packed(flat: FlatCode) -> bytes:
 
 
 def unpacked(data: bytes) -> FlatCode | None:
-    """The code of such bytes; None for others."""
+    """The code of such bytes; None for other bytes."""
     first, _, code = data.partition(b"\n")
     try:
         tables = json.loads(first)

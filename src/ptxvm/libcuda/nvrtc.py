@@ -1,7 +1,7 @@
-"""`libnvrtc`: the compiler of the toolkit, whose machine code is PTX (NVRTC manual, "User Interface").
+"""`libnvrtc`: the compiler of the toolkit, with PTX in place of machine code (NVRTC manual, "User Interface").
 
-The library that clients get hands every call on to the real one, which is loaded at the first call; what a client takes for
-a cubin is the PTX of the program.  Where there is no real one, there is none.
+The library forwards every call to the real one, which is loaded at the first call; the cubin that a client gets is the PTX
+of the program.  Without a real library there is none.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Compiler:
         self.library = SharedLibrary(path, {name: FORWARDED(partial(self.first_call, name)) for name in NAMES})
 
     def first_call(self, name: str, *arguments: int) -> int:
-        """Load the real library, let every function be its own from now on, and hand this call on."""
+        """Load the real library, fill all slots with its functions, and forward this call."""
         try:
             loaded = ctypes.CDLL(str(self.real))
         except OSError as wrong:

@@ -1,6 +1,6 @@
 """Records of contexts, streams and events, whose addresses are their handles; and the stack of contexts of each thread.
 
-Both are memory that native code reads, and the stacks it changes too: see `native.ll`.
+Native code reads both, and changes the stacks (`native.ll`).
 """
 
 from __future__ import annotations
@@ -18,9 +18,9 @@ from ptxvm.libcuda.threads import PerThread
 
 WORD = 8
 SIZE = cells.COUNT * WORD
-MOST = 1 << 21  # records at once: 64 MiB of addresses, of which the system gives memory to those that are used
-SOONEST = 1 << 12  # records that are given up before the first of them is used again: a client may use a handle too long
-DEPTH, ROOM, FIRST = range(3)  # of a stack: how many contexts there are, how many it can have, and the handle of the lowest
+MOST = 1 << 21  # records at once: 64 MiB of addresses; only the used pages take memory
+SOONEST = 1 << 12  # dropped records before the oldest one is reused: a client may use a handle too long
+DEPTH, ROOM, FIRST = range(3)  # of a stack: the number of contexts, the capacity, and the handle of the lowest
 
 
 class Records:
@@ -35,7 +35,7 @@ class Records:
         self._free: deque[int] = deque()
 
     def number(self, object: object) -> int | None:
-        """A record for a context, a stream or an event, with its cells: the address; None for others, or if all are in use."""
+        """A new record for a context, stream or event, with its cells: the address; None for others, or if all are in use."""
         if not isinstance(object, Context | Stream | Event):
             return None
         if len(self._free) > SOONEST:
@@ -48,7 +48,7 @@ class Records:
         return self.start + index * SIZE
 
     def drop(self, object: object, number: int) -> None:
-        """Give the record of an object up, if it has one; the object has cells of its own again."""
+        """Drop the record of an object, if it has one; the object gets cells of its own again."""
         if isinstance(object, Context | Stream | Event) and self.start <= number < self.end:
             index = (number - self.start) // SIZE
             bind(object, [0] * cells.COUNT)
@@ -57,7 +57,7 @@ class Records:
 
 
 def bind(object: Context | Stream | Event, shared: Cells) -> None:
-    """Let an object keep its cells elsewhere."""
+    """Move the cells of an object."""
     if isinstance(object, Stream):
         object.queue.bind(shared)
     else:
@@ -74,7 +74,7 @@ class ThreadStack(PerThread):
         self.grow([0, 0])
 
     def grow(self, old: Iterable[int]) -> None:
-        """Take more words, with those that there were."""
+        """Enlarge the stack."""
         before = list(old)
         words = WORDS.pop() if WORDS and len(before) <= FIRST else (ctypes.c_uint64 * max(64, 2 * len(before)))()
         for n, word in enumerate(before):
@@ -97,13 +97,13 @@ class Held:
         self.words = words
 
     def __del__(self) -> None:
-        """The thread has ended, or needs more."""
+        """The thread has ended, or its stack is enlarged."""
         self.words[DEPTH] = 0
         WORDS.append(self.words)
 
 
 class Stack(MutableSequence[Context]):
-    """The contexts of the thread that asks; the last one is current."""
+    """The contexts of the calling thread; the last one is current."""
 
     def __init__(self, objects: dict[int, object], handle_of: Callable[[Context], int]) -> None:
         made = ctypes.c_uint()
@@ -135,7 +135,7 @@ class Stack(MutableSequence[Context]):
         self._thread.words[DEPTH] = len(handles)
 
     def __len__(self) -> int:
-        """How many there are."""
+        """The number of contexts."""
         return len(self._all())
 
     @overload
@@ -151,19 +151,19 @@ class Stack(MutableSequence[Context]):
     @overload
     def __setitem__(self, index: slice, value: Iterable[Context]) -> None: ...
     def __setitem__(self, index: int | slice, value: Context | Iterable[Context]) -> None:
-        """Change a context, or several."""
+        """Replace a context, or several."""
         contexts = self._all()
         contexts[index] = value  # type: ignore[index,assignment]  # as the overloads say
         self._keep(contexts)
 
     def __delitem__(self, index: int | slice) -> None:
-        """Take a context away, or several."""
+        """Remove a context, or several."""
         contexts = self._all()
         del contexts[index]
         self._keep(contexts)
 
     def insert(self, index: int, value: Context) -> None:
-        """Put a context between others."""
+        """Insert a context."""
         contexts = self._all()
         contexts.insert(index, value)
         self._keep(contexts)

@@ -21,7 +21,7 @@ Implementation = Callable[..., None]
 F = TypeVar("F", bound=Implementation)
 T = TypeVar("T")
 FUNCTIONS: dict[str, Implementation] = {}
-"""The functions that work, by symbol; they raise what goes wrong."""
+"""The implemented functions, by symbol; they raise errors as exceptions."""
 OF_ANY_STATE: set[str] = set()
 """Those that also work after a kernel has failed."""
 STATELESS: set[str] = set()
@@ -53,12 +53,12 @@ class OpaqueObject(NamedTuple):
 
 
 class Handles:
-    """The objects that clients hold, by number; but for those of `Records`, the numbers look like addresses of nothing."""
+    """The objects that clients hold, by number; those of `Records` are addresses, the others are not."""
 
     def __init__(self) -> None:
         self.records = Records()
         self.objects: dict[int, Any] = {}
-        self.numbers: dict[int, int] = {}  # by the id of the object, which lives as long as its handle
+        self.numbers: dict[int, int] = {}  # by the id of the object; the handle keeps the object alive
         self._next = count(0x1000_0000, 0x40)
 
     def handle(self, object: object) -> int:
@@ -100,26 +100,26 @@ class Session:
         self.forked = False  # from a process that had initialised it
         os.register_at_fork(after_in_child=self.leave)
         self.stack = Stack(self.handles.objects, self.handles.handle)
-        """The contexts of the thread that asks."""
+        """The contexts of the calling thread."""
         self.capture_mode = 0
         self.kept: dict[str, ctypes.Array[ctypes.c_char]] = {}  # strings that clients were given
         self.lent: dict[int, tuple[object, object]] = {}
-        self.listeners: list[Callable[[bool], None]] = []  # to which it matters whether the driver is initialised
+        self.listeners: list[Callable[[bool], None]] = []  # libraries that depend on the initialisation of the driver
         self.address_of: Callable[[str], int] = _not_loaded  # the address of an exported function
 
     def initialise(self) -> None:
-        """Make the devices known; DriverError where there is none, or in a child of a process that did so."""
+        """Initialise the driver; DriverError without a device, or in a child of an initialised process."""
         if self.forked:
             raise DriverError(Result.NOT_INITIALIZED, "the driver was initialised before a fork")
         if not self.driver.devices:
             raise DriverError(Result.NO_DEVICE)
         self.initialised = True
         for listener in self.listeners:
-            listener(True)  # noqa: FBT003 - that is all there is to say
+            listener(True)  # noqa: FBT003 - it has one parameter
         embedded.initialised()
 
     def leave(self) -> None:
-        """Be of no use in a child process, as CUDA is (driver API, `cuInit`)."""
+        """Refuse all calls in a child process, as CUDA does (driver API, `cuInit`)."""
         self.forked |= self.initialised
         self.initialised = False
         for listener in self.listeners:
@@ -132,7 +132,7 @@ class Session:
         return ctypes.addressof(self.kept[value])
 
     def keep(self, owner: object, what: T) -> T:
-        """Keep what a client was given an address of, as long as the process lives or until the owner's next one."""
+        """Keep an object alive whose address a client has: as long as the process lives, or until the owner's next one."""
         self.lent[id(owner)] = (owner, what)
         return what
 

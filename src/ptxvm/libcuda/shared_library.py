@@ -1,4 +1,4 @@
-"""Libraries of functions of this process: an ELF file whose slots are filled when it is loaded."""
+"""Shared libraries of Python functions: an ELF file whose slots are filled when it is loaded."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ CFunction: TypeAlias = Any
 
 
 class SharedLibrary:
-    """A library that is loaded and filled: whatever of the process asks for its name gets it.
+    """A loaded library with filled slots: every request of the process for its name gets it.
 
     `functions` are ctypes functions by the names that the library exports.
     """
@@ -40,19 +40,19 @@ class SharedLibrary:
         guest(self.end, self.address(LEAVE), self.address(FORKED))
 
     def fill(self, addresses: Mapping[str, int]) -> None:
-        """Let functions lead to other addresses."""
+        """Set the slots of functions."""
         for number, name in enumerate(self.functions):
             if name in addresses:
                 self.slots[number] = addresses[name]
 
     def filled(self) -> dict[str, int]:
-        """The addresses that functions lead to."""
+        """The addresses in the slots of functions."""
         return {name: self.slots[number] or 0 for number, name in enumerate(self.functions)}
 
     def end(self) -> None:
-        """Run no more Python: destructors of C++ call functions after the interpreter has ended.
+        """Set all slots to code without Python: destructors of C++ call functions after the interpreter has ended.
 
-        What gives something up succeeds: all of it ends with the process, and clients print warnings else.
+        Functions that release something succeed: the process ends anyway, and clients would print warnings.
         """
         for number, name in enumerate(self.functions):
             self.slots[number] = self.done if any(word in name for word in GIVING_UP) else self.ended

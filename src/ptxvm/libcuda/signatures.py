@@ -55,7 +55,7 @@ def rows() -> tuple[tuple[str, ...], ...]:
 
 
 def symbol_for(name: str, version: int, *, per_thread: bool = False) -> str | None:
-    """The function that a name means in a version of CUDA (12,020 is 12.2); None where there is none."""
+    """The function for a name in a version of CUDA (12,020 is 12.2); None where there is none."""
     for each in [name + suffix for suffix in STREAM_SUFFIXES if per_thread] + [name]:
         if known := [symbol for since, symbol in versions().get(each, ()) if since <= version]:
             return known[-1]
@@ -63,7 +63,7 @@ def symbol_for(name: str, version: int, *, per_thread: bool = False) -> str | No
 
 
 def base_of(symbol: str) -> str:
-    """The function that does what a function for the default stream of the thread does."""
+    """The function behind a variant for the default stream of the thread."""
     for suffix in STREAM_SUFFIXES:
         symbol = symbol.removesuffix(suffix)
     return symbol

@@ -1,4 +1,4 @@
-"""The code of a library that starts Python in a process without one, at the first call of a function.
+"""Machine code that starts Python in a process without it, at the first call of a function of a library.
 
 It uses Python's own interface for embedding (Python/C API, "Python Initialization Configuration"), in an isolated
 configuration: the environment, the signals and the standard streams of the process stay as they are.
@@ -27,14 +27,14 @@ NO_PYTHON = (
 
 @dataclass(frozen=True)
 class Starter:
-    """What is started: a script, by a Python (the path of its program and of its library, "" for none)."""
+    """A script, and the Python that runs it (the path of its program and of its library, "" for none)."""
 
     script: str
     program: str
     python: str
 
     def data(self) -> dict[str, bytes]:
-        """What the code uses, by label: memory of its own, and strings."""
+        """The data of the code, by label: memory and strings."""
         return {
             "once": bytes(8),
             "argv": bytes(8),  # the address of `program`
@@ -85,7 +85,7 @@ def starting_code(cpu: Processor, at: int, labels: Labels, count: int) -> Code:
 
 
 def call(cpu: Processor, code: Code, cell: str, *arguments: str | int, result: str = "") -> None:
-    """A call with arguments; `result` is where a result in memory goes."""
+    """A call with arguments; `result` is the address for a result in memory."""
     cpu.arguments(code, arguments, result)
     cpu.call(code, cell)
 

@@ -86,7 +86,7 @@ class ConditionalNode(ctypes.Structure):
 
 
 class MemoryOperation(ctypes.Structure):
-    """CUstreamBatchMemOpParams: what all its kinds have."""
+    """CUstreamBatchMemOpParams: the fields of all kinds."""
 
     _fields_ = (
         ("operation", c_int32), ("address", c_uint64), ("value", c_uint64), ("flags", c_uint32), ("rest", c_uint32 * 5),
@@ -133,7 +133,7 @@ class LinearResource(ctypes.Structure):
 
 
 class ResourceUnion(ctypes.Union):
-    """What a CUDA_RESOURCE_DESC describes."""
+    """The union in a CUDA_RESOURCE_DESC."""
 
     _fields_ = (("array", c_uint64), ("linear", LinearResource), ("reserved", c_int32 * 32))
 

@@ -1,7 +1,7 @@
-"""State of each thread of a client, of threads that Python did not start too.
+"""State of each thread of a client, also of threads that Python did not start.
 
-A callback in such a thread gets a state of Python's that ends with the callback, and with it all that the thread keeps.  So the
-first callback retains that state (Python/C API, "PyGILState_Ensure"), and the end of the thread deletes it.
+In such a thread each callback gets a new thread state of Python, which is deleted at its end with all thread-local data.
+So the first callback retains the state (Python/C API, "PyGILState_Ensure"), and the end of the thread deletes it.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ STATE_OF_THREAD = ctypes.PYFUNCTYPE(ctypes.c_void_p)(("PyThreadState_Get", ctype
 
 
 class PerThread(threading.local):
-    """What each thread has of its own; it stays from one callback to the next."""
+    """Data of each thread, which stays from one callback to the next."""
 
     def __init__(self) -> None:
         if called_by_c():
@@ -29,9 +29,9 @@ class PerThread(threading.local):
 
 
 def raise_later(wrong: type[BaseException]) -> None:
-    """Raise what the handler of a signal raised (Ctrl-C) in this thread again, when the call of C has returned."""
+    """Raise an exception of a signal handler (Ctrl-C) again in this thread, when the call of C has returned."""
     thread = threading.get_ident()
-    if wrong is KeyboardInterrupt:  # a signal ends what blocks; an exception for another thread does not
+    if wrong is KeyboardInterrupt:  # a signal interrupts a blocking call; an exception set for another thread does not
         threading.Timer(SOON, signal.pthread_kill, (thread, signal.SIGINT)).start()
         return
     wanted = ctypes.py_object(wrong)
@@ -48,7 +48,7 @@ def called_by_c() -> bool:
 
 @cache
 def key() -> ctypes.c_uint:
-    """The key of what is called when a thread ends, as long as Python runs."""
+    """The key with the destructor for the end of a thread, as long as Python runs."""
     made = ctypes.c_uint()
     libc = ctypes.CDLL(None)
     libc.pthread_key_create(ctypes.byref(made), ENDED)
@@ -57,7 +57,7 @@ def key() -> ctypes.c_uint:
 
 
 def ended(state: int) -> None:
-    """A thread of the client ends; this callback has a state of its own: the C library has forgotten that of the thread."""
+    """A thread of the client ends; this callback has a new state: the C library has already cleared the thread's."""
     ctypes.pythonapi.PyThreadState_Clear(ctypes.c_void_p(state))
     ctypes.pythonapi.PyThreadState_Delete(ctypes.c_void_p(state))
 

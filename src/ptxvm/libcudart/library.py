@@ -27,7 +27,7 @@ def soname(major: str) -> str:
 
 
 def callback(name: str, major: str) -> CFunction:
-    """The C function that runs a function of ours."""
+    """The C function for a Python function."""
     result, parameters = signatures(major)[name]
     prototype = ctypes.CFUNCTYPE(KINDS[result], *(KINDS[kind] for kind in parameters))
     entry = FUNCTIONS.get(f"{base_of(name)}@{major}") or FUNCTIONS.get(base_of(name))
@@ -35,7 +35,7 @@ def callback(name: str, major: str) -> CFunction:
 
 
 def guarded(name: str, entry: Entry, kind: str) -> Callable[..., int]:
-    """A function that returns a result, whatever happens, and leaves an error to its thread."""
+    """A function that turns every exception into a result, and stores the error for its thread."""
 
     def call(*arguments: object) -> int:
         code, done = 0, None
@@ -78,7 +78,7 @@ def _libraries() -> tuple[Libraries, list[SharedLibrary]]:
 
 
 def install() -> Libraries:
-    """Load the libraries, so that whatever of this process asks for the driver or the runtime gets ours; once."""
+    """Load the libraries, once: every request of this process for the driver or the runtime gets them."""
     with LOCK:
         return _libraries()[0]
 

@@ -1,8 +1,8 @@
-"""The environment of processes whose CUDA calls come here: files in a folder, and variables that name them.
+"""The environment of client processes: files in a folder, and variables that name them.
 
 Each client looks for the driver in its own way: by soname (`LD_LIBRARY_PATH`), in files of a folder (tinygrad), or with a
-linker (Triton).  Triton also asks an assembler for machine code; here that is a script that hands the PTX on; and it finds
-its backends by entry points of what is on `sys.path`, the last of a name: the folder has one.  Python processes fill the
+linker (Triton).  Triton also calls an assembler for machine code; here that is a script which passes the PTX on.  It finds
+its backends by entry points on `sys.path`, the last of a name: the folder has one.  Python processes fill the
 library's functions when they start, by a `sitecustomize` module.
 """
 
@@ -15,7 +15,7 @@ from pathlib import Path
 from ptxvm.libcuda.library import Libraries, write_driver
 from ptxvm.libcudart.library import install, write_runtime
 
-PACKAGES = Path(__file__).parents[2]  # the folder that has ptxvm
+PACKAGES = Path(__file__).parents[2]  # the folder of the package ptxvm
 
 PTXAS = """\
 #!/bin/sh
@@ -92,7 +92,7 @@ def prepare(folder: Path) -> dict[str, str]:
 
 
 def enter() -> Libraries:
-    """Make ptxvm the driver of this process and of those that it starts from now on; once."""
+    """Make ptxvm the driver of this process and of its later children, once."""
     libraries = install()
     if os.environ.get("PTXVM_LIBCUDA") != str(libraries.folder):
         os.environ.update(prepare(libraries.folder))
@@ -101,7 +101,7 @@ def enter() -> Libraries:
 
 
 def before(name: str, *folders: Path | str) -> str:
-    """A list of folders with some before it."""
+    """A list of folders with others in front."""
     return os.pathsep.join([*map(str, folders), *filter(None, [os.environ.get(name, "")])])
 
 

@@ -131,7 +131,7 @@ def structure(major: str) -> type[ctypes.Structure]:
 
 
 def type_of(major: str, fields: list[tuple[str, type]]) -> type[ctypes.Structure]:
-    """A structure of some fields."""
+    """A ctypes structure of some fields."""
     return type(f"DeviceProperties{major}", (ctypes.Structure,), {"_fields_": fields})
 
 
@@ -147,7 +147,7 @@ def properties(device: Device, major: str) -> ctypes.Structure:
     for name, several in SEVERAL.items():
         getattr(made, name)[:] = [device.attribute(which) for which in several]
     offset: int = structure(major).uuid.offset
-    ctypes.memmove(ctypes.addressof(made) + offset, device.uuid, 16)  # it may have a byte 0, at which c_char ends
+    ctypes.memmove(ctypes.addressof(made) + offset, device.uuid, 16)  # it may have a byte 0, which ends a c_char
     return made
 
 

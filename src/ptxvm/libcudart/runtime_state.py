@@ -1,6 +1,6 @@
 """The state of the runtime library: the registered code of a program; the device and the last error of each thread.
 
-A thread has a current context, of the driver; the runtime gives it the primary context of its device when it first needs one.
+A thread has a current context, of the driver; at its first need the runtime gives it the primary context of its device.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Entry(NamedTuple):
 
 
 FUNCTIONS: dict[str, Entry] = {}
-"""The functions that work, by symbol; they raise what goes wrong."""
+"""The implemented functions, by symbol; they raise errors as exceptions."""
 
 
 def function(*symbols: str, any_state: bool = False, stateless: bool = False) -> Callable[[F], F]:
@@ -65,16 +65,16 @@ def function(*symbols: str, any_state: bool = False, stateless: bool = False) ->
 
 @dataclass(eq=False)
 class Fatbin:
-    """The device code of a translation unit, at an address, and the modules that it became, by device."""
+    """The device code of a translation unit, at an address, and its loaded modules, by device."""
 
     address: int
-    cell: ctypes.c_uint64 = field(default_factory=ctypes.c_uint64)  # whose address is the handle
+    cell: ctypes.c_uint64 = field(default_factory=ctypes.c_uint64)  # the address is the handle
     managed: list[tuple[int, str]] = field(default_factory=list)  # addresses of host pointers, and names
     modules: dict[Hashable, Module] = field(default_factory=dict)
 
     @property
     def handle(self) -> int:
-        """What the program knows it by."""
+        """The handle for the program."""
         return ctypes.addressof(self.cell)
 
     def module(self) -> Module:
@@ -96,7 +96,7 @@ class Symbol(NamedTuple):
 
 
 class Launching(NamedTuple):
-    """What stands between `<<<` and `>>>`."""
+    """The configuration between `<<<` and `>>>`."""
 
     grid: tuple[int, int, int]
     block: tuple[int, int, int]
@@ -105,7 +105,7 @@ class Launching(NamedTuple):
 
 
 class Thread(PerThread):
-    """What each thread of the program has."""
+    """The state of a thread of the program."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -140,7 +140,7 @@ class Runtime:
         return symbol.fatbin.module().variable(symbol.name)
 
     def ready(self, *, any_state: bool) -> None:
-        """Let the thread have a current context; DriverError where a kernel of it has failed, unless for `any_state`."""
+        """Ensure a current context; DriverError where one of its kernels has failed, unless for `any_state`."""
         current = session()
         if not current.initialised:
             current.initialise()

@@ -104,7 +104,7 @@ class LinearResource(ctypes.Structure):
 
 
 class ResourceUnion(ctypes.Union):
-    """What a cudaResourceDesc describes."""
+    """The union in a cudaResourceDesc."""
 
     _fields_ = (("array", c_uint64), ("linear", LinearResource), ("reserved", c_int32 * 32))
 

@@ -1,7 +1,7 @@
 """Events of a launch, which an engine reports to watchers, and the findings of watchers.
 
 Threads are numbered through the whole grid: CTA by CTA, and by their linear number in the CTA.  The threads of a child grid
-have the next free numbers.  A place in memory is an allocation and the offset of a byte in it, counted from
+have the next free numbers.  A byte of memory is an allocation and an offset, counted from
 `Allocation.origin`.
 """
 

@@ -103,7 +103,7 @@ class LaunchShape(NamedTuple):
         return prod(self.cluster_extent)
 
     def ctaid(self, number: int) -> Extent:
-        """The place of a CTA in the grid, by its number."""
+        """The position of a CTA in the grid, by its number."""
         return cluster_order(number, self.grid, self.cluster_extent)
 
     def check(self, kernel: Function) -> None:
@@ -118,7 +118,7 @@ class LaunchShape(NamedTuple):
 
 
 def cluster_order(number: Number, grid: Extent, cluster: Extent) -> tuple[Number, Number, Number]:
-    """The places of CTAs in a grid, by their numbers: cluster by cluster, and the CTAs of a cluster one after the other."""
+    """The positions of CTAs in a grid, by their numbers: cluster by cluster, and the CTAs of a cluster one after the other."""
     index, rank = number // prod(cluster), number % prod(cluster)
     clusters = [count // size for count, size in zip(grid, cluster, strict=True)]
     x = index % clusters[0] * cluster[0] + rank % cluster[0]

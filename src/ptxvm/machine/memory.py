@@ -216,7 +216,7 @@ class Memory:
         space: Space = Space.GENERIC,
         lanes: Lanes = None,
     ) -> None:
-        """Write `values`, of `dtype`; where several lanes write to one place, the last one stays."""
+        """Write `values`, of `dtype`; where several lanes write to one address, the last value stays."""
         view, index = self.resolve(dtype, address, count, space, lanes, writing=True)
         put(view, index, values, count)
 

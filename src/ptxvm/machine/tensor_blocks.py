@@ -41,7 +41,7 @@ class Block:
 
 
 def of_move(work: Move, memory: TensorMemory, warp: int, operands: Mapping[str, int]) -> list[Block]:
-    """The cells of a load or store of a warp, with the columns of both places of a tile that has two."""
+    """The cells of a load or store of a warp, with the columns of both parts of a tile that has two."""
     split = operands.get("split", 0)
     rows, columns = tensor_memory.cells_of(work, memory, warp, operands["a"] & 0xFFFF_FFFF, split)
     reads, width = isinstance(work, Load), 2 if work.packed else 1

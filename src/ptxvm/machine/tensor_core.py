@@ -296,7 +296,7 @@ def encoded(type: Type, value: Matrices) -> Matrices:
 
 
 def positions(sparsity: Sparsity, metadata: Matrices) -> Matrices:
-    """The place in K of each stored element of A: `(n, rows, stored)` (PTX 9.7.14.6.1)."""
+    """The position in K of each stored element of A: `(n, rows, stored)` (PTX 9.7.14.6.1)."""
     count, rows, chunks = metadata.shape
     first = np.arange(chunks)[:, None] * sparsity.chunk
     indices = np.stack((metadata & 3, metadata >> 2), axis=-1).astype(np.int64)

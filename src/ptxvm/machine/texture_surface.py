@@ -1,7 +1,7 @@
 """Loads, stores and reductions of surfaces (PTX 9.7.11).
 
 Unformatted access (`.b`) counts bytes in the first direction, formatted access (`.p`) elements; the others count rows and
-slices.  Outside of the surface `.trap` faults, `.clamp` goes to the nearest place, `.zero` reads zeros and stores nothing.
+slices.  Outside of the surface `.trap` faults, `.clamp` goes to the nearest element, `.zero` reads zeros and stores nothing.
 """
 
 from __future__ import annotations

@@ -50,7 +50,7 @@ class WatchedMemory(LaneMemory):
         """Report to a watcher from now on."""
         self.cohort, self.watcher, self.schedule, self.variables = cohort, watcher, schedule, variables
         self.polling = Polling(np.zeros(self.layout.size, np.bool_))
-        self.initialised: dict[int, Bound] = {}  # by the place of an mbarrier in shared memory, what made it
+        self.initialised: dict[int, Bound] = {}  # the initialising instruction of each mbarrier, by its offset in shared memory
 
     def release(self) -> None:
         """Report that the windows have ended."""

@@ -12,7 +12,7 @@ from ptxvm.libcuda.signatures import Handle64
 
 @function("cuIpcGetMemHandle")
 def handle_of_memory(out: int, address: int) -> None:
-    """A handle of memory of a device for other processes; work that may write there ends first."""
+    """A handle of memory of a device for other processes, after waiting for work that may write there."""
     session().driver.finish()
     put_bytes(out, session().driver.blocks.share(address))
 

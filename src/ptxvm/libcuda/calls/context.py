@@ -25,7 +25,7 @@ def retain(out: int, ordinal: int) -> None:
 
 @function("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", any_state=True)
 def release(ordinal: int) -> None:
-    """One client fewer; the last one resets the context."""
+    """Release the context; the last client resets it."""
     context = session().driver.primary_context(ordinal)
     if not context.users:
         raise DriverError(Result.INVALID_CONTEXT, "the primary context was not retained")
@@ -36,7 +36,7 @@ def release(ordinal: int) -> None:
 
 @function("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", any_state=True)
 def reset(ordinal: int) -> None:
-    """Begin anew, without the error of a kernel."""
+    """Reset the context, and the error of a kernel."""
     session().driver.primary_context(ordinal).reset()
 
 
@@ -48,7 +48,7 @@ def set_primary_flags(ordinal: int, flags: int) -> None:
 
 @function("cuDevicePrimaryCtxGetState", any_state=True)
 def primary_state(ordinal: int, flags: int, active: int) -> None:
-    """The flags, and whether any client has it."""
+    """The flags of the context, and whether a client has retained it."""
     context = session().driver.primary_context(ordinal)
     put_i32(flags, context.flags)
     put_i32(active, int(context.users > 0))
@@ -64,7 +64,7 @@ def create(out: int, flags: int, ordinal: int) -> None:
 
 @function("cuCtxCreate_v3")
 def create_v3(out: int, affinity: int, count: int, flags: int, ordinal: int) -> None:
-    """A new context; the affinity of execution, which nothing here has, is not asked."""
+    """A new context; the affinity of execution is ignored."""
     if affinity and count:
         raise DriverError(Result.UNSUPPORTED_EXEC_AFFINITY)
     create(out, flags, ordinal)
@@ -72,7 +72,7 @@ def create_v3(out: int, affinity: int, count: int, flags: int, ordinal: int) -> 
 
 @function("cuCtxCreate_v4")
 def create_v4(out: int, parameters: int, flags: int, ordinal: int) -> None:
-    """A new context; parameters ask for what only hardware has."""
+    """A new context; the further parameters are ignored: they are for hardware."""
     if parameters:
         raise DriverError(Result.NOT_SUPPORTED, "cuCtxCreate_v4 with parameters is not supported yet")
     create(out, flags, ordinal)
@@ -98,7 +98,7 @@ def current(out: int) -> None:
 
 @function("cuCtxSetCurrent", any_state=True)
 def set_current(handle: int) -> None:
-    """Replace the current context of the thread; null takes it away."""
+    """Replace the current context of the thread; null removes it."""
     stack = session().stack
     if stack:
         stack.pop()
@@ -114,7 +114,7 @@ def push(handle: int) -> None:
 
 @function("cuCtxPopCurrent", "cuCtxPopCurrent_v2", any_state=True)
 def pop(out: int) -> None:
-    """Take the current context away."""
+    """Remove the current context."""
     context = session().context
     session().stack.pop()
     if out:
@@ -184,7 +184,7 @@ def cache(out: int) -> None:
 
 @function("cuCtxSetCacheConfig")
 def set_cache(value: int) -> None:
-    """Prefer a split of cache and shared memory, which changes nothing here."""
+    """Prefer a split of cache and shared memory; it has no effect."""
     session().context.cache = value
 
 
@@ -196,7 +196,7 @@ def banks(out: int) -> None:
 
 @function("cuCtxSetSharedMemConfig")
 def set_banks(value: int) -> None:
-    """Prefer a width of banks, which hardware since compute capability 5.0 does not heed either."""
+    """Prefer a width of banks; it has no effect, as on hardware since compute capability 5.0."""
 
 
 @function("cuCtxGetStreamPriorityRange")
@@ -222,7 +222,7 @@ def synchronize_v2(handle: int) -> None:
 
 @function("cuCtxEnablePeerAccess")
 def enable_peer(handle: int, flags: int) -> None:
-    """Let kernels of the current context use memory of another, which they can anyway."""
+    """Let kernels of the current context use memory of another; they can from the start."""
     peer, context = of(handle), session().context
     if flags:
         raise DriverError(Result.INVALID_VALUE, "the flags are 0")
@@ -235,7 +235,7 @@ def enable_peer(handle: int, flags: int) -> None:
 
 @function("cuCtxDisablePeerAccess")
 def disable_peer(handle: int) -> None:
-    """Take that back."""
+    """End the access; kernels can still use the memory."""
     peer, context = of(handle), session().context
     if peer not in context.peers:
         raise DriverError(Result.PEER_ACCESS_NOT_ENABLED)

@@ -39,7 +39,7 @@ class Copying:
 def put(handle: int, work: Callable[[], None], type: int = MEMCPY) -> None:
     """Put a copy or a fill on a stream; copies on the default stream have ended when this returns.
 
-    Copies of pageable memory have, on any stream: the client may change that memory at once (CUDA driver API, "API
+    So have copies of pageable memory on any stream: the client may change that memory at once (CUDA driver API, "API
     synchronization behavior").
     """
     stream = session().stream(handle)
@@ -53,7 +53,7 @@ def put(handle: int, work: Callable[[], None], type: int = MEMCPY) -> None:
 
 
 def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Copying:
-    """The copy of some bytes; DriverError where the device addresses do not have them."""
+    """The copy of some bytes; DriverError where a device address is out of bounds."""
     if not size:
         return Copying(partial(copy, 0, 0, 0), target, source)
     for address in device:
@@ -182,7 +182,7 @@ def rectangular(c: Copy2D | Copy3D) -> Copying:
 
 
 def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None:
-    """DriverError where the device does not have the bytes from the first row to the last."""
+    """DriverError where the rows are out of bounds of device memory."""
     if width and height and depth:
         session().driver.blocks.check(rows.start, rows.row(height - 1, depth - 1) + width - rows.start)
 
@@ -215,7 +215,7 @@ def copy_3d_async(description: int, stream: int) -> None:
 
 
 def within(handle: int, offset: int, size: int) -> int:
-    """The address of some bytes of an array; DriverError where it does not have them."""
+    """The address of some bytes of an array; DriverError where they are out of bounds."""
     array = session().handles.object(handle, Array)
     if offset + size > array.data.nbytes:
         raise DriverError(Result.INVALID_VALUE, f"the array has {array.data.nbytes} bytes")
@@ -268,7 +268,7 @@ def array_to_array(target: int, to: int, source: int, offset: int, size: int) ->
 
 
 def filled(target: int, value: int, width: int, count: int) -> Callable[[], None]:
-    """The fill of some elements; DriverError where the device does not have them, or for a wrong alignment."""
+    """The fill of some elements; DriverError where they are out of bounds or misaligned."""
     if count:
         session().driver.blocks.check(target, width * count)
     if target % width:
@@ -277,7 +277,7 @@ def filled(target: int, value: int, width: int, count: int) -> Callable[[], None
 
 
 def filled_rows(rows: Rectangle, value: int, width: int, columns: int, height: int) -> Callable[[], None]:
-    """The fill of rows of elements; DriverError where the device does not have them."""
+    """The fill of rows of elements; DriverError where they are out of bounds."""
     check_rows(rows, columns * width, height)
     return partial(fill_rectangle, rows, value, width, columns, height)
 

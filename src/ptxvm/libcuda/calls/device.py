@@ -77,7 +77,7 @@ def can_access_peer(out: int, ordinal: int, peer: int) -> None:
 
 @function("cuDeviceGetP2PAttribute")
 def peer_attribute(out: int, number: int, source: int, target: int) -> None:
-    """An attribute of the way from one device to another."""
+    """An attribute of the link between two devices."""
     rank, access, atomics, arrays, partial = 1, 2, 3, 4, 5
     first, second = session().driver.device(source), session().driver.device(target)
     if first is second:

@@ -41,7 +41,7 @@ def error_name(code: int, out: int) -> None:
 
 
 def known(code: int) -> Result:
-    """A result by its number; DriverError for a number that is none."""
+    """A result by its number; DriverError for an unknown number."""
     try:
         return Result(code)
     except ValueError:
@@ -50,7 +50,7 @@ def known(code: int) -> Result:
 
 @function("cuGetProcAddress", stateless=True)
 def address(name: int, out: int, version: int, flags: int) -> None:
-    """The function that a name means in a version."""
+    """The function for a name in a version."""
     found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
     put_u64(out, session().address_of(found) if found else 0)
     if found is None:
@@ -59,7 +59,7 @@ def address(name: int, out: int, version: int, flags: int) -> None:
 
 @function("cuGetProcAddress_v2", stateless=True)
 def address_v2(name: int, out: int, version: int, flags: int, status: int) -> None:
-    """The function that a name means in a version, and whether there is one."""
+    """The function for a name in a version, and whether there is one."""
     found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
     put_u64(out, session().address_of(found) if found else 0)
     newer = symbol_for(string(name), 1 << 30) is not None
@@ -71,11 +71,11 @@ def address_v2(name: int, out: int, version: int, flags: int, status: int) -> No
 
 @function("cuGetExportTable", stateless=True)
 def export_table(out: int, which: int) -> None:
-    """NVIDIA's private tables, which this driver has none of."""
+    """NVIDIA's private tables; this driver has none."""
     put_u64(out, 0)
     raise DriverError(Result.NOT_FOUND, f"there is no table of {which:#x}")
 
 
 @function("cuProfilerStart", "cuProfilerStop", "cuProfilerInitialize")
 def profiler(*arguments: int) -> None:
-    """Nothing profiles."""
+    """No effect: there is no profiler."""

@@ -39,7 +39,7 @@ def begin_capture(stream: int, mode: int) -> None:
 
 @function("cuStreamBeginCaptureToGraph")
 def begin_capture_to_graph(stream: int, handle: int, after: int, data: int, count: int, mode: int) -> None:
-    """Turn the work of a stream into nodes of a graph that there is, behind some of its nodes."""
+    """Turn the work of a stream into nodes of an existing graph, after some of its nodes."""
     if not stream:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot be captured")
     if mode not in MODES:
@@ -49,7 +49,7 @@ def begin_capture_to_graph(stream: int, handle: int, after: int, data: int, coun
 
 @function("cuStreamUpdateCaptureDependencies")
 def update_dependencies(stream: int, nodes: int, count: int, flags: int) -> None:
-    """Let the next node of a capture follow other nodes: also these, or only these."""
+    """Change the nodes before the next node of a capture: add these, or replace all by these."""
     only = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
     found = session().stream(stream)
     if found.capture is None:
@@ -66,7 +66,7 @@ def update_dependencies_v2(stream: int, nodes: int, data: int, count: int, flags
 
 @function("cuStreamEndCapture")
 def end_capture(stream: int, out: int) -> None:
-    """The graph of what was captured."""
+    """The graph of the captured work."""
     put_u64(out, 0)
     put_u64(out, session().handles.handle(session().stream(stream).end_capture()))
 
@@ -85,7 +85,7 @@ def capture_info(stream: int, status: int, number: int) -> None:
 
 @function("cuStreamGetCaptureInfo_v2")
 def capture_info_v2(stream: int, status: int, number: int, graph: int, nodes: int, count: int) -> None:
-    """Is a stream captured, by which capture, into which graph, and which nodes does its next one follow?"""
+    """Is a stream captured, by which capture, into which graph, and which nodes come before the next one?"""
     found = session().stream(stream)
     capture = found.capture
     put_i32(status, ACTIVE if capture is not None else NONE)
@@ -109,7 +109,7 @@ def capture_info_v3(stream: int, status: int, number: int, graph: int, nodes: in
 
 @function("cuThreadExchangeStreamCaptureMode")
 def exchange_mode(mode: int) -> None:
-    """Set how strictly captures of this thread refuse other calls, and give the mode before."""
+    """Set how strictly captures of this thread refuse other calls, and give the previous mode."""
     before, session().capture_mode = session().capture_mode, i32(mode)
     put_i32(mode, before)
 
@@ -128,7 +128,7 @@ def nodes_at(address: int, count: int) -> list[Node]:
 
 
 def list_nodes(out: int, count: int, nodes: Sequence[Node]) -> None:
-    """Give a client as many nodes as it has room for, or their number."""
+    """Give a client the nodes that fit its array, or their number."""
     room = u64(count)
     put_u64(count, len(nodes) if not out else min(room, len(nodes)))
     if out:
@@ -238,7 +238,7 @@ def dependents(node: int, out: int, count: int) -> None:
 
 @function("cuGraphDestroyNode")
 def destroy_node(handle: int) -> None:
-    """Take a node out of its graph."""
+    """Remove a node from its graph."""
     node = session().handles.object(handle, Node)
     node.graph.remove(node)
     session().handles.drop(handle)
@@ -256,19 +256,19 @@ def create_resource(out: int, pointer: int, destroy: int, count: int, flags: int
 
 @function("cuUserObjectRetain")
 def retain_resource(handle: int, count: int) -> None:
-    """So many users more."""
+    """Add users."""
     session().handles.object(handle, Resource).retain(count)
 
 
 @function("cuUserObjectRelease", any_state=True)
 def release_resource(handle: int, count: int) -> None:
-    """So many users fewer."""
+    """Remove users."""
     session().handles.object(handle, Resource).release(count)
 
 
 @function("cuGraphRetainUserObject")
 def use_resource(handle: int, resource: int, count: int, flags: int) -> None:
-    """Let a graph use a resource: a new use, or one that the client hands over."""
+    """Let a graph use a resource: by a new use, or by one of the client's."""
     handed_over = 1  # CU_GRAPH_USER_OBJECT_MOVE
     found = session().handles.object(resource, Resource)
     if not flags & handed_over:
@@ -278,7 +278,7 @@ def use_resource(handle: int, resource: int, count: int, flags: int) -> None:
 
 @function("cuGraphReleaseUserObject", any_state=True)
 def release_resource_of_graph(handle: int, resource: int, count: int) -> None:
-    """Let a graph use a resource less."""
+    """Remove uses of a resource by a graph."""
     graph_of(handle).release(session().handles.object(resource, Resource), count)
 
 
@@ -371,7 +371,7 @@ def get_kernel(node: int, description: int) -> None:
 
 
 def parameter_pointers(task: Launch) -> tuple[ctypes.Array[ctypes.c_uint64], list[ctypes.Array[ctypes.c_char]]]:
-    """The arguments of a launch as an array of pointers, and what those point to."""
+    """The arguments of a launch as an array of pointers, and the values behind them."""
     data = [ctypes.create_string_buffer(each, len(each)) for each in task.arguments]
     return (ctypes.c_uint64 * max(len(data), 1))(*map(ctypes.addressof, data)), data
 
@@ -388,14 +388,14 @@ def instantiate(out: int, handle: int, *arguments: int) -> None:
 
 @function("cuGraphExecDestroy", any_state=True)
 def destroy_executable(handle: int) -> None:
-    """Forget it."""
+    """Forget an executable graph."""
     session().handles.object(handle, Executable).graph.destroy()
     session().handles.drop(handle)
 
 
 @function("cuGraphUpload")
 def upload(handle: int, stream: int) -> None:
-    """Prepare a launch, which needs nothing here."""
+    """Prepare a launch; it has no effect."""
     session().handles.object(handle, Executable)
 
 
@@ -407,7 +407,7 @@ def launch_graph(handle: int, stream: int) -> None:
 
 
 def executable_node(handle: int, node: int) -> Node:
-    """The node of an executable graph that stands for one of the graph."""
+    """The copy of a node in an executable graph."""
     handles = session().handles
     return handles.object(handle, Executable).node(handles.object(node, Node))
 

@@ -15,7 +15,7 @@ from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import ConditionalNode
 
-PARAMETERS = 16  # bytes before what a kind of node has
+PARAMETERS = 16  # bytes before the parameters of a kind
 COPY = 16  # ... and before the description of a copy
 CONDITIONAL = 13  # CUgraphNodeType
 ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
@@ -34,7 +34,7 @@ MAKERS: dict[int, Maker] = {
 
 
 def task_of(description: int, makers: dict[int, Maker] = MAKERS) -> tuple[int, Task]:
-    """The type and the task that a structure describes; DriverError for a type that is not there."""
+    """The type and the task that a structure describes; DriverError for an unknown type."""
     kind = i32(description)
     if kind not in makers:
         raise DriverError(Result.NOT_SUPPORTED, f"nodes of type {kind} are not supported yet")
@@ -69,12 +69,12 @@ def add_node_v2(out: int, handle: int, after: int, data: int, count: int, descri
 
 @function("cuGraphNodeSetParams", "cuGraphNodeSetParams_v2")
 def set_node(handle: int, description: int) -> None:
-    """Change what a node does."""
+    """Change the task of a node."""
     change(graph_nodes.node_at(handle), description)
 
 
 def change(node: Node, description: int) -> None:
-    """Let a node do what a structure describes; DriverError for a node of another kind."""
+    """Give a node the task of a structure; DriverError for a node of another kind."""
     kind, task = task_of(description)
     if kind != node.type:
         raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {kind}")
@@ -83,13 +83,13 @@ def change(node: Node, description: int) -> None:
 
 @function("cuGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
-    """Change what a node of an executable graph does."""
+    """Change the task of a node of an executable graph."""
     change(graph.executable_node(handle, which), description)
 
 
 @function("cuGraphExecChildGraphNodeSetParams")
 def set_executable_child(handle: int, which: int, child: int) -> None:
-    """Change the graph that a node of an executable graph is."""
+    """Change the child graph of a node of an executable graph."""
     graph.executable_node(handle, which).task = Child(graph.graph_of(child).copy()[0])
 
 
@@ -100,7 +100,7 @@ def set_executable_child(handle: int, which: int, child: int) -> None:
 def create_condition(out: int, handle: int, context: int, value: int, flags: int) -> None:
     """A condition: a word of memory that kernels set, whose address is the handle.
 
-    It lives as long as a graph that has it.  Launches begin with its default value where the flags say so.
+    It lives as long as its graph.  Launches begin with its default value where the flags say so.
     """
     of(context)
     owner, blocks = graph.graph_of(handle), session().driver.blocks
@@ -114,7 +114,7 @@ def create_condition(out: int, handle: int, context: int, value: int, flags: int
 
 
 def add_conditional(out: int, handle: int, after: int, count: int, description: int) -> None:
-    """A node that runs one of its graphs, as its condition says; the client fills the graphs."""
+    """A conditional node: its condition chooses one of its graphs; the client fills the graphs."""
     d = ConditionalNode.from_address(description)
     try:
         branch = Branch(d.type)

@@ -56,7 +56,7 @@ class Hold(Task):
 
     @property
     def is_short(self) -> bool:
-        """Has the event happened?"""
+        """Is the event not pending?"""
         return self.mark is None or self.mark.is_reached
 
     def run(self, checked: Checked | None) -> None:
@@ -76,7 +76,7 @@ class EventNode(Prepared):
     records: bool
 
     def prepared(self) -> Task:
-        """What a launch does: the event counts as recorded from then on."""
+        """The task of a launch: the event counts as recorded from then on."""
         if not self.records:
             return Hold(self.event.mark)
         self.event.mark, self.event.capture = Mark(), None
@@ -90,7 +90,7 @@ def event_at(handle: int) -> Event:
 
 
 def event_node(node: Node) -> EventNode:
-    """What a node of an event does; DriverError for another node."""
+    """The task of a node for an event; DriverError for another node."""
     if not isinstance(node.task, EventNode):
         raise DriverError(Result.INVALID_VALUE, "the node is not one of an event")
     return node.task
@@ -133,7 +133,7 @@ def set_executable_event(handle: int, which: int, event: int) -> None:
 
 @function("cuGraphAddMemAllocNode")
 def add_allocation(out: int, handle: int, after: int, count: int, description: int) -> None:
-    """Memory as a node; it has one address as long as the graph lives, and lives as long."""
+    """An allocation as a node; its address stays the same, and its memory lives as long as the graph."""
     d, blocks = AllocationNode.from_address(description), session().driver.blocks
     block = blocks.allocate(d.size)
     graph_of(handle).memory.append(block)
@@ -143,7 +143,7 @@ def add_allocation(out: int, handle: int, after: int, count: int, description: i
 
 @function("cuGraphAddMemFreeNode")
 def add_free(out: int, handle: int, after: int, count: int, address: int) -> None:
-    """The end of such memory as a node: the next launch of the graph has it again."""
+    """The end of an allocation as a node: the next launch of the graph has the memory again."""
     if session().driver.blocks.find(address) is None:
         raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
     add(out, handle, after, count, Empty(), FREE)
@@ -177,7 +177,7 @@ def set_host(handle: int, description: int) -> None:
 
 @function("cuGraphMemcpyNodeGetParams", "cuGraphMemsetNodeGetParams", "cuGraphHostNodeGetParams")
 def description_of(handle: int, out: int) -> None:
-    """The structure that describes what a node does."""
+    """The structure that describes the task of a node."""
     task = node_at(handle).task
     if not isinstance(task, Call) or not task.description:
         raise DriverError(Result.INVALID_VALUE, "the node does something else, or a capture has made it")
@@ -186,7 +186,7 @@ def description_of(handle: int, out: int) -> None:
 
 @function("cuGraphChildGraphNodeGetGraph")
 def child(handle: int, out: int) -> None:
-    """The graph that a node is."""
+    """The child graph of a node."""
     task = node_at(handle).task
     if not isinstance(task, Child):
         raise DriverError(Result.INVALID_VALUE, "the node is no graph")
@@ -195,7 +195,7 @@ def child(handle: int, out: int) -> None:
 
 @function("cuGraphNodeSetEnabled")
 def enable(handle: int, which: int, enabled: int) -> None:
-    """Let launches skip a node, or no longer."""
+    """Disable or enable a node."""
     executable_node(handle, which).enabled = bool(enabled)
 
 
@@ -207,7 +207,7 @@ def is_enabled(handle: int, which: int, out: int) -> None:
 
 @function("cuGraphExecGetFlags")
 def flags(handle: int, out: int) -> None:
-    """The flags of an executable graph: none changes what it does here."""
+    """The flags of an executable graph; none has an effect here."""
     session().handles.object(handle, Executable)
     put_u64(out, 0)
 
@@ -217,7 +217,7 @@ def flags(handle: int, out: int) -> None:
 
 @function("cuGraphRemoveDependencies")
 def remove_dependencies(handle: int, before: int, after: int, count: int) -> None:
-    """Let nodes not follow others any more."""
+    """Remove dependencies between nodes."""
     graph_of(handle)
     for first, second in zip(nodes_at(before, count), nodes_at(after, count), strict=True):
         if first not in second.after:

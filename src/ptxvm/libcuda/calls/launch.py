@@ -24,7 +24,7 @@ SHARED_OF_THREADS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
 
 
 def arguments(kernel: Kernel, parameters: int, extra: int) -> tuple[bytes, ...]:
-    """The bytes of each argument: behind an array of pointers, or in one buffer."""
+    """The bytes of each argument: from an array of pointers, or from one buffer."""
     slots = kernel.bank.slots
     if not slots:
         return ()
@@ -37,7 +37,7 @@ def arguments(kernel: Kernel, parameters: int, extra: int) -> tuple[bytes, ...]:
 
 
 def buffer(extra: int) -> bytes:
-    """The buffer that a list of pairs names, which ends with 0."""
+    """The buffer in a list of pairs that ends with 0."""
     found = {END: 0, BUFFER: 0, SIZE: 0}
     at = extra
     while at and (name := u64(at)) != END:
@@ -54,7 +54,7 @@ def launch(
     handle: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int, parameters: int, extra: int,
     cluster: tuple[int, int, int] | None = None,
 ) -> Launch:  # fmt: skip
-    """A launch with the arguments that a client gives; DriverError where it cannot be."""
+    """A launch with the arguments of a client; DriverError where it is invalid."""
     kernel = session().handles.object(handle, Kernel)
     x, y, z = grid
     bx, by, bz = block
@@ -98,7 +98,7 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
 
 
 def cluster_of(attributes: int, count: int) -> tuple[int, int, int] | None:
-    """The extents of a cluster, if an attribute of a launch says them."""
+    """The extents of a cluster, if an attribute of a launch has them."""
     for n in range(count):
         each = LaunchAttribute.from_address(attributes + n * ctypes.sizeof(LaunchAttribute))
         if each.id == CLUSTER:
@@ -144,7 +144,7 @@ def best_block_with_flags(blocks: int, threads: int, handle: int, shared_of: int
 
 @function("cuOccupancyMaxActiveClusters")
 def clusters(out: int, handle: int, config: int) -> None:
-    """Clusters that the device holds, of a launch."""
+    """The clusters of a launch that the device holds at once."""
     threads, shared, size = cluster_at(config)
     kernel = session().handles.object(handle, Kernel)
     put_i32(out, resident_clusters(session().context.device, kernel, threads, shared, max(size, 1)))
@@ -152,7 +152,7 @@ def clusters(out: int, handle: int, config: int) -> None:
 
 @function("cuOccupancyMaxPotentialClusterSize")
 def best_cluster(out: int, handle: int, config: int) -> None:
-    """The most blocks of a cluster, of a launch."""
+    """The most blocks of a cluster for a launch."""
     threads, shared, _ = cluster_at(config)
     kernel = session().handles.object(handle, Kernel)
     put_i32(out, largest_cluster(session().context.device, kernel, threads, shared))

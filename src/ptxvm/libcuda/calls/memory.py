@@ -1,4 +1,4 @@
-"""Memory: of devices, of the host and managed; pools; what a pointer points to."""
+"""Memory: of devices, of the host and managed; pools; attributes of pointers."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def allocate_host_flags(out: int, size: int, flags: int) -> None:
 
 @function("cuMemFree_v2", "cuMemFreeHost", any_state=True)
 def free(address: int) -> None:
-    """Give memory back; null is none."""
+    """Free memory; null has no effect."""
     if address:
         session().driver.finish()
         session().driver.blocks.free(address)
@@ -93,7 +93,7 @@ def free(address: int) -> None:
 
 @function("cuMemFreeAsync", any_state=True)
 def free_async(address: int, stream: int) -> None:
-    """Give memory back, in the order of a stream."""
+    """Free memory, in the order of a stream."""
     found, driver = session().stream(stream), session().driver
     if found.queue.is_idle and found.capture is None:
         driver.blocks.free(address)
@@ -111,7 +111,7 @@ def register(address: int, size: int, flags: int) -> None:
 
 @function("cuMemHostUnregister")
 def unregister(address: int) -> None:
-    """Take that back."""
+    """End the registration."""
     if address not in session().driver.blocks.by_address:
         raise DriverError(Result.HOST_MEMORY_NOT_REGISTERED)
     session().driver.finish()
@@ -137,7 +137,7 @@ def host_flags(out: int, address: int) -> None:
 
 @function("cuMemGetInfo_v2")
 def info(free_out: int, total: int) -> None:
-    """The free and all bytes of the current device."""
+    """The free and the total bytes of the current device."""
     device = session().context.device
     put_u64_if(free_out, device.free_memory)
     put_u64_if(total, device.memory)
@@ -155,7 +155,7 @@ def address_range(start: int, size: int, address: int) -> None:
 
 @function("cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cuMemAdvise", "cuMemAdvise_v2")
 def advise(address: int, size: int, *arguments: int) -> None:
-    """Advice where managed memory should be: all of it is in one place."""
+    """Advice on the location of managed memory; it has no effect: host and devices share all memory."""
     session().driver.blocks.check(address, size)
 
 
@@ -164,7 +164,7 @@ def advise(address: int, size: int, *arguments: int) -> None:
 
 @function("cuPointerGetAttribute")
 def pointer_attribute(out: int, number: int, address: int) -> None:
-    """An attribute of what a pointer points to.
+    """An attribute of a pointer.
 
     Memory of the host that no call allocated is a pointer of the device too: the machine and the host share all memory.
     """
@@ -189,7 +189,7 @@ def pointer_attribute(out: int, number: int, address: int) -> None:
 
 @function("cuPointerGetAttributes")
 def pointer_attributes(count: int, numbers: int, outs: int, address: int) -> None:
-    """Several of them; what does not apply is null or 0."""
+    """Several attributes; those that do not apply are null or 0."""
     for n in range(count):
         try:
             pointer_attribute(u64(outs + 8 * n), i32(numbers + 4 * n), address)
@@ -199,7 +199,7 @@ def pointer_attributes(count: int, numbers: int, outs: int, address: int) -> Non
 
 @function("cuPointerSetAttribute")
 def set_pointer_attribute(value: int, number: int, address: int) -> None:
-    """Let copies of this memory wait, which all do."""
+    """Make copies of this memory synchronous; all copies are."""
     synchronous = 6
     if number != synchronous or session().driver.blocks.find(address) is None:
         raise DriverError(Result.INVALID_VALUE, f"attribute {number} of {address:#x} cannot be set")
@@ -235,14 +235,14 @@ def create_pool(out: int, properties: int) -> None:
 
 @function("cuMemPoolDestroy")
 def destroy_pool(pool: int) -> None:
-    """Forget a pool; what was allocated from it stays."""
+    """Forget a pool; its allocations stay."""
     session().handles.object(pool, Pool)
     session().handles.drop(pool)
 
 
 @function("cuMemPoolTrimTo")
 def trim(pool: int, size: int) -> None:
-    """Give back unused memory of a pool: it has none."""
+    """Release unused memory of a pool; there is none."""
     session().handles.object(pool, Pool)
 
 
@@ -270,5 +270,5 @@ def set_pool_attribute(pool: int, number: int, value: int) -> None:
 
 @function("cuMemPoolSetAccess")
 def set_pool_access(pool: int, access: int, count: int) -> None:
-    """Let devices use a pool, which they can anyway."""
+    """Let devices use a pool; they can from the start."""
     session().handles.object(pool, Pool)

@@ -32,13 +32,13 @@ def load(out: int, image: int, options: Mapping[int, int]) -> None:
 
 
 class Log:
-    """The buffers of a client for messages, which get that of a DriverError."""
+    """The buffers of a client for messages; they get the message of a DriverError."""
 
     def __init__(self, options: Mapping[int, int]) -> None:
         self.options = options
 
     def __enter__(self) -> None:
-        """Nothing was said yet."""
+        """Empty the buffers."""
 
     def __exit__(self, type: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, DriverError):
@@ -137,7 +137,7 @@ def variable(address: int, size: int, handle: int, name: int) -> None:
 
 @function("cuModuleGetFunctionCount", "cuLibraryGetKernelCount")
 def kernel_count(out: int, handle: int) -> None:
-    """How many kernels there are."""
+    """The number of kernels."""
     put_i32(out, len(session().handles.object(handle, Module).kernels))
 
 
@@ -180,7 +180,7 @@ def kernel_name(out: int, handle: int) -> None:
 
 @function("cuFuncIsLoaded")
 def is_loaded(out: int, handle: int) -> None:
-    """Is the code there (CU_FUNCTION_LOADING_STATE_LOADED)?"""
+    """Is the code loaded (CU_FUNCTION_LOADING_STATE_LOADED)?  Always."""
     session().handles.object(handle, Kernel)
     put_i32(out, 1)
 
@@ -225,13 +225,13 @@ def set_kernel_attribute_on(number: int, value: int, handle: int, device: int) -
 
 @function("cuFuncSetCacheConfig", "cuKernelSetCacheConfig", "cuFuncSetSharedMemConfig")
 def set_cache(handle: int, *arguments: int) -> None:
-    """Prefer a split of cache and shared memory, which changes nothing here."""
+    """Prefer a split of cache and shared memory; it has no effect."""
     session().handles.object(handle, Kernel)
 
 
 @function("cuFuncGetParamInfo", "cuKernelGetParamInfo")
 def parameter(handle: int, number: int, offset: int, size: int) -> None:
-    """Where a parameter lies, and its size."""
+    """The offset and the size of a parameter."""
     slots = session().handles.object(handle, Kernel).bank.slots
     if number >= len(slots):
         raise DriverError(Result.INVALID_VALUE, f"the kernel has {len(slots)} parameters")
@@ -241,7 +241,7 @@ def parameter(handle: int, number: int, offset: int, size: int) -> None:
 
 @function("cuFuncGetParamCount", "cuKernelGetParamCount")
 def parameter_count(handle: int, out: int) -> None:
-    """How many parameters there are."""
+    """The number of parameters."""
     put_u64(out, len(session().handles.object(handle, Kernel).bank.slots))
 
 

@@ -93,7 +93,7 @@ def context(handle: int, out: int, green: int = 0) -> None:
 
 @function("cuStreamAttachMemAsync")
 def attach(handle: int, address: int, size: int, flags: int) -> None:
-    """Give managed memory to a stream, which changes nothing here."""
+    """Attach managed memory to a stream; it has no effect."""
     session().stream(handle)
     if session().driver.blocks.find(address) is None:
         raise DriverError(Result.INVALID_VALUE, f"{address:#x} is in no allocation")
@@ -101,7 +101,7 @@ def attach(handle: int, address: int, size: int, flags: int) -> None:
 
 @function("cuStreamAddCallback")
 def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
-    """Call a function of the client when a stream gets there, with the stream's state."""
+    """Call a function of the client, with the state of the stream, when the stream reaches this point."""
     stream = session().stream(handle)
     called = CALLBACK(callback)
     if stream.capture is not None:
@@ -111,7 +111,7 @@ def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
 
 @function("cuLaunchHostFunc")
 def launch_host(handle: int, callback: int, data: int) -> None:
-    """Call a function of the client when a stream gets there."""
+    """Call a function of the client when the stream reaches this point."""
     called = HOST_FUNCTION(callback)
     session().stream(handle).put(Call(lambda: called(data), is_short=False), HOST_NODE)
 
@@ -137,25 +137,25 @@ def destroy_event(handle: int) -> None:
 
 @function("cuEventRecord")
 def record(event: int, stream: int) -> None:
-    """Let an event happen when a stream gets here."""
+    """Record an event in a stream."""
     session().stream(stream).record(session().handles.object(event, Event))
 
 
 @function("cuEventRecordWithFlags")
 def record_with_flags(event: int, stream: int, flags: int) -> None:
-    """Let an event happen when a stream gets here, outside a capture if the flags say so."""
+    """Record an event in a stream, outside a capture if the flags say so."""
     record(event, stream)
 
 
 @function("cuEventSynchronize")
 def synchronize_event(handle: int) -> None:
-    """Wait for an event; one that was not recorded counts as happened."""
+    """Wait for an event; an event without a record counts as reached."""
     session().handles.object(handle, Event).sync()
 
 
 @function("cuEventQuery")
 def query_event(handle: int) -> None:
-    """Has an event happened?"""
+    """Has an event been reached?"""
     session().handles.object(handle, Event).query()
 
 

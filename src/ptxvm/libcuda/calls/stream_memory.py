@@ -1,4 +1,4 @@
-"""Work of streams that writes a word of memory, or waits for one (CUDA driver API, "Stream Memory Operations")."""
+"""Tasks of streams that write a word of memory, or wait for its value (CUDA driver API, "Stream Memory Operations")."""
 
 from __future__ import annotations
 
@@ -23,12 +23,12 @@ CONDITIONS: tuple[Callable[[int, int, int], bool], ...] = (
     lambda word, value, mask: bool(word & value),  # noqa: ARG005
     lambda word, value, mask: bool(~(word | value) & mask),
 )
-"""What a wait is for, by CUstreamWaitValue_flags: of a word, a value, and a word of ones."""
-POLL = 20e-6  # seconds between looks at a word
+"""The conditions of waits, by CUstreamWaitValue_flags: of a word, a value, and a word of ones."""
+POLL = 20e-6  # seconds between two reads of a word
 
 
 def write(address: int, value: int, bits: int) -> Task:
-    """The task that writes a word; DriverError where the device does not have it."""
+    """The task that writes a word; DriverError where it is out of bounds."""
     session().driver.blocks.check(address, bits // 8)
     return Call(partial(put_i32 if bits == 32 else put_u64, address, value))
 
@@ -69,7 +69,7 @@ for each in (32, 64):
 
 @function("cuStreamBatchMemOp", "cuStreamBatchMemOp_v2")
 def batch(stream: int, count: int, operations: int, flags: int) -> None:
-    """Several of them, in order."""
+    """Several operations, in order."""
     found = session().stream(stream)
     size = ctypes.sizeof(MemoryOperation)
     described = [MemoryOperation.from_address(operations + n * size) for n in range(count)]
@@ -78,9 +78,9 @@ def batch(stream: int, count: int, operations: int, flags: int) -> None:
 
 
 def task_of(context: Context, d: MemoryOperation) -> Task:
-    """What a structure describes."""
+    """The task that a structure describes."""
     if d.operation in (FLUSH, BARRIER):
-        return Empty()  # what a stream does is in order, and seen by all
+        return Empty()  # the work of a stream is in order, and visible to all
     if d.operation in (WRITE_32, WRITE_64):
         return write(d.address, d.value, 32 if d.operation == WRITE_32 else 64)
     if d.operation in (WAIT_32, WAIT_64):

@@ -30,13 +30,13 @@ def put(out: int, made: TensorMap) -> None:
 
 
 def check_rank(rank: int) -> None:
-    """DriverError for a rank that no tensor has; checked before lists of that length are read."""
+    """DriverError for an invalid rank; checked before lists of that length are read."""
     if not 1 <= rank <= 5:
         raise DriverError(Result.INVALID_VALUE, f"a tensor has 1 to 5 dimensions, not {rank}")
 
 
 class Described(TypedDict):
-    """What all maps say of their tensor and of the copies."""
+    """The fields that all kinds of maps have."""
 
     sizes: list[int]
     strides: list[int]
@@ -48,7 +48,7 @@ class Described(TypedDict):
 
 
 def described(rank: int, sizes: int, strides: int, steps: int, *modes: int) -> Described:
-    """The arguments that all encoders have: lists by their addresses, then interleave, swizzle, promotion and fill."""
+    """The arguments of all encoders: lists by their addresses, then interleave, swizzle, promotion and fill."""
     check_rank(rank)
     interleave, swizzle, promotion, fill = modes
     return {

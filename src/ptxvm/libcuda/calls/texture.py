@@ -71,7 +71,7 @@ def create_mipmapped(out: int, description: int, levels: int) -> None:
 
 @function("cuMipmappedArrayGetLevel")
 def level(out: int, handle: int, number: int) -> None:
-    """One of the copies."""
+    """The array of one level."""
     put_u64(out, session().handles.handle(session().handles.object(handle, Mipmapped).level(number)))
 
 
@@ -89,7 +89,7 @@ def destroy_mipmapped(handle: int) -> None:
 
 
 def resource(d: Resource) -> Array | Mipmapped | Linear:
-    """What a structure describes."""
+    """The resource that a structure describes."""
     handles, linear = session().handles, d.of.linear
     match d.type:
         case 0:
@@ -107,7 +107,7 @@ def resource(d: Resource) -> Array | Mipmapped | Linear:
 
 
 def sampling(d: TextureDescriptor) -> Sampling:
-    """How to read a texture, by a structure."""
+    """The sampling that a structure describes."""
     return Sampling(
         tuple(d.address), d.filter == LINEAR_FILTER, d.mipmap_filter == LINEAR_FILTER,
         as_is=bool(d.flags & AS_IS), normalized=bool(d.flags & NORMALIZED), srgb=bool(d.flags & SRGB), border=tuple(d.border),
@@ -115,7 +115,7 @@ def sampling(d: TextureDescriptor) -> Sampling:
 
 
 def keep(out: int, made: OpaqueObject) -> None:
-    """Give a client the handle of a texture or surface, which lives until it is destroyed."""
+    """The handle of a texture or surface, which lives until a client destroys it."""
     session().opaque[made.object.handle] = made
     put_u64(out, made.object.handle)
 
@@ -157,13 +157,13 @@ def opaque(handle: int) -> OpaqueObject:
 
 @function("cuTexObjectGetResourceDesc", "cuSurfObjectGetResourceDesc")
 def resource_of(out: int, handle: int) -> None:
-    """What a texture or surface was made of."""
+    """The resource of a texture or surface."""
     described = opaque(handle).resource
     ctypes.memmove(out, described, len(described))
 
 
 @function("cuTexObjectGetTextureDesc")
 def sampling_of(out: int, handle: int) -> None:
-    """How a texture is read."""
+    """The sampling of a texture."""
     described = opaque(handle).sampling
     ctypes.memmove(out, described, len(described))

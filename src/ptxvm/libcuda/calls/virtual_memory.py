@@ -1,4 +1,4 @@
-"""Virtual memory management: ranges of addresses, memory, and what maps it there."""
+"""Virtual memory management: ranges of addresses, memory, and its mapping."""
 
 from __future__ import annotations
 
@@ -21,19 +21,19 @@ def physical(handle: int) -> Physical:
 
 @function("cuMemGetAllocationGranularity")
 def granularity(out: int, properties: int, option: int) -> None:
-    """What sizes and addresses are multiples of."""
+    """The granularity of sizes and addresses."""
     put_u64(out, GRANULARITY)
 
 
 @function("cuMemAddressReserve")
 def reserve(out: int, size: int, alignment: int, address: int, flags: int) -> None:
-    """Addresses without memory; that a client prefers some is not heeded."""
+    """Addresses without memory; the preferred address is ignored."""
     put_u64(out, session().driver.virtual.reserve(size, alignment))
 
 
 @function("cuMemAddressFree", any_state=True)
 def give_back(address: int, size: int) -> None:
-    """Give addresses back."""
+    """Release addresses."""
     session().driver.virtual.give_back(address, size)
 
 
@@ -52,7 +52,7 @@ def create(out: int, size: int, properties: int, flags: int) -> None:
 
 @function("cuMemRelease", any_state=True)
 def release(handle: int) -> None:
-    """Give memory up; where it is mapped it stays until it is unmapped."""
+    """Release memory; mapped memory stays until it is unmapped."""
     memory = physical(handle)
     memory.users -= 1
     if not memory.users:
@@ -61,7 +61,7 @@ def release(handle: int) -> None:
 
 @function("cuMemRetainAllocationHandle")
 def retain(out: int, address: int) -> None:
-    """The handle of what is mapped at an address, with one more user."""
+    """The handle of the memory that is mapped at an address, with one more user."""
     memory = session().driver.virtual.piece_at(address).memory
     handles = session().handles
     memory.users = memory.users + 1 if id(memory) in handles.numbers else 1
@@ -70,7 +70,7 @@ def retain(out: int, address: int) -> None:
 
 @function("cuMemGetAllocationPropertiesFromHandle")
 def properties_of(out: int, handle: int) -> None:
-    """How a client described memory."""
+    """The properties of memory, as a client gave them."""
     put_bytes(out, physical(handle).properties)
 
 
@@ -84,14 +84,14 @@ def map_memory(address: int, size: int, offset: int, handle: int, flags: int) ->
 
 @function("cuMemUnmap", any_state=True)
 def unmap(address: int, size: int) -> None:
-    """Take memory away; work that uses it ends first."""
+    """Unmap memory, after the work that uses it."""
     session().driver.finish()
     session().driver.virtual.unmap(address, size)
 
 
 @function("cuMemSetAccess")
 def set_access(address: int, size: int, descriptions: int, count: int) -> None:
-    """Allow devices to use what is mapped: all memory is the host's, so what one may do, all may."""
+    """Set the access of devices to mapped memory.  All memory is the host's: the access of one is that of all."""
     found = (AccessDescription * count).from_address(descriptions)
     session().driver.finish()
     session().driver.virtual.set_access(address, size, max((each.flags for each in found), default=0))
@@ -99,13 +99,13 @@ def set_access(address: int, size: int, descriptions: int, count: int) -> None:
 
 @function("cuMemGetAccess")
 def access(out: int, location: int, address: int) -> None:
-    """What a device may do with what is mapped."""
+    """The access of a device to mapped memory."""
     put_u64(out, session().driver.virtual.piece_at(address).access)
 
 
 @function("cuMemExportToShareableHandle")
 def export(out: int, handle: int, kind: int, flags: int) -> None:
-    """The number of a file that is the memory, for this process and those that it gives it."""
+    """A file descriptor of the memory, for this process and others."""
     if kind != FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
     memory = physical(handle)
@@ -116,7 +116,7 @@ def export(out: int, handle: int, kind: int, flags: int) -> None:
 
 @function("cuMemImportFromShareableHandle")
 def take(out: int, file: int, kind: int) -> None:
-    """Memory by the number of a file, which stays the client's."""
+    """Memory by a file descriptor, which stays the client's."""
     if kind != FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
     try:

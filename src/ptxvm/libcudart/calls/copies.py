@@ -15,13 +15,13 @@ HOST_TO_HOST, TO_DEVICE, TO_HOST, ON_DEVICE, DEFAULT = range(5)  # cudaMemcpyKin
 
 
 def check_kind(kind: int) -> None:
-    """RuntimeApiError for a number that is no direction of copies."""
+    """RuntimeApiError for an unknown direction of copies."""
     if kind not in range(5):
         raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, f"there is no direction {kind} of copies")
 
 
 def copied(target: int, source: int, size: int, kind: int) -> driver.Copying:
-    """The copy of some bytes; DriverError where a side that is said to be of the device is not."""
+    """The copy of some bytes; DriverError where the memory does not fit the direction."""
     check_kind(kind)
     on_device = [target] * (kind in (TO_DEVICE, ON_DEVICE)) + [source] * (kind in (TO_HOST, ON_DEVICE))
     return driver.copied(target, source, size, tuple(on_device))
@@ -29,7 +29,7 @@ def copied(target: int, source: int, size: int, kind: int) -> driver.Copying:
 
 @function("cudaMemcpy")
 def copy_bytes(target: int, source: int, size: int, kind: int) -> None:
-    """From anywhere to anywhere; the direction says which side is of the device."""
+    """From anywhere to anywhere, in a direction."""
     driver.put(0, copied(target, source, size, kind))
 
 
@@ -55,7 +55,7 @@ def copy_peer_async(target: int, to: int, source: int, at: int, size: int, strea
 
 
 def within(variable: int, size: int, offset: int) -> int:
-    """The address of some bytes of a variable; DriverError where it does not have them."""
+    """The address of some bytes of a variable; DriverError where they are out of bounds."""
     start, length = symbol(variable)
     if offset + size > length:
         raise DriverError(Result.INVALID_VALUE, f"the variable has {length} bytes, not {offset + size}")

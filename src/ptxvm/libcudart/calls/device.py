@@ -14,7 +14,7 @@ from ptxvm.libcudart.runtime_state import function, runtime
 
 @function("cudaGetDeviceCount", stateless=True)
 def count(out: int) -> None:
-    """How many devices there are; DriverError where there is none."""
+    """The number of devices; DriverError where there is none."""
     put_i32(out, len(session().driver.devices))
     if not session().driver.devices:
         raise DriverError(Result.NO_DEVICE)
@@ -28,13 +28,13 @@ def current(out: int) -> None:
 
 @function("cudaSetDevice", "cudaInitDevice", any_state=True)
 def choose(ordinal: int, *flags: int) -> None:
-    """Let the thread use a device."""
+    """Make a device current in the thread."""
     runtime().choose(ordinal)
 
 
 @function("cudaSetDeviceFlags", "cudaSetValidDevices")
 def set_flags(*arguments: int) -> None:
-    """How the host waits, which changes nothing here."""
+    """Set how the host waits; it has no effect."""
 
 
 @function("cudaGetDeviceFlags")
@@ -45,13 +45,13 @@ def get_flags(out: int) -> None:
 
 @function("cudaChooseDevice")
 def matching(out: int, wanted: int) -> None:
-    """The device that fits: all are alike."""
+    """The device with the closest properties: all are alike."""
     put_i32(out, 0)
 
 
 @function("cudaDeviceReset", "cudaThreadExit", any_state=True)
 def reset() -> None:
-    """Begin anew on the device of the thread: device code is loaded again when it is used."""
+    """Reset the device of the thread: device code is loaded again when it is used."""
     here = session().context
     here.reset()
     for each in runtime().fatbins.values():
@@ -98,7 +98,7 @@ def enable_peer(ordinal: int, flags: int) -> None:
 
 @function("cudaDeviceDisablePeerAccess")
 def disable_peer(ordinal: int) -> None:
-    """Take that back."""
+    """End the access; kernels can still use the memory."""
     context.disable_peer(session().handles.handle(session().driver.primary_context(ordinal)))
 
 
@@ -110,6 +110,6 @@ def priorities(least: int, greatest: int) -> None:
 
 @function("cudaThreadExchangeStreamCaptureMode")
 def exchange_mode(mode: int) -> None:
-    """Set how strictly captures of this thread refuse other calls, and give the mode before."""
+    """Set how strictly captures of this thread refuse other calls, and give the previous mode."""
     before, session().capture_mode = session().capture_mode, i32(mode)
     put_i32(mode, before)

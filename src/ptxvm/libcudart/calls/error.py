@@ -34,7 +34,7 @@ def names() -> dict[int, str]:
 
 @function("cudaGetLastError", any_state=True)
 def last_error() -> int:
-    """The last error of the thread, which is forgotten; that of a failed kernel stays."""
+    """The last error of the thread; it is reset, unless a kernel has failed."""
     code = peek()
     runtime().thread.error = 0
     return code
@@ -56,7 +56,7 @@ def error_name(code: int) -> int:
 
 @function("cudaGetErrorString", stateless=True)
 def error_string(code: int) -> int:
-    """A description of an error; one that is not common is described by its name."""
+    """A description of an error; of a rare one the words of its name."""
     known = DESCRIPTIONS.get(code) or in_words(names().get(code, "cudaErrorUnrecognizedErrorCode"))
     return session().text(known)
 

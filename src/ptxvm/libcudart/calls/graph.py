@@ -65,7 +65,7 @@ def get_kernel(handle: int, description: int) -> None:
 
 
 def function_of(task: Launch) -> int:
-    """The address by which the program knows the kernel of a launch, else its handle."""
+    """The address of the program's function for the kernel of a launch, else the handle of the kernel."""
     for address, symbol in runtime().functions.items():
         if symbol.name == task.kernel.kernel.name and task.kernel.module in symbol.fatbin.modules.values():
             return address
@@ -181,13 +181,13 @@ def add_node_v2(out: int, handle: int, after: int, data: int, count: int, descri
 
 @function("cudaGraphNodeSetParams")
 def set_node(handle: int, description: int) -> None:
-    """Change what a node does."""
+    """Change the task of a node."""
     node(handle).task = any_node.task_of(description, MAKERS)[1]
 
 
 @function("cudaGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
-    """Change what a node of an executable graph does."""
+    """Change the task of a node of an executable graph."""
     driver.executable_node(handle, which).task = any_node.task_of(description, MAKERS)[1]
 
 

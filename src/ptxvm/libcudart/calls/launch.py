@@ -16,13 +16,13 @@ from ptxvm.libcudart.structures import LaunchConfig, ThreeSizes
 
 @function("__cudaPushCallConfiguration", stateless=True)
 def push(grid: ThreeSizes, block: ThreeSizes, shared: int, stream: int) -> None:
-    """What stands between `<<<` and `>>>`."""
+    """Store the configuration between `<<<` and `>>>`."""
     runtime().thread.launching.append(Launching(grid.extent(), block.extent(), shared, stream))
 
 
 @function("__cudaPopCallConfiguration", stateless=True)
 def pop(grid: int, block: int, shared: int, stream: int) -> None:
-    """Take it."""
+    """Take the stored configuration."""
     waiting = runtime().thread.launching
     if not waiting:
         raise RuntimeApiError(RuntimeResult.INVALID_CONFIGURATION, "a kernel was called without <<< >>>")
@@ -34,7 +34,7 @@ def pop(grid: int, block: int, shared: int, stream: int) -> None:
 
 
 def kernel(address: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int) -> int:
-    """The driver's handle of a kernel; RuntimeApiError for extents that no device has."""
+    """The driver's handle of a kernel; RuntimeApiError for invalid extents."""
     found = runtime().kernel(address)
     limits = (2**31 - 1, 65535, 65535)
     threads = block[0] * block[1] * block[2]
@@ -105,13 +105,13 @@ def available_shared(out: int, address: int, blocks: int, threads: int) -> None:
 
 @function("cudaOccupancyMaxActiveClusters")
 def clusters(out: int, address: int, config: int) -> None:
-    """Clusters that the device holds, of a launch."""
+    """The clusters of a launch that the device holds at once."""
     made = of_driver(LaunchConfig.from_address(config))
     driver.clusters(out, session().handles.handle(runtime().kernel(address)), ctypes.addressof(made))
 
 
 @function("cudaOccupancyMaxPotentialClusterSize")
 def best_cluster(out: int, address: int, config: int) -> None:
-    """The most blocks of a cluster, of a launch."""
+    """The most blocks of a cluster for a launch."""
     made = of_driver(LaunchConfig.from_address(config))
     driver.best_cluster(out, session().handles.handle(runtime().kernel(address)), ctypes.addressof(made))

@@ -1,4 +1,4 @@
-"""Memory: of devices, of the host and managed; what a pointer points to."""
+"""Memory: of devices, of the host and managed; attributes of pointers."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ TYPES = {Kind.DEVICE: DEVICE, Kind.HOST: HOST, Kind.MANAGED: MANAGED}
 
 @function("cudaMalloc")
 def allocate(out: int, size: int) -> None:
-    """Memory of the device; none for a size of 0."""
+    """Memory of the device; null for a size of 0."""
     put_u64(out, 0)
     if size:
         driver.allocate(out, size)
@@ -56,42 +56,42 @@ def allocate_3d(out: int, extent: Extent) -> None:
 
 @function("cudaFree", "cudaFreeHost", any_state=True)
 def free(address: int) -> None:
-    """Give memory back, when all work is done; null is none."""
+    """Free memory, when all work is done; null has no effect."""
     driver.free(address)
 
 
 @function("cudaPointerGetAttributes")
 def attributes(out: int, address: int) -> None:
-    """What a pointer points to; memory that no call allocated is the host's own, which kernels reach too."""
+    """The attributes of a pointer; memory without an allocation is the host's own, which kernels reach too."""
     made = PointerAttributes(type=UNREGISTERED, device=-2, on_host=address)
     if (found := session().driver.blocks.find(address)) is not None:
         kind = found[1].kind
         made = PointerAttributes(type=TYPES[kind], device=session().context.device.ordinal, on_device=address)
         made.on_host = 0 if kind is Kind.DEVICE else address
-    ctypes.memmove(out, ctypes.byref(made), 24)  # which both versions have
+    ctypes.memmove(out, ctypes.byref(made), 24)  # fields of both versions
 
 
 @function("cudaMemAdvise@12", "cudaMemPrefetchAsync@12")
 def advise_12(address: int, size: int, *arguments: int) -> None:
-    """Advice where managed memory should be: all of it is in one place."""
+    """Advice on the location of managed memory; it has no effect: host and devices share all memory."""
     driver.advise(address, size)
 
 
 @function("cudaMemAdvise", "cudaMemAdvise_v2", "cudaMemPrefetchAsync", "cudaMemPrefetchAsync_v2")
 def advise(address: int, size: int, *arguments: int | Location) -> None:
-    """Advice where managed memory should be: all of it is in one place."""
+    """Advice on the location of managed memory; it has no effect: host and devices share all memory."""
     driver.advise(address, size)
 
 
 @function("cudaIpcGetMemHandle", "cudaIpcOpenMemHandle", "cudaIpcCloseMemHandle")
 @function("cudaIpcGetEventHandle", "cudaIpcOpenEventHandle")
 def between_processes(*arguments: object) -> None:
-    """Handles for other processes: unsupported, as memory is of one process."""
+    """Handles for other processes: unsupported by the runtime library."""
     raise DriverError(Result.NOT_SUPPORTED, "memory and events are not shared between processes")
 
 
 @function("cudaCreateChannelDesc", stateless=True)
 def channels(out: int, x: int, y: int, z: int, w: int, kind: int) -> int:
-    """The description of elements: bits of each channel, and the kind of number; the result is where it was written."""
+    """The description of elements: bits of each channel, and the kind of number; returns its address."""
     ctypes.memmove(out, ctypes.byref(Channels(x, y, z, w, kind)), ctypes.sizeof(Channels))
     return out

@@ -23,7 +23,7 @@ def fatbin(handle: int) -> Fatbin:
 
 @function("__cudaRegisterFatBinary", stateless=True)
 def register_fatbin(image: int) -> int:
-    """The device code of a translation unit; its PTX is read when something of it is used."""
+    """Register the device code of a translation unit; its PTX is read at the first use."""
     made = Fatbin(image)
     runtime().fatbins[made.handle] = made
     return made.handle
@@ -31,12 +31,12 @@ def register_fatbin(image: int) -> int:
 
 @function("__cudaRegisterFatBinaryEnd", stateless=True)
 def registered(handle: int) -> None:
-    """Everything of a translation unit is registered."""
+    """No effect: a translation unit is completely registered."""
 
 
 @function("__cudaUnregisterFatBinary", stateless=True)
 def unregister(handle: int) -> None:
-    """Forget device code, and what was registered of it."""
+    """Forget device code, with its kernels and variables."""
     state = runtime()
     gone = state.fatbins.pop(handle, None)
     for symbols in (state.functions, state.variables):
@@ -48,7 +48,7 @@ def unregister(handle: int) -> None:
 def register_function(
     handle: int, function: int, device: int, name: int, limit: int, tid: int, bid: int, block: int, grid: int, warp: int
 ) -> None:
-    """A kernel, which the program knows by the address of a function."""
+    """Register a kernel under the address of a function of the program."""
     runtime().functions[function] = Symbol(fatbin(handle), string(name))
 
 
@@ -56,7 +56,7 @@ def register_function(
 def register_variable(
     handle: int, variable: int, device: int, name: int, external: int, size: int, constant: int, visible: int
 ) -> None:
-    """A variable of the device, which the program knows by the address of a shadow."""
+    """Register a variable of the device under the address of its shadow in the program."""
     runtime().variables[variable] = Symbol(fatbin(handle), string(name))
 
 
@@ -64,7 +64,7 @@ def register_variable(
 def register_managed(
     handle: int, pointer: int, device: int, name: int, external: int, size: int, constant: int, visible: int
 ) -> None:
-    """A managed variable: the program finds it through a pointer, which `__cudaInitModule` fills."""
+    """Register a managed variable: the program reaches it through a pointer, which `__cudaInitModule` fills."""
     found = fatbin(handle)
     found.managed.append((pointer, string(name)))
     runtime().variables[pointer] = Symbol(found, string(name))
@@ -81,7 +81,7 @@ def init_module(handle: int) -> int:
 
 
 def symbol(address: int) -> tuple[int, int]:
-    """The address and size of a variable; a managed one is known by its shadow, or by where it lies."""
+    """The address and size of a variable, by its shadow; of a managed one also by its own address."""
     found = runtime().variables.get(address)
     if found is None:
         for each in runtime().fatbins.values():
@@ -128,7 +128,7 @@ def name(out: int, address: int) -> None:
 
 @function("cudaFuncGetParamInfo")
 def parameter(address: int, number: int, offset: int, size: int) -> None:
-    """Where a parameter lies, and its size."""
+    """The offset and the size of a parameter."""
     slots = runtime().kernel(address).bank.slots
     if number >= len(slots):
         raise DriverError(Result.INVALID_VALUE, f"the kernel has {len(slots)} parameters")
@@ -138,13 +138,13 @@ def parameter(address: int, number: int, offset: int, size: int) -> None:
 
 @function("cudaFuncGetParamCount")
 def parameter_count(address: int, out: int) -> None:
-    """How many parameters a kernel has."""
+    """The number of parameters of a kernel."""
     put_u64(out, len(runtime().kernel(address).bank.slots))
 
 
 @function("cudaFuncGetAttributes")
 def attributes(out: int, address: int) -> None:
-    """What a kernel needs."""
+    """The attributes of a kernel."""
     kernel = runtime().kernel(address)
     made = FunctionAttributes(
         shared=kernel.shared, constant=kernel.constant, local=kernel.local, most_threads=kernel.most_threads, registers=32,
@@ -165,18 +165,18 @@ def set_attribute(address: int, number: int, value: int, device: int = 0) -> Non
 
 @function("cudaFuncSetCacheConfig", "cudaFuncSetSharedMemConfig")
 def set_cache(address: int, value: int) -> None:
-    """Prefer a split of cache and shared memory, which changes nothing here."""
+    """Prefer a split of cache and shared memory; it has no effect."""
     runtime().kernel(address)
 
 
 @function("cudaProfilerStart", "cudaProfilerStop")
 def profiler() -> None:
-    """Nothing profiles."""
+    """No effect: there is no profiler."""
 
 
 @function("cudaGetExportTable", stateless=True)
 def export_table(out: int, which: int) -> None:
-    """NVIDIA's private tables, which this library has none of."""
+    """NVIDIA's private tables; this library has none."""
     put_u64(out, 0)
     raise DriverError(Result.NOT_FOUND, f"there is no table of {which:#x}")
 
@@ -195,11 +195,11 @@ def version_13(out: int) -> None:
 
 @function("cudaGetDriverEntryPointByVersion", stateless=True)
 def driver_entry_by_version(name: int, out: int, version: int, flags: int, status: int) -> None:
-    """The function of the driver that a name means in a version."""
+    """The function of the driver for a name in a version."""
     address_v2(name, out, version, flags & PER_THREAD, status)
 
 
 @function("cudaGetDriverEntryPoint", stateless=True)
 def driver_entry(name: int, out: int, flags: int, status: int) -> None:
-    """The function of the driver that a name means in the version of the library."""
+    """The function of the driver for a name in the version of the library."""
     address_v2(name, out, VERSION, flags & PER_THREAD, status)

@@ -63,20 +63,20 @@ def create_mipmapped(out: int, channels: int, extent: Extent, levels: int, flags
 
 @function("cudaGetMipmappedArrayLevel")
 def level(out: int, handle: int, number: int) -> None:
-    """One of the copies."""
+    """The array of one level."""
     driver.level(out, handle, number)
 
 
 @function("cudaFreeArray", any_state=True)
 def destroy(handle: int) -> None:
-    """Forget an array; null is none."""
+    """Forget an array; null has no effect."""
     if handle:
         driver.destroy(handle)
 
 
 @function("cudaFreeMipmappedArray", any_state=True)
 def destroy_mipmapped(handle: int) -> None:
-    """Forget an array and its copies; null is none."""
+    """Forget an array and its copies; null has no effect."""
     if handle:
         driver.destroy_mipmapped(handle)
 
@@ -103,7 +103,7 @@ def channels_of(out: int, handle: int) -> None:
 
 
 def resource(d: Resource) -> Array | Mipmapped | Linear:
-    """What a structure describes."""
+    """The resource that a structure describes."""
     handles, linear = session().handles, d.of.linear
     if d.type == driver.ARRAY:
         return handles.object(d.of.array, Array)
@@ -150,11 +150,11 @@ def destroy_opaque(handle: int) -> None:
 
 @function("cudaGetTextureObjectResourceDesc", "cudaGetSurfaceObjectResourceDesc")
 def resource_of(out: int, handle: int) -> None:
-    """What a texture or surface was made of."""
+    """The resource of a texture or surface."""
     driver.resource_of(out, handle)
 
 
 @function("cudaGetTextureObjectTextureDesc")
 def sampling_of(out: int, handle: int) -> None:
-    """How a texture is read."""
+    """The sampling of a texture."""
     driver.sampling_of(out, handle)
