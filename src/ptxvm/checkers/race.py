@@ -182,7 +182,9 @@ class RaceDetector:
             earlier = self.sites[int(self.packing.site_of(last[n]))]
             if later.of_tensor_core or not earlier.of_tensor_core:
                 ends = int(self.packing.thread_of(last[n])), int(threads[n])
-                self.report(Race(shadow.allocation, (earlier, later), ends, int(cells[n]) << shadow.shift, cause=Cause.UNFENCED))
+                self.report(
+                    Race(shadow.allocation, (earlier, later), ends, int(cells[n]) << shadow.shift, cause=Cause.UNFENCED)
+                )
                 return
 
     def grouped(self, threads: Threads, kind: AsyncKind) -> None:

@@ -28,7 +28,7 @@ def spread(value: PerLane, positions: PerLane) -> PerLane:
 
 
 class Layout:
-    """The layout of a cohort's lanes: the CTA, the warp and the position of each."""
+    """The layout of a cohort's lanes: the CTA, the warp and the position of each lane."""
 
     def __init__(self, shape: LaunchShape, ctas: Sequence[int]) -> None:
         self.shape, self.ctas = shape, np.asarray(ctas, np.int64)

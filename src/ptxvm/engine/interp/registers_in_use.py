@@ -86,6 +86,6 @@ def slots(bound: Bound, operand: str, numbering: Slots) -> dict[int, str]:
 
 
 def line_of(bound: Bound) -> str:
-    """Where an instruction stands, for a message."""
+    """The line of an instruction, for a message."""
     program = bound.program
     return "" if program is None else f" of line {program.source.location(bound.node.start)[0]}"

@@ -164,7 +164,7 @@ class WatchedCohort(Cohort):
             self.watcher.unfenced(product, int(self.threads[lane]), said, other)
 
     def work_fenced(self, lanes: Lanes, guard: Guard, kind: AsyncKind) -> None:
-        """Note the fence."""
+        """Record the fence."""
         if self.fences is not None:
             self.fences.fence(self.layout.every(lanes))
 

@@ -121,7 +121,7 @@ class Jit:
         return result
 
     def is_short(self, kernel: Function, options: LaunchOptions) -> bool:
-        """Is a relaunch prepared, and can the kernel not wait for what another thread writes, which may be one of the host?"""
+        """Is a relaunch prepared, of a kernel that cannot wait for other threads, not even of the host?"""
         found = self._relaunches.get((kernel, options))
         return found is not None and found.valid and not found.waits
 

@@ -1,6 +1,6 @@
-"""Host calls: the protocol of the host that compiled code calls, and of what Python does in such a call.
+"""Host calls: the protocol of the host for compiled code, and of the Python functions behind such calls.
 
-Where ready code is launched, only annotations name these types: nothing imports this module then.
+Launches of ready code do not import this module: only annotations name its types.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ class GridLaunch(Protocol):
 
     @property
     def limits(self) -> Limits | None:
-        """How many instructions and seconds it may take."""
+        """The limits of instructions and seconds."""
 
     @property
     def clusters(self) -> ClusterQueue:

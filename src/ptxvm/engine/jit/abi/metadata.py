@@ -113,9 +113,9 @@ class Facts(NamedTuple):
         """Can it launch grids?"""
         return any(name.startswith(LAUNCHING) for name in self.device_functions)
 
-    def bound(self, image: Image, place: int) -> Bound:
+    def bound(self, image: Image, number: int) -> Bound:
         """An instruction by its number."""
         ends = list(accumulate(count for _, count in self.frames))
-        at = bisect_right(ends, place)
+        at = bisect_right(ends, number)
         number, count = self.frames[at]
-        return image.function_numbered(number).instructions[place - (ends[at] - count)]
+        return image.function_numbered(number).instructions[number - (ends[at] - count)]

@@ -1,4 +1,4 @@
-"""Control dependence: what lanes write apart, between a branch on loaded data and its post-dominators."""
+"""Control dependence: the registers that lanes write apart, between a branch on loaded data and its post-dominators."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def written_apart(found: list[Node], branching: set[int]) -> int:
 
 
 def _post_dominators(found: list[Node]) -> list[int]:
-    """The nodes through which all ways from each node to the end lead, without the node itself, as masks."""
+    """The post-dominators of each node, without the node itself, as masks."""
     everything = (1 << len(found)) - 1
     after = [everything if node.successors else 0 for node in found]
     changed = True

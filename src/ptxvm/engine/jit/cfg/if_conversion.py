@@ -1,4 +1,4 @@
-"""If-conversion: the blocks that a forward branch chooses from become predicated instructions, up to where lanes meet again.
+"""If-conversion: the blocks between a forward branch and its join become predicated instructions.
 
 Warps that would diverge at such a branch, and reconverge a few instructions later, stay whole, so the straight version can
 hold the code.  A region may have branches inside, but no loop, no call and no barrier.  Registers that are dead after a block
@@ -148,7 +148,7 @@ class _Search:
         return Region(entries, tuple(self._block(each) for each in blocks), join, reads, by_data)
 
     def _part(self, at: int, guard: int) -> bool:
-        """Do lanes part by their place in the CTA, in more than the last CTA of a grid?"""
+        """Do lanes part by their position in the CTA, in more than the last CTA of a grid?"""
         repeated = any(first <= at <= last for first, last in self.loops)
         return bool(self.lanes & guard) and (repeated or not self.grid & guard)
 
@@ -177,13 +177,13 @@ class _Search:
         return None if falls and block.end == len(self.code) else dirty
 
     def _forks(self, bound: Bound) -> bool:
-        """Does a branch go to one place, within the function, and end no spin loop?"""
+        """Has a branch one target, within the function, and does it end no spin loop?"""
         found = targets(bound)
         return len(found) == 1 and found[0] < len(self.code) and bound not in self.spinning
 
 
 def by_memory(code: Sequence[Bound]) -> int:
-    """The registers of a function that depend on what memory holds, or on other lanes, as a mask."""
+    """The registers of a function that depend on loaded values, or on other lanes, as a mask."""
     return _tainted(code, _asks)
 
 

@@ -418,7 +418,7 @@ class Plan:
 MOST_FRAMES = 4000  # compile time grows with the square of their number
 MOST_COPIES = 1000  # of functions that are inlined more than once, while their instructions are not too many ...
 MOST_COPIED = 10_000
-FEW_COPIES = 200  # ... and if they are: code for a function that stands once is for lanes that stand anywhere
+FEW_COPIES = 200  # ... and if they are: the code of a function that stands once serves lanes at any node
 STACK, SAVED = 0, 1  # registers of a thread: the start of its frame, and the bytes on its spill stack
 BACK = -2  # stands for the node to return to, which the caller of a shared function has spilled
 

@@ -56,7 +56,7 @@ def local_grain(image: Image, kernel: Function) -> int:
 
 
 def clusters(image: Image, kernel: Function) -> bool:
-    """Does it know that its CTAs are in clusters?"""
+    """Does the kernel depend on clusters?"""
     return any(_of_cluster(bound) for each in called(image, kernel) for bound in each.instructions)
 
 

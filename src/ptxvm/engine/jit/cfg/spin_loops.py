@@ -1,8 +1,8 @@
-"""Spin loops: loops that wait for what another thread writes.  A kernel that has one needs a fair scheduler.
+"""Spin loops: loops that wait for a write of another thread.  A kernel that has one needs a fair scheduler.
 
-Such a loop polls with an atomic or a strong load, of which the value may pass through memory; or it cannot end by itself.
-It cannot where a weak load of one address decides every exit, and nothing that the loop changes does: no register that an
-iteration computes from the one before (`for (i = 0; i < *n; i++)` ends by its `i`), and no store to that address.  A call
+Such a loop polls with an atomic or a strong load, whose value may pass through memory; or it cannot end by itself.  It cannot
+where a weak load of one address decides every exit, the loop does not store there, and no exit depends on a register that an
+iteration computes from the one before (`for (i = 0; i < *n; i++)` ends by its `i`).  A call
 polls if the function that it calls does; it loads weakly if that function loads and changes no memory.
 """
 
@@ -105,7 +105,7 @@ def _polling_loops(code: list[Bound], loops: list[tuple[int, int]], calls: Calls
 
 
 def _passed_on(inside: list[Bound]) -> int:
-    """The registers that a loop loads after it has stored what a strong load gave it: one thread polls for its CTA."""
+    """The registers that a loop loads after it has stored the value of a strong load: one thread polls for its CTA."""
     polled = written(b for b in inside if any(access.strong for access in b.summary.having(Verb.READ)))
     polled |= dependent(data_flow(inside), polled)
     stores = any(_writes(bound) and read(bound) & polled for bound in inside)
@@ -142,7 +142,7 @@ def _weak_loops(function: Function, loops: list[tuple[int, int]], calls: Calls) 
 
 
 def _body(first: int, last: int, before: list[list[int]]) -> set[int]:
-    """The body of a natural loop: what reaches the branch at its end without passing its beginning."""
+    """The body of a natural loop: the code from which the branch at its end is reached without passing its beginning."""
     found, work = {first, last}, [last]
     while work:
         at = work.pop()
@@ -161,7 +161,7 @@ def _leaves(function: Function, n: int, body: set[int]) -> bool:
 
 
 def _weak_load_decides(inside: list[Bound], exits: list[Bound], live: int, calls: frozenset[Bound]) -> bool:
-    """Does a weak load decide an exit of a loop, and no exit depend on what the loop changes?
+    """Does a weak load decide an exit of a loop, and does no exit depend on state that the loop changes?
 
     `live` are the registers that are live before the loop; `calls` are the calls that load weakly.  A loop with any other
     call is none.

@@ -72,7 +72,7 @@ class ObservedLaunch:
 
     @cached_property
     def library(self) -> Library:
-        """The functions of the device; what they print is held back until the kernel is cleared."""
+        """The functions of the device; their output is held back until the kernel is cleared."""
         return Library(self.memory, sink=lambda text: None)  # noqa: ARG005
 
     @property

@@ -1,4 +1,4 @@
-"""The prefilter of the checkers: instrumented code that misses nothing; the exact checker decides what it suspects.
+"""The prefilter of the checkers: instrumented code that misses nothing; the exact checker decides its suspicions.
 
 Instrumented code checks coarsely (`memory.shadow_tags`): an access is suspicious unless it is plainly right.  A run without
 suspicion has no finding.  A suspicion, or a fault, ends the run; memory is restored, and the exact checker runs the kernel

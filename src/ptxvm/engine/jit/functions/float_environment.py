@@ -14,7 +14,7 @@ BODY = "ptxvm.ctas"
 def grid(unit: Unit) -> str:
     """The function `grid`, which runs CTAs by the function `BODY` and leaves the environment as it was.
 
-    The body is not put in its place: LLVM takes arithmetic for independent of the environment, and might move it out.
+    The body is not inlined: LLVM takes arithmetic for independent of the environment, and might move it out.
     """
     change = {"x86_64": _mxcsr, "AMD64": _mxcsr, "aarch64": _fpcr, "arm64": _fpcr}.get(platform.machine())
     before, after = change(unit) if change is not None else ([], [])

@@ -1,4 +1,4 @@
-"""The parts of the interleaved grid function that know clusters: where CTAs lie in the grid, and which begin together."""
+"""The parts of the interleaved grid function for clusters: the coordinates of CTAs, and CTAs that begin together."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _begin(sizes: dict[str, int], name: str, cta: str, slot: str) -> list[str]:
 
 
 def _coordinates(cluster: tuple[int, int, int]) -> list[str]:
-    """Lines for the place of a CTA, whose number counts cluster by cluster (`machine.launch.cluster_order`)."""
+    """Lines for the coordinates of a CTA, numbered cluster by cluster (`machine.launch.cluster_order`)."""
     ctas = prod(cluster)
     lines = [f"  %index = udiv i32 %c32, {ctas}", f"  %rank = urem i32 %c32, {ctas}"]
     lines += [f"  %clusters.x = udiv i32 %gx, {cluster[0]}", f"  %clusters.y = udiv i32 %gy, {cluster[1]}"]
@@ -78,7 +78,7 @@ def _coordinates(cluster: tuple[int, int, int]) -> list[str]:
 
 
 def _window(kernel: KernelContext) -> list[str]:
-    """Lines for where the shared memory of a CTA begins, or that of its cluster."""
+    """Lines for the start of the shared memory of a CTA, or of its cluster."""
     if kernel.cluster_size == 1:
         return ["  %window = ptrtoint ptr %shared.own to i64"]
     return [

@@ -54,7 +54,7 @@ class Tasks(Port):
         self.at.guard = outer
 
     def _under(self, outer: Raw | None, chosen: Value, work: Callable[[], object]) -> None:
-        """Do something for the lanes that a predicate selects."""
+        """Write code for the lanes that a predicate selects."""
         both = chosen.raw if outer is None else self.alg.integer("and", pred, outer, chosen.raw)
         self.at.guard = Varying(self.alg.vector(pred, both))
         work()
@@ -93,7 +93,7 @@ class Tasks(Port):
         )
 
     def _barrier_of(self, bar: Value, rank: int, *, pair: bool) -> Value:
-        """The mbarrier that is told of the copy to the CTA of a rank (`machine.transfers.barrier_of`)."""
+        """The mbarrier that counts the copy to the CTA of a rank (`machine.transfers.barrier_of`)."""
         if self.at.kernel.cluster_size == 1:
             return bar
         meant = bar.lift(rank) if not pair else ((bar >> RANK) & 1) | (rank & ~1)

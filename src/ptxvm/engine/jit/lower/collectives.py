@@ -58,9 +58,9 @@ def expect_agreement(at: NodeBuilder, mnemonic: str, request: Request) -> None:
         if at.kernel.general:
             arrive(at, mnemonic, request)
             counters.node(at)
-            place = f"%pending.{at.node.wait}"
-            old = code.emit(f"load i32, ptr {place}, align 4", pure=False)
-            code.run(f"store i32 {code.emit(f'or i32 {old}, {active}')}, ptr {place}, align 4")
+            pending = f"%pending.{at.node.wait}"
+            old = code.emit(f"load i32, ptr {pending}, align 4", pure=False)
+            code.run(f"store i32 {code.emit(f'or i32 {old}, {active}')}, ptr {pending}, align 4")
             code.jump("dispatch")
         else:
             at.leaves = True

@@ -79,8 +79,8 @@ class Peers:
         buffer = self.emitter.buffer(self.alg.vector_type(type), 0)
         self.code.run(f"store {self.alg.vector_type(type)} {vector}, ptr {buffer}, align 64")
         offsets = self.code.emit(f"and <{self.width} x i32> {index}, splat (i32 31)")
-        places = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, <{self.width} x i32> {offsets}")
-        return Varying(self.emitter.gather(llvm, places, None), loose=raw.loose)
+        pointers = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, <{self.width} x i32> {offsets}")
+        return Varying(self.emitter.gather(llvm, pointers, None), loose=raw.loose)
 
     def _vpermi2(self, vector: str, index: str) -> str:
         """Any permutation of 32 words by two instructions."""
@@ -89,8 +89,8 @@ class Peers:
         low, high = (self.code.shuffle("i32", self.width, vector, "poison", list(range(n, n + 16))) for n in (0, 16))
         parts = []
         for first in (0, 16):
-            places = self.code.shuffle("i32", self.width, index, "poison", list(range(first, first + 16)))
-            parts.append(self.code.call(half, name, (half, low), (half, places), (half, high)))
+            chosen = self.code.shuffle("i32", self.width, index, "poison", list(range(first, first + 16)))
+            parts.append(self.code.call(half, name, (half, low), (half, chosen), (half, high)))
         return self.code.concatenate("i32", parts, 16)
 
 

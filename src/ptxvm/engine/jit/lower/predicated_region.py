@@ -1,7 +1,7 @@
 """Predicated regions: the blocks of an if-converted branch (`cfg.if_conversion`), each under the mask of its lanes.
 
-Where lanes part by loaded data, the blocks are written once, for some lanes.  Where they part by their place in the CTA, most
-warps agree: there are copies of the blocks for warps whose lanes all go one way.
+Where lanes part by loaded data, the blocks are written once, for some lanes.  Where they part by their position in the CTA,
+most warps agree: there are copies of the blocks for warps whose lanes all go one way.
 """
 
 from __future__ import annotations

@@ -16,28 +16,28 @@ READY = {
 }  # fmt: skip
 
 
-def plain(at: NodeBuilder, type: Type, place: str, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
+def plain(at: NodeBuilder, type: Type, pointer: str, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
     """Update memory that only this host thread uses."""
     llvm = scalar_type(type)
-    old = Value(at.alg, type, Affine(at.code.emit(f"load {llvm}, ptr {place}, align {type.bytes}", pure=False)))
-    at.code.run(f"store {llvm} {_scalar(at, update(old, *operands))}, ptr {place}, align {type.bytes}")
+    old = Value(at.alg, type, Affine(at.code.emit(f"load {llvm}, ptr {pointer}, align {type.bytes}", pure=False)))
+    at.code.run(f"store {llvm} {_scalar(at, update(old, *operands))}, ptr {pointer}, align {type.bytes}")
     return old
 
 
 def atomic(
-    at: NodeBuilder, type: Type, place: str, update: Callable[..., Value], operands: Sequence[Value], operation: str | None
+    at: NodeBuilder, type: Type, pointer: str, update: Callable[..., Value], operands: Sequence[Value], operation: str | None
 ) -> Value:
     """Update memory that host threads share: by `atomicrmw`, or by a compare-exchange loop."""
     code, word = at.code, f"i{type.bits}"
     if operation in READY and not type.is_float:
         name = READY[operation][type.is_signed]
         (operand,) = operands
-        what = f"atomicrmw {name} ptr {place}, {word} {_bits(at, operand)} seq_cst, align {type.bytes}"
+        what = f"atomicrmw {name} ptr {pointer}, {word} {_bits(at, operand)} seq_cst, align {type.bytes}"
         return _of_bits(at, type, code.emit(what, pure=False))
     seen = at.buffer(word, 12)
     atomically = "atomic " if type.bits <= 64 else ""  # a torn guess only costs an iteration
     ordered = " monotonic" if atomically else ""
-    guess = code.emit(f"load {atomically}{word}, ptr {place}{ordered}, align {type.bytes}", pure=False)
+    guess = code.emit(f"load {atomically}{word}, ptr {pointer}{ordered}, align {type.bytes}", pure=False)
     code.run(f"store {word} {guess}, ptr {seen}, align {type.bytes}")
     again, done = code.label(), code.label()
     code.jump(again)
@@ -45,7 +45,7 @@ def atomic(
     expected = code.emit(f"load {word}, ptr {seen}, align {type.bytes}", pure=False)
     old = _of_bits(at, type, expected)
     new = _bits(at, update(old, *operands))
-    what = f"cmpxchg ptr {place}, {word} {expected}, {word} {new} seq_cst seq_cst, align {type.bytes}"
+    what = f"cmpxchg ptr {pointer}, {word} {expected}, {word} {new} seq_cst seq_cst, align {type.bytes}"
     found = code.emit(what, pure=False)
     code.run(f"store {word} {code.emit(f'extractvalue {{ {word}, i1 }} {found}, 0')}, ptr {seen}, align {type.bytes}")
     code.branch(code.emit(f"extractvalue {{ {word}, i1 }} {found}, 1"), done, again)

@@ -30,7 +30,7 @@ class Updates:
         self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.width
         self.space, self.type, self.llvm = space, type, scalar_type(type)
         self.plain = space in (Space.SHARED, Space.LOCAL)
-        self.element = "i32" if space is Space.SHARED else "ptr"  # a place
+        self.element = "i32" if space is Space.SHARED else "ptr"  # of an address
         self.where = at.buffer(f"[{self.width + AHEAD} x {self.element}]", 1)
         self.queue: list[str] = []  # variables with the addresses of the next lanes
         self.active = at.active_vector()
@@ -39,7 +39,7 @@ class Updates:
     def run(self, address: Raw, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
         """Update for all active lanes; returns the old values."""
         code, vector = self.code, self.alg.vector_type(self.type)
-        self._keep_places(address)
+        self._store_addresses(address)
         results = self.at.buffer(vector, 2)
         given = [self._buffered(n, operand) for n, operand in enumerate(operands)]
         with code.scope():
@@ -53,8 +53,8 @@ class Updates:
     def _update(self, lane: str, update: Callable[..., Value], operands: list[Value]) -> Value:
         """Update for one lane; returns the old value."""
         if self.plain:
-            return atomic_rmw.plain(self.at, self.type, self._place(lane), update, operands)
-        return atomic_rmw.atomic(self.at, self.type, self._place(lane), update, operands, self.operation)
+            return atomic_rmw.plain(self.at, self.type, self._address_of(lane), update, operands)
+        return atomic_rmw.atomic(self.at, self.type, self._address_of(lane), update, operands, self.operation)
 
     # ── the lanes ───────────────────────────────────────────────────────────────────────
 
@@ -107,14 +107,14 @@ class Updates:
         # A register at a time, and compressed there: instructions that compress into memory take some processors 100 cycles.
         each = 64 // (8 if llvm in ("i64", "double") else 4)
         part, mask, name = f"<{each} x {llvm}>", f"<{each} x i1>", f"llvm.experimental.vector.compress.v{each}{short(llvm)}"
-        for first, place in zip(range(0, self.width, each), self._packed_places(llvm, each, buffer), strict=True):
+        for first, pointer in zip(range(0, self.width, each), self._packed_parts(llvm, each, buffer), strict=True):
             order = list(range(first, first + each))
             own = code.shuffle(llvm, self.width, lanes, "poison", order)
             active = code.shuffle("i1", self.width, self.active or "", "poison", order)
             packed = code.intrinsic(part, name, (part, own), (mask, active), (part, "poison"))
-            code.run(f"store {part} {packed}, ptr {place}, align 4")
+            code.run(f"store {part} {packed}, ptr {pointer}, align 4")
 
-    def _packed_places(self, llvm: str, each: int, buffer: str) -> Iterator[str]:
+    def _packed_parts(self, llvm: str, each: int, buffer: str) -> Iterator[str]:
         """Where the active lanes of each part of the warp begin in a buffer: behind those of the parts before."""
         code, word, before = self.code, f"i{self.width}", ""
         bits = code.mask_bits(self.active or "")
@@ -139,12 +139,12 @@ class Updates:
         if not buffer:
             return raw
         llvm = scalar_type(type)
-        place = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, i32 {lane}")
-        return Affine(self.code.emit(f"load {llvm}, ptr {place}, align 1"))
+        pointer = self.code.emit(f"getelementptr {llvm}, ptr {buffer}, i32 {lane}")
+        return Affine(self.code.emit(f"load {llvm}, ptr {pointer}, align 1"))
 
-    # ── places ──────────────────────────────────────────────────────────────────────────
+    # ── addresses ───────────────────────────────────────────────────────────────────────
 
-    def _keep_places(self, address: Raw) -> None:
+    def _store_addresses(self, address: Raw) -> None:
         """Store the addresses of the lanes: offsets in shared memory, or pointers."""
         if self.space is Space.SHARED:
             lanes = self.alg.vector(u32, self.alg.cast("resize", Type.named["u64"], u32, address, "rn"))
@@ -164,18 +164,18 @@ class Updates:
             self.code.run(f"store {self.element} {self._read(str(n))}, ptr {slot}, align 8")
 
     def _read(self, lane: str) -> str:
-        place = self.code.emit(f"getelementptr {self.element}, ptr {self.where}, i32 {lane}")
+        pointer = self.code.emit(f"getelementptr {self.element}, ptr {self.where}, i32 {lane}")
         # volatile, or LLVM would sink it to its use
-        return self.code.emit(f"load volatile {self.element}, ptr {place}, align 4", pure=False)
+        return self.code.emit(f"load volatile {self.element}, ptr {pointer}, align 4", pure=False)
 
-    def _place(self, lane: str) -> str:
+    def _address_of(self, lane: str) -> str:
         """The address of a lane; loads that of a later lane."""
         code = self.code
         if self.queue:
             first, *others = (code.emit(f"load {self.element}, ptr {slot}, align 8", pure=False) for slot in self.queue)
             others.append(self._read(code.emit(f"add i32 {lane}, {AHEAD}")))
-            for slot, place in zip(self.queue, others, strict=True):
-                code.run(f"store {self.element} {place}, ptr {slot}, align 8")
+            for slot, pointer in zip(self.queue, others, strict=True):
+                code.run(f"store {self.element} {pointer}, ptr {slot}, align 8")
         else:
             first = self._read(lane)
         if self.space is not Space.SHARED:

@@ -70,10 +70,10 @@ class InterleavedLocal:
         """The pointers of the rows of all warps, at a uniform offset."""
         offset = self.alg.scalar("mul", 64, self.alg.scalar("and", 64, raw.base, 0xFFFF_FFFF), WARP)
         start = self.code.emit(f"inttoptr i64 {self.start} to ptr")
-        place = self.code.emit(f"getelementptr i8, ptr {start}, i64 {text('i64', offset)}")
+        row_start = self.code.emit(f"getelementptr i8, ptr {start}, i64 {text('i64', offset)}")
         apart = WARP * self.at.local_stride
         further = [n * apart + at * WARP for n in self.code.warps()]
-        return [self.code.emit(f"getelementptr i8, ptr {place}, i64 {more}") if more else place for more in further]
+        return [self.code.emit(f"getelementptr i8, ptr {row_start}, i64 {more}") if more else row_start for more in further]
 
     def _addresses(self, raw: Raw, at: int) -> Raw:
         """The addresses of all lanes, at offsets that differ."""
@@ -89,11 +89,11 @@ class InterleavedLocal:
         if not isinstance(raw, Affine) or raw.terms:
             return self.addressing.load(Space.GENERIC, llvm, self.grain, self._addresses(raw, at), 1)[0]
         found = []
-        for warp, place in zip(code.warps(), self._rows(raw, at), strict=True):
+        for warp, row_start in zip(code.warps(), self._rows(raw, at), strict=True):
             if self.at.guard is None:
-                found.append(code.emit(f"load <{WARP} x {llvm}>, ptr {place}, align {self.grain}", pure=False))
+                found.append(code.emit(f"load <{WARP} x {llvm}>, ptr {row_start}, align {self.grain}", pure=False))
             else:
-                found.append(code.masked_load(WARP, llvm, place, self.grain, self._mask(warp)))
+                found.append(code.masked_load(WARP, llvm, row_start, self.grain, self._mask(warp)))
         return code.concatenate(llvm, found, WARP)
 
     def _store(self, llvm: str, raw: Raw, at: int, value: str) -> None:
@@ -102,16 +102,16 @@ class InterleavedLocal:
             self.addressing.store(Space.GENERIC, llvm, self.grain, self._addresses(raw, at), [value])
             return
         row = f"<{WARP} x {llvm}>"
-        for warp, place in zip(code.warps(), self._rows(raw, at), strict=True):
+        for warp, row_start in zip(code.warps(), self._rows(raw, at), strict=True):
             lanes = list(range(warp * WARP, (warp + 1) * WARP))
             own = value if width == WARP else code.shuffle(llvm, width, value, "poison", lanes)
             if self.at.guard is not None:
-                code.masked_store(WARP, llvm, own, place, self.grain, self._mask(warp))
+                code.masked_store(WARP, llvm, own, row_start, self.grain, self._mask(warp))
                 continue
             if self.at.mask is not None:  # a masked store cannot be forwarded to the loads that follow
-                old = code.emit(f"load {row}, ptr {place}, align {self.grain}", pure=False)
+                old = code.emit(f"load {row}, ptr {row_start}, align {self.grain}", pure=False)
                 own = code.emit(f"select <{WARP} x i1> {self._mask(warp)}, {row} {own}, {row} {old}")
-            code.run(f"store {row} {own}, ptr {place}, align {self.grain}")
+            code.run(f"store {row} {own}, ptr {row_start}, align {self.grain}")
 
     def _mask(self, warp: int) -> str:
         """The active lanes of a warp."""

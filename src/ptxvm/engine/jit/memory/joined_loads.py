@@ -29,9 +29,9 @@ SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.GENERIC)
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """Loads of neighbouring elements, by their places: the positions of their instructions in the node.
+    """Loads of neighbouring elements, by the positions of their instructions in the node.
 
-    `before` is how many bytes the place of the first is before that of the load at which they are loaded.
+    `before` is how many bytes the first element is before that of the load at which they are loaded.
     """
 
     positions: tuple[int, ...]
@@ -47,7 +47,7 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> Run | None:
     kernel, code = at.kernel, at.node.code
     if at.position >= at.together_until or code[at.position] is not bound:
         return None  # a meaning that loads for an instruction before or behind the node, as of a call
-    own = _place(at, bound)
+    own = _root_of(at, bound)
     if own is None or bound.node.guard is not None or isinstance(at.region_guard, Affine):
         return None
     whole_addresses = kernel.image.memory.address_bits == 64 and kernel.cluster_size == 1
@@ -66,9 +66,9 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> Run | None:
         return None
     for extent in EXTENTS:
         for first in range(own[1] - extent + size, own[1] + 1, size):
-            places = range(first, first + extent, size)
-            if len(places) > 1 and all(place in found for place in places):
-                return Run(tuple(found[place] for place in places), own[1] - first)
+            distances = range(first, first + extent, size)
+            if len(distances) > 1 and all(distance in found for distance in distances):
+                return Run(tuple(found[distance] for distance in distances), own[1] - first)
     return None
 
 
@@ -98,7 +98,7 @@ def load(at: NodeBuilder, run: Run, type: Type, count: int, raw: Raw, ways: Ways
         ends = ((f"[ {a}, %{after_fast} ]", f"[ {b}, %{after_slow} ]") for a, b in zip(fast, slow, strict=True))
         found = [code.emit(f"phi {vector} {', '.join(pair)}", pure=False) for pair in ends]
     values = [Value(at.alg, type, Varying(name)) for name in found]
-    at.preloaded |= {place: values[n * count : (n + 1) * count] for n, place in enumerate(run.positions)}
+    at.preloaded |= {position: values[n * count : (n + 1) * count] for n, position in enumerate(run.positions)}
     at.notes |= dict.fromkeys(run.positions, f"chunks, with {len(run.positions) - 1} more")
 
 
@@ -137,9 +137,9 @@ def _neighbours(at: NodeBuilder, base: Register) -> Iterator[tuple[int, int]]:
         effects = bound.i.of.effects
         if effects and (effects != {"mem"} or not _only_reads(bound)):
             return
-        place = _place(at, bound)
-        if place is not None and place[0] is base and bound.node.guard is None and bound.node.head == head:
-            yield position, place[1]
+        root = _root_of(at, bound)
+        if root is not None and root[0] is base and bound.node.guard is None and bound.node.head == head:
+            yield position, root[1]
         if changes(bound) & 1 << base.index:
             return
 
@@ -149,7 +149,7 @@ def _only_reads(bound: Bound) -> bool:
     return bool(accesses) and all(each.verb is Verb.READ and each.order in (None, Order.WEAK) for each in accesses)
 
 
-def _place(at: NodeBuilder, bound: Bound) -> tuple[Register, int] | None:
+def _root_of(at: NodeBuilder, bound: Bound) -> tuple[Register, int] | None:
     """The register and the distance in the address of a weak load; None for other instructions and addresses."""
     node = bound.operands.get("a")
     if bound.i.of.effects != {"mem"} or not _only_reads(bound) or not isinstance(node, tree.Address) or len(node.items) != 1:

@@ -19,7 +19,7 @@ def suits(size: int, count: int) -> bool:
     return size * count % CHUNK == 0 and size < CHUNK and cpu.has("avx2")
 
 
-def load(at: NodeBuilder, llvm: str, size: int, count: int, places: str) -> list[str]:
+def load(at: NodeBuilder, llvm: str, size: int, count: int, pointers: str) -> list[str]:
     """Load vectors of whole chunks at the pointers of all lanes, of which the active ones count; a vector for each element.
 
     The pointers are kept in a buffer, since the processor reads them faster from there than out of vectors.
@@ -28,13 +28,13 @@ def load(at: NodeBuilder, llvm: str, size: int, count: int, places: str) -> list
     buffer = at.buffer(f"[{at.width} x ptr]", POINTERS)
     if lanes is not None:
         scratch = code.splat("ptr", at.buffer(f"<{at.width} x i64>", 0))
-        places = code.emit(f"select <{at.width} x i1> {lanes}, {given} {places}, {given} {scratch}")
+        pointers = code.emit(f"select <{at.width} x i1> {lanes}, {given} {pointers}, {given} {scratch}")
     word = Word(max(size, SMALLEST), max(1, SMALLEST // size))
     each, vector, found = CHUNK // word.size, f"<{code.width} x {word.llvm}>", []
     piece = _function(code.unit, word.llvm, each)
     held = f"{{ {', '.join([vector] * each)} }}"
     for offset in range(0, size * count, CHUNK):
-        here = code.emit(f"getelementptr i8, {given} {places}, i64 {offset}") if offset else places
+        here = code.emit(f"getelementptr i8, {given} {pointers}, i64 {offset}") if offset else pointers
         loaded = code.call(held, piece, (given, here), ("ptr", buffer), pure=False)
         found += [code.emit(f"extractvalue {held} {loaded}, {n}") for n in range(each)]
     if word.parts > 1:
@@ -70,9 +70,9 @@ def _group(code: Code, llvm: str, count: int, first: int, lanes: int) -> list[st
 
 
 def _chunk(code: Code, llvm: str, count: int, lane: int) -> str:
-    place = code.emit(f"getelementptr ptr, ptr %buffer, i64 {lane}")
+    slot = code.emit(f"getelementptr ptr, ptr %buffer, i64 {lane}")
     # volatile, or LLVM would take the pointers out of the vector
-    pointer = code.emit(f"load volatile ptr, ptr {place}, align 8", pure=False)
+    pointer = code.emit(f"load volatile ptr, ptr {slot}, align 8", pure=False)
     return code.emit(f"load <{count} x {llvm}>, ptr {pointer}, align 1", pure=False)
 
 

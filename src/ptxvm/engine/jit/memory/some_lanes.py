@@ -1,6 +1,6 @@
 """Gathers and scatters by functions of the module: of some lanes, and at strides that are known only at run time.
 
-LLVM would test every lane for itself, at the place of each access, on a processor without mask registers.  The functions skip
+On a processor without mask registers LLVM would test every lane by itself, inline at each access.  The functions skip
 warps without active lanes, and use contiguous accesses where the stride turns out to be that of an array.
 """
 
@@ -61,7 +61,7 @@ def _places(code: Code, base: str, offsets: Typed, lanes: str, n: int) -> list[T
 
 
 def gather_strided(code: Code, llvm: str, firsts: list[str], stride: str, lanes: str | None) -> str:
-    """Load elements at multiples of a distance from a place for each warp."""
+    """Load elements at multiples of a distance from an address for each warp."""
     name = _function(code, "gather_strided", llvm)
     parts = [
         code.call(f"<{WARP} x {llvm}>", name, ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)), pure=False)
@@ -71,7 +71,7 @@ def gather_strided(code: Code, llvm: str, firsts: list[str], stride: str, lanes:
 
 
 def scatter_strided(code: Code, llvm: str, value: str, firsts: list[str], stride: str, lanes: str | None) -> None:
-    """Store elements at multiples of a distance from a place for each warp, in the order of the lanes."""
+    """Store elements at multiples of a distance from an address for each warp, in the order of the lanes."""
     name = _function(code, "scatter_strided", llvm)
     for n, first in enumerate(firsts):
         _run(code, name, _warp(code, llvm, value, n), ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)))
@@ -176,7 +176,7 @@ def _pointer(offset: str, distance: str, count: int = 0) -> str:
 
 
 def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
-    """Load `%offsets` from `%base` for the lanes `%active`: a row for neighbours whose places are one, else a gather."""
+    """Load `%offsets` from `%base` for the lanes `%active`: a row for neighbours, else a gather."""
     code, held, lanes = Code(unit), f"<{BLOCK} x {llvm}>", f"<{BLOCK} x {offset}>"
     gather, places = f"llvm.masked.gather.v{BLOCK}{short(llvm)}.v{BLOCK}p0", f"<{BLOCK} x ptr>"
     unit.declarations[gather] = f"declare {held} @{gather}({places}, i32 immarg, <{BLOCK} x i1>, {held})"

@@ -48,10 +48,10 @@ def meter(at: NodeBuilder, first: int, length: int, lanes: str) -> None:
     if not at.kernel.metered:
         return
     code = at.code
-    place = at.kernel.context(code, "left")
+    pointer = at.kernel.context(code, "left")
     spent = code.emit(f"mul i64 {lanes}, {length}")
-    left = code.emit(f"sub i64 {code.emit(f'load i64, ptr {place}, align 8', pure=False)}, {spent}", pure=False)
-    code.run(f"store i64 {left}, ptr {place}, align 8")
+    left = code.emit(f"sub i64 {code.emit(f'load i64, ptr {pointer}, align 8', pure=False)}, {spent}", pure=False)
+    code.run(f"store i64 {left}, ptr {pointer}, align 8")
     wrong = Value(at.alg, pred, Affine(code.emit(f"icmp slt i64 {left}, 0", pure=False)))
     bounds = at.node.code[first : first + length]
     numbers = tuple(at.kernel.instruction_number(bound) for bound in bounds)
@@ -134,8 +134,8 @@ def report(kernel: KernelContext) -> Iterator[str]:
     yield "  ret i32 %answer.all"
 
 
-def _added(name: str, place: str) -> Iterator[str]:
-    yield f"  {name}.at = getelementptr i8, ptr {place}"
+def _added(name: str, pointer: str) -> Iterator[str]:
+    yield f"  {name}.at = getelementptr i8, ptr {pointer}"
     yield f"  {name}.old = load i64, ptr {name}.at, align 8"
     yield f"  {name}.new = add i64 {name}.old, {name}"
     yield f"  store i64 {name}.new, ptr {name}.at, align 8"

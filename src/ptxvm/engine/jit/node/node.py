@@ -42,13 +42,13 @@ class StoreQueue(Protocol):
     """Stores that wait for others beside them (`memory.joined_stores`)."""
 
     def waits(self, space: Space, size: int, raw: Raw, count: int, weak: Bound | None) -> DelayedStore | None:
-        """How a store waits, if it may."""
+        """The function that delays a store, or None where it must not wait."""
 
     def settle(self) -> None:
-        """Write what waits."""
+        """Write the waiting stores."""
 
     def write_aside(self) -> None:
-        """Write it before a check fails."""
+        """Write the waiting stores on the path of a failed check."""
 
 
 class NodeBuilder(operands.Operands):
@@ -315,7 +315,7 @@ class NodeBuilder(operands.Operands):
     ) -> list[Value]:  # fmt: skip
         """Call Python with the values of all lanes; returns its results.
 
-        `quick` is a function of the module that is tried first, for whole warps; it gets the values' place in memory, and
+        `quick` is a function of the module that is tried first, for whole warps; it gets the address of the values, and
         then `quick_arguments`.
         """
         if quick is None:

@@ -138,7 +138,7 @@ def object_code(text: str, tier: Tier, *, background: bool) -> bytes:
 def _beside_signals(text: str, tier: Tier) -> bytes:
     """The object file of a module, compiled by a thread that runs no handlers of signals.
 
-    LLVM crashes where what a handler raises leaves a module half made.  Here it interrupts the wait alone.
+    LLVM crashes where an exception of a handler leaves a module half made.  Here it interrupts the wait alone.
     """
     from threading import Thread  # noqa: PLC0415
 

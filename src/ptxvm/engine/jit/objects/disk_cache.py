@@ -192,10 +192,10 @@ def from_environment() -> DiskCache | None:
     """The disk cache as the environment says; None where it is off."""
     if not settings.cached():
         return None
-    return DiskCache(settings.cache_folder() or _usual_place(), settings.cache_size() << 20)
+    return DiskCache(settings.cache_folder() or _usual_folder(), settings.cache_size() << 20)
 
 
-def _usual_place() -> Path:
+def _usual_folder() -> Path:
     if sys.platform == "linux":  # the XDG base directory specification, which platformdirs follows there too
         named = os.environ.get("XDG_CACHE_HOME", "")
         return Path(named if named.strip() else Path.home() / ".cache") / "ptxvm" / "kernels"

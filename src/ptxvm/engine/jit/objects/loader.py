@@ -38,10 +38,10 @@ class Loaded:
         self._pages = mmap.mmap(-1, max(len(flat.code), 1))
         start = ctypes.addressof(ctypes.c_char.from_buffer(self._pages))
         self._pages[: len(flat.code)] = flat.code
-        for place, target in flat.inner.items():
-            struct.pack_into("<Q", self._pages, place, start + target)
-        for place, name in flat.outer.items():
-            struct.pack_into("<Q", self._pages, place, known[name] if name in known else _address_of(name))
+        for offset, target in flat.inner.items():
+            struct.pack_into("<Q", self._pages, offset, start + target)
+        for offset, name in flat.outer.items():
+            struct.pack_into("<Q", self._pages, offset, known[name] if name in known else _address_of(name))
         libc = _libc()
         if libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(len(self._pages)), mmap.PROT_READ | mmap.PROT_EXEC):
             raise OSError(ctypes.get_errno(), "the system forbids executable memory; engine='interp' needs none")

@@ -47,7 +47,7 @@ NO_ALLOCATION = SITE.pack(2**64 - 1, 0, 0, 0)  # of an access site that has not 
 
 
 class Callbacks:
-    """The callbacks of a kernel for one host thread; the launch raises what they raise."""
+    """The callbacks of a kernel for one host thread; the launch raises their exceptions."""
 
     launch: Launch
     again: Callable[[int], HostCall | None]  # finds a host call that the disk cache could not keep
@@ -193,7 +193,7 @@ class Callbacks:
 
     @property
     def cohort(self) -> Callbacks:
-        """As the library wants to know the threads."""
+        """The threads, for the library."""
         return self
 
     @property

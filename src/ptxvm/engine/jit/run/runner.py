@@ -85,7 +85,7 @@ class Runner:
         self._room = np.empty(facts.suspended.cta_size * self.resident + LINE, np.uint8)
         self._saved = np.empty(facts.suspended.saved * self.resident, np.uint8)
         self._states = np.zeros(facts.warps, np.int32)
-        self._places = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
+        self._arguments = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
         self._blank = self._fresh_record().data
         self._shared_row = self._row_of_shared()
         self._large: list[Allocation] = []  # the large ones among the known allocations
@@ -158,7 +158,7 @@ class Runner:
                     record[AT[kind]] = version.address
 
     def walks_far(self, shape: LaunchShape) -> bool:
-        """Shall CTAs run in step: has the kernel grid-stride loops, and does each thread have much memory to walk through?"""
+        """Shall CTAs run in step: has the kernel grid-stride loops, and does each thread read much memory?"""
         enough = self._reached >= max(FAR, EACH * shape.ctas * shape.threads)
         return enough and self.resident > 1 and not self.compiled.facts.side_by_side
 
@@ -176,7 +176,7 @@ class Runner:
         """Run some CTAs; false if the launch must stop."""
         if self.in_step or self.compiled.facts.cancels:
             self._words[RESIDENT] = self.resident  # which code counts
-        if not self._grid(*self._places, first, last):
+        if not self._grid(*self._arguments, first, last):
             if self.calls.tensor_memories:
                 self.calls.hold_to_tensor_memory()
                 return self.launch.raised is None

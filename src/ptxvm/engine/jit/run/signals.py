@@ -1,4 +1,4 @@
-"""Signals during a launch: what a handler raises inside a callback would be lost, so the launch raises it."""
+"""Signals during a launch: an exception of a handler inside a callback would be lost, so the launch raises it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS = [int(getattr(_raw, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") i
 
 
 class Handler:
-    """Wraps a handler: what it raises interrupts the launch."""
+    """Wraps a handler: its exception interrupts the launch."""
 
     def __init__(self, usual: Callable[[int, FrameType | None], object], launch: Launch) -> None:
         self.usual, self.launch = usual, launch

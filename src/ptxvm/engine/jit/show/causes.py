@@ -1,7 +1,7 @@
-"""The causes of slow code: for each gather, scatter, access lane by lane and branch that lanes part at, what makes them differ.
+"""The causes of slow code: why lanes differ at each gather, scatter, access lane by lane and divergent branch.
 
-A cause is found backwards: from the address or the condition through the varying registers that it is computed from, to what
-varies although its own operands do not.
+The search goes backwards from the address or the condition, through varying registers, to a result that varies although its
+own operands do not.
 """
 
 from __future__ import annotations
@@ -25,13 +25,13 @@ GATHERED = {
     "scatter": "the address is a formula of the lane that gives no rows, or lanes are masked",
     "lane by lane": "an atomic access",
 }
-"""The notes of slow accesses, with what makes them slow where the address does not vary."""
+"""The notes of slow accesses, each with the cause where the address does not vary."""
 
 PARTED, MAY_PART = "together, else masked", "may part"
 PARTS = {PARTED: "lanes that part run in the masked version", MAY_PART: "lanes that part run under a mask"}
-"""The notes of branches at which lanes part, with what that means."""
+"""The notes of divergent branches, each with its meaning."""
 IN_STEP = ", in step"
-"""What is added for the branch of a loop that CTAs may run in step."""
+"""The addition for the branch of a loop that CTAs may run in step."""
 
 WIDTH = 118
 

@@ -43,7 +43,7 @@ class Row:
 def shapes(kernel: KernelContext) -> str:
     """The table of a kernel that has been translated."""
     noted = list(_noted(kernel))
-    rows = [Row(*_place(bound), value, note) for bound, value, note in noted]
+    rows = [Row(*_location(bound), value, note) for bound, value, note in noted]
     slow = list(causes(kernel, noted))
     widths = [max([len(HEADINGS[n]), *(len(cells(row)[n]) for row in rows)]) for n in range(3)]
     lines = [_line(HEADINGS, widths), _line(["─" * w for w in (*widths, len(HEADINGS[3]))], widths)]
@@ -90,7 +90,7 @@ def _noted(kernel: KernelContext) -> Iterator[tuple[Bound, str, str]]:
             yield bound, ", ".join(values), note or (_leaving(kernel, node) if last else "")
 
 
-def _place(bound: Bound) -> tuple[int, str]:
+def _location(bound: Bound) -> tuple[int, str]:
     program = bound.program
     if program is None:
         return 0, bound.node.head

@@ -70,11 +70,11 @@ class Avx2Writer(Writer):
         code, (sums, words) = self.code, scale.columns()
         table = code.unit.table("i64", tuple(low | high << 32 for low, high in zip(sums, words, strict=True)))
         index = self.op(f"zext {WORDS} {self.word('and', row, len(sums) - 1)} to {WIDE}")
-        places = self.op(f"getelementptr i64, ptr @{table}, {WIDE} {index}")
+        pointers = self.op(f"getelementptr i64, ptr @{table}, {WIDE} {index}")
         name = f"llvm.masked.gather.v{EACH}i64.v{EACH}p0"
         code.unit.declarations[name] = f"declare {WIDE} @{name}(<{EACH} x ptr>, i32 immarg, <{EACH} x i1>, {WIDE})"
         mask = (f"<{EACH} x i1>", "splat (i1 true)")
-        found = code.call(WIDE, name, (f"<{EACH} x ptr>", places), ("i32", "8"), mask, (WIDE, "poison"))
+        found = code.call(WIDE, name, (f"<{EACH} x ptr>", pointers), ("i32", "8"), mask, (WIDE, "poison"))
         both = self.op(f"bitcast {WIDE} {found} to <{2 * EACH} x i32>")
         return [code.shuffle("i32", 2 * EACH, both, "poison", list(range(n, 2 * EACH, 2))) for n in (0, 1)]
 

@@ -184,11 +184,11 @@ class Writer:
 
     def _bytes(self, x: str, starts: list[int]) -> str:
         """Eight bits of every word from each of four places on; words end in eight zeros."""
-        places = tuple(base + n for base in (0, 32) for n in starts) * 8
+        shifts = tuple(base + n for base in (0, 32) for n in starts) * 8
         name, held = "llvm.x86.avx512.pmultishift.qb.512", "<64 x i8>"
         self.code.unit.declare(name, held, held, held)
         from_words = self.op(f"bitcast {WORDS} {x} to {held}")
-        found = self.code.call(held, name, (held, vector_literal("i8", places)), (held, from_words))
+        found = self.code.call(held, name, (held, vector_literal("i8", shifts)), (held, from_words))
         return self.op(f"bitcast {held} {found} to {WORDS}")
 
     def _dot_bytes(self, total: str, a: str, weights: int) -> str:

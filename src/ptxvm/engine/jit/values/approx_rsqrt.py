@@ -34,8 +34,8 @@ def columns() -> tuple[tuple[int, ...], ...]:
 @cache
 def triangles() -> tuple[int, ...]:
     """The partial products of three bits with three whose places add up to enough; bit 3 is of neither."""
-    places = [(i, j) for i in range(3) for j in range(4, 7) if i + j >= 6]
-    return tuple(sum((n >> i & n >> j & 1) << i + j - 6 for i, j in places) for n in range(128))
+    pairs = [(i, j) for i in range(3) for j in range(4, 7) if i + j >= 6]
+    return tuple(sum((n >> i & n >> j & 1) << i + j - 6 for i, j in pairs) for n in range(128))
 
 
 class VectorPair:
@@ -122,7 +122,7 @@ class VectorPair:
         return self.op(f"bitcast {CHOICE} {wrong} to i{LANES}")
 
     def _root(self, register: Writer, total: str, factors: str) -> str:
-        """4*c2 times half a square, and what is left of c1*x."""
+        """4*c2 times half a square, and the rest of c1*x."""
         by = register.word("or", register.word("and", register.word("xor", total, -1), LOWEST), -1 << 16)
         apart = register.dot(total, by, factors)
         estimate = register.as_words(register.estimate("rsqrt", register.a))
@@ -130,9 +130,9 @@ class VectorPair:
 
     def _rows(self) -> list[str]:
         """The words of the tables: of each byte one of 64 entries, and of those for the other exponents."""
-        places = tuple(16 * word + 1 for word in range(4) for _ in range(2)) * 8
+        shifts = tuple(16 * word + 1 for word in range(4) for _ in range(2)) * 8
         row = self.code.intrinsic(
-            BYTES, "llvm.x86.avx512.pmultishift.qb.512", (BYTES, vector_literal("i8", places)), (BYTES, self.bytes(self.high))
+            BYTES, "llvm.x86.avx512.pmultishift.qb.512", (BYTES, vector_literal("i8", shifts)), (BYTES, self.bytes(self.high))
         )
         other = self.op(f"icmp ne {BYTES} {self.op(f'and {BYTES} {row}, splat (i8 {HALF})')}, zeroinitializer")
         return [self._word(column, row, other) for column in columns()]
@@ -161,10 +161,10 @@ class VectorPair:
         half = self.average(self.upper(top, top), self.short("or", crossed, 1))
         return self.short("add", half, self._triangles(self.moved(x, x, 3)))
 
-    def _triangles(self, places: str) -> str:
+    def _triangles(self, products: str) -> str:
         """The sum of what is looked up for both bytes of a word."""
         low, high = (vector_literal("i8", triangles()[n : n + 64]) for n in (0, 64))
-        given = (BYTES, low), (BYTES, self.bytes(places)), (BYTES, high)
+        given = (BYTES, low), (BYTES, self.bytes(products)), (BYTES, high)
         found = self.code.intrinsic(BYTES, "llvm.x86.avx512.vpermi2var.qi.512", *given)
         return self.code.intrinsic(SHORTS, "llvm.x86.avx512.pmaddubs.w.512", (BYTES, found), (BYTES, "splat (i8 1)"))
 

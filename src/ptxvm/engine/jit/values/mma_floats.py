@@ -108,7 +108,7 @@ class Floats(Writer):
         """Store D, in which every NaN has the same bits."""
         if self.product.d.type is f16:
             halves = [self._unlike_nan(each, self.narrowed(each), HALVES, "half 0xH7FFF") for each in totals]
-            order = [place for lane in range(WARP) for place in (lane, WARP + lane)]
+            order = [position for lane in range(WARP) for position in (lane, WARP + lane)]
             pairs = [self.code.shuffle("half", WARP, *each, order) for each in zip(halves[::2], halves[1::2], strict=True)]
             self.give(f"<{2 * WARP} x half>", pairs)
             return
@@ -236,8 +236,8 @@ class Exact(Floats):
         given = self._small(self.product.a, left, rows), self._small(self.product.b, right, columns)
         return self.code.intrinsic(BYTES, f"llvm.usub.sat.v{2 * WARP}i8", *[(BYTES, each) for each in given])
 
-    def _small(self, fragment: Fragment, sizes: list[str], places: list[tuple[int, int]]) -> str:
-        held = [divmod(int(where(fragment)[0][place]), fragment.packed * fragment.registers) for place in places]
+    def _small(self, fragment: Fragment, sizes: list[str], positions: list[tuple[int, int]]) -> str:
+        held = [divmod(int(where(fragment)[0][position]), fragment.packed * fragment.registers) for position in positions]
         order = [(at // 2, 2 * lane + at % 2) for lane, at in held]
         return self.gathered("i8", sizes, [(register, 2 * (n % WARP) + n // WARP) for register, n in order], 2 * WARP)
 

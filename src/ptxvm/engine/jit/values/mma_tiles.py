@@ -87,15 +87,15 @@ def _text(name: str, called: str, product: Product) -> str:
     )  # fmt: skip
 
 
-def _moved(matrix: str, number: int, place: int, *, back: bool = False) -> list[str]:
+def _moved(matrix: str, number: int, slot: int, *, back: bool = False) -> list[str]:
     """Copy a register of a tile to its place for the function, or back."""
     key = f"{matrix}.{number}.{'back' if back else 'to'}"
     lines = [
         f"  %at.{key} = add i32 %{matrix}.at, {BYTES * number}",
         f"  %tile.{key} = getelementptr i8, ptr %{matrix}, i32 %at.{key}",
-        f"  %place.{key} = getelementptr i8, ptr %work, i32 {STEP * place}",
+        f"  %slot.{key} = getelementptr i8, ptr %work, i32 {STEP * slot}",
     ]
-    source, target = (f"%place.{key}", f"%tile.{key}") if back else (f"%tile.{key}", f"%place.{key}")
+    source, target = (f"%slot.{key}", f"%tile.{key}") if back else (f"%tile.{key}", f"%slot.{key}")
     return [
         *lines,
         f"  %word.{key} = load <{WARP} x i32>, ptr {source}, align 4",

@@ -26,8 +26,8 @@ class Writer:
     def __init__(self, unit: Unit, product: Product) -> None:
         self.code, self.product, self.type = Code(unit), product, product.a.type
         self.depth, self.count = product.a.shape[1], product.d.elements
-        places = [[product.d.layout(lane, n) for lane in range(WARP)] for n in range(self.count)]
-        rows, columns = ([tuple(at[axis] for at in each) for each in places] for axis in (0, 1))
+        positions = [[product.d.layout(lane, n) for lane in range(WARP)] for n in range(self.count)]
+        rows, columns = ([tuple(at[axis] for at in each) for each in positions] for axis in (0, 1))
         self.rows, self.columns = list(dict.fromkeys(rows)), list(dict.fromkeys(columns))
         self.pairs = [(self.rows.index(r), self.columns.index(c)) for r, c in zip(rows, columns, strict=True)]
 
@@ -84,17 +84,17 @@ class Writer:
         """Elements of a column of B, one for each lane."""
         return self._brought(llvm, self.product.b, elements, [(k, column) for column in columns], each)
 
-    def _brought(self, llvm: str, fragment: Fragment, elements: list[str], places: list[tuple[int, int]], each: int) -> str:
-        held = [divmod(int(where(fragment)[0][place]), fragment.packed * fragment.registers) for place in places]
+    def _brought(self, llvm: str, fragment: Fragment, elements: list[str], positions: list[tuple[int, int]], each: int) -> str:
+        held = [divmod(int(where(fragment)[0][position]), fragment.packed * fragment.registers) for position in positions]
         return self.gathered(llvm, elements, [(element // each, lane) for lane, element in held], WARP)
 
-    def gathered(self, llvm: str, vectors: list[str], places: list[tuple[int, int]], count: int) -> str:
+    def gathered(self, llvm: str, vectors: list[str], positions: list[tuple[int, int]], count: int) -> str:
         """Gather elements of some vectors, each given as (vector, index)."""
-        order = [place for _, place in places]
-        sources = sorted({source for source, _ in places})
+        order = [position for _, position in positions]
+        sources = sorted({source for source, _ in positions})
         found = self.code.shuffle(llvm, count, vectors[sources[0]], "poison", order)
         for source in sources[1:]:
             other = self.code.shuffle(llvm, count, vectors[source], "poison", order)
-            chosen = [len(order) + n if which == source else n for n, (which, _) in enumerate(places)]
+            chosen = [len(order) + n if which == source else n for n, (which, _) in enumerate(positions)]
             found = self.code.shuffle(llvm, len(order), found, other, chosen)
         return found

@@ -49,20 +49,20 @@ def near(table: tuple[int, ...], bits: int) -> tuple[int, int, tuple[int, ...]] 
 
 def _one(alg: VectorAlgebra, type: Type, table: tuple[int, ...], index: Affine) -> Raw:
     llvm, code = scalar_type(type), alg.code
-    _, _, (place,) = alg.operands(u32, index)
-    where = code.emit(f"getelementptr {llvm}, ptr @{code.unit.table(llvm, table)}, i32 {place}")
+    _, _, (at,) = alg.operands(u32, index)
+    where = code.emit(f"getelementptr {llvm}, ptr @{code.unit.table(llvm, table)}, i32 {at}")
     return Affine(code.emit(f"load {llvm}, ptr {where}, align {type.bytes}"))
 
 
 def _gathered(alg: VectorAlgebra, type: Type, table: tuple[int, ...], index: Raw) -> Raw:
     llvm, code, vector = scalar_type(type), alg.code, alg.vector_type(type)
     name = code.unit.table(llvm, table)
-    places = code.emit(f"getelementptr {llvm}, ptr @{name}, <{alg.width} x i32> {alg.vector(u32, index)}")
+    pointers = code.emit(f"getelementptr {llvm}, ptr @{name}, <{alg.width} x i32> {alg.vector(u32, index)}")
     gather = f"llvm.masked.gather.v{alg.width}{llvm}.v{alg.width}p0"
     code.unit.declarations[gather] = (
         f"declare {vector} @{gather}(<{alg.width} x ptr>, i32 immarg, <{alg.width} x i1>, {vector})"
     )
-    given = [(f"<{alg.width} x ptr>", places), ("i32", str(type.bytes))]
+    given = [(f"<{alg.width} x ptr>", pointers), ("i32", str(type.bytes))]
     given += [(f"<{alg.width} x i1>", "splat (i1 true)"), (vector, "zeroinitializer")]
     return Varying(code.call(vector, gather, *given))
 
@@ -73,14 +73,14 @@ def _in_registers(alg: VectorAlgebra, words: tuple[int, ...], index: str) -> str
     code.unit.declare(name, HALF, HALF, HALF, HALF)
     halves = []
     for first in range(0, alg.width, 16):
-        places = code.shuffle("i32", alg.width, index, "poison", list(range(first, first + 16)))
+        chosen = code.shuffle("i32", alg.width, index, "poison", list(range(first, first + 16)))
         found = []
         for start in range(0, len(words), 32):
             low, high = (vector_literal("i32", words[n : n + 16]) for n in (start, start + 16))
-            found.append(code.call(HALF, name, (HALF, low), (HALF, places), (HALF, high)))
+            found.append(code.call(HALF, name, (HALF, low), (HALF, chosen), (HALF, high)))
         bit = 32
         while len(found) > 1:
-            marked = code.emit(f"and {HALF} {places}, splat (i32 {bit})")
+            marked = code.emit(f"and {HALF} {chosen}, splat (i32 {bit})")
             upper = code.emit(f"icmp ne {HALF} {marked}, zeroinitializer")
             pairs = zip(found[::2], [*found[1::2], found[-1]], strict=False)
             found = [code.emit(f"select <16 x i1> {upper}, {HALF} {b}, {HALF} {a}") for a, b in pairs]

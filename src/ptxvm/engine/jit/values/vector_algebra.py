@@ -39,9 +39,9 @@ class VectorAlgebra(Algebra):
         self.width = code.width
         self.extremes: dict[str, Extremes] = {}
         self.derives = False  # whether functions are written by their derivations
-        self.flushed: dict[str, str] = {}  # vectors, and what flushing makes of them, where that is there already
+        self.flushed: dict[str, str] = {}  # vectors, and their flushed values, where these exist already
         self.unflushed: dict[str, str] = {}  # and the other way round
-        self.low: dict[str, tuple[str, int]] = {}  # of vectors of 64 bits the low half: a vector, and what is added to it
+        self.low: dict[str, tuple[str, int]] = {}  # the low half of vectors of 64 bits: a vector, and a constant to add
 
     def within(self, code: Code) -> Self:
         """The same algebra for another function of the module."""
