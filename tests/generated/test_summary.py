@@ -92,6 +92,17 @@ def test_every_port_is_told(summarised: dict[Instruction, list[Summary]]) -> Non
     assert silent == set()
 
 
+def test_instructions_without_effect_say_so(summarised: dict[Instruction, list[Summary]]) -> None:
+    """Hints, breakpoints, events and sleeps do nothing that a program can see; the reference page says it of each."""
+    idle = {
+        of
+        for of, found in summarised.items()
+        if all(each.hints or each.sleeps or each.jump in (Jump.BREAKPOINT, Jump.EVENT) for each in found)
+    }
+    assert {"brkpt", "nanosleep", "pmevent", "prefetch", "applypriority", "discard"} <= {of.name for of in idle}
+    assert {of.name for of in idle if "in ptxvm" not in (of.meaning.__doc__ or "").lower()} == set()
+
+
 def test_most_of_the_catalog_is_seen(summarised: dict[Instruction, list[Summary]]) -> None:
     """The test above did not lose the instructions: those with ports that no conformance file runs are known."""
     lacking = {of.name for of in ISA.instructions if of.effects - {"cc"} and of not in summarised}

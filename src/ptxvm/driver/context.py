@@ -20,9 +20,9 @@ from weakref import WeakSet
 
 from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
-from ptxvm.driver.launch_checks import Checked, Host, wanted
 from ptxvm.driver.device import Device
 from ptxvm.driver.graph import Capture, Graph, Node, Task
+from ptxvm.driver.launch_checks import Checked, Host, wanted
 from ptxvm.driver.queue import Mark, Queue, Work
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.driver.shared_memory import SharedPoints

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import Protocol
 
-from ptxvm.driver.checks import Checked
+from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.memory import Block
 from ptxvm.driver.results import DriverError, Result
 

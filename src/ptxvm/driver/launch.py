@@ -9,11 +9,10 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ptxvm.diagnostics.errors import InvalidPTX
-from ptxvm.driver.launch_checks import FINDINGS, Checked
 from ptxvm.driver.context import Context
 from ptxvm.driver.graph import Task
 from ptxvm.driver.host_memory import host_memory
-from ptxvm.driver.launch_checks import FINDINGS, wanted
+from ptxvm.driver.launch_checks import FINDINGS, Checked
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result

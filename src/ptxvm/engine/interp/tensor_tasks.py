@@ -207,13 +207,13 @@ class TensorUnit:
     def _check_shared(self, tensor: Tensor, lane: int, operands: dict[str, int]) -> None:
         """Check the matrices in shared memory, and report that they will be read."""
         if isinstance(tensor.work, Multiply):
-            addresses = [each.reshape(-1) for _, each in tensor_unit.factors(tensor.work, operands)]
+            pieces = [each.reshape(-1) for _, each in tensor_unit.factors(tensor.work, operands)]
         elif isinstance(tensor.work, CopyToTensor):
-            addresses = [tensor_unit.copy_addresses(tensor.work, operands["b"]).reshape(-1)]
+            pieces = [tensor_unit.copy_addresses(tensor.work, operands["b"]).reshape(-1)]
         else:
             return
         for each in tensor_unit.ctas(tensor.work, self, lane):
-            offsets = np.concatenate(addresses)
+            offsets = np.concatenate(pieces)
             lanes_of = np.full(len(offsets), each)
             addresses = self.cohort.mem.shared.addresses(offsets, lanes_of)
             self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)

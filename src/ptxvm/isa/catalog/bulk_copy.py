@@ -358,7 +358,7 @@ def cp_async_bulk_wait_group(i, n, tasks):
     fixed="async bulk prefetch",
 )
 def cp_async_bulk_prefetch(i, a, size, policy, mem):
-    """Ask for bytes to be brought into the L2 cache."""
+    """Ask for bytes to be brought into the L2 cache; in ptxvm without effect."""
     mem.prefetch(Space.GLOBAL, a, level="L2")
 
 

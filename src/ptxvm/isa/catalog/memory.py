@@ -204,7 +204,7 @@ def prefetch_outside_global(i):
     needs={"": "PTX 2.0, sm_20", ".L2::evict_last .L2::evict_normal": "PTX 7.4, sm_80"},
 )
 def prefetch(i, a, mem):
-    """Ask for the line of an address to be brought into a cache."""
+    """Ask for the line of an address to be brought into a cache; in ptxvm without effect."""
     mem.prefetch(space_of(i), a, level=i.level)
 
 
@@ -227,13 +227,13 @@ def eviction_priority_of_local(i):
     needs={"": "PTX 8.0, sm_90"},
 )
 def prefetch_tensormap(i, a, mem):
-    """Ask for the line of a tensor map to be brought into the cache."""
+    """Ask for the line of a tensor map to be brought into the cache; in ptxvm without effect."""
     mem.prefetch(space_of(i), a, level="tensormap")
 
 
 @instruction("prefetchu.L1 [a];", section="9.7.9.15", types="a: u64", needs={"": "PTX 2.0, sm_20"})
 def prefetchu(i, a, mem):
-    """Ask for the line of a generic address to be brought into the uniform cache."""
+    """Ask for the line of a generic address to be brought into the uniform cache; in ptxvm without effect."""
     mem.prefetch(Space.GENERIC, a, level="L1")
 
 

@@ -17,7 +17,7 @@ def trap(i, flow):
 
 @instruction("brkpt;", section="9.7.19.1", needs={"": "PTX 1.0, sm_11"})
 def brkpt(i, flow):
-    """Stop for a debugger; where none is attached, nothing happens."""
+    """Stop for a debugger; in ptxvm without effect, since none can be attached."""
     flow.breakpoint()
 
 
@@ -32,7 +32,7 @@ def nanosleep(i, t, clock):
 
 @instruction("pmevent a;", section="9.7.19.3", types="a: u32 imm", needs={"": "PTX 1.4"})
 def pmevent(i, a, flow):
-    """Signal a performance monitor event; in ptxvm nothing counts it."""
+    """Signal a performance monitor event; in ptxvm without effect, since there are no counters."""
     flow.event(a, None)
 
 
@@ -47,7 +47,7 @@ def event_number(i):
 
 @instruction("pmevent.mask a;", section="9.7.19.3", types="a: u32 imm", needs={"": "PTX 3.0, sm_20"}, fixed="mask")
 def pmevent_mask(i, a, flow):
-    """Signal the performance monitor events of a mask; in ptxvm nothing counts them."""
+    """Signal the performance monitor events of a mask; in ptxvm without effect, since there are no counters."""
     flow.event(None, a)
 
 
@@ -72,7 +72,10 @@ def event_mask(i):
     needs={"": "PTX 7.8, sm_90"},
 )
 def griddepcontrol(i, mem):
-    """Let dependent grids start, or wait for the grids that this one depends on: here grids run one after another."""
+    """Let dependent grids start, or wait for the grids that this one depends on.
+
+    In ptxvm grids run one after another: dependent grids start when this one has ended, and the wait is over at once.
+    """
     if i.action == "wait":
         mem.fence(Order.ACQUIRE, Scope.SYS)
 
@@ -88,7 +91,7 @@ def griddepcontrol(i, mem):
     needs={"": "PTX 7.4, sm_80"},
 )
 def applypriority(i, a, size, mem):
-    """Give a range of memory its normal priority in the cache again."""
+    """Give a range of memory its normal priority in the cache again; in ptxvm without effect."""
     mem.prefetch(Space.GLOBAL, a)
 
 
@@ -103,7 +106,7 @@ def applypriority(i, a, size, mem):
     needs={"": "PTX 7.4, sm_80"},
 )
 def discard(i, a, size, mem):
-    """Tell that what a range of memory holds is not needed: it may read as anything until it is written."""
+    """Tell that the contents of a range of memory are not needed; in ptxvm without effect, since they may stay."""
     mem.prefetch(Space.GLOBAL, a)
 
 
@@ -131,7 +134,7 @@ def line_size(i):
     fixed=1,
 )
 def createpolicy_range(i, a, size, total):
-    """A cache policy for a range of addresses, which is opaque: here it is 0."""
+    """A cache policy for a range of addresses, which is opaque: in ptxvm it is 0."""
     return a.lift(0)
 
 
@@ -156,7 +159,7 @@ def primary_within_total(i):
     fixed=1,
 )
 def createpolicy_fractional(i, fraction, warp):
-    """A cache policy for a part of the accesses, which is opaque: here it is 0."""
+    """A cache policy for a part of the accesses, which is opaque: in ptxvm it is 0."""
     return warp.lane.to(b64).lift(0)
 
 
@@ -178,5 +181,5 @@ def part_of_the_accesses(i):
     fixed=1,
 )
 def createpolicy_cvt(i, a):
-    """A cache policy from an access property of the CUDA API, which is opaque: here they are the same."""
+    """A cache policy from an access property of the CUDA API, which is opaque: in ptxvm they are the same."""
     return a

@@ -204,14 +204,14 @@ prefetching = partial(
 @has(TENSOR)
 @prefetching(f"{PREFETCH}{{.mode}}{{.hint}}  [map, c]{{, policy}}; {TILES} {SLOTS}")
 def cp_async_bulk_prefetch_tensor(i, map, c, policy, mem):
-    """Ask for a tile of a tensor to be brought into the L2 cache."""
+    """Ask for a tile of a tensor to be brought into the L2 cache; in ptxvm without effect."""
     mem.prefetch(Space.GLOBAL, map, level="L2")
 
 
 @has(TENSOR)
 @prefetching(f"{PREFETCH}.mode{{.hint}}  [map, c], offsets{{, policy}}; {COLUMNS} {SLOTS}")
 def cp_async_bulk_prefetch_tensor_im2col(i, map, c, offsets, policy, mem):
-    """Ask for the columns of an image that a convolution needs to be brought into the L2 cache."""
+    """Ask for the columns of an image that a convolution needs to be brought into the L2 cache; in ptxvm without effect."""
     mem.prefetch(Space.GLOBAL, map, level="L2")
 
 

@@ -6,10 +6,10 @@ import ctypes
 import time
 from dataclasses import dataclass
 
-from ptxvm.driver.checks import Checked
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Child, Empty, Executable, Node, Prepared, Task
 from ptxvm.driver.launch import Call
+from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.queue import Mark
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if
@@ -26,7 +26,6 @@ from ptxvm.libcuda.calls.graph import (
 )  # fmt: skip
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AllocationNode
-from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if
 
 WAIT_EVENT, RECORD_EVENT, ALLOCATE, FREE = 6, 7, 10, 11  # CUgraphNodeType
 

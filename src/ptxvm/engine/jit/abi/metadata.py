@@ -117,5 +117,5 @@ class Facts(NamedTuple):
         """An instruction by its number."""
         ends = list(accumulate(count for _, count in self.frames))
         at = bisect_right(ends, number)
-        number, count = self.frames[at]
-        return image.function_numbered(number).instructions[number - (ends[at] - count)]
+        function, count = self.frames[at]
+        return image.function_numbered(function).instructions[number - (ends[at] - count)]
