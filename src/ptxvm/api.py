@@ -238,29 +238,23 @@ class Kernel:
         numerics: Numerics = "exact",
         asynchronous: Completion | None = None,
     ) -> LaunchResult:
-        """Run the kernel to its end on the CPU and return what it did.
+        """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
-        `grid` and `block` are extents in CTAs and threads, one number or up to three (x, y, z); `shared` is bytes of dynamic
-        shared memory; `cluster` the extent of a cluster in CTAs, where the kernel does not say it or leaves it open. `args`:
-        NumPy arrays are memory that the kernel reads and writes in place, NumPy scalars go by their bytes, Python numbers are
-        converted to the declared parameter, bytes are structs, a `DeviceArray` stays where it is.
-        Launches on different `stream`s may run at once on a device: here each runs when it is made, but the check `race` finds
-        what they do to the same bytes without an order (see `Stream`).
-        A wrong access of memory is a `Fault`, with its place. `check` names what to look for instead: wrong accesses and leaks
-        (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data `race`s; what is found, faults included, is
-        then in the result's `findings`, and the kernel goes on where it can. `allow` has the codes of findings that are meant,
-        such as "race-of-equal-values". `()` is for kernels that are known to be right: on the JIT nothing is checked then, and
-        a wrong access may end the process. `schedules` runs the grid so often, from the same memory: as usual first, then in
-        random schedules from `seed` on. Findings are those of the interpreter, whatever the engine.
-        `steps` is how many instructions all threads may execute together (the result counts them as `thread_instructions`),
-        `timeout` how many seconds the launch may take; more is a `Fault`. `threads` of the host run it on the JIT, as many as
-        there are processors unless it or `PTXVM_THREADS` says so (one, where `steps` are counted); with 1, CTAs run in their
-        order, which shows where several of them add floats to one place. `engine` is "jit", "interp" (the reference), or
-        "auto", which is the JIT but for kernels that call thousands of functions. `numerics` is "exact", or "fast" for
-        approximations within the bounds of the manual.
-        `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early", at their start; "late", where a thread waits; at
-        "random" between the two, by `seed`; None is whatever is fast. The JIT has "early" alone. Raises `Fault` for what the
-        kernel does wrong, with the place, TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
+        `grid` and `block` are extents in CTAs and threads: one number, or up to three (x, y, z).  `shared` counts the bytes of
+        dynamic shared memory, `cluster` the CTAs of a cluster.  In `args` NumPy arrays are memory that the kernel reads and
+        writes in place, NumPy scalars go by their bytes, Python numbers are converted to the declared parameter, bytes are
+        structs, and a `DeviceArray` stays where it is.  A launch runs when it is made, also on a `stream` (see `Stream`).
+        `check` names checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data
+        `race`s.  Then the result has `findings`, faults included, and the kernel goes on where it can; `allow` has the codes of
+        intended findings, such as "race-of-equal-values".  `()` turns all checks off: a wrong access may end the process.
+        `schedules` counts runs of the grid from the same memory: the first as usual, others in random schedules from `seed` on.
+        `steps` limits the instructions of all threads together (`thread_instructions` of the result), `timeout` the seconds;
+        more is a `Fault`.  `threads` of the host run the grid on the JIT: by default `PTXVM_THREADS` or one for each processor,
+        and one where `steps` are counted; with one, CTAs run in their order.  `engine` is "jit", "interp" (the reference), or
+        "auto": the JIT, but for kernels that call thousands of functions.  `numerics` is "exact", or "fast" for approximations
+        within the bounds of the manual.  `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early", at their start;
+        "late", where a thread waits; at "random" between the two, by `seed`; the JIT has "early" alone.  Raises TypeError and
+        ValueError for wrong arguments, `Unsupported` for features that ptxvm lacks.
         """
         args, schedules = options.arguments(args), options.count("schedules", schedules)
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)

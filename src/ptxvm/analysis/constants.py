@@ -19,7 +19,7 @@ from ptxvm.syntax import tree
 BITS = (1 << 64) - 1
 SIGN = 1 << 63
 
-Lookup = Callable[[str], Any]
+Lookup = Callable[[str], Any]  # a symbol by its name: see `analysis.symbols.Symbol`, which stands above this
 
 
 class ConstantError(ValueError):
@@ -37,7 +37,7 @@ class Address:
     Where there is a `mask`, only those bits of it, moved down: `0xFF00(x)`.
     """
 
-    symbol: Any
+    symbol: Any  # a `Variable` or `Function`
     offset: int = 0
     generic: bool = False
     mask: int = 0

@@ -181,10 +181,8 @@ class RaceDetector:
         for n in self.proxy_fences.unfenced(last, threads).tolist():
             earlier = self.sites[int(self.packing.site_of(last[n]))]
             if later.of_tensor_core or not earlier.of_tensor_core:
-                ends = int(self.packing.thread_of(last[n])), int(threads[n])
-                self.report(
-                    Race(shadow.allocation, (earlier, later), ends, int(cells[n]) << shadow.shift, cause=Cause.UNFENCED)
-                )
+                ends, byte = (int(self.packing.thread_of(last[n])), int(threads[n])), int(cells[n]) << shadow.shift
+                self.report(Race(shadow.allocation, (earlier, later), ends, byte, cause=Cause.UNFENCED))
                 return
 
     def grouped(self, threads: Threads, kind: AsyncKind) -> None:
@@ -310,10 +308,8 @@ class RaceDetector:
         for n in there[unseen].tolist():
             writer, thread = int(self.packing.thread_of(last[n])) % self.grids.agents, int(threads[n])
             if self.grids.grid(writer) == self.grids.grid(thread):
-                pair = self.sites[int(self.packing.site_of(last[n]))], self.sites[site]
-                self.report(
-                    Race(shadow.allocation, pair, (writer, thread), int(cells[n]) << shadow.shift, cause=Cause.INCOHERENT)
-                )
+                pair, byte = (self.sites[int(self.packing.site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
+                self.report(Race(shadow.allocation, pair, (writer, thread), byte, cause=Cause.INCOHERENT))
                 return
 
     def _compare(

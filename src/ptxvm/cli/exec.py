@@ -21,6 +21,7 @@ from ptxvm.machine import options
 from ptxvm.machine.faults import plural
 
 Lines = Sequence[Mapping[str, Any]]
+"""Objects of JSON, with the keys that `driver.profile` and `driver.launch_checks` write."""
 
 
 def execute(command: Sequence[str], device: str | None, devices: int | None, checks: str, *, summary: bool) -> int:
@@ -55,7 +56,7 @@ def execute(command: Sequence[str], device: str | None, devices: int | None, che
 
 
 def lines(path: Path) -> Lines:
-    """What the processes of the program wrote into a file: an object of JSON in each line."""
+    """The contents of a file to which the processes of the program write: an object of JSON in each line."""
     return [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()] if path.exists() else []
 
 

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
-from typing import Any, Literal, cast
+from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -103,7 +103,7 @@ class Array:
             raise DriverError(Result.INVALID_VALUE, "a cube map has six faces for each layer, and each is a square")
 
     @cached_property
-    def data(self) -> npt.NDArray[Any]:
+    def data(self) -> npt.NDArray[np.generic]:
         """The elements: depth, height, width, and channels where there are several."""
         directions = [each for each in (self.depth, self.height) if each]
         return np.zeros(self.elements.shape(*directions, self.width), self.elements.format.dtype)
@@ -154,7 +154,7 @@ class Linear:
     pitch: int = 0
 
     @property
-    def data(self) -> npt.NDArray[Any]:
+    def data(self) -> npt.NDArray[np.generic]:
         """The elements, in place."""
         pitch = self.pitch or self.width * self.elements.size
         held = bytes_at(self.address, pitch * max(self.height, 1))

@@ -46,7 +46,7 @@ class Call:
     """The call of a library function by one thread: its grid, its cohort and lane, its position among the calling lanes."""
 
     grid: int
-    cohort: Any
+    cohort: Any  # the engine's own
     lane: int
     position: int
 
@@ -117,7 +117,7 @@ class Children:
         self._prepared: dict[int, Child] = {}
         self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
         self._streams: dict[int, int] = {}  # streams that kernels have made, and the grid of each
-        self._kept: dict[int, Any] = {}  # windows of the parent, so that no window of a child reuses an address
+        self._kept: dict[int, object] = {}  # windows of the parent, so that no window of a child reuses an address
 
     # ── running ─────────────────────────────────────────────────────────────────────────
 

@@ -366,7 +366,7 @@ class Decoded:
     of: Instruction
     form: Form
     bound: Mapping[str, str]
-    shapes: Mapping[str, Any] = field(default_factory=dict)
+    shapes: Mapping[str, Any] = field(default_factory=dict)  # of `Shape`: that module stands above this
     version: Version = (99, 0)
     target: Target = Target(999)
     options: tuple[str, ...] = ()  # of .target: `texmode_independent`

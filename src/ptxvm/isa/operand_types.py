@@ -36,7 +36,7 @@ class Shape(NamedTuple):
     items: tuple[Shape, ...] = ()
     value: int | None = None
     space: Space = Space.GENERIC
-    detail: Any = None
+    detail: Any = None  # its type follows from the kind
 
 
 UNKNOWN = Shape("unknown")

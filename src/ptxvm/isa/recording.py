@@ -25,7 +25,7 @@ class Record:
 
     accesses: list[Access] = field(default_factory=list)
     fences: list[Fence] = field(default_factory=list)
-    found: dict[str, Any] = field(default_factory=dict)
+    found: dict[str, Any] = field(default_factory=dict)  # fields of a Summary, each of its type
 
     def _access(self, verb: Verb, space: Space, type: Type | None, count: int = 1, **attributes: Symbol) -> None:
         self.accesses.append(Access.of(verb, space, type, count, **attributes))

@@ -7,7 +7,7 @@ import os
 from collections.abc import Callable
 from functools import cache
 from itertools import count
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ptxvm.driver.cells import CONTEXT, DEFAULT, FAILURE
 from ptxvm.driver.context import Context, Stream
@@ -57,7 +57,7 @@ class Handles:
 
     def __init__(self) -> None:
         self.records = Records()
-        self.objects: dict[int, Any] = {}
+        self.objects: dict[int, object] = {}
         self.numbers: dict[int, int] = {}  # by the id of the object; the handle keeps the object alive
         self._next = count(0x1000_0000, 0x40)
 

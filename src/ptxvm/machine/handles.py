@@ -8,4 +8,4 @@ from weakref import WeakValueDictionary
 
 NUMBERS = count(0x7E00_0000_0000_0000)
 HANDLES: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""The `Opaque` objects that live, by handle."""
+"""The live `Opaque` objects, by handle; their module stands above this."""

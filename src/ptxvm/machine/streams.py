@@ -38,7 +38,7 @@ class StreamLaunch:
     before: frozenset[int]
     keeps_alive: Sequence[object] = ()
     followed: bool = True  # is it on a stream, so that other launches may run beside it?
-    footprint: Any = None
+    footprint: Any = None  # the checker's own type: a room above this
     others: list[StreamLaunch] = field(default_factory=list)
 
     def supersedes(self, earlier: StreamLaunch) -> bool:

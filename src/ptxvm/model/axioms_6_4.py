@@ -248,7 +248,7 @@ class Axiom:
     name: str
     number: int
     must_be: Literal["acyclic", "irreflexive", "empty"]
-    relation: Callable[[Any], Relation]
+    relation: Callable[[Any], Relation]  # of a version of the model, over relations or over formulas
 
     def section(self, model: type[PTX64]) -> str:
         """The section of the axiom."""

@@ -42,7 +42,7 @@ class Cohort:
     One that `follows_registers` is told of every segment before it runs.
     """
 
-    shadow: Any = None
+    shadow: Any = None  # a `shadow.Shadow`, whose module stands above this
     follows_registers = False
 
     def __init__(self, inputs: CohortInputs, memory_type: type[LaneMemory] = LaneMemory) -> None:

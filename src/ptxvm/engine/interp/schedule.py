@@ -8,7 +8,7 @@ the lane that it waits for (PTX 3.1, sm_70 and later).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import numpy as np
 
@@ -46,7 +46,7 @@ class Schedule:
 
     def __init__(self, cohort: Cohort, code: Executable, kernel: Routine) -> None:
         self.cohort, self.code, self.kernel = cohort, code, kernel
-        self.ready: dict[Key, list[Any]] = {(0, kernel.number, 0): [None]} if kernel.end else {}
+        self.ready: dict[Key, list[Lanes]] = {(0, kernel.number, 0): [None]} if kernel.end else {}
         self.since: dict[Key, int] = {}
         self.files: dict[tuple[int, int], RegisterFile] = {}
         cohort.own = code.module.fresh_file()
@@ -134,9 +134,8 @@ class Schedule:
         self.since[key] = self.steps
         parts = self.ready.pop(key)
         if len(parts) == 1:
-            only: Lanes = parts[0]
-            return only
-        lanes = np.concatenate(parts)
+            return parts[0]
+        lanes = np.concatenate([part for part in parts if part is not None])  # all lanes stand alone
         if len(lanes) == self.cohort.size:
             return None
         lanes.sort()

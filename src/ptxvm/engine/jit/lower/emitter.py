@@ -42,7 +42,7 @@ def tensor_memory(at: Emitter, bound: Bound) -> Port:
     return TensorMemory(at, bound)
 
 
-PORT: dict[str, Any] = {
+PORT: dict[str, Any] = {  # classes and functions that make a port
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "cluster": ports.Cluster, "flow": ports.Flow, "clock": ports.Clock,
     "cc": ports.ConditionCode, "tex": textures, "tasks": async_copies.Tasks, "tmem": tensor_memory,
 }  # fmt: skip

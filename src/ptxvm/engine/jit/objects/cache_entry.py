@@ -30,7 +30,7 @@ class NotSerialisable(Exception):  # noqa: N818 - it says what is wrong
 
 
 class Form(NamedTuple):
-    """How a value is written as lines, and read back."""
+    """How a value of some type is written as lines, and read back; `choice` checks the type at run time."""
 
     write: Callable[[Any], Iterable[str]]
     read: Callable[[Iterator[str]], Any]
