@@ -1,9 +1,9 @@
 """Contexts with their streams and events: ordered work, points in it with their times, and the error of a kernel.
 
 Streams run at once, each in its order (CUDA C++ Programming Guide, "Streams", "Default Stream"): work of the legacy default
-stream follows all earlier work of blocking streams, and comes before all later work of theirs.  Work of the default stream that
-is known to be short, and that cannot wait for the host, runs on the thread that launches it as long as nothing else goes on:
-no other way is as quick, and the program cannot tell.  While checks are asked for, work runs when it is put on a stream, but
+stream follows all earlier work of blocking streams, and comes before all later work of theirs.  Short work of the default
+stream that cannot wait for the host runs on the thread that launches it, while no other work is pending: that is the
+quickest, and the program cannot tell the difference.  While checks are asked for, work runs when it is put on a stream, but
 for what may wait for the host and what stands behind that; what nothing orders is then found by the check `race`.  While a
 stream is captured, its work becomes nodes of a graph instead.
 """
@@ -77,7 +77,7 @@ class Context:
         return [each for each in list(self.streams) if not each.queue.is_idle]
 
     def finish(self) -> None:
-        """Wait until all streams have nothing left to do."""
+        """Wait until no stream has pending work."""
         streams = list(self.streams)
         for each in streams:
             each.queue.wait()
@@ -223,7 +223,7 @@ class Stream:
         return self.queue.run(lambda: task.run(None))
 
     def perform(self, task: Task, checked: Checked | None = None) -> None:
-        """Run a task of the queue; after a failure there is nothing left to run."""
+        """Run a task of the queue; after a failure no task runs."""
         try:
             if self.context.failure is Result.SUCCESS:
                 task.run(checked)

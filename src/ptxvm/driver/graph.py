@@ -51,13 +51,13 @@ class Prepared(Task):
         raise NotImplementedError
 
     def run(self, checked: Checked | None) -> None:
-        """Do it at once, within a graph that is a node."""
+        """Run the task of a new launch, for a graph that is a node."""
         self.prepared().run(checked)
 
 
 @dataclass(frozen=True)
 class Empty(Task):
-    """Nothing: a node that only joins others."""
+    """The task of an empty node, which only joins others."""
 
     is_short = True
 
@@ -254,7 +254,7 @@ class Branch(IntEnum):
 
 @dataclass(frozen=True)
 class Conditional(Task):
-    """A node that runs one of its graphs, or none, as a word of memory says when it is reached."""
+    """A conditional node: a word of memory chooses one of its graphs, or none, when the node is reached."""
 
     context: Failing
     condition: int  # the address of the word
@@ -291,7 +291,7 @@ class Defaults(Task):
     is_short = True
 
     def run(self, checked: Checked | None) -> None:
-        """Write them."""
+        """Write the values."""
         del checked
         for address, value in self.values.items():
             ctypes.c_uint32.from_address(address).value = value

@@ -38,7 +38,7 @@ class HostMemory:
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
         self._described: dict[int, tuple[int, int]] = {}
-        self._launches = 0  # launches under way with open mappings
+        self._launches = 0  # launches launches under way with open mappings
         self._usual: tuple[object, int] = ((), -1)  # arguments without such memory, and the number of frees at that time
 
     def describe(self, address: int, start: int, size: int) -> None:

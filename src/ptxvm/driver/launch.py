@@ -61,7 +61,7 @@ class Launch(NamedTuple):
         fitting.add(asked)
 
     def run(self, checked: Checked | None) -> None:
-        """Run it; what goes wrong in the kernel is the context's failure; DriverError for what it asks in vain."""
+        """Run the kernel; its fault becomes the failure of the context; DriverError where the launch is refused."""
         begun = time.perf_counter()
         try:
             with host_memory().given(self.arguments):
@@ -99,7 +99,7 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class GraphLaunch(Task):
-    """A launch of a graph, with the work that it has now."""
+    """A launch of a graph, with its present tasks."""
 
     tasks: tuple[Task, ...]
 
@@ -121,7 +121,7 @@ class GraphLaunch(Task):
 
 @dataclass(frozen=True, slots=True)
 class Call(Task):
-    """Work that is a call of a Python function; `description` is how a client described it, as a node of a graph.
+    """A call of a Python function; `description` is the client's, for a node of a graph.
 
     A call `is_short` unless it runs code of the client, which may wait.
     """

@@ -69,7 +69,7 @@ class Kernel:
         self.module, self.kernel = module, kernel
         self.most_dynamic_shared = 48 * 1024
         self.carveout = -1
-        self.fitting: set[LaunchOptions] = set()  # of launches that may be
+        self.fitting: set[LaunchOptions] = set()  # of launches
         self.waits_for_host = False  # was it found to, while checks looked at it?
 
     @property

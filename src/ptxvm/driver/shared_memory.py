@@ -67,7 +67,7 @@ class File:
         map_fixed(address, size, access, mmap.MAP_SHARED, self.number, offset)
 
     def mapped(self) -> Bytes:
-        """Its bytes, mapped anywhere; unmapped with the array."""
+        """The bytes of the file, mapped anywhere; unmapped with the array."""
         with refusals(self.size):
             return np.frombuffer(mmap.mmap(self.number, self.size), np.uint8)
 

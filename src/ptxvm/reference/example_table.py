@@ -1,7 +1,7 @@
 """The worked examples of the reference, as people write them; `examples` computes what comes out.
 
 An instruction that depends on its operands alone is one line: the declaration, the instruction, and the values of its
-registers (`reference.result.bits_of` reads them).  The others run in a small kernel (`examples.Run`).
+registers (`reference.evaluation.bits_of` reads them).  The others run in a small kernel (`examples.Run`).
 """
 
 from __future__ import annotations

@@ -25,7 +25,6 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.memory import Memory
-from ptxvm.machine.options import Check
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import LookUp, Operands, Work
