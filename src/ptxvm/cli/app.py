@@ -96,16 +96,19 @@ def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which
 @click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="The value of a register; may be repeated.")
 @click.option("--descriptor", metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16.")
 def explain(what: Sequence[str], values: Sequence[str], descriptor: str | None) -> int:
-    """Explain a diagnostic code or an instruction.
+    """Explain a diagnostic code, an instruction, or several that follow each other.
 
     \b
     ptxvm explain P0305
     ptxvm explain 'prmt.b32 %r1, %r2, %r3, 0x5250;' \\
         --set %r2=0x80818283 --set %r3=0x40414243
+    ptxvm explain 'prmt.b32 %r1, %r2, 0x64646464, 0x4140;
+        sub.f16x2 %r3, %r1, %r4;' --set %r2=7 --set %r4=1024,1024
+    ptxvm explain 'shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;' --set '%r2=lane*10'
     ptxvm explain --descriptor wgmma 0x4000004000010040
 
     A VALUE is a number; bits as 0x8081, 0b101 or PTX's own 0f3F800000; the elements of a packed type, the lowest first,
-    as 1.5,2; or true or false.
+    as 1.5,2; true or false; an expression with the number of the lane, as lane*10; or 32 values, one for each lane.
     """  # noqa: D301
     if descriptor is not None:
         from ptxvm.cli.descriptors import explain_descriptor

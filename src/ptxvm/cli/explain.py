@@ -41,9 +41,9 @@ def explain(what: str, values: Sequence[str]) -> int:
         return explain_jit()
     if OPCODE.fullmatch(what) and not is_whole(what):
         return isa(what) if find(what) else unknown("explain", what.rstrip(";"))
-    from ptxvm.cli.explain_instruction import explain_instruction  # which needs NumPy
+    from ptxvm.cli.explain_text import explain_text  # which needs NumPy
 
-    return explain_instruction(what, values)
+    return explain_text(what, values)
 
 
 def is_whole(what: str) -> bool:

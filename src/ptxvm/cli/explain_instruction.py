@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from typing import TypeVar
 
 from rich.text import Text
 
-from ptxvm.algebra.types import pred
-from ptxvm.cli.failures import FINDINGS, WrongCall, say
-from ptxvm.cli.terminal import console, filled, has_color, labelled, width
-from ptxvm.diagnostics import render
+from ptxvm.algebra.types import Type, pred
+from ptxvm.cli.failures import WrongCall
+from ptxvm.cli.terminal import console, filled, labelled
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.targets import Target
 from ptxvm.reference import boolean, modifiers, permutation
@@ -30,24 +29,19 @@ from ptxvm.reference.evaluation import (
     wanted,
 )
 from ptxvm.reference.page import Page
-from ptxvm.reference.reading import NotUnderstood, Reading, read
+from ptxvm.reference.reading import Reading
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
 
 Rows = list[tuple[str, ...]]
+Bits = TypeVar("Bits", int, tuple[int, ...])
 
 
-def explain_instruction(what: str, values: Sequence[str]) -> int:
-    """What an instruction is, and what it computes; `values` are those of its registers, as NAME=VALUE."""
-    try:
-        reading = read(what)
-    except NotUnderstood as wrong:
-        text = render([(wrong.source, wrong.diagnostics)], width=width(), color=has_color(sys.stderr))
-        return say(text.rstrip("\n"), FINDINGS)
+def explain_instruction(reading: Reading, values: Mapping[str, str]) -> None:
+    """What an instruction is, and what it computes in one lane; `values` are those of its registers, by their names."""
     inputs = parse_values(reading, values)
     print_reading(reading)
     print_result(reading, inputs)
-    return 0
 
 
 # ── the instruction in words ────────────────────────────────────────────────────────────
@@ -128,21 +122,25 @@ def older(reading: Reading) -> Rows:
 # ── values ──────────────────────────────────────────────────────────────────────────────
 
 
-def parse_values(reading: Reading, values: Sequence[str]) -> dict[str, int]:
+def parse_values(reading: Reading, values: Mapping[str, str]) -> dict[str, int]:
     """The bits of each register that `--set` names."""
     known = wanted(reading) if is_computable(reading) else {}
+    if values and not known:
+        raise WrongCall(f"--set has no use here: '{reading.text}' {no_result(reading)}")
+    return chosen(values, known, "the instruction does", bits_of)
+
+
+def chosen(
+    values: Mapping[str, str], known: Mapping[str, Type], reader: str, bits: Callable[[str, Type], Bits]
+) -> dict[str, Bits]:
+    """The values of the registers that are read; none, or all of them."""
     inputs = {}
-    for each in values:
-        name, equals, value = (part.strip() for part in each.partition("="))
-        if not equals:
-            raise WrongCall(f"--set takes NAME=VALUE, not '{each}'")
-        name = name if name in known else f"%{name.lstrip('%')}"
-        if not known:
-            raise WrongCall(f"--set has no use here: '{reading.text}' {no_result(reading)}")
+    for given, value in values.items():
+        name = given if given in known else f"%{given.lstrip('%')}"
         if name not in known:
-            raise WrongCall(f"the instruction does not read {name}; it reads {', '.join(known)}")
+            raise WrongCall(f"{reader} not read {name}, but {', '.join(known) or 'none'}")
         try:
-            inputs[name] = bits_of(value, known[name])
+            inputs[name] = bits(value, known[name])
         except BadValue as wrong:
             raise WrongCall(f"{name}: {wrong}") from None
     missing = [name for name in known if name not in inputs]

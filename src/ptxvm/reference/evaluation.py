@@ -69,15 +69,15 @@ class Result:
 
 
 def is_computable(reading: Reading) -> bool:
-    """Does the result depend on registers and constants alone, the carry flag included?"""
-    i = reading.decoded
-    return (
-        i.of.executes
-        and i.of.effects <= {"cc"}
-        and bool(i.of.sources)
-        and not names_an_address(reading)
-        and not _has_whole_vector(reading)
-    )
+    """Does the result depend on registers and constants of the lane alone, the carry flag included?"""
+    alone = reading.decoded.of.effects <= {"cc"} and bool(reading.decoded.of.sources)
+    return alone and computes_registers(reading) and not names_an_address(reading)
+
+
+def computes_registers(reading: Reading) -> bool:
+    """Does it read and write registers of lanes of the warp, and nothing else?"""
+    of = reading.decoded.of
+    return of.executes and of.effects <= {"cc", "warp", "waits"} and not _has_whole_vector(reading)
 
 
 def names_an_address(reading: Reading) -> bool:

@@ -8,12 +8,12 @@ from __future__ import annotations
 
 import colorsys
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from html import escape
 
 from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.reference import boolean
+from ptxvm.reference.matrices import pieces
 from ptxvm.reference.permutation import byte_selections
 
 FONT = "font-family='ui-monospace, SFMono-Regular, Menlo, monospace'"
@@ -149,53 +149,6 @@ def lanes_of_shuffle(title: str, sources: Sequence[int], found: Sequence[bool]) 
 
 
 # ── wmma and mma: the fragments ─────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True, slots=True)
-class Piece:
-    """Neighbours of a matrix that one lane holds, from its element `first` on."""
-
-    lane: int
-    first: int
-    row: int
-    column: int
-    count: int
-    down: bool
-
-    @property
-    def elements(self) -> str:
-        """`2-3`, or the only one."""
-        return f"{self.first}" if self.count == 1 else f"{self.first}-{self.first + self.count - 1}"
-
-
-def pieces(fragment: Fragment) -> list[Piece]:
-    """The matrix as runs of neighbours; of several matrices in a warp, the first."""
-    place = {
-        fragment.layout(lane, element): (lane, element)
-        for lane in range(WARP)
-        if lane // 4 % fragment.matrices == 0
-        for element in range(fragment.elements)
-    }
-    rows, columns = fragment.shape
-
-    def goes_on(row: int, column: int, step: tuple[int, int]) -> bool:
-        lane, element = place[row, column]
-        return place.get((row + step[0], column + step[1])) == (lane, element + 1)
-
-    down = not goes_on(0, 0, (0, 1)) and goes_on(0, 0, (1, 0))
-    step = (1, 0) if down else (0, 1)
-    found, done = [], set[tuple[int, int]]()
-    for row in range(rows):
-        for column in range(columns):
-            if (row, column) in done:
-                continue
-            at, count = (row, column), 1
-            while goes_on(*at, step):
-                at, count = (at[0] + step[0], at[1] + step[1]), count + 1
-                done.add(at)
-            lane, first = place[row, column]
-            found.append(Piece(lane, first, row, column, count, down))
-    return found
 
 
 def matrix_of_fragment(name: str, fragment: Fragment) -> str:

@@ -1,6 +1,6 @@
-"""Reads a single instruction: `ptxvm explain 'prmt.b32 %r1, %r2, %r3, 0x5250;'` has no module around it.
+"""Reads instructions alone: `ptxvm explain 'prmt.b32 %r1, %r2, %r3, 0x5250;'` has no module around it.
 
-One is made: the registers get the types that the form asks for, the version and the target are the newest ones that
+One is made for each: the registers get the types that the form asks for, the version and the target are the newest ones that
 take the instruction.
 """
 
@@ -35,11 +35,13 @@ OLDER: tuple[tuple[Version, Target], ...] = (
 class Reading:
     """An instruction understood: as written, with its form and operands, for one version and target.
 
-    `refused` is what the newest version and target say, where an older one had to be taken.
+    `names` are what its names were taken for; `refused` is what the newest version and target say, where an older one had to
+    be taken.
     """
 
     source: Source
     bound: Bound
+    names: Names
     version: Version
     target: Target
     refused: tuple[Diagnostic, ...] = ()
@@ -66,8 +68,7 @@ class NotUnderstood(Exception):  # noqa: N818 - it says what happened
 def read(text: str) -> Reading:
     """The instruction in a text, with or without its semicolon; raises `NotUnderstood`."""
     load_catalog()
-    text = text.strip()
-    source = Source(text if text.endswith(";") or text.startswith("{") else f"{text};", "<instruction>")
+    source = Source(_ended(text), "<instruction>")
     node = _parse(source)
     refusals: list[list[Diagnostic]] = []
     for names, decoded in _guesses(node):
@@ -82,6 +83,23 @@ def read(text: str) -> Reading:
         result = _analyse(source, anything(node), NEWEST)
         refusals.append(result if isinstance(result, list) else [])
     raise NotUnderstood(source, min(refusals, key=len))
+
+
+def read_all(text: str) -> list[Reading]:
+    """The instructions in a text, one or several; raises `NotUnderstood`."""
+    text = _ended(text)
+    whole, start = _module(Source(text), Names(), NEWEST)
+    module, wrong = parse(Source(whole))
+    statements = [s for s in _body(module) if start <= s.start < start + len(text)]
+    if wrong or len(statements) < 2 or not all(isinstance(s, tree.Instruction) for s in statements):
+        return [read(text)]
+    return [read(whole[s.start : s.end]) for s in statements]
+
+
+def _ended(text: str) -> str:
+    """The text with its last semicolon."""
+    text = text.strip()
+    return text if text.endswith(";") or text.startswith("{") else f"{text};"
 
 
 def _guesses(node: tree.Instruction) -> Iterator[tuple[Names, Decoded]]:
@@ -131,7 +149,7 @@ def _parse(source: Source) -> tree.Instruction:
         raise NotUnderstood(source, errors)
     statements = [s for s in _body(module) if s.start < start + len(source.text)]
     if len(statements) != 1 or not isinstance(statements[0], tree.Instruction):
-        what = "one instruction at a time can be explained" if len(statements) > 1 else "this is not an instruction"
+        what = "only instructions can be explained" if len(statements) > 1 else "this is not an instruction"
         raise NotUnderstood(source, [_diagnostic(source, "P0101", what)])
     return statements[0]
 
@@ -151,7 +169,7 @@ def _analyse(source: Source, names: Names, setting: tuple[Version, Target]) -> R
     bound = next((b for f in program.functions.values() for b in f.instructions if b.node.start >= start), None)
     if errors or bound is None or bound.decoded is None:
         return _within(source, errors, start) or [_diagnostic(source, "P0101", "this is not an instruction")]
-    return Reading(source, bound, setting[0], setting[1])
+    return Reading(source, bound, names, setting[0], setting[1])
 
 
 def _within(source: Source, diagnostics: Sequence[Diagnostic], start: int) -> list[Diagnostic]:

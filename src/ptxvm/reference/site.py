@@ -8,20 +8,19 @@ machine uses.
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 from pathlib import Path
 
-from ptxvm.isa.catalog.mma import fragments as mma_fragments
-from ptxvm.isa.catalog.wmma import loaded, stored
 from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.matrix import variants_with_shape
 from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
 from ptxvm.reference.codes import every_code, page_of
 from ptxvm.reference.examples import Run, WorkedExample, example_of
+from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.page import Page, pages
 
 Files = dict[str, str]
@@ -203,12 +202,8 @@ def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
                 yield f"`immLut` is the column of results, here 0x{table:02X}:", pictures.table_of_lop3(table)
         case "shfl_sync":
             yield from _shuffles()
-        case name if instruction.family == "mma":
-            yield from _fragments(instruction, mma_fragments)
-        case name if name.startswith("wmma_load"):
-            yield from _fragments(instruction, loaded)
-        case name if name.startswith("wmma_store"):
-            yield from _fragments(instruction, stored)
+        case name if instruction.family == "mma" or name.startswith(("wmma_load", "wmma_store")):
+            yield from _fragments(instruction)
 
 
 def _prmt(control: int, mode: str | None = None) -> str:
@@ -230,24 +225,18 @@ def _shuffles() -> Iterator[tuple[str, str]]:
         )
 
 
-def _fragments(instruction: Instruction, of: Callable[[Decoded], dict[str, Fragment]]) -> Iterator[tuple[str, str]]:
+def _fragments(instruction: Instruction) -> Iterator[tuple[str, str]]:
     """Every different fragment of the legal variants, by shape."""
     found: dict[tuple[str, str, str], Fragment] = {}
     for i in variants_with_shape(instruction):
-        for name, fragment in of(i).items():
-            matrix = _matrix(i, name)
+        for name, fragment in fragments_of(i).items():
+            matrix = matrix_of(i, name)
             found.setdefault((i.mnk, matrix + _order_of(matrix, fragment, i), str(fragment.width)), fragment)
     if found:
         yield "**Fragments** by shape. Lane T*n* holds the elements of the matrix with the numbers named.", ""
     for shape, group in groupby(sorted(found, key=_order), key=lambda key: key[0]):
         drawn = "".join(pictures.matrix_of_fragment(matrix, found[s, matrix, kind]) for s, matrix, kind in group)
         yield "", f"<details><summary>.{shape}</summary>{drawn}</details>"
-
-
-def _matrix(i: Decoded, operand: str) -> str:
-    """The matrix that an operand is: `wmma.load.a` loads A into its operand `d`."""
-    loads = "matrix" in i.of.modifiers
-    return str(i.matrix).upper() if loads and i.matrix in ("a", "b", "c") else "D" if loads else operand.upper()
 
 
 def _order_of(matrix: str, fragment: Fragment, i: Decoded) -> str:

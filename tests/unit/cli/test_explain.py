@@ -132,7 +132,7 @@ def test_what_only_old_versions_take_is_read_as_they_do(ptxvm):
         ("add.u31 %r1, %r2, %r3;", "error[P0305]: '.u31' does not fit here in 'add'"),
         ("add.u32 %r1, %r2;", "error[P0302]: 'add' takes 3 operands here, not 2"),
         ("add.u32 %r1, , %r2;", "error[P0112]: expected an operand, found `,`"),
-        ("add.u32 %r1, %r2, %r3; ret;", "error[P0101]: one instruction at a time can be explained"),
+        ("add.u32 %r1, %r2, %r3; .reg .b32 %r;", "error[P0101]: only instructions can be explained"),
         (".reg .b32 %r;", "error[P0101]: this is not an instruction"),
     ],
 )
@@ -250,7 +250,7 @@ def test_what_is_approximate_says_so(ptxvm):
     ("text", "values", "line"),
     [
         ("add.u32 %r1, %r2, %r3", ["r2=5"], "values are missing: --set %r3=VALUE"),
-        ("add.u32 %r1, %r2, %r3", ["r9=5"], "the instruction does not read %r9; it reads %r2, %r3"),
+        ("add.u32 %r1, %r2, %r3", ["r9=5"], "the instruction does not read %r9, but %r2, %r3"),
         ("add.u32 %r1, %r2, %r3", ["r2"], "--set takes NAME=VALUE, not 'r2'"),
         ("add.u32 %r1, %r2, %r3", ["r2=x"], "%r2: 'x' is not a number"),
         ("add.u32 %r1, %r2, %r3", ["r2=2.5"], "%r2: '2.5' is not an integer, and .u32 is wanted"),
@@ -271,3 +271,93 @@ def test_what_the_jit_need_not_do_is_told(ptxvm):
     done = ptxvm("explain", "jit")
     assert done.code == 0
     assert "every kernel that the interpreter runs" in done.out
+
+
+# ── several instructions, and lanes ─────────────────────────────────────────────────────
+
+TO_F16 = "prmt.b32 %r1, %r2, 0x64646464, 0x4140; sub.f16x2 %r3, %r1, %r4"
+
+
+def test_values_go_on_to_the_next_instruction(ptxvm):
+    # Bytes under 0x64 are 1024 + byte as f16 (IEEE 754, binary16): the usual conversion of int8 to f16.
+    done = ptxvm("explain", TO_F16, "--set", "%r2=0x03020100", "--set", "r4=1024,1024")
+    assert (done.code, done.err) == (0, "")
+    values, first, second = done.out.split("\n\n", 2)
+    assert values.startswith("values       %r2  0x03020100  50462976\n")
+    assert first.startswith("prmt.b32 %r1, %r2, 0x64646464, 0x4140;\n")
+    assert "\nresult       %r1  0x64016400  1677812736\n" in second
+    assert second.endswith(
+        "sub.f16x2 %r3, %r1, %r4;\nSubtract one number from another.\n"
+        "result       %r3  0x3c000000  0.0, 1.0 as .f16\n                              1006632960\n"
+    )
+
+
+def test_a_sequence_asks_for_what_it_reads_first(ptxvm):
+    out = ptxvm("explain", TO_F16).out
+    assert out.endswith("\n\nresult       depends on values: --set %r2=VALUE --set %r4=VALUE\n")
+    done = ptxvm("explain", TO_F16, "--set", "r1=1")
+    assert (done.code, done.out) == (2, "")
+    assert done.err == "ptxvm explain: the instructions do not read %r1, but %r2, %r4\n"
+
+
+def test_the_carry_goes_from_one_instruction_to_the_next(ptxvm):
+    # PTX 9.7.2.1, 9.7.2.2: 0xffffffff + 1 carries out.
+    out = ptxvm("explain", "add.cc.u32 %r1, %r2, 1; addc.u32 %r3, 0, 0", "--set", "r2=-1").out
+    assert "             CC.CF  true\n" in out
+    assert out.endswith("result       %r3  0x00000001  1\n")
+
+
+def test_lanes_of_a_shuffle_have_their_numbers(ptxvm):
+    # PTX 9.7.9.6: .bfly reads the lane whose number differs by XOR.
+    out = ptxvm("explain", "shfl.sync.bfly.b32 %r1, %r2, 3, 0x1f, 0xffffffff").out
+    assert block(out, "values")[1].split() == ["lanes", "8-15", *map(str, range(8, 16))]
+    assert block(out, "result")[0].split() == ["%r1", "lanes", "0-7", *(str(lane ^ 3) for lane in range(8))]
+
+
+def test_lanes_have_the_values_of_an_expression(ptxvm):
+    # PTX 9.7.9.9 (vote.sync.ballot): bit n is the predicate of lane n.
+    out = ptxvm("explain", "vote.sync.ballot.b32 %r1, %p1, 0xffffffff", "--set", "p1=lane/16").out
+    assert block(out, "result")[0].startswith("%r1  0xffff0000")
+    listed = ",".join(str(lane % 3) for lane in range(32))
+    out = ptxvm("explain", "match.any.sync.b32 %r1, %r2, 0xffffffff", "--set", f"r2={listed}").out
+    every_third = sum(1 << lane for lane in range(0, 32, 3))
+    assert block(out, "result")[0].split()[3] == str(every_third)
+
+
+def test_lanes_whose_guard_is_false_keep_what_they_have(ptxvm):
+    out = ptxvm("explain", "@%p1 add.u32 %r1, %r1, 5", "--set", "p1=lane%2", "--set", "r1=lane*10").out
+    assert block(out, "result")[0].split()[3:] == ["(0)", "15", "(20)", "35", "(40)", "55", "(60)", "75"]
+    assert block(out, "result")[-1].strip() == "a lane in brackets has its old value: its guard is false"
+
+
+def test_a_matrix_instruction_shows_who_holds_what(ptxvm):
+    # PTX 9.7.14.5.8, the fragments of m16n8k16: row = lane / 4, and 8 more for the elements 2 and 3.
+    out = ptxvm(
+        "explain",
+        "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f4,%f5,%f6,%f7}",
+    ).out
+    table = out.partition("\nD and C, 16 × 8 of .f32: lane and elements of its registers\n")[2].splitlines()[:16]
+    expected = [[f"{lane}:{element}" for lane in range(4 * n, 4 * n + 4) for element in ("0-1",)] for n in range(8)]
+    assert [line.split()[1:] for line in table[:8]] == expected
+    assert max(map(len, out.splitlines())) <= 118  # the instruction itself; all else fits 80 columns
+
+
+@pytest.mark.parametrize(
+    ("text", "values", "line"),
+    [
+        (
+            "add.u32 %r1, %r2, 1; add.u64 %r3, %r1, 1",
+            [],
+            "%r1 is a .u32 in one instruction and a .u64 in 'add.u64 %r3, %r1, 1;'",
+        ),
+        ("add.u32 %r1, %r2, 1; ret", ["r2=1"], "--set has no use here: 'ret;' does not work on registers alone"),
+        ("add.u32 %r1, %r2, 1", ["r2=lane+"], "%r2: 'lane+' is no expression of numbers and 'lane'"),
+        ("add.u32 %r1, %r2, 1", ["r2=lane*1.5"], "%r2: 'lane*1.5': integers and floating-point numbers do not mix"),
+        ("add.u32 %r1, %r2, 1", ["r2=lane/0"], "%r2: 'lane/0': "),
+    ],
+)
+def test_what_does_not_go_together_gets_one_line(ptxvm, text, values, line):
+    done = ptxvm("explain", text, *(f"--set={value}" for value in values))
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith(f"ptxvm explain: {line}")
+    assert done.err.count("\n") == 1

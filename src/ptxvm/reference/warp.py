@@ -1,0 +1,246 @@
+"""Runs instructions on one warp, whose 32 lanes have registers of their own, and tells what each instruction wrote.
+
+The instructions stand in a kernel of one warp, which loads the registers that they read and stores those that they write after
+each of them.  It runs on the interpreter.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxvm.algebra.types import Type, pred
+from ptxvm.analysis import constants
+from ptxvm.analysis.shapes import names_in
+from ptxvm.api import Kernel, load
+from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.isa.special_registers import WARP
+from ptxvm.reference.evaluation import CARRY, BadValue, bits_of, computes_registers, names_an_address, wanted
+from ptxvm.reference.inference import Names
+from ptxvm.reference.reading import Reading
+from ptxvm.syntax import tree
+from ptxvm.syntax.parser import parse
+from ptxvm.syntax.source import Source
+
+LANE = "lane"
+"""The name of a lane's number in values."""
+
+SLOT = 16
+"""Bytes of a register of a lane in memory: the most that one has."""
+
+
+@dataclass(frozen=True, slots=True)
+class Lanes:
+    """The bits of a register in the lanes of a warp, and the type to read them as.
+
+    `active` are the lanes whose guard held; the others have what they had.
+    """
+
+    name: str
+    type: Type
+    bits: tuple[int, ...]
+    active: tuple[bool, ...] = (True,) * WARP
+
+    @property
+    def is_uniform(self) -> bool:
+        """Have all lanes the same?"""
+        return len(set(self.bits)) == 1 and all(self.active)
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """An instruction, and what it wrote."""
+
+    reading: Reading
+    outputs: tuple[Lanes, ...]
+
+
+class NotTogether(ValueError):  # noqa: N818 - it says what is wrong
+    """The instructions do not go together; the message says why."""
+
+
+# ── what goes in ────────────────────────────────────────────────────────────────────────
+
+
+def can_run(reading: Reading) -> bool:
+    """Does the instruction work on registers alone, those of other lanes included?"""
+    return computes_registers(reading) and not names_an_address(reading)
+
+
+def is_collective(reading: Reading) -> bool:
+    """Does a lane's result depend on other lanes?"""
+    return "warp" in reading.decoded.of.effects
+
+
+def needed(readings: Sequence[Reading]) -> dict[str, Type]:
+    """The registers that are read before they are written, with the type that the first reader takes them for.
+
+    Raises `NotTogether` where a register has two sizes.
+    """
+    merged(readings)
+    found: dict[str, Type] = {}
+    written: set[str] = set()
+    for reading in readings:
+        for name, type in [*wanted(reading).items(), *_guard(reading)]:
+            if name not in written and (name == CARRY or name in reading.names.registers):
+                found.setdefault(name, type)
+        if reading.bound.node.guard is None:
+            written |= {name for name, _ in written_by(reading)}
+            written |= {CARRY} if _writes_carry(reading) else set()
+    return found
+
+
+def written_by(reading: Reading) -> list[tuple[str, Type]]:
+    """The registers that an instruction writes, with their types."""
+    found, i = [], reading.decoded
+    for operand in i.destinations():
+        node = reading.bound.operands.get(operand)
+        for name in names_in(node) if node is not None else ():
+            declared = reading.names.registers.get(name.text)
+            if declared is not None:
+                type = i.type_of(operand)
+                found.append((name.text, type if type is not None and type.bits == declared.bits else declared))
+    return found
+
+
+def _guard(reading: Reading) -> list[tuple[str, Type]]:
+    guard = reading.bound.node.guard
+    return [] if guard is None else [(guard.name.text, pred)]
+
+
+def _writes_carry(reading: Reading) -> bool:
+    return "cc" in reading.decoded.of.effects and "cc" in reading.decoded.bound
+
+
+def lane_values(text: str, type: Type) -> tuple[int, ...]:
+    """The bits that a text stands for in each lane: one value for all, 32 of them, or an expression in `lane`.
+
+    Raises `BadValue`.
+    """
+    if re.search(rf"\b{LANE}\b", text):
+        return tuple(bits_of(str(value), type) for value in _of_expression(text))
+    parts = text.split(",")
+    if len(parts) == WARP:
+        return tuple(bits_of(part, type) for part in parts)
+    return (bits_of(text, type),) * WARP
+
+
+def _of_expression(text: str) -> list[int]:
+    """A constant expression of PTX (4.5), with the number of each lane for its name."""
+    text = text.replace("%", " % ")  # which begins a name where no blank follows
+    texts = [re.sub(rf"\b{LANE}\b", str(lane), text) for lane in range(WARP)]
+    body = "".join(f"mov.s64 %x, ({each});\n" for each in texts)
+    module, wrong = parse(Source(f".version 8.0\n.target sm_80\n.entry k ()\n{{\n{body}}}\n"))
+    function = module.statements[-1]
+    if wrong or not isinstance(function, tree.Function) or not isinstance(function.body, tree.Block):
+        raise BadValue(f"'{text}' is no expression of numbers and '{LANE}'")
+    moves = [each for each in function.body.statements if isinstance(each, tree.Instruction)]
+    try:
+        found = [constants.evaluate(each.operands[1]) for each in moves]
+    except constants.ConstantError as error:
+        raise BadValue(f"'{text}': {error}") from None
+    if len(found) != WARP or not all(isinstance(value, int) for value in found):
+        raise BadValue(f"'{text}' is no expression of integers and '{LANE}'")
+    return [int(value) for value in found if isinstance(value, int)]
+
+
+# ── the kernel ──────────────────────────────────────────────────────────────────────────
+
+
+def run(readings: Sequence[Reading], given: Mapping[str, tuple[int, ...]]) -> list[Step]:
+    """What each instruction writes, from the bits in each lane of all that is `needed`.
+
+    Raises `NotTogether` where no version and target takes them all, or a register has two sizes.
+    """
+    inputs = needed(readings)
+    outputs = [[*written_by(reading), *([(CARRY, pred)] if _writes_carry(reading) else [])] for reading in readings]
+    memory = np.zeros((max(1, len(inputs)), WARP, SLOT), np.uint8)
+    for n, name in enumerate(inputs):
+        for lane, bits in enumerate(given[name]):
+            memory[n, lane] = np.frombuffer(bits.to_bytes(SLOT, "little"), np.uint8)
+    kernel_text = list(_body(readings, inputs, outputs))
+    count = sum(map(len, outputs)) + len(readings)
+    found = np.zeros((max(1, count), WARP, SLOT), np.uint8)
+    _loaded(readings, kernel_text).launch(1, WARP, [memory, found], engine="interp")
+    return list(_steps(readings, outputs, found))
+
+
+def _steps(readings: Sequence[Reading], outputs: Sequence[list[tuple[str, Type]]], found: np.ndarray) -> Iterator[Step]:
+    slot = 0
+    for reading, names in zip(readings, outputs, strict=True):
+        active = tuple(bool(bits) for bits in _bits(found[slot]))
+        lanes = tuple(Lanes(name, type, _bits(found[slot + 1 + n]), active) for n, (name, type) in enumerate(names))
+        slot += 1 + len(names)
+        yield Step(reading, lanes)
+
+
+def _bits(slot: np.ndarray) -> tuple[int, ...]:
+    return tuple(int.from_bytes(lane.tobytes(), "little") for lane in slot)
+
+
+def _body(readings: Sequence[Reading], inputs: Mapping[str, Type], outputs: Sequence[list[tuple[str, Type]]]) -> Iterator[str]:
+    """The lines of the kernel's body, behind the declarations of its registers."""
+    registers = merged(readings)
+    yield ".reg .b32 $word; .reg .b64 $in, $out; .reg .pred $some;"
+    yield "mov.u32 $word, %laneid; ld.param.u64 $in, [$given]; ld.param.u64 $out, [$found];"
+    yield f"mad.wide.u32 $in, $word, {SLOT}, $in; mad.wide.u32 $out, $word, {SLOT}, $out;"
+    for n, name in enumerate(inputs):
+        yield from _load(name, registers.get(name, pred), f"[$in+{n * WARP * SLOT}]")
+    slot = 0
+    for reading, names in zip(readings, outputs, strict=True):
+        guard = reading.bound.node.guard
+        holds = "1" if guard is None else f"{int(not guard.negated)}, {int(guard.negated)}, {guard.name.text}"
+        yield f"{'mov' if guard is None else 'selp'}.u32 $word, {holds}; st.global.u32 [$out+{slot * WARP * SLOT}], $word;"
+        yield reading.text if reading.text.endswith((";", "}")) else f"{reading.text};"
+        for n, (name, _) in enumerate(names, slot + 1):
+            yield from _store(name, registers.get(name, pred), f"[$out+{n * WARP * SLOT}]")
+        slot += 1 + len(names)
+
+
+def _load(name: str, type: Type, where: str) -> Iterator[str]:
+    if type is not pred:
+        yield f"ld.global.b{type.bits} {name}, {where};"
+        return
+    yield f"ld.global.u32 $word, {where};"
+    yield f"setp.ne.u32 {name}, $word, 0;" if name != CARRY else "add.cc.u32 $word, $word, 0xffffffff;"
+
+
+def _store(name: str, type: Type, where: str) -> Iterator[str]:
+    if type is not pred:
+        yield f"st.global.b{type.bits} {where}, {name};"
+        return
+    yield f"selp.u32 $word, 1, 0, {name};" if name != CARRY else "addc.u32 $word, 0, 0;"
+    yield f"st.global.u32 {where}, $word;"
+
+
+def merged(readings: Sequence[Reading]) -> dict[str, Type]:
+    """The registers of all instructions: of the type that all take, or untyped where they take several."""
+    found: dict[str, Type] = {}
+    for reading in readings:
+        for name, type in reading.names.registers.items():
+            before = found.setdefault(name, type)
+            if before.bits != type.bits or (pred in (before, type) and before is not type):
+                raise NotTogether(f"{name} is a .{before.name} in one instruction and a .{type.name} in '{reading.text}'")
+            if before is not type:
+                found[name] = type.as_bits
+    return found
+
+
+def _loaded(readings: Sequence[Reading], body: Sequence[str]) -> Kernel:
+    names = Names(registers=merged(readings))
+    for reading in readings:
+        names.vectors |= reading.names.vectors
+    refused: InvalidPTX | None = None
+    for version, target in dict.fromkeys((reading.version, reading.target) for reading in readings):
+        head = f".version {version[0]}.{version[1]}\n.target {target}\n.address_size 64\n"
+        entry = ".visible .entry k(.param .u64 $given, .param .u64 $found)"
+        text = "\n".join([head, entry, "{", *names.body_lines(), *body, "ret;", "}", ""])
+        try:
+            return load(text).kernel()
+        except InvalidPTX as error:
+            refused = refused or error
+    said = refused.diagnostics[0].message if refused is not None and refused.diagnostics else "nothing to run"
+    raise NotTogether(f"no version of PTX and target takes all of these instructions: {said}")
