@@ -96,10 +96,11 @@ def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which
 @click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="The value of a register; may be repeated.")
 @click.option("--descriptor", metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16.")
 def explain(what: Sequence[str], values: Sequence[str], descriptor: str | None) -> int:
-    """Explain a diagnostic code, an instruction, or several that follow each other.
+    """Explain a diagnostic code, an instruction, several that follow each other, or a word.
 
     \b
     ptxvm explain P0305
+    ptxvm explain .ftz, tid.x, .f16x2, .maxntid or sm_90a
     ptxvm explain 'prmt.b32 %r1, %r2, %r3, 0x5250;' \\
         --set %r2=0x80818283 --set %r3=0x40414243
     ptxvm explain 'prmt.b32 %r1, %r2, 0x64646464, 0x4140;

@@ -17,6 +17,8 @@ from ptxvm.reference.page import Page, find
 
 CODE = re.compile(r"[Pp]\d+")
 REGISTER = re.compile(r"%(\w+)(?:\.(\w+))?")
+WORD = re.compile(r"\.[a-zA-Z]\w*(::\w+)*")
+TARGET = re.compile(r"(sm|compute)_\d+[af]?")
 OPCODE = re.compile(r"[a-z]\w*(\.[\w:]+)*;?")
 
 JIT = """\
@@ -31,7 +33,7 @@ the interpreter."""
 
 
 def explain(what: str, values: Sequence[str]) -> int:
-    """Print the page of a code, a special register or an opcode, or explain an instruction."""
+    """Print the page of a code, a special register, an opcode, a word or a target, or explain instructions."""
     what = what.strip()
     if CODE.fullmatch(what) or what in KINDS:
         return explain_code(what)
@@ -39,6 +41,13 @@ def explain(what: str, values: Sequence[str]) -> int:
         return explain_register(register[1], register[2])
     if what == "jit":
         return explain_jit()
+    if WORD.fullmatch(what) or TARGET.fullmatch(what):
+        from ptxvm.cli.explain_word import explain_target, explain_word  # which loads the catalog
+
+        return explain_word(what[1:]) if what.startswith(".") else explain_target(what)
+    bare = what.partition(".")
+    if lookup(bare[0], bare[2] or None) is not None and not find(what):
+        return explain_register(bare[0], bare[2] or None)
     if OPCODE.fullmatch(what) and not is_whole(what):
         return isa(what) if find(what) else unknown("explain", what.rstrip(";"))
     from ptxvm.cli.explain_text import explain_text  # which needs NumPy

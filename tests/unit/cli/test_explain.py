@@ -52,6 +52,32 @@ def test_a_special_register(ptxvm):
     )
 
 
+def test_a_register_needs_no_percent_sign(ptxvm):
+    assert ptxvm("explain", "tid.x").out == ptxvm("explain", "%tid.x").out
+    assert ptxvm("explain", "bar").out == ptxvm("isa", "bar").out  # an instruction comes first
+
+
+def test_a_modifier_names_its_instructions(ptxvm):
+    done = ptxvm("explain", ".rz")
+    assert done.out.startswith(".rz\n\na modifier   round toward zero\nof           add, cvt, div, fma")
+    assert block(ptxvm("explain", ".shared::cluster").out, "a modifier") == ["shared memory of any CTA of the cluster"]
+    done = ptxvm("explain", ".nosuch")
+    assert (done.code, done.err) == (1, "ptxvm explain: no modifier, type or directive is called '.nosuch'\n")
+
+
+def test_a_type_a_directive_and_a_target(ptxvm):
+    # PTX 5.2.5; 11.7.1; 11.1.2
+    assert ptxvm("explain", ".f16x2").out == (
+        ".f16x2\n\na type       2 × .f16, packed in 32 bits\na feature    PTX ISA 5.2.5\nneeds        PTX 4.2, sm_53\n"
+    )
+    assert block(ptxvm("explain", ".reqnctapercluster").out, "needs") == ["PTX 7.8, sm_90"]
+    out = ptxvm("explain", "sm_90a").out
+    assert out.startswith("sm_90a, a target; PTX 8.0 and later have it; PTX ISA 11.1.2\n\nCode for it runs on this chip only")
+    assert "wgmma.mma_async" in " ".join(block(out, "brought"))
+    done = ptxvm("explain", "sm_999")
+    assert (done.code, done.err) == (1, "ptxvm explain: there is no target 'sm_999'\n")
+
+
 def test_an_opcode_alone_is_its_page(ptxvm):
     assert ptxvm("explain", "prmt.b32.f4e").out == ptxvm("isa", "prmt").out
     assert ptxvm("explain", "ret").out.startswith("ret;\n")  # is a whole instruction
