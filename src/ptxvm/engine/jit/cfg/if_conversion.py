@@ -204,7 +204,8 @@ def _tainted(code: Sequence[Bound], starts: Callable[[Bound], bool]) -> int:
 
 
 def _asks(bound: Bound) -> bool:
-    return bool(bound.i.of.effects & ASKING) and Space.PARAM not in bound.summary.spaces
+    summary = bound.summary
+    return bool(bound.i.of.effects & ASKING) and Space.PARAM not in summary.spaces and not summary.converts_address
 
 
 def _names(bound: Bound, names: set[str]) -> bool:

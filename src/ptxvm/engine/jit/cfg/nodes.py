@@ -89,7 +89,6 @@ class Node:
     escapes: tuple[int, ...] = ()  # ... and for each the registers that it writes and that are live after it
     returns: Frame | None = None
     call: Bound | None = None  # the call of a shared function that returns here
-    waiting: frozenset[int] = frozenset()  # nodes at which other lanes may wait while this one runs
 
     @property
     def barrier_wait(self) -> bool:

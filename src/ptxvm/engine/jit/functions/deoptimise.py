@@ -39,7 +39,7 @@ def leave(kernel: KernelContext, node: Node, *, full: bool) -> list[str]:
     """The side exit at the start of a node: the next version runs the node again."""
     code, letter = Code(kernel.unit), "F" if full else "M"
     code.block(f"{letter}{node.number}.leave")
-    others = sorted(node.waiting) if not full else []
+    others = sorted(kernel.waiting[node.number]) if not full else []
     masks = {n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in others}
     masks[node.number] = "-1" if full else f"%M{node.number}.mask"
     needed = node.live_in

@@ -219,7 +219,7 @@ class Emitter(Conditionals):
     def _elsewhere(self) -> str:
         """The live lanes at other nodes, as a mask."""
         total = "0"
-        for n in sorted(self.node.waiting):
+        for n in sorted(self.kernel.waiting[self.node.number]):
             standing = self.code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False)
             total = self.code.emit(f"or i32 {total}, {standing}")
         if self.guard is not None:

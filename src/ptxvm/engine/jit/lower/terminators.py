@@ -357,8 +357,9 @@ class Terminator:
                 code.run(f"store i32 {less}, ptr %ticks, align 4")
             code.jump("dispatch")
             return
-        candidates = sorted((self.node.waiting | targets) - {EXIT}, key=self.rank)
-        if certain == EXIT and len(candidates) == 1 and EXIT not in targets and not self.node.waiting:
+        waiting = self.kernel.waiting[self.node.number]
+        candidates = sorted((waiting | targets) - {EXIT}, key=self.rank)
+        if certain == EXIT and len(candidates) == 1 and EXIT not in targets and not waiting:
             certain = candidates[0]
         for target in candidates:
             if target == certain:
@@ -385,7 +386,7 @@ class Terminator:
     def stop(self, node: Node) -> None:
         """Suspend the warp at a barrier; if lanes wait at several nodes, the shapeless version takes over."""
         code, total = self.code, "0"
-        for n in sorted(node.waiting):
+        for n in sorted(self.kernel.waiting[node.number]):
             standing = code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False)
             total = code.emit(f"or i32 {total}, {standing}", pure=False)
         if total == "0":

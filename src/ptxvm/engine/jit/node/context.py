@@ -17,7 +17,8 @@ from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
 from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING
-from ptxvm.engine.jit.cfg import call_stack, control_dependence, grid_stride, if_conversion, nodes, requirements, spin_loops
+from ptxvm.engine.jit.cfg import call_stack, control_dependence, nodes
+from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.instrumentation import Shadow
@@ -25,7 +26,6 @@ from ptxvm.engine.jit.node.node_code import NodeCode
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.isa.special_registers import WARP
-from ptxvm.machine.image import Image
 from ptxvm.machine.window import GRAIN
 
 MOST_BITS = 64  # nodes at which lanes may wait, for which a word has a bit each
@@ -54,15 +54,15 @@ class KernelContext:
     SPINS = 1 << 9  # iterations of spin loops after which a warp leaves for the general version, or is suspected
 
     def __init__(  # noqa: PLR0913 - what is to be translated, and how
-        self, image: Image, function: Function, block: tuple[int, int, int], shared_size: int,
+        self, analysis: KernelAnalysis, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
         before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
         metered: bool = False, cluster: tuple[int, int, int] | None = None,
     ) -> None:  # fmt: skip
         """`before` is the version from which warps come to this one."""
-        self.image, self.function, self.block, self.constants = image, function, block, constants
+        image, function = analysis.image, analysis.function
+        self.analysis, self.image, self.function, self.block, self.constants = analysis, image, function, block, constants
         self.cluster, self.before = cluster, before
-        self._by_memory: dict[int, int] = {}
         self.shared_size, self.shapeless, self.straight, self.main = shared_size, shapeless, straight, before is None
         self.bank_size = image.parameters(function).size
         self.threads = block[0] * block[1] * block[2]
@@ -75,14 +75,14 @@ class KernelContext:
         self.several: list[Bound] = []  # accesses whose variable only a run tells
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)
-        self.device_functions = requirements.device_functions(image, function)
-        self.spinning = spin_loops.spins(image, function)
+        self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
         self.fair = bool(self.spinning) and shadow is None
-        self.unbounded = requirements.unbounded(image, function)
-        self.partial_barriers = self.unbounded or self.cluster_size > 1 or requirements.partial_barriers(image, function)
-        self.plan = self._plan()
+        self.unbounded = analysis.unbounded
+        self.partial_barriers = analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
+        self.plan = analysis.plan(general=self.general)
         self.nodes = self.plan.nodes
+        self.waiting: list[frozenset[int]] = [frozenset()] * len(self.nodes)  # nodes at which other lanes may wait meanwhile
         self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
         unbounded_size = image.module_local.size + UNBOUNDED_LOCAL
         self.stack_size = unbounded_size if self.unbounded else call_stack.bounded_frames(self.plan)
@@ -111,15 +111,6 @@ class KernelContext:
         self.host_calls: list[tuple[Bound, HostCall, list[Type], list[Type]]] = before.host_calls if before else []
         self.most_spans = self.SPANS * (len(self.instructions) + 16)
         self.most_sites = self.most_spans + 4 * (len(self.instructions) + 16)
-
-    def _plan(self) -> nodes.Plan:
-        """The nodes.  Functions whose code stands once need the lane scheduler."""
-        general = self.partial_barriers or self.shapeless
-        found = nodes.Plan(self.image, self.function, general=general, spinning=self.spinning)
-        if not found.shared or self.partial_barriers:
-            return found
-        self.partial_barriers = True
-        return nodes.Plan(self.image, self.function, general=True, spinning=self.spinning)
 
     def _steady(self) -> int:
         """The registers that will have one shape in whole warps: lanes that part by loaded data do not write them apart.
@@ -264,12 +255,12 @@ class KernelContext:
         ordered = not IN_ORDER.isdisjoint(self.device_functions) or self.frees or self.plan.shared
         if not self.straight or not self.main or self.fair or self.metered or self.shadow is not None or ordered:
             return frozenset()
-        return grid_stride.grid_strides(self.function)
+        return self.analysis.grid_strides
 
     @cached_property
     def local_grain(self) -> int:
         """The grain of interleaved local memory in bytes; 0 where each lane has its own in one piece."""
-        return 0 if self.threads % WARP else requirements.local_grain(self.image, self.function)
+        return 0 if self.threads % WARP else self.analysis.local_grain
 
     @cached_property
     def unset_registers(self) -> UnsetRegisters | None:
@@ -359,8 +350,8 @@ class KernelContext:
     def needed_by_others(self, node: nodes.Node, key: Key) -> bool:
         """Do lanes that wait at other nodes need their value of a register?"""
         if key == CARRY:
-            return bool(node.waiting)
-        return any(self.nodes[n].live_in >> key[0] & 1 for n in node.waiting)
+            return bool(self.waiting[node.number])
+        return any(self.nodes[n].live_in >> key[0] & 1 for n in self.waiting[node.number])
 
     def diverges(self, node: nodes.Node) -> None:
         """Note that lanes may diverge at the end of a node."""
@@ -368,9 +359,7 @@ class KernelContext:
 
     def by_memory(self, frame: nodes.Frame) -> int:
         """The registers of a function that depend on loaded values, as a mask."""
-        if frame.number not in self._by_memory:
-            self._by_memory[frame.number] = if_conversion.by_memory(frame.code)
-        return self._by_memory[frame.number]
+        return self.analysis.by_memory(frame)
 
     def pays_off(self) -> bool:
         """Is the straight version worthwhile: does it reach the end, or run a loop?"""

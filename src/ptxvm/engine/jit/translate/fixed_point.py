@@ -67,18 +67,14 @@ class FixedPoint:
     def _part(self, everything: set[int]) -> bool:
         """Mask the nodes that diverged lanes reach; must any node be written again?"""
         kernel = self.kernel
-        before = [node.waiting for node in self.nodes]
+        before = kernel.waiting
         starts = {s for n in kernel.divergent for s in self.nodes[n].successors}
         if kernel.general:
             starts |= everything if kernel.fair else self._dispatched() & everything
         self._mask(nodes.reachable(self.nodes, starts))
-        for node, others in zip(self.nodes, self._others(), strict=True):
-            node.waiting = others
-        self.queue.update(
-            (node.number, False)
-            for node, old in zip(self.nodes, before, strict=True)
-            if node.waiting != old and node.number in kernel.masked
-        )
+        kernel.waiting = self._others()
+        changed = (n for n, (old, new) in enumerate(zip(before, kernel.waiting, strict=True)) if old != new)
+        self.queue.update((n, False) for n in changed if n in kernel.masked)
         return bool(self.queue)
 
     def _dispatched(self) -> set[int]:

@@ -32,6 +32,29 @@ def most_registers(kernel: KernelContext) -> int:
     return max(_pressure(at) + _through(at, varying, mask) for at in kernel.written.values())
 
 
+def expected_registers(kernel: KernelContext) -> int:
+    """An estimate before translation: registers that depend on loaded values vary, and no others."""
+    by_size: dict[int, int] = {}  # the registers that vary, as masks, by the vector registers that they take
+    for frame in kernel.plan.frames:
+        varying = kernel.by_memory(frame)
+        for register in frame.function.registers:
+            if register.type.kind != "p" and varying >> register.index & 1:
+                taken = register.count * -(-kernel.width * register.type.bits // BITS)
+                by_size[taken] = by_size.get(taken, 0) | 1 << register.index + frame.registers
+    return max(sum(taken * (live & mask).bit_count() for taken, mask in by_size.items()) for live in _live_sets(kernel))
+
+
+def _live_sets(kernel: KernelContext) -> Iterator[int]:
+    """The registers that are live before each instruction, and at the end of each node, as masks."""
+    for node in kernel.nodes:
+        shift, live = node.frame.registers, node.live_out
+        yield live
+        for bound in reversed(node.code):
+            reads, writes = reads_and_writes(bound)
+            live = live & ~(writes << shift) | reads << shift
+            yield live
+
+
 def ones(mask: int) -> Iterator[int]:
     """The indices of the set bits."""
     return (bit.bit_length() - 1 for bit in bits(mask))

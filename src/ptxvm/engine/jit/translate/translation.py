@@ -8,6 +8,7 @@ from functools import cached_property, partial
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 from ptxvm.engine.jit.cfg import requirements
+from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.translate.versions import Versions, choose
@@ -30,8 +31,7 @@ class Translation:
         x, y, z = self.wanted.block
         make = partial(
             KernelContext,
-            self.image,
-            self.wanted.function,
+            KernelAnalysis(self.image, self.wanted.function),
             self.wanted.block,
             size,
             constants,

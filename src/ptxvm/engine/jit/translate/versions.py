@@ -12,14 +12,14 @@ from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.divergence import DivergenceError
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.translate.fixed_point import translate
-from ptxvm.engine.jit.translate.register_pressure import most_registers
+from ptxvm.engine.jit.translate.register_pressure import expected_registers, most_registers
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.options import Check
 
 WIDTHS = {256: 0.75, 128: 0.8, 64: 0.85, WARP: 1.0}  # the time of a warp in code for so many lanes, about
 ALONE = 2.0  # that of a warp for which there is no group, in the masked version
 REGISTERS = 28  # vectors that may be live at once: the processor has 32
-HOPE = 1.3  # a wider version may need fewer registers than its width says, since equal parts share one
+HOPE = {256: 1.0, 128: 1.3, 64: 1.3}  # wider versions may need fewer than their width says, since equal parts share one
 
 
 @dataclass(eq=False)
@@ -59,21 +59,41 @@ def choose(make: Callable[..., KernelContext], threads: int, checks: frozenset[C
 
 def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
     """Choose the straight version if warps probably stay whole, as wide as registers allow."""
+    found = _whole_warps(make, threads) if threads >= WARP else None
+    if found is not None:
+        return found
     kernel = make()
     if kernel.cluster_size > 1 and kernel.shadow is not None:
         raise Unsupported("checks of a kernel that runs in clusters, in the JIT")
-    if threads >= WARP and not kernel.partial_barriers:
-        narrow = _straight(make, WARP)
-        if narrow is not None and narrow.kernel.pays_off():
-            needed = max(1, most_registers(narrow.kernel))
-            for width in sorted(WIDTHS, key=partial(_time, threads // WARP)):
-                if width == WARP and not narrow.kernel.endings:
-                    return narrow
-                if WARP < width <= threads and needed * width <= HOPE * REGISTERS * WARP:
-                    wide = _straight(make, width)
-                    if wide is not None and wide.kernel.pays_off() and most_registers(wide.kernel) <= REGISTERS:
-                        return wide
     return Versions(make, kernel, translate(kernel))
+
+
+def _whole_warps(make: Callable[..., KernelContext], threads: int) -> Versions | None:
+    """The best straight version.  The first to be translated has the width that an estimate says, or the least."""
+    narrow = make(straight=True)
+    if narrow.partial_barriers:
+        return None
+    widths = [width for width in sorted(WIDTHS, key=partial(_time, threads // WARP)) if width <= threads]
+    expected = expected_registers(narrow)
+    known = first = next(width for width in widths if width == WARP or expected * width <= REGISTERS * WARP)
+    found = _straight(make, make(straight=True, width=first)) if first > WARP else None
+    if found is None or not _fits(found):
+        known, found = WARP, _straight(make, narrow)
+    if found is None or not found.kernel.pays_off():
+        return None
+    needed = max(1, most_registers(found.kernel))
+    for width in widths:
+        if width == known and not (width == WARP and found.kernel.endings):
+            return found
+        if width not in (WARP, first) and needed * width <= HOPE[width] * REGISTERS * known:
+            wide = _straight(make, make(straight=True, width=width))
+            if wide is not None and _fits(wide):
+                return wide
+    return None
+
+
+def _fits(found: Versions) -> bool:
+    return found.kernel.pays_off() and most_registers(found.kernel) <= REGISTERS
 
 
 def _time(warps: int, width: int) -> float:
@@ -82,8 +102,7 @@ def _time(warps: int, width: int) -> float:
     return (warps - alone) * WIDTHS[width] + alone * ALONE
 
 
-def _straight(make: Callable[..., KernelContext], width: int) -> Versions | None:
-    kernel = make(straight=True, width=width)
+def _straight(make: Callable[..., KernelContext], kernel: KernelContext) -> Versions | None:
     try:
         return Versions(make, kernel, translate(kernel))
     except (DivergenceError, TooWideError):

@@ -1,0 +1,66 @@
+"""The analysis of a kernel: what is known before translation, and is the same for all of its versions."""
+
+from __future__ import annotations
+
+from functools import cached_property
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine.jit.cfg import grid_stride, if_conversion, requirements, spin_loops
+from ptxvm.engine.jit.cfg.nodes import Frame, Plan
+from ptxvm.machine.image import Image
+
+
+class KernelAnalysis:
+    """The answers about a kernel, each found when the first version asks."""
+
+    def __init__(self, image: Image, function: Function) -> None:
+        self.image, self.function = image, function
+        self._plans: dict[bool, Plan] = {}
+        self._by_memory: dict[Function, int] = {}
+
+    def plan(self, *, general: bool) -> Plan:
+        """The nodes; `general` are those of a version with a lane scheduler."""
+        if general not in self._plans:
+            self._plans[general] = Plan(self.image, self.function, general=general, spinning=self.spinning)
+        return self._plans[general]
+
+    def partial_barriers(self, cluster_size: int) -> bool:
+        """Does it need the lane scheduler: for barriers of some threads, and functions whose code stands once?"""
+        return cluster_size > 1 or self._partial_barriers
+
+    @cached_property
+    def _partial_barriers(self) -> bool:
+        return (
+            self.unbounded or requirements.partial_barriers(self.image, self.function) or bool(self.plan(general=False).shared)
+        )
+
+    @cached_property
+    def unbounded(self) -> bool:
+        """Is the depth of its stack unknown?"""
+        return requirements.unbounded(self.image, self.function)
+
+    @cached_property
+    def device_functions(self) -> frozenset[str]:
+        """The functions of the device that it calls."""
+        return requirements.device_functions(self.image, self.function)
+
+    @cached_property
+    def spinning(self) -> frozenset[Bound]:
+        """The branches at the ends of its spin loops."""
+        return spin_loops.spins(self.image, self.function)
+
+    @cached_property
+    def grid_strides(self) -> frozenset[Bound]:
+        """The branches at the ends of its grid-stride loops."""
+        return grid_stride.grid_strides(self.function)
+
+    @cached_property
+    def local_grain(self) -> int:
+        """The grain in bytes in which its local memory can be interleaved; 0 where it cannot."""
+        return requirements.local_grain(self.image, self.function)
+
+    def by_memory(self, frame: Frame) -> int:
+        """The registers of a function that depend on loaded values, as a mask."""
+        if frame.function not in self._by_memory:
+            self._by_memory[frame.function] = if_conversion.by_memory(frame.code)
+        return self._by_memory[frame.function]
