@@ -157,6 +157,11 @@ class Plan:
         """Is the node part of a loop?"""
         return node.number in self._loops
 
+    @property
+    def has_loops(self) -> bool:
+        """Is any node part of a loop?"""
+        return bool(self._loops)
+
     def joins(self, node: Node) -> bool:
         """Do several ways lead to a node?  Lanes that have parted can meet there."""
         return self._ways[node.number] > 1

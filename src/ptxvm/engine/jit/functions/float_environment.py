@@ -20,7 +20,7 @@ def grid(unit: Unit) -> str:
     before, after = change(unit) if change is not None else ([], [])
     lines = [*before, f"  %r = call i32 @{BODY}({ARGUMENTS})", *after, "  ret i32 %r"]
     body = "\n".join(lines)
-    return f"define i32 @grid({ARGUMENTS}) #0 {{\nentry:\n{body}\n}}\n"
+    return f"define i32 @grid({ARGUMENTS}) #2 {{\nentry:\n{body}\n}}\n"
 
 
 def _mxcsr(unit: Unit) -> tuple[list[str], list[str]]:

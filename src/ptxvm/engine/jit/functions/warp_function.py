@@ -18,7 +18,7 @@ from ptxvm.engine.jit.functions import (
     reconvergence,
 )
 from ptxvm.engine.jit.functions.lane_scheduler import LaneScheduler
-from ptxvm.engine.jit.ir.builder import PIECES, Code
+from ptxvm.engine.jit.ir.builder import PIECES, SELDOM, Code
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, slow_path
 from ptxvm.engine.jit.node import counters
@@ -50,6 +50,7 @@ def module(kernel: KernelContext) -> str:
             grid,
             f"attributes #0 = {{ {ATTRIBUTES}",
             f"{PIECES}{ATTRIBUTES}",
+            f"attributes #2 = {{ noinline {SELDOM} {ATTRIBUTES}",
             '!1 = !{!"branch_weights", i32 100000, i32 1}',
             '!2 = !{!"branch_weights", i32 1, i32 100000}',
             '!3 = !{!"branch_weights", i32 100000, i32 1, i32 1}',

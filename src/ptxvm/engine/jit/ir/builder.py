@@ -17,6 +17,9 @@ LONGEST = 200  # lines of a block: without optimisation, LLVM's code generator t
 PIECES = "attributes #1 = { noinline "
 IN_PLACE = PIECES.replace("noinline", "alwaysinline")
 
+# A function that runs once for a CTA, or seldom: the quick tier writes it down as it is, which takes a third of the time.
+SELDOM = '"ptxvm-seldom"'
+
 
 class TooWideError(Exception):
     """Code for several warps abreast holds an instruction that is written for one warp only."""

@@ -67,7 +67,7 @@ def _function(unit: Unit, shape: Shape, look: str) -> str:
     """Define the function for a shape; returns its name."""
     name = f"ptxvm.slow_path.{kind(shape)}"
     if name not in unit.helpers:
-        unit.helper(name, f"define internal i64 @{name}(ptr %q) noinline cold #0 {{\n{_body(unit, shape, look)}\n}}")
+        unit.helper(name, f"define internal i64 @{name}(ptr %q) cold #2 {{\n{_body(unit, shape, look)}\n}}")
     return name
 
 

@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.ir.builder import IN_PLACE, PIECES
+from ptxvm.engine.jit.ir.builder import IN_PLACE, PIECES, SELDOM
 
 T = TypeVar("T")  # what is made of a module; llvmlite has no type information, so its classes only document
 
@@ -97,6 +97,8 @@ def _compiled(
         module.triple = target.triple
         module.data_layout = str(target.target_data)
         _run_passes(module, tier, how)
+        if tier < Tier.BEST:
+            _write_down_seldom(module)
         done("passes")
         return emit(target, module)
 
@@ -128,6 +130,16 @@ def _run_passes(module: llvm.ModuleRef, tier: Tier, how: Recipe) -> None:
     builder = _pass_builder(tier, how.level, cpu.name(), cpu.flags())
     with _pass_manager(builder, how.passes) as passes:
         passes.run(module, builder)
+
+
+def _write_down_seldom(module: llvm.ModuleRef) -> None:
+    """Let the code generator take no time over functions that run seldom.
+
+    The passes must not meet that attribute: llvmlite's instrumentation of them, which they would tell, is gone after the first.
+    """
+    for function in module.functions:
+        if any(SELDOM.encode() in words for words in function.attributes):
+            function.add_function_attribute("optnone")
 
 
 @functools.cache

@@ -2,7 +2,7 @@
 ;
 ; %mask has the active lanes; a warp without any says nothing of the site.  If one allocation holds all of them, it becomes the last allocation of the access site.  A
 ; generic address, or one of a parameter of a function, may also be in the thread's own local memory.
-define internal i32 @ptxvm.search_allocations(ptr %ctx, ptr %sites, i32 %site, ptr %addresses, i32 %mask, i32 %warp, i64 %size, i64 %span, i64 %need) noinline #0 {
+define internal i32 @ptxvm.search_allocations(ptr %ctx, ptr %sites, i32 %site, ptr %addresses, i32 %mask, i32 %warp, i64 %size, i64 %span, i64 %need) #2 {
 entry:
   %idle = icmp eq i32 %mask, 0
   br i1 %idle, label %fine, label %begin

@@ -2,7 +2,7 @@
 ;
 ; CTAs run in stretches: neighbours in a row, of which only `ctaid.x` is different.  What is written to memory for every CTA
 ; costs far more than what is computed for it, where kernels wait for memory: stores leave the processor in order.
-define internal i32 @$name(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
+define internal i32 @$name(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #2 {
 entry:
   %shared.place = getelementptr i8, ptr %ctx, i64 $shared
   %shared = load ptr, ptr %shared.place, align 8

@@ -112,7 +112,7 @@ class FixedPoint:
             emitter.store_registers()
             Terminator(emitter).run()
         except (DivergenceError, TooWideError):
-            if self.kernel.plan.repeats(node):
+            if self.kernel.plan.repeats(node) or not self.kernel.plan.has_loops:  # what is left would not pay off
                 raise
             return self._left_to_others(node)
         return emitter

@@ -69,8 +69,7 @@ class Translation:
     @property
     def loops(self) -> bool:
         """Has the kernel loops?"""
-        kernel = self.versions.kernel
-        return any(kernel.plan.repeats(node) for node in kernel.nodes)
+        return self.versions.kernel.plan.has_loops
 
     @property
     def facts(self) -> Facts:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.ir.builder import TooWideError
@@ -30,6 +30,16 @@ class Versions:
     kernel: KernelContext
     text: str
     last: KernelContext | None = None  # the version from which warps come to the next
+
+    @cached_property
+    def registers(self) -> int:
+        """The most vector registers that are live at once in the first version."""
+        return most_registers(self.kernel)
+
+    @property
+    def fits(self) -> bool:
+        """Does the straight version pay off, within the registers of the processor?"""
+        return self.kernel.pays_off() and self.registers <= REGISTERS
 
     def masked(self) -> str:
         """The text of the masked version, which takes over from the straight one."""
@@ -77,23 +87,19 @@ def _whole_warps(make: Callable[..., KernelContext], threads: int) -> Versions |
     expected = expected_registers(narrow)
     known = first = next(width for width in widths if width == WARP or expected * width <= REGISTERS * WARP)
     found = _straight(make, make(straight=True, width=first)) if first > WARP else None
-    if found is None or not _fits(found):
+    if found is None or not found.fits:
         known, found = WARP, _straight(make, narrow)
     if found is None or not found.kernel.pays_off():
         return None
-    needed = max(1, most_registers(found.kernel))
+    needed = max(1, found.registers)
     for width in widths:
         if width == known and not (width == WARP and found.kernel.endings):
             return found
         if width not in (WARP, first) and needed * width <= HOPE[width] * REGISTERS * known:
             wide = _straight(make, make(straight=True, width=width))
-            if wide is not None and _fits(wide):
+            if wide is not None and wide.fits:
                 return wide
     return None
-
-
-def _fits(found: Versions) -> bool:
-    return found.kernel.pays_off() and most_registers(found.kernel) <= REGISTERS
 
 
 def _time(warps: int, width: int) -> float:
