@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 import os
 import re
 import weakref
@@ -38,6 +39,8 @@ if TYPE_CHECKING:
 
 Text = str | bytes | os.PathLike[str]
 WORTH_A_LOOK = 1 << 16  # threads from which on it pays to compile what looks for them whether a checker is needed
+MOST_OPTIONS = 64  # sets of options that a kernel remembers, so as not to check them again
+USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact")  # all else that a launch may leave open
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 
 
@@ -214,6 +217,7 @@ class Kernel:
     def __init__(self, module: Module, function: Function) -> None:
         self.module, self.function = module, function
         self.name = function.name
+        self._options: dict[tuple[object, ...], LaunchOptions] = {}  # of usual launches
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{spelling(p)} {p.name}' for p in self.function.signature.parameters)})>"
@@ -256,6 +260,12 @@ class Kernel:
         "late", where a thread waits; at "random" between the two, by `seed`; the JIT has "early" alone.  Raises TypeError and
         ValueError for wrong arguments, `Unsupported` for features that ptxvm lacks.
         """
+        said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics
+        usual = all(map(operator.is_, said, USUAL)) and type(shared) is type(schedules) is int
+        extents = options.extent("grid", grid), options.extent("block", block)
+        known = self._options.get((*extents, shared, schedules)) if usual else None
+        if known is not None and (done := self.relaunch(known, options.arguments(args))) is not None:
+            return done
         args, schedules = options.arguments(args), options.count("schedules", schedules)
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
         ends, seed = completion(asynchronous, engine), options.count_or_none("seed", seed)
@@ -263,9 +273,9 @@ class Kernel:
             engine = "interp"
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(
-            options.extent("grid", grid), options.extent("block", block), options.count("shared", shared),
-            options.count_or_none("steps", steps), options.seconds_or_none("timeout", timeout), threads, numerics == "fast",
-            asked is not None, options.cluster(cluster), ends, (seed or 0) if ends == "random" else 0,
+            *extents, options.count("shared", shared), options.count_or_none("steps", steps),
+            options.seconds_or_none("timeout", timeout), threads, numerics == "fast", asked is not None,
+            options.cluster(cluster), ends, (seed or 0) if ends == "random" else 0,
         )  # fmt: skip
         if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
             return done
@@ -274,7 +284,15 @@ class Kernel:
             done = self._run(engine, asking, args, watching(self.module, engine, asked, schedules, seed, launched, allow))
         if unwatched:
             self._prepare(asking, done)
+            if usual and engine == "auto":
+                self._remember(asking)
         return done
+
+    def _remember(self, asking: LaunchOptions) -> None:
+        """Remember the options of a usual launch: one schedule, and all but its extents and shared memory left open."""
+        if len(self._options) == MOST_OPTIONS:
+            self._options.clear()
+        self._options[asking.grid, asking.block, asking.shared, 1] = asking
 
     def relaunch(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
         """Run a short launch that is like one before, unchecked ones only; None where there was none, or it is unusual."""
