@@ -60,4 +60,13 @@ def serve(tier: int, niceness: int) -> None:
     sys.stdout.buffer.write(codegen.object_code(text, Tier(tier)))
 
 
-__all__ = ["is_long", "object_code", "serve"]
+def give_way() -> None:
+    """Lower the priority of this thread, so that those that run CTAs keep the processors.
+
+    On Linux a thread has a priority of its own; elsewhere the whole process would give way, so nothing is done.
+    """
+    if sys.platform == "linux":
+        os.nice(NICENESS)
+
+
+__all__ = ["give_way", "is_long", "object_code", "serve"]

@@ -5,17 +5,17 @@ from __future__ import annotations
 import functools
 import os
 import time
-from collections.abc import Callable
+from _thread import allocate_lock
+from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import count
 
 from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.machine import settings
 
-FIRST = 16  # CTAs of the first piece, while the time of a CTA is unknown
+FIRST, FEW = 16, 32  # CTAs of the first piece, while the time of a CTA is unknown, and the least part of the grid that it is
 PIECE = 0.03  # seconds of a piece of the grid; between pieces Python runs, and cools the caches
 WORTH = 300e-6  # seconds of work for which it pays to wake another thread
-SHARE = 16  # pieces for each thread
+SHARE = 4  # a thread takes this part of what would be its own
 
 
 class Progress:
@@ -43,7 +43,7 @@ def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None
     if first.compiled.facts.side_by_side:
         first.run(0, progress.ctas)
         return
-    least = first.resident if first.in_step else FIRST
+    least = first.resident if first.in_step else max(1, min(FIRST, progress.ctas // FEW))
     size = least if progress.rate is None else max(least, int(PIECE / max(progress.rate, 1e-9)))
     while progress.next < min(progress.ctas, first.launch.limit):
         if threads > 1 and progress.ctas - progress.next > 1 and progress.remaining > WORTH:
@@ -70,28 +70,38 @@ def run_waves(runner: Runner) -> None:
 def spread(first: Runner, another: Callable[[], Runner], progress: Progress, threads: int) -> None:
     """Run the remaining CTAs on several threads, each of which takes piece after piece."""
     left = progress.ctas - progress.next
-    size = max(1, min(left // (threads * SHARE), int(PIECE / max(progress.rate or 0.0, 1e-9))))
+    rate = max(progress.rate or 0.0, 1e-9)
+    least, most = max(1, min(int(WORTH / rate), left // (threads * FEW))), max(1, int(PIECE / rate))
     if first.in_step:
-        size = max(size, min(first.resident, -(-left // threads)))
-    pieces = count(progress.next, size)
-    launch, busy = first.launch, [0.0]
+        least = most = max(least, min(first.resident, -(-left // threads)))
+    launch, busy, lock = first.launch, [0.0], allocate_lock()
+
+    def pieces() -> Iterator[tuple[int, int]]:
+        """Large pieces first, and ever smaller ones, so that all threads end at about the same time."""
+        while True:
+            with lock:
+                start = progress.next
+                size = min(max(least, min(most, (progress.ctas - start) // (threads * SHARE))), progress.ctas - start)
+                progress.next += size
+            if not size or start >= launch.limit:
+                return
+            yield start, start + size
 
     def work(runner: Runner) -> None:
         began = time.perf_counter()
-        for start in pieces:
-            if start >= launch.limit or not runner.run(start, min(start + size, progress.ctas)):
+        for start, end in pieces():
+            if not runner.run(start, end):
                 break
         busy.append(time.perf_counter() - began)
 
     from ptxvm.engine.jit.run.thread_pool import Task  # noqa: PLC0415 - short launches need no other thread
 
-    others = [another() for _ in range(min(threads, -(-left // size)) - 1)]
+    others = [another() for _ in range(min(threads, -(-left // least)) - 1)]
     tasks = [Task(partial(work, runner)) for runner in others]
     work(first)
     for task in tasks:
         task.wait()
     progress.rate = sum(busy) / left
-    progress.next = progress.ctas
 
 
 def processors() -> int:
