@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.texture import Sampler, Surface, Texture
 
 Text = str | bytes | os.PathLike[str]
-WORTH_A_LOOK = 1 << 16  # threads from which on it pays to compile what looks for them whether a checker is needed
+PREFILTER_PAYS = 1 << 16  # threads from which on it pays to compile a kernel for the prefilter, before the checkers
 MOST_OPTIONS = 64  # sets of options that a kernel remembers, so as not to check them again
 USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact")  # all else that a launch may leave open
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
@@ -409,7 +409,7 @@ def watching(
         seed,
         checks,
         prefilter,
-        WORTH_A_LOOK if engine == "auto" else 0,
+        PREFILTER_PAYS if engine == "auto" else 0,
         checker,
         host,
     )

@@ -199,7 +199,7 @@ REASONS = {
     "model.enumerate.Search.coherent": SEARCH,
     "model.enumerate._out_of_thin_air": SEARCH,
     "model.enumerate.reads.choose": SEARCH,
-    "model.barrier_generations._turns": SEARCH,
+    "model.barrier_generations._sequences": SEARCH,
     "model.solve.Question.value": "100 levels (`model.values.DEEPEST`)",
     "model.kernel_states.KernelMachine._after_call": "barriers at which threads wait, each of which is left",
     "model.values.evaluate": "100 levels (`model.values.DEEPEST`)",

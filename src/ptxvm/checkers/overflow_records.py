@@ -26,7 +26,7 @@ class OverflowRecords:
         """The low `bits` bits of a record are its thread."""
         self.covers, self._bits = covers, bits
         self._here = np.zeros(cells, np.bool_)  # may the cell have records?
-        self._turn = np.zeros(cells, np.int32)  # scratch: the number of the asking access, from 1
+        self._asking = np.zeros(cells, np.int32)  # scratch: the number of the asking access, from 1
         self._parts: list[tuple[Ints, Ints]] = []
         self._count, self._capacity = 0, CAPACITY
 
@@ -51,10 +51,10 @@ class OverflowRecords:
         """
         where, records = self._all()
         numbers = np.arange(1, len(cells) + 1)
-        self._turn[cells] = numbers
-        asking = self._turn[where].astype(np.int64) - 1
-        alone = bool((self._turn[cells] == numbers).all())
-        self._turn[cells] = 0
+        self._asking[cells] = numbers
+        asking = self._asking[where].astype(np.int64) - 1
+        alone = bool((self._asking[cells] == numbers).all())
+        self._asking[cells] = 0
         mine = asking >= 0
         if taking:
             self._here[cells] = False
@@ -80,7 +80,7 @@ class OverflowRecords:
     def halve(self) -> None:
         """Split each cell into two halves."""
         where, records = self._all()
-        self._here, self._turn = np.repeat(self._here, 2), np.repeat(self._turn, 2)
+        self._here, self._asking = np.repeat(self._here, 2), np.repeat(self._asking, 2)
         self._put((where[:, None] * 2 + np.arange(2)).ravel(), records.repeat(2))
 
     def _all(self) -> tuple[Ints, Ints]:

@@ -26,7 +26,7 @@ from ptxvm.machine.options import Check
 
 log = logging.getLogger("ptxvm.checks")
 
-MOST_KEPT = 64 << 20
+MOST_COPIED = 64 << 20
 """Bytes of memory that is copied before a run that may be given up."""
 
 
@@ -170,7 +170,7 @@ def tried(
     """Run the grid for the watcher; GivenUp, with memory restored, where it takes long and compiled code can judge it."""
     memory, printed, another = engine.image.memory, engine.library.output, watch.another
     watch.watcher.launched(new)
-    if another is None or sum(len(each.bytes) for each in kept(memory.table.items)) > MOST_KEPT:
+    if another is None or sum(len(each.bytes) for each in outliving(memory.table.items)) > MOST_COPIED:
         return rehearse(engine, kernel, shape, parameters, options, watch.patient(limits), watch)
     before, output = Snapshot(memory.table.items), len(printed)
 
@@ -246,7 +246,7 @@ class Snapshot:
     """A copy of the contents of memory."""
 
     def __init__(self, allocations: Sequence[Allocation]) -> None:
-        self._held = [(each, each.bytes.copy()) for each in kept(allocations)]
+        self._held = [(each, each.bytes.copy()) for each in outliving(allocations)]
 
     def restore(self) -> None:
         """Write the copy back."""
@@ -255,6 +255,6 @@ class Snapshot:
                 allocation.bytes[:] = values
 
 
-def kept(allocations: Sequence[Allocation]) -> list[Allocation]:
+def outliving(allocations: Sequence[Allocation]) -> list[Allocation]:
     """The memory that a grid may change and that outlives it."""
     return [each for each in allocations if each.writable and each.space is Space.GLOBAL and not each.yields]

@@ -36,7 +36,7 @@ def pieces(kind: Transfer, memory: Memory, clusters: ClusterQueue, operands: Ope
             from ptxvm.machine import tensor_tiles  # noqa: PLC0415 - few kernels have tensors, and it imports much
 
             made = tensor_tiles.pieces(kind, memory, operands)
-    return _told(kind, made, operands)
+    return _in_ctas(kind, made, operands)
 
 
 def _bytes(kind: Transfer, operands: Operands) -> Pieces:
@@ -79,7 +79,7 @@ def _zeros(operands: Operands) -> Pieces:
     return Pieces(WORD, at + np.uint64(a), data=np.zeros((len(at), WORD), np.uint8))
 
 
-def _told(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
+def _in_ctas(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
     """The pieces in all CTAs that they go to, with the mbarriers that count their bytes."""
     if not kind.mbarrier:
         return made

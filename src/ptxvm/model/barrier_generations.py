@@ -111,7 +111,7 @@ def _counted(
             "a barrier with a count at which some lanes of a warp come more often than others, in a litmus kernel"
         )
     rounds = {warp: len(of_warp[0]) for warp, of_warp in warps.items()}
-    for chosen in flattened(_turns(rounds, -(-needed // WARP))):
+    for chosen in flattened(_sequences(rounds, -(-needed // WARP))):
         left = {warp: rounds[warp] - sum(warp in phase for phase in chosen) for warp in warps}
         late = [i for warp, n in left.items() for queue in warps[warp] for i in queue[len(queue) - n :]]
         if not any(_wait(x, i, waits) is not None for i in late):
@@ -123,7 +123,7 @@ def _counted(
             yield phases
 
 
-def _turns(
+def _sequences(
     rounds: Mapping[int, int], needed: int, before: tuple[tuple[int, ...], ...] = ()
 ) -> Steps[tuple[tuple[int, ...], ...]]:
     """The sequences of phases; each phase takes `needed` warps that have arrivals left, until too few are left."""
@@ -133,4 +133,4 @@ def _turns(
         return
     for phase in combinations(ready, needed):
         rest = {warp: left - (warp in phase) for warp, left in rounds.items()}
-        yield _turns(rest, needed, (*before, phase))
+        yield _sequences(rest, needed, (*before, phase))

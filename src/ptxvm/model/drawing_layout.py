@@ -98,5 +98,5 @@ def _text(candidate: Candidate, i: int) -> str:
     if event.kind is Kind.READ:
         return f"{event.text} \N{RIGHTWARDS ARROW} {candidate.known[event.key]}"
     value = evaluate(event.value, candidate.known) if event.kind is Kind.WRITE and event.thread else None
-    told = value is None or (event.atomic is None and event.text.endswith((f" {value}", f"{value}}}")))
-    return half + event.text + ("" if told else f" = {value}")
+    shown = value is None or (event.atomic is None and event.text.endswith((f" {value}", f"{value}}}")))
+    return half + event.text + ("" if shown else f" = {value}")

@@ -164,12 +164,12 @@ class Copies:
             fault = AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
             raise located(fault, work.access, lanes)
 
-        def kept(value: PerLane) -> PerLane:
+        def copied(value: PerLane) -> PerLane:
             return np.array(np.broadcast_to(value, count))
 
-        parts = [[kept(each) for each in part] for part in further]
+        parts = [[copied(each) for each in part] for part in further]
         product = Product(
-            work, numbers, RegisterSlots(file, slots), [kept(each) for each in a], kept(b), kept(enabled), parts,
+            work, numbers, RegisterSlots(file, slots), [copied(each) for each in a], copied(b), copied(enabled), parts,
             self.groups[AsyncKind.PRODUCT][numbers],
         )  # fmt: skip
         leaders, addresses = product.reads(self.cohort)

@@ -39,7 +39,7 @@ from ptxvm.machine.window import Window
 class Cohort:
     """The state that the traced code of all lanes shares; `shadow` is the shadow state, where values are followed.
 
-    One that `follows_registers` is told of every segment before it runs.
+    One that `follows_registers` gets every segment before it runs.
     """
 
     shadow: Any = None  # a `shadow.Shadow`, whose module stands above this

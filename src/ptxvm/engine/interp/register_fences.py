@@ -64,7 +64,7 @@ class RegisterFences:
     def missing(self, product: Bound, lanes: LaneNumbers, file: RegisterFile) -> tuple[int, str, Bound | None] | None:
         """A product starts: a lane whose fence is missing, what is wrong, and the instruction before the fence.
 
-        Later products count as fenced: what is missing is told once.
+        Later products count as fenced: each is reported once.
         """
         found = self._missing(product, lanes, file)
         if found is not None:

@@ -132,7 +132,7 @@ def cp_async_wait_all(i, tasks):
     tasks.wait(None)
 
 
-# ── the end of copies, told to an mbarrier ──────────────────────────────────────────────
+# ── mbarriers that count the end of copies ──────────────────────────────────────────────
 
 
 @has(ADDRESS)

@@ -19,10 +19,10 @@ COMPLETION = "mbarrier_complete_tx_bytes"
 
 def tells_an_mbarrier(i):
     """.cluster and the parts of .shared need an mbarrier that is told of the end; memory in .global has none."""
-    told = COMPLETION in i.bound
-    if told and (i.ss == Space.GLOBAL or i.order == "release"):
+    counted = COMPLETION in i.bound
+    if counted and (i.ss == Space.GLOBAL or i.order == "release"):
         return f"Illegal modifier '.mbarrier::complete_tx::bytes' for instruction '{i.opcode}' with '.{i.ss or i.order}'"
-    if told:
+    if counted:
         return None
     word = i.scope if i.scope == "cluster" else i.ss if i.ss in (Space.SHARED_CLUSTER, Space.SHARED_CTA) else None
     if word:
@@ -75,12 +75,12 @@ STORE = """
     .vec   = { .v2, .v4, .v8 };
     .type  = { .b8, .b16, .b32, .b64, .b128, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 };
     """
-TOLD = ".mbarrier::complete_tx::bytes"
+COUNTED = ".mbarrier::complete_tx::bytes"
 storing = partial(instruction, section="9.7.9.12", types="a bar: u64, b: type", needs=NEEDS, fixed="async")
 
 
 @has(ASYNC)
-@storing(STORE.replace("COMPLETION", TOLD))
+@storing(STORE.replace("COMPLETION", COUNTED))
 def st_async(i, a, b, bar, tasks):
     """Start to store to the shared memory of the cluster; at the end the bytes are counted by an mbarrier."""
     values = [each.view(i.type.as_bits) for each in as_list(b)]
@@ -139,7 +139,7 @@ updating = partial(instruction, section="9.7.13.7", types="a bar: u64, b: type p
 
 
 @has(ASYNC)
-@updating(UPDATE.replace("COMPLETION", TOLD))
+@updating(UPDATE.replace("COMPLETION", COUNTED))
 def red_async(i, a, b, bar, tasks):
     """Start to combine a value with one in the shared memory of the cluster; at the end an mbarrier counts the bytes."""
     kind = Transfer(Pattern.VALUES, Space.SHARED_CLUSTER, mbarrier=bar is not None, operation=i.op, type=i.type)

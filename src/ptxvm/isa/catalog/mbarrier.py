@@ -402,8 +402,8 @@ def mbarrier_try_wait_parity_phase(i, a, parity, hint):
 def phase_with_a_report(i: Decoded) -> str | None:
     """A second predicate and a report are those of .phase_type::primary; .phase_type::conditional needs .parity."""
     second = i.shape("second")
-    told = i.shape("report") is not None or (second is not None and second.kind != "sink")
-    if told and i.phase != "phase_type::primary":
+    reported = i.shape("report") is not None or (second is not None and second.kind != "sink")
+    if reported and i.phase != "phase_type::primary":
         return f"Arguments mismatch for instruction '{i.opcode}'"
     if i.phase == "phase_type::conditional" and i.shape("state") is not None:
         return f".parity modifier required for instruction '{i.opcode}'"

@@ -103,7 +103,7 @@ class LaneScheduler:
     def _choose(self, none: str, after: str | None = None) -> None:
         """Run the first runnable node at which lanes are; by round-robin, the first one after another.
 
-        That one is remembered then, for the next turn.
+        That one is remembered then, for the next round.
         """
         code = self.code
         found = self._scanned(after) if self.kernel.scans_pending else self._lowest_bit(after)
@@ -260,13 +260,13 @@ class LaneScheduler:
     def _rotate(self) -> None:
         """Round-robin: after each pause, run the node that follows the one which ran first after the last pause.
 
-        Nodes that ran later do not count: spinning lanes go from node to node, and would take the turns of others.
+        Nodes that ran later do not count: spinning lanes go from node to node, and would starve the others.
         """
         code = self.code
         released = code.emit("load i32, ptr %released, align 4", pure=False)
-        turn = code.label()
-        code.branch(code.emit(f"icmp eq i32 {released}, 0", pure=False), turn, "wake")
-        code.block(turn)
+        next_round = code.label()
+        code.branch(code.emit(f"icmp eq i32 {released}, 0", pure=False), next_round, "wake")
+        code.block(next_round)
         where = code.emit("getelementptr i8, ptr %record, i64 4", pure=False)
         last = code.emit(f"load i32, ptr {where}, align 4", pure=False)
         if not self.kernel.scans_pending:

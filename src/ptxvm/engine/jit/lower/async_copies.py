@@ -82,9 +82,9 @@ class Tasks(Port):
             return
         (mask,) = given["mask"]
         for rank in range(self.at.kernel.cluster_size):
-            told = (mask >> rank & 1).ne(0) & amount.ne(0)
+            reached = (mask >> rank & 1).ne(0) & amount.ne(0)
             where = self._barrier_of(bar, rank, pair=kind.pair)
-            self._under(outer, told, partial(self._complete, kind, where, completed, amount))
+            self._under(outer, reached, partial(self._complete, kind, where, completed, amount))
 
     def _complete(self, kind: Transfer, bar: Value, completed: Callable[..., Value], amount: Value) -> None:
         """Count bytes at an mbarrier."""
@@ -144,7 +144,7 @@ class Tasks(Port):
         """Update the mbarrier at an address in the CTAs of the cluster whose bit is set."""
         outer = self.at.guard
 
-        def told(where: Value) -> None:
+        def reached(where: Value) -> None:
             Memory(self.at, self.bound).atomic(
                 Space.SHARED_CLUSTER,
                 b64,
@@ -157,7 +157,7 @@ class Tasks(Port):
             )
 
         for rank in range(self.at.kernel.cluster_size):
-            self._under(outer, (mask >> rank & 1).ne(0), partial(told, self._barrier_of(address, rank, pair=False)))
+            self._under(outer, (mask >> rank & 1).ne(0), partial(reached, self._barrier_of(address, rank, pair=False)))
 
 
 @dataclass(frozen=True, slots=True)

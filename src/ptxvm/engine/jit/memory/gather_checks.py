@@ -79,7 +79,7 @@ def compared(unit: Unit, type: Type, log: int, *, some: bool) -> str:
     return unit.piece(f"ptxvm.inside.{llvm}.{log}{'.some' if some else ''}", "i1", given, write)
 
 
-def allowed(unit: Unit, shape: slow_path.Shape, type: Type, look: Callable[[], str]) -> str:
+def allowed(unit: Unit, shape: slow_path.Shape, type: Type, search: Callable[[], str]) -> str:
     """Define the function that compares with the last allocation of `%site`, or the window, with the slow path; its name."""
     some, log = not shape.full, shape.size.bit_length() - 1
 
@@ -104,7 +104,7 @@ def allowed(unit: Unit, shape: slow_path.Shape, type: Type, look: Callable[[], s
             words.append((slow_path.MASKS + n, "i32", own))
         where = code.emit(f"getelementptr i64, ptr {slow_path.ROOM}, i64 {slow_path.ADDRESS}")
         code.run(f"store {vector_type(u64, code.width)} {lanes}, ptr {where}, align 64")
-        answer = slow_path.ask(code, shape, look(), words)
+        answer = slow_path.ask(code, shape, search(), words)
         code.jump(end)
         code.block(end)
         return code.emit(f"phi i1 [ true, %{here} ], [ {answer}, %{ask} ]", pure=False)

@@ -52,9 +52,9 @@ def begin() -> str:
     return f"  {ROOM} = alloca [{WORDS} x i64], align 64"
 
 
-def ask(code: Code, shape: Shape, look: str, words: Sequence[Word]) -> str:
+def ask(code: Code, shape: Shape, search: str, words: Sequence[Word]) -> str:
     """Ask whether an access is allowed; `words` are its site, the masks unless all lanes are active, and the address."""
-    refused = preserving_calls.ask(code, _function(code.unit, shape, look), ROOM, [*CALLER, *words])
+    refused = preserving_calls.ask(code, _function(code.unit, shape, search), ROOM, [*CALLER, *words])
     return code.emit(f"icmp eq i64 {refused}, 0", pure=False)
 
 
@@ -63,15 +63,15 @@ def kind(shape: Shape) -> str:
     return Digest().add(repr(shape)).text[:16]
 
 
-def _function(unit: Unit, shape: Shape, look: str) -> str:
+def _function(unit: Unit, shape: Shape, search: str) -> str:
     """Define the function for a shape; returns its name."""
     name = f"ptxvm.slow_path.{kind(shape)}"
     if name not in unit.helpers:
-        unit.helper(name, f"define internal i64 @{name}(ptr %q) cold #2 {{\n{_body(unit, shape, look)}\n}}")
+        unit.helper(name, f"define internal i64 @{name}(ptr %q) cold #2 {{\n{_body(unit, shape, search)}\n}}")
     return name
 
 
-def _body(unit: Unit, shape: Shape, look: str) -> str:
+def _body(unit: Unit, shape: Shape, search: str) -> str:
     code, width = Code(unit), shape.width
     lanes = f"<{width} x i64>"
     addresses = _addresses(code, shape)
@@ -88,7 +88,7 @@ def _body(unit: Unit, shape: Shape, look: str) -> str:
     code.block(ask)
     answers = "0"
     for n in code.warps():
-        answers = code.emit(f"or i32 {answers}, {_asked(code, shape, look, n)}")
+        answers = code.emit(f"or i32 {answers}, {_asked(code, shape, search, n)}")
     code.run(f"store i64 {code.emit(f'zext i32 {answers} to i64')}, ptr {_place(code, ANSWER)}, align 8")
     code.jump(end)
     code.block(end)
@@ -146,7 +146,7 @@ def _mask(code: Code, shape: Shape, n: int) -> str:
     return "-1" if shape.full else _word(code, MASKS + n, "i32")
 
 
-def _asked(code: Code, shape: Shape, look: str, n: int) -> str:
+def _asked(code: Code, shape: Shape, search: str, n: int) -> str:
     ctx = _word(code, CTX, "ptr")
     own = code.emit(f"getelementptr i64, ptr %room, i64 {n * WARP}")
     site, mask = code.emit(f"trunc i64 {_word(code, SITE)} to i32"), _mask(code, shape, n)
@@ -157,4 +157,4 @@ def _asked(code: Code, shape: Shape, look: str, n: int) -> str:
         return code.emit(f"call i32 {function}(i32 {site}, ptr {own}, i32 {mask}, i32 {warp})", pure=False)
     given = f"ptr {ctx}, ptr {_word(code, SITES, 'ptr')}, i32 {site}, ptr {own}, i32 {mask}, i32 {warp}"
     facts = f"i64 {shape.size}, i64 {shape.span}, i64 {shape.need}"
-    return code.emit(f"call i32 @{look}({given}, {facts})", pure=False)
+    return code.emit(f"call i32 @{search}({given}, {facts})", pure=False)

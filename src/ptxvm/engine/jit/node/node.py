@@ -35,7 +35,7 @@ class MergedChecks(Protocol):
 
 NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
 PARTS_OF_WORDS = ("i8", "i16")  # which it does not
-DelayedStore = Callable[[str, list[str]], None]  # what is told the LLVM type and the vectors of a store that waits
+DelayedStore = Callable[[str, list[str]], None]  # takes the LLVM type and the vectors of a store that waits
 
 
 class StoreQueue(Protocol):

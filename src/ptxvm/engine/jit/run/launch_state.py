@@ -52,10 +52,10 @@ class Launch:
             self.instructions += instructions
             self.thread_instructions += thread_instructions
 
-    def passed(self, turns: int, place: Callable[[], Place]) -> None:
+    def passed(self, steps: int, place: Callable[[], Place]) -> None:
         """Time has passed; raises a timeout at the place if the limit is exceeded."""
         with self._lock:
-            self.steps += turns
+            self.steps += steps
         if self.limits is not None and self.limits.late:
             raise self.limits.timed_out(place())
 

@@ -207,9 +207,9 @@ class Relaunch:
             raise launch.raised
         self.compiled.record_time(seconds / self.ctas, self.ctas)
         instructions, thread_instructions = self.runner.counted()
-        turns, launch.steps = launch.steps, 0
+        steps, launch.steps = launch.steps, 0
         shape = self.shape
-        return LaunchResult(shape.grid, shape.block, instructions, thread_instructions, turns, seconds)
+        return LaunchResult(shape.grid, shape.block, instructions, thread_instructions, steps, seconds)
 
     def _appear(self) -> None:
         """Enter the memory of this launch in the table of allocations, which is about to be searched."""

@@ -37,7 +37,7 @@ FAULT = -2  # the result of a warp that faulted
 LINE = 64  # bytes, of a cache
 FAR = 8 << 20  # bytes of memory that a launch knows, from which on the order of CTAs in grid-stride loops matters ...
 EACH = 64  # ... if a thread has so many of them
-TURN = 8  # iterations of such a loop, after which the next warps run: rows that the processor prefetches side by side
+ITERATIONS = 8  # iterations of such a loop, after which the next warps run: rows that the processor prefetches side by side
 LARGE = 32 << 20  # bytes of an allocation, from which on non-temporal stores pay, even if it is read soon
 EVERY = (1 << 64) - 1
 
@@ -146,7 +146,7 @@ class Runner:
             record[LEFT] = launch.limits.left.ctypes.data
         self.in_step = self.walks_far(launch.shape)
         if self.in_step:
-            record[IN_STEP] = TURN
+            record[IN_STEP] = ITERATIONS
         record[NCTAID_X], record[NCTAID_Y], record[NCTAID_Z] = launch.shape.grid
         calls.facts = compiled.facts
         if self._large and compiled.facts.streamed:
