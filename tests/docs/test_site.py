@@ -16,7 +16,7 @@ from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.fragments import mma_fragment, quarter_fragment
 from ptxvm.isa.model import ISA
 from ptxvm.isa.special_registers import WARP
-from ptxvm.reference import pictures, site
+from ptxvm.reference import matrices, pictures, site
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.examples import Run, example_of
 
@@ -140,7 +140,7 @@ def test_the_pieces_of_a_picture_cover_the_matrix_once(matrix, type, shape):
     fragment = mma_fragment(matrix, Type.named[type], shape)
     covered = [
         (piece.row + n * piece.down, piece.column + n * (not piece.down), piece.lane, piece.first + n)
-        for piece in pictures.pieces(fragment)
+        for piece in matrices.pieces(fragment)
         for n in range(piece.count)
     ]
     assert sorted((row, column) for row, column, _, _ in covered) == [
@@ -151,7 +151,7 @@ def test_the_pieces_of_a_picture_cover_the_matrix_once(matrix, type, shape):
 
 
 def test_a_quarter_of_the_warp_is_drawn():
-    lanes = {piece.lane for piece in pictures.pieces(quarter_fragment("c", Type.named["f32"]))}
+    lanes = {piece.lane for piece in matrices.pieces(quarter_fragment("c", Type.named["f32"]))}
     assert lanes == {0, 1, 2, 3, 16, 17, 18, 19}
 
 

@@ -183,4 +183,4 @@ def matrix_of_fragment(name: str, fragment: Fragment) -> str:
     return picture(left + columns * wide + 8, top + rows * high + 8, title, parts)
 
 
-__all__ = ["bytes_of_prmt", "lanes_of_shuffle", "matrix_of_fragment", "pieces", "table_of_lop3"]
+__all__ = ["bytes_of_prmt", "lanes_of_shuffle", "matrix_of_fragment", "table_of_lop3"]
