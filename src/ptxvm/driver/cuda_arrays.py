@@ -108,6 +108,21 @@ class Array:
         directions = [each for each in (self.depth, self.height) if each]
         return np.zeros(self.elements.shape(*directions, self.width), self.elements.format.dtype)
 
+    def viewed(self, elements: Elements, layers: slice = slice(None)) -> Array:
+        """The same memory with other elements of the same size, or some of the layers; DriverError for another size."""
+        if elements.size != self.elements.size:
+            said = f"elements of {self.elements.size} bytes are not viewed as some of {elements.size}"
+            raise DriverError(Result.INVALID_VALUE, said)
+        chosen = self.data[layers] if self.layered else self.data
+        view = Array(self.width, self.height, len(chosen) if self.layered else self.depth, elements, self.flags)
+        view.data = chosen.view(elements.format.dtype).reshape(elements.shape(*chosen.shape[: view.dimensions]))
+        return view
+
+    @property
+    def dimensions(self) -> int:
+        """The directions that it has."""
+        return 1 + bool(self.height) + bool(self.depth)
+
     @property
     def rows(self) -> Rectangle:
         """The rows as bytes."""
@@ -127,6 +142,13 @@ class Array:
 class Mipmapped:
     """An array and smaller copies of it, each half as large as the one before."""
 
+    @classmethod
+    def of(cls, levels: Sequence[Array]) -> Mipmapped:
+        """Levels that there are."""
+        made = cls.__new__(cls)
+        made.levels = list(levels)
+        return made
+
     def __init__(self, first: Array, levels: int) -> None:
         most = max(first.width, first.height, 0 if first.layered else first.depth).bit_length()
         self.levels = [first]
@@ -141,6 +163,30 @@ class Mipmapped:
         if not 0 <= number < len(self.levels):
             raise DriverError(Result.INVALID_VALUE, f"the array has {len(self.levels)} levels")
         return self.levels[number]
+
+
+@dataclass(frozen=True)
+class View:
+    """How a texture sees an array: other elements, or None for its own; some of its levels and layers, first and last."""
+
+    elements: Elements | None
+    levels: tuple[int, int] = (0, 0)
+    layers: tuple[int, int] = (0, 0)
+
+    def of(self, resource: Array | Mipmapped) -> Array | Mipmapped:
+        """What is seen; DriverError for levels or layers that there are not."""
+        first, last = self.levels
+        if isinstance(resource, Mipmapped):
+            if not first <= last < len(resource.levels):
+                raise DriverError(Result.INVALID_VALUE, f"there are {len(resource.levels)} levels, not {first} to {last}")
+            return Mipmapped.of([self._array(each) for each in resource.levels[first : last + 1]])
+        return self._array(resource)
+
+    def _array(self, array: Array) -> Array:
+        first, last = self.layers
+        if array.layered and not first <= last < array.depth:
+            raise DriverError(Result.INVALID_VALUE, f"there are {array.depth} layers, not {first} to {last}")
+        return array.viewed(self.elements or array.elements, slice(first, last + 1))
 
 
 @dataclass(frozen=True)
@@ -216,5 +262,5 @@ def surface(array: Array) -> Surface:
 
 
 __all__ = [
-    "Array", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "format_of", "surface", "texture",
+    "Array", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "View", "format_of", "surface", "texture",
 ]  # fmt: skip

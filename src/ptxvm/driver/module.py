@@ -18,6 +18,7 @@ from ptxvm.isa.targets import Target
 from ptxvm.machine.arguments import Bank
 from ptxvm.machine.launch import most_threads
 from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.opaque import Opaque
 
 
 class Module:
@@ -36,6 +37,7 @@ class Module:
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
         self.kernels = {name: Kernel(self, each) for name, each in self.module.kernels.items()}
+        self.references: dict[str, object] = {}  # a client's, of its textures and surfaces, by name
 
     def kernel(self, name: str) -> Kernel:
         """A kernel by name; DriverError where there is none."""
@@ -51,6 +53,15 @@ class Module:
             raise DriverError(Result.NOT_FOUND, f"the module has no variable '{name}'")
         allocation = image.allocations[found]
         return allocation.start, allocation.size
+
+    def opaque(self, name: str) -> str:
+        """What kind of texture or surface a variable is, empty where it is none."""
+        found = self.module.image.variables.get(name)
+        return found.opaque if found is not None else ""
+
+    def bind(self, name: str, bound: Opaque) -> None:
+        """Let a variable stand for a texture or surface."""
+        self.module.image.bind(self.module.image.variables[name], bound)
 
 
 def runs_on(module: api.Module, model: Model) -> None:

@@ -49,7 +49,8 @@ class OpaqueObject(NamedTuple):
 
     object: Opaque
     resource: bytes
-    sampling: bytes
+    sampling: bytes = b""
+    view: bytes = b""
 
 
 class Handles:

@@ -93,12 +93,33 @@ class MemoryOperation(ctypes.Structure):
     )  # fmt: skip
 
 
+class BatchNode(ctypes.Structure):
+    """CUDA_BATCH_MEM_OP_NODE_PARAMS."""
+
+    _fields_ = (("context", c_uint64), ("count", c_uint32), ("operations", c_uint64), ("flags", c_uint32))
+
+
 class AllocationProperties(ctypes.Structure):
     """CUmemAllocationProp."""
 
     _fields_ = (
         ("type", c_int32), ("handle_types", c_int32), ("location_type", c_int32), ("location", c_int32), ("metadata", c_uint64),
         ("flags", c_uint64),
+    )  # fmt: skip
+
+
+class Location(ctypes.Structure):
+    """CUmemLocation."""
+
+    _fields_ = (("type", c_int32), ("number", c_int32))
+
+
+class PoolProperties(ctypes.Structure):
+    """CUmemPoolProps."""
+
+    _fields_ = (
+        ("type", c_int32), ("handle_types", c_int32), ("location", Location), ("security", c_uint64), ("most", c_size_t),
+        ("usage", ctypes.c_uint16), ("rest", ctypes.c_ubyte * 54),
     )  # fmt: skip
 
 
@@ -144,6 +165,15 @@ class Resource(ctypes.Structure):
     _fields_ = (("type", c_int32), ("of", ResourceUnion), ("flags", c_uint32))
 
 
+class ResourceView(ctypes.Structure):
+    """CUDA_RESOURCE_VIEW_DESC, but for words that are reserved, which CUDA 12's runtime does not have."""
+
+    _fields_ = (
+        ("format", c_int32), ("width", c_size_t), ("height", c_size_t), ("depth", c_size_t), ("first_level", c_uint32),
+        ("last_level", c_uint32), ("first_layer", c_uint32), ("last_layer", c_uint32),
+    )  # fmt: skip
+
+
 class TextureDescriptor(ctypes.Structure):
     """CUDA_TEXTURE_DESC."""
 
@@ -155,7 +185,8 @@ class TextureDescriptor(ctypes.Structure):
 
 
 __all__ = [
-    "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "ConditionalNode",
-    "Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "MemoryOperation",
-    "MemsetNode", "Resource", "TextureDescriptor",
+    "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "BatchNode",
+    "ConditionalNode", "Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource",
+    "Location", "MemoryOperation", "MemsetNode", "PoolProperties", "Resource",
+    "ResourceView", "TextureDescriptor",
 ]  # fmt: skip

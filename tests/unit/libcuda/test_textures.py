@@ -3,23 +3,78 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_float, c_size_t, c_uint64, c_void_p
+from ctypes import byref, c_float, c_int, c_size_t, c_uint64, c_void_p
 
 import numpy as np
 import pytest
 
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Copy2D, Copy3D, Resource, TextureDescriptor
+from ptxvm.libcuda.structures import (
+    Array3DDescriptor,
+    ArrayDescriptor,
+    Copy2D,
+    Copy3D,
+    Resource,
+    ResourceView,
+    TextureDescriptor,
+)
 
 FLOAT, UNSIGNED_INT8 = 0x20, 0x01
 HOST, DEVICE, ARRAY = 1, 2, 3
 SURFACE = 2
-INVALID_VALUE, INVALID_HANDLE, NOT_SUPPORTED = 1, 400, 801
+INVALID_VALUE, INVALID_HANDLE, NOT_FOUND, NOT_SUPPORTED = 1, 400, 500, 801
 KERNELS = b"""
 .version 7.8
 .target sm_80
 .address_size 64
+.global .texref image;
+.global .surfref target;
+.visible .entry read_image(.param .u64 out)
+{
+    .reg .b32 %r<3>;
+    .reg .f32 %f<8>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    cvt.rn.f32.u32 %f2, %r1;
+    cvt.rn.f32.u32 %f3, %r2;
+    add.f32 %f2, %f2, 0f3F000000;
+    add.f32 %f3, %f3, 0f3F000000;
+    tex.2d.v4.f32.f32 {%f4, %f5, %f6, %f7}, [image, {%f2, %f3}];
+    mad.lo.u32 %r1, %r2, 8, %r1;
+    mad.wide.u32 %rd3, %r1, 4, %rd2;
+    st.global.f32 [%rd3], %f4;
+    ret;
+}
+.visible .entry read_layer(.param .u64 texture, .param .u64 out)
+{
+    .reg .b32 %r<5>;
+    .reg .f32 %f<8>;
+    .reg .b64 %rd<4>;
+    ld.param.u64 %rd1, [texture];
+    ld.param.u64 %rd2, [out];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, %tid.y;
+    mov.f32 %f2, 0f3F000000;
+    cvt.rn.f32.u32 %f3, %r1;
+    add.f32 %f3, %f3, %f2;
+    tex.a2d.v4.s32.f32 {%r3, %r4, %r4, %r4}, [%rd1, {%r2, %f3, %f2, %f2}];
+    mad.lo.u32 %r1, %r2, 8, %r1;
+    mad.wide.u32 %rd3, %r1, 4, %rd2;
+    st.global.u32 [%rd3], %r3;
+    ret;
+}
+.visible .entry write_target()
+{
+    .reg .b32 %r<3>;
+    mov.u32 %r1, %tid.x;
+    shl.b32 %r1, %r1, 2;
+    mov.u32 %r2, 5;
+    sust.b.2d.b32.trap [target, {%r1, 0}], {%r2};
+    ret;
+}
 .visible .entry read(.param .u64 texture, .param .u64 out, .param .f32 dx)
 {
     .reg .b32 %r<3>;
@@ -102,10 +157,15 @@ def kernel(cuda, name):
 
 
 def read(cuda, texture, dx):
+    return result(cuda, kernel(cuda, b"read"), (8, 4, 1), np.float32, texture, more=(c_float(dx),))
+
+
+def result(cuda, launched, block, dtype, *arguments, more=()):
+    """What a kernel writes into rows of 8, which are an argument between the others."""
     out = c_uint64()
     cuda.cuMemAlloc_v2(byref(out), c_size_t(8 * 4 * 4))
-    cuda.launch(kernel(cuda, b"read"), (8, 4, 1), texture, out, c_float(dx))
-    found = np.empty((4, 8), np.float32)
+    cuda.launch(launched, block, *arguments, out, *more)
+    found = np.empty((4, 8), dtype)
     cuda.cuMemcpyDtoH_v2(c_void_p(found.ctypes.data), out, c_size_t(found.nbytes))
     cuda.cuMemFree_v2(out)
     return found
@@ -183,3 +243,95 @@ def test_arrays_have_forms_that_they_tell(cuda):
     assert cuda.result("cuMipmappedArrayGetLevel", byref(made), levels, 4) == INVALID_VALUE  # 8, 4, 2, 1
     assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, 0x77, 1))) == NOT_SUPPORTED
     assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, FLOAT, 3))) == INVALID_VALUE
+
+
+def reference(cuda, name, kind=b"image"):
+    """A kernel and a reference of its module."""
+    module = cuda.handle("cuModuleLoadData", KERNELS)
+    get = "cuModuleGetTexRef" if kind == b"image" else "cuModuleGetSurfRef"
+    return cuda.handle("cuModuleGetFunction", module, name), cuda.handle(get, module, kind), module
+
+
+def test_a_texture_reference_is_bound_to_an_array_and_read_as_it_says(cuda, rng):
+    image = rng.random((4, 8), np.float32)
+    array = cuda.handle("cuArrayCreate_v2", byref(ArrayDescriptor(8, 4, FLOAT, 1)))
+    upload(cuda, array, image)
+    launched, texture, module = reference(cuda, b"read_image")
+    assert cuda.handle("cuModuleGetTexRef", module, b"image").value == texture.value
+    assert cuda.result("cuModuleGetTexRef", byref(c_void_p()), module, b"target") == NOT_FOUND
+    cuda.cuTexRefSetArray(texture, array, 1)
+    assert np.array_equal(result(cuda, launched, (8, 4, 1), np.float32), image)
+    for direction in range(2):
+        cuda.cuTexRefSetAddressMode(texture, direction, 3)  # border
+    cuda.cuTexRefSetBorderColor(texture, (c_float * 4)(7, 7, 7, 7))
+    cuda.cuTexRefSetFlags(texture, 2)  # normalized: what was beside the origin is outside
+    expected = np.full((4, 8), 7, np.float32)
+    expected[0, 0] = image[2, 4]  # at half of each extent
+    assert np.array_equal(result(cuda, launched, (8, 4, 1), np.float32), expected)
+    told = c_int()
+    cuda.cuTexRefGetAddressMode(byref(told), texture, 1)
+    assert told.value == 3
+    assert cuda.handle("cuTexRefGetArray", texture).value == array.value
+
+
+def test_a_texture_reference_reads_rows_of_memory(cuda):
+    memory, pitch = c_uint64(), c_size_t()
+    cuda.cuMemAllocPitch_v2(byref(memory), byref(pitch), c_size_t(8), c_size_t(4), 4)
+    cuda.cuMemsetD2D8_v2(memory, pitch, ctypes.c_ubyte(51), c_size_t(8), c_size_t(4))
+    launched, texture, _ = reference(cuda, b"read_image")
+    cuda.cuTexRefSetAddress2D_v3(texture, byref(ArrayDescriptor(8, 4, UNSIGNED_INT8, 1)), memory, pitch)
+    assert np.allclose(result(cuda, launched, (8, 4, 1), np.float32), 51 / 255)
+    told = c_uint64()
+    cuda.cuTexRefGetAddress_v2(byref(told), texture)
+    assert told.value == memory.value
+    assert cuda.result("cuTexRefGetArray", byref(told), texture) == INVALID_VALUE
+
+
+def test_a_surface_reference_is_bound_to_an_array(cuda):
+    array = cuda.handle("cuArray3DCreate_v2", byref(Array3DDescriptor(8, 4, 0, FLOAT, 1, SURFACE)))
+    launched, target, _ = reference(cuda, b"write_target", b"target")
+    cuda.cuSurfRefSetArray(target, array, 0)
+    cuda.launch(launched, (8, 1, 1))
+    found = np.empty(8, np.int32)
+    cuda.cuMemcpyAtoH_v2(c_void_p(found.ctypes.data), array, c_size_t(0), c_size_t(32))
+    assert (found == 5).all()
+
+
+def test_a_view_shows_some_layers_as_other_elements(cuda):
+    """Two channels of 16 bits are seen as one of 32 (driver API, `CUDA_RESOURCE_VIEW_DESC`)."""
+    layers = np.arange(3 * 4 * 8 * 2, dtype=np.uint16).reshape(3, 4, 8, 2)
+    array = cuda.handle("cuArray3DCreate_v2", byref(Array3DDescriptor(8, 4, 3, 0x02, 2, 1)))
+    copy = Copy3D(source_type=HOST, source_host=layers.ctypes.data, target_type=ARRAY, target_array=array.value)
+    copy.source_pitch, copy.source_height, copy.width, copy.height, copy.depth = 32, 4, 32, 4, 3
+    cuda.cuMemcpy3D_v2(byref(copy))
+    resource = Resource(type=0)
+    resource.of.array = array.value
+    view = ResourceView(format=13, width=8, height=4, depth=3, first_layer=1, last_layer=2)  # one channel of 32 bits
+    how = TextureDescriptor(address=(1, 1, 1), flags=1)
+    texture = cuda.handle("cuTexObjectCreate", byref(resource), byref(how), byref(view))
+    found = result(cuda, kernel(cuda, b"read_layer"), (8, 2, 1), np.uint32, texture)
+    assert np.array_equal(found[:2], layers[1:, 0].copy().view(np.uint32)[..., 0])
+    told = ResourceView()
+    cuda.cuTexObjectGetResourceViewDesc(byref(told), texture)
+    assert (told.format, told.first_layer, told.last_layer) == (13, 1, 2)
+    for wrong, status in (
+        (ResourceView(format=14, first_layer=1, last_layer=2), INVALID_VALUE),  # eight bytes
+        (ResourceView(format=13, first_layer=1, last_layer=3), INVALID_VALUE),
+        (ResourceView(format=25), NOT_SUPPORTED),  # compressed pixels
+    ):
+        made = byref(c_uint64())
+        assert cuda.result("cuTexObjectCreate", made, byref(resource), byref(how), byref(wrong)) == status
+    plain = cuda.handle("cuTexObjectCreate", byref(resource), byref(how), None)
+    assert cuda.result("cuTexObjectGetResourceViewDesc", byref(told), plain) == INVALID_VALUE
+
+
+def test_a_view_shows_some_levels(cuda):
+    levels = cuda.handle("cuMipmappedArrayCreate", byref(Array3DDescriptor(8, 4, 0, FLOAT, 1, 0)), 3)
+    upload(cuda, cuda.handle("cuMipmappedArrayGetLevel", levels, 1), np.full((2, 4), 3, np.float32))
+    resource = Resource(type=1)
+    resource.of.array = levels.value
+    view, how = ResourceView(first_level=1, last_level=2), TextureDescriptor(address=(1, 1, 1))
+    texture = cuda.handle("cuTexObjectCreate", byref(resource), byref(how), byref(view))
+    assert (read(cuda, texture, 0.5) == 3).all()
+    view.last_level = 3
+    assert cuda.result("cuTexObjectCreate", byref(c_uint64()), byref(resource), byref(how), byref(view)) == INVALID_VALUE

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.cuda_arrays import Array, Elements, Linear, Mipmapped, Sampling, format_of, surface, texture
+from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, View, format_of, surface, texture
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_u64
 from ptxvm.libcuda.session import OpaqueObject, function, session
-from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Resource, TextureDescriptor
+from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Resource, ResourceView, TextureDescriptor
 
 ARRAY, MIPMAPPED, LINEAR, ROWS = range(4)  # CUresourcetype
 AS_IS, NORMALIZED, SRGB = 0x01, 0x02, 0x10  # CU_TRSF_*
@@ -123,11 +123,37 @@ def keep(out: int, made: OpaqueObject) -> None:
 @function("cuTexObjectCreate")
 def create_texture(out: int, of: int, how: int, view: int) -> None:
     """A texture of an array, or of memory."""
-    if view:
-        raise DriverError(Result.NOT_SUPPORTED, "a texture with a view of its resource is not supported")
     described, read = Resource.from_address(of), TextureDescriptor.from_address(how)
-    made = texture(resource(described), sampling(read))
-    keep(out, OpaqueObject(made, bytes(described), bytes(read)))
+    keep_texture(out, resource(described), sampling(read), bytes(described), bytes(read), view)
+
+
+def keep_texture(
+    out: int, of: Array | Mipmapped | Linear, how: Sampling, described: bytes, read: bytes, view: int
+) -> None:  # fmt: skip
+    """Give a client a texture, with how it is described, and through a view where there is one."""
+    seen = b""
+    if view:
+        d = ResourceView.from_address(view)
+        of, seen = viewed(d, of), bytes(d)
+    keep(out, OpaqueObject(texture(of, how), described, read, seen))
+
+
+VIEWED = (
+    Format.UNSIGNED_INT8, Format.SIGNED_INT8, Format.UNSIGNED_INT16, Format.SIGNED_INT16, Format.UNSIGNED_INT32,
+    Format.SIGNED_INT32, Format.HALF, Format.FLOAT,
+)  # fmt: skip
+"""The formats of CUresourceViewFormat in its order, which has each for 1, 2 and 4 channels; 0 is the array's own."""
+
+
+def viewed(d: ResourceView, of: Array | Mipmapped | Linear) -> Array | Mipmapped:
+    """What a structure sees of an array; DriverError for plain memory, and for blocks of compressed pixels."""
+    if isinstance(of, Linear):
+        raise DriverError(Result.INVALID_VALUE, "a view is one of an array")
+    if d.format > 3 * len(VIEWED):
+        raise DriverError(Result.NOT_SUPPORTED, f"views of compressed pixels (format {d.format:#x}) are not supported")
+    format, channels = divmod(d.format - 1, 3)
+    elements = Elements(VIEWED[format], (1, 2, 4)[channels]) if d.format else None
+    return View(elements, (d.first_level, d.last_level), (d.first_layer, d.last_layer)).of(of)
 
 
 @function("cuSurfObjectCreate")
@@ -137,7 +163,7 @@ def create_surface(out: int, of: int) -> None:
     found = resource(described)
     if not isinstance(found, Array):
         raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")
-    keep(out, OpaqueObject(surface(found), bytes(described), b""))
+    keep(out, OpaqueObject(surface(found), bytes(described)))
 
 
 @function("cuTexObjectDestroy", "cuSurfObjectDestroy", any_state=True)
@@ -166,4 +192,12 @@ def resource_of(out: int, handle: int) -> None:
 def sampling_of(out: int, handle: int) -> None:
     """The sampling of a texture."""
     described = opaque(handle).sampling
+    ctypes.memmove(out, described, len(described))
+
+
+@function("cuTexObjectGetResourceViewDesc")
+def view_of(out: int, handle: int) -> None:
+    """How a texture sees its array; DriverError where it has no view."""
+    if not (described := opaque(handle).view):
+        raise DriverError(Result.INVALID_VALUE, "the texture was made without a view")
     ctypes.memmove(out, described, len(described))

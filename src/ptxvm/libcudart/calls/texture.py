@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, surface, texture
+from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, surface
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64
 from ptxvm.libcuda.calls import texture as driver
@@ -122,14 +122,12 @@ def resource(d: Resource) -> Array | Mipmapped | Linear:
 @function("cudaCreateTextureObject")
 def create_texture(out: int, of: int, how: int, view: int) -> None:
     """A texture of an array, or of memory."""
-    if view:
-        raise DriverError(Result.NOT_SUPPORTED, "a texture with a view of its resource is not supported")
     d, s = Resource.from_address(of), structures.Sampling.from_address(how)
     read = Sampling(
         tuple(s.address), s.filter == driver.LINEAR_FILTER, s.mipmap_filter == driver.LINEAR_FILTER, as_is=not s.read,
         normalized=bool(s.normalized), srgb=bool(s.srgb), border=tuple(s.border),
     )  # fmt: skip
-    driver.keep(out, OpaqueObject(texture(resource(d), read), bytes(d), bytes(s)))
+    driver.keep_texture(out, resource(d), read, bytes(d), bytes(s), view)
 
 
 @function("cudaCreateSurfaceObject")
@@ -139,7 +137,7 @@ def create_surface(out: int, of: int) -> None:
     found = resource(d)
     if not isinstance(found, Array):
         raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")
-    driver.keep(out, OpaqueObject(surface(found), bytes(d), b""))
+    driver.keep(out, OpaqueObject(surface(found), bytes(d)))
 
 
 @function("cudaDestroyTextureObject", "cudaDestroySurfaceObject", any_state=True)
@@ -152,6 +150,12 @@ def destroy_opaque(handle: int) -> None:
 def resource_of(out: int, handle: int) -> None:
     """The resource of a texture or surface."""
     driver.resource_of(out, handle)
+
+
+@function("cudaGetTextureObjectResourceViewDesc")
+def view_of(out: int, handle: int) -> None:
+    """How a texture sees its array."""
+    driver.view_of(out, handle)
 
 
 @function("cudaGetTextureObjectTextureDesc")
