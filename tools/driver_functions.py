@@ -18,7 +18,8 @@ OUT = Path(__file__).parent.parent / "src" / "ptxvm" / "libcuda" / "functions.tx
 VIEWS = ("", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-D__CUDA_API_VERSION_INTERNAL")
 PROTOTYPE = re.compile(r"CUresult\s+(cu\w+)\s*\(([^;{}]*?)\)\s*;", re.DOTALL)
 POINTER_TYPE = re.compile(r"typedef CUresult \(CUDAAPI \*PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)\((.*?)\);", re.DOTALL)
-ENUM = re.compile(r"typedef\s+enum\s+\w+\s*\{[^}]*\}\s*(\w+)\s*;")
+ENUM = re.compile(r"typedef\s+enum\s*\w*\s*\{[^}]*\}\s*(\w+)\s*;")
+ALIAS = re.compile(r"typedef\s+(\w+)\s+(\w+)\s*;")
 PROFILER = {"cuProfilerInitialize": "ppi", "cuProfilerStart": "", "cuProfilerStop": ""}  # of `cudaProfiler.h`
 SUFFIX = re.compile(r"(cu\w+?)((?:_v\d+)?)((?:_ptds|_ptsz)?)")
 KINDS = {
@@ -36,6 +37,7 @@ def main(include: str) -> None:
     header, types = Path(include, "cuda.h"), Path(include, "cudaTypedefs.h").read_text(encoding="utf-8")
     views = [preprocessed(header, view) for view in VIEWS]
     enums = {name for text in views for name in ENUM.findall(text)}
+    enums |= {alias for text in views for name, alias in ALIAS.findall(text) if name in enums}
     symbols: dict[str, str] = {}
     for text in views:
         for name, parameters in PROTOTYPE.findall(text):

@@ -167,6 +167,7 @@ class Stream:
     order: machine.Stream = field(default_factory=machine.Stream)
 
     def __post_init__(self) -> None:
+        self.attributes: dict[int, bytes] = {}  # that a client has set, by their numbers
         self._capture: Capture | None = None
         self.context.streams.add(self)
         STREAMS.add(self)

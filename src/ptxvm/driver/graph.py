@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections import Counter
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -12,6 +13,8 @@ from typing import Protocol
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.memory import Block
 from ptxvm.driver.results import DriverError, Result
+
+NUMBERS = itertools.count(1)  # of nodes and graphs
 
 
 class Task(Protocol):
@@ -65,15 +68,24 @@ class Empty(Task):
         """Do nothing."""
 
 
+@dataclass(frozen=True)
+class Described(Empty):
+    """Nothing, by a description of the client: its memory is there as long as the graph."""
+
+    description: bytes
+
+
 @dataclass(eq=False)
 class Node:
-    """A node: a task, and the nodes before it; `type` is a CUgraphNodeType."""
+    """A task, and the nodes that it follows; `type` is its CUgraphNodeType, `attributes` are what a client has set of it."""
 
     task: Task
     type: int
     graph: Graph
     after: list[Node] = field(default_factory=list)
     enabled: bool = True
+    attributes: dict[int, bytes] = field(default_factory=dict)
+    number: int = field(default_factory=lambda: next(NUMBERS))
 
 
 @dataclass(eq=False)
@@ -101,6 +113,7 @@ class Graph:
     """Nodes in the order in which they were added."""
 
     nodes: list[Node] = field(default_factory=list)
+    number: int = field(default_factory=lambda: next(NUMBERS))
     resources: Counter[Resource] = field(default_factory=Counter)  # with the number of uses of each by the graph
     memory: list[Block] = field(default_factory=list)  # of its nodes
     defaults: dict[int, int] = field(default_factory=dict)  # default values of conditions, by address
@@ -157,7 +170,7 @@ class Graph:
     def copy(self) -> tuple[Graph, dict[Node, Node]]:
         """A copy of the graph, and the copy of each node."""
         made = Graph()
-        copies = {node: Node(node.task, node.type, made) for node in self.nodes}
+        copies = {node: Node(node.task, node.type, made, attributes=node.attributes.copy()) for node in self.nodes}
         for node, twin in copies.items():
             twin.after = [copies[each] for each in node.after]
         made.nodes = list(copies.values())

@@ -6,7 +6,7 @@ import time
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.context import Context
@@ -43,6 +43,17 @@ class Launch(NamedTuple):
     def may_wait(self) -> bool:
         """Has the kernel a loop that waits for what another thread writes, which may be one of the host?"""
         return self.kernel.kernel.may_wait()
+
+    @property
+    def cluster(self) -> tuple[int, int, int] | None:
+        """The extents of a cluster, None where the launch says nothing of clusters."""
+        return cast("tuple[int, int, int] | None", self.options.cluster)
+
+    def in_clusters(self, cluster: tuple[int, int, int] | None) -> Launch:
+        """The same in clusters; DriverError where it cannot be."""
+        made = self._replace(options=self.options._replace(cluster=cluster))
+        made.check()
+        return made
 
     def check(self) -> None:
         """DriverError for options that the kernel does not allow."""

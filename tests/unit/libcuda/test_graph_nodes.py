@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
-from ptxvm.libcuda.structures import AllocationNode, HostNode, KernelNode, MemsetNode
+from ptxvm.libcuda.structures import AllocationNode, BatchNode, Copy3D, HostNode, KernelNode, MemoryOperation, MemsetNode
 
 INVALID_VALUE, NOT_READY = 1, 600
 
@@ -103,3 +103,99 @@ def test_memory_and_calls_are_nodes(cuda):
     cuda.cuGraphExecDestroy(executable)
     cuda.cuGraphDestroy(graph)
     assert cuda.library.cuMemFree_v2(c_uint64(described.address)) == INVALID_VALUE  # it is gone with the graph
+
+
+def described(cuda, node):
+    """The structure of a node of any kind: its type and its part."""
+    told = (ctypes.c_char * 256)(*b"\xff" * 256)
+    cuda.cuGraphNodeGetParams(node, told)
+    return c_int.from_buffer(told).value, told
+
+
+def test_nodes_of_any_kind_are_described_and_made_again(cuda):
+    """What describes a node makes another that does the same (driver API, `cuGraphNodeGetParams`)."""
+    graph, event = cuda.handle("cuGraphCreate", 0), cuda.handle("cuEventCreate", c_uint(0))
+    cell = ctypes.addressof(cuda.cell)
+    called = []
+    append = ctypes.CFUNCTYPE(None, c_void_p)(called.append)
+    fill, call = MemsetNode(cell, 4, 7, 4, 1, 1), HostNode(ctypes.cast(append, c_void_p).value, 5)
+    copy = Copy3D(
+        source_type=2, source_device=cell, target_type=2, target_device=ctypes.addressof(cuda.flag), width=4, height=1
+    )
+    copy.depth = 1
+    operations = (MemoryOperation * 1)(MemoryOperation(2, cell, 8))  # write 32 bits
+    batch = BatchNode(cuda.handle("cuCtxGetCurrent").value, 1, ctypes.addressof(operations), 0)
+    none = (graph, None, c_size_t(0))
+    child = cuda.handle("cuGraphCreate", 0)
+    kernel_node(cuda, child, b"append", cuda.cell, 2)
+    nodes = [
+        cuda.handle("cuGraphAddMemsetNode", *none, byref(fill), None),
+        kernel_node(cuda, graph, b"append", cuda.cell, 3),
+        cuda.handle("cuGraphAddMemcpyNode", *none, byref(copy), None),
+        cuda.handle("cuGraphAddHostNode", *none, byref(call)),
+        cuda.handle("cuGraphAddEventRecordNode", *none, event),
+        cuda.handle("cuGraphAddEmptyNode", *none),
+        cuda.handle("cuGraphAddChildGraphNode", *none, child),
+        cuda.handle("cuGraphAddBatchMemOpNode", *none, byref(batch)),
+    ]
+    again, last, stream = cuda.handle("cuGraphCreate", 0), [], cuda.stream()
+    kinds = []
+    for node in nodes:
+        kind, told = described(cuda, node)
+        kinds.append(kind)
+        after = (c_void_p * len(last))(*last)
+        last = [cuda.handle("cuGraphAddNode_v2", again, after, None, c_size_t(len(last)), told).value]
+    assert kinds == [2, 0, 1, 3, 7, 5, 4, 12]
+    cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", again, c_uint64(0)), stream)
+    cuda.cuStreamSynchronize(stream)
+    assert (cuda.flag.value, called, cuda.cell.value) == (73, [5], 8)  # 732 before the last node
+    assert cuda.library.cuEventQuery(event) == 0
+
+
+def test_captured_copies_and_fills_are_described(cuda):
+    stream, graph = cuda.stream(), c_void_p()
+    flag, cell = (c_uint64(ctypes.addressof(each)) for each in (cuda.flag, cuda.cell))
+    cuda.cuStreamBeginCapture_v2(stream, 0)
+    cuda.cuMemsetD32Async(cell, c_uint(6), c_size_t(1), stream)
+    cuda.cuMemcpyDtoDAsync_v2(flag, cell, c_size_t(4), stream)
+    cuda.cuStreamEndCapture(stream, byref(graph))
+    nodes = (c_void_p * 2)()
+    cuda.cuGraphGetNodes(graph, nodes, byref(c_size_t(2)))
+    fill, copy = MemsetNode(), Copy3D()
+    cuda.cuGraphMemsetNodeGetParams(c_void_p(nodes[0]), byref(fill))
+    cuda.cuGraphMemcpyNodeGetParams(c_void_p(nodes[1]), byref(copy))
+    assert (fill.value, fill.width, fill.height, copy.width, copy.height) == (6, 1, 1, 4, 1)
+    fill.value = 9
+    cuda.cuGraphMemsetNodeSetParams(c_void_p(nodes[0]), byref(fill))
+    cuda.cuGraphMemcpyNodeSetParams(c_void_p(nodes[1]), byref(copy))
+    cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.flag.value == 9
+
+
+def test_nodes_of_memory_are_described(cuda):
+    graph, told, address = cuda.handle("cuGraphCreate", 0), AllocationNode(), c_uint64()
+    asked = AllocationNode(size=64)
+    allocates = cuda.handle("cuGraphAddMemAllocNode", graph, None, c_size_t(0), byref(asked))
+    frees = cuda.handle("cuGraphAddMemFreeNode", graph, byref(allocates), c_size_t(1), c_uint64(asked.address))
+    cuda.cuGraphMemAllocNodeGetParams(allocates, byref(told))
+    cuda.cuGraphMemFreeNodeGetParams(frees, byref(address))
+    assert (told.size, told.address, address.value) == (64, asked.address, asked.address)
+    assert described(cuda, allocates)[0] == 10
+
+
+def test_graphs_and_nodes_have_names(cuda, tmp_path):
+    graph, told = cuda.handle("cuGraphCreate", 0), c_uint64()
+    first = kernel_node(cuda, graph, b"append", cuda.cell, 1)
+    second = kernel_node(cuda, graph, b"put", cuda.cell, 1, [first])
+    cuda.cuGraphNodeGetContainingGraph(first, byref(told))
+    assert told.value == graph.value
+    numbers = []
+    for node in (first, second):
+        cuda.cuGraphNodeGetLocalId(node, byref(told))
+        numbers.append(told.value)
+    assert len(set(numbers)) == 2
+    cuda.cuGraphDebugDotPrint(graph, str(tmp_path / "graph.dot").encode(), 0)
+    text = (tmp_path / "graph.dot").read_text()
+    assert f"n{numbers[0]} -> n{numbers[1]};" in text
+    assert "kernel append" in text

@@ -12,7 +12,7 @@ from scale_kernel import scale
 from ptxvm.driver.code_images import FATBIN, WRAPPER
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.library import install, soname
-from ptxvm.libcudart.structures import Channels, ThreeSizes
+from ptxvm.libcudart.structures import Channels, Copy3D, ThreeSizes
 
 INVALID_CONFIGURATION, INVALID_SYMBOL, BAD_DIRECTION, BAD_FUNCTION, NO_DEVICE_101 = 9, 13, 21, 98, 101
 TO_DEVICE, TO_HOST = 1, 2
@@ -138,3 +138,29 @@ def test_structures_pass_by_value(program):
     made = create(32, 16, 8, 0, 2)
     assert (made.x, made.y, made.z, made.w, made.kind) == (32, 16, 8, 0, 2)
     assert program.cudaMemAdvise(None, c_size_t(0), c_uint(0), c_int(0)) in (0, 1)
+
+
+def test_what_a_capture_has_made_is_described_and_can_be_changed(program):
+    """`cudaGraphMemcpyNodeGetParams` gives what `cudaGraphMemcpyNodeSetParams` takes, in the runtime's structures."""
+    source, target = (c_int * 4)(1, 2, 3, 4), (c_int * 4)()
+    memory, stream, graph, executable = (c_void_p() for _ in range(4))
+    assert program.cudaMalloc(byref(memory), c_size_t(16)) == 0
+    assert program.cudaStreamCreate(byref(stream)) == 0
+    assert program.cudaStreamBeginCapture(stream, 0) == 0
+    assert program.cudaMemcpyAsync(memory, source, c_size_t(16), TO_DEVICE, stream) == 0
+    assert program.cudaMemcpyAsync(target, memory, c_size_t(16), TO_HOST, stream) == 0
+    assert program.cudaStreamEndCapture(stream, byref(graph)) == 0
+    nodes, count, told = (c_void_p * 2)(), c_size_t(2), Copy3D()
+    assert program.cudaGraphGetNodes(graph, nodes, byref(count)) == 0
+    assert program.cudaGraphMemcpyNodeGetParams(c_void_p(nodes[1]), byref(told)) == 0
+    assert (told.source.pointer, told.extent.width, told.extent.height, told.extent.depth) == (memory.value, 16, 1, 1)
+    told.extent.width = 8
+    assert program.cudaGraphMemcpyNodeSetParams(c_void_p(nodes[1]), byref(told)) == 0
+    assert program.cudaGraphInstantiateWithFlags(byref(executable), graph, ctypes.c_uint64(0)) == 0
+    assert program.cudaGraphLaunch(executable, stream) == 0
+    assert program.cudaStreamSynchronize(stream) == 0
+    assert list(target) == [1, 2, 0, 0]
+    if hasattr(program.library, "cudaGraphNodeGetParams"):  # CUDA 13 has it
+        described = ctypes.create_string_buffer(256)
+        assert program.cudaGraphNodeGetParams(c_void_p(nodes[1]), described) == 0
+        assert Copy3D.from_buffer(described, 32).extent.width == 8

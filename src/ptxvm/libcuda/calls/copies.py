@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,23 +12,30 @@ from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import Copy2D, Copy3D
+from ptxvm.libcuda.structures import Copy2D, Copy3D, MemsetNode
 
 MEMCPY, MEMSET = 1, 2  # CUgraphNodeType
 HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4  # CUmemorytype
 
 
 @dataclass(frozen=True, slots=True)
-class Copying:
-    """A copy, and the addresses of its two sides."""
+class Transfer:
+    """A copy or a fill, and the structure of a node that does the same, for a client that asks what a capture has made."""
 
     work: Callable[[], None]
-    target: int
-    source: int
+    described: Callable[[], ctypes.Structure]
 
     def __call__(self) -> None:
-        """Copy."""
+        """Do it."""
         self.work()
+
+
+@dataclass(frozen=True, slots=True)
+class Copying(Transfer):
+    """A copy, and the addresses of its two sides."""
+
+    target: int
+    source: int
 
     @property
     def is_pageable(self) -> bool:
@@ -36,7 +44,7 @@ class Copying:
         return find(self.target) is None or find(self.source) is None
 
 
-def put(handle: int, work: Callable[[], None], type: int = MEMCPY) -> None:
+def put(handle: int, work: Transfer, type: int = MEMCPY) -> None:
     """Put a copy or a fill on a stream; copies on the default stream have ended when this returns.
 
     So have copies of pageable memory on any stream: the client may change that memory at once (CUDA driver API, "API
@@ -47,20 +55,43 @@ def put(handle: int, work: Callable[[], None], type: int = MEMCPY) -> None:
         stream.sync()
         work()
         return
-    stream.put(Call(work), type)
+    stream.put(task(work) if stream.capture is not None else Call(work), type)
     if stream.capture is None and stream.is_default and type == MEMCPY:
         stream.sync()
 
 
+def task(work: Transfer) -> Call:
+    """A copy or a fill as a node of a graph."""
+    return Call(work, bytes(work.described()))
+
+
 def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Copying:
     """The copy of some bytes; DriverError where a device address is out of bounds."""
+    described = partial(as_rows, Rectangle(target, size, 1), Rectangle(source, size, 1), size)
     if not size:
-        return Copying(partial(copy, 0, 0, 0), target, source)
+        return Copying(partial(copy, 0, 0, 0), described, target, source)
     for address in device:
         session().driver.blocks.check(address, size)
     if not (target and source):
         raise DriverError(Result.INVALID_VALUE, "an address is null")
-    return Copying(partial(copy, target, source, size), target, source)
+    return Copying(partial(copy, target, source, size), described, target, source)
+
+
+def as_rows(target: Rectangle, source: Rectangle, width: int, height: int = 1) -> Copy3D:
+    """The structure of a copy of rows of bytes."""
+    return Copy3D(
+        source_type=UNIFIED, source_device=source.start, source_pitch=source.pitch, source_height=source.height,
+        target_type=UNIFIED, target_device=target.start, target_pitch=target.pitch, target_height=target.height,
+        width=width, height=height, depth=1,
+    )  # fmt: skip
+
+
+def as_slices(c: Copy2D | Copy3D) -> Copy3D:
+    """The structure of a copy of three dimensions."""
+    if isinstance(c, Copy3D):
+        return c
+    fields = {name: getattr(c, name) for name, _ in Copy2D._fields_}
+    return Copy3D(**fields, source_height=c.height, target_height=c.height, depth=1)
 
 
 @function("cuMemcpyHtoD_v2")
@@ -178,7 +209,8 @@ def rectangular(c: Copy2D | Copy3D) -> Copying:
             check_rows(rows, c.width, c.height, depth)
         elif _field(c, side, "type") == ARRAY:
             check_in_array(c, side, depth)
-    return Copying(partial(copy_rectangle, target, source, c.width, c.height, depth), target.start, source.start)
+    work = partial(copy_rectangle, target, source, c.width, c.height, depth)
+    return Copying(work, partial(as_slices, c), target.start, source.start)
 
 
 def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None:
@@ -267,19 +299,20 @@ def array_to_array(target: int, to: int, source: int, offset: int, size: int) ->
 # ── fills ───────────────────────────────────────────────────────────────────────────────
 
 
-def filled(target: int, value: int, width: int, count: int) -> Callable[[], None]:
+def filled(target: int, value: int, width: int, count: int) -> Transfer:
     """The fill of some elements; DriverError where they are out of bounds or misaligned."""
     if count:
         session().driver.blocks.check(target, width * count)
     if target % width:
         raise DriverError(Result.INVALID_VALUE, f"{target:#x} is no multiple of {width}")
-    return partial(fill, target, value, width, count)
+    return Transfer(partial(fill, target, value, width, count), partial(MemsetNode, target, 0, value, width, count, 1))
 
 
-def filled_rows(rows: Rectangle, value: int, width: int, columns: int, height: int) -> Callable[[], None]:
+def filled_rows(rows: Rectangle, value: int, width: int, columns: int, height: int) -> Transfer:
     """The fill of rows of elements; DriverError where they are out of bounds."""
     check_rows(rows, columns * width, height)
-    return partial(fill_rectangle, rows, value, width, columns, height)
+    described = partial(MemsetNode, rows.start, rows.pitch, value, width, columns, height)
+    return Transfer(partial(fill_rectangle, rows, value, width, columns, height), described)
 
 
 def enter_fill(width: int) -> None:

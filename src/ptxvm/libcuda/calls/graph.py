@@ -13,7 +13,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, u64, u64s
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
-from ptxvm.libcuda.calls.memory import free
+from ptxvm.libcuda.calls.pools import free
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
@@ -353,7 +353,14 @@ def add_child(out: int, handle: int, after: int, count: int, child: int) -> None
 @function("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2")
 def set_kernel(node: int, description: int) -> None:
     """Change the launch of a node."""
-    session().handles.object(node, Node).task = kernel_task(description)
+    replace(session().handles.object(node, Node), kernel_task(description))
+
+
+def replace(node: Node, task: Task) -> None:
+    """Let a node do something else; a launch keeps its cluster, which is an attribute of the node."""
+    if isinstance(task, Launch) and isinstance(node.task, Launch) and node.task.cluster is not None:
+        task = task.in_clusters(node.task.cluster)
+    node.task = task
 
 
 @function("cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams_v2")
@@ -362,6 +369,11 @@ def get_kernel(node: int, description: int) -> None:
     task = session().handles.object(node, Node).task
     if not isinstance(task, Launch):
         raise DriverError(Result.INVALID_VALUE, "the node is no launch")
+    describe_launch(task, description)
+
+
+def describe_launch(task: Launch, description: int) -> None:
+    """Fill the structure of a launch; its arguments live as long as the launch."""
     pointers, data = parameter_pointers(task)
     session().keep(task, (pointers, data))
     d = KernelNode.from_address(description)
@@ -415,7 +427,7 @@ def executable_node(handle: int, node: int) -> Node:
 @function("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2")
 def set_executable_kernel(handle: int, node: int, description: int) -> None:
     """Change the launch of a node."""
-    executable_node(handle, node).task = kernel_task(description)
+    replace(executable_node(handle, node), kernel_task(description))
 
 
 @function("cuGraphExecMemcpyNodeSetParams")

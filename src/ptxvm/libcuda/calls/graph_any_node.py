@@ -7,15 +7,17 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxvm.driver.context import Event
-from ptxvm.driver.graph import Branch, Child, Conditional, Empty, Graph, Node, Resource, Task
+from ptxvm.driver.graph import Branch, Child, Conditional, Described, Empty, Graph, Node, Resource, Task
+from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import i32, put_i32, put_u64, u64
-from ptxvm.libcuda.calls import graph, graph_nodes
+from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, u64
+from ptxvm.libcuda.calls import graph, graph_nodes, stream_memory
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import ConditionalNode
+from ptxvm.libcuda.structures import ConditionalNode, Copy3D
 
-PARAMETERS = 16  # bytes before the parameters of a kind
+NODE = 256  # bytes of the structure ...
+PARAMETERS = 16  # ... and before the parameters of a kind
 COPY = 16  # ... and before the description of a copy
 CONDITIONAL = 13  # CUgraphNodeType
 ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
@@ -27,6 +29,7 @@ MAKERS: dict[int, Maker] = {
     graph.HOST: graph.host_task,
     graph.GRAPH: lambda at: Child(graph.graph_of(u64(at)).copy()[0]),
     graph.EMPTY: lambda at: Empty(),  # noqa: ARG005 - it has none
+    stream_memory.MEMORY_NODE: stream_memory.batch_task,
     graph_nodes.WAIT_EVENT: lambda at: graph_nodes.EventNode(session().handles.object(u64(at), Event), records=False),
     graph_nodes.RECORD_EVENT: lambda at: graph_nodes.EventNode(session().handles.object(u64(at), Event), records=True),
 }
@@ -78,13 +81,49 @@ def change(node: Node, description: int) -> None:
     kind, task = task_of(description)
     if kind != node.type:
         raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {kind}")
-    node.task = task
+    graph.replace(node, task)
 
 
 @function("cuGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
     """Change the task of a node of an executable graph."""
     change(graph.executable_node(handle, which), description)
+
+
+@function("cuGraphNodeGetParams")
+def describe_node(handle: int, out: int) -> None:
+    """The structure that describes a node of any kind."""
+    node = graph_nodes.node_at(handle)
+    ctypes.memset(out, 0, NODE)
+    put_i32(out, node.type)
+    describe_task(node.task, out + PARAMETERS)
+
+
+def describe_task(task: Task, at: int) -> None:
+    """Fill the part of the structure that a kind of node has."""
+    handles = session().handles
+    match task:
+        case Launch():
+            graph.describe_launch(task, at)
+        case Call(description=description) if len(description) == ctypes.sizeof(Copy3D):
+            put_bytes(at + COPY, description)
+        case Call(description=description) | Described(description=description) if description:
+            put_bytes(at, description)
+        case Child():
+            put_u64(at, handles.handle(task.graph))
+        case graph_nodes.EventNode():
+            put_u64(at, handles.handle(task.event))
+        case stream_memory.Batch():
+            stream_memory.describe(task, at)
+        case Conditional():
+            d = ConditionalNode.from_address(at)
+            d.handle, d.type, d.size, d.context = task.condition, task.branch, len(task.bodies), handles.handle(task.context)
+            kept = session().keep(task, (ctypes.c_uint64 * len(task.bodies))(*map(handles.handle, task.bodies)))
+            d.graphs = ctypes.addressof(kept)
+        case Empty():
+            pass
+        case _:
+            raise DriverError(Result.INVALID_VALUE, "a capture has made the node, of work that no structure describes")
 
 
 @function("cuGraphExecChildGraphNodeSetParams")

@@ -7,12 +7,12 @@ import time
 from dataclasses import dataclass
 
 from ptxvm.driver.context import Event
-from ptxvm.driver.graph import Child, Empty, Executable, Node, Prepared, Task
+from ptxvm.driver.graph import Child, Described, Executable, Node, Prepared, Task
 from ptxvm.driver.launch import Call
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.queue import Mark
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if
 from ptxvm.libcuda.calls.graph import (
     add,
     copy_task,
@@ -137,7 +137,7 @@ def add_allocation(out: int, handle: int, after: int, count: int, description: i
     block = blocks.allocate(d.size)
     graph_of(handle).memory.append(block)
     d.address = block.address
-    add(out, handle, after, count, Empty(), ALLOCATE)
+    add(out, handle, after, count, Described(bytes(d)), ALLOCATE)
 
 
 @function("cuGraphAddMemFreeNode")
@@ -145,7 +145,16 @@ def add_free(out: int, handle: int, after: int, count: int, address: int) -> Non
     """The end of an allocation as a node: the next launch of the graph has the memory again."""
     if session().driver.blocks.find(address) is None:
         raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
-    add(out, handle, after, count, Empty(), FREE)
+    add(out, handle, after, count, Described(address.to_bytes(8, "little")), FREE)
+
+
+@function("cuGraphMemAllocNodeGetParams", "cuGraphMemFreeNodeGetParams")
+def memory_of(handle: int, out: int) -> None:
+    """The structure, or the address, with which a client described a node of memory."""
+    task = node_at(handle).task
+    if not isinstance(task, Described):
+        raise DriverError(Result.INVALID_VALUE, "the node is not one of memory")
+    put_bytes(out, task.description)
 
 
 # ── what nodes do ───────────────────────────────────────────────────────────────────────

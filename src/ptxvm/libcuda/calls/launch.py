@@ -6,6 +6,7 @@ import ctypes
 import struct
 from math import prod
 
+from ptxvm.driver.context import Event
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
@@ -18,6 +19,7 @@ from ptxvm.machine.launch_options import LaunchOptions
 KERNEL_NODE = 0  # CUgraphNodeType
 END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+EVENTS = frozenset({7, 12})  # of programmatic launches, and of blocks that have begun
 CONFIG = struct.Struct("<7I4xQQI4x")
 """CUlaunchConfig: grid, block, dynamic shared memory, stream, attributes and their number."""
 SHARED_OF_THREADS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
@@ -92,9 +94,16 @@ def launch_cooperative(
 def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> None:
     """Put a launch with attributes on a stream."""
     gx, gy, gz, bx, by, bz, shared, stream, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
-    cluster = cluster_of(attributes, count)
-    made = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster)
-    session().stream(stream).put(made, KERNEL_NODE)
+    cluster, found = cluster_of(attributes, count), session().stream(stream)
+    found.put(launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster), KERNEL_NODE)
+    for event in events_of(attributes, count):
+        found.record(event)
+
+
+def events_of(attributes: int, count: int) -> list[Event]:
+    """The events that attributes name: they happen when blocks trigger or begin, and here when the launch has ended."""
+    listed = [LaunchAttribute.from_address(attributes + n * ctypes.sizeof(LaunchAttribute)) for n in range(count)]
+    return [session().handles.object(each.value[0] | each.value[1] << 32, Event) for each in listed if each.id in EVENTS]
 
 
 def cluster_of(attributes: int, count: int) -> tuple[int, int, int] | None:

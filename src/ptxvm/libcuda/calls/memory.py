@@ -1,26 +1,14 @@
-"""Memory: of devices, of the host and managed; pools; attributes of pointers."""
+"""Memory: of devices, of the host and managed; attributes of pointers."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-
-from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Kind
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, u64
 from ptxvm.libcuda.session import function, session
 
 HOST_TYPE, DEVICE_TYPE = 1, 2  # CUmemorytype
-MEM_FREE = 11  # CUgraphNodeType
 PITCH = 512
-
-
-@dataclass(eq=False)
-class Pool:
-    """A pool of memory: its device and its attributes by number."""
-
-    device: int
-    attributes: dict[int, int] = field(default_factory=dict)
 
 
 # ── allocations ─────────────────────────────────────────────────────────────────────────
@@ -37,20 +25,6 @@ def allocate(out: int, size: int, kind: Kind = Kind.DEVICE, flags: int = 0) -> N
 def allocate_device(out: int, size: int) -> None:
     """Memory of the device."""
     allocate(out, size)
-
-
-@function("cuMemAllocAsync")
-def allocate_async(out: int, size: int, stream: int) -> None:
-    """Memory of the device, in the order of a stream."""
-    session().stream(stream)
-    allocate(out, size)
-
-
-@function("cuMemAllocFromPoolAsync")
-def allocate_from_pool(out: int, size: int, pool: int, stream: int) -> None:
-    """Memory of a pool, in the order of a stream."""
-    session().handles.object(pool, Pool)
-    allocate_async(out, size, stream)
 
 
 @function("cuMemAllocPitch_v2")
@@ -81,26 +55,6 @@ def allocate_host(out: int, size: int) -> None:
 def allocate_host_flags(out: int, size: int, flags: int) -> None:
     """Memory of the host that the device reaches, with flags."""
     allocate(out, size, Kind.HOST, flags)
-
-
-@function("cuMemFree_v2", "cuMemFreeHost", any_state=True)
-def free(address: int) -> None:
-    """Free memory; null has no effect."""
-    if address:
-        session().driver.finish()
-        session().driver.blocks.free(address)
-
-
-@function("cuMemFreeAsync", any_state=True)
-def free_async(address: int, stream: int) -> None:
-    """Free memory, in the order of a stream."""
-    found, driver = session().stream(stream), session().driver
-    if found.queue.is_idle and found.capture is None:
-        driver.blocks.free(address)
-        return
-    if address not in driver.blocks.by_address:
-        raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
-    found.put(Call(lambda: driver.blocks.free(address)), MEM_FREE)
 
 
 @function("cuMemHostRegister_v2")
@@ -203,72 +157,3 @@ def set_pointer_attribute(value: int, number: int, address: int) -> None:
     synchronous = 6
     if number != synchronous or session().driver.blocks.find(address) is None:
         raise DriverError(Result.INVALID_VALUE, f"attribute {number} of {address:#x} cannot be set")
-
-
-# ── pools ───────────────────────────────────────────────────────────────────────────────
-
-
-@function("cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
-def device_pool(out: int, ordinal: int) -> None:
-    """The pool of a device."""
-    device = session().driver.device(ordinal).ordinal
-    put_u64(out, session().handles.handle(POOLS.setdefault(device, Pool(device))))
-
-
-POOLS: dict[int, Pool] = {}
-RELEASE_THRESHOLD = 4
-HIGH_MARKS = (6, 8)
-SWITCHES = (1, 2, 3)  # reuse of memory behind events, opportunistic, with dependencies: 32 bits
-
-
-@function("cuDeviceSetMemPool")
-def set_device_pool(ordinal: int, pool: int) -> None:
-    """Let a device allocate from another pool."""
-    POOLS[session().driver.device(ordinal).ordinal] = session().handles.object(pool, Pool)
-
-
-@function("cuMemPoolCreate")
-def create_pool(out: int, properties: int) -> None:
-    """A new pool."""
-    put_u64(out, session().handles.handle(Pool(0)))
-
-
-@function("cuMemPoolDestroy")
-def destroy_pool(pool: int) -> None:
-    """Forget a pool; its allocations stay."""
-    session().handles.object(pool, Pool)
-    session().handles.drop(pool)
-
-
-@function("cuMemPoolTrimTo")
-def trim(pool: int, size: int) -> None:
-    """Release unused memory of a pool; there is none."""
-    session().handles.object(pool, Pool)
-
-
-@function("cuMemPoolGetAttribute")
-def pool_attribute(pool: int, number: int, out: int) -> None:
-    """An attribute of a pool."""
-    found = session().handles.object(pool, Pool).attributes
-    if number in SWITCHES:
-        put_i32(out, found.get(number, 1))
-    else:
-        put_u64(out, found.get(number, 0))
-
-
-@function("cuMemPoolSetAttribute")
-def set_pool_attribute(pool: int, number: int, value: int) -> None:
-    """Set an attribute of a pool."""
-    found = session().handles.object(pool, Pool).attributes
-    if number in SWITCHES:
-        found[number] = i32(value)
-    elif number == RELEASE_THRESHOLD or (number in HIGH_MARKS and not u64(value)):
-        found[number] = u64(value)
-    else:
-        raise DriverError(Result.INVALID_VALUE, f"attribute {number} of a pool cannot be set to this")
-
-
-@function("cuMemPoolSetAccess")
-def set_pool_access(pool: int, access: int, count: int) -> None:
-    """Let devices use a pool; they can from the start."""
-    session().handles.object(pool, Pool)

@@ -31,8 +31,13 @@ def create_with_priority(out: int, flags: int, priority: int) -> None:
     """A new stream with a priority."""
     if flags not in (0, NON_BLOCKING):
         raise DriverError(Result.INVALID_VALUE, f"there are no flags {flags} of streams")
-    stream = Stream(session().context, flags, max(-5, min(0, priority)))
+    stream = Stream(session().context, flags, clamped(priority))
     put_u64(out, session().handles.handle(stream))
+
+
+def clamped(priority: int) -> int:
+    """A priority that streams have: out of range is the nearest (driver API, `cuStreamCreateWithPriority`)."""
+    return max(-5, min(0, priority))
 
 
 @function("cuStreamDestroy_v2", any_state=True)

@@ -4,16 +4,19 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 
 from ptxvm.driver.context import Context
-from ptxvm.driver.graph import Empty, Task
+from ptxvm.driver.graph import Empty, Node, Task
 from ptxvm.driver.launch import Call
+from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64, u32, u64
+from ptxvm.libcuda.calls.context import of
+from ptxvm.libcuda.calls.graph import add, executable_node
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import MemoryOperation
+from ptxvm.libcuda.structures import BatchNode, MemoryOperation
 
 MEMORY_NODE = 12  # CU_GRAPH_NODE_TYPE_BATCH_MEM_OP
 WAIT_32, WRITE_32, FLUSH, WAIT_64, WRITE_64, BARRIER = range(1, 7)  # CUstreamBatchMemOpType
@@ -71,10 +74,83 @@ for each in (32, 64):
 def batch(stream: int, count: int, operations: int, flags: int) -> None:
     """Several operations, in order."""
     found = session().stream(stream)
+    found.put(Batch(found.context, operations_at(operations, count)), MEMORY_NODE)
+
+
+class Batch(Task):
+    """Several of them, as one piece of work; DriverError for what is none."""
+
+    def __init__(self, context: Context, operations: Sequence[MemoryOperation]) -> None:
+        self.context, self.operations = context, operations
+        self.tasks = [task_of(context, each) for each in operations]
+
+    @property
+    def is_short(self) -> bool:
+        """Is none of them a wait?"""
+        return all(task.is_short for task in self.tasks)
+
+    def run(self, checked: Checked | None) -> None:
+        """Do them in order."""
+        for task in self.tasks:
+            task.run(checked)
+
+
+def operations_at(address: int, count: int) -> list[MemoryOperation]:
+    """Copies of the structures that a client lists."""
     size = ctypes.sizeof(MemoryOperation)
-    described = [MemoryOperation.from_address(operations + n * size) for n in range(count)]
-    for task in [task_of(found.context, each) for each in described]:
-        found.put(task, MEMORY_NODE)
+    return [MemoryOperation.from_buffer_copy(ctypes.string_at(address + n * size, size)) for n in range(count)]
+
+
+# ── as nodes of graphs ──────────────────────────────────────────────────────────────────
+
+
+def batch_task(description: int) -> Batch:
+    """The operations that a structure describes."""
+    d = BatchNode.from_address(description)
+    return Batch(of(d.context), operations_at(d.operations, d.count))
+
+
+def describe(task: Batch, out: int) -> None:
+    """Fill the structure of some operations."""
+    size, count = ctypes.sizeof(MemoryOperation), len(task.operations)
+    kept = session().keep(task, ctypes.create_string_buffer(b"".join(map(bytes, task.operations)), max(size * count, 1)))
+    d = BatchNode.from_address(out)
+    d.context, d.count, d.operations, d.flags = session().handles.handle(task.context), count, ctypes.addressof(kept), 0
+
+
+@function("cuGraphAddBatchMemOpNode")
+def add_batch(out: int, handle: int, after: int, count: int, description: int) -> None:
+    """Operations as a node."""
+    add(out, handle, after, count, batch_task(description), MEMORY_NODE)
+
+
+def batch_of(task: Task) -> Batch:
+    """What a node of operations does; DriverError for another node."""
+    if not isinstance(task, Batch):
+        raise DriverError(Result.INVALID_VALUE, "the node is not one of operations on memory")
+    return task
+
+
+@function("cuGraphBatchMemOpNodeGetParams")
+def node_operations(handle: int, out: int) -> None:
+    """The operations of a node."""
+    describe(batch_of(session().handles.object(handle, Node).task), out)
+
+
+@function("cuGraphBatchMemOpNodeSetParams")
+def set_node_operations(handle: int, description: int) -> None:
+    """Change the operations of a node."""
+    node = session().handles.object(handle, Node)
+    batch_of(node.task)
+    node.task = batch_task(description)
+
+
+@function("cuGraphExecBatchMemOpNodeSetParams")
+def set_executable_operations(handle: int, which: int, description: int) -> None:
+    """Change the operations of a node of an executable graph."""
+    node = executable_node(handle, which)
+    batch_of(node.task)
+    node.task = batch_task(description)
 
 
 def task_of(context: Context, d: MemoryOperation) -> Task:

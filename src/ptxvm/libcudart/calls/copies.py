@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
-from ptxvm.driver.memory import Rectangle, copy_rectangle, fill_rectangle
+from ptxvm.driver.memory import Rectangle, copy_rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.calls import copies as driver
 from ptxvm.libcudart.calls.module import symbol
@@ -109,7 +109,8 @@ def copy_2d_async(target: int, to_pitch: int, source: int, pitch: int, width: in
     for rows, kinds in ((to, (TO_DEVICE, ON_DEVICE)), (of, (TO_HOST, ON_DEVICE))):
         if kind in kinds:
             driver.check_rows(rows, width, height)
-    driver.put(stream, driver.Copying(partial(copy_rectangle, to, of, width, height), target, source))
+    work, described = partial(copy_rectangle, to, of, width, height), partial(driver.as_rows, to, of, width, height)
+    driver.put(stream, driver.Copying(work, described, target, source))
 
 
 @function("cudaMemset")
@@ -148,10 +149,6 @@ def fill_3d_async(target: PitchedPointer, value: int, extent: Extent, stream: in
     width, height, depth = extent.width, extent.height, extent.depth
     rows = Rectangle(target.pointer, target.pitch, target.height)
     driver.check_rows(rows, width, height, depth)
-    slices = [Rectangle(rows.row(0, z), rows.pitch, rows.height) for z in range(depth)]
-
-    def work() -> None:
-        for each in slices:
-            fill_rectangle(each, value, 1, width, height)
-
-    driver.put(stream, work, driver.MEMSET)
+    for z in range(depth):
+        one = Rectangle(rows.row(0, z), rows.pitch, rows.height)
+        driver.put(stream, driver.filled_rows(one, value, 1, width, height), driver.MEMSET)

@@ -3,20 +3,19 @@
 from __future__ import annotations
 
 import ctypes
-from functools import partial
 
-from ptxvm.driver.graph import Executable, Graph, Node
+from ptxvm.driver.graph import Executable, Graph, Node, Task
 from ptxvm.driver.launch import Call, Launch
-from ptxvm.driver.memory import copy
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_u64
+from ptxvm.libcuda import structures
+from ptxvm.libcuda.c_values import put_bytes, put_u64
 from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node
-from ptxvm.libcuda.calls.copies import rectangular
+from ptxvm.libcuda.calls.copies import copied as driver_copied, rectangular, task
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.calls.copies import check_kind, copied, within
 from ptxvm.libcudart.calls.launch import kernel
-from ptxvm.libcudart.calls.volumes import volume
+from ptxvm.libcudart.calls.volumes import parameters_of, volume
 from ptxvm.libcudart.runtime_state import function, runtime
 from ptxvm.libcudart.structures import Copy3D, KernelNode, ThreeSizes
 
@@ -30,7 +29,7 @@ def kernel_task(description: int) -> Launch:
 
 def copy_task(description: int) -> Call:
     """The copy that a structure describes."""
-    return Call(rectangular(volume(Copy3D.from_address(description))))
+    return task(rectangular(volume(Copy3D.from_address(description))))
 
 
 def node(handle: int) -> Node:
@@ -47,15 +46,20 @@ def add_kernel(out: int, handle: int, after: int, count: int, description: int) 
 @function("cudaGraphKernelNodeSetParams")
 def set_kernel(handle: int, description: int) -> None:
     """Change the launch of a node."""
-    node(handle).task = kernel_task(description)
+    driver.replace(node(handle), kernel_task(description))
 
 
 @function("cudaGraphKernelNodeGetParams")
 def get_kernel(handle: int, description: int) -> None:
     """The launch of a node."""
-    task = node(handle).task
-    if not isinstance(task, Launch):
+    found = node(handle).task
+    if not isinstance(found, Launch):
         raise DriverError(Result.INVALID_VALUE, "the node is no launch")
+    describe_launch(found, description)
+
+
+def describe_launch(task: Launch, description: int) -> None:
+    """Fill the structure of a launch; its arguments live as long as the launch."""
     pointers, data = driver.parameter_pointers(task)
     session().keep(task, (pointers, data))
     d = KernelNode.from_address(description)
@@ -75,13 +79,26 @@ def function_of(task: Launch) -> int:
 @function("cudaGraphExecKernelNodeSetParams")
 def set_executable_kernel(handle: int, which: int, description: int) -> None:
     """Change the launch of a node of an executable graph."""
-    driver.executable_node(handle, which).task = kernel_task(description)
+    driver.replace(driver.executable_node(handle, which), kernel_task(description))
 
 
 @function("cudaGraphAddMemcpyNode")
 def add_copy(out: int, handle: int, after: int, count: int, description: int) -> None:
     """A copy as a node."""
     driver.add(out, handle, after, count, copy_task(description), driver.MEMCPY)
+
+
+@function("cudaGraphMemcpyNodeGetParams")
+def get_copy(handle: int, description: int) -> None:
+    """The copy of a node."""
+    describe_copy(node(handle).task, description)
+
+
+def describe_copy(task: Task, description: int) -> None:
+    """Fill the structure of a copy."""
+    if not isinstance(task, Call) or len(task.description) != ctypes.sizeof(structures.Copy3D):
+        raise DriverError(Result.INVALID_VALUE, "the node is no copy")
+    put_bytes(description, bytes(parameters_of(structures.Copy3D.from_buffer_copy(task.description))))
 
 
 @function("cudaGraphMemcpyNodeSetParams")
@@ -99,19 +116,19 @@ def set_executable_copy(handle: int, which: int, description: int) -> None:
 @function("cudaGraphAddMemcpyNode1D")
 def add_copy_1d(out: int, handle: int, after: int, count: int, target: int, source: int, size: int, kind: int) -> None:
     """A copy of bytes as a node."""
-    driver.add(out, handle, after, count, Call(copied(target, source, size, kind)), driver.MEMCPY)
+    driver.add(out, handle, after, count, task(copied(target, source, size, kind)), driver.MEMCPY)
 
 
 @function("cudaGraphMemcpyNodeSetParams1D")
 def set_copy_1d(handle: int, target: int, source: int, size: int, kind: int) -> None:
     """Change the copy of a node."""
-    node(handle).task = Call(copied(target, source, size, kind))
+    node(handle).task = task(copied(target, source, size, kind))
 
 
 @function("cudaGraphExecMemcpyNodeSetParams1D")
 def set_executable_copy_1d(handle: int, which: int, target: int, source: int, size: int, kind: int) -> None:
     """Change the copy of a node of an executable graph."""
-    driver.executable_node(handle, which).task = Call(copied(target, source, size, kind))
+    driver.executable_node(handle, which).task = task(copied(target, source, size, kind))
 
 
 @function("cudaGraphAddMemcpyNodeToSymbol")
@@ -120,8 +137,8 @@ def add_copy_to_symbol(
 ) -> None:
     """A copy into a variable as a node."""
     check_kind(kind)
-    task = Call(partial(copy, within(variable, size, offset), source, size))
-    driver.add(out, handle, after, count, task, driver.MEMCPY)
+    work = driver_copied(within(variable, size, offset), source, size, ())
+    driver.add(out, handle, after, count, task(work), driver.MEMCPY)
 
 
 @function("cudaGraphAddMemcpyNodeFromSymbol")
@@ -130,8 +147,8 @@ def add_copy_from_symbol(
 ) -> None:
     """A copy out of a variable as a node."""
     check_kind(kind)
-    task = Call(partial(copy, target, within(variable, size, offset), size))
-    driver.add(out, handle, after, count, task, driver.MEMCPY)
+    work = driver_copied(target, within(variable, size, offset), size, ())
+    driver.add(out, handle, after, count, task(work), driver.MEMCPY)
 
 
 @function("cudaGraphInstantiate", "cudaGraphInstantiateWithFlags")
@@ -182,13 +199,24 @@ def add_node_v2(out: int, handle: int, after: int, data: int, count: int, descri
 @function("cudaGraphNodeSetParams")
 def set_node(handle: int, description: int) -> None:
     """Change the task of a node."""
-    node(handle).task = any_node.task_of(description, MAKERS)[1]
+    driver.replace(node(handle), any_node.task_of(description, MAKERS)[1])
 
 
 @function("cudaGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
     """Change the task of a node of an executable graph."""
-    driver.executable_node(handle, which).task = any_node.task_of(description, MAKERS)[1]
+    driver.replace(driver.executable_node(handle, which), any_node.task_of(description, MAKERS)[1])
+
+
+@function("cudaGraphNodeGetParams")
+def describe_node(handle: int, out: int) -> None:
+    """The structure that describes a node of any kind."""
+    found, at = node(handle), out + any_node.PARAMETERS
+    any_node.describe_node(handle, out)
+    if isinstance(found.task, Launch):
+        describe_launch(found.task, at)
+    elif found.type == driver.MEMCPY:
+        describe_copy(found.task, at + any_node.COPY)
 
 
 @function("cudaGraphConditionalHandleCreate")

@@ -7,7 +7,7 @@ import ctypes
 from ptxvm.driver.memory import Kind
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_u64
-from ptxvm.libcuda.calls import memory as driver
+from ptxvm.libcuda.calls import memory as driver, pools
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.runtime_state import function
 from ptxvm.libcudart.structures import Channels, Extent, Location, PitchedPointer, PointerAttributes
@@ -57,7 +57,7 @@ def allocate_3d(out: int, extent: Extent) -> None:
 @function("cudaFree", "cudaFreeHost", any_state=True)
 def free(address: int) -> None:
     """Free memory, when all work is done; null has no effect."""
-    driver.free(address)
+    pools.free(address)
 
 
 @function("cudaPointerGetAttributes")
@@ -95,3 +95,15 @@ def channels(out: int, x: int, y: int, z: int, w: int, kind: int) -> int:
     """The description of elements: bits of each channel, and the kind of number; returns its address."""
     ctypes.memmove(out, ctypes.byref(Channels(x, y, z, w, kind)), ctypes.sizeof(Channels))
     return out
+
+
+@function("cudaMemPoolExportToShareableHandle")
+def export_pool(out: int, handle: int, kind: int, flags: int) -> None:
+    """The number of a file that stands for a pool."""
+    pools.export_pool(out, handle, kind, flags)
+
+
+@function("cudaMemPoolImportFromShareableHandle")
+def import_pool(out: int, file: int, kind: int, flags: int) -> None:
+    """A pool of another process, by the number of its file."""
+    pools.import_pool(out, file, kind, flags)

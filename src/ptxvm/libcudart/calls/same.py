@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.libcuda import session as driver
+from ptxvm.libcuda.calls import load_functions
 from ptxvm.libcudart.runtime_state import function
 
 STATELESS = {"cudaDriverGetVersion": "cuDriverGetVersion"}
@@ -45,6 +46,12 @@ SAME = {
     "cudaMemPoolGetAttribute": "cuMemPoolGetAttribute",
     "cudaMemPoolSetAttribute": "cuMemPoolSetAttribute",
     "cudaMemPoolSetAccess": "cuMemPoolSetAccess",
+    "cudaMemPoolGetAccess": "cuMemPoolGetAccess",
+    "cudaMemPoolExportPointer": "cuMemPoolExportPointer",
+    "cudaMemPoolImportPointer": "cuMemPoolImportPointer",
+    "cudaMemGetDefaultMemPool": "cuMemGetDefaultMemPool",
+    "cudaMemGetMemPool": "cuMemGetMemPool",
+    "cudaMemSetMemPool": "cuMemSetMemPool",
     # streams and events
     "cudaStreamCreateWithFlags": "cuStreamCreate",
     "cudaStreamCreateWithPriority": "cuStreamCreateWithPriority",
@@ -55,6 +62,9 @@ SAME = {
     "cudaStreamGetPriority": "cuStreamGetPriority",
     "cudaStreamGetId": "cuStreamGetId",
     "cudaStreamGetDevice": "cuStreamGetDevice",
+    "cudaStreamGetAttribute": "cuStreamGetAttribute",
+    "cudaStreamSetAttribute": "cuStreamSetAttribute",
+    "cudaStreamCopyAttributes": "cuStreamCopyAttributes",
     "cudaStreamAttachMemAsync": "cuStreamAttachMemAsync",
     "cudaStreamAddCallback": "cuStreamAddCallback",
     "cudaLaunchHostFunc": "cuLaunchHostFunc",
@@ -118,6 +128,17 @@ SAME = {
     "cudaGraphHostNodeSetParams": "cuGraphHostNodeSetParams",
     "cudaGraphMemsetNodeGetParams": "cuGraphMemsetNodeGetParams",
     "cudaGraphMemsetNodeSetParams": "cuGraphMemsetNodeSetParams",
+    "cudaGraphKernelNodeGetAttribute": "cuGraphKernelNodeGetAttribute",
+    "cudaGraphKernelNodeSetAttribute": "cuGraphKernelNodeSetAttribute",
+    "cudaGraphKernelNodeCopyAttributes": "cuGraphKernelNodeCopyAttributes",
+    "cudaGraphMemAllocNodeGetParams": "cuGraphMemAllocNodeGetParams",
+    "cudaGraphMemFreeNodeGetParams": "cuGraphMemFreeNodeGetParams",
+    "cudaGraphNodeGetContainingGraph": "cuGraphNodeGetContainingGraph",
+    "cudaGraphNodeGetLocalId": "cuGraphNodeGetLocalId",
+    "cudaGraphNodeGetToolsId": "cuGraphNodeGetToolsId",
+    "cudaGraphGetId": "cuGraphGetId",
+    "cudaGraphExecGetId": "cuGraphExecGetId",
+    "cudaGraphDebugDotPrint": "cuGraphDebugDotPrint",
     "cudaGraphNodeGetEnabled": "cuGraphNodeGetEnabled",
     "cudaGraphNodeSetEnabled": "cuGraphNodeSetEnabled",
     "cudaGraphNodeGetDependencies_v2": "cuGraphNodeGetDependencies_v2",
@@ -138,6 +159,6 @@ SAME = {
     "cudaLibraryEnumerateKernels": "cuLibraryEnumerateKernels",
 }
 
+load_functions()
 for own, drivers in (STATELESS | ANY_STATE | SAME).items():
-    if drivers in driver.FUNCTIONS:
-        function(own, any_state=own in ANY_STATE, stateless=own in STATELESS)(driver.FUNCTIONS[drivers])
+    function(own, any_state=own in ANY_STATE, stateless=own in STATELESS)(driver.FUNCTIONS[drivers])

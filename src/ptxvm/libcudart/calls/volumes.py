@@ -7,9 +7,9 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures as driver
 from ptxvm.libcuda.calls.copies import ARRAY, MEMCPY, UNIFIED, copied, put, rectangular
 from ptxvm.libcuda.session import session
-from ptxvm.libcudart.calls.copies import check_kind
+from ptxvm.libcudart.calls.copies import DEFAULT, check_kind
 from ptxvm.libcudart.runtime_state import function
-from ptxvm.libcudart.structures import Copy3D, CopyPeer3D
+from ptxvm.libcudart.structures import Copy3D, CopyPeer3D, Extent, PitchedPointer
 
 
 def volume(d: Copy3D | CopyPeer3D) -> driver.Copy3D:
@@ -30,6 +30,25 @@ def volume(d: Copy3D | CopyPeer3D) -> driver.Copy3D:
         for name, value in values.items():
             setattr(made, f"{side}_{name}", value)
     return made
+
+
+def parameters_of(made: driver.Copy3D) -> Copy3D:
+    """The runtime's structure for a copy that the driver's describes: from bytes back to elements."""
+    handles, d = session().handles, Copy3D(kind=DEFAULT)
+    element = 1
+    for side in ("source", "target"):
+        type, array, *at = (getattr(made, f"{side}_{name}") for name in ("type", "array", "x", "y", "z"))
+        memory = (getattr(made, f"{side}_{name}") for name in ("device", "pitch", "height"))
+        if type == ARRAY:
+            element = handles.object(array, Array).elements.size
+            at[0] //= element
+            setattr(d, f"{side}_array", array)
+        else:
+            pointer, pitch, height = memory
+            setattr(d, side, PitchedPointer(pointer, pitch, pitch, height))
+        setattr(d, f"{side}_position", Extent(*at))
+    d.extent = Extent(made.width // element, made.height, made.depth)
+    return d
 
 
 @function("cudaMemcpy3D")

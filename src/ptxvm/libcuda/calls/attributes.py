@@ -1,0 +1,136 @@
+"""Attributes of streams and of kernel nodes, by number (CUlaunchAttributeID): 64 bytes each.
+
+All are kept and told; two change what happens here: the priority of a stream, and the cluster of a kernel.  The others
+are hints to hardware: windows of the cache, domains of memory, carveouts.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Mapping
+from enum import IntEnum
+
+from ptxvm.driver.graph import Node
+from ptxvm.driver.launch import Launch
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_bytes
+from ptxvm.libcuda.calls.stream import clamped
+from ptxvm.libcuda.session import function, session
+
+SIZE = 64  # bytes of a value
+
+
+class Attribute(IntEnum):
+    """What can be set of a stream, a node or a launch."""
+
+    ACCESS_POLICY_WINDOW = 1
+    COOPERATIVE = 2
+    SYNCHRONIZATION_POLICY = 3
+    CLUSTER_DIMENSION = 4
+    CLUSTER_SCHEDULING_POLICY_PREFERENCE = 5
+    PRIORITY = 8
+    MEM_SYNC_DOMAIN_MAP = 9
+    MEM_SYNC_DOMAIN = 10
+    PREFERRED_CLUSTER_DIMENSION = 11
+    DEVICE_UPDATABLE_KERNEL_NODE = 13
+    PREFERRED_SHARED_MEMORY_CARVEOUT = 14
+    NVLINK_UTIL_CENTRIC_SCHEDULING = 16
+
+
+A = Attribute
+OF_BOTH = frozenset({
+    A.ACCESS_POLICY_WINDOW, A.PRIORITY, A.MEM_SYNC_DOMAIN_MAP, A.MEM_SYNC_DOMAIN, A.NVLINK_UTIL_CENTRIC_SCHEDULING,
+})  # fmt: skip
+OF_STREAMS = OF_BOTH | {A.SYNCHRONIZATION_POLICY}
+OF_NODES = OF_BOTH | {
+    A.COOPERATIVE, A.CLUSTER_DIMENSION, A.CLUSTER_SCHEDULING_POLICY_PREFERENCE, A.PREFERRED_CLUSTER_DIMENSION,
+    A.PREFERRED_SHARED_MEMORY_CARVEOUT,
+}  # fmt: skip
+DEFAULTS: Mapping[int, bytes] = {
+    A.SYNCHRONIZATION_POLICY: struct.pack("<i", 1),  # CU_SYNC_POLICY_AUTO
+    A.MEM_SYNC_DOMAIN_MAP: bytes((0, 1)),  # the default domain, and the remote one
+    A.PREFERRED_SHARED_MEMORY_CARVEOUT: struct.pack("<i", -1),
+}
+
+
+def known(number: int, allowed: frozenset[Attribute], what: str) -> Attribute:
+    """An attribute by its number; DriverError for what cannot be set of such a thing."""
+    if number not in allowed:
+        raise DriverError(Result.INVALID_VALUE, f"{what} has no attribute {number}")
+    return Attribute(number)
+
+
+def told(out: int, value: bytes) -> None:
+    """Give a client a value."""
+    put_bytes(out, value.ljust(SIZE, b"\0"))
+
+
+# ── streams ─────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuStreamGetAttribute")
+def of_stream(handle: int, number: int, out: int) -> None:
+    """An attribute of a stream."""
+    stream, which = session().stream(handle), known(number, OF_STREAMS, "a stream")
+    value = struct.pack("<i", stream.priority) if which is A.PRIORITY else stream.attributes.get(which)
+    told(out, value or DEFAULTS.get(which, b""))
+
+
+@function("cuStreamSetAttribute")
+def set_of_stream(handle: int, number: int, value: int) -> None:
+    """Set an attribute of a stream."""
+    stream, which = session().stream(handle), known(number, OF_STREAMS, "a stream")
+    stream.attributes[which] = given = ctypes.string_at(value, SIZE)
+    if which is A.PRIORITY:
+        stream.priority = clamped(*struct.unpack_from("<i", given))
+
+
+@function("cuStreamCopyAttributes")
+def copy_of_stream(target: int, source: int) -> None:
+    """Let a stream have the attributes of another, but for its priority."""
+    to, of = session().stream(target), session().stream(source)
+    to.attributes = of.attributes.copy()
+
+
+# ── kernel nodes ────────────────────────────────────────────────────────────────────────
+
+
+def kernel_node(handle: int) -> Node:
+    """A node that is a launch; DriverError for another."""
+    node = session().handles.object(handle, Node)
+    if not isinstance(node.task, Launch):
+        raise DriverError(Result.INVALID_VALUE, "the node is no launch")
+    return node
+
+
+@function("cuGraphKernelNodeGetAttribute")
+def of_node(handle: int, number: int, out: int) -> None:
+    """An attribute of a kernel node."""
+    node, which = kernel_node(handle), known(number, OF_NODES, "a kernel node")
+    value = node.attributes.get(which)
+    if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
+        value = struct.pack("<3I", *node.task.cluster) if node.task.cluster is not None else None
+    told(out, value or DEFAULTS.get(which, b""))
+
+
+@function("cuGraphKernelNodeSetAttribute")
+def set_of_node(handle: int, number: int, value: int) -> None:
+    """Set an attribute of a kernel node."""
+    put_on_node(kernel_node(handle), known(number, OF_NODES, "a kernel node"), ctypes.string_at(value, SIZE))
+
+
+def put_on_node(node: Node, which: Attribute, value: bytes) -> None:
+    """Set an attribute; DriverError for a cluster that the launch cannot have."""
+    if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
+        x, y, z = (max(size, 1) for size in struct.unpack_from("<3I", value))
+        node.task = node.task.in_clusters((x, y, z))
+    node.attributes[which] = value
+
+
+@function("cuGraphKernelNodeCopyAttributes")
+def copy_of_node(target: int, source: int) -> None:
+    """Let a kernel node have the attributes of another."""
+    to, of = kernel_node(target), kernel_node(source)
+    for which, value in of.attributes.items():
+        put_on_node(to, Attribute(which), value)

@@ -1,0 +1,351 @@
+"""Pools of memory, and memory in the order of a stream (driver API, "Stream Ordered Memory Allocator").
+
+Memory of a pool comes from the process as all memory does, and goes back when it is freed: a pool has nothing unused.  What it
+counts is what was allocated from it.  A pool of another process opens memory that this one exports, piece by piece.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import mmap
+import os
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from ptxvm.driver.launch import Call
+from ptxvm.driver.memory import Kind
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.shared_memory import File
+from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, u64
+from ptxvm.libcuda.calls.memory import allocate
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import AccessDescription, Location, PoolProperties
+
+MEM_FREE = 11  # CUgraphNodeType
+FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+PINNED, MANAGED = 1, 2  # CUmemAllocationType
+ON_DEVICE, ON_HOST = 1, (2, 3, 4)  # CUmemLocationType
+NO_ACCESS, READ_WRITE = 0, 3  # CUmemAccess_flags
+
+
+class Attribute(IntEnum):
+    """What can be asked of a pool (CUmemPool_attribute)."""
+
+    REUSE_FOLLOW_EVENT_DEPENDENCIES = 1
+    REUSE_ALLOW_OPPORTUNISTIC = 2
+    REUSE_ALLOW_INTERNAL_DEPENDENCIES = 3
+    RELEASE_THRESHOLD = 4
+    RESERVED_MEM_CURRENT = 5
+    RESERVED_MEM_HIGH = 6
+    USED_MEM_CURRENT = 7
+    USED_MEM_HIGH = 8
+    ALLOCATION_TYPE = 9
+    EXPORT_HANDLE_TYPES = 10
+    LOCATION_ID = 11
+    LOCATION_TYPE = 12
+    MAX_POOL_SIZE = 13
+
+
+A = Attribute
+SWITCHES = frozenset({
+    A.REUSE_FOLLOW_EVENT_DEPENDENCIES, A.REUSE_ALLOW_OPPORTUNISTIC, A.REUSE_ALLOW_INTERNAL_DEPENDENCIES,
+})  # fmt: skip
+IN_USE, HIGH_MARKS = (A.RESERVED_MEM_CURRENT, A.USED_MEM_CURRENT), (A.RESERVED_MEM_HIGH, A.USED_MEM_HIGH)
+OF_32_BITS = SWITCHES | {A.ALLOCATION_TYPE, A.EXPORT_HANDLE_TYPES, A.LOCATION_ID, A.LOCATION_TYPE}
+
+
+@dataclass(eq=False)
+class Pool:
+    """A pool: where its memory is, the attributes that a client has set, and the bytes that are in use."""
+
+    place: tuple[int, int] = (ON_DEVICE, 0)  # a CUmemLocationType, and the number of a device
+    type: int = PINNED
+    handle_types: int = 0
+    most: int = 0  # bytes; 0 where nothing limits them
+    chosen: dict[Attribute, int] = field(default_factory=dict)
+    used: int = 0
+    high: int = 0
+    is_imported: bool = False
+
+    @property
+    def kind(self) -> Kind:
+        """What its memory is said to be."""
+        if self.type == MANAGED:
+            return Kind.MANAGED
+        return Kind.DEVICE if self.place[0] == ON_DEVICE else Kind.HOST
+
+    def grow(self, size: int) -> None:
+        """So many bytes more are in use; DriverError where the pool has not so many."""
+        if self.most and self.used + size > self.most:
+            raise DriverError(Result.OUT_OF_MEMORY, f"the pool has {self.most} bytes, of which {self.used} are in use")
+        self.used += size
+        self.high = max(self.high, self.used)
+
+    def attribute(self, which: Attribute) -> int:
+        """One of its attributes."""
+        if which in IN_USE:
+            return self.used
+        if which in HIGH_MARKS:
+            return self.high
+        own = {
+            A.ALLOCATION_TYPE: self.type, A.EXPORT_HANDLE_TYPES: self.handle_types, A.LOCATION_TYPE: self.place[0],
+            A.LOCATION_ID: self.place[1], A.MAX_POOL_SIZE: self.most,
+        }  # fmt: skip
+        return own.get(which, self.chosen.get(which, int(which in SWITCHES)))
+
+
+DEFAULT: dict[tuple[int, int], Pool] = {}
+"""The pools that places have from the start."""
+CHOSEN: dict[tuple[int, int], Pool] = {}
+"""Those that places allocate from, where a client has chosen others."""
+OWNERS: dict[int, tuple[Pool, int]] = {}
+"""The pool and the bytes of what was allocated from pools, by address."""
+
+
+def pool(handle: int) -> Pool:
+    """A pool by its handle."""
+    return session().handles.object(handle, Pool)
+
+
+def default_of(place: tuple[int, int]) -> Pool:
+    """The pool that a place has from the start."""
+    if place[0] == ON_DEVICE:
+        session().driver.device(place[1])
+    return DEFAULT.setdefault(place, Pool(place))
+
+
+def chosen_of(place: tuple[int, int]) -> Pool:
+    """The pool that a place allocates from."""
+    return CHOSEN.get(place) or default_of(place)
+
+
+def place_at(address: int) -> tuple[int, int]:
+    """The place that a structure names: a device, or the host, whose nodes are all one."""
+    d = Location.from_address(address)
+    if d.type == ON_DEVICE:
+        return ON_DEVICE, session().driver.device(d.number).ordinal
+    if d.type in ON_HOST:
+        return ON_HOST[0], 0
+    raise DriverError(Result.INVALID_VALUE, f"there is no type {d.type} of places")
+
+
+# ── memory ──────────────────────────────────────────────────────────────────────────────
+
+
+def allocate_from(out: int, size: int, source: Pool) -> None:
+    """New memory of a pool."""
+    if source.is_imported:
+        raise DriverError(Result.NOT_PERMITTED, "a pool of another process opens its memory, and allocates none")
+    source.grow(size)
+    try:
+        allocate(out, size, source.kind)
+    except DriverError:
+        source.used -= size
+        raise
+    OWNERS[u64(out)] = source, size
+
+
+@function("cuMemAllocAsync")
+def allocate_async(out: int, size: int, stream: int) -> None:
+    """Memory of the device's pool, in the order of a stream."""
+    found = session().stream(stream)
+    allocate_from(out, size, chosen_of((ON_DEVICE, found.context.device.ordinal)))
+
+
+@function("cuMemAllocFromPoolAsync")
+def allocate_from_pool(out: int, size: int, handle: int, stream: int) -> None:
+    """Memory of a pool, in the order of a stream."""
+    session().stream(stream)
+    allocate_from(out, size, pool(handle))
+
+
+@function("cuMemFreeAsync", any_state=True)
+def free_async(address: int, stream: int) -> None:
+    """Free memory, in the order of a stream."""
+    found, driver = session().stream(stream), session().driver
+    if address not in driver.blocks.by_address:
+        raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
+    if found.queue.is_idle and found.capture is None:
+        give_back(address)
+    else:
+        found.put(Call(lambda: give_back(address)), MEM_FREE)
+
+
+def give_back(address: int) -> None:
+    """Free memory, which its pool counts no more; what is open of another process is closed."""
+    blocks = session().driver.blocks
+    if blocks.opened[address]:
+        blocks.close(address)
+    else:
+        blocks.free(address)
+    if (owner := OWNERS.pop(address, None)) is not None:
+        owner[0].used -= owner[1]
+
+
+@function("cuMemFree_v2", "cuMemFreeHost", any_state=True)
+def free(address: int) -> None:
+    """Free memory; null has no effect."""
+    if address:
+        session().driver.finish()
+        give_back(address)
+
+
+# ── pools ───────────────────────────────────────────────────────────────────────────────
+
+
+@function("cuDeviceGetDefaultMemPool")
+def default_pool(out: int, ordinal: int) -> None:
+    """The pool that a device has from the start."""
+    put_u64(out, session().handles.handle(default_of((ON_DEVICE, ordinal))))
+
+
+@function("cuDeviceGetMemPool")
+def device_pool(out: int, ordinal: int) -> None:
+    """The pool that a device allocates from."""
+    put_u64(out, session().handles.handle(chosen_of((ON_DEVICE, ordinal))))
+
+
+@function("cuDeviceSetMemPool")
+def set_device_pool(ordinal: int, handle: int) -> None:
+    """Let a device allocate from another pool, which is one of its own."""
+    choose((ON_DEVICE, session().driver.device(ordinal).ordinal), pool(handle))
+
+
+def choose(place: tuple[int, int], found: Pool) -> None:
+    """Let a place allocate from a pool; DriverError for a pool of another place."""
+    if found.place != place or found.is_imported:
+        raise DriverError(Result.INVALID_VALUE, "the pool is one of another place")
+    CHOSEN[place] = found
+
+
+@function("cuMemGetDefaultMemPool")
+def default_pool_of(out: int, location: int, kind: int) -> None:
+    """The pool that a place has from the start."""
+    put_u64(out, session().handles.handle(default_of(place_at(location))))
+
+
+@function("cuMemGetMemPool")
+def pool_of(out: int, location: int, kind: int) -> None:
+    """The pool that a place allocates from."""
+    put_u64(out, session().handles.handle(chosen_of(place_at(location))))
+
+
+@function("cuMemSetMemPool")
+def set_pool_of(location: int, kind: int, handle: int) -> None:
+    """Let a place allocate from another pool."""
+    choose(place_at(location), pool(handle))
+
+
+@function("cuMemPoolCreate")
+def create_pool(out: int, properties: int) -> None:
+    """A new pool."""
+    d = PoolProperties.from_address(properties)
+    if d.handle_types & ~FILE:
+        raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
+    place = place_at(properties + PoolProperties.location.offset)
+    put_u64(out, session().handles.handle(Pool(place, d.type, d.handle_types, d.most)))
+
+
+@function("cuMemPoolDestroy")
+def destroy_pool(handle: int) -> None:
+    """Forget a pool; what was allocated from it stays, and its place has the default one again."""
+    found = pool(handle)
+    if found in DEFAULT.values():
+        raise DriverError(Result.INVALID_VALUE, "the default pool of a place stays")
+    if CHOSEN.get(found.place) is found:
+        del CHOSEN[found.place]
+    session().handles.drop(handle)
+
+
+@function("cuMemPoolTrimTo")
+def trim(handle: int, size: int) -> None:
+    """Release unused memory of a pool; there is none."""
+    pool(handle)
+
+
+def attribute_of(number: int) -> Attribute:
+    """An attribute by its number; DriverError where there is none."""
+    try:
+        return Attribute(number)
+    except ValueError:
+        raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number} of pools") from None
+
+
+@function("cuMemPoolGetAttribute")
+def pool_attribute(handle: int, number: int, out: int) -> None:
+    """An attribute of a pool."""
+    which = attribute_of(number)
+    (put_i32 if which in OF_32_BITS else put_u64)(out, pool(handle).attribute(which))
+
+
+@function("cuMemPoolSetAttribute")
+def set_pool_attribute(handle: int, number: int, value: int) -> None:
+    """Set an attribute of a pool; the high marks begin anew."""
+    found, which = pool(handle), attribute_of(number)
+    if which in SWITCHES:
+        found.chosen[which] = i32(value)
+    elif which is A.RELEASE_THRESHOLD:
+        found.chosen[which] = u64(value)
+    elif which in HIGH_MARKS and not u64(value):
+        found.high = found.used
+    else:
+        raise DriverError(Result.INVALID_VALUE, f"attribute {number} of a pool cannot be set to this")
+
+
+@function("cuMemPoolSetAccess")
+def set_pool_access(handle: int, accesses: int, count: int) -> None:
+    """Let devices use a pool, which they can anyway; its own device always may."""
+    found = pool(handle)
+    for d in (AccessDescription * count).from_address(accesses) if count else ():
+        if (d.location_type, d.location) == found.place and d.flags == NO_ACCESS:
+            raise DriverError(Result.INVALID_DEVICE, "the device of a pool may use it")
+
+
+@function("cuMemPoolGetAccess")
+def pool_access(out: int, handle: int, location: int) -> None:
+    """What a place may do with the memory of a pool: all memory is the host's."""
+    pool(handle)
+    place_at(location)
+    put_i32(out, READ_WRITE)
+
+
+# ── other processes ─────────────────────────────────────────────────────────────────────
+
+
+@function("cuMemPoolExportToShareableHandle")
+def export_pool(out: int, handle: int, kind: int, flags: int) -> None:
+    """The number of a file that stands for a pool, for this process to give to others."""
+    found = pool(handle)
+    if kind != FILE or not found.handle_types & FILE:
+        raise DriverError(Result.INVALID_VALUE, "the pool was not created to be shared by a file")
+    file = File(mmap.PAGESIZE)
+    put_i32(out, os.dup(file.number))
+
+
+@function("cuMemPoolImportFromShareableHandle")
+def import_pool(out: int, file: int, kind: int, flags: int) -> None:
+    """A pool of another process, by the number of its file."""
+    if kind != FILE:
+        raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
+    try:
+        os.fstat(file)
+    except OSError as wrong:
+        raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file: {wrong}") from wrong
+    put_u64(out, session().handles.handle(Pool(handle_types=FILE, is_imported=True)))
+
+
+@function("cuMemPoolExportPointer")
+def export_pointer(out: int, address: int) -> None:
+    """64 bytes that name memory of a pool for other processes."""
+    owner = OWNERS.get(address)
+    if owner is None or not owner[0].handle_types & FILE:
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of a pool that is shared")
+    put_bytes(out, session().driver.blocks.share(address))
+
+
+@function("cuMemPoolImportPointer")
+def import_pointer(out: int, handle: int, exported: int) -> None:
+    """The address of memory of a pool of another process."""
+    if not pool(handle).is_imported:
+        raise DriverError(Result.INVALID_VALUE, "the pool is not one of another process")
+    put_u64(out, session().driver.blocks.open(ctypes.string_at(exported, 64)))
