@@ -108,6 +108,23 @@ class AllocationProperties(ctypes.Structure):
     )  # fmt: skip
 
 
+class DeviceResource(ctypes.Structure):
+    """CUdevResource of multiprocessors; a word of its padding has the device."""
+
+    _fields_ = (
+        ("type", c_int32), ("device", c_int32), ("padding", c_uint32 * 22), ("count", c_uint32), ("least", c_uint32),
+        ("alignment", c_uint32), ("flags", c_uint32), ("rest", c_uint32 * 6), ("next", c_uint64),
+    )  # fmt: skip
+
+
+class GroupParameters(ctypes.Structure):
+    """CU_DEV_SM_RESOURCE_GROUP_PARAMS."""
+
+    _fields_ = (
+        ("count", c_uint32), ("coscheduled", c_uint32), ("preferred", c_uint32), ("flags", c_uint32), ("rest", c_uint32 * 12),
+    )  # fmt: skip
+
+
 class Location(ctypes.Structure):
     """CUmemLocation."""
 
@@ -186,7 +203,7 @@ class TextureDescriptor(ctypes.Structure):
 
 __all__ = [
     "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "BatchNode",
-    "ConditionalNode", "Copy2D", "Copy3D", "HostNode", "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource",
-    "Location", "MemoryOperation", "MemsetNode", "PoolProperties", "Resource",
+    "ConditionalNode", "Copy2D", "Copy3D", "DeviceResource", "GroupParameters", "HostNode", "KernelNode", "LaunchAttribute",
+    "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "PoolProperties", "Resource",
     "ResourceView", "TextureDescriptor",
 ]  # fmt: skip

@@ -12,7 +12,7 @@ from ptxvm.driver.host_memory import HostMemory
 from ptxvm.driver.memory import Blocks
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
-from ptxvm.engine.watching import Snapshot, kept
+from ptxvm.engine.watching import Snapshot, outliving
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.memory import Memory, default_memory
 
@@ -99,7 +99,7 @@ def test_checks_leave_memory_of_the_host_to_the_kernel(run, monkeypatch):
     assert (result.tolist(), done.findings) == (list(range(63, -1, -1)), [])
     table = default_memory().table
     table.open(address_of(result), address_of(result) + 256, "the host", writable=True)
-    assert [each for each in kept(table.items) if each.yields] == []
+    assert [each for each in outliving(table.items) if each.yields] == []
     table.close()
 
 

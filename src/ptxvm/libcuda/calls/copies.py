@@ -11,6 +11,7 @@ from ptxvm.driver.cuda_arrays import Array, Mipmapped
 from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import put_u64_if, u64s
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy2D, Copy3D, MemsetNode
 
@@ -241,6 +242,47 @@ def copy_3d(description: int) -> None:
 def copy_3d_async(description: int, stream: int) -> None:
     """Slices of rows, in the order of a stream."""
     put(stream, rectangular(Copy3D.from_address(description)))
+
+
+# ── several at once, and with attributes ────────────────────────────────────────────────
+
+
+@function("cuMemcpyBatchAsync_v2")
+def copy_batch(
+    targets: int, sources: int, sizes: int, count: int, attributes: int, first: int, numbers: int, stream: int
+) -> None:
+    """Several copies, in order, which is one of the orders that they may have; attributes are hints for hardware."""
+    if not stream:
+        raise DriverError(Result.INVALID_VALUE, "the legacy stream has no batches of copies")
+    for target, source, size in zip(*(u64s(each, count) for each in (targets, sources, sizes)), strict=True):
+        put(stream, copied(target, source, size, ()))
+
+
+@function("cuMemcpyBatchAsync")
+def copy_batch_v1(
+    targets: int, sources: int, sizes: int, count: int, attributes: int, first: int, numbers: int, failed: int, stream: int
+) -> None:
+    """Several copies; the number of one that is wrong is not told: it is one of all."""
+    put_u64_if(failed, (1 << 64) - 1)
+    copy_batch(targets, sources, sizes, count, attributes, first, numbers, stream)
+
+
+@function("cuMemcpyWithAttributesAsync")
+def copy_with_attributes(target: int, source: int, size: int, attributes: int, stream: int) -> None:
+    """A copy; attributes are hints for hardware."""
+    put(stream, copied(target, source, size, ()))
+
+
+@function("cuMemcpy3DPeer")
+def copy_3d_peer(description: int) -> None:
+    """Slices of rows, from one device to another: they share all memory."""
+    copy_3d(description)
+
+
+@function("cuMemcpy3DPeerAsync")
+def copy_3d_peer_async(description: int, stream: int) -> None:
+    """Slices of rows, from one device to another, in the order of a stream."""
+    copy_3d_async(description, stream)
 
 
 # ── one row of an array ─────────────────────────────────────────────────────────────────

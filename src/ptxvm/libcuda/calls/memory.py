@@ -107,12 +107,6 @@ def address_range(start: int, size: int, address: int) -> None:
     put_u64_if(size, found[1].size)
 
 
-@function("cuMemPrefetchAsync", "cuMemPrefetchAsync_v2", "cuMemAdvise", "cuMemAdvise_v2")
-def advise(address: int, size: int, *arguments: int) -> None:
-    """Advice on the location of managed memory; it has no effect: host and devices share all memory."""
-    session().driver.blocks.check(address, size)
-
-
 # ── pointers ────────────────────────────────────────────────────────────────────────────
 
 

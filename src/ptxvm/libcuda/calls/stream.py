@@ -7,7 +7,7 @@ import ctypes
 from ptxvm.driver.context import Event, Stream, elapsed
 from ptxvm.driver.launch import Call
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_f32, put_i32, put_u64, put_u64_if
+from ptxvm.libcuda.c_values import put_f32, put_i32, put_u64
 from ptxvm.libcuda.session import function, session
 
 NON_BLOCKING = 1
@@ -89,11 +89,10 @@ def device(handle: int, out: int) -> None:
     put_i32(out, session().stream(handle).context.device.ordinal)
 
 
-@function("cuStreamGetCtx", "cuStreamGetCtx_v2")
-def context(handle: int, out: int, green: int = 0) -> None:
+@function("cuStreamGetCtx")
+def context(handle: int, out: int) -> None:
     """The context of a stream."""
     put_u64(out, session().handles.handle(session().stream(handle).context))
-    put_u64_if(green, 0)
 
 
 @function("cuStreamAttachMemAsync")

@@ -5,9 +5,8 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.memory import Kind
-from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_u64
-from ptxvm.libcuda.calls import memory as driver, pools
+from ptxvm.libcuda.calls import managed, memory as driver, pools
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.runtime_state import function
 from ptxvm.libcudart.structures import Channels, Extent, Location, PitchedPointer, PointerAttributes
@@ -71,23 +70,21 @@ def attributes(out: int, address: int) -> None:
     ctypes.memmove(out, ctypes.byref(made), 24)  # fields of both versions
 
 
-@function("cudaMemAdvise@12", "cudaMemPrefetchAsync@12")
-def advise_12(address: int, size: int, *arguments: int) -> None:
-    """Advice on the location of managed memory; it has no effect: host and devices share all memory."""
-    driver.advise(address, size)
+def packed(location: Location) -> int:
+    """A place as the driver's functions take it: the bytes of the structure."""
+    return int.from_bytes(bytes(location), "little")
 
 
-@function("cudaMemAdvise", "cudaMemAdvise_v2", "cudaMemPrefetchAsync", "cudaMemPrefetchAsync_v2")
-def advise(address: int, size: int, *arguments: int | Location) -> None:
-    """Advice on the location of managed memory; it has no effect: host and devices share all memory."""
-    driver.advise(address, size)
+@function("cudaMemAdvise", "cudaMemAdvise_v2")
+def advise(address: int, size: int, advice: int, location: Location) -> None:
+    """Advice on a range of managed memory."""
+    managed.advise_v2(address, size, advice, packed(location))
 
 
-@function("cudaIpcGetMemHandle", "cudaIpcOpenMemHandle", "cudaIpcCloseMemHandle")
-@function("cudaIpcGetEventHandle", "cudaIpcOpenEventHandle")
-def between_processes(*arguments: object) -> None:
-    """Handles for other processes: unsupported by the runtime library."""
-    raise DriverError(Result.NOT_SUPPORTED, "memory and events are not shared between processes")
+@function("cudaMemPrefetchAsync", "cudaMemPrefetchAsync_v2")
+def prefetch(address: int, size: int, location: Location, flags: int, stream: int) -> None:
+    """Move a range of managed memory to a place, which is kept as its last one."""
+    managed.prefetch_v2(address, size, packed(location), flags, stream)
 
 
 @function("cudaCreateChannelDesc", stateless=True)

@@ -1,0 +1,180 @@
+"""Advice on where managed memory should be, which is kept and told (driver API, "Unified Addressing").
+
+It has no effect on the memory: the host and all devices share it.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from enum import IntEnum
+
+from ptxvm.driver.memory import Kind
+from ptxvm.driver.results import DriverError, Result
+from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, u64
+from ptxvm.libcuda.session import function, session
+
+HOST_DEVICE, NO_DEVICE = -1, -2  # CU_DEVICE_CPU, CU_DEVICE_INVALID
+NOWHERE, ON_DEVICE, ON_HOST = 0, 1, 2  # CUmemLocationType
+
+
+class Advice(IntEnum):
+    """What a client says of a range (CUmem_advise)."""
+
+    SET_READ_MOSTLY = 1
+    UNSET_READ_MOSTLY = 2
+    SET_PREFERRED_LOCATION = 3
+    UNSET_PREFERRED_LOCATION = 4
+    SET_ACCESSED_BY = 5
+    UNSET_ACCESSED_BY = 6
+
+
+class Attribute(IntEnum):
+    """What can be asked of a range (CUmem_range_attribute)."""
+
+    READ_MOSTLY = 1
+    PREFERRED_LOCATION = 2
+    ACCESSED_BY = 3
+    LAST_PREFETCH_LOCATION = 4
+    PREFERRED_LOCATION_TYPE = 5
+    PREFERRED_LOCATION_ID = 6
+    LAST_PREFETCH_LOCATION_TYPE = 7
+    LAST_PREFETCH_LOCATION_ID = 8
+
+
+A = Attribute
+Place = tuple[int, int]  # a CUmemLocationType and the number of a device
+PREFERRED = frozenset({A.PREFERRED_LOCATION, A.PREFERRED_LOCATION_TYPE, A.PREFERRED_LOCATION_ID})
+
+
+@dataclass
+class Ranges:
+    """Values of ranges of addresses, which do not overlap."""
+
+    values: list[tuple[int, int, Place]] = field(default_factory=list)
+
+    def set(self, start: int, end: int, value: Place | None) -> None:
+        """Give a range a value, or none any more."""
+        kept = []
+        for first, last, held in self.values:
+            kept += [(a, b, held) for a, b in ((first, min(last, start)), (max(first, end), last)) if a < b]
+        self.values = kept if value is None else [*kept, (start, end, value)]
+
+    def get(self, start: int, end: int) -> Place | None:
+        """The value that all of a range has, None where there is none."""
+        inside = [(max(a, start), min(b, end), held) for a, b, held in self.values if a < end and start < b]
+        values = {held for _, _, held in inside}
+        return values.pop() if len(values) == 1 and sum(b - a for a, b, _ in inside) == end - start else None
+
+
+ADVICE: dict[tuple[int, str | int], Ranges] = {}
+"""What was advised, by the number of an allocation, and `read`, `preferred`, `prefetched` or the device that accesses it."""
+
+
+def ranges(address: int, size: int, what: str | int) -> Ranges:
+    """The advice of a kind on an allocation; DriverError for bytes that leave it."""
+    blocks = session().driver.blocks
+    blocks.check(address, size)
+    found = blocks.find(address)
+    return ADVICE.setdefault((found[1].number if found is not None else 0, what), Ranges())
+
+
+def place_of(location: int) -> Place:
+    """A place by the bytes of a CUmemLocation, which is passed by value."""
+    kind, number = struct.unpack("<ii", location.to_bytes(8, "little"))
+    if kind == ON_DEVICE:
+        session().driver.device(number)
+    return (kind, number if kind == ON_DEVICE else 0)
+
+
+def place_of_device(number: int) -> Place:
+    """A place by the number of a device, which is -1 for the host."""
+    if number == HOST_DEVICE:
+        return ON_HOST, 0
+    return ON_DEVICE, session().driver.device(number).ordinal
+
+
+def advise_at(address: int, size: int, advice: int, place: Place) -> None:
+    """Keep advice."""
+    try:
+        what = Advice(advice)
+    except ValueError:
+        raise DriverError(Result.INVALID_VALUE, f"there is no advice {advice}") from None
+    kind: str | int = place[1]
+    if what in (Advice.SET_READ_MOSTLY, Advice.UNSET_READ_MOSTLY):
+        kind = "read"
+    elif what in (Advice.SET_PREFERRED_LOCATION, Advice.UNSET_PREFERRED_LOCATION):
+        kind = "preferred"
+    elif place[0] != ON_DEVICE:
+        return  # the host accesses all of it
+    ranges(address, size, kind).set(address, address + size, place if what % 2 else None)
+
+
+@function("cuMemAdvise")
+def advise(address: int, size: int, advice: int, device: int) -> None:
+    """Advice on a range of managed memory."""
+    takes_device = advice not in (Advice.SET_READ_MOSTLY, Advice.UNSET_READ_MOSTLY, Advice.UNSET_PREFERRED_LOCATION)
+    advise_at(address, size, advice, place_of_device(device) if takes_device else (NOWHERE, 0))
+
+
+@function("cuMemAdvise_v2")
+def advise_v2(address: int, size: int, advice: int, location: int) -> None:
+    """Advice on a range of managed memory."""
+    advise_at(address, size, advice, place_of(location))
+
+
+@function("cuMemPrefetchAsync")
+def prefetch(address: int, size: int, device: int, stream: int) -> None:
+    """Move a range of managed memory to a place, which is kept as its last one."""
+    session().stream(stream)
+    ranges(address, size, "prefetched").set(address, address + size, place_of_device(device))
+
+
+@function("cuMemPrefetchAsync_v2")
+def prefetch_v2(address: int, size: int, location: int, flags: int, stream: int) -> None:
+    """Move a range of managed memory to a place, which is kept as its last one."""
+    session().stream(stream)
+    ranges(address, size, "prefetched").set(address, address + size, place_of(location))
+
+
+@function("cuMemPrefetchBatchAsync")
+def prefetch_batch(
+    addresses: int, sizes: int, count: int, places: int, first: int, numbers: int, flags: int, stream: int
+) -> None:
+    """Move several ranges; each place is that of the ranges from its number on."""
+    starts = [u64(first + 8 * n) for n in range(numbers)]
+    if not starts or starts[0]:
+        raise DriverError(Result.INVALID_VALUE, "the first place is that of the first range")
+    for n in range(count):
+        place = max(k for k, start in enumerate(starts) if start <= n)
+        prefetch_v2(u64(addresses + 8 * n), u64(sizes + 8 * n), u64(places + 8 * place), 0, stream)
+
+
+@function("cuMemRangeGetAttribute")
+def range_attribute(out: int, room: int, number: int, address: int, size: int) -> None:
+    """An attribute of a range of managed memory."""
+    found = session().driver.blocks.find(address)
+    if found is None or found[1].kind is not Kind.MANAGED or number not in frozenset(Attribute) or room % 4 or not room:
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no managed memory, or there is no attribute {number}")
+    if number == A.ACCESSED_BY:
+        devices = [n for n in range(len(session().driver.devices)) if ranges(address, size, n).get(address, address + size)]
+        words = [*devices, *[NO_DEVICE] * (room // 4)][: room // 4]
+        put_bytes(out, struct.pack(f"<{len(words)}i", *words))
+        return
+    what = "read" if number == A.READ_MOSTLY else "preferred" if number in PREFERRED else "prefetched"
+    place = ranges(address, size, what).get(address, address + size)
+    if number == A.READ_MOSTLY:
+        put_i32(out, int(place is not None))
+    elif number in (A.PREFERRED_LOCATION_TYPE, A.LAST_PREFETCH_LOCATION_TYPE):
+        put_i32(out, place[0] if place is not None else NOWHERE)
+    elif place is None:
+        put_i32(out, NO_DEVICE)
+    else:
+        put_i32(out, place[1] if place[0] == ON_DEVICE else HOST_DEVICE)
+
+
+@function("cuMemRangeGetAttributes")
+def range_attributes(outs: int, rooms: int, numbers: int, count: int, address: int, size: int) -> None:
+    """Several attributes of a range."""
+    for n in range(count):
+        range_attribute(u64(outs + 8 * n), u64(rooms + 8 * n), i32(numbers + 4 * n), address, size)

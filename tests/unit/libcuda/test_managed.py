@@ -1,0 +1,83 @@
+"""Advice on managed memory, and copies in batches (driver API, "Unified Addressing", "Memory Management")."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_int, c_size_t, c_uint, c_uint64
+
+import pytest
+
+INVALID_VALUE, INVALID_DEVICE = 1, 101
+READ_MOSTLY, PREFERRED, ACCESSED_BY, LAST_PREFETCH, PREFERRED_TYPE, PREFERRED_ID = range(1, 7)  # CUmem_range_attribute
+HOST, NONE = -1, -2
+ON_HOST = c_uint64(2)
+ON_DEVICE = c_uint64(1)  # device 0
+
+
+@pytest.fixture
+def memory(cuda):
+    """64 bytes of managed memory."""
+    made = c_uint64()
+    cuda.cuMemAllocManaged(byref(made), c_size_t(64), c_uint(1))
+    yield made.value
+    cuda.cuMemFree_v2(made)
+
+
+def told(cuda, number, start, size, words=1):
+    found = (c_int * words)()
+    cuda.cuMemRangeGetAttribute(found, c_size_t(4 * words), number, c_uint64(start), c_size_t(size))
+    return list(found)
+
+
+def test_advice_is_told_of_ranges_that_have_it_all(cuda, memory):
+    def advise(start, size, advice, device=0):
+        cuda.cuMemAdvise(c_uint64(memory + start), c_size_t(size), advice, device)
+
+    assert told(cuda, PREFERRED, memory, 64) == [NONE]
+    advise(0, 64, 3)
+    advise(16, 16, 3, HOST)  # the middle prefers the host
+    assert [told(cuda, PREFERRED, memory + start, 16) for start in (0, 16, 32)] == [[0], [HOST], [0]]
+    assert told(cuda, PREFERRED, memory, 64) == [NONE]
+    assert (told(cuda, PREFERRED_TYPE, memory + 16, 8), told(cuda, PREFERRED_TYPE, memory + 32, 8)) == ([2], [1])
+    advise(16, 16, 4)  # no longer
+    assert told(cuda, PREFERRED, memory + 16, 16) == [NONE]
+    advise(0, 32, 1)
+    advise(32, 32, 1)
+    assert told(cuda, READ_MOSTLY, memory, 64) == [1]
+    advise(8, 8, 2)
+    assert (told(cuda, READ_MOSTLY, memory, 64), told(cuda, READ_MOSTLY, memory + 16, 48)) == ([0], [1])
+    advise(0, 64, 5)
+    assert told(cuda, ACCESSED_BY, memory, 64, 3) == [0, NONE, NONE]
+    library = cuda.library
+    assert library.cuMemAdvise(c_uint64(memory), c_size_t(64), 9, 0) == INVALID_VALUE
+    assert library.cuMemAdvise(c_uint64(memory), c_size_t(64), 3, 7) == INVALID_DEVICE
+
+
+def test_the_last_prefetch_is_told(cuda, memory):
+    assert told(cuda, LAST_PREFETCH, memory, 64) == [NONE]
+    cuda.cuMemPrefetchAsync_v2(c_uint64(memory), c_size_t(64), ON_DEVICE, 0, None)
+    assert told(cuda, LAST_PREFETCH, memory, 64) == [0]
+    starts, sizes = (c_uint64 * 2)(memory, memory + 32), (c_size_t * 2)(32, 32)
+    places, first = (c_uint64 * 2)(ON_HOST.value, ON_DEVICE.value), (c_size_t * 2)(0, 1)
+    count = c_size_t(2)
+    cuda.cuMemPrefetchBatchAsync(starts, sizes, count, places, first, count, c_uint64(0), None)
+    assert (told(cuda, LAST_PREFETCH, memory, 32), told(cuda, LAST_PREFETCH, memory + 32, 32)) == ([HOST], [0])
+    plain = c_uint64()
+    cuda.cuMemAlloc_v2(byref(plain), c_size_t(64))
+    found = c_int()
+    assert cuda.library.cuMemRangeGetAttribute(byref(found), c_size_t(4), PREFERRED, plain, c_size_t(4)) == INVALID_VALUE
+    cuda.cuMemFree_v2(plain)
+
+
+def test_copies_come_in_batches(cuda, memory):
+    data, stream = (c_int * 4).from_address(memory), cuda.stream()
+    data[:] = [1, 2, 3, 4]
+    targets, sources, sizes = (c_uint64 * 2)(memory + 8, memory + 4), (c_uint64 * 2)(memory, memory + 12), (c_size_t * 2)(4, 4)
+    nothing = (None, None, c_size_t(0))
+    cuda.cuMemcpyBatchAsync_v2(targets, sources, sizes, c_size_t(2), *nothing, stream)
+    cuda.cuStreamSynchronize(stream)
+    assert list(data) == [1, 4, 1, 4]
+    assert cuda.library.cuMemcpyBatchAsync_v2(targets, sources, sizes, c_size_t(2), *nothing, None) == INVALID_VALUE
+    cuda.cuMemcpyWithAttributesAsync(c_uint64(memory), c_uint64(memory + 4), c_size_t(4), None, stream)
+    cuda.cuStreamSynchronize(stream)
+    assert ctypes.c_int.from_address(memory).value == 4
