@@ -18,6 +18,7 @@ from ptxvm.model.judge import MANY, choices
 
 z3 = pytest.importorskip("z3", reason="z3 is an extra: pip install ptxvm[z3]")
 
+REFUSED = ("accesses of several sizes", "a variable with writes of its parts", "a barrier with a number from memory")
 BOTH = [each for each in [*own(), *collected()] if "CADP" not in each.path]
 
 
@@ -25,7 +26,9 @@ def same(expected: Expected) -> bool:
     test = expected.test()
     try:
         solved = judge(test, expected.model, solver="z3")
-    except CannotSolve:
+    except CannotSolve as why:
+        if not str(why).startswith(REFUSED):
+            raise
         return False
     found = judge(test, expected.model, solver="search")
     assert solved.solver == "z3"
@@ -42,8 +45,7 @@ def test_both_agree_on_some(rng: np.random.Generator):
 @pytest.mark.long
 @pytest.mark.parametrize("expected", BOTH, ids=str)
 def test_both_agree(expected: Expected):
-    if not same(expected):
-        pytest.skip("z3 is not asked about sizes")
+    same(expected)
 
 
 @pytest.mark.parametrize("path", [path for path in KERNELS if path.stem != "mbarriers"], ids=lambda path: path.stem)

@@ -190,6 +190,7 @@ REASONS = {
     "isa.notation.OperandReader.bracket": "syntax lines of the catalog",
     "isa.origins.origin_of": "what a meaning of the catalog returns",
     "isa.summary._abstract": PARSED,
+    "libcuda.calls.graph_names.drawn": "graphs within graphs, as a client nests them",
     "libcuda.session.Handles.drop": "a context and its default stream",
     "libcuda.session.Handles.handle": "a context and its default stream",
     "machine.atomics.apply": "a packed type by its elements",

@@ -146,7 +146,7 @@ class Event:
         """DriverError where the event is pending."""
         self.refuse_capture()
         if (mark := self.last()) is not None and not mark.is_reached:
-            raise DriverError(Result.NOT_READY, "the stream is not there yet")
+            raise DriverError(Result.NOT_READY, "the stream has not reached the event")
         self.settle()
 
     def refuse_capture(self) -> None:
@@ -315,7 +315,7 @@ class Stream:
         """DriverError while the stream has pending work."""
         self.refuse_capture()
         if not self.queue.is_idle:
-            raise DriverError(Result.NOT_READY, "the stream has something to do")
+            raise DriverError(Result.NOT_READY, "the stream has pending work")
         self.context.raise_failure()
 
     def refuse_capture(self) -> None:

@@ -195,7 +195,7 @@ class Graph:
         while left:
             ready = [node for node in left if all(each in done for each in node.after)]
             if not ready:
-                raise DriverError(Result.INVALID_VALUE, "the nodes of a graph follow each other in a circle")
+                raise DriverError(Result.INVALID_VALUE, "the dependencies of the nodes of a graph have a cycle")
             done |= dict.fromkeys(ready)
             left = [node for node in left if node not in done]
         return list(done)

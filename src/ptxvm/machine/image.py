@@ -207,7 +207,7 @@ class Image:
         if variable is None:
             raise KeyError(f"the module has no variable '{name}'; it has {', '.join(sorted(self.variables)) or 'none'}")
         if variable.space not in (Space.GLOBAL, Space.CONST):
-            raise ValueError(f"'{name}' is in .{variable.space}, which has no place outside a launch")
+            raise ValueError(f"'{name}' is in .{variable.space}, which has no memory outside a launch")
         allocation = self.allocations[variable]
         held, more = _held(variable.type)
         vector = (variable.vector,) if variable.vector > 1 else ()

@@ -79,7 +79,7 @@ class Question:
         """The one cell of an access; CannotSolve if other writes to the cell have another size."""
         cells = self.start.cells[access]
         if len(cells) != 1 or any(self.start.cells[write] != cells for write in self.start.memory[cells[0]]):
-            raise CannotSolve("z3 is not asked about accesses of several sizes")
+            raise CannotSolve("accesses of several sizes have no formula for z3")
         return cells
 
     def value(self, value: Value) -> Term:
@@ -89,7 +89,7 @@ class Question:
         if isinstance(value, Read):
             return self.values[value.event]
         if value.name not in OPERATIONS:
-            raise CannotSolve(f"z3 is not asked about `{value.name}`")
+            raise CannotSolve(f"`{value.name}` has no formula for z3")
         return OPERATIONS[value.name](self.value(value.left), self.value(value.right))
 
     def fence_sc(self) -> Symbolic:
@@ -188,7 +188,7 @@ class Question:
                 continue  # it keeps its initial value
             name = self.name(cell, writes[-1])
             if name in shown:
-                raise CannotSolve("z3 is not asked about a variable of which parts are written")
+                raise CannotSolve("a variable with writes of its parts has no formula for z3")
             shown.add(name)
             final = z3.BitVec(f"final_{name}", BITS)
             state[name] = self.signed(cell[0], final)
@@ -209,7 +209,7 @@ class Question:
         if elements is None:
             return variable
         if end - start != elements.size or start % elements.size or cell[1] != start:
-            raise CannotSolve("z3 is not asked about parts of the elements of an array")
+            raise CannotSolve("parts of the elements of an array have no formula for z3")
         return list(elements.named(variable, 0))[start // elements.size]
 
     def signed(self, variable: str, value: Term) -> Term:
@@ -286,13 +286,13 @@ def questions(
     """A question for each choice of paths and order of barriers; `on_stuck` is called if no order exists."""
     for chosen in ways:
         if any(path.fault for path in chosen):
-            raise CannotSolve("z3 is not asked about kernels that do something wrong")
+            raise CannotSolve("a kernel with a fault has no formula for z3")
         events = [event for path in chosen for event in path.events]
         start = model(test, [*initial_writes(test, events), *events])
         for name in (*model.known_from_the_start, "overlap"):
             getattr(start, name)
         if any(not isinstance(event.identity, int) or isinstance(event.count, Read) for event in events if event.barrier):
-            raise CannotSolve("z3 is not asked about barriers whose number is read")
+            raise CannotSolve("a barrier with a number from memory has no formula for z3")
         orders = list(barrier_orders(start, {}))
         if not orders:
             on_stuck()

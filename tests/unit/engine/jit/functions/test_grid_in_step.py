@@ -56,7 +56,7 @@ NEXT:
 """
 BLOCK, GRID = 128, 8
 ROW = BLOCK * GRID
-ROWS = 2056 - 1  # the last row is the last but one of a turn: 2056 is a multiple of `runner.TURN`
+ROWS = 2056 - 1  # the last row is the last but one of a round: 2056 is a multiple of `runner.ITERATIONS`
 
 
 @pytest.fixture(scope="module")
@@ -84,7 +84,7 @@ def test_sums_of_ctas_in_step(kernel: ptxvm.Kernel, rng: np.random.Generator, th
 def test_the_first_cta_with_a_fault_is_named_where_a_later_one_comes_to_its_own_sooner(
     kernel: ptxvm.Kernel, threads: int
 ) -> None:
-    assert (ROWS + 1) % runner.TURN == 0
+    assert (ROWS + 1) % runner.ITERATIONS == 0
     data = lone_array(ROWS * ROW + 5 * BLOCK, np.dtype(np.uint32))
     out = np.zeros(ROW, np.uint32)
     with pytest.raises(ptxvm.Fault) as caught:  # CTA 5 leaves the array in the last row of a turn, CTA 0 in the next
