@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
+from ptxvm.engine.collector import NoCollection
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.ir import cpu
@@ -44,7 +45,8 @@ class CodeCache:
 
     def translation(self, wanted: Specialisation) -> Translation:
         """The translation of a kernel; the latest ones are remembered."""
-        from ptxvm.engine.jit.translate.translation import Translation  # noqa: PLC0415 - it takes longer to import than ready code to load
+        with NoCollection():  # it takes longer to import than ready code to load
+            from ptxvm.engine.jit.translate.translation import Translation  # noqa: PLC0415
 
         with self._lock:
             if wanted not in self._translations:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from functools import cached_property, partial
 
+from ptxvm.engine.collector import NoCollection
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 from ptxvm.engine.jit.cfg import requirements
@@ -56,7 +57,7 @@ class Translation:
 
     def text(self, kind: VersionKind) -> tuple[str, Facts]:
         """The module of a version, and the metadata of it and those before."""
-        with self._lock:
+        with self._lock, NoCollection():
             match kind:
                 case VersionKind.FIRST:
                     text = self.versions.text
