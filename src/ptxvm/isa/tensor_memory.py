@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from enum import Enum
+from functools import lru_cache
 
 from ptxvm.algebra.types import Type, b32, bf16, e2m1, e2m3, e3m2, e4m3, e5m2, f16, f32, s8, s32, tf32, u8, ue4m3, ue8m0
 from ptxvm.isa.shared_matrix import FIELD, PIECE, MatrixDescriptor, Swizzle
@@ -193,6 +194,7 @@ class InstructionDescriptor:
         return self.k // 2 if self.sparse else self.k
 
 
+@lru_cache(maxsize=64)
 def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
     """The fields of the descriptor for an instruction; those that cannot be are named."""
     kind, scaled = work.kind, bool(work.blocks)

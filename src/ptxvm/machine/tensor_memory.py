@@ -43,6 +43,10 @@ class TensorMemory:
         self.allocated[found] = columns
         return found
 
+    def addresses(self, lanes: PerLane, column: int) -> PerLane:
+        """Where the cells of some lanes in a column lie in the memory of this machine."""
+        return lanes * (COLUMNS * 4) + (self.cells.ctypes.data + 4 * column)
+
     def used_by(self, ctas: int) -> None:
         """An instruction of `.cta_group::1` or `::2` uses it: all of a kernel have the same (PTX 9.7.16.7.1)."""
         if self.ctas not in (0, ctas):

@@ -7,11 +7,11 @@ from typing import Protocol
 
 import numpy as np
 
-from ptxvm.algebra.types import f16, u4
+from ptxvm.algebra.types import Type, f16, f32, u4
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa import fragments
 from ptxvm.isa.fragments import CHUNKS, Core, Product
-from ptxvm.isa.shared_matrix import Factor
+from ptxvm.isa.shared_matrix import PIECE, Factor
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import (
     HALVED,
@@ -44,6 +44,25 @@ Operands = Mapping[str, PerLane]
 """The operands of an instruction, each with an element for every lane that does the work."""
 
 
+class FasterProducts(Protocol):
+    """Faster code for products, which gives the same bits."""
+
+    def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
+        """A product with the same bits; None where there is no code for it."""
+
+    def multiplies(self, type: Type) -> bool:
+        """Is there code for K-major factors of a type, which adds to f32?"""
+
+    def addresses_of_pieces(self, lane: int, addresses: PerLane) -> PerLane:
+        """Where pieces of 16 bytes of shared memory lie in the memory of this machine."""
+
+    def multiply_in_place(self, type: Type, a: PerLane, b: PerLane, d: PerLane, *, enabled: bool) -> bool:
+        """D = A * B + D, given where the pieces of A and B and the rows of D lie; false where it cannot.
+
+        D counts as zero unless it is `enabled`.
+        """
+
+
 class Machine(Protocol):
     """What the works need of the engine."""
 
@@ -62,8 +81,9 @@ class Machine(Protocol):
     def store_word(self, lane: int, address: int, word: int) -> None:
         """Store a word in shared memory."""
 
-    def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
-        """The product by faster code that gives the same bits; None where there is none."""
+    @property
+    def faster(self) -> FasterProducts | None:
+        """Faster code for products; None where there is none."""
 
 
 def perform(work: TensorWork, machine: Machine, lanes: LaneNumbers, operands: Operands) -> list[PerLane]:
@@ -225,6 +245,9 @@ def factors(work: Multiply, operands: Mapping[str, int]) -> list[tuple[Factor, P
 def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int]) -> None:
     """D = A * B + D: of a pair, each CTA has half of the rows of A and D, and half of the columns of B."""
     idesc = instruction_descriptor(work, operands["idesc"])
+    faster = machine.faster if is_plain(work, idesc, operands) else None
+    if faster is not None and faster.multiplies(idesc.a) and in_place(work, machine, faster, lane, operands, idesc):
+        return
     product, lanes = product_of(work, idesc), ctas(work, machine, lane)
     read = [matrices_of(work, machine, each, operands, product) for each in lanes]
     right = np.vstack([there[0] for there in read])
@@ -239,6 +262,34 @@ def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str,
         for (rows, columns), part in parts:
             changed = ~kept[rows]
             machine.tensor_memory(each).cells[rows[changed], columns] = part[changed]
+
+
+PLAIN = (False, False)
+
+
+def is_plain(work: Multiply, idesc: InstructionDescriptor, operands: Mapping[str, int]) -> bool:
+    """Are A and B K-major and just multiplied, and are all cells of D written, which lie in one part?"""
+    changes = work.pairs or work.blocks or work.shifted or work.sparse or idesc.saturates or operands.get("scale", 0)
+    masks = operands.get("zeros", 0) >> 39 & 1 or any(operands.get(f"disabled{n}", 0) for n in range(4))
+    as_it_is = idesc.negated == idesc.transposed == PLAIN and idesc.a is idesc.b and idesc.d is f32
+    return as_it_is and not (changes or masks) and not (work.weights and idesc.m < LANES)
+
+
+def in_place(
+    work: Multiply, machine: Machine, faster: FasterProducts, lane: int, operands: Mapping[str, int],
+    idesc: InstructionDescriptor,
+) -> bool:  # fmt: skip
+    """Multiply where the matrices lie; false where that is left to the way of all products."""
+    memory = machine.tensor_memory(lane)
+    of_b, *of_a = (faster.addresses_of_pieces(lane, places) for _, places in factors(work, operands))
+    if not of_a:
+        address, words = operands["a"] & 0xFFFF_FFFF, idesc.k * idesc.a.bits // 32
+        memory.check(address, words, "matrix A")
+        rows = lanes_of_rows(work, address, idesc.m)
+        of_a = [memory.addresses(rows, address & 0xFFFF)[:, None] + np.arange(0, 4 * words, PIECE)]
+    ((rows, columns),) = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
+    of_d = memory.addresses(rows, columns.start)
+    return faster.multiply_in_place(idesc.a, of_a[0], of_b, of_d, enabled=bool(operands["enable"]))
 
 
 def matrices_of(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int], product: Product) -> list[Matrices]:
@@ -268,7 +319,8 @@ def of_cta(
     added = accumulators(np.hstack([memory.cells[rows, columns] for rows, columns in blocks]), idesc, operands)
     further = [metadata(work, memory, operands["meta"] & 0xFFFF_FFFF, idesc)] if work.sparse else []
     further += scales(work, memory, operands, idesc) if work.blocks else []
-    quick = None if further else machine.multiply(product, left, right, added)
+    faster = None if further else machine.faster
+    quick = None if faster is None else faster.multiply(product, left, right, added)
     made = by_sixteen(product, left, right, added, further) if quick is None else quick
     return list(zip(blocks, np.split(made.astype(np.uint32), len(blocks), axis=1), strict=True))
 

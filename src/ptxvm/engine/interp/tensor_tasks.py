@@ -116,6 +116,8 @@ def kind_of(work: TensorWork) -> AsyncKind:
 class TensorUnit:
     """The tensor memory of the CTAs of a cohort."""
 
+    faster = None
+
     def __init__(self, cohort: TensorCohort, queue: Queue) -> None:
         self.cohort, self.queue = cohort, queue
         self.memories: dict[int, TensorMemory] = {}
@@ -257,9 +259,6 @@ class TensorUnit:
         lanes, mem = np.full(len(addresses), lane), self.cohort.mem
         words = mem.load(self.doing.read, lanes, None, mem.shared.addresses(addresses, lanes))
         return np.ascontiguousarray(np.reshape(words, (4, -1)).T)
-
-    def multiply(self, *_: object) -> None:
-        """The interpreter has no faster code."""
 
     def store_word(self, lane: int, address: int, word: int) -> None:
         """Store a word in shared memory."""

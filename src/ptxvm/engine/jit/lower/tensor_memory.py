@@ -5,31 +5,34 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import cache
 from typing import TypeAlias
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, f32, u64
+from ptxvm.algebra.types import Type, f16, f32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.node.port import Port
-from ptxvm.isa.fragments import Fragment, Product
+from ptxvm.isa.fragments import Product
+from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import Multiply, TensorWork
-from ptxvm.machine import tensor_unit
+from ptxvm.machine import tensor_core, tensor_unit
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
-from ptxvm.machine.tensor_core import Architecture, Matrices
+from ptxvm.machine.tensor_core import FORMATS, Matrices
 from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory as Cells
-from ptxvm.machine.warp_matrix import matrices, registers_of
-from ptxvm.machine.window import RANK
+from ptxvm.machine.window import RANK, Window
 
 WORD = np.dtype(np.uint32)
-TILES = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 2)
-TileFunction: TypeAlias = Callable[[int, int, int, int, int], int]
+TILES = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5, *[ctypes.c_int] * 3)
+TileFunction: TypeAlias = Callable[[int, int, int, int, int, int, int, int], int]
+HEIGHT, WIDTH = 16, 8  # of a tile
+BIAS = 15  # of f16
 
 
 class TensorMemory(Port):
@@ -49,12 +52,7 @@ class TensorMemory(Port):
             return {}
         from ptxvm.engine.jit.values import mma_tiles  # noqa: PLC0415 - few kernels multiply matrices, and this imports much
 
-        fast = self.at.kernel.fast
-        found = {
-            type: mma_tiles.written(self.code.unit, type, Architecture.BLACKWELL, fast=fast)
-            for type in mma_tiles.KINDS.get(work.kind, ())
-        }
-        return {type: name for type, name in found.items() if name is not None}
+        return mma_tiles.written(self.code.unit, work.kind, fast=self.at.kernel.fast)
 
 
 @dataclass(frozen=True)
@@ -73,35 +71,79 @@ class TensorCall:
         return tensor_unit.perform(self.work, machine, threads, dict(zip(self.names, values[:count], strict=True)))
 
 
-def in_fragments(fragment: Fragment, stack: Matrices) -> Matrices:
-    """Matrices as the registers of their fragments: `(matrices, registers, lanes)`."""
-    parts = [each.reshape(-1, WARP) for each in registers_of(fragment, np.ascontiguousarray(stack))]
-    found: Matrices = np.ascontiguousarray(np.stack(parts, axis=1))
+@cache
+def in_f16(type: Type) -> Matrices:
+    """Every bit pattern of a small float as an f16, which holds it exactly."""
+    values, _ = tensor_core.table(type, type, tensor_core.SHIFT.get(type.name, 0))
+    with np.errstate(all="ignore"):
+        found: Matrices = values.astype(np.float16).view(np.uint16)
     return found
+
+
+def least_exponent(type: Type) -> int:
+    """The exponent of the subnormal numbers of a small float, as f16 has it."""
+    return FORMATS[type.name][1] + BIAS
+
+
+def addresses_of(matrix: Array, step: int) -> Array:
+    """The addresses of every so many bytes of the rows of a matrix in memory."""
+    first, along = np.arange(len(matrix)) * matrix.strides[0], np.arange(0, matrix.strides[0], step)
+    found: Array = matrix.ctypes.data + first[:, None] + along
+    return found
+
+
+class Tiles:
+    """Products by functions of the module, for the types of A and B that have one."""
+
+    def __init__(self, window: Window, functions: Mapping[Type, TileFunction]) -> None:
+        self.window, self.functions = window, functions
+
+    def multiplies(self, type: Type) -> bool:
+        """Is there a function for factors of a type?"""
+        return type in self.functions
+
+    def multiply_in_place(
+        self, type: Type, a: Array, b: Array, d: Array, *, enabled: bool, least: tuple[int, int] = (1, 1)
+    ) -> bool:
+        """D = A * B + D by the function for a type, given addresses; false where it leaves the product to the host.
+
+        `least` are the least exponents of A and B that are small numbers.
+        """
+        out = np.empty((len(d), len(b)), np.uint32)
+        of_a, of_b, of_d = (np.ascontiguousarray(each, np.uint64) for each in (a, b, d))
+        exponents = np.array(least, np.uint16)
+        places = of_a.ctypes.data, of_b.ctypes.data, of_d.ctypes.data, out.ctypes.data, exponents.ctypes.data
+        return bool(self.functions[type](*places, len(d) // HEIGHT, len(b) // WIDTH, enabled))
+
+    def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
+        """The product by a function of the module; None where there is none, or it leaves the product to the host."""
+        type, other, least = product.a.type, product.b.type, (1, 1)
+        if product.d.type is not f32 or product.finite:
+            return None
+        if product.a.type.bits <= 8 and self.multiplies(f16):
+            least = least_exponent(type), least_exponent(other)
+            left, right, type = in_f16(type)[left], in_f16(other)[right], f16
+        elif type is not other or not self.multiplies(type):
+            return None
+        a, b = np.ascontiguousarray(left), np.ascontiguousarray(right.T)
+        found: Matrices = added.astype(np.uint32)
+        tables = addresses_of(a, PIECE), addresses_of(b, PIECE), addresses_of(found, found.strides[0])
+        return found if self.multiply_in_place(type, *tables, enabled=True, least=least) else None
+
+    def addresses_of_pieces(self, lane: int, addresses: Array) -> Array:
+        """Where pieces of 16 bytes of shared memory lie in the memory of this machine."""
+        flat = addresses.reshape(-1)
+        view, index = self.window.resolve(WORD, flat, 4, np.full(len(flat), lane), writing=False)
+        found: Array = index * PIECE + view.ctypes.data
+        return found.reshape(addresses.shape)
 
 
 class Machine:
     """The memory and the functions that work on tensor memory needs, of the CTA that runs."""
 
     def __init__(self, host: Host, bound: Bound, functions: Mapping[Type, TileFunction]) -> None:
-        self.host, self.bound, self.window, self.functions = host, bound, host.windows[Space.SHARED], functions
-
-    def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
-        """The product by a function of the module; None where there is none, or it leaves the product to the host."""
-        function = self.functions.get(product.a.type)
-        if function is None or product.a.type is not product.b.type or product.d.type is not f32:
-            return None
-        from ptxvm.engine.jit.values.mma_tiles import tile_product  # noqa: PLC0415 - it imports much
-
-        (rows, depth), columns, tile = left.shape, right.shape[1] // 8, tile_product(product.a.type)
-        a = in_fragments(tile.a, left.reshape(-1, 16, depth))
-        b = in_fragments(tile.b, right.reshape(depth, columns, 8).swapaxes(0, 1))
-        d = in_fragments(tile.d, added.reshape(-1, 16, columns, 8).swapaxes(1, 2).reshape(-1, 16, 8))
-        if not function(a.ctypes.data, b.ctypes.data, d.ctypes.data, rows // 16, columns):
-            return None
-        tiles = matrices(tile.d, [np.ascontiguousarray(d[:, n]).reshape(-1) for n in range(tile.d.registers)])
-        found: Matrices = tiles.reshape(-1, columns, 16, 8).swapaxes(1, 2).reshape(rows, -1)
-        return found
+        self.host, self.bound, self.window = host, bound, host.windows[Space.SHARED]
+        self.faster = Tiles(self.window, functions)
 
     def tensor_memory(self, lane: int) -> Cells:
         """The tensor memory of the CTA of a thread."""

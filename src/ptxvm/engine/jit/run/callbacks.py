@@ -42,6 +42,7 @@ HOST_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes
 DEADLOCK = ctypes.CFUNCTYPE(None)
 TICK = ctypes.CFUNCTYPE(ctypes.c_int)
 BYTE = np.dtype(np.uint8)
+STEP = 16 * WARP  # bytes from one operand of a host call to the next
 SITE = ROW = struct.Struct("=4Q")
 NO_ALLOCATION = SITE.pack(2**64 - 1, 0, 0, 0)  # of an access site that has not seen an allocation yet
 
@@ -165,9 +166,12 @@ class Callbacks:
         if not len(lanes):
             return
 
+        count = max(len(work.inputs), len(work.outputs), 1)
+        held: Array = np.ctypeslib.as_array((ctypes.c_ubyte * (STEP * count)).from_address(room))
+
         def column(n: int, type: Type) -> Array:
-            words = (ctypes.c_ubyte * (WARP * type.bytes)).from_address(room + 16 * WARP * n)
-            return np.ctypeslib.as_array(words).view(held_as(type))
+            found: Array = held[STEP * n :][: WARP * type.bytes].view(held_as(type))
+            return found
 
         try:
             given = [column(n, type)[lanes] for n, type in enumerate(work.inputs)]
@@ -206,8 +210,9 @@ class Callbacks:
         from ptxvm.machine.tensor_memory import TensorMemory  # noqa: PLC0415 - few kernels have any
 
         cta = self.cta + thread // self.threads_per_cta - int(self.record[AT["slot"]])
-        memory, _, _ = self.tensor_memories.setdefault(cta, (TensorMemory(), bound, thread))
-        return memory
+        if cta not in self.tensor_memories:
+            self.tensor_memories[cta] = TensorMemory(), bound, thread
+        return self.tensor_memories[cta][0]
 
     @property
     def cluster_size(self) -> int:
@@ -300,6 +305,7 @@ def flags(space: Space, writable: bool) -> int:  # noqa: FBT001
     return sum(bit for by, bit in REACHED.items() if space in REACHES[by]) | (WRITABLE if writable else 0)
 
 
+@cache
 def held_as(type: Type) -> np.dtype[np.generic]:
     """The NumPy type of values of a type: f32 and f64 as such, the bits of anything else."""
     if type.is_float and not type.is_packed and type.bits >= 32:

@@ -6,11 +6,11 @@ from ptxvm.algebra.types import f16, f32, f64, s32
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import f16_soft
 from ptxvm.engine.jit.values.mma_doubles import Doubles, fused
-from ptxvm.engine.jit.values.mma_floats import FORMS, Exact, Fast
+from ptxvm.engine.jit.values.mma_floats import FORMS, Exact, ExactSmall, Fast
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
 from ptxvm.engine.jit.values.mma_writer import Writer
 from ptxvm.isa.fragments import Product
-from ptxvm.machine.tensor_core import Architecture, unit_of
+from ptxvm.machine.tensor_core import FIFTH_GENERATION, Architecture, unit_of
 
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
@@ -18,12 +18,25 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
     found = _writer(unit, product, architecture, fast=fast)
     if found is None:
         return None
+    return _named(unit, product, found)
+
+
+def _named(unit: Unit, product: Product, found: Writer, mark: str = "") -> str:
+    """The name of the function of a writer, which is written unless it is there."""
     (m, k), n = product.a.shape, product.b.shape[1]
     types = ".".join(matrix.type.name for matrix in (product.d, product.a, product.b, product.c))
-    name = f"ptxvm.mma.{types}.m{m}n{n}k{k}.r{product.a.registers}.{found.kind}"
+    name = f"ptxvm.mma.{types}.m{m}n{n}k{k}.r{product.a.registers}.{found.kind}{mark}"
     if name not in unit.helpers:
         unit.helper(name, found.function(name))
     return name
+
+
+def written_small(unit: Unit, product: Product, *, fast: bool) -> str | None:
+    """The same for the fifth generation's product of numbers of eight bits and less that come as f16."""
+    if not _of_floats(product):
+        return None
+    found = Fast(unit, product) if fast else ExactSmall(unit, product, FIFTH_GENERATION)
+    return _named(unit, product, found, ".small")
 
 
 def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> Writer | None:

@@ -44,6 +44,8 @@ WIDE = Form(7, 127, 127 - 50, 127 + 63)  # of bf16, and of the upper halves of t
 FORMS = {f16: Form(10, 15, 1, 31), bf16: WIDE, tf32: WIDE}
 TF32 = 0xFFFF_E000  # the significant bits of a register
 LEAST_F16 = 127 - 14 << 23  # the least exponent of f16, in the bits of an f32
+KEPT, WORD_BITS, LONG_BITS = 24, 32, 64  # bits of a result, and of sums
+PARTS = 2  # sums whose total has 32 bits and a sign
 TOGETHER = 8  # so many products and the accumulator have a sum that an i32 holds
 
 
@@ -151,6 +153,7 @@ class Exact(Floats):
         self.parts = -(-self.length // TOGETHER)
         self.kind = f"{core.length}.{core.fraction}"
         self.in_f16 = product.c.type is product.d.type is f16  # the type of the accumulator
+        self.is_long = self.parts > PARTS
         self.floor = f32_bits(core.least(f16)) if self.in_f16 else 0  # no product of f32 is below the other one
 
     def body(self) -> None:
@@ -176,7 +179,7 @@ class Exact(Floats):
             zero = emit(f"icmp eq {PAIRS} {size}, zeroinitializer")
             exponent = emit(f"lshr {PAIRS} {size}, splat (i16 {form.fraction})")
             if self.type is f16:
-                exponent = self._higher(exponent, "splat (i16 1)")  # the exponent of subnormal numbers and of zero
+                exponent = self._higher(exponent, self._least(fragment))  # the exponent of subnormal numbers and of zero
             above = emit(f"sub {PAIRS} {exponent}, splat (i16 {form.least})")
             if self.type is not f16:
                 above = emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} zeroinitializer, {PAIRS} {above}")
@@ -189,6 +192,10 @@ class Exact(Floats):
         far = emit(f"icmp uge {PAIRS} {highest}, splat (i16 {form.span})")
         self.leave(emit(f"icmp ne i{2 * WARP} {emit(f'bitcast {PAIR_SIGNS} {far} to i{2 * WARP}')}, 0"))
         return found
+
+    def _least(self, fragment: Fragment) -> str:
+        """The least exponent of A or B, where they are f16."""
+        return "splat (i16 1)"
 
     def _upper_halves(self, fragment: Fragment, first: int) -> list[str]:
         """The upper halves of two tf32 registers in one; a number with only low bits stays different from zero."""
@@ -303,21 +310,28 @@ class Exact(Floats):
         """
         emit = self.code.emit
         negative, size = self._sign_and_size(sums)
-        some = emit(f"or {WORDS} {size}, splat (i32 1)")
-        zeros = self.code.intrinsic(WORDS, f"llvm.ctlz.v{WARP}i32", (WORDS, some), ("i1", "false"))
-        below = emit(f"lshr {WORDS} splat (i32 255), {zeros}")
-        kept = emit(f"and {WORDS} {size}, {emit(f'xor {WORDS} {below}, splat (i32 -1)')}")
+        bits = LONG_BITS if self.is_long else WORD_BITS
+        vector, integer = f"<{WARP} x i{bits}>", f"i{bits}"
+        some = emit(f"or {vector} {size}, splat ({integer} 1)")
+        zeros = self.code.intrinsic(vector, f"llvm.ctlz.v{WARP}{integer}", (vector, some), ("i1", "false"))
+        below = emit(f"lshr {vector} splat ({integer} {(1 << bits - KEPT) - 1}), {zeros}")
+        kept = emit(f"and {vector} {size}, {emit(f'xor {vector} {below}, splat ({integer} -1)')}")
         if self.in_f16:
             last = emit(f"and {WORDS} {emit(f'add {WORDS} {below}, splat (i32 1)')}, splat (i32 -2)")
             exact = emit(f"icmp eq {WORDS} {size}, {kept}")
             kept = emit(f"select {SIGNS} {exact}, {WORDS} {kept}, {WORDS} {emit(f'or {WORDS} {kept}, {last}')}")
         unit = self.floats(emit(f"sub {WORDS} {top}, splat (i32 {self.fraction << 23})"))
-        value = emit(f"fmul {FLOATS} {emit(f'uitofp {WORDS} {kept} to {FLOATS}')}, {unit}")
+        value = emit(f"fmul {FLOATS} {emit(f'uitofp {vector} {kept} to {FLOATS}')}, {unit}")
         value = emit(f"select {SIGNS} {negative}, {FLOATS} {emit(f'fneg {FLOATS} {value}')}, {FLOATS} {value}")
         return emit(f"fpext {HALVES} {self.narrowed(value)} to {FLOATS}") if self.in_f16 else value
 
     def _sign_and_size(self, sums: list[str]) -> tuple[str, str]:
-        """Sign and magnitude of one sum, or of two whose sum may overflow an i32: then half of it has the sign."""
+        """Sign and magnitude of one sum, or of two whose sum may overflow an i32: then half of it has the sign.
+
+        The magnitude of more has 64 bits.
+        """
+        if self.is_long:
+            return self._long_sign_and_size(sums)
         total = half = sums[0]
         if len(sums) > 1:
             total = self.code.emit(f"add {WORDS} {sums[0]}, {sums[1]}")
@@ -326,6 +340,15 @@ class Exact(Floats):
         negative = self.code.emit(f"icmp slt {WORDS} {half}, zeroinitializer")
         negated = self.code.emit(f"sub {WORDS} zeroinitializer, {total}")
         return negative, self.code.emit(f"select {SIGNS} {negative}, {WORDS} {negated}, {WORDS} {total}")
+
+    def _long_sign_and_size(self, sums: list[str]) -> tuple[str, str]:
+        emit, vector = self.code.emit, f"<{WARP} x i{LONG_BITS}>"
+        total, *others = (emit(f"sext {WORDS} {each} to {vector}") for each in sums)
+        for each in others:
+            total = emit(f"add {vector} {total}, {each}")
+        negative = emit(f"icmp slt {vector} {total}, zeroinitializer")
+        negated = emit(f"sub {vector} zeroinitializer, {total}")
+        return negative, emit(f"select {SIGNS} {negative}, {vector} {negated}, {vector} {total}")
 
     def _unless_alone(self, made: str, total: str, largest: str, exponent: str) -> str:
         """The sum; but the total where every product is zero or the total is not finite.  A negative zero becomes positive."""
@@ -339,3 +362,14 @@ class Exact(Floats):
 
     def _most(self, a: str, b: str) -> str:
         return self.code.intrinsic(WORDS, f"llvm.umax.v{WARP}i32", (WORDS, a), (WORDS, b))
+
+
+class ExactSmall(Exact):
+    """The sums of numbers of eight bits and less, which come as f16.
+
+    Behind C stand the least exponents of A and of B, as f16 has exponents: a number below it has the least one.
+    """
+
+    def _least(self, fragment: Fragment) -> str:
+        number = self.first_of_c + self.product.c.registers + (fragment is self.product.b)
+        return self.loaded(PAIRS, number, 1)[0]

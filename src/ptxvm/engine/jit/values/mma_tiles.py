@@ -1,6 +1,7 @@
 """Products of whole matrices in vector registers: a loop over tiles of 16 by 8 that calls the function of `mma`.
 
-The matrices lie in memory as the fragments of their tiles: tile after tile, register after register, lane after lane.
+A and B are given by the address of each piece of 16 bytes along K, D by the address of each row: matrices may lie in shared
+memory, in tensor memory, or in an array.  D is changed when all tiles are done, as the function may leave the product.
 """
 
 from __future__ import annotations
@@ -13,27 +14,63 @@ from ptxvm.engine.jit.values import mma
 from ptxvm.engine.jit.values.mma_writer import STEP
 from ptxvm.isa.fragments import Core, Product, mma_fragment
 from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.tensor_memory import DEPTHS
 from ptxvm.machine.tensor_core import Architecture
 
 BYTES = 4 * WARP  # of a register
+LEAST = "ab"  # the factors whose least exponents come behind D
 KINDS: dict[str, tuple[Type, ...]] = {"f16": (f16, bf16), "tf32": (tf32,)}
 """For kinds of products the types of A and B that functions handle; D is of f32."""
+SMALL = "f8f6f4"
+"""The kind whose A and B come to its function as f16."""
+
+# Copies eight pieces of 16 bytes, or of 32, whose addresses stand in a table.
+COPY = Template("""
+define internal void @$name(ptr %to, ptr %table, i32 %first, i32 %step, i32 %offset) alwaysinline {
+entry:
+  br label %next
+next:
+  %n = phi i32 [ 0, %entry ], [ %n.more, %next ]
+  %down = mul i32 %n, %step
+  %at = add i32 %first, %down
+  %slot = getelementptr i64, ptr %table, i32 %at
+  %address = load i64, ptr %slot, align 8
+  %piece = inttoptr i64 %address to ptr
+  %source = getelementptr i8, ptr %piece, i32 %offset
+  %words = load <$words x i32>, ptr %source, align 4
+  %n.bytes = mul i32 %n, $bytes
+  %target = getelementptr i8, ptr %to, i32 %n.bytes
+  store <$words x i32> %words, ptr %target, align 16
+  %n.more = add i32 %n, 1
+  %over = icmp eq i32 %n.more, 8
+  br i1 %over, label %done, label %next
+done:
+  ret void
+}""")
 
 FUNCTION = Template("""
-define internal i32 @$name(ptr %a, ptr %b, ptr %d, i32 %rows, i32 %columns) noinline #0 {
+define internal i32 @$name(ptr %a, ptr %b, ptr %d, ptr %out, ptr %least, i32 %rows, i32 %columns, i32 %enabled) noinline #0 {
 entry:
   %work = alloca [$work x i8], align 64
+  %held = alloca [$held x i8], align 64
+  %lines = alloca [$lines x i8], align 64
+  %counts = icmp ne i32 %enabled, 0
+$begin
   br label %row
 row:
   %i = phi i32 [ 0, %entry ], [ %i.more, %row.done ]
-  %a.at = mul i32 %i, $a_size
-  %d.row = mul i32 %i, %columns
+  %d.upper = shl i32 %i, 4
+  %d.lower = add i32 %d.upper, 8
+  %a.first = mul i32 %d.upper, $pieces
+  %out.row = mul i32 %i, %columns
+$fill_a
   br label %tile
 tile:
   %j = phi i32 [ 0, %row ], [ %j.more, %stored ]
-  %b.at = mul i32 %j, $b_size
-  %d.tile = add i32 %d.row, %j
-  %d.at = mul i32 %d.tile, $d_size
+  %b.first = mul i32 %j, $b_step
+  %d.across = shl i32 %j, 5
+  %out.tile = add i32 %out.row, %j
+  %out.at = shl i32 %out.tile, 9
 $prepare
   %ok = call i32 @$tile(ptr %work)
   %refused = icmp eq i32 %ok, 0
@@ -48,56 +85,154 @@ $keep
 row.done:
   %i.more = add i32 %i, 1
   %i.over = icmp eq i32 %i.more, %rows
-  br i1 %i.over, label %end, label %row
+  br i1 %i.over, label %write, label %row
+write:
+  %tiles = mul i32 %rows, %columns
+  %count = shl i32 %tiles, 4
+  br label %line
+line:
+  %t = phi i32 [ 0, %write ], [ %t.more, %line ]
+  %t.tile = lshr i32 %t, 4
+  %t.row = and i32 %t, 15
+  %t.i = udiv i32 %t.tile, %columns
+  %t.j = urem i32 %t.tile, %columns
+  %t.first = shl i32 %t.i, 4
+  %t.at = add i32 %t.first, %t.row
+  %t.slot = getelementptr i64, ptr %d, i32 %t.at
+  %t.address = load i64, ptr %t.slot, align 8
+  %t.line = inttoptr i64 %t.address to ptr
+  %t.across = shl i32 %t.j, 5
+  %t.target = getelementptr i8, ptr %t.line, i32 %t.across
+  %t.from = shl i32 %t, 5
+  %t.source = getelementptr i8, ptr %out, i32 %t.from
+  %t.words = load <8 x i32>, ptr %t.source, align 4
+  store <8 x i32> %t.words, ptr %t.target, align 4
+  %t.more = add i32 %t, 1
+  %t.over = icmp eq i32 %t.more, %count
+  br i1 %t.over, label %end, label %line
 end:
   ret i32 1
 }""")
 
+EVEN, ODD = (", ".join(f"i32 {2 * n + odd}" for n in range(WARP)) for odd in (0, 1))
+TOGETHER = ", ".join(f"i32 {n // 2 + n % 2 * WARP}" for n in range(2 * WARP))
 
-def tile_product(type: Type) -> Product:
-    """The product of a tile: as deep as the instruction, 32 bytes."""
-    shape = f"m16n8k{256 // type.bits}"
+
+def tile_product(type: Type, depth: int) -> Product:
+    """The product of a tile, as deep as the instruction."""
+    shape = f"m16n8k{depth}"
     a, b, c, d = (mma_fragment(name, each, shape) for name, each in zip("abcd", (type, type, f32, f32), strict=True))
     return Product(a, b, c, d, core=Core.TCGEN05)
 
 
-def written(unit: Unit, type: Type, architecture: Architecture, *, fast: bool) -> str | None:
-    """Write the function for a type of A and B unless it is there; returns its name, or None where none handles it."""
-    product = tile_product(type)
-    called = mma.written(unit, product, architecture, fast=fast)
+def written(unit: Unit, kind: str, *, fast: bool) -> dict[Type, str]:
+    """Write the functions for a kind unless they are there; returns their names by the type of A and B."""
+    if kind == SMALL:
+        product = tile_product(f16, DEPTHS[kind])
+        found = {f16: _written(unit, product, mma.written_small(unit, product, fast=fast))}
+    else:
+        products = {type: tile_product(type, DEPTHS[kind]) for type in KINDS.get(kind, ())}
+        found = {
+            type: _written(unit, product, mma.written(unit, product, Architecture.BLACKWELL, fast=fast))
+            for type, product in products.items()
+        }
+    return {type: name for type, name in found.items() if name is not None}
+
+
+def _written(unit: Unit, product: Product, called: str | None) -> str | None:
+    """Write the loop around a function of `mma`; returns its name, or None where there is no such function."""
     if called is None:
         return None
     name = f"{called}.tiles"
     if name not in unit.helpers:
+        unit.helper("ptxvm.tiles.pieces", COPY.substitute(name="ptxvm.tiles.pieces", words=4, bytes=16))
+        unit.helper("ptxvm.tiles.lines", COPY.substitute(name="ptxvm.tiles.lines", words=8, bytes=32))
         unit.helper(name, _text(name, called, product))
     return name
 
 
 def _text(name: str, called: str, product: Product) -> str:
+    """The function: a register of A has upper or lower rows of a piece along K, in turn, and one of B has eight columns."""
     a, b, d = (each.registers for each in (product.a, product.b, product.d))
-    prepare = [
-        *(line for n in range(a) for line in _moved("a", n, n)),
-        *(line for n in range(b) for line in _moved("b", n, a + n)),
-        *(line for n in range(d) for line in _moved("d", n, a + b + n)),
-    ]
-    keep = [line for n in range(d) for line in _moved("d", n, n, back=True)]
+    pieces = a // 2
+    begin = [line for n, matrix in enumerate(LEAST) for line in _least(matrix, n, STEP * (a + b + d + n))]
+    fill = [line for n in range(a) for line in _pieces("a", n, "%held", BYTES * n, n % 2 * 8 * pieces + n // 2, pieces)]
+    prepare = [line for n in range(a) for line in _moved(n)]
+    prepare += [line for n in range(b) for line in _pieces("b", n, "%work", STEP * (a + n), n, pieces)]
+    for half, start in enumerate(("%d.upper", "%d.lower")):
+        prepare += _accumulators(half, start, STEP * (a + b + 2 * half))
+    keep = [line for half in (0, 1) for line in _results(half)]
     return FUNCTION.substitute(
-        name=name, tile=called, work=STEP * (a + b + d), a_size=BYTES * a, b_size=BYTES * b, d_size=BYTES * d,
-        prepare="\n".join(prepare), keep="\n".join(keep),
+        name=name, tile=called, work=STEP * (a + b + d + len(LEAST)), held=BYTES * a, lines=2 * BYTES, pieces=pieces,
+        b_step=8 * pieces, begin="\n".join(begin), fill_a="\n".join(fill), prepare="\n".join(prepare), keep="\n".join(keep),
     )  # fmt: skip
 
 
-def _moved(matrix: str, number: int, slot: int, *, back: bool = False) -> list[str]:
-    """Copy a register of a tile to its place for the function, or back."""
-    key = f"{matrix}.{number}.{'back' if back else 'to'}"
-    lines = [
-        f"  %at.{key} = add i32 %{matrix}.at, {BYTES * number}",
-        f"  %tile.{key} = getelementptr i8, ptr %{matrix}, i32 %at.{key}",
-        f"  %slot.{key} = getelementptr i8, ptr %work, i32 {STEP * slot}",
+def _least(matrix: str, number: int, slot: int) -> list[str]:
+    """Put the least exponent of a factor where the function of small numbers looks for it; others do not look."""
+    vector = f"<{2 * WARP} x i16>"
+    same = f"shufflevector {vector} %least.{matrix}.one, {vector} poison, <{2 * WARP} x i32> zeroinitializer"
+    return [
+        f"  %least.{matrix}.at = getelementptr i16, ptr %least, i32 {number}",
+        f"  %least.{matrix} = load i16, ptr %least.{matrix}.at, align 2",
+        f"  %least.{matrix}.one = insertelement {vector} poison, i16 %least.{matrix}, i64 0",
+        f"  %least.{matrix}.all = {same}",
+        f"  %least.{matrix}.to = getelementptr i8, ptr %work, i32 {slot}",
+        f"  store {vector} %least.{matrix}.all, ptr %least.{matrix}.to, align 64",
     ]
-    source, target = (f"%slot.{key}", f"%tile.{key}") if back else (f"%tile.{key}", f"%slot.{key}")
+
+
+def _pieces(matrix: str, number: int, to: str, offset: int, first: int, step: int) -> list[str]:
+    """Copy the eight pieces of a register."""
+    key = f"{matrix}.{number}"
+    return [
+        f"  %first.{key} = add i32 %{matrix}.first, {first}",
+        f"  %to.{key} = getelementptr i8, ptr {to}, i32 {offset}",
+        f"  call void @ptxvm.tiles.pieces(ptr %to.{key}, ptr %{matrix}, i32 %first.{key}, i32 {step}, i32 0)",
+    ]
+
+
+def _moved(number: int) -> list[str]:
+    """Copy a register of A to its place for the function, which puts D there."""
+    return [
+        f"  %from.held.{number} = getelementptr i8, ptr %held, i32 {BYTES * number}",
+        f"  %held.{number} = load <{WARP} x i32>, ptr %from.held.{number}, align 64",
+        f"  %to.held.{number} = getelementptr i8, ptr %work, i32 {STEP * number}",
+        f"  store <{WARP} x i32> %held.{number}, ptr %to.held.{number}, align 64",
+    ]
+
+
+def _accumulators(half: int, start: str, slot: int) -> list[str]:
+    """The upper or lower half of a tile of D in two registers, of even and of odd columns; zeros where D does not count."""
+    pairs = f"<{2 * WARP} x i32>"
+    lines = [
+        f"  call void @ptxvm.tiles.lines(ptr %lines, ptr %d, i32 {start}, i32 1, i32 %d.across)",
+        f"  %d.lines.{half} = load {pairs}, ptr %lines, align 64",
+    ]
+    for odd, order in enumerate((EVEN, ODD)):
+        key = f"d.{half}.{odd}"
+        lines += [
+            f"  %{key} = shufflevector {pairs} %d.lines.{half}, {pairs} poison, <{WARP} x i32> <{order}>",
+            f"  %{key}.kept = select i1 %counts, <{WARP} x i32> %{key}, <{WARP} x i32> zeroinitializer",
+            f"  %to.{key} = getelementptr i8, ptr %work, i32 {slot + STEP * odd}",
+            f"  store <{WARP} x i32> %{key}.kept, ptr %to.{key}, align 64",
+        ]
+    return lines
+
+
+def _results(half: int) -> list[str]:
+    """The same two registers as eight rows of results."""
+    vector, lines = f"<{WARP} x i32>", []
+    for odd in (0, 1):
+        lines += [
+            f"  %from.r.{half}.{odd} = getelementptr i8, ptr %work, i32 {STEP * (2 * half + odd)}",
+            f"  %r.{half}.{odd} = load {vector}, ptr %from.r.{half}.{odd}, align 64",
+        ]
+    both = f"shufflevector {vector} %r.{half}.0, {vector} %r.{half}.1, <{2 * WARP} x i32> <{TOGETHER}>"
     return [
         *lines,
-        f"  %word.{key} = load <{WARP} x i32>, ptr {source}, align 4",
-        f"  store <{WARP} x i32> %word.{key}, ptr {target}, align 4",
+        f"  %r.{half} = {both}",
+        f"  %out.{half} = add i32 %out.at, {2 * BYTES * half}",
+        f"  %to.r.{half} = getelementptr i8, ptr %out, i32 %out.{half}",
+        f"  store <{2 * WARP} x i32> %r.{half}, ptr %to.r.{half}, align 4",
     ]
