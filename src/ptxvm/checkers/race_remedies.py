@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.checkers.race_pair import Cause, Race
-from ptxvm.checkers.strength import WIDE
+from ptxvm.checkers.strength import WIDE, Site
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.events import Scene, Scenes
 
@@ -19,11 +19,12 @@ def remedy(race: Race, scenes: Scenes) -> str:
     if race.cause is Cause.UNFENCED:
         return "fence.proxy.async after the write, before the threads synchronise for the copy"
     if late := [site for site in race.sites if site.asynchronous]:
-        bulk = any(site.bound.summary.bulk for site in late)
-        ends = "cp.async.bulk.wait_group (or the mbarrier)" if bulk else "cp.async.wait_group (or wait_all, or an mbarrier)"
-        ends += " that covers the copy"
         alone = one == other or len(late) == len(race.sites)
-        return ends + ("" if alone else ", then a barrier of the CTA (bar.sync),") + " between the two"
+        return (
+            end_of(late[0], bulk=any(site.bound.summary.bulk for site in late))
+            + ("" if alone else ", then a barrier of the CTA (bar.sync),")
+            + " between the two"
+        )
     if all(site.scope for site in race.sites):
         if race.mixed_size:
             return "accesses of one size: strong ones of different sizes are not morally strong"
@@ -38,6 +39,17 @@ def remedy(race: Race, scenes: Scenes) -> str:
     if (one - first) % size // WARP == (other - first) % size // WARP:
         return "bar.warp.sync with both lanes in the mask, or a barrier of the CTA, between the two"
     return "a barrier of the CTA (bar.sync) between the two, or release and acquire at .cta scope or wider"
+
+
+def end_of(site: Site, *, bulk: bool) -> str:
+    """What waits for the end of an asynchronous access: of a product, which only reads memory, or of a copy."""
+    summary = site.bound.summary
+    if summary.uses_tensor_memory:
+        return "tcgen05.commit, and a wait for its mbarrier that covers the access"
+    if not summary.writes:
+        return "wgmma.wait_group that covers the product"
+    ends = "cp.async.bulk.wait_group (or the mbarrier)" if bulk else "cp.async.wait_group (or wait_all, or an mbarrier)"
+    return f"{ends} that covers the copy"
 
 
 def remedy_of_grids(one: Scene, other: Scene) -> str:
