@@ -144,10 +144,14 @@ def test_a_shifted_matrix_is_multiplied(engine, rng):
             "says that A is not sparse",
         ),
         ("tcgen05.mma.cta_group::1.kind::f16.ashift [%d], [%a], %db, %i, %p;", 64, 0, ptxvm.Fault, "shifted has 128 rows"),
+        ("add.u32 %a, %a, 0x200000; tcgen05.mma.cta_group::1.kind::f16 [%d], [%a], %db, %i, %p;", 128, 0, ptxvm.Fault,
+         "matrix A at"),
+        ("add.u32 %a, %a, 0x10000; tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %da, %db, [%a], %i, %p;", 128, 4, ptxvm.Fault,
+         "the metadata at"),
     ],
-)
+)  # fmt: skip
 @pytest.mark.parametrize("engine", ["interp", "jit"])
-def test_what_no_text_says_is_unsupported(instruction, rows, bits, error, said, engine):
+def test_what_cannot_be_is_named(instruction, rows, bits, error, said, engine):
     idesc = instruction_descriptor(rows, 64, "f32", "f16", "f16") | bits
     memory, cells = np.zeros(SHARED, np.uint8), np.zeros((ROWS, 64), np.uint32)
     da, db = (put(memory, at, np.zeros((rows, 32), np.float16), 0) for at in (AT_A, AT_B))

@@ -80,10 +80,8 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
     if work.sparse:
         address, words = operands["meta"] & 0xFFFF_FFFF, tensor_unit.words_of_metadata(idesc)
         memory.check(address, words, "the metadata")
-        first = address & 0xFFFF
-        found.append(
-            Block(mask(tensor_unit.lanes_of_rows(work, address, idesc.m)), first, first + words, reads=True, writes=False)
-        )
+        first, lanes = address & 0xFFFF, tensor_unit.lanes_of_rows(work, address, idesc.m, "the metadata")
+        found.append(Block(mask(lanes), first, first + words, reads=True, writes=False))
     for name, count in (("scale_a", idesc.m // work.ctas), ("scale_b", idesc.n)) if work.blocks else ():
         address, words = operands[name] & 0xFFFF_FFFF, -(-count // WARP)
         memory.check(address, words, "the scales")

@@ -342,12 +342,15 @@ def by_sixteen(product: Product, left: Matrices, right: Matrices, added: Matrice
     return made.reshape(added.shape)
 
 
-def lanes_of_rows(work: Multiply, address: int, m: int) -> PerLane:
-    """The lane of each row of A or D in a CTA (PTX 9.7.16.10.5); `m` counts the rows of all CTAs."""
+def lanes_of_rows(work: Multiply, address: int, m: int, what: str = "matrix A") -> PerLane:
+    """The lane of each row of A, D or the metadata in a CTA (PTX 9.7.16.10.5); `m` counts the rows of all CTAs."""
     rows = np.arange(m // work.ctas)
     if len(rows) == LANES // 2 and not (work.weights or work.pairs):  # half of the lanes of each warp
         rows = rows // 16 * WARP + rows % 16
-    return rows + (address >> 16)
+    found = rows + (address >> 16)
+    if found[-1] >= LANES:
+        raise AccessFault("tensor-memory", f"{what} at {address:#x} goes beyond the lanes of tensor memory", address)
+    return found
 
 
 def blocks_of_d(
@@ -361,7 +364,7 @@ def blocks_of_d(
     parts = LANES // own if work.weights or work.pairs else 1
     width, first = idesc.n // parts, address & 0xFFFF
     memory.check(address, width, "matrix D")
-    rows = lanes_of_rows(work, address, idesc.m)
+    rows = lanes_of_rows(work, address, idesc.m, "matrix D")
     found = [(rows + part * own, slice(first, first + width)) for part in range(parts)]
     if found[-1][0].max() >= LANES:
         raise AccessFault("tensor-memory", f"matrix D at {address:#x} goes beyond the lanes of tensor memory", address)
@@ -396,6 +399,7 @@ def metadata(work: Multiply, memory: TensorMemory, address: int, idesc: Instruct
         raise Unsupported(f"'{work.mnemonic}' with the sparsity selector {idesc.selector}")
     words = words_of_metadata(idesc)
     memory.check(address, words, "the metadata")
+    lanes_of_rows(work, address, idesc.m, "the metadata")
     row, chunk = np.arange(rows)[:, None], np.arange(words * CHUNKS)[None, :]
     lane, place = row, chunk % CHUNKS
     if words == 1:
