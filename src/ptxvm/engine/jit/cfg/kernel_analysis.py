@@ -5,8 +5,10 @@ from __future__ import annotations
 from functools import cached_property
 
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.cfg import grid_stride, if_conversion, requirements, spin_loops
 from ptxvm.engine.jit.cfg.nodes import Frame, Plan
+from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.machine.image import Image
 
 
@@ -48,6 +50,17 @@ class KernelAnalysis:
     def spinning(self) -> frozenset[Bound]:
         """The branches at the ends of its spin loops."""
         return spin_loops.spins(self.image, self.function)
+
+    @cached_property
+    def polls(self) -> bool:
+        """Does it look for the ends of phases of mbarriers?"""
+        functions = called(self.image, self.function)
+        return any(bound.summary.polls for each in functions for bound in each.instructions)
+
+    @cached_property
+    def unset_registers(self) -> UnsetRegisters:
+        """The registers that may be read before they are written."""
+        return UnsetRegisters(self.function)
 
     @cached_property
     def grid_strides(self) -> frozenset[Bound]:

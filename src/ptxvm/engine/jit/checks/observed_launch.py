@@ -13,7 +13,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
-from ptxvm.engine.jit.memory.cta_clocks import WORDS
+from ptxvm.engine.jit.memory.cta_clocks import words
 from ptxvm.engine.jit.memory.pending_copies import log_size
 from ptxvm.engine.jit.memory.tags import BEFORE, EPOCH, EVER, FIRST, MANY, NEVER, PENDING
 from ptxvm.engine.jit.node.context import KernelContext
@@ -86,7 +86,7 @@ class ObservedLaunch:
         calls.observed = self
         shadow, unset = self.kernel.shadow, self.kernel.unset_registers
         if self.kernel.clocked:
-            room = np.zeros(WORDS + 2 * LINE, np.uint32)
+            room = np.zeros(words(self.kernel) + 2 * LINE, np.uint32)
             calls.clocks = room[-room.ctypes.data % (2 * LINE) // room.itemsize :]
             record[AT["clocks"]] = calls.clocks.ctypes.data
         if self.kernel.logs_copies:

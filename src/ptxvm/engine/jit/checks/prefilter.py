@@ -13,7 +13,8 @@ is ordered by a barrier, and no race.
 
 Where barriers are for some of the threads, *epoch* is the clock of a warp, and an access is ordered where the warp of the later
 one knows the clock in the tag of the earlier one (`memory.cta_clocks`).  Warps come to such barriers as a whole, or it is
-suspicious.  Of several reads a tag has the latest clock and the groups of their warps, which is no less than they are.
+suspicious.  Of a whole warp that arrives at an mbarrier the phase has all accesses, of some lanes those that all lanes of the
+warp know.  Of several reads a tag has the latest clock and the groups of their warps, which is no less than they are.
 
 **Why one run answers for all schedules**, where values do not depend on the schedule: such a kernel has no atomics, no
 strong accesses, and reads no clock and no set of active lanes.  Let it have a run in which all conflicting accesses are
@@ -124,6 +125,8 @@ class Prefilter:
             return "addresses have 32 bits"
         if (unknown := self._first(kernel, known, expected=False)) is not None:
             return f"'{unknown.i.mnemonic}' has effects that instrumented code does not see"
+        if "sync" in watch.checks and (misused := self._first(kernel, uses_mbarriers, expected=True)) is not None:
+            return f"'{misused.i.mnemonic}' may misuse an mbarrier, which instrumented code does not look at"
         if kernel.shadow is not None and kernel.shadow.doubts:
             return next(iter(kernel.shadow.doubts))
         if kernel.several:
@@ -162,12 +165,12 @@ def known(bound: Bound) -> bool:
     if bound.calls:
         return called(bound) in QUIET
     found = bound.summary
-    return not (
-        (found.copies and not found.own_groups)
-        or found.polls
-        or Space.SURFACE in found.spaces
-        or any(access.mbarrier for access in found.accesses)
-    )
+    return not ((found.copies and not found.own_groups) or Space.SURFACE in found.spaces)
+
+
+def uses_mbarriers(bound: Bound) -> bool:
+    """Does it use an mbarrier?"""
+    return bound.summary.polls or any(access.mbarrier for access in bound.summary.accesses)
 
 
 def called(bound: Bound) -> str:

@@ -16,7 +16,7 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.lower import async_copies, barriers, calls, collectives, ports
 from ptxvm.engine.jit.lower.conditionals import Conditionals
 from ptxvm.engine.jit.lower.predicated_region import PredicatedRegion
-from ptxvm.engine.jit.memory import barrier_epochs
+from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks
 from ptxvm.engine.jit.memory.joined_stores import JoinedStores
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.merged_checks import Ranges
@@ -213,6 +213,7 @@ class Emitter(Conditionals):
                 self.code.branch(self.code.emit(f"icmp eq i32 {bits}, 0"), good, self.name("leave"), likely=True)
                 self.code.block(good)
                 self.leaves = True
+        cta_clocks.lanes_synchronise(self, bound, self.alg.vector(u32, members.raw))  # type: ignore[union-attr]
         given = tuple(p for p in payload if p)
         return ports.Peers(self, bound, self.alg.integer("and", u32, members.raw, here), given)  # type: ignore[union-attr]
 

@@ -36,7 +36,7 @@ def _cleared(field: str, size: int) -> str:
 
 
 def _new_epoch(kernel: KernelContext) -> str:
-    if kernel.shadow is None or not kernel.shadow.checks & {"race", "init", "sync"}:
+    if kernel.shadow is None or not (kernel.clocked or kernel.shadow.checks & {"race", "init", "sync"}):
         return ""
     kernel.unit.helper("ptxvm.epoch", _next_epoch(kernel, kernel.shadow))
     if kernel.clocked:

@@ -6,14 +6,22 @@ learn it when it opens.  All of it is in a table of words of 32 bits, one for ea
 other:
 
     0       the address of the field `suspicion` of the launch record
+    2       how often all warps have run since one of them arrived or waited successfully
     32      the clock of each warp
     64      the row of each warp
     1088    the row of each barrier
     1600    the row of each barrier when it opened last
+    2112    the rows of each mbarrier, of 8 bytes of shared memory: of this phase, and of the last one
+
+An mbarrier passes on what whole warps know that arrive (PTX 9.7.13.15.13), and of some lanes of a warp what all its lanes
+know; a warp learns it if all its lanes find the phase over.  `bar.warp.sync` of a whole warp lets its lanes know each other.
 """
 
 from __future__ import annotations
 
+from ptxvm.algebra.asynchronous import MbarrierStep
+from ptxvm.algebra.memory_order import Order
+from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.cta_barriers import BARRIERS, CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.runtime import runtime
@@ -21,14 +29,24 @@ from ptxvm.engine.jit.memory.tags import EPOCH, LAST
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.effects import Access
 from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.summary import only_synchronises_lanes
 
+LANES = f"<{WARP} x i32>"
 ROW = 32  # words: the most warps of a CTA
 NOW, KNOWN = ROW, 2 * ROW
 OF_BARRIERS = KNOWN + ROW * ROW
 OF_PHASES = OF_BARRIERS + BARRIERS * ROW
-WORDS = OF_PHASES + BARRIERS * ROW
+OF_MBARRIERS = OF_PHASES + BARRIERS * ROW
+MBARRIER = 8  # bytes
+PATIENCE = 1 << 15  # passes over warps that wait for each other, after which they are suspected to wait for another CTA
 MOST_GROUPS = 10  # for which a tag has a bit
+
+
+def words(kernel: KernelContext) -> int:
+    """The size of the table."""
+    return OF_MBARRIERS + (2 * ROW * (kernel.shared_size // MBARRIER + 1) if kernel.polls else 0)
 
 
 def row(at: NodeBuilder) -> str:
@@ -82,6 +100,7 @@ def functions(kernel: KernelContext) -> str:
     for which in ("umax", "umin"):
         unit.declare(f"llvm.vector.reduce.{which}.v32i32", "i32", "<32 x i32>")
         unit.declare(f"llvm.{which}.i32", "i32", "i32", "i32")
+    unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
     unit.declare("llvm.umax.v32i32", "<32 x i32>", "<32 x i32>", "<32 x i32>")
     barriers = CtaBarriers(kernel.warps)
     checks = kernel.shadow.checks
@@ -102,6 +121,47 @@ def functions(kernel: KernelContext) -> str:
         known=KNOWN,
         of_barriers=OF_BARRIERS,
         of_phases=OF_PHASES,
+        of_mbarriers=OF_MBARRIERS,
+        patience=PATIENCE,
         rows=2 * BARRIERS,
         sync="true" if "sync" in checks else "false",
     )
+
+
+# ── mbarriers, and lanes that meet ──────────────────────────────────────────────────────
+
+
+def mbarrier_made(at: NodeBuilder, access: Access, offsets: str) -> None:
+    """An mbarrier begins, or ends, at the offsets in shared memory of the active lanes: nothing is known through it."""
+    if at.kernel.clocked and access.mbarrier is not None:
+        at.code.run(f"call void @ptxvm.clocks.made({_caller(at)}, {LANES} {offsets})")
+
+
+def mbarrier_signalled(at: NodeBuilder, access: Access, offsets: str, before: str) -> None:
+    """The active lanes have updated mbarriers, which were `before`; those that arrive pass on what they know."""
+    if not at.kernel.clocked or access.mbarrier is None:
+        return
+    arrives = access.mbarrier in (MbarrierStep.ARRIVE, MbarrierStep.DROP) and access.order is Order.RELEASE
+    given = f"{_caller(at)}, {LANES} {offsets}, <{WARP} x i64> {before}, i1 {str(arrives).lower()}, ptr %shared"
+    wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.signal({given})", pure=False), at.code.label()
+    at.code.branch(wrong, "suspect", good, likely=False)
+    at.code.block(good)
+
+
+def phase_over(at: NodeBuilder, offsets: str, over: str, *, acquires: bool) -> None:
+    """Some active lanes have found a phase over."""
+    if at.kernel.clocked:
+        given = f"{_caller(at)}, {LANES} {offsets}, i32 {over}, i1 {str(acquires).lower()}"
+        at.code.run(f"call void @ptxvm.clocks.over({given})")
+
+
+def lanes_synchronise(at: NodeBuilder, bound: Bound, members: str) -> None:
+    """The active lanes meet at `bar.warp.sync`; `members` is the mask."""
+    if at.kernel.clocked and only_synchronises_lanes(bound.i):
+        at.code.run(f"call void @ptxvm.clocks.warp({_caller(at)}, {LANES} {members})")
+
+
+def _caller(at: NodeBuilder) -> str:
+    """The table, the warp and its active lanes."""
+    at.code.one_warp()
+    return f"ptr {at.kernel.context(at.code, 'clocks')}, i32 %warp, i32 {at.active_text()}"

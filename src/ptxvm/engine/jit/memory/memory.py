@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Unpack
 
+from ptxvm.algebra.asynchronous import MbarrierStep
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
@@ -16,6 +17,7 @@ from ptxvm.engine.jit.memory import (
     addressing,
     allocation_search,
     atomics,
+    cta_clocks,
     gather_checks,
     joined_loads,
     lane_ends,
@@ -120,6 +122,8 @@ class Memory(Port):
         bound = self.bound if weak and space is Space.GLOBAL else None
         waits = self.at.stores.waits(space, type.bytes, raw, count, bound) if weak else None
         pointer = self._checked(space, raw, size, writing=True)
+        if self._follows_mbarriers(space):
+            cta_clocks.mbarrier_made(self.at, self.access, self._offsets(raw))
         self.at.dirty = True
         llvm = scalar_type(type)
         uniform = all(isinstance(v.raw, Affine) and not v.raw.terms for v in values)
@@ -382,7 +386,23 @@ class Memory(Port):
         self.at.note("lane by lane")
         self._checked(space, raw, type.bytes, writing=True)
         self.at.dirty = True
-        return atomics.Updates(self.at, space, type, attributes.get("operation")).run(raw, update, operands)
+        old = atomics.Updates(self.at, space, type, attributes.get("operation")).run(raw, update, operands)
+        if self._follows_mbarriers(space):
+            cta_clocks.mbarrier_signalled(self.at, self.access, self._offsets(raw), self.alg.vector(type, old.raw))
+        return old
+
+    def _follows_mbarriers(self, space: Space) -> bool:
+        """Is the access one of an mbarrier, whose phases order others under the check for races?"""
+        kernel = self.at.kernel
+        if self.access.mbarrier is None or kernel.shadow is None or not kernel.clocked:
+            return False
+        if space is not Space.SHARED:
+            kernel.shadow.doubts.add("an mbarrier has a generic address")
+        return space is Space.SHARED
+
+    def _offsets(self, raw: Raw) -> str:
+        """The offsets in shared memory of all lanes."""
+        return self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
 
     # ── others ──────────────────────────────────────────────────────────────────────────
 
@@ -455,7 +475,12 @@ class Memory(Port):
     def phase_over(
         self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
-        """Do nothing: only the checkers, on the interpreter, need it."""
+        """Nothing comes of it but in instrumented code, where the lanes follow the arrivals of the phase."""
+        self.access = Access.of(Verb.READ, space, u64, mbarrier=MbarrierStep.TEST)
+        space, raw = self._where(space, address, u64.bytes)
+        if self._follows_mbarriers(space):
+            acquires = attributes.get("order") is Order.ACQUIRE
+            cta_clocks.phase_over(self.at, self._offsets(raw), self.at.bits_of(over.raw), acquires=acquires)
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""

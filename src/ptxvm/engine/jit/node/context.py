@@ -76,17 +76,16 @@ class KernelContext:
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
         self.unit = Unit(width)
         self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
-        self.fair = bool(self.spinning) and shadow is None
-        self.unbounded = analysis.unbounded
-        self.partial_barriers = analysis.partial_barriers(self.cluster_size)
+        self.fair = bool(self.spinning) and (shadow is None or self.polls)
+        self.partial_barriers = self.polls or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
         self.plan = analysis.plan(general=self.general)
         self.nodes = self.plan.nodes
         self.waiting: list[frozenset[int]] = [frozenset()] * len(self.nodes)  # nodes at which other lanes may wait meanwhile
         self.pools = sorted({n.code[0].i.mnemonic for n in self.nodes if n.waits and not n.barrier_wait})
         unbounded_size = image.module_local.size + UNBOUNDED_LOCAL
-        self.stack_size = unbounded_size if self.unbounded else call_stack.bounded_frames(self.plan)
-        self.saved_room = call_stack.unbounded_saved(self.plan) if self.unbounded else call_stack.bounded_saved(self.plan)
+        self.stack_size = unbounded_size if analysis.unbounded else call_stack.bounded_frames(self.plan)
+        self.saved_room = call_stack.unbounded_saved(self.plan) if analysis.unbounded else call_stack.bounded_saved(self.plan)
         self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
         self.registers = Registers(width, not shapeless, before is not None, steady=self._steady())
         self.layout = SpillLayout(self.plan, self.registers, self.pools, width)
@@ -232,7 +231,7 @@ class KernelContext:
     @property
     def most_resident(self) -> int:
         """The most CTAs that are resident at once: more than one if they may wait for each other."""
-        if not self.fair and self.cluster_size == 1:
+        if (not self.fair or self.shadow is not None) and self.cluster_size == 1:
             return 1
         clusters = min(MOST_THREADS // self.threads, MOST_BYTES // self.resident_size) // self.cluster_size
         return max(1, clusters) * self.cluster_size
@@ -262,13 +261,22 @@ class KernelContext:
         """The grain of interleaved local memory in bytes; 0 where each lane has its own in one piece."""
         return 0 if self.threads % WARP else self.analysis.local_grain
 
+    @property
+    def unbounded(self) -> bool:
+        """Is the depth of its stack unknown?"""
+        return self.analysis.unbounded
+
+    @property
+    def polls(self) -> bool:
+        """Is it instrumented, and looks for the ends of phases of mbarriers?  Its warps yield to each other, in one CTA."""
+        return self.shadow is not None and self.analysis.polls
+
     @cached_property
     def unset_registers(self) -> UnsetRegisters | None:
         """The registers that may be read before they are written; None where nothing asks, or there are none."""
         if self.shadow is None or not self.shadow.init:
             return None
-        found = UnsetRegisters(self.function) if self.before is None else self.before.unset_registers
-        return found if found is not None and found.number else None
+        return self.analysis.unset_registers if self.analysis.unset_registers.number else None
 
     @cached_property
     def logs_copies(self) -> bool:
@@ -279,7 +287,8 @@ class KernelContext:
     @property
     def clocked(self) -> bool:
         """Does each of its warps have a clock of its own, since not all barriers are for the whole CTA?"""
-        return self.shadow is not None and self.partial_barriers and bool(self.shadow.checks & {"race", "sync"})
+        needs = self.shadow is not None and (self.polls or bool(self.shadow.checks & {"race", "sync"}))
+        return needs and self.partial_barriers
 
     @property
     def marks_local(self) -> bool:

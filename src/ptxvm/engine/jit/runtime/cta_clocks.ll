@@ -123,6 +123,8 @@ add:
   %in.turn = icmp eq i32 %early.bits, 0
   br i1 %in.turn, label %join, label %suspicious
 join:
+  %waited = getelementptr i8, ptr %clocks, i64 8
+  store i32 0, ptr %waited, align 8
   %barrier.at = add i32 %barrier.first, $of_barriers
   %barrier = getelementptr i32, ptr %clocks, i32 %barrier.at
   %old = load <32 x i32>, ptr %barrier, align 64
@@ -239,6 +241,216 @@ learn.on:
   %v.next = add i32 %v, 1
   %v.all = icmp eq i32 %v.next, $warps
   br i1 %v.all, label %end, label %learn
+end:
+  ret void
+}
+
+; All warps that can run have run: true, and suspicious, where none of them has got on for long.
+define internal i1 @ptxvm.clocks.pass(ptr %m) #0 {
+entry:
+  %clocks.place = getelementptr i32, ptr %m, i32 2
+  %clocks = load ptr, ptr %clocks.place, align 8
+  %place = getelementptr i8, ptr %clocks, i64 8
+  %count = load i32, ptr %place, align 8
+  %more = add i32 %count, 1
+  store i32 %more, ptr %place, align 8
+  %long = icmp ugt i32 %more, $patience
+  br i1 %long, label %suspicious, label %end
+suspicious:
+  %suspicion = load ptr, ptr %clocks, align 8
+  store i32 1, ptr %suspicion, align 8
+  br label %end
+end:
+  ret i1 %long
+}
+
+; Mbarriers begin at the offsets of some lanes.
+define internal void @ptxvm.clocks.made(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets) #0 {
+entry:
+  br label %head
+head:
+  %rest = phi i32 [ %lanes, %entry ], [ %fewer, %body ]
+  %none = icmp eq i32 %rest, 0
+  br i1 %none, label %end, label %body
+body:
+  %lane = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %less = add i32 %rest, -1
+  %fewer = and i32 %rest, %less
+  %offset = extractelement <32 x i32> %offsets, i32 %lane
+  %own = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %offset)
+  store <32 x i32> zeroinitializer, ptr %own, align 64
+  %last = getelementptr i8, ptr %own, i64 128
+  store <32 x i32> zeroinitializer, ptr %last, align 64
+  br label %head
+end:
+  ret void
+}
+
+; The rows of the mbarrier at an offset.
+define internal ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %offset) #0 {
+entry:
+  %number = lshr i32 %offset, 3
+  %first = mul i32 %number, 64
+  %at = add i32 %first, $of_mbarriers
+  %place = getelementptr i32, ptr %clocks, i32 %at
+  ret ptr %place
+}
+
+; Some lanes have updated mbarriers, one after the other: %before has the words that they found.  Where a lane ends the phase,
+; what is known through the mbarrier is what the arrivals of this phase know.  True where a warp arrives as a whole, and the phase
+; ends before its last lane: the lanes behind belong to the next one.
+define internal i1 @ptxvm.clocks.signal(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets, <32 x i64> %before, i1 %arrives, ptr %shared) #0 {
+entry:
+  %is.last = icmp eq i32 %warp, $last_warp
+  %all.lanes = select i1 %is.last, i32 $last_lanes, i32 -1
+  %first.offset = shufflevector <32 x i32> %offsets, <32 x i32> poison, <32 x i32> zeroinitializer
+  %other = icmp ne <32 x i32> %offsets, %first.offset
+  %other.bits = bitcast <32 x i1> %other to i32
+  %other.lanes = and i32 %other.bits, %all.lanes
+  %one.place = icmp eq i32 %other.lanes, 0
+  %all.here = icmp eq i32 %lanes, %all.lanes
+  %whole.warp = and i1 %one.place, %all.here
+  %whole = and i1 %whole.warp, %arrives
+  %own.first = mul i32 %warp, 32
+  %own.at = add i32 %own.first, $known
+  %own = getelementptr i32, ptr %clocks, i32 %own.at
+  %known = load <32 x i32>, ptr %own, align 64
+  %now.at = add i32 %warp, $now
+  %now.place = getelementptr i32, ptr %clocks, i32 %now.at
+  %now = load i32, ptr %now.place, align 4
+  %known.now = insertelement <32 x i32> %known, i32 %now, i32 %warp
+  %known.some = select i1 %whole, <32 x i32> %known.now, <32 x i32> %known
+  %gives = select i1 %arrives, <32 x i32> %known.some, <32 x i32> zeroinitializer
+  %step = select i1 %whole, i32 $epoch_step, i32 0
+  %next = add i32 %now, %step
+  store i32 %next, ptr %now.place, align 4
+  %full = icmp ugt i32 %next, $last_epoch
+  br label %head
+head:
+  %rest = phi i32 [ %lanes, %entry ], [ %fewer, %on ]
+  %wrong = phi i1 [ %full, %entry ], [ %wrong.next, %on ]
+  %none = icmp eq i32 %rest, 0
+  br i1 %none, label %end, label %body
+body:
+  %lane = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
+  %less = add i32 %rest, -1
+  %fewer = and i32 %rest, %less
+  %offset = extractelement <32 x i32> %offsets, i32 %lane
+  %old = extractelement <32 x i64> %before, i32 %lane
+  %offset.one = insertelement <32 x i32> poison, i32 %offset, i64 0
+  %offset.all = shufflevector <32 x i32> %offset.one, <32 x i32> poison, <32 x i32> zeroinitializer
+  %alike = icmp eq <32 x i32> %offsets, %offset.all
+  %alike.bits = bitcast <32 x i1> %alike to i32
+  %behind = and i32 %alike.bits, %fewer
+  %is.end = icmp eq i32 %behind, 0
+  br i1 %is.end, label %final, label %later
+final:
+  %offset.wide = zext i32 %offset to i64
+  %word.place = getelementptr i8, ptr %shared, i64 %offset.wide
+  %word = load i64, ptr %word.place, align 8
+  br label %found
+later:
+  %following = call i32 @llvm.cttz.i32(i32 %behind, i1 true)
+  %seen = extractelement <32 x i64> %before, i32 %following
+  br label %found
+found:
+  %new = phi i64 [ %word, %final ], [ %seen, %later ]
+  %changed = xor i64 %old, %new
+  %turned = icmp slt i64 %changed, 0
+  %row = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %offset)
+  %held = load <32 x i32>, ptr %row, align 64
+  %more = call <32 x i32> @llvm.umax.v32i32(<32 x i32> %held, <32 x i32> %gives)
+  %early = xor i1 %is.end, true
+  %early.turn = and i1 %early, %turned
+  %early.whole = and i1 %early.turn, %whole
+  %wrong.next = or i1 %wrong, %early.whole
+  br i1 %turned, label %turn, label %stay
+turn:
+  %last = getelementptr i8, ptr %row, i64 128
+  store <32 x i32> %more, ptr %last, align 64
+  store <32 x i32> zeroinitializer, ptr %row, align 64
+  br label %on
+stay:
+  store <32 x i32> %more, ptr %row, align 64
+  br label %on
+on:
+  br label %head
+end:
+  %waited = getelementptr i8, ptr %clocks, i64 8
+  store i32 0, ptr %waited, align 8
+  ret i1 %wrong
+}
+
+; Some lanes have found a phase over: the warp learns what its arrivals knew, if these are all its lanes.
+define internal void @ptxvm.clocks.over(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets, i32 %over, i1 %acquires) #0 {
+entry:
+  %found = and i32 %lanes, %over
+  %none = icmp eq i32 %found, 0
+  br i1 %none, label %end, label %some
+some:
+  %waited = getelementptr i8, ptr %clocks, i64 8
+  store i32 0, ptr %waited, align 8
+  %is.last = icmp eq i32 %warp, $last_warp
+  %all.lanes = select i1 %is.last, i32 $last_lanes, i32 -1
+  %first.offset = shufflevector <32 x i32> %offsets, <32 x i32> poison, <32 x i32> zeroinitializer
+  %other = icmp ne <32 x i32> %offsets, %first.offset
+  %other.bits = bitcast <32 x i1> %other to i32
+  %other.lanes = and i32 %other.bits, %all.lanes
+  %one.place = icmp eq i32 %other.lanes, 0
+  %all.here = icmp eq i32 %found, %all.lanes
+  %whole = and i1 %one.place, %all.here
+  %learns = and i1 %whole, %acquires
+  br i1 %learns, label %learn, label %end
+learn:
+  %offset = extractelement <32 x i32> %offsets, i64 0
+  %row = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %offset)
+  %last = getelementptr i8, ptr %row, i64 128
+  %known = load <32 x i32>, ptr %last, align 64
+  %own.first = mul i32 %warp, 32
+  %own.at = add i32 %own.first, $known
+  %own = getelementptr i32, ptr %clocks, i32 %own.at
+  %old = load <32 x i32>, ptr %own, align 64
+  %new = call <32 x i32> @llvm.umax.v32i32(<32 x i32> %old, <32 x i32> %known)
+  store <32 x i32> %new, ptr %own, align 64
+  %latest = call i32 @llvm.vector.reduce.umax.v32i32(<32 x i32> %known)
+  %now.at = add i32 %warp, $now
+  %now.place = getelementptr i32, ptr %clocks, i32 %now.at
+  %now = load i32, ptr %now.place, align 4
+  %after = add i32 %latest, $epoch_step
+  %next = call i32 @llvm.umax.i32(i32 %now, i32 %after)
+  store i32 %next, ptr %now.place, align 4
+  br label %end
+end:
+  ret void
+}
+
+; Lanes meet at a barrier of their warp: if they are all its lanes, and every one names all, each knows what all have done.
+define internal void @ptxvm.clocks.warp(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %members) #0 {
+entry:
+  %is.last = icmp eq i32 %warp, $last_warp
+  %all.lanes = select i1 %is.last, i32 $last_lanes, i32 -1
+  %all.here = icmp eq i32 %lanes, %all.lanes
+  %all.one = insertelement <32 x i32> poison, i32 %all.lanes, i64 0
+  %all.every = shufflevector <32 x i32> %all.one, <32 x i32> poison, <32 x i32> zeroinitializer
+  %named = and <32 x i32> %members, %all.every
+  %misses = icmp ne <32 x i32> %named, %all.every
+  %misses.bits = bitcast <32 x i1> %misses to i32
+  %misses.lanes = and i32 %misses.bits, %all.lanes
+  %all.named = icmp eq i32 %misses.lanes, 0
+  %meets = and i1 %all.here, %all.named
+  br i1 %meets, label %know, label %end
+know:
+  %now.at = add i32 %warp, $now
+  %now.place = getelementptr i32, ptr %clocks, i32 %now.at
+  %now = load i32, ptr %now.place, align 4
+  %own.first = mul i32 %warp, 32
+  %own.at = add i32 %own.first, $known
+  %own.all = add i32 %own.at, %warp
+  %own = getelementptr i32, ptr %clocks, i32 %own.all
+  store i32 %now, ptr %own, align 4
+  %next = add i32 %now, $epoch_step
+  store i32 %next, ptr %now.place, align 4
+  br label %end
 end:
   ret void
 }

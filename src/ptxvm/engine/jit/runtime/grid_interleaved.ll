@@ -27,7 +27,8 @@ end:
 ;
 ; A CTA runs until all of its warps have ended, or until every warp that can run has yielded: then it waits for writes of
 ; another CTA, and the next slot runs.  So CTAs become resident only as earlier ones wait.  A CTA whose warps advance from
-; barrier to barrier may wait for another CTA as well: after $$passes passes over its warps the next slot runs.
+; barrier to barrier may wait for another CTA as well: after $$passes passes over its warps the next slot runs.  $$patience asks
+; instrumented code if they wait for too long.
 ;
 ; The CTAs of a cluster begin together, in slots that follow each other: $$open and $$another are the lines for that, $$over
 ; asks if all of them have ended, where $$ended leads.  $$coordinates are those of the CTA, $$window is the shared memory that
@@ -162,7 +163,9 @@ ask:
   br i1 %stop, label %bad, label %ticked
 ticked:
   %since.tick.reset = phi i64 [ %since.tick.more, %cta.end ], [ 0, %ask ]
-  br i1 %alive.after, label %lives.on, label %$ended
+  br i1 %alive.after, label %goes.on, label %$ended
+goes.on:
+$patience
 lives.on:
   %pass.next = add i64 %pass, 1
   %may.stay = icmp ult i64 %pass.next, $passes

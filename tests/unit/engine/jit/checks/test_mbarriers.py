@@ -1,0 +1,143 @@
+"""The check for races of kernels with mbarriers, on the JIT: who finds a phase over comes after all its arrivals.
+
+PTX 9.7.13.15.13 and 9.7.13.15.16: an arrival releases what its thread has done, a wait that succeeds acquires it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+WARP = 32
+HEAD = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 data)
+{
+    .shared .align 16 .b8 m[1024];
+    .shared .align 8 .b8 full[8], empty[8];
+    .reg .pred %p<4>; .reg .b32 %r<8>, %t, %w, %lane, %own, %other; .reg .b64 %g;
+    ld.param.u64 %g, [data];
+    mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; and.b32 %lane, %t, 31;
+    mov.u32 %r0, m;
+    mad.lo.u32 %own, %lane, 4, %r0;     // a word for each lane
+    xor.b32 %other, %lane, 1;
+    mad.lo.u32 %other, %other, 4, %r0;  // that of its neighbour
+    setp.ne.u32 %p0, %t, 0;
+    @%p0 bra MADE;
+    mbarrier.init.shared.b64 [full], FULL;
+    mbarrier.init.shared.b64 [empty], EMPTY;
+    MADE: bar.sync 0;
+    mov.u32 %r0, 0;
+"""
+FILL, TAKE = "st.shared.u32 [%own], %lane;", "ld.shared.u32 %r1, [%other];"
+ARRIVE, FREE = "mbarrier.arrive.shared.b64 _, [full];", "mbarrier.arrive.shared.b64 _, [empty];"
+
+
+def wait(name, where="full", parity="0"):
+    return f"{name}: mbarrier.try_wait.parity.shared.b64 %p1, [{where}], {parity}; @!%p1 bra {name};"
+
+
+def consumer(name):
+    return f"""
+        {name}: and.b32 %r2, %r0, 1; {wait(name + "W", "full", "%r2")} {TAKE} {FREE}
+        add.u32 %r0, %r0, 1; setp.lt.u32 %p2, %r0, 5; @%p2 bra {name};
+        """
+
+
+PRODUCER = f"""
+    P: and.b32 %r2, %r0, 1; xor.b32 %r2, %r2, 1; {wait("PW", "empty", "%r2")} {FILL} {ARRIVE}
+    add.u32 %r0, %r0, 1; setp.lt.u32 %p2, %r0, 5; @%p2 bra P;
+    """
+FINE = {  # the roles of the warps, and how many arrivals `full` and `empty` are for
+    "one fills, another takes": ([f"{FILL} {ARRIVE}", wait("L") + TAKE], 32, 1),
+    "one that does not wait goes on": ([f"{FILL} {ARRIVE} ld.shared.u32 %r1, [%own];", wait("L") + TAKE], 32, 1),
+    "two arrive": ([f"{FILL} {ARRIVE}", f"st.shared.u32 [%own+128], 1; {ARRIVE}", wait("L") + TAKE], 64, 1),
+    "what is known is passed on": ([f"{FILL} {ARRIVE}", wait("L") + FREE, wait("M", "empty") + TAKE], 32, 32),
+    "a ring of one buffer": ([PRODUCER, consumer("A"), consumer("B")], 32, 64),
+    "lanes that meet, and one arrives": (
+        [f"{FILL} bar.warp.sync -1; setp.eq.u32 %p1, %lane, 0; @%p1 {ARRIVE}", wait("L") + TAKE], 1, 1,
+    ),
+    "test_wait": ([f"{FILL} {ARRIVE}", wait("L").replace("try", "test") + TAKE], 32, 1),
+    "a barrier of the CTA as well": ([f"{FILL} {ARRIVE} bar.sync 0; {TAKE}", wait("L") + TAKE + "bar.sync 0;"], 32, 1),
+}  # fmt: skip
+WRONG = {
+    "not waited for": ([f"{FILL} {ARRIVE}", TAKE], 32, 1),
+    "written after the arrival": ([f"{ARRIVE} {FILL}", wait("L") + TAKE], 32, 1),
+    "lanes that have not met, and one arrives": (
+        [f"{FILL} setp.eq.u32 %p1, %lane, 0; @%p1 {ARRIVE}", wait("L") + TAKE], 1, 1,
+    ),
+    "one of two is waited for": ([f"{FILL} {ARRIVE}", f"{FILL} {FREE}", wait("L") + TAKE], 32, 32),
+    "a relaxed arrival": ([f"{FILL} {ARRIVE.replace('arrive', 'arrive.relaxed.cta')}", wait("L") + TAKE], 32, 1),
+    "a relaxed wait": ([f"{FILL} {ARRIVE}", wait("L").replace("parity", "parity.relaxed.cta") + TAKE], 32, 1),
+    "a ring that does not wait for the buffer": (
+        [PRODUCER.replace(wait("PW", "empty", "%r2"), ""), consumer("A"), consumer("B")], 32, 64,
+    ),
+    "a phase that ends within a warp": ([f"{FILL} {ARRIVE}", wait("L") + TAKE], 16, 1),
+    "an ordinary write to an mbarrier": ([f"{ARRIVE} st.shared.u64 [full], 1;", ""], 64, 1),
+}  # fmt: skip
+
+
+def launched(case, engine="jit", check=("race",), **how):
+    roles, full, empty = case
+    lines = [HEAD.replace("FULL", str(full)).replace("EMPTY", str(empty))]
+    for n, body in enumerate(roles):
+        lines += [f"setp.ne.u32 %p0, %w, {n};", f"@%p0 bra W{n};", body, "bra END;", f"W{n}:"]
+    text = "\n".join([*lines, "END:", "ret;", "}"])
+    if "relaxed" in text:
+        text = text.replace(".version 8.0", ".version 8.6")
+    data = np.zeros(64, np.uint32)
+    result = ptxvm.load(text).kernel().launch(2, WARP * len(roles), [data], engine=engine, check=check, **how)
+    return [str(each) for each in result.findings]
+
+
+@pytest.fixture
+def quick(caplog):
+    """Was nothing left to the exact checker since the last question?"""
+    caplog.set_level("INFO", "ptxvm.jit")
+
+    def answer():
+        cleared = not caplog.records
+        caplog.clear()
+        return cleared
+
+    return answer
+
+
+@pytest.mark.parametrize("name", FINE)
+def test_what_arrivals_and_waits_order_is_cleared(name, quick):
+    assert launched(FINE[name], check=("race", "memory", "init")) == []
+    assert quick()
+    assert launched(FINE[name], "interp", check=("race", "memory", "init")) == []
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_what_they_do_not_order_is_found_as_by_the_interpreter(name, quick):
+    found = launched(WRONG[name])
+    assert not quick()
+    assert found == launched(WRONG[name], "interp")
+
+
+def test_a_wait_for_ever_is_a_deadlock_as_on_the_interpreter(quick):
+    found = launched(([wait("L"), ""], 32, 1))
+    assert not quick()
+    assert [each.split(":")[0] for each in found] == ["deadlock"]
+
+
+def test_memory_is_checked_without_clocks(quick):
+    assert launched(FINE["a ring of one buffer"], check=("memory",)) == []
+    assert quick()
+
+
+def test_misuse_is_left_to_the_exact_checker(quick):
+    assert launched(FINE["one fills, another takes"], check=("sync",)) == []
+    assert not quick()
+
+
+def test_an_mbarrier_at_a_generic_address_is_left_to_the_exact_checker(quick):
+    arrives = FILL + "mov.u64 %g, full; cvta.shared.u64 %g, %g; mbarrier.arrive.b64 _, [%g];"
+    assert launched(([arrives, wait("L") + TAKE], 32, 1)) == []
+    assert not quick()
