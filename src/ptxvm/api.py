@@ -40,6 +40,9 @@ if TYPE_CHECKING:
 Text = str | bytes | os.PathLike[str]
 PREFILTER_PAYS = 1 << 16  # threads from which on it pays to compile a kernel for the prefilter, before the checkers
 MOST_OPTIONS = 64  # sets of options that a kernel remembers, so as not to check them again
+Usual = tuple[Extent, Extent, int]
+"""A usual launch: its extents and shared memory; it has one schedule, and all else is left open."""
+
 USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact")  # all else that a launch may leave open
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 
@@ -217,7 +220,7 @@ class Kernel:
     def __init__(self, module: Module, function: Function) -> None:
         self.module, self.function = module, function
         self.name = function.name
-        self._options: dict[tuple[object, ...], LaunchOptions] = {}  # of usual launches
+        self._options: dict[Usual | None, LaunchOptions] = {}  # of usual launches; None never stands there
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{spelling(p)} {p.name}' for p in self.function.signature.parameters)})>"
@@ -245,26 +248,24 @@ class Kernel:
         """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
         `grid` and `block` are extents in CTAs and threads: one number, or up to three (x, y, z).  `shared` counts the bytes of
-        dynamic shared memory, `cluster` the CTAs of a cluster.  In `args` NumPy arrays are memory that the kernel reads and
-        writes in place, NumPy scalars go by their bytes, Python numbers are converted to the declared parameter, bytes are
-        structs, and a `DeviceArray` stays where it is.  A launch runs when it is made, also on a `stream` (see `Stream`).
-        `check` names checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), data
-        `race`s.  Then the result has `findings`, faults included, and the kernel goes on where it can; `allow` has the codes of
-        intended findings, such as "race-of-equal-values".  `()` turns all checks off: a wrong access may end the process.
-        `schedules` counts runs of the grid from the same memory: the first as usual, others in random schedules from `seed` on.
-        `steps` limits the instructions of all threads together (`thread_instructions` of the result), `timeout` the seconds;
-        more is a `Fault`.  `threads` of the host run the grid on the JIT: by default `PTXVM_THREADS` or one for each processor,
-        and one where `steps` are counted; with one, CTAs run in their order.  `engine` is "jit", "interp" (the reference), or
-        "auto": the JIT, but for kernels that call thousands of functions.  `numerics` is "exact", or "fast" for approximations
-        within the bounds of the manual.  `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early", at their start;
-        "late", where a thread waits; at "random" between the two, by `seed`; the JIT has "early" alone.  Raises TypeError and
-        ValueError for wrong arguments, `Unsupported` for features that ptxvm lacks.
+        dynamic shared memory, `cluster` the CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by
+        their bytes, Python numbers are converted to the declared parameter, bytes are structs, and a `DeviceArray` stays where
+        it is.  A launch runs when it is made, on a `stream` too.  `check` names checks: wrong accesses and leaks (`memory`),
+        uninitialised reads (`init`), misused barriers (`sync`), data `race`s.  Then the result has `findings`, faults included,
+        and the kernel goes on where it can; `allow` has the codes of intended findings, such as "race-of-equal-values".  `()`
+        turns all checks off: a wrong access may end the process.  `schedules` counts runs of the grid from the same memory: the
+        first as usual, others random by `seed`.  `steps` limits the instructions of all threads (`thread_instructions` of the
+        result), `timeout` the seconds; more is a `Fault`.  `threads` of the host run the grid on the JIT: by default
+        `PTXVM_THREADS` or all processors, and one where `steps` are counted; with one, CTAs run in their order.  `engine` is
+        "jit", "interp" (the reference), or "auto": the JIT, but for kernels that call thousands of functions.  `numerics` is
+        "exact", or "fast" for approximations within the bounds of the manual.  `asynchronous` says when copies, `wgmma` and
+        `tcgen05` end: "early", at their start; "late", where a thread waits; at "random" between the two, by `seed`; the JIT
+        has "early" alone.  Raises TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
         """
         said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics
-        usual = all(map(operator.is_, said, USUAL)) and type(shared) is type(schedules) is int
         extents = options.extent("grid", grid), options.extent("block", block)
-        known = self._options.get((*extents, shared, schedules)) if usual else None
-        if known is not None and (done := self.relaunch(known, options.arguments(args))) is not None:
+        usual = (*extents, shared) if is_usual(said, shared, schedules) else None
+        if usual in self._options and (done := self.relaunch(self._options[usual], options.arguments(args))) is not None:
             return done
         args, schedules = options.arguments(args), options.count("schedules", schedules)
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
@@ -279,20 +280,11 @@ class Kernel:
         )  # fmt: skip
         if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
             return done
-        settings.check()
         with DEVICE.launched(self.name, stream, args) as launched:
             done = self._run(engine, asking, args, watching(self.module, engine, asked, schedules, seed, launched, allow))
         if unwatched:
-            self._prepare(asking, done)
-            if usual and engine == "auto":
-                self._remember(asking)
+            self._prepare(asking, done, usual if engine == "auto" else None)
         return done
-
-    def _remember(self, asking: LaunchOptions) -> None:
-        """Remember the options of a usual launch: one schedule, and all but its extents and shared memory left open."""
-        if len(self._options) == MOST_OPTIONS:
-            self._options.clear()
-        self._options[asking.grid, asking.block, asking.shared, 1] = asking
 
     def relaunch(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
         """Run a short launch that is like one before, unchecked ones only; None where there was none, or it is unusual."""
@@ -314,7 +306,6 @@ class Kernel:
     ) -> LaunchResult:
         """Run a launch for checks beside a host that may go on before it ends."""
         engine = "auto" if self.module.jit.takes(self.function) else "interp"
-        settings.check()
         with DEVICE.launched(self.name, stream, args) as launched:
             watch = watching(self.module, engine, checks, 1, None, launched, host=host)
             return self._run(engine, asking, args, watch)
@@ -323,13 +314,18 @@ class Kernel:
         """Run the kernel: a watched one is interpreted."""
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
+        settings.check()
         interprets = engine == "interp" or watch is not None
         return launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
 
-    def _prepare(self, asking: LaunchOptions, done: LaunchResult) -> None:
-        """Prepare the JIT for the same launch again."""
+    def _prepare(self, asking: LaunchOptions, done: LaunchResult, usual: Usual | None) -> None:
+        """Prepare the JIT for the same launch again, and remember its options if it is a usual one."""
         from ptxvm.machine.launch import LaunchShape  # noqa: PLC0415 - NumPy comes with the first launch
 
+        if usual is not None:
+            if len(self._options) == MOST_OPTIONS:
+                self._options.clear()
+            self._options[usual] = asking
         self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block, done.cluster))
 
     def dump(self, what: Dump, block: Extent = 1, *, shared: int = 0, numerics: Numerics = "exact") -> str:
@@ -346,6 +342,11 @@ class Kernel:
         options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
         shared, block = options.count("shared", shared), options.extent("block", block)
         return dump(self.module.image, self.function, launch_shape(1, block).block, shared, what, fast=numerics == "fast")
+
+
+def is_usual(said: Sequence[object], shared: object, schedules: object) -> bool:
+    """Is a launch a usual one, with plain numbers?  `said` are its other arguments, in the order of `USUAL`."""
+    return all(map(operator.is_, said, USUAL)) and schedules == 1 and type(shared) is type(schedules) is int
 
 
 def wanted(

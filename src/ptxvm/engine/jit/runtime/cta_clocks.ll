@@ -51,8 +51,8 @@ end:
 ; does not know that the last phase is over, for then another schedule may let it come in that one.
 define internal i1 @ptxvm.clocks.arrive(ptr %m, i32 %warp, i32 %lanes, ptr %numbers, ptr %threads) #0 {
 entry:
-  %nobody = icmp eq i32 %lanes, 0
-  br i1 %nobody, label %fine, label %some.lanes
+  %no.lanes = icmp eq i32 %lanes, 0
+  br i1 %no.lanes, label %fine, label %some.lanes
 some.lanes:
   %is.last = icmp eq i32 %warp, $last_warp
   %whole = select i1 %is.last, i32 $last_lanes, i32 -1
