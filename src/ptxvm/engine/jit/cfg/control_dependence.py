@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxvm.analysis.flow import reads_and_writes
 from ptxvm.engine.jit.cfg.nodes import Node
 
 
 def written_apart(found: list[Node], branching: set[int]) -> int:
     """The registers that are written where control depends on some of the nodes, as a mask."""
-    after = _post_dominators(found)
+    after = post_dominators(found)
     written = 0
     for number in branching:
         region: set[int] = set()
@@ -23,7 +25,7 @@ def written_apart(found: list[Node], branching: set[int]) -> int:
     return written
 
 
-def _post_dominators(found: list[Node]) -> list[int]:
+def post_dominators(found: Sequence[Node]) -> list[int]:
     """The post-dominators of each node, without the node itself, as masks."""
     everything = (1 << len(found)) - 1
     after = [everything if node.successors else 0 for node in found]

@@ -105,8 +105,7 @@ class _Search:
             for following in segment.successors_at:
                 self.before.setdefault(following, set()).add(segment.end)
         self.data = by_memory(self.code)
-        self.lanes = _tainted(self.code, lambda bound: _names(bound, PLACES))
-        self.grid = _tainted(self.code, lambda bound: _names(bound, {"ctaid"}))
+        self.lanes, self.grid = by_lanes(self.code), by_grid(self.code)
         self.loops = [(min(found), n) for n, bound in enumerate(self.code) if (found := targets(bound)) and min(found) <= n]
 
     def region(self, start: int, end: int) -> Region | None:
@@ -185,6 +184,16 @@ class _Search:
 def by_memory(code: Sequence[Bound]) -> int:
     """The registers of a function that depend on loaded values, or on other lanes, as a mask."""
     return _tainted(code, _asks)
+
+
+def by_lanes(code: Sequence[Bound]) -> int:
+    """The registers of a function that depend on the place of a thread in its CTA, as a mask."""
+    return _tainted(code, lambda bound: _names(bound, PLACES))
+
+
+def by_grid(code: Sequence[Bound]) -> int:
+    """The registers of a function that depend on the place of a CTA in the grid, as a mask."""
+    return _tainted(code, lambda bound: _names(bound, {"ctaid"}))
 
 
 def _tainted(code: Sequence[Bound], starts: Callable[[Bound], bool]) -> int:

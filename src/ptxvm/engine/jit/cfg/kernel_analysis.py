@@ -19,6 +19,7 @@ class KernelAnalysis:
         self.image, self.function = image, function
         self._plans: dict[bool, Plan] = {}
         self._by_memory: dict[Function, int] = {}
+        self._by_place: dict[Function, int] = {}
 
     def plan(self, *, general: bool) -> Plan:
         """The nodes; `general` are those of a version with a lane scheduler."""
@@ -77,3 +78,9 @@ class KernelAnalysis:
         if frame.function not in self._by_memory:
             self._by_memory[frame.function] = if_conversion.by_memory(frame.code)
         return self._by_memory[frame.function]
+
+    def by_place(self, frame: Frame) -> int:
+        """The registers of a function that depend on the place of a thread in its CTA, but not on the CTA, as a mask."""
+        if frame.function not in self._by_place:
+            self._by_place[frame.function] = if_conversion.by_lanes(frame.code) & ~if_conversion.by_grid(frame.code)
+        return self._by_place[frame.function]

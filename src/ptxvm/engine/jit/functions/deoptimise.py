@@ -30,9 +30,18 @@ def leave_all(kernel: KernelContext) -> list[str]:
     standing = sorted(kernel.pending)
     for number in standing:
         needed |= kernel.nodes[number].live_in
-    masks = {n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in standing}
-    _save(kernel, code, needed, [masks], full=False)
+    _save(kernel, code, needed, _each_warp(code, _standing(code, standing)), full=False)
     return code.lines
+
+
+def _standing(code: Code, numbers: list[int]) -> dict[int, str]:
+    """The lanes that wait at some nodes, as masks of all lanes."""
+    return {n: code.emit(f"load i{code.width}, ptr %pending.{n}, align 4", pure=False) for n in numbers}
+
+
+def _each_warp(code: Code, masks: dict[int, str]) -> list[dict[int, str]]:
+    """The same masks for each warp."""
+    return [{number: code.part_of(mask, warp) for number, mask in masks.items()} for warp in code.warps()]
 
 
 def leave(kernel: KernelContext, node: Node, *, full: bool) -> list[str]:
@@ -40,12 +49,14 @@ def leave(kernel: KernelContext, node: Node, *, full: bool) -> list[str]:
     code, letter = Code(kernel.unit), "F" if full else "M"
     code.block(f"{letter}{node.number}.leave")
     others = sorted(kernel.waiting[node.number]) if not full else []
-    masks = {n: code.emit(f"load i32, ptr %pending.{n}, align 4", pure=False) for n in others}
-    masks[node.number] = "-1" if full else f"%M{node.number}.mask"
+    masks = _standing(code, others)
+    if not full:
+        masks[node.number] = f"%M{node.number}.mask"
     needed = node.live_in
     for number in others:
         needed |= kernel.nodes[number].live_in
-    _save(kernel, code, needed, [masks] * (kernel.width // WARP), full=full)
+    each = [{node.number: "-1"}] * len(code.warps()) if full else _each_warp(code, masks)
+    _save(kernel, code, needed, each, full=full)
     return code.lines
 
 
@@ -57,8 +68,7 @@ def part(kernel: KernelContext, node: Node) -> list[str]:
     bits = code.emit(f"load i{width}, ptr %parting, align 8", pure=False)
     needed, masks = 0, []
     for n in code.warps():
-        moved = code.emit(f"lshr i{width} {bits}, {n * WARP}") if n else bits
-        own = code.emit(f"trunc i{width} {moved} to i32") if width > WARP else moved
+        own = code.part_of(bits, n)
         masks.append({yes: own, no: code.emit(f"xor i32 {own}, -1")})
     for target in (yes, no):
         needed |= kernel.nodes[target].live_in if target >= 0 else 0

@@ -15,13 +15,12 @@ from ptxvm.engine.jit.ir.lane_values import Affine, scalar_type, vector_type
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.register_shapes import Key, Shape, alignment, recoverable_lanes, slot_name
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
-from ptxvm.isa.special_registers import WARP
 
 
 def whole_again(kernel: KernelContext, node: Node, mask: str) -> list[str]:
     """Go on as a whole warp at the beginning of a node, if all lanes are there."""
     number, registers = node.number, kernel.registers
-    lines = [f"  %M{number}.all = icmp eq i32 {mask}, -1"]
+    lines = [f"  %M{number}.all = icmp eq i{kernel.width} {mask}, -1"]
     if (number, True) not in kernel.written:
         return lines
     apart = [key for key in sorted(registers.split) if node.live_in >> key[0] & 1]
@@ -35,7 +34,7 @@ def whole_again(kernel: KernelContext, node: Node, mask: str) -> list[str]:
     code.block(f"M{number}.whole")
     for key in apart:
         back.restore(key)
-    agree = code.emit(f"icmp eq i32 {code.mask_bits(back.same)}, -1") if back.same else "true"
+    agree = code.emit(f"icmp eq i{code.width} {code.mask_bits(back.same)}, -1") if back.same else "true"
     for test in back.tests:
         agree = code.emit(f"and i1 {agree}, {test}")
     code.branch(agree, f"F{number}", f"N{number}")
@@ -63,11 +62,11 @@ class _Back:
         lanes = self.alg.vector(type, held if shape.loose else self.alg.tight(type, held))
         bits = type if type is pred else type.as_bits
         one = scalar_type(bits)
-        lanes = code.bitcast(vector_type(type, WARP), lanes, vector_type(bits, WARP))
-        first = code.emit(f"extractelement <{WARP} x {one}> {lanes}, i64 0")
+        lanes = code.bitcast(vector_type(type, code.width), lanes, vector_type(bits, code.width))
+        first = code.emit(f"extractelement <{code.width} x {one}> {lanes}, i64 0")
         found = {"b": first}
         for n, lane in enumerate(recoverable_lanes(shape) or ()):
-            other = code.emit(f"extractelement <{WARP} x {one}> {lanes}, i64 {lane}")
+            other = code.emit(f"extractelement <{code.width} x {one}> {lanes}, i64 {lane}")
             found[f"u{n}"] = code.emit(f"sub {one} {other}, {first}")
         self._agree(bits, lanes, shape, found)
         for part, llvm in registers.parts(key):
@@ -79,8 +78,8 @@ class _Back:
         base = shape.base if shape.base is not None else found["b"]
         terms = tuple((k, u if u is not None else found[f"u{n}"]) for n, (k, u) in enumerate(shape.terms))
         expected = self.alg.vector(bits, Affine(base, terms))
-        same = code.emit(f"icmp eq <{WARP} x {one}> {lanes}, {expected}")
-        self.same = code.emit(f"and <{WARP} x i1> {self.same}, {same}") if self.same else same
+        same = code.emit(f"icmp eq <{code.width} x {one}> {lanes}, {expected}")
+        self.same = code.emit(f"and <{code.width} x i1> {self.same}, {same}") if self.same else same
         excluded = ~shape.bits & (1 << bits.bits) - 1
         if shape.base is None and excluded:
             others = code.emit(f"and {one} {found['b']}, {excluded}")

@@ -141,6 +141,8 @@ def _nodes(kernel: KernelContext) -> list[str]:
             bodies += deoptimise.leave(kernel, node, full=full)
         if number in kernel.parting:
             bodies += deoptimise.part(kernel, node)
+    for number in sorted(kernel.parts.joins - kernel.masked):  # all lanes are there, and nothing is to be restored
+        bodies += [f"M{number}:", f"  store i{kernel.width} 0, ptr %pending.{number}, align 4", f"  br label %F{number}"]
     return bodies
 
 
@@ -258,10 +260,10 @@ def _cluster(kernel: KernelContext) -> list[str]:
 
 def _pending(kernel: KernelContext) -> list[str]:
     """The lane masks of the nodes: variables, or an array in the order of the lane scheduler."""
-    lines = []
+    lines, word = [], f"i{kernel.width}"
     if not kernel.scans_pending:
         for number in sorted(kernel.pending):
-            lines += [f"  %pending.{number} = alloca i32, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+            lines += [f"  %pending.{number} = alloca {word}, align 4", f"  store {word} 0, ptr %pending.{number}, align 4"]
         return lines
     scheduler = LaneScheduler(kernel)
     first, later = ([node.number for node in nodes] for nodes in (scheduler.runnable, scheduler.waits))
@@ -334,8 +336,8 @@ def _partial_start(kernel: KernelContext) -> list[str]:
 
 def _masked_head(kernel: KernelContext, node: Node) -> list[str]:
     """Take the lanes that wait at a node; if these are all, run it for a whole warp."""
-    mask, number = f"%M{node.number}.mask", node.number
-    lines = [f"  {mask} = load i32, ptr %pending.{number}, align 4", f"  store i32 0, ptr %pending.{number}, align 4"]
+    mask, number, word = f"%M{node.number}.mask", node.number, f"i{kernel.width}"
+    lines = [f"  {mask} = load {word}, ptr %pending.{number}, align 4", f"  store {word} 0, ptr %pending.{number}, align 4"]
     if kernel.general and node.waits:
         lines = _released_lanes(node, mask)
     lines += reconvergence.whole_again(kernel, node, mask)

@@ -72,6 +72,7 @@ class Code:
         self.sums: dict[str, tuple[str, int]] = {}  # scalars that are the sum of another scalar and a constant
         self.casts: dict[str, tuple[str, str]] = {}  # the type and value of the same bits before a bitcast
         self.begun = 0  # the line at which the last block begins
+        self.first_alone = False  # lanes of other warps than the first are not active
 
     def one_warp(self) -> None:
         """Raise TooWideError unless a vector is one warp."""
@@ -211,12 +212,18 @@ class Code:
         if self.width == WARP:
             return self.lanes(bits)
         if cpu.has("avx512f"):
-            return self.emit(f"bitcast i{self.width} {bits} to <{self.width} x i1>")
-        parts = []
-        for n in self.warps():
-            moved = self.emit(f"lshr i{self.width} {bits}, {n * WARP}") if n else bits
-            parts.append(self.lanes(self.emit(f"trunc i{self.width} {moved} to i32")))
-        return self.concatenate("i1", parts, WARP)
+            made = self.emit(f"bitcast i{self.width} {bits} to <{self.width} x i1>")
+        else:
+            made = self.concatenate("i1", [self.lanes(self.part_of(bits, n)) for n in self.warps()], WARP)
+        self.memo[f"bitcast <{self.width} x i1> {made} to i{self.width}"] = bits
+        return made
+
+    def part_of(self, bits: str, warp: int) -> str:
+        """The part of a mask of all lanes that is of one of the warps."""
+        if self.width == WARP:
+            return bits
+        moved = self.emit(f"lshr i{self.width} {bits}, {warp * WARP}") if warp else bits
+        return self.emit(f"trunc i{self.width} {moved} to i32")
 
     def _tested(self, bits: str) -> str:
         """A bit for each lane, tested with vectors: of a bitcast LLVM extracts bit after bit for masked accesses."""
@@ -227,6 +234,10 @@ class Code:
     def warps(self) -> range:
         """The numbers of the warps that a vector holds, from 0."""
         return range(self.width // WARP)
+
+    def active_warps(self) -> range:
+        """Those of them that may have active lanes."""
+        return range(1) if self.first_alone else self.warps()
 
     def warp_bits(self, predicate: str, warp: int) -> str:
         """The predicates of one of the warps as an integer."""

@@ -80,7 +80,7 @@ class Emitter(Conditionals):
     def run(self) -> None:
         """Write all instructions, in order."""
         if self.mask is not None:
-            self.code.lanes(self.mask)  # here, so that all blocks of the node share it
+            self.code.all_lanes(self.mask)  # here, so that all blocks of the node share it
         if self.node.returns is not None:
             calls.copy_results(self, self.node.returns)
         code, region = self.node.code, self.node.region

@@ -6,6 +6,7 @@ most warps agree: there are copies of the blocks for warps whose lanes all go on
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -14,8 +15,10 @@ from ptxvm.engine.jit.cfg.if_conversion import Region
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.lower.conditionals import Conditionals
 from ptxvm.engine.jit.node import counters
+from ptxvm.isa.special_registers import WARP
 
 FEW = 8  # instructions without effects that are run for no lane rather than skipped
+SCATTERED = re.compile("gather|scatter|permuted")  # notes of accesses that are written a warp at a time
 Masks = dict[int, Raw | None]  # the lanes that come to some instructions; None for all that are active
 
 
@@ -46,9 +49,10 @@ class PredicatedRegion:
             self._either(text("i1", guard.base), partial(self._blocks, {first: None}), partial(self._blocks, {second: None}))
             return
         at.note(f"{len(self.region)} predicated")
-        some = partial(self._blocks, both)
+        some = partial(self._some_lanes, both)
         if self.region.by_data or not at.full:
-            self._blocks(both) if first != self.region.join != second else self._unless_none(both, some)
+            some = partial(self._blocks, both)
+            some() if first != self.region.join != second else self._unless_none(both, some)
             return
         self._three_ways(guard, some)
 
@@ -59,6 +63,26 @@ class PredicatedRegion:
         bits, word = self.code.mask_bits(guard.name), f"i{self.code.width}"
         all_, none = known or (self.code.emit(f"icmp eq {word} {bits}, {n}") for n in (-1, 0))
         self._either(all_, first, partial(self._either, none, second, some))
+
+    def _some_lanes(self, masks: Masks) -> None:
+        """Write the blocks for some lanes; with scattered accesses, once more for lanes of the first warp alone."""
+        inside = [mask for at, mask in masks.items() if at != self.region.join and isinstance(mask, Varying)]
+        if self.code.width == WARP or len(inside) != 1 or not self._scatters():
+            self._blocks(masks)
+            return
+        bits, word = self.code.mask_bits(inside[0].name), f"i{self.code.width}"
+        others = self.code.emit(f"icmp ult {word} {bits}, {1 << WARP}")
+        self._either(others, partial(self._first_alone, masks), partial(self._blocks, masks))
+
+    def _first_alone(self, masks: Masks) -> None:
+        self.code.first_alone = True
+        self._blocks(masks)
+        self.code.first_alone = False
+
+    def _scatters(self) -> bool:
+        """Do lanes access memory anywhere?  That has been noted as the blocks were written for all lanes."""
+        notes = self.at.notes
+        return any(SCATTERED.search(notes.get(n, "")) for n in range(self.at.node.head, len(self.at.node.code)))
 
     def _either(self, condition: str, yes: Callable[[], None], no: Callable[[], None]) -> None:
         self.at.conditional(condition, yes, no, self.at.node.live_out)

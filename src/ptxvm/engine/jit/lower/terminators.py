@@ -16,8 +16,9 @@ from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.lower.barriers import cluster_records
 from ptxvm.engine.jit.lower.emitter import Emitter
 from ptxvm.engine.jit.node import stack
-from ptxvm.engine.jit.node.divergence import DivergenceError, expect_whole
+from ptxvm.engine.jit.node.divergence import expect_whole
 from ptxvm.engine.jit.node.host_queries import NoTarget
+from ptxvm.engine.jit.node.parted_regions import DivergenceError
 from ptxvm.engine.jit.node.port import Call, Ending, Goto, Switch
 
 EXIT = -1  # stands for the end of the thread, as a target; BACK for the return of a shared function
@@ -28,6 +29,7 @@ class Terminator:
 
     def __init__(self, at: Emitter) -> None:
         self.kernel, self.at, self.code, self.node = at.kernel, at, at.code, at.node
+        self.word = f"i{at.width}"  # of the mask of its lanes
 
     def run(self) -> None:
         """Write the jumps that the last instruction asked for."""
@@ -130,7 +132,7 @@ class Terminator:
             return
         if self.kernel.counts_spins and not self.kernel.general:
             self._spun(target)
-        if self._strides():
+        if self.at.full and self._strides():
             self._pause(target)
             return
         code, counts = self.code, self.kernel.SPIN if self.kernel.yields and self._spins() else 1
@@ -224,17 +226,21 @@ class Terminator:
             if self.at.full:
                 self.divide(bits, yes, no)
             else:
-                self.add_pending(yes, self.code.emit(f"and i32 {bits}, {self.at.mask}"))
-                others = self.code.emit(f"xor i32 {bits}, -1")
-                self.add_pending(no, self.code.emit(f"and i32 {others}, {self.at.mask}"))
+                self.add_pending(yes, self.code.emit(f"and {self.word} {bits}, {self.at.mask}"))
+                others = self.code.emit(f"xor {self.word} {bits}, -1")
+                self.add_pending(no, self.code.emit(f"and {self.word} {others}, {self.at.mask}"))
                 self.chain({yes, no})
 
     def _diverges(self, guard: Raw) -> None:
-        """Note that lanes may diverge; raises DivergenceError if they probably do, in the straight version."""
-        if self.kernel.straight:
+        """Note that lanes may diverge; raises DivergenceError if they probably do and meet nowhere, in the straight version."""
+        if self.kernel.straight and self.at.full:
             expect_whole(self.kernel, self.node, guard, affine=self.at.alg.surely(guard) is not None)
-        else:
+        if not self._leaves():
             self.kernel.diverges(self.node)
+
+    def _leaves(self) -> bool:
+        """Do lanes of the straight version that part at the end of the node go on in the masked one?"""
+        return self.kernel.straight and self.at.full and not self.kernel.parts.hold(self.node)
 
     def divide(self, bits: str, yes: int, no: int) -> None:
         """Branch with a whole warp, which may diverge."""
@@ -251,19 +257,20 @@ class Terminator:
             code.block(all_)
             self.jump(yes)
         code.block(more)
-        code.branch(code.emit(f"icmp eq i{code.width} {bits}, 0"), none, some, likely=True if self.kernel.straight else None)
+        code.branch(code.emit(f"icmp eq i{code.width} {bits}, 0"), none, some, likely=True if self._leaves() else None)
         with code.scope():
             code.block(none)
             self.jump(no)
         code.block(some)
-        if self.kernel.straight:
+        if self._leaves():
             self.kernel.parting[self.node.number] = (yes, no)
             code.run(f"store i{code.width} {bits}, ptr %parting, align 8")
             code.jump(f"F{self.node.number}.part")
             return
+        self.kernel.parting.pop(self.node.number, None)
         self._diverged({yes, no})
         self.add_pending(yes, bits)
-        self.add_pending(no, code.emit(f"xor i32 {bits}, -1"))
+        self.add_pending(no, code.emit(f"xor {self.word} {bits}, -1"))
         targets = sorted({yes, no} - {EXIT}, key=self.rank)
         if self.kernel.general:
             code.jump("dispatch")
@@ -294,8 +301,8 @@ class Terminator:
             self.back(bits)
             return
         place = f"%pending.{target}"
-        old = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
-        self.code.run(f"store i32 {self.code.emit(f'or i32 {old}, {bits}')}, ptr {place}, align 4")
+        old = self.code.emit(f"load {self.word}, ptr {place}, align 4", pure=False)
+        self.code.run(f"store {self.word} {self.code.emit(f'or {self.word} {old}, {bits}')}, ptr {place}, align 4")
 
     def back(self, bits: str) -> None:
         """Return from a shared function, each lane to its own return node."""
@@ -323,17 +330,17 @@ class Terminator:
         if len(ways) == 1 and ways[0][0] is guard:
             self.choose(guard, ways[0][1], onward)
             return
-        if self.kernel.straight:
+        if self.kernel.straight and self.at.full:
             raise DivergenceError
         self.kernel.diverges(self.node)
         here = self.at.mask or "-1"
         for raw, target in ways:
-            bits = here if raw is None else self.code.emit(f"and i32 {self.at.bits_of(raw)}, {here}")
+            bits = here if raw is None else self.code.emit(f"and {self.word} {self.at.bits_of(raw)}, {here}")
             self.add_pending(target, bits)
         targets = {target for _, target in ways}
         if guard is not None:
-            off = self.code.emit(f"xor i32 {self.at.bits_of(guard)}, -1")
-            self.add_pending(onward, self.code.emit(f"and i32 {off}, {here}"))
+            off = self.code.emit(f"xor {self.word} {self.at.bits_of(guard)}, -1")
+            self.add_pending(onward, self.code.emit(f"and {self.word} {off}, {here}"))
             targets.add(onward)
         if self.at.full:
             self._diverged(targets)
@@ -365,9 +372,9 @@ class Terminator:
             if target == certain:
                 self.enter(target)
                 return
-            standing = code.emit(f"load i32, ptr %pending.{target}, align 4", pure=False)
+            standing = code.emit(f"load {self.word}, ptr %pending.{target}, align 4", pure=False)
             here, onward = code.label(), code.label()
-            code.branch(code.emit(f"icmp eq i32 {standing}, 0", pure=False), onward, here)
+            code.branch(code.emit(f"icmp eq {self.word} {standing}, 0", pure=False), onward, here)
             with code.scope():
                 code.block(here)
                 self.enter(target)

@@ -10,8 +10,18 @@ from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, Varying, sums, text, wrapped
-from ptxvm.engine.jit.memory import deinterleaving, lane_chunks, lane_ends, permuted_rows, some_lanes, streaming_stores, words
+from ptxvm.engine.jit.memory import (
+    deinterleaving,
+    lane_chunks,
+    lane_ends,
+    near_rows,
+    permuted_rows,
+    some_lanes,
+    streaming_stores,
+    words,
+)
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.special_registers import WARP
 
 LEAST = 8  # lanes of a chunk
 ALL = (1 << 64) - 1
@@ -98,8 +108,9 @@ def elements(size: int, count: int) -> Pattern:
 class Addressing:
     """Loads and stores of checked addresses, for the active lanes."""
 
-    def __init__(self, at: NodeBuilder) -> None:
-        self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.code.width
+    def __init__(self, at: NodeBuilder, bound: Bound | None = None) -> None:
+        """`bound` is the instruction that accesses, if it is one."""
+        self.at, self.alg, self.code, self.width, self.bound = at, at.alg, at.code, at.code.width, bound
 
     # ── pointers ────────────────────────────────────────────────────────────────────────
 
@@ -219,9 +230,13 @@ class Addressing:
         """How an access is cut in pieces, in words."""
         affine = self.affine(space, raw)
         cut = pieces(affine, size * count, self.width) if affine is not None else None
+        if affine is not None and not affine.terms and writing:
+            return "single store"
         if cut is None or (writing and not all(piece.contiguous for piece in cut)):
             plan = self.plan(affine, size, count, writing=writing)
-            return permuted_rows.kind(plan) if plan is not None else "scatter" if writing else "gather"
+            if plan is not None:
+                return permuted_rows.kind(plan)
+            return near_rows.kind(self.at, self.bound, space, writing=writing)
         different = {(piece.offset, piece.steps, piece.contiguous) for piece in cut}
         rows = sum(contiguous for _, _, contiguous in different)
         if len(cut) == 1:
@@ -251,8 +266,11 @@ class Addressing:
                 some_lanes.gather_strided(self.code, llvm, row, found[1], lanes)
                 for row in self._elements(found[0], size, count)
             ]
-        if lanes is not None and some_lanes.suits(llvm):
+        near = near_rows.suits(self.at, self.bound, space, llvm)
+        if near or (lanes is not None and some_lanes.suits(llvm)):
             beginnings = [self._distances(space, raw, n * size) for n in range(count)]
+            if near or lanes is None:
+                return [near_rows.gather(self.code, llvm, base, offsets, lanes) for base, offsets in beginnings]
             return [some_lanes.gather(self.code, llvm, base, offsets, lanes) for base, offsets in beginnings]
         places = self.pointers(space, raw)
         return [self.at.gather(llvm, self._element(places, n * size), lanes) for n in range(count)]
@@ -445,9 +463,36 @@ class Addressing:
         for vector, value, pointer in whole:
             code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
 
+    def _store_to_one(self, space: Space, llvm: str, size: int, raw: Affine, vectors: list[str]) -> None:
+        """Store where all lanes write to one place: the last active one stays."""
+        code, lanes, onward = self.code, self.at.active_vector(), self.code.label()
+        last = str(self.width - 1)
+        with code.scope():
+            if lanes is not None:
+                bits, word, some = code.mask_bits(lanes), f"i{self.width}", code.label()
+                code.unit.declarations[f"llvm.ctlz.{word}"] = f"declare {word} @llvm.ctlz.{word}({word}, i1 immarg)"
+                code.branch(code.emit(f"icmp eq {word} {bits}, 0"), onward, some, likely=False)
+                code.block(some)
+                zeros = code.call(word, f"llvm.ctlz.{word}", (word, bits), ("i1", "true"))
+                last = code.emit(f"sub {word} {self.width - 1}, {zeros}")
+                last = last if self.width == WARP else code.emit(f"trunc {word} {last} to i32")
+            whole = Chunk(0, self.width, contiguous=False, offset=0, steps=())
+            pointer = self.piece_pointer(space, raw, whole)
+            for n, vector in enumerate(vectors):
+                one = code.emit(f"extractelement <{self.width} x {llvm}> {vector}, i32 {last}")
+                place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * size}") if n else pointer
+                code.run(f"store {llvm} {one}, ptr {place}, align {size}")
+            if lanes is not None:
+                code.jump(onward)
+        if lanes is not None:
+            code.block(onward)
+
     def _store_apart(self, space: Space, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
         """Store where lanes are not contiguous: by rows, at equal distances, or one by one."""
         code, lanes, affine = self.code, self.at.active_vector(), self.affine(space, raw)
+        if affine is not None and not affine.terms:
+            self._store_to_one(space, llvm, size, affine, vectors)
+            return
         if affine is not None and (plan := self.plan(affine, size, len(vectors), writing=True)) is not None:
             self.store_permuted(space, llvm, size, affine, plan, vectors)
             return
@@ -455,10 +500,14 @@ class Addressing:
             self._store_apart(space, word.llvm, word.size, raw, words.joined(code, llvm, word, vectors))
             return
         found = self._progression(space, llvm, affine, lanes, writing=True) if affine is not None else None
-        if found is None and lanes is not None and some_lanes.suits(llvm):
+        near = found is None and near_rows.suits(self.at, self.bound, space, llvm)
+        if near or (found is None and lanes is not None and some_lanes.suits(llvm)):
             for n, vector in enumerate(vectors):
                 base, offsets = self._distances(space, raw, n * size)
-                some_lanes.scatter(code, llvm, vector, base, offsets, lanes)
+                if near or lanes is None:
+                    near_rows.scatter(code, llvm, vector, base, offsets, lanes)
+                else:
+                    some_lanes.scatter(code, llvm, vector, base, offsets, lanes)
         elif found is None:
             places = self.pointers(space, raw)
             for n, vector in enumerate(vectors):

@@ -48,7 +48,7 @@ class Memory(Port):
 
     def __init__(self, at: NodeBuilder, bound: Bound) -> None:
         super().__init__(at, bound)
-        self.addressing = addressing.Addressing(at)
+        self.addressing = addressing.Addressing(at, bound)
         self.cluster = ClusterAddresses(at, bound)
         self.access = Access(Verb.READ, Space.GENERIC)
 

@@ -43,21 +43,26 @@ def gather(code: Code, llvm: str, base: str, offsets: Typed, lanes: str) -> str:
     """
     name = _function(code, "gather_some", llvm, offsets[0])
     parts = [
-        code.call(f"<{WARP} x {llvm}>", name, *_places(code, base, offsets, lanes, n), pure=False) for n in code.warps()
-    ]  # fmt: skip
-    return code.concatenate(llvm, parts, WARP)
+        code.call(f"<{WARP} x {llvm}>", name, *_places(code, base, offsets, lanes, n), pure=False) for n in code.active_warps()
+    ]
+    return of_all_warps(code, llvm, parts)
+
+
+def of_all_warps(code: Code, llvm: str, parts: list[str]) -> str:
+    """Concatenate what the warps with active lanes loaded; the others have zeros."""
+    return code.concatenate(llvm, parts + ["zeroinitializer"] * (len(code.warps()) - len(parts)), WARP)
 
 
 def scatter(code: Code, llvm: str, value: str, base: str, offsets: Typed, lanes: str) -> None:
     """Store elements at distances from a base, or at addresses, in the order of the lanes."""
     name = _function(code, "scatter_some", llvm, offsets[0])
-    for n in code.warps():
-        _run(code, name, _warp(code, llvm, value, n), *_places(code, base, offsets, lanes, n))
+    for n in code.active_warps():
+        _run(code, name, of_warp(code, llvm, value, n), *_places(code, base, offsets, lanes, n))
 
 
 def _places(code: Code, base: str, offsets: Typed, lanes: str, n: int) -> list[Typed]:
     start = [("ptr", base)] if base else []
-    return [*start, _warp(code, *offsets, n), ("i32", code.warp_bits(lanes, n))]
+    return [*start, of_warp(code, *offsets, n), ("i32", code.warp_bits(lanes, n))]
 
 
 def gather_strided(code: Code, llvm: str, firsts: list[str], stride: str, lanes: str | None) -> str:
@@ -65,16 +70,16 @@ def gather_strided(code: Code, llvm: str, firsts: list[str], stride: str, lanes:
     name = _function(code, "gather_strided", llvm)
     parts = [
         code.call(f"<{WARP} x {llvm}>", name, ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)), pure=False)
-        for n, first in enumerate(firsts)
+        for n, first in enumerate(firsts[: len(code.active_warps())])
     ]
-    return code.concatenate(llvm, parts, WARP)
+    return of_all_warps(code, llvm, parts)
 
 
 def scatter_strided(code: Code, llvm: str, value: str, firsts: list[str], stride: str, lanes: str | None) -> None:
     """Store elements at multiples of a distance from an address for each warp, in the order of the lanes."""
     name = _function(code, "scatter_strided", llvm)
-    for n, first in enumerate(firsts):
-        _run(code, name, _warp(code, llvm, value, n), ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)))
+    for n, first in enumerate(firsts[: len(code.active_warps())]):
+        _run(code, name, of_warp(code, llvm, value, n), ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)))
 
 
 def _run(code: Code, name: str, *given: Typed) -> None:
@@ -85,7 +90,7 @@ def _bits(code: Code, lanes: str | None, n: int) -> str:
     return "-1" if lanes is None else code.warp_bits(lanes, n)
 
 
-def _warp(code: Code, llvm: str, vector: str, n: int) -> Typed:
+def of_warp(code: Code, llvm: str, vector: str, n: int) -> Typed:
     """The part of a vector that is of one warp."""
     if code.width != WARP:
         vector = code.shuffle(llvm, code.width, vector, "poison", list(range(n * WARP, (n + 1) * WARP)))
@@ -212,6 +217,8 @@ def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
     vector, places = f"<{WARP} x {llvm}>", f"<{WARP} x ptr>"
     intrinsic = f"llvm.masked.gather.v{WARP}{short(llvm)}.v{WARP}p0"
     unit.declarations[intrinsic] = f"declare {vector} @{intrinsic}({places}, i32 immarg, <{WARP} x i1>, {vector})"
+    few, first = f"<{FEW} x {llvm}>", f"llvm.masked.gather.v{FEW}{short(llvm)}.v{FEW}p0"
+    unit.declarations[first] = f"declare {few} @{first}(<{FEW} x ptr>, i32 immarg, <{FEW} x i1>, {few})"
     unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
     unit.declare("llvm.ctpop.i32", "i32", "i32")
     lanes = range(WARP)
@@ -219,6 +226,8 @@ def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
         name,
         runtime(
             kind, far=FAR, farther=2 * FAR, numbers=vector_literal("i32", tuple(lanes)),
+            first_ones=1 << FEW if cpu.has("avx512f") else 0,  # other processors load lane by lane
+            widened=vector_literal("i32", tuple(min(n, FEW) for n in lanes)),
             cases=" ".join(f"i64 {step * size}, label %rows.{step}" for step in _steps(size)),
             loads=_rows_loaded(unit, llvm, size), stores=_rows_stored(unit, llvm, size),
             load_each=_each_loaded(llvm, size), store_each=_each_stored(llvm, size),

@@ -23,6 +23,7 @@ from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.node.node_code import NodeCode
+from ptxvm.engine.jit.node.parted_regions import PartedRegions
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.isa.special_registers import WARP
@@ -57,12 +58,12 @@ class KernelContext:
         self, analysis: KernelAnalysis, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
         before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
-        metered: bool = False, cluster: tuple[int, int, int] | None = None,
+        metered: bool = False, cluster: tuple[int, int, int] | None = None, one_warp: KernelContext | None = None,
     ) -> None:  # fmt: skip
-        """`before` is the version from which warps come to this one."""
+        """`before` is the version from which warps come to this one; `one_warp` the straight one for one warp at a time."""
         image, function = analysis.image, analysis.function
         self.analysis, self.image, self.function, self.block, self.constants = analysis, image, function, block, constants
-        self.cluster, self.before = cluster, before
+        self.cluster, self.before, self.one_warp = cluster, before, one_warp
         self.shared_size, self.shapeless, self.straight, self.main = shared_size, shapeless, straight, before is None
         self.bank_size = image.parameters(function).size
         self.threads = block[0] * block[1] * block[2]
@@ -127,6 +128,12 @@ class KernelContext:
         return guard is None or bool(self.by_memory(node.frame) >> guard[0].index & 1)
 
     @cached_property
+    def parts(self) -> PartedRegions:
+        """The regions in which lanes of the straight version part."""
+        possible, narrow = self.shadow is None and not self.metered, self.one_warp.parts if self.one_warp is not None else None
+        return PartedRegions(self.nodes, self.registers, self.written, possible, narrow)
+
+    @cached_property
     def streamed(self) -> list[Variable]:
         """The parameters with a bit in `cached_outputs`, in all versions."""
         return self.before.streamed if self.before is not None else []
@@ -150,7 +157,7 @@ class KernelContext:
     @property
     def pending(self) -> set[int]:
         """The nodes at which lanes may wait while others run."""
-        return self.masked | {node.number for node in self.nodes if node.waits} | {0}
+        return self.masked | self.parts.joins | {node.number for node in self.nodes if node.waits} | {0}
 
     @property
     def scans_pending(self) -> bool:
@@ -192,7 +199,7 @@ class KernelContext:
     @property
     def runs_partial_warps(self) -> bool:
         """Does it run code for some lanes of a warp only?"""
-        return not self.straight or any(node.region is not None for node in self.nodes)
+        return not self.straight or bool(self.parts.regions) or any(node.region is not None for node in self.nodes)
 
     @property
     def sequential(self) -> bool:
@@ -369,6 +376,10 @@ class KernelContext:
     def by_memory(self, frame: nodes.Frame) -> int:
         """The registers of a function that depend on loaded values, as a mask."""
         return self.analysis.by_memory(frame)
+
+    def by_place(self, frame: nodes.Frame) -> int:
+        """The registers of a function that depend on the place of a thread in its CTA, but not on the CTA, as a mask."""
+        return self.analysis.by_place(frame)
 
     def pays_off(self) -> bool:
         """Is the straight version worthwhile: does it reach the end, or run a loop?"""

@@ -37,7 +37,7 @@ def node(at: NodeBuilder) -> None:
         _add(at, WHOLE, str(length))
         meter(at, 0, length, str(at.width))
         return
-    lanes = at.code.emit(f"zext i32 {at.code.intrinsic('i32', 'llvm.ctpop.i32', ('i32', at.mask))} to i64")
+    lanes = _count(at, at.mask)
     _add(at, PARTS, str(length))
     _add(at, LANES, at.code.emit(f"mul i64 {lanes}, {length}"))
     meter(at, 0, length, lanes)
@@ -90,13 +90,20 @@ def predicated(at: NodeBuilder, first: int, length: int) -> None:
         meter(at, first, length, str(at.width))
         return
     bits = code.mask_bits(lanes)
-    count = code.intrinsic(word, f"llvm.ctpop.{word}", (word, bits))
-    if at.width != COUNTED:
-        count = code.emit(f"{'zext' if at.width < COUNTED else 'trunc'} {word} {count} to i{COUNTED}")
+    count = _count(at, bits)
     ran = code.emit(f"zext i1 {code.emit(f'icmp ne {word} {bits}, 0')} to i64")
     _add(at, PARTS, code.emit(f"mul i64 {ran}, {length}"))
     _add(at, LANES, code.emit(f"mul i64 {count}, {length}"))
     meter(at, first, length, count)
+
+
+def _count(at: NodeBuilder, bits: str) -> str:
+    """The number of lanes of a mask."""
+    word = f"i{at.width}"
+    count = at.code.intrinsic(word, f"llvm.ctpop.{word}", (word, bits))
+    if at.width == COUNTED:
+        return count
+    return at.code.emit(f"{'zext' if at.width < COUNTED else 'trunc'} {word} {count} to i{COUNTED}")
 
 
 def _add(at: NodeBuilder, name: str, count: str) -> None:

@@ -6,20 +6,25 @@ from ptxvm.algebra.types import pred
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.lane_values import Raw, known_lanes
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.parted_regions import DivergenceError
 
 
-class DivergenceError(Exception):
-    """Lanes probably diverge often at a branch."""
+def expect_whole(kernel: KernelContext, node: Node, guard: Raw, *, affine: bool) -> bool:
+    """Do all warps but few agree on a guard?  Raises DivergenceError if lanes part often and meet nowhere.
 
-
-def expect_whole(kernel: KernelContext, node: Node, guard: Raw, *, affine: bool) -> None:
-    """Raise DivergenceError if a guard differs between lanes as a constant, by loaded data, or in a loop if it is not `affine`.
-
-    Other guards compare the number of a thread with a size: nearly all warps agree on them, and a loop diverges at its end at
-    most.
+    They part by loaded data.  They do so too by a guard that differs between them as a constant, by their place in the CTA, or
+    in a loop if it is not `affine`; but these may part within a closed region.  Other guards compare the number of a thread
+    in the grid with a size: nearly all warps agree on them, and a loop diverges at its end at most.
     """
-    if known_lanes(pred, guard, kernel.width) is not None or (kernel.plan.repeats(node) and not affine):
-        raise DivergenceError
     read = node.code[-1].guard()
-    if read is not None and kernel.by_memory(node.frame) >> read[0].index & 1:
+    own = read[0].index if read is not None else -1
+    if own >= 0 and kernel.by_memory(node.frame) >> own & 1:
         raise DivergenceError
+    differs = known_lanes(pred, guard, kernel.width) is not None or (kernel.plan.repeats(node) and not affine)
+    if not differs and not (own >= 0 and kernel.by_place(node.frame) >> own & 1):
+        return True
+    if kernel.parts.add(node):
+        return False
+    if differs:
+        raise DivergenceError
+    return True

@@ -144,7 +144,7 @@ class NodeBuilder(operands.Operands):
     # ── lanes ───────────────────────────────────────────────────────────────────────────
 
     def _lanes(self) -> str:
-        return self.code.lanes(self.mask or "-1")
+        return self.code.all_lanes(self.mask or "-1")
 
     def active_vector(self) -> str | None:
         """The active lanes as a vector of predicates; None for all."""
@@ -172,7 +172,7 @@ class NodeBuilder(operands.Operands):
         if isinstance(raw, Affine):
             if raw.constant is not None:
                 return "-1" if raw.constant & 1 else "0"
-            return self.code.emit(f"sext i1 {raw.base} to i32")
+            return self.code.emit(f"sext i1 {raw.base} to i{self.width}")
         return self.code.mask_bits(raw.name)
 
     def _escapes(self, key: Key) -> bool:

@@ -14,6 +14,19 @@ $loads
 apart:
 $load_each
 some:
+  %first.ones = icmp ult i32 %mask, $first_ones
+  br i1 %first.ones, label %first.lanes, label %others
+first.lanes:
+  %first.mask = trunc i32 %mask to i8
+  %first.active = bitcast i8 %first.mask to <8 x i1>
+  %one.step = insertelement <8 x i64> poison, i64 %stride, i64 0
+  %steps = shufflevector <8 x i64> %one.step, <8 x i64> poison, <8 x i32> zeroinitializer
+  %first.distances = mul <8 x i64> %steps, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7>
+  %first.places = getelementptr i8, ptr %first, <8 x i64> %first.distances
+  %first.gathered = call <8 x $llvm> @llvm.masked.gather.v8$short.v8p0(<8 x ptr> %first.places, i32 $size, <8 x i1> %first.active, <8 x $llvm> zeroinitializer)
+  %first.all = shufflevector <8 x $llvm> %first.gathered, <8 x $llvm> zeroinitializer, <32 x i32> $widened
+  ret <32 x $llvm> %first.all
+others:
   %count = call i32 @llvm.ctpop.i32(i32 %mask)
   %few = icmp ult i32 %count, $few
   br i1 %few, label %lanes, label %together

@@ -21,13 +21,16 @@ from ptxvm.isa.special_registers import WARP
 
 HEADINGS = ("line", "instruction", "value", "memory, control")
 WIDEST = 44  # columns of an instruction
-LEGEND = """\
+LEGEND = (
+    """\
 A value is a constant (= 5), uniform (one scalar for all lanes), affine in the number of the lane (base + 4·lane; u is
 a scalar that the code computes, lane%16 and lane/16 count within and between groups of 16 lanes), or varies (a vector).
 Memory: one place for all lanes is a broadcast or a single store; rows are contiguous, for some lanes each, or permuted
 between memory and the lanes; gathers, scatters and accesses lane by lane are slow.  Control: lanes stay together, or
-may part; where lanes part in the version for whole warps, the warp goes on in the masked one; CTAs of a large launch
-run a loop in step if it strides by the size of the grid."""
+may part and meet again; a warp that is "together, else masked" goes on in the masked version if its lanes part; CTAs
+of a large launch run a loop in step if it strides by the size of the grid."""
+    ""
+)
 
 
 @dataclass(frozen=True, slots=True)

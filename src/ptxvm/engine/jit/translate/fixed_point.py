@@ -15,7 +15,7 @@ from ptxvm.engine.jit.lower.terminators import Terminator
 from ptxvm.engine.jit.memory import streaming_stores, variable_bounds
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.divergence import DivergenceError
+from ptxvm.engine.jit.node.parted_regions import DivergenceError
 from ptxvm.engine.jit.node.register_shapes import Urgency
 from ptxvm.engine.jit.translate.worklist import Worklist
 from ptxvm.isa.special_registers import WARP
@@ -51,11 +51,10 @@ class FixedPoint:
         everything = nodes.reachable(self.nodes, {0})
         if kernel.threads >= WARP:
             self.queue.update((n, True) for n in everything)
-        if kernel.straight:
-            self._settle()
-            return
         self._settle()  # whole warps come first: what they do not vary, partial ones keep apart
-        if kernel.threads % WARP or not kernel.main:
+        if kernel.straight and not kernel.parts.regions:
+            return
+        if not kernel.straight and (kernel.threads % WARP or not kernel.main):
             self._mask(everything)
         for _ in range(MOST_ROUNDS):
             self._settle()
@@ -71,7 +70,7 @@ class FixedPoint:
         starts = {s for n in kernel.divergent for s in self.nodes[n].successors}
         if kernel.general:
             starts |= everything if kernel.fair else self._dispatched() & everything
-        self._mask(nodes.reachable(self.nodes, starts))
+        self._mask(kernel.parts.inside if kernel.straight else nodes.reachable(self.nodes, starts))
         kernel.waiting = self._others()
         changed = (n for n, (old, new) in enumerate(zip(before, kernel.waiting, strict=True)) if old != new)
         self.queue.update((n, False) for n in changed if n in kernel.masked)
@@ -112,7 +111,7 @@ class FixedPoint:
             emitter.store_registers()
             Terminator(emitter).run()
         except (DivergenceError, TooWideError):
-            if self.kernel.plan.repeats(node) or not self.kernel.plan.has_loops:  # what is left would not pay off
+            if not full or self.kernel.plan.repeats(node) or not self.kernel.plan.has_loops:  # what is left would not pay off
                 raise
             return self._left_to_others(node)
         return emitter

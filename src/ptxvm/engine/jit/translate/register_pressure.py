@@ -29,7 +29,8 @@ def most_registers(kernel: KernelContext) -> int:
         if shape.varies and key[0] >= 0 and key == base_key(key):
             varying.setdefault(key[0], {})[key] = -(-kernel.width * kernel.registers.types[key].bits // BITS)
     mask = sum(1 << number for number in varying)
-    return max(_pressure(at) + _through(at, varying, mask) for at in kernel.written.values())
+    usual = (at for (_, full), at in kernel.written.items() if full or not kernel.straight)  # there lanes seldom part
+    return max(_pressure(at) + _through(at, varying, mask) for at in usual)
 
 
 def expected_registers(kernel: KernelContext) -> int:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.ir.builder import TooWideError
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.divergence import DivergenceError
 from ptxvm.engine.jit.node.instrumentation import Shadow
+from ptxvm.engine.jit.node.parted_regions import DivergenceError
 from ptxvm.engine.jit.translate.fixed_point import translate
 from ptxvm.engine.jit.translate.register_pressure import expected_registers, most_registers
 from ptxvm.isa.special_registers import WARP
@@ -86,9 +86,10 @@ def _whole_warps(make: Callable[..., KernelContext], threads: int) -> Versions |
     widths = [width for width in sorted(WIDTHS, key=partial(_time, threads // WARP)) if width <= threads]
     expected = expected_registers(narrow)
     known = first = next(width for width in widths if width == WARP or expected * width <= REGISTERS * WARP)
-    found = _straight(make, make(straight=True, width=first)) if first > WARP else None
+    one_warp = cache(partial(_straight, make, narrow))
+    found = _wide(make, first, one_warp) if first > WARP else None
     if found is None or not found.fits:
-        known, found = WARP, _straight(make, narrow)
+        known, found = WARP, one_warp()
     if found is None or not found.kernel.pays_off():
         return None
     needed = max(1, found.registers)
@@ -96,7 +97,7 @@ def _whole_warps(make: Callable[..., KernelContext], threads: int) -> Versions |
         if width == known and not (width == WARP and found.kernel.endings):
             return found
         if width not in (WARP, first) and needed * width <= HOPE[width] * REGISTERS * known:
-            wide = _straight(make, make(straight=True, width=width))
+            wide = _wide(make, width, one_warp)
             if wide is not None and wide.fits:
                 return wide
     return None
@@ -106,6 +107,17 @@ def _time(warps: int, width: int) -> float:
     """The time of a CTA of so many whole warps in code for so many lanes, about."""
     alone = warps % (width // WARP)
     return (warps - alone) * WIDTHS[width] + alone * ALONE
+
+
+def _wide(make: Callable[..., KernelContext], width: int, one_warp: Callable[[], Versions | None]) -> Versions | None:
+    """The straight version for several warps, whose lanes part within regions only where those of one warp do."""
+    found = _straight(make, make(straight=True, width=width))
+    if found is None or not found.kernel.parts.parted:
+        return found
+    one = one_warp()
+    if one is None or found.kernel.parts.parted <= one.kernel.parts.parted:
+        return found if one is not None else None
+    return _straight(make, make(straight=True, width=width, one_warp=one.kernel))
 
 
 def _straight(make: Callable[..., KernelContext], kernel: KernelContext) -> Versions | None:

@@ -1,0 +1,183 @@
+"""Accesses whose lanes are probably neighbours: looked at when they run, eight lanes at a time.
+
+An address that is computed from the places of lanes, and from nothing that memory holds, has an order, even where no formula of
+the lane tells it: a quotient, lanes that have made different numbers of iterations, a bit that is inserted.  Often eight lanes
+in a row access a row.  One comparison tells, and a row costs a fraction of a gather.  An address that depends on loaded values
+has no such order.
+"""
+
+from __future__ import annotations
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.analysis.flow import bit_of, registers_in
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.builder import Code, short
+from ptxvm.engine.jit.ir.lane_values import vector_literal
+from ptxvm.engine.jit.memory import some_lanes
+from ptxvm.engine.jit.node.node import NATIVE, NodeBuilder
+from ptxvm.isa.special_registers import WARP
+from ptxvm.syntax import tree
+
+BLOCK = 8  # lanes that are looked at together
+
+Typed = tuple[str, str]  # an operand and its LLVM type, which comes first
+
+
+def kind(at: NodeBuilder, bound: Bound | None, space: Space, *, writing: bool) -> str:
+    """How an access whose lanes are anywhere is written, in words."""
+    way = "scatter" if writing else "gather"
+    return f"rows or {way}" if probable(at, bound, space) else way
+
+
+def suits(at: NodeBuilder, bound: Bound | None, space: Space, llvm: str) -> bool:
+    """Is an access of elements of a type written by this module?"""
+    return llvm in NATIVE and probable(at, bound, space)
+
+
+def probable(at: NodeBuilder, bound: Bound | None, space: Space) -> bool:
+    """Are the lanes of an access probably neighbours, and is it cheap to look?  Other processors have no mask registers."""
+    if bound is None or space is Space.LOCAL or not cpu.has("avx512f"):
+        return False
+    registers = [
+        bit_of(register)
+        for operand in bound.node.operands
+        if isinstance(operand, tree.Address)
+        for item in operand.items
+        for register in registers_in(item, bound)
+    ]
+    loaded = at.kernel.by_memory(at.node.frame)
+    return bool(registers) and all(bit and not bit & loaded for bit in registers)
+
+
+def gather(code: Code, llvm: str, base: str, offsets: Typed, lanes: str | None) -> str:
+    """Load the elements at distances from a base, a vector; without a base, the distances are addresses."""
+    name = _gather(code, llvm, offsets[0], base, some=lanes is not None)
+    parts = [
+        code.call(f"<{WARP} x {llvm}>", name, *_given(code, base, offsets, lanes, n), pure=False) for n in code.active_warps()
+    ]
+    return some_lanes.of_all_warps(code, llvm, parts)
+
+
+def scatter(code: Code, llvm: str, value: str, base: str, offsets: Typed, lanes: str | None) -> None:
+    """Store elements at distances from a base, or at addresses, in the order of the lanes."""
+    name = _scatter(code, llvm, offsets[0], base, some=lanes is not None)
+    for n in code.active_warps():
+        given = [some_lanes.of_warp(code, llvm, value, n), *_given(code, base, offsets, lanes, n)]
+        code.run(f"call void @{name}({', '.join(f'{type} {operand}' for type, operand in given)})")
+
+
+def _given(code: Code, base: str, offsets: Typed, lanes: str | None, n: int) -> list[Typed]:
+    start = [("ptr", base)] if base else []
+    mask = [("i32", code.warp_bits(lanes, n))] if lanes is not None else []
+    return [*start, some_lanes.of_warp(code, *offsets, n), *mask]
+
+
+# ── the functions ───────────────────────────────────────────────────────────────────────
+
+
+def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
+    """Define the function that loads; returns its name."""
+    vector, native = f"<{WARP} x {llvm}>", f"llvm.masked.gather.v{WARP}{short(llvm)}.v{WARP}p0"
+    code.unit.declarations[native] = f"declare {vector} @{native}(<{WARP} x ptr>, i32 immarg, <{WARP} x i1>, {vector})"
+
+    def write(inner: Code) -> str:
+        look = _Look(inner, llvm, offset, base, some=some)
+        near, far, end = inner.label(), inner.label(), inner.label()
+        inner.branch(look.neighbours(), near, far)
+        inner.block(near)
+        rows = inner.concatenate(llvm, [look.load(n) for n in range(WARP // BLOCK)], BLOCK)
+        inner.jump(end)
+        inner.block(far)
+        pointers, active = (f"<{WARP} x ptr>", look.pointers()), (f"<{WARP} x i1>", look.lanes or "splat (i1 true)")
+        given = [pointers, ("i32", str(look.size)), active, (vector, "zeroinitializer")]
+        apart = inner.emit(f"freeze {vector} {inner.call(vector, native, *given, pure=False)}", pure=False)
+        inner.jump(end)
+        inner.block(end)
+        return inner.emit(f"phi {vector} [ {rows}, %{near} ], [ {apart}, %{far} ]", pure=False)
+
+    return code.unit.piece(_name("gather", llvm, offset, some=some), vector, _parameters(offset, base, some=some), write)
+
+
+def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
+    """Define the function that stores; returns its name."""
+    vector, native = f"<{WARP} x {llvm}>", f"llvm.masked.scatter.v{WARP}{short(llvm)}.v{WARP}p0"
+    code.unit.declarations[native] = f"declare void @{native}({vector}, <{WARP} x ptr>, i32 immarg, <{WARP} x i1>)"
+
+    def write(inner: Code) -> str:
+        look = _Look(inner, llvm, offset, base, some=some)
+        near, far, end = inner.label(), inner.label(), inner.label()
+        inner.branch(look.neighbours(), near, far)
+        inner.block(near)
+        for n in range(WARP // BLOCK):
+            look.store(n)
+        inner.jump(end)
+        inner.block(far)
+        active = look.lanes or "splat (i1 true)"
+        inner.run(
+            f"call void @{native}({vector} %value, <{WARP} x ptr> {look.pointers()}, i32 {look.size}, <{WARP} x i1> {active})"
+        )
+        inner.jump(end)
+        inner.block(end)
+        return ""
+
+    parameters = f"{vector} %value, {_parameters(offset, base, some=some)}"
+    return code.unit.piece(_name("scatter", llvm, offset, some=some), "void", parameters, write)
+
+
+def _name(kind: str, llvm: str, offset: str, *, some: bool) -> str:
+    return f"ptxvm.{kind}_near.{llvm}.{offset}{'.some' if some else ''}"
+
+
+def _parameters(offset: str, base: str, *, some: bool) -> str:
+    return f"{'ptr %base, ' if base else ''}<{WARP} x {offset}> %offsets{', i32 %mask' if some else ''}"
+
+
+class _Look:
+    """The test of one warp, and the accesses of its blocks: `lanes` is the predicate of the active ones, None for all."""
+
+    def __init__(self, code: Code, llvm: str, offset: str, base: str, *, some: bool) -> None:
+        self.code, self.llvm, self.offset, self.base = code, llvm, offset, base
+        self.size = 8 if llvm in ("i64", "double") else 4
+        self.lanes = code.emit(f"bitcast i32 %mask to <{WARP} x i1>") if some else None
+
+    def neighbours(self) -> str:
+        """Do the active lanes of every block access a row?"""
+        code, held = self.code, f"<{WARP} x {self.offset}>"
+        starts = code.shuffle(self.offset, WARP, "%offsets", "poison", [n - n % BLOCK for n in range(WARP)])
+        row = vector_literal(self.offset, tuple(self.size * (n % BLOCK) for n in range(WARP)))
+        apart = code.emit(f"icmp ne {held} %offsets, {code.emit(f'add {held} {starts}, {row}')}")
+        bits = code.emit(f"bitcast <{WARP} x i1> {apart} to i32")
+        if self.lanes is not None:
+            bits = code.emit(f"and i32 {bits}, %mask")
+        return code.emit(f"icmp eq i32 {bits}, 0")
+
+    def pointers(self) -> str:
+        """The pointers of all lanes."""
+        held = f"<{WARP} x {self.offset}>"
+        if self.base:
+            return self.code.emit(f"getelementptr i8, ptr %base, {held} %offsets", pure=False)
+        return self.code.emit(f"inttoptr {held} %offsets to <{WARP} x ptr>", pure=False)
+
+    def load(self, n: int) -> str:
+        """Load the row of a block."""
+        if self.lanes is None:
+            return self.code.emit(f"load <{BLOCK} x {self.llvm}>, ptr {self._pointer(n)}, align {self.size}", pure=False)
+        return self.code.masked_load(BLOCK, self.llvm, self._pointer(n), self.size, self._own("i1", self.lanes, n))
+
+    def store(self, n: int) -> None:
+        """Store the row of a block."""
+        value = self._own(self.llvm, "%value", n)
+        if self.lanes is None:
+            self.code.run(f"store <{BLOCK} x {self.llvm}> {value}, ptr {self._pointer(n)}, align {self.size}")
+            return
+        self.code.masked_store(BLOCK, self.llvm, value, self._pointer(n), self.size, self._own("i1", self.lanes, n))
+
+    def _own(self, llvm: str, vector: str, n: int) -> str:
+        return self.code.shuffle(llvm, WARP, vector, "poison", list(range(n * BLOCK, (n + 1) * BLOCK)))
+
+    def _pointer(self, n: int) -> str:
+        first = self.code.emit(f"extractelement <{WARP} x {self.offset}> %offsets, i64 {n * BLOCK}")
+        if self.base:
+            return self.code.emit(f"getelementptr i8, ptr %base, {self.offset} {first}", pure=False)
+        return self.code.emit(f"inttoptr {self.offset} {first} to ptr", pure=False)

@@ -1,0 +1,79 @@
+"""Structured predication: the closed regions in which lanes of the straight version part, and are whole again behind them.
+
+Inside, there is code for whole groups of warps, and code under masks as wide as a group.  Registers that are read behind a
+region have one shape in both; what is not written inside keeps its shape.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Container, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+from ptxvm.engine.jit.cfg.closed_regions import END, ClosedRegion, ClosedRegions
+from ptxvm.engine.jit.cfg.nodes import Node
+from ptxvm.engine.jit.node.register_shapes import Registers, Urgency, User
+
+
+class DivergenceError(Exception):
+    """Lanes probably diverge often at a branch."""
+
+
+@dataclass(eq=False, slots=False)
+class PartedRegions:
+    """The regions of a version: its nodes, its registers, and the nodes that are `written` so far.
+
+    `one_warp` are those of the straight version for one warp at a time.  `parted` are the nodes at whose ends lanes part.
+    """
+
+    nodes: Sequence[Node]
+    registers: Registers
+    written: Container[User]
+    possible: bool
+    one_warp: PartedRegions | None
+    regions: list[ClosedRegion] = field(default_factory=list)
+    parted: set[int] = field(default_factory=set)
+
+    @cached_property
+    def _closed(self) -> ClosedRegions:
+        return ClosedRegions(self.nodes)
+
+    @property
+    def inside(self) -> set[int]:
+        """The nodes of the regions."""
+        return {number for region in self.regions for number in region.nodes}
+
+    @property
+    def joins(self) -> set[int]:
+        """The nodes at which lanes that have parted are whole again."""
+        return {region.join for region in self.regions} - {END}
+
+    def hold(self, node: Node) -> bool:
+        """Do lanes that part at the end of a node stay in a region?"""
+        return any(self._closed.holds(region, node) for region in self.regions)
+
+    def add(self, node: Node) -> bool:
+        """Let lanes part at the end of a node, if they meet again; can they?
+
+        Where the lanes of each warp agree, several warps that do not are better run one after the other.
+        """
+        if not self.possible or (self.one_warp is not None and node.number not in self.one_warp.parted):
+            return False
+        if not self.hold(node):
+            region = self._closed.largest(node.number)
+            if region is None:
+                return False
+            self.regions.append(region)
+            self._keep_whole()
+            self.registers.stale += [((n, True), Urgency.SHAPE) for n in region.nodes if (n, True) in self.written]
+        self.parted.add(node.number)
+        return True
+
+    def _keep_whole(self) -> None:
+        """Let partial warps have no copy of a register that is read behind the regions: none is to be restored there."""
+        needed = 0
+        for number in self.joins - self.inside:
+            needed |= self.nodes[number].live_in
+        if any(needed >> key[0] & 1 for key in self.registers.split):
+            raise DivergenceError
+        self.registers.steady = ~needed

@@ -1,0 +1,316 @@
+"""Regions with loops in which lanes of whole warps part and meet again: the leader's loop, loops of different lengths, ends.
+
+Expectations are computed by NumPy or by hand; both engines must agree besides.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from engines import same, same_fault
+
+import ptxvm
+
+MODULE = ".version 8.3\n.target sm_90\n.address_size 64\n"
+HEAD = """
+.visible .entry k(.param .u64 data, .param .u64 out, .param .u32 n)
+{
+    .reg .b32 %r<30>; .reg .b64 %d<9>; .reg .pred %p<9>;
+    .shared .align 8 .b8 s[4096];
+    ld.param.u64 %d0, [data];
+    ld.param.u64 %d3, [out];
+    ld.param.u32 %r9, [n];
+    mov.u32 %r0, %tid.x;
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mad.lo.u32 %r3, %r1, %r2, %r0;
+    mul.wide.u32 %d1, %r3, 4;
+    add.u64 %d2, %d0, %d1;
+    add.u64 %d4, %d3, %d1;
+    ld.global.u32 %r4, [%d2];
+    shl.b32 %r5, %r0, 2;
+    mov.u32 %r6, s;
+    add.u32 %r7, %r6, %r5;
+"""
+
+
+def kernel(body: str) -> ptxvm.Kernel:
+    return ptxvm.load(MODULE + HEAD + body + "\n    ret;\n}\n").kernel()
+
+
+# The first thread of each CTA adds the numbers of all threads up to one that its CTA names; all threads read the sum.
+LEADER = """
+    st.shared.u32 [%r7], %r4;
+    bar.sync 0;
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra ON;
+    add.u32 %r10, %r1, %r9;
+    mov.u32 %r11, 0;
+    mov.u32 %r12, %r6;
+AGAIN:
+    ld.shared.u32 %r13, [%r12];
+    add.u32 %r11, %r11, %r13;
+    add.u32 %r12, %r12, 4;
+    add.u32 %r10, %r10, -1;
+    setp.ne.u32 %p1, %r10, 0;
+    @%p1 bra AGAIN;
+    st.shared.u32 [s+2048], %r11;
+ON:
+    bar.sync 0;
+    ld.shared.u32 %r14, [s+2048];
+    ld.shared.u32 %r15, [%r7];
+    add.u32 %r16, %r15, %r14;
+    st.global.u32 [%d4], %r16;
+"""
+
+
+@pytest.mark.parametrize("threads", [32, 64, 256, 77])
+def test_a_loop_of_the_first_thread(threads: int) -> None:
+    made, ctas = kernel(LEADER), 4
+    shapes = made.dump("shapes", threads)
+    if threads % 32 == 0:
+        assert "whole warps" in shapes.splitlines()[0]
+        assert not any(line.endswith("else masked") for line in shapes.splitlines())
+        assert any("ld.shared.u32 %r15" in line and line.endswith("contiguous") for line in shapes.splitlines())
+    data = np.random.default_rng(1).integers(0, 2**32, ctas * threads, np.uint32)
+    _, out = same(made, [data, np.zeros_like(data), np.uint32(5)], grid=ctas, block=threads)
+    rows = data.reshape(ctas, threads)
+    sums = [rows[cta, : cta + 5].sum(dtype=np.uint32) for cta in range(ctas)]
+    assert out.tolist() == (rows + np.array(sums, np.uint32)[:, None]).ravel().tolist()
+
+
+# A thread t makes (n - t) / 8 iterations, as of a loop that strides over a row; inside, lanes part once more by their number.
+# %r20 is written in the region and read behind it, %r21 before it; both are formulas of the lane before.
+UNEVEN = """
+    add.u32 %r20, %r0, 7;
+    add.u32 %r21, %r0, 1000;
+    mov.u32 %r22, 0;
+    setp.ge.u32 %p0, %r0, %r9;
+    @%p0 bra ON;
+    sub.u32 %r10, %r9, %r0;
+    shr.u32 %r10, %r10, 3;
+    add.u32 %r10, %r10, 1;
+AGAIN:
+    add.u32 %r20, %r20, 3;
+    and.b32 %r11, %r10, 1;
+    setp.eq.u32 %p1, %r11, 0;
+    @%p1 bra EVEN;
+    mad.lo.u32 %r22, %r22, 5, %r20;
+    bra MEET;
+EVEN:
+    and.b32 %r12, %r10, 3;
+INNER:
+    add.u32 %r22, %r22, %r4;
+    add.u32 %r12, %r12, 1;
+    setp.lt.u32 %p2, %r12, 4;
+    @%p2 bra INNER;
+MEET:
+    add.u32 %r10, %r10, -1;
+    setp.ne.u32 %p3, %r10, 0;
+    @%p3 bra AGAIN;
+ON:
+    bar.sync 0;
+    add.u32 %r23, %r20, %r21;
+    add.u32 %r23, %r23, %r22;
+    st.global.u32 [%d4], %r23;
+"""
+
+
+def uneven(data: np.ndarray, t: int, n: int) -> int:
+    r20, r21, r22 = t + 7, t + 1000, 0
+    for r10 in range((n - t) // 8 + 1 if t < n else 0, 0, -1):
+        r20 += 3
+        if r10 & 1:
+            r22 = r22 * 5 + r20
+        else:
+            r22 += max(4 - (r10 & 3), 1) * int(data[t])
+    return (r20 + r21 + r22) & 0xFFFF_FFFF
+
+
+@pytest.mark.parametrize("threads", [32, 128, 256, 45])
+@pytest.mark.parametrize("n", [1, 130, 300])
+def test_loops_of_different_lengths(threads: int, n: int) -> None:
+    data = np.random.default_rng(2).integers(0, 1000, threads, np.uint32)
+    _, out = same(kernel(UNEVEN), [data, np.zeros_like(data), np.uint32(n)], block=threads)
+    assert out.tolist() == [uneven(data, t, n) for t in range(threads)]
+
+
+@pytest.mark.parametrize("threads", [32, 256])
+def test_registers_that_a_region_does_not_write_keep_their_shape(threads: int) -> None:
+    made = kernel(UNEVEN)
+    title, *rows = made.dump("shapes", threads).splitlines()
+    assert "whole warps" in title
+    assert any("@%p3 bra AGAIN" in row and row.endswith("may part") for row in rows)
+    assert any("st.global.u32" in row and row.endswith("contiguous") for row in rows)
+
+
+# Threads of some numbers end in the middle of a loop, those of the others at its end: no lane is left behind.
+ENDING = """
+    mov.u32 %r10, 0;
+    and.b32 %r11, %r0, 15;
+AGAIN:
+    setp.eq.u32 %p0, %r10, %r11;
+    @%p0 bra OUT;
+    add.u32 %r10, %r10, 1;
+    add.u32 %r4, %r4, %r10;
+    setp.lt.u32 %p1, %r10, %r9;
+    @%p1 bra AGAIN;
+    add.u32 %r12, %r4, 5000;
+    st.global.u32 [%d4], %r12;
+    ret;
+OUT:
+    st.global.u32 [%d4], %r4;
+"""
+
+
+@pytest.mark.parametrize("threads", [32, 192])
+def test_threads_that_end_inside(threads: int) -> None:
+    data = np.arange(threads, dtype=np.uint32)
+    _, out = same(kernel(ENDING), [data, np.zeros_like(data), np.uint32(9)], block=threads)
+    t = np.arange(threads)
+    early = (t & 15) < 9
+    steps = np.where(early, t & 15, 9)
+    assert out.tolist() == (t + steps * (steps + 1) // 2 + np.where(early, 0, 5000)).tolist()
+
+
+# Threads of the last warps end just where those of the first ones meet behind a region.
+BESIDE = """
+    mov.u32 %r10, 0;
+    setp.ge.u32 %p0, %r0, %r9;
+    @%p0 bra OTHER;
+    and.b32 %r11, %r0, 7;
+    setp.eq.u32 %p1, %r11, 0;
+    @%p1 bra ON;
+AGAIN:
+    add.u32 %r10, %r10, %r11;
+    add.u32 %r11, %r11, -1;
+    setp.ne.u32 %p1, %r11, 0;
+    @%p1 bra AGAIN;
+    bra ON;
+OTHER:
+    and.b32 %r11, %r0, 1;
+    setp.eq.u32 %p2, %r11, 1;
+    @%p2 exit;
+ON:
+    bar.sync 0;
+    add.u32 %r10, %r10, 1;
+    st.global.u32 [%d4], %r10;
+"""
+
+
+@pytest.mark.parametrize("threads", [64, 256])
+def test_threads_that_end_beside_a_region(threads: int) -> None:
+    data = np.zeros(threads, np.uint32)
+    _, out = same(kernel(BESIDE), [data, data, np.uint32(threads // 2)], block=threads)
+    t = np.arange(threads)
+    low = t & 7
+    expected = np.where(t < threads // 2, low * (low + 1) // 2 + 1, np.where(t & 1, 0, 1))
+    assert out.tolist() == expected.tolist()
+
+
+# The first thread of a CTA waits for that of the CTA before, and adds its own number to what that one wrote.
+CHAIN = """
+    setp.ne.u32 %p0, %r0, 0;
+    @%p0 bra ON;
+    mul.wide.u32 %d5, %r1, 4;
+    add.u64 %d6, %d0, %d5;
+    mov.u32 %r10, 0;
+    setp.eq.u32 %p1, %r1, 0;
+    @%p1 bra FIRST;
+AGAIN:
+    ld.volatile.global.u32 %r10, [%d6+-4];
+    setp.eq.u32 %p2, %r10, 0;
+    @%p2 bra AGAIN;
+FIRST:
+    add.u32 %r11, %r10, %r1;
+    add.u32 %r11, %r11, 1;
+    st.volatile.global.u32 [%d6], %r11;
+    st.shared.u32 [s], %r11;
+ON:
+    bar.sync 0;
+    ld.shared.u32 %r12, [s];
+    st.global.u32 [%d4], %r12;
+"""
+
+
+@pytest.mark.parametrize("workers", ["1", "2"])
+@pytest.mark.parametrize("backwards", [False, True])
+def test_a_first_thread_that_waits_for_another_cta(workers: str, backwards: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Backwards, each CTA waits for one that begins later: the warp leaves the region for code with a fair scheduler."""
+    monkeypatch.setenv("PTXVM_THREADS", workers)
+    ctas, threads = 24, 64
+    body = CHAIN
+    if backwards:
+        body = f"    sub.u32 %r1, {ctas - 1}, %r1;\n" + CHAIN
+        body = f"    mov.u32 %r20, {ctas - 1};\n" + body.replace(f"sub.u32 %r1, {ctas - 1}, %r1", "sub.u32 %r1, %r20, %r1")
+    data = np.zeros(ctas * threads, np.uint32)
+    out = np.zeros_like(data)
+    kernel(body).launch(ctas, threads, [data, out, np.uint32(0)], engine="jit")
+    sums = np.cumsum(np.arange(1, ctas + 1))
+    assert data[:ctas].tolist() == sums.tolist()
+    rows = out.reshape(ctas, threads)
+    assert (rows == rows[:, :1]).all()
+    assert rows[:, 0].tolist() == (sums[::-1] if backwards else sums).tolist()
+
+
+# Numbers of 32 bits that wrap in some lanes are extended inside a region, and a store there goes astray in one lane.
+EXTENDS = """
+    and.b32 %r10, %r0, 7;
+    mov.u64 %d5, 0;
+    setp.lt.u32 %p0, %r0, 3;
+    @%p0 bra ON;
+AGAIN:
+    add.s32 %r11, %r0, %r9;
+    cvt.s64.s32 %d6, %r11;
+    add.s64 %d5, %d5, %d6;
+    setp.eq.u32 %p1, %r10, 0;
+    add.u32 %r10, %r10, -1;
+    @!%p1 bra AGAIN;
+ON:
+    bar.sync 0;
+    shr.u64 %d5, %d5, 16;
+    cvt.u32.u64 %r12, %d5;
+    st.global.u32 [%d4], %r12;
+"""
+
+
+@pytest.mark.parametrize("n", [5, 2**31 - 20, 2**31 - 200])
+@pytest.mark.parametrize("threads", [32, 128])
+def test_numbers_that_wrap_inside(threads: int, n: int) -> None:
+    data = np.zeros(threads, np.uint32)
+    _, out = same(kernel(EXTENDS), [data, data, np.uint32(n)], block=threads)
+    t = np.arange(threads)
+    wide = (t + n).astype(np.uint32).astype(np.int32).astype(np.int64)
+    total = np.where(t < 3, 0, wide * ((t & 7) + 1))
+    assert out.tolist() == (total >> 16).astype(np.uint32).tolist()
+
+
+@pytest.mark.parametrize("threads", [32, 128])
+def test_a_fault_inside_is_of_its_thread(threads: int) -> None:
+    body = """
+    and.b32 %r10, %r0, 7;
+    setp.lt.u32 %p0, %r0, 3;
+    @%p0 bra ON;
+AGAIN:
+    mul.wide.u32 %d5, %r10, %r9;
+    add.u64 %d6, %d2, %d5;
+    st.global.u32 [%d6], %r10;
+    setp.eq.u32 %p1, %r10, 0;
+    add.u32 %r10, %r10, -1;
+    @!%p1 bra AGAIN;
+ON:
+    bar.sync 0;
+"""
+    data = np.zeros(7 * threads, np.uint32)
+    fault = same_fault(kernel(body), [data, data, np.uint32(4 * threads)], block=threads, match="out-of-bounds")
+    assert fault.place.thread == (7, 0, 0)
+
+
+@pytest.mark.parametrize("threads", [64, 256])
+def test_lanes_that_part_are_counted(threads: int) -> None:
+    data = np.arange(threads, dtype=np.uint32)
+    counts = [
+        kernel(UNEVEN).launch(1, threads, [data.copy(), data.copy(), np.uint32(70)], engine=engine).thread_instructions
+        for engine in ("interp", "jit")
+    ]
+    assert counts[0] == counts[1]
