@@ -96,7 +96,7 @@ def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which
 @click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="The value of a register; may be repeated.")
 @click.option("--descriptor", metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16.")
 def explain(what: Sequence[str], values: Sequence[str], descriptor: str | None) -> int:
-    """Explain a diagnostic code, an instruction, several that follow each other, or a word.
+    """Explain a code, a word, an instruction, or several.
 
     \b
     ptxvm explain P0305
