@@ -10,6 +10,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import bits, special_registers, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit.cfg.data_flow import data_flow, dependent, written
+from ptxvm.isa.effects import Verb
 
 # Spaces whose accesses are no stream of memory.
 NEAR = frozenset({Space.PARAM, Space.CONST, Space.SHARED, Space.LOCAL, Space.TEXTURE})
@@ -36,8 +37,13 @@ def _inside(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
 
 
 def _strides(body: list[Bound], sizes: int) -> bool:
-    """Does a loop access global memory, and advance by a size of the grid, which is in one of the registers `sizes`?"""
+    """Does a loop access global memory, and advance by a size of the grid, which is in one of the registers `sizes`?
+
+    Atomics take a lane after the other: they, not memory, take the time of a loop.
+    """
     if any("waits" in b.i.of.effects or b.calls for b in body):
+        return False
+    if any(access.verb is Verb.UPDATE for b in body for access in b.summary.accesses):
         return False
     if not any(access.window not in NEAR for b in body for access in b.summary.accesses):
         return False

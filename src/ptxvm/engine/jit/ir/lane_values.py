@@ -52,6 +52,16 @@ class Varying:
 Raw = Affine | Varying
 
 
+@dataclass(frozen=True, slots=True)
+class Scaled:
+    """What else a vector of i64 is: the sum of scalars with their factors, and `factor` times a vector `root` of i32."""
+
+    root: str
+    signed: bool
+    factor: int = 1
+    scalars: tuple[tuple[Scalar, int], ...] = ()
+
+
 def possible_bits(a: Affine, width: int) -> int:
     """The bits that the base of a value may have, of an integer of a width."""
     return (a.base if isinstance(a.base, int) else a.bits) & (1 << width) - 1

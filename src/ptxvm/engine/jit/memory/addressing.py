@@ -3,101 +3,32 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, Varying, sums, text, wrapped
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, Varying, text, wrapped
 from ptxvm.engine.jit.memory import (
     deinterleaving,
+    indexed,
     lane_chunks,
     lane_ends,
+    last_lane,
     near_rows,
     permuted_rows,
     some_lanes,
     streaming_stores,
     words,
 )
+from ptxvm.engine.jit.memory.lane_offsets import Chunk, pieces
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.isa.special_registers import WARP
+from ptxvm.engine.jit.values import scaled_integers
 
-LEAST = 8  # lanes of a chunk
+UNITS = (1, 2, 4, 8)  # bytes that the processor multiplies an index by
 ALL = (1 << 64) - 1
 FAR = 1 << 30  # a window and a constant are less, so that their sum has a sign in 32 bits
 ITERATIONS_AHEAD, LINE = 8, 64  # of prefetches: iterations of a loop, and bytes of a cache line
-
-
-@dataclass(frozen=True, slots=True)
-class LaneOffsets:
-    """The constant distances of the lanes from a base: the least, the span to the greatest, and all."""
-
-    least: int
-    span: int
-    offsets: Pattern
-
-    @classmethod
-    def of(cls, raw: Affine, width: int) -> LaneOffsets | None:
-        """The offsets of an affine address; None if a distance is known only at run time."""
-        offsets = constant_offsets(raw, width)
-        if offsets is None:
-            return None
-        return cls(min(offsets), max(offsets) - min(offsets), offsets)
-
-    def fits(self, size: int) -> bool:
-        """Are all distances between lanes multiples of the size?"""
-        return all((n - self.least) % size == 0 for n in self.offsets)
-
-
-def constant_offsets(raw: Affine, width: int) -> Pattern | None:
-    """The distance of each lane from the base, if all are constant."""
-    terms = tuple((k, u) for k, u in raw.terms if isinstance(u, int))
-    return sums(0, terms, width) if len(terms) == len(raw.terms) else None
-
-
-@dataclass(frozen=True, slots=True)
-class Chunk:
-    """The lanes `first` to `first + count` of an access, at contiguous addresses or all at one."""
-
-    first: int
-    count: int
-    contiguous: bool
-    offset: int  # the constant part of the address of its first lane
-    steps: tuple[tuple[int, str], ...]  # the scalars that are added, each with its factor
-
-
-def pieces(raw: Affine, size: int, width: int) -> list[Chunk] | None:
-    """The access as the fewest chunks of equal length; None for a gather or scatter."""
-    fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
-    moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
-    count = width
-    while count >= LEAST:
-        found = []
-        for first in range(0, width, count):
-            if (piece := _piece(fixed, moving, first, count, size)) is None:
-                break
-            found.append(piece)
-        else:
-            return found
-        count //= 2
-    return None
-
-
-def _piece(fixed: Pattern, moving: list[tuple[Pattern, str]], first: int, count: int, size: int) -> Chunk | None:
-    """A chunk of lanes that differ by constants only, at one address or contiguous."""
-    end, steps = first + count, []
-    for pattern, u in moving:
-        factor = pattern[first]
-        if pattern[first:end].count(factor) != count:
-            return None
-        if factor:
-            steps.append((factor, u))
-    own = fixed[first:end]
-    contiguous = own == tuple(range(own[0], own[0] + size * count, size))
-    if contiguous or own.count(own[0]) == count:
-        return Chunk(first, count, contiguous=contiguous, offset=own[0], steps=tuple(steps))
-    return None
 
 
 def elements(size: int, count: int) -> Pattern:
@@ -159,13 +90,25 @@ class Addressing:
         place = self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', root)}") if root != 0 else "%shared"
         return self.code.emit(f"getelementptr i8, ptr {place}, i64 {constant}") if constant else place
 
-    def pointers(self, space: Space, raw: Raw) -> str:
-        """The pointers of all lanes."""
-        if space is Space.SHARED:
-            low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
-            return self.code.emit(f"getelementptr i8, ptr %shared, <{self.width} x i32> {low}")
-        flat = self.alg.vector(u64, self.flat(space, raw))
-        return self.code.emit(f"inttoptr <{self.width} x i64> {flat} to <{self.width} x ptr>")
+    def pointers(self, space: Space, raw: Raw, more: int = 0) -> str:
+        """The pointers of all lanes, some bytes further on."""
+        return self._pointers(*self._offsets(space, raw, more))
+
+    def _pointers(self, start: str, offsets: tuple[str, str], unit: int) -> str:
+        type, vector = offsets
+        if not start:
+            return self.code.emit(f"inttoptr <{self.width} x {type}> {vector} to <{self.width} x ptr>")
+        return self.code.emit(f"getelementptr i{8 * unit}, ptr {start}, <{self.width} x {type}> {vector}")
+
+    def _offsets(self, space: Space, raw: Raw, more: int) -> tuple[str, tuple[str, str], int]:
+        """The places some bytes behind those of all lanes: distances from a pointer in a unit of bytes, or addresses."""
+        found = self.alg.scaled.get(raw.name) if isinstance(raw, Varying) and space not in (Space.SHARED, Space.LOCAL) else None
+        if found is None or found.factor not in UNITS:
+            return *self._distances(space, raw, more), 1
+        found = scaled_integers.as_signed(self.alg, found)
+        base = self.alg.scalar("add", 64, scaled_integers.base(self.alg, found), more)
+        start = self.code.emit(f"inttoptr i64 {text('i64', base)} to ptr")
+        return start, ("i32", found.root), found.factor
 
     def _progression(
         self, space: Space, llvm: str, raw: Affine, lanes: str | None, *, writing: bool
@@ -268,12 +211,15 @@ class Addressing:
             ]
         near = near_rows.suits(self.at, self.bound, space, llvm)
         if near or (lanes is not None and some_lanes.suits(llvm)):
-            beginnings = [self._distances(space, raw, n * size) for n in range(count)]
-            if near or lanes is None:
-                return [near_rows.gather(self.code, llvm, base, offsets, lanes) for base, offsets in beginnings]
-            return [some_lanes.gather(self.code, llvm, base, offsets, lanes) for base, offsets in beginnings]
-        places = self.pointers(space, raw)
-        return [self.at.gather(llvm, self._element(places, n * size), lanes) for n in range(count)]
+            way = near_rows if near or lanes is None else some_lanes
+            return [way.gather(self.code, llvm, *self._distances(space, raw, n * size), lanes) for n in range(count)]
+        return [self._gather(space, llvm, raw, n * size, lanes) for n in range(count)]
+
+    def _gather(self, space: Space, llvm: str, raw: Raw, more: int, lanes: str | None) -> str:
+        start, (type, vector), unit = self._offsets(space, raw, more)
+        if type == "i32" and indexed.suits(llvm):
+            return indexed.gather(self.code, llvm, self.width, start, vector, unit, lanes)
+        return self.at.gather(llvm, self._pointers(start, (type, vector), unit), lanes)
 
     def plan(self, affine: Affine | None, size: int, count: int, *, writing: bool) -> permuted_rows.Plan | None:
         """How to access rows and permute them, where all lanes are active."""
@@ -320,13 +266,6 @@ class Addressing:
             found.append(code.concatenate(llvm, [made[part] for part in lanes], each))
             self.at.light[found[-1]] = -(-len({*lanes}) * each * size // 64)
         return found
-
-    def places(self, space: Space, raw: Raw, offset: int) -> str:
-        """The pointers of all lanes, some bytes further on."""
-        return self._element(self.pointers(space, raw), offset)
-
-    def _element(self, places: str, offset: int) -> str:
-        return self.code.emit(f"getelementptr i8, <{self.width} x ptr> {places}, i64 {offset}") if offset else places
 
     def _load_pieces(self, space: Space, llvm: str, size: int, raw: Affine, cut: list[Chunk], count: int) -> list[str]:
         code, self.wide_steps = self.code, space is not Space.SHARED
@@ -463,35 +402,12 @@ class Addressing:
         for vector, value, pointer in whole:
             code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
 
-    def _store_to_one(self, space: Space, llvm: str, size: int, raw: Affine, vectors: list[str]) -> None:
-        """Store where all lanes write to one place: the last active one stays."""
-        code, lanes, onward = self.code, self.at.active_vector(), self.code.label()
-        last = str(self.width - 1)
-        with code.scope():
-            if lanes is not None:
-                bits, word, some = code.mask_bits(lanes), f"i{self.width}", code.label()
-                code.unit.declarations[f"llvm.ctlz.{word}"] = f"declare {word} @llvm.ctlz.{word}({word}, i1 immarg)"
-                code.branch(code.emit(f"icmp eq {word} {bits}, 0"), onward, some, likely=False)
-                code.block(some)
-                zeros = code.call(word, f"llvm.ctlz.{word}", (word, bits), ("i1", "true"))
-                last = code.emit(f"sub {word} {self.width - 1}, {zeros}")
-                last = last if self.width == WARP else code.emit(f"trunc {word} {last} to i32")
-            whole = Chunk(0, self.width, contiguous=False, offset=0, steps=())
-            pointer = self.piece_pointer(space, raw, whole)
-            for n, vector in enumerate(vectors):
-                one = code.emit(f"extractelement <{self.width} x {llvm}> {vector}, i32 {last}")
-                place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * size}") if n else pointer
-                code.run(f"store {llvm} {one}, ptr {place}, align {size}")
-            if lanes is not None:
-                code.jump(onward)
-        if lanes is not None:
-            code.block(onward)
-
     def _store_apart(self, space: Space, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
         """Store where lanes are not contiguous: by rows, at equal distances, or one by one."""
         code, lanes, affine = self.code, self.at.active_vector(), self.affine(space, raw)
         if affine is not None and not affine.terms:
-            self._store_to_one(space, llvm, size, affine, vectors)
+            whole = Chunk(0, self.width, contiguous=False, offset=0, steps=())
+            last_lane.store(self.at, llvm, size, self.piece_pointer(space, affine, whole), vectors)
             return
         if affine is not None and (plan := self.plan(affine, size, len(vectors), writing=True)) is not None:
             self.store_permuted(space, llvm, size, affine, plan, vectors)
@@ -503,18 +419,22 @@ class Addressing:
         near = found is None and near_rows.suits(self.at, self.bound, space, llvm)
         if near or (found is None and lanes is not None and some_lanes.suits(llvm)):
             for n, vector in enumerate(vectors):
-                base, offsets = self._distances(space, raw, n * size)
-                if near or lanes is None:
-                    near_rows.scatter(code, llvm, vector, base, offsets, lanes)
-                else:
-                    some_lanes.scatter(code, llvm, vector, base, offsets, lanes)
+                way = near_rows if near or lanes is None else some_lanes
+                way.scatter(code, llvm, vector, *self._distances(space, raw, n * size), lanes)
         elif found is None:
-            places = self.pointers(space, raw)
             for n, vector in enumerate(vectors):
-                self.at.scatter(llvm, vector, self._element(places, n * size), lanes)
+                self.scatter(space, llvm, vector, raw, n * size)
         else:
             for firsts, vector in zip(self._elements(found[0], size, len(vectors)), vectors, strict=True):
                 some_lanes.scatter_strided(code, llvm, vector, firsts, found[1], lanes)
+
+    def scatter(self, space: Space, llvm: str, vector: str, raw: Raw, more: int) -> None:
+        """Store an element for each lane, some bytes further on."""
+        lanes, (start, (type, places), unit) = self.at.active_vector(), self._offsets(space, raw, more)
+        if type == "i32" and indexed.suits(llvm):
+            indexed.scatter(self.code, llvm, self.width, vector, start, places, unit, lanes)
+        else:
+            self.at.scatter(llvm, vector, self._pointers(start, (type, places), unit), lanes)
 
     def store_permuted(
         self, space: Space, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, vectors: list[str]

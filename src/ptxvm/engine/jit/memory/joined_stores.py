@@ -14,7 +14,8 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, wrapped
 from ptxvm.engine.jit.memory import permuted_rows
-from ptxvm.engine.jit.memory.addressing import Addressing, pieces
+from ptxvm.engine.jit.memory.addressing import Addressing
+from ptxvm.engine.jit.memory.lane_offsets import pieces
 from ptxvm.engine.jit.node.node import DelayedStore, NodeBuilder
 
 MOST = 16  # delayed stores: their values take registers
@@ -96,7 +97,7 @@ class JoinedStores:
         """Write the delayed stores on a slow path, which may fault; on the fast path they stay delayed."""
         for store in self.waiting:
             for n, vector in enumerate(store.vectors):
-                places = self.addressing.places(store.space, store.raw, n * store.size)
+                places = self.addressing.pointers(store.space, store.raw, n * store.size)
                 self.at.scatter_out_of_line(f"i{8 * store.size}", vector, places)
 
     def _alone(self, store: Store) -> None:

@@ -19,6 +19,7 @@ from ptxvm.engine.jit.memory import (
     atomics,
     cta_clocks,
     gather_checks,
+    index_checks,
     joined_loads,
     lane_ends,
     slow_path,
@@ -27,6 +28,7 @@ from ptxvm.engine.jit.memory import (
 )
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
+from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
 from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.host_queries import IsInSpace
@@ -178,7 +180,8 @@ class Memory(Port):
             return self.addressing.pointer(space, raw) if isinstance(raw, Affine) and not raw.terms else ""
         span = self._span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
-        if not self._compared_together(space, raw, size):
+        within = variable_bounds.certain(self.at, space, raw, size, writing=writing)
+        if not within and not self._compared_together(space, raw, size):
             self._compare(site, space, raw, size)
             variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
         if self.at.kernel.shadow is not None:
@@ -224,7 +227,11 @@ class Memory(Port):
         piece = gather_checks.allowed(
             code.unit, shape, type, lambda: "" if shape.asks_host else allocation_search.helper(self.at.kernel)
         )
-        onward = code.label()
+        onward, exact = code.label(), code.label()
+        low, bound = (self.at.site_field(site, n) for n in (0, 2)) if type is u64 else ("", "")
+        if type is u64 and (quick := self._inside_by_index(raw, size.bit_length() - 1, low, bound)) is not None:
+            code.branch(quick, onward, exact, likely=True)
+            code.block(exact)
         code.branch(code.call("i1", piece, *given, pure=False), onward, "fault", likely=True)
         code.block(onward)
 
@@ -261,7 +268,7 @@ class Memory(Port):
     def _shape(self, site: int, space: Space, raw: Raw, size: int) -> slow_path.Shape:
         """The shape of the question that the slow path asks."""
         full, window, watched = self.at.active_vector() is None, space in WINDOWS, self.at.kernel.shadow is not None
-        fixed = isinstance(raw, Affine) and addressing.constant_offsets(raw, self.width) is not None
+        fixed = isinstance(raw, Affine) and constant_offsets(raw, self.width) is not None
         tests_lanes = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
         _, _, _, span, writing = self.at.kernel.sites[site]
         return slow_path.Shape(
@@ -276,7 +283,7 @@ class Memory(Port):
         """The span of the lanes if it is constant, else 0; the bounds of the site allow for it."""
         if space in WINDOWS or not isinstance(raw, Affine):
             return 0
-        box = addressing.LaneOffsets.of(raw, self.width)
+        box = LaneOffsets.of(raw, self.width)
         return box.span if box is not None and box.fits(size) else 0
 
     def _exact(self, site: int, space: Space, raw: Raw, size: int) -> str:
@@ -301,7 +308,7 @@ class Memory(Port):
         bound = self._window_bound(space, size)
         low = self.alg.cast("resize", u64, u32, raw, "rn")
         if isinstance(low, Affine):
-            box = addressing.LaneOffsets.of(low, self.width)
+            box = LaneOffsets.of(low, self.width)
             fits = box is not None and box.fits(size)
             first = self.alg.scalar("add", 32, low.base, box.least) if box is not None else ""
             last = bound - (box.span >> log) if box is not None else 0
@@ -322,7 +329,7 @@ class Memory(Port):
         if isinstance(raw, Affine):
             if (good := self._good_ends(raw, 64, log, low, lambda: self.at.site_field(site, 2))) is not None:
                 return good
-            box = addressing.LaneOffsets.of(raw, self.width)
+            box = LaneOffsets.of(raw, self.width)
             if box is not None and box.fits(size):
                 if box.span != self.at.kernel.sites[site][3]:
                     return self._all_in_allocation(site, raw, log)
@@ -372,7 +379,23 @@ class Memory(Port):
         if lanes is not None:
             given.append((f"i{self.width}", code.mask_bits(lanes)))
         piece = gather_checks.compared(code.unit, type, log, some=lanes is not None)
-        return code.call("i1", piece, *given, (llvm, low), (llvm, bound))
+        quick = self._inside_by_index(raw, log, low, bound) if type is u64 else None
+        if quick is None:
+            return code.call("i1", piece, *given, (llvm, low), (llvm, bound))
+        here, exact, onward = code.label(), code.label(), code.label()
+        code.jump(here)
+        code.block(here)
+        code.branch(quick, onward, exact, likely=True)
+        code.block(exact)
+        answer = code.call("i1", piece, *given, (llvm, low), (llvm, bound), pure=False)
+        code.jump(onward)
+        code.block(onward)
+        return code.emit(f"phi i1 [ true, %{here} ], [ {answer}, %{exact} ]", pure=False)
+
+    def _inside_by_index(self, raw: Raw, log: int, low: str, bound: str) -> str | None:
+        """Is each active lane surely in bounds, by an index of 32 bits?  None if the address has none."""
+        found = self.alg.scaled.get(raw.name) if isinstance(raw, Varying) else None
+        return index_checks.inside(self.alg, found, log, low, bound, self.at.active_vector()) if found is not None else None
 
     # ── atomics ─────────────────────────────────────────────────────────────────────────
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Terms, wrapped
-from ptxvm.engine.jit.memory.addressing import LaneOffsets
+from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 Key = tuple[int, tuple[int, int], str, Terms, int]

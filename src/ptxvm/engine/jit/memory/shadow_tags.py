@@ -19,8 +19,9 @@ from __future__ import annotations
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
-from ptxvm.engine.jit.memory.addressing import Addressing, Chunk, pieces
+from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
+from ptxvm.engine.jit.memory.lane_offsets import Chunk, pieces
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
 from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, READ_FOR_GOOD, STRONG

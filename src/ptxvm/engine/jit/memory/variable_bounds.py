@@ -1,4 +1,7 @@
-"""Variable bounds: with the check `memory`, an access must stay within the variable that its address comes from."""
+"""Variable bounds: what is within a variable of the module by its address needs no check.
+
+With the check `memory`, an access must stay within the variable that its address comes from.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,9 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.provenance import of_program
 from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
-from ptxvm.engine.jit.memory.addressing import Addressing, LaneOffsets
+from ptxvm.engine.jit.memory.addressing import Addressing
+from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets
+from ptxvm.engine.jit.node.context import SYMBOL_ALIGNMENT
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.machine.image import Placement
 
@@ -29,6 +34,22 @@ def part(at: NodeBuilder, bound: Bound, space: Space) -> tuple[int, int] | None:
         return None
     where, begin = at.kernel.image.locate(variable, frame.function)
     return begin + (frame.offset if where is Placement.FRAME else 0), variable.size
+
+
+def certain(at: NodeBuilder, space: Space, raw: Raw, size: int, *, writing: bool) -> bool:
+    """Is an access at a constant distance from a variable of the module aligned, and within the variable?
+
+    It is there for as long as the module.
+    """
+    if not isinstance(raw, Affine) or not isinstance(raw.base, str) or (box := LaneOffsets.of(raw, at.width)) is None:
+        return False
+    root, distance = at.code.sums.get(raw.base, (raw.base, 0))
+    held = at.kernel.variable_at(root)
+    if held is None or space not in (Space.GENERIC, held.space) or (writing and not held.writable):
+        return False
+    first = distance + box.least
+    aligned = size <= SYMBOL_ALIGNMENT and first % size == 0 and box.fits(size)
+    return aligned and first >= 0 and first + box.span + size <= held.size
 
 
 def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, raw: Raw, size: int) -> None:

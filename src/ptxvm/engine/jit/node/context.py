@@ -27,8 +27,10 @@ from ptxvm.engine.jit.node.parted_regions import PartedRegions
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.isa.special_registers import WARP
-from ptxvm.machine.window import GRAIN
+from ptxvm.machine.allocation import GRAIN, Allocation
+from ptxvm.machine.window import GRAIN as WINDOW_GRAIN
 
+SYMBOL, SYMBOL_ALIGNMENT = "%address.", GRAIN  # scalars that are addresses of symbols of the module, and their alignment
 MOST_BITS = 64  # nodes at which lanes may wait, for which a word has a bit each
 MOST_CACHED = 32  # accesses in loops whose bounds are cached: the processor has no registers for more
 WINDOWED = {Space.PARAM, Space.SHARED, Space.LOCAL}  # spaces whose bounds are constant
@@ -214,7 +216,7 @@ class KernelContext:
     @property
     def shared_stride(self) -> int:
         """Bytes from the shared memory of a resident CTA to that of the next."""
-        return -(-max(self.shared_size, 1) // GRAIN) * GRAIN
+        return -(-max(self.shared_size, 1) // WINDOW_GRAIN) * WINDOW_GRAIN
 
     @property
     def record_size(self) -> int:
@@ -325,7 +327,17 @@ class KernelContext:
     def address(self, number: int) -> str:
         """The address of a symbol of the module, which the warp function loads from a table when it begins."""
         self.addresses.add(number)
-        return f"%address.{number}"
+        return f"{SYMBOL}{number}"
+
+    def variable_at(self, scalar: str) -> Allocation | None:
+        """The memory of the variable of the module whose address a scalar is; None if it is none."""
+        return self._variables.get(scalar)
+
+    @cached_property
+    def _variables(self) -> dict[str, Allocation]:
+        """The memory of the variables of the module, by the scalars of their addresses."""
+        kept = self.image.allocations
+        return {f"{SYMBOL}{self.image.address_number(variable)[0]}": allocation for variable, allocation in kept.items()}
 
     def buffer(self, llvm: str, number: int) -> str:
         """Scratch memory of the warp function."""

@@ -11,6 +11,7 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.node import special_registers, stack
+from ptxvm.engine.jit.node.context import SYMBOL_ALIGNMENT
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.machine.image import Placement
 from ptxvm.machine.window import RANK
@@ -51,7 +52,7 @@ class Operands(NodeBuilder):
     def _address(self, symbol: Function | Variable) -> Value:
         """The address of a function or variable of the module, which each process loads elsewhere."""
         number, more = self.kernel.image.address_number(symbol)
-        start = Value(self.alg, u64, Affine(self.kernel.address(number), bits=-1 << 4))
+        start = Value(self.alg, u64, Affine(self.kernel.address(number), bits=-SYMBOL_ALIGNMENT))
         return start + more if more else start
 
     def variable_address(self, variable: Variable, offset: int = 0) -> Value:

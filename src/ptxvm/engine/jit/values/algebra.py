@@ -15,6 +15,7 @@ from ptxvm.engine.jit.ir.lane_values import (
     Pattern,
     Raw,
     Scalar,
+    Scaled,
     Terms,
     Varying,
     from_lanes,
@@ -35,6 +36,7 @@ from ptxvm.engine.jit.values import (
     float_to_integer,
     nan_fences,
     rounding as rounded,
+    scaled_integers,
     table_lookup,
     uniform_bounds,
 )
@@ -83,7 +85,10 @@ class LlvmAlgebra(VectorAlgebra):
                 made = self._computed(op, type, a, b)
                 if isinstance(made, Affine):
                     return replace(made, bits=affine_integers.uniform_bits(op, type, a, b))
-        return self._computed(op, type, a, b)
+        made = self._computed(op, type, a, b)
+        if type.bits == 64 and (scaled := scaled_integers.of_operation(self.scaled, op, a, b)) is not None:
+            self.scaled[made.name] = scaled  # type: ignore[union-attr]
+        return made
 
     def _computed(self, op: str, type: Type, a: Raw, b: Raw) -> Raw:
         """By an instruction: of scalars, or of vectors."""
@@ -333,6 +338,7 @@ class LlvmAlgebra(VectorAlgebra):
         made = self.code.emit(f"{word} {llvm} {x} to {result}")
         if varies and source.bits == 32 and target.bits == 64:
             self.low[made] = x, 0
+            self.scaled[made] = Scaled(x, source.is_signed)
         del narrow
         if isinstance(a, Affine) and not varies:
             return Affine(made, bits=affine_integers.extended_bits(source, a))

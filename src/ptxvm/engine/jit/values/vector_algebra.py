@@ -15,6 +15,7 @@ from ptxvm.engine.jit.ir.lane_values import (
     Pattern,
     Raw,
     Scalar,
+    Scaled,
     Terms,
     Varying,
     known_lanes,
@@ -42,6 +43,7 @@ class VectorAlgebra(Algebra):
         self.flushed: dict[str, str] = {}  # vectors, and their flushed values, where these exist already
         self.unflushed: dict[str, str] = {}  # and the other way round
         self.low: dict[str, tuple[str, int]] = {}  # the low half of vectors of 64 bits: a vector, and a constant to add
+        self.scaled: dict[str, Scaled] = {}  # vectors of 64 bits that are multiples of vectors of 32 bits
 
     def within(self, code: Code) -> Self:
         """The same algebra for another function of the module."""

@@ -36,6 +36,7 @@ CASES = {
     "by the grid, twice in an iteration": (f"{LOAD} add.u32 %r6, %r1, %r4; add.u32 %r1, %r6, %r4;", 1),
     "by the CTA": (f"{LOAD} add.u32 %r1, %r1, %r2;", 0),
     "with a barrier": (f"{LOAD} bar.sync 0; add.u32 %r1, %r1, %r4;", 0),
+    "with an atomic": (f"{LOAD} atom.shared.add.u32 %r6, [held], %r5; add.u32 %r1, %r1, %r4;", 0),
     "in shared memory only": ("ld.shared.u32 %r5, [held]; add.u32 %r1, %r1, %r4;", 0),
     "afresh in each iteration": (f"{LOAD} add.u32 %r1, %r0, %r4;", 0),
     "around another loop": (f"IN: {LOAD} setp.eq.u32 %p1, %r5, 7; @%p1 bra IN; add.u32 %r1, %r1, %r4;", 0),
