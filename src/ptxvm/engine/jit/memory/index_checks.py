@@ -6,19 +6,20 @@ beginning of the allocation, or an allocation that is too large, fails; then the
 
 from __future__ import annotations
 
-from ptxvm.engine.jit.ir.lane_values import Scaled, text
+from ptxvm.engine.jit.ir.lane_values import Raw, Varying, text
+from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.values import scaled_integers
-from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra
 
 FAR = 1 << 30  # elements; twice as many and an index have a sum that 32 bits tell from those in bounds
 
 
-def inside(alg: VectorAlgebra, found: Scaled, log: int, low: str, bound: str, lanes: str | None) -> str | None:
+def inside(at: NodeBuilder, raw: Raw, log: int, low: str, bound: str) -> str | None:
     """Is each active lane surely a multiple of 1 << log from `low`, and within `bound` of them?  None if no index tells."""
-    steps, rest = divmod(found.factor, 1 << log)
-    if rest or steps & (steps - 1):
+    found = at.alg.scaled.get(raw.name) if isinstance(raw, Varying) else None
+    steps, rest = divmod(found.factor, 1 << log) if found is not None else (0, 1)
+    if found is None or rest or steps & (steps - 1):
         return None
-    code, width = alg.code, alg.width
+    alg, code, width, lanes = at.alg, at.code, at.width, at.active_vector()
     offset = code.emit(f"sub i64 {text('i64', scaled_integers.base(alg, found))}, {low}")
     if log:  # an offset that is not aligned becomes a large one
         offset = code.intrinsic("i64", "llvm.fshr.i64", ("i64", offset), ("i64", offset), ("i64", str(log)))

@@ -74,3 +74,27 @@ def inside(code: Code, found: Progression, lanes: str, bits: int, log: int, low:
 def _rotated(code: Code, offset: str, log: int) -> str:
     """Rotate the low bits to the top, where they make an unaligned offset too large."""
     return code.intrinsic("i64", "llvm.fshr.i64", ("i64", offset), ("i64", offset), ("i64", str(log))) if log else offset
+
+
+def in_box(alg: VectorAlgebra, raw: Affine, size: int, low: str, bound: str) -> str:
+    """The same of all lanes, whose distances are known at run time, by the least address and the greatest."""
+    code, log = alg.code, size.bit_length() - 1
+    first: Scalar = raw.base
+    span: Scalar = 0
+    bits = "0"
+    for pattern, u in raw.terms:
+        ends = [text("i64", alg.scalar("mul", 64, u, k & (1 << 64) - 1)) for k in (min(pattern), max(pattern))]
+        least, most = (
+            code.intrinsic("i64", f"llvm.{name}.i64", *[("i64", each) for each in ends]) for name in ("smin", "smax")
+        )
+        first = alg.scalar("add", 64, first, least)
+        span = alg.scalar("add", 64, span, code.emit(f"sub i64 {most}, {least}"))
+        bits = code.emit(f"or i64 {bits}, {text('i64', u)}")
+    offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
+    if log:  # an offset that is not aligned becomes a large one
+        offset = code.intrinsic("i64", "llvm.fshr.i64", ("i64", offset), ("i64", offset), ("i64", str(log)))
+    length = code.emit(f"lshr i64 {text('i64', span)}, {log}")
+    limit = code.intrinsic("i64", "llvm.usub.sat.i64", ("i64", bound), ("i64", length))
+    inside = code.emit(f"icmp ult i64 {offset}, {limit}")
+    aligned = code.emit(f"icmp eq i64 {code.emit(f'and i64 {bits}, {size - 1}')}, 0")
+    return code.emit(f"and i1 {inside}, {aligned}")

@@ -229,7 +229,7 @@ class Memory(Port):
         )
         onward, exact = code.label(), code.label()
         low, bound = (self.at.site_field(site, n) for n in (0, 2)) if type is u64 else ("", "")
-        if type is u64 and (quick := self._inside_by_index(raw, size.bit_length() - 1, low, bound)) is not None:
+        if type is u64 and (quick := index_checks.inside(self.at, raw, size.bit_length() - 1, low, bound)) is not None:
             code.branch(quick, onward, exact, likely=True)
             code.block(exact)
         code.branch(code.call("i1", piece, *given, pure=False), onward, "fault", likely=True)
@@ -336,7 +336,7 @@ class Memory(Port):
                 first = self.alg.scalar("add", 64, raw.base, box.least)
                 offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
                 return code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {bound}")
-            return self._good_box(raw, size, low, bound)
+            return lane_ends.in_box(self.alg, raw, size, low, bound)
         return self._all_in_allocation(site, raw, log)
 
     def _good_ends(self, raw: Affine, bits: int, log: int, low: str, bound: Callable[[], str]) -> str | None:
@@ -344,27 +344,6 @@ class Memory(Port):
         lanes = self.at.active_vector() if raw.terms else None
         found = lane_ends.Progression.of(self.alg, raw, bits, throughout=True) if lanes is not None else None
         return lane_ends.inside(self.code, found, lanes or "", bits, log, low, bound()) if found is not None else None
-
-    def _good_box(self, raw: Affine, size: int, low: str, bound: str) -> str:
-        """The same, for lanes whose distances are known at run time."""
-        alg, code, log = self.alg, self.code, size.bit_length() - 1
-        first, span, bits = raw.base, 0, "0"
-        width: str | int = span
-        for pattern, u in raw.terms:
-            ends = [alg.scalar("mul", 64, u, k & (1 << 64) - 1) for k in (min(pattern), max(pattern))]
-            a, b = (text("i64", e) for e in ends)
-            least = code.intrinsic("i64", "llvm.smin.i64", ("i64", a), ("i64", b))
-            most = code.intrinsic("i64", "llvm.smax.i64", ("i64", a), ("i64", b))
-            first = alg.scalar("add", 64, first, least)
-            width = alg.scalar("add", 64, width, code.emit(f"sub i64 {most}, {least}"))
-            bits = code.emit(f"or i64 {bits}, {text('i64', u)}")
-        offset = code.emit(f"sub i64 {text('i64', first)}, {low}")
-        limit = code.intrinsic(
-            "i64", "llvm.usub.sat.i64", ("i64", bound), ("i64", code.emit(f"lshr i64 {text('i64', width)}, {log}"))
-        )
-        inside = code.emit(f"icmp ult i64 {self._turned('i64', offset, log)}, {limit}")
-        aligned = code.emit(f"icmp eq i64 {code.emit(f'and i64 {bits}, {size - 1}')}, 0")
-        return code.emit(f"and i1 {inside}, {aligned}")
 
     def _turned(self, llvm: str, offset: str, log: int) -> str:
         """Rotate the low bits to the top, where they make an unaligned offset too large."""
@@ -379,7 +358,7 @@ class Memory(Port):
         if lanes is not None:
             given.append((f"i{self.width}", code.mask_bits(lanes)))
         piece = gather_checks.compared(code.unit, type, log, some=lanes is not None)
-        quick = self._inside_by_index(raw, log, low, bound) if type is u64 else None
+        quick = index_checks.inside(self.at, raw, log, low, bound) if type is u64 else None
         if quick is None:
             return code.call("i1", piece, *given, (llvm, low), (llvm, bound))
         here, exact, onward = code.label(), code.label(), code.label()
@@ -391,11 +370,6 @@ class Memory(Port):
         code.jump(onward)
         code.block(onward)
         return code.emit(f"phi i1 [ true, %{here} ], [ {answer}, %{exact} ]", pure=False)
-
-    def _inside_by_index(self, raw: Raw, log: int, low: str, bound: str) -> str | None:
-        """Is each active lane surely in bounds, by an index of 32 bits?  None if the address has none."""
-        found = self.alg.scaled.get(raw.name) if isinstance(raw, Varying) else None
-        return index_checks.inside(self.alg, found, log, low, bound, self.at.active_vector()) if found is not None else None
 
     # ── atomics ─────────────────────────────────────────────────────────────────────────
 

@@ -39,6 +39,7 @@ from ptxvm.engine.jit.values import (
     scaled_integers,
     table_lookup,
     uniform_bounds,
+    vector_products,
 )
 from ptxvm.engine.jit.values.vector_algebra import Extremes, VectorAlgebra
 
@@ -155,6 +156,8 @@ class LlvmAlgebra(VectorAlgebra):
         return splat_literal(llvm, bits) if varies else literal(llvm, bits)
 
     def _mul_hi(self, type: Type, varies: bool, x: str, y: str) -> Raw:  # noqa: FBT001
+        if varies and type.bits == 32:
+            return self.result(varies, vector_products.high(self.code, x, y, signed=type.is_signed))
         one, wide = f"i{type.bits}", f"i{2 * type.bits}"
         narrow, double = (f"<{self.width} x {one}>", f"<{self.width} x {wide}>") if varies else (one, wide)
         extend = "sext" if type.is_signed else "zext"
