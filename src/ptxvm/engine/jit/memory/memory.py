@@ -180,7 +180,8 @@ class Memory(Port):
             return self.addressing.pointer(space, raw) if isinstance(raw, Affine) and not raw.terms else ""
         span = self._span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
-        within = variable_bounds.certain(self.at, space, raw, size, writing=writing)
+        # Under the checks the first access of a site has its allocation saved, and the place of its tags found.
+        within = self.at.kernel.shadow is None and variable_bounds.certain(self.at, space, raw, size, writing=writing)
         if not within and not self._compared_together(space, raw, size):
             self._compare(site, space, raw, size)
             variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
