@@ -267,6 +267,15 @@ print("ends")
     assert (done.returncode, done.stdout, done.stderr) == (0, "ends\n", "")
 
 
+@pytest.fixture
+def interruptible():
+    """SIGINT raises KeyboardInterrupt, which may be ignored where the tests run."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+@pytest.mark.usefixtures("interruptible")
 def test_an_interrupt_ends_the_wait_for_a_kernel(cuda):
     cuda.launch(None, b"await", cuda.flag, 1)
     threading.Timer(0.2, signal.pthread_kill, (threading.get_ident(), signal.SIGINT)).start()
