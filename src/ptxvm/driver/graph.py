@@ -11,10 +11,10 @@ from enum import IntEnum
 from typing import Protocol
 
 from ptxvm.driver.launch_checks import Checked
-from ptxvm.driver.memory import Block
 from ptxvm.driver.results import DriverError, Result
 
 NUMBERS = itertools.count(1)  # of nodes and graphs
+AUTO_FREE_ON_LAUNCH = 1  # CUgraphInstantiate_flags
 
 
 class Task(Protocol):
@@ -70,7 +70,7 @@ class Empty(Task):
 
 @dataclass(frozen=True)
 class Described(Empty):
-    """Nothing, by a description of the client: its memory is there as long as the graph."""
+    """Nothing, by a description of the client."""
 
     description: bytes
 
@@ -115,7 +115,6 @@ class Graph:
     nodes: list[Node] = field(default_factory=list)
     number: int = field(default_factory=lambda: next(NUMBERS))
     resources: Counter[Resource] = field(default_factory=Counter)  # with the number of uses of each by the graph
-    memory: list[Block] = field(default_factory=list)  # of its nodes
     defaults: dict[int, int] = field(default_factory=dict)  # default values of conditions, by address
     origins: dict[Node, Node] = field(default_factory=dict)  # of a clone: the original of each node
 
@@ -202,11 +201,17 @@ class Graph:
 
 
 class Executable:
-    """A graph that can be launched: a copy, in the order of its dependencies."""
+    """A graph that can be launched: a copy, in the order of its dependencies; `flags` are the client's."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Graph, flags: int = 0) -> None:
+        self.flags = flags
         self.graph, self.copies = graph.copy()
         self.order = self.graph.sorted()
+
+    @property
+    def frees_on_launch(self) -> bool:
+        """Does a launch free the memory that the last one has left allocated?"""
+        return bool(self.flags & AUTO_FREE_ON_LAUNCH)
 
     def node(self, original: Node) -> Node:
         """The copy of a node; DriverError for a node of another graph."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxvm.driver.context import STREAMS, Context
 from ptxvm.driver.device import Device
+from ptxvm.driver.graph_memory import GraphMemory
 from ptxvm.driver.memory import Blocks
 from ptxvm.driver.models import chosen
 from ptxvm.driver.results import DriverError, Result
@@ -19,6 +20,7 @@ class Driver:
         self.primary = [Context(device) for device in self.devices]
         self.blocks = Blocks()
         self.virtual = VirtualMemory(self.blocks)
+        self.graph_memory = GraphMemory(self.blocks)
 
     def finish(self) -> None:
         """Wait for all work, before memory is freed that it may use."""

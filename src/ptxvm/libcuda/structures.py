@@ -65,12 +65,33 @@ class MemsetNode(ctypes.Structure):
     )  # fmt: skip
 
 
-class AllocationNode(ctypes.Structure):
-    """CUDA_MEM_ALLOC_NODE_PARAMS; the properties of the pool are not asked."""
+class Location(ctypes.Structure):
+    """CUmemLocation."""
+
+    _fields_ = (("type", c_int32), ("number", c_int32))
+
+
+class PoolProperties(ctypes.Structure):
+    """CUmemPoolProps."""
 
     _fields_ = (
-        ("pool", c_uint64 * 11), ("access", c_uint64), ("count", c_size_t), ("size", c_size_t), ("address", c_uint64),
+        ("type", c_int32), ("handle_types", c_int32), ("location", Location), ("security", c_uint64), ("most", c_size_t),
+        ("usage", ctypes.c_uint16), ("rest", ctypes.c_ubyte * 54),
     )  # fmt: skip
+
+
+class AllocationNode(ctypes.Structure):
+    """CUDA_MEM_ALLOC_NODE_PARAMS."""
+
+    _fields_ = (
+        ("pool", PoolProperties), ("access", c_uint64), ("count", c_size_t), ("size", c_size_t), ("address", c_uint64),
+    )  # fmt: skip
+
+
+class InstantiateParameters(ctypes.Structure):
+    """CUDA_GRAPH_INSTANTIATE_PARAMS."""
+
+    _fields_ = (("flags", c_uint64), ("stream", c_uint64), ("failed", c_uint64), ("result", c_int32))
 
 
 class HostNode(ctypes.Structure):
@@ -122,21 +143,6 @@ class GroupParameters(ctypes.Structure):
 
     _fields_ = (
         ("count", c_uint32), ("coscheduled", c_uint32), ("preferred", c_uint32), ("flags", c_uint32), ("rest", c_uint32 * 12),
-    )  # fmt: skip
-
-
-class Location(ctypes.Structure):
-    """CUmemLocation."""
-
-    _fields_ = (("type", c_int32), ("number", c_int32))
-
-
-class PoolProperties(ctypes.Structure):
-    """CUmemPoolProps."""
-
-    _fields_ = (
-        ("type", c_int32), ("handle_types", c_int32), ("location", Location), ("security", c_uint64), ("most", c_size_t),
-        ("usage", ctypes.c_uint16), ("rest", ctypes.c_ubyte * 54),
     )  # fmt: skip
 
 
@@ -203,7 +209,7 @@ class TextureDescriptor(ctypes.Structure):
 
 __all__ = [
     "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "BatchNode",
-    "ConditionalNode", "Copy2D", "Copy3D", "DeviceResource", "GroupParameters", "HostNode", "KernelNode", "LaunchAttribute",
-    "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "PoolProperties", "Resource",
-    "ResourceView", "TextureDescriptor",
+    "ConditionalNode", "Copy2D", "Copy3D", "DeviceResource", "GroupParameters", "HostNode", "InstantiateParameters",
+    "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "PoolProperties",
+    "Resource", "ResourceView", "TextureDescriptor",
 ]  # fmt: skip

@@ -5,7 +5,17 @@ from __future__ import annotations
 import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
-from ptxvm.libcuda.structures import AllocationNode, BatchNode, Copy3D, HostNode, KernelNode, MemoryOperation, MemsetNode
+from ptxvm.libcuda.structures import (
+    AllocationNode,
+    BatchNode,
+    Copy3D,
+    HostNode,
+    KernelNode,
+    Location,
+    MemoryOperation,
+    MemsetNode,
+    PoolProperties,
+)
 
 INVALID_VALUE, NOT_READY = 1, 600
 
@@ -84,7 +94,7 @@ def test_nodes_are_read_changed_and_skipped(cuda):
 
 def test_memory_and_calls_are_nodes(cuda):
     graph, stream, called = cuda.handle("cuGraphCreate", 0), cuda.stream(), []
-    described = AllocationNode(size=64)
+    described = AllocationNode(pool=PoolProperties(type=1, location=Location(1, 0)), size=64)
     allocates = cuda.handle("cuGraphAddMemAllocNode", graph, None, c_size_t(0), byref(described))
     cell = c_int.from_address(described.address)
     puts = kernel_node(cuda, graph, b"put", cell, 6, [allocates])
@@ -175,7 +185,7 @@ def test_captured_copies_and_fills_are_described(cuda):
 
 def test_nodes_of_memory_are_described(cuda):
     graph, told, address = cuda.handle("cuGraphCreate", 0), AllocationNode(), c_uint64()
-    asked = AllocationNode(size=64)
+    asked = AllocationNode(pool=PoolProperties(type=1, location=Location(1, 0)), size=64)
     allocates = cuda.handle("cuGraphAddMemAllocNode", graph, None, c_size_t(0), byref(asked))
     frees = cuda.handle("cuGraphAddMemFreeNode", graph, byref(allocates), c_size_t(1), c_uint64(asked.address))
     cuda.cuGraphMemAllocNodeGetParams(allocates, byref(told))

@@ -7,21 +7,22 @@ from collections.abc import Sequence
 from functools import partial
 
 from ptxvm.driver.graph import Child, Empty, Executable, Graph, Node, Resource, Task
+from ptxvm.driver.graph_memory import begin_launch
 from ptxvm.driver.launch import Call, GraphLaunch, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, u64, u64s
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
-from ptxvm.libcuda.calls.pools import free
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
+from ptxvm.libcuda.structures import Copy3D, HostNode, InstantiateParameters, KernelNode, MemsetNode
 
 KERNEL, MEMCPY, MEMSET, HOST, GRAPH, EMPTY = range(6)  # CUgraphNodeType
 NONE, ACTIVE = 0, 1  # CUstreamCaptureStatus
 MODES = range(3)  # CUstreamCaptureMode
 UPDATED, UPDATE_ERROR = 0, 1  # CUgraphExecUpdateResult
+INSTANTIATED, INSTANTIATION_ERROR = 0, 1  # CUgraphInstantiateResult
 
 
 # ── capture ─────────────────────────────────────────────────────────────────────────────
@@ -149,8 +150,6 @@ def destroy(handle: int) -> None:
     """Forget a graph and its nodes."""
     handles = session().handles
     graph_of(handle).destroy()
-    for block in graph_of(handle).memory:
-        free(block.address)
     for node in graph_of(handle).nodes:
         if id(node) in handles.numbers:
             handles.drop(handles.numbers[id(node)])
@@ -391,11 +390,26 @@ def parameter_pointers(task: Launch) -> tuple[ctypes.Array[ctypes.c_uint64], lis
 # ── executable graphs ───────────────────────────────────────────────────────────────────
 
 
-@function("cuGraphInstantiate", "cuGraphInstantiate_v2", "cuGraphInstantiateWithFlags", "cuGraphInstantiateWithParams")
-def instantiate(out: int, handle: int, *arguments: int) -> None:
+@function("cuGraphInstantiate", "cuGraphInstantiate_v2")
+def instantiate_with_log(out: int, handle: int, node: int, log: int, size: int) -> None:
+    """A graph that can be launched; nothing is logged."""
+    instantiate(out, handle, 0)
+
+
+@function("cuGraphInstantiateWithFlags")
+def instantiate(out: int, handle: int, flags: int) -> None:
     """A graph that can be launched."""
     put_u64(out, 0)
-    put_u64(out, session().handles.handle(Executable(graph_of(handle))))
+    put_u64(out, session().handles.handle(Executable(graph_of(handle), flags)))
+
+
+@function("cuGraphInstantiateWithParams")
+def instantiate_with_parameters(out: int, handle: int, parameters: int) -> None:
+    """A graph that can be launched; the structure tells that it was made."""
+    d = InstantiateParameters.from_address(parameters)
+    d.failed, d.result = 0, INSTANTIATION_ERROR
+    instantiate(out, handle, d.flags)
+    d.result = INSTANTIATED
 
 
 @function("cuGraphExecDestroy", any_state=True)
@@ -415,6 +429,7 @@ def upload(handle: int, stream: int) -> None:
 def launch_graph(handle: int, stream: int) -> None:
     """Put a graph on a stream."""
     executable = session().handles.object(handle, Executable)
+    begin_launch(executable)
     session().stream(stream).put(GraphLaunch(executable.tasks()), GRAPH)
 
 

@@ -11,7 +11,7 @@ from ptxvm.driver.graph import Branch, Child, Conditional, Described, Empty, Gra
 from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, u64
-from ptxvm.libcuda.calls import graph, graph_nodes, stream_memory
+from ptxvm.libcuda.calls import graph, graph_nodes, pools, stream_memory
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import ConditionalNode, Copy3D
@@ -47,9 +47,9 @@ def task_of(description: int, makers: dict[int, Maker] = MAKERS) -> tuple[int, T
 def add_any(out: int, handle: int, after: int, count: int, description: int, makers: dict[int, Maker] = MAKERS) -> None:
     """A node of any kind."""
     kind, at = i32(description), description + PARAMETERS
-    if kind == graph_nodes.ALLOCATE:
+    if kind == pools.ALLOCATE:
         graph_nodes.add_allocation(out, handle, after, count, at)
-    elif kind == graph_nodes.FREE:
+    elif kind == pools.FREE:
         graph_nodes.add_free(out, handle, after, count, u64(at))
     elif kind == CONDITIONAL:
         add_conditional(out, handle, after, count, at)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Child, Described, Executable, Node, Prepared, Task
+from ptxvm.driver.graph_memory import Allocate, Release
 from ptxvm.driver.launch import Call
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.queue import Mark
@@ -24,10 +25,11 @@ from ptxvm.libcuda.calls.graph import (
     host_task,
     nodes_at,
 )  # fmt: skip
+from ptxvm.libcuda.calls.pools import ALLOCATE, FREE, ON_DEVICE
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AllocationNode
 
-WAIT_EVENT, RECORD_EVENT, ALLOCATE, FREE = 6, 7, 10, 11  # CUgraphNodeType
+WAIT_EVENT, RECORD_EVENT = 6, 7  # CUgraphNodeType
 
 
 # ── events ──────────────────────────────────────────────────────────────────────────────
@@ -132,20 +134,21 @@ def set_executable_event(handle: int, which: int, event: int) -> None:
 
 @function("cuGraphAddMemAllocNode")
 def add_allocation(out: int, handle: int, after: int, count: int, description: int) -> None:
-    """An allocation as a node; its address stays the same, and its memory lives as long as the graph."""
-    d, blocks = AllocationNode.from_address(description), session().driver.blocks
-    block = blocks.allocate(d.size)
-    graph_of(handle).memory.append(block)
-    d.address = block.address
-    add(out, handle, after, count, Described(bytes(d)), ALLOCATE)
+    """An allocation as a node; its address stays the same in all launches."""
+    d = AllocationNode.from_address(description)
+    if d.pool.location.type != ON_DEVICE:
+        raise DriverError(Result.INVALID_VALUE, "a node allocates memory of a device")
+    made = session().driver.graph_memory.allocate(session().driver.device(d.pool.location.number).ordinal, d.size)
+    made.join(graph_of(handle))
+    d.address = made.address
+    add(out, handle, after, count, Allocate(bytes(d), made), ALLOCATE)
 
 
 @function("cuGraphAddMemFreeNode")
 def add_free(out: int, handle: int, after: int, count: int, address: int) -> None:
-    """The end of an allocation as a node: the next launch of the graph has the memory again."""
-    if session().driver.blocks.find(address) is None:
-        raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
-    add(out, handle, after, count, Described(address.to_bytes(8, "little")), FREE)
+    """The end of an allocation of a graph as a node."""
+    freed = session().driver.graph_memory.at(address)
+    add(out, handle, after, count, Release(address.to_bytes(8, "little"), freed), FREE)
 
 
 @function("cuGraphMemAllocNodeGetParams", "cuGraphMemFreeNodeGetParams")
@@ -215,9 +218,8 @@ def is_enabled(handle: int, which: int, out: int) -> None:
 
 @function("cuGraphExecGetFlags")
 def flags(handle: int, out: int) -> None:
-    """The flags of an executable graph; none has an effect here."""
-    session().handles.object(handle, Executable)
-    put_u64(out, 0)
+    """The flags of an executable graph."""
+    put_u64(out, session().handles.object(handle, Executable).flags)
 
 
 # ── dependencies ────────────────────────────────────────────────────────────────────────

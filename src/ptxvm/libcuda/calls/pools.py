@@ -12,6 +12,8 @@ import os
 from dataclasses import dataclass, field
 from enum import IntEnum
 
+from ptxvm.driver.context import Stream
+from ptxvm.driver.graph_memory import Allocate, Release
 from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Kind
 from ptxvm.driver.results import DriverError, Result
@@ -19,9 +21,9 @@ from ptxvm.driver.shared_memory import File
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, u64
 from ptxvm.libcuda.calls.memory import allocate
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import AccessDescription, Location, PoolProperties
+from ptxvm.libcuda.structures import AccessDescription, AllocationNode, Location, PoolProperties
 
-MEM_FREE = 11  # CUgraphNodeType
+ALLOCATE, FREE = 10, 11  # CUgraphNodeType
 FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 PINNED, MANAGED = 1, 2  # CUmemAllocationType
 ON_DEVICE, ON_HOST = 1, (2, 3, 4)  # CUmemLocationType
@@ -149,14 +151,27 @@ def allocate_from(out: int, size: int, source: Pool) -> None:
 def allocate_async(out: int, size: int, stream: int) -> None:
     """Memory of the device's pool, in the order of a stream."""
     found = session().stream(stream)
-    allocate_from(out, size, chosen_of((ON_DEVICE, found.context.device.ordinal)))
+    allocate_on(found, out, size, chosen_of((ON_DEVICE, found.context.device.ordinal)))
 
 
 @function("cuMemAllocFromPoolAsync")
 def allocate_from_pool(out: int, size: int, handle: int, stream: int) -> None:
     """Memory of a pool, in the order of a stream."""
-    session().stream(stream)
-    allocate_from(out, size, pool(handle))
+    allocate_on(session().stream(stream), out, size, pool(handle))
+
+
+def allocate_on(stream: Stream, out: int, size: int, source: Pool) -> None:
+    """Memory of a pool in the order of a stream; while that is captured, memory of the graph, and a node that allocates it."""
+    if stream.capture is None:
+        allocate_from(out, size, source)
+        return
+    d = AllocationNode(size=size)
+    d.pool.type, d.pool.handle_types, d.pool.location = source.type, source.handle_types, Location(*source.place)
+    made = session().driver.graph_memory.allocate(source.place[1], size)
+    made.join(stream.capture.graph)
+    d.address = made.address
+    stream.put(Allocate(bytes(d), made), ALLOCATE)
+    put_u64(out, made.address)
 
 
 @function("cuMemFreeAsync", any_state=True)
@@ -165,16 +180,20 @@ def free_async(address: int, stream: int) -> None:
     found, driver = session().stream(stream), session().driver
     if address not in driver.blocks.by_address:
         raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
-    if found.queue.is_idle and found.capture is None:
+    if found.capture is not None:
+        found.put(Release(address.to_bytes(8, "little"), driver.graph_memory.at(address)), FREE)
+    elif found.queue.is_idle or address in driver.graph_memory.allocations:
         give_back(address)
     else:
-        found.put(Call(lambda: give_back(address)), MEM_FREE)
+        found.put(Call(lambda: give_back(address)), FREE)
 
 
 def give_back(address: int) -> None:
     """Free memory, which its pool counts no more; what is open of another process is closed."""
-    blocks = session().driver.blocks
-    if blocks.opened[address]:
+    blocks, of_graphs = session().driver.blocks, session().driver.graph_memory.allocations
+    if address in of_graphs:
+        of_graphs[address].free()
+    elif blocks.opened[address]:
         blocks.close(address)
     else:
         blocks.free(address)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.graph import Executable, Graph, Node, Task
+from ptxvm.driver.graph import Node, Task
 from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures
-from ptxvm.libcuda.c_values import put_bytes, put_u64
+from ptxvm.libcuda.c_values import put_bytes
 from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node
 from ptxvm.libcuda.calls.copies import copied as driver_copied, rectangular, task
 from ptxvm.libcuda.calls.launch import launch
@@ -149,13 +149,6 @@ def add_copy_from_symbol(
     check_kind(kind)
     work = driver_copied(target, within(variable, size, offset), size, ())
     driver.add(out, handle, after, count, task(work), driver.MEMCPY)
-
-
-@function("cudaGraphInstantiate", "cudaGraphInstantiateWithFlags")
-def instantiate(out: int, handle: int, flags: int) -> None:
-    """A graph that can be launched."""
-    put_u64(out, 0)
-    put_u64(out, session().handles.handle(Executable(session().handles.object(handle, Graph))))
 
 
 @function("cudaGraphAddMemsetNode")

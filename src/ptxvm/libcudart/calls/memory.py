@@ -27,8 +27,9 @@ def allocate(out: int, size: int) -> None:
 @function("cudaMallocAsync")
 def allocate_async(out: int, size: int, stream: int) -> None:
     """Memory of the device, in the order of a stream."""
-    session().stream(stream)
-    allocate(out, size)
+    put_u64(out, 0)
+    if size:
+        pools.allocate_async(out, size, stream)
 
 
 @function("cudaMallocManaged")

@@ -1,0 +1,134 @@
+"""Memory of graphs: what their nodes allocate and free when a graph is launched (driver API, "Graph Management").
+
+An allocation has its address from when its node is made.  It is the client's from a launch of its graph until a node or the
+client frees it, which may be after the graph is gone.  Memory that no graph has, and that is free, stays on the device until
+it is trimmed, or the next node allocates.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from ptxvm.driver.context import STREAMS
+from ptxvm.driver.graph import Child, Described, Executable, Graph, Resource, Task
+from ptxvm.driver.memory import Block, Blocks
+from ptxvm.driver.results import DriverError, Result
+
+
+@dataclass(eq=False)
+class GraphAllocation:
+    """The memory of an allocation node; `is_live` from a launch until it is freed, as the client sees it."""
+
+    device: int
+    block: Block
+    is_live: bool = False
+    is_of_graph: bool = True
+
+    @property
+    def address(self) -> int:
+        """The first address."""
+        return self.block.address
+
+    def join(self, graph: Graph) -> None:
+        """Stay as long as the graph, its copies and what is instantiated of it."""
+        graph.retain(Resource(self.leave), 1)
+
+    def leave(self) -> None:
+        """No graph has it any more."""
+        self.is_of_graph = False
+
+    def free(self) -> None:
+        """Free it; DriverError where no launch has allocated it, or it is free already."""
+        if not self.is_live:
+            raise DriverError(Result.INVALID_VALUE, f"the memory of a graph at {self.address:#x} is not allocated")
+        self.is_live = False
+
+
+@dataclass(frozen=True)
+class Allocate(Described):
+    """The task of an allocation node: a launch has allocated its memory before it runs."""
+
+    allocation: GraphAllocation
+
+
+@dataclass(frozen=True)
+class Release(Described):
+    """The task of a free node."""
+
+    allocation: GraphAllocation
+
+
+@dataclass
+class Usage:
+    """The bytes that graphs of a device have, and the most since the mark was set anew."""
+
+    used: int = 0
+    high: int = 0
+
+    def grow(self, size: int) -> None:
+        """So many bytes more, or fewer."""
+        self.used += size
+        self.high = max(self.high, self.used)
+
+
+@dataclass
+class GraphMemory:
+    """The memory of the graphs of a process, by device."""
+
+    blocks: Blocks
+    usage: dict[int, Usage] = field(default_factory=dict)
+    allocations: dict[int, GraphAllocation] = field(default_factory=dict)  # by address
+
+    def of_device(self, device: int) -> Usage:
+        """What the graphs of a device use."""
+        return self.usage.setdefault(device, Usage())
+
+    def allocate(self, device: int, size: int) -> GraphAllocation:
+        """The memory of a new node; DriverError where there is not so much."""
+        self.trim(device)
+        made = GraphAllocation(device, self.blocks.allocate(size))
+        self.of_device(device).grow(size)
+        self.allocations[made.address] = made
+        return made
+
+    def at(self, address: int) -> GraphAllocation:
+        """The allocation of an address; DriverError where no node has it."""
+        if (found := self.allocations.get(address)) is None:
+            raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory that a node of a graph allocates")
+        return found
+
+    def trim(self, device: int) -> None:
+        """Give memory back that is free and of no graph, unless work is pending, which may use it."""
+        if any(not each.queue.is_idle for each in list(STREAMS)):
+            return
+        for each in list(self.allocations.values()):
+            if each.device == device and not each.is_live and not each.is_of_graph:
+                del self.allocations[each.address]
+                self.blocks.free(each.address)
+                self.of_device(device).grow(-each.block.size)
+
+
+def begin_launch(executable: Executable) -> None:
+    """Allocate and free the memory of a launch.
+
+    DriverError where memory of an earlier launch was not freed, unless launches free it.  This happens in the order of the
+    client's calls: streams run the work on the memory in that order too.
+    """
+    tasks = list(tasks_of(executable.graph))
+    allocated = [each.allocation for each in tasks if isinstance(each, Allocate)]
+    if not executable.frees_on_launch and any(each.is_live for each in allocated):
+        raise DriverError(Result.INVALID_VALUE, "memory that the last launch of the graph has allocated was not freed")
+    for each in allocated:
+        each.is_live = True
+    for task in tasks:
+        if isinstance(task, Release):
+            task.allocation.is_live = False
+
+
+def tasks_of(graph: Graph) -> list[Task]:
+    """The tasks of a graph and of the graphs that are nodes of it."""
+    own = [node.task for node in graph.nodes]
+    return own + [task for each in own if isinstance(each, Child) for task in tasks_of(each.graph)]
+
+
+__all__ = ["Allocate", "GraphAllocation", "GraphMemory", "Release", "begin_launch"]

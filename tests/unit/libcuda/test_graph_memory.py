@@ -1,0 +1,135 @@
+"""Memory that graphs allocate (driver API, `cuGraphAddMemAllocNode`, `cuGraphLaunch`, `cuMemAllocAsync`)."""
+
+from __future__ import annotations
+
+from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+
+import pytest
+from test_graph_nodes import kernel_node
+
+from ptxvm.libcuda.structures import AllocationNode, InstantiateParameters, Location, PoolProperties
+
+INVALID_VALUE, RELAXED, AUTO_FREE = 1, 2, 1
+ON_DEVICE = Location(1, 0)
+ALLOCATE, FREE, KERNEL = 10, 11, 0  # CUgraphNodeType
+USED, USED_HIGH, RESERVED, RESERVED_HIGH = range(4)  # CUgraphMem_attribute
+CAPTURE_GLOBAL = 0
+
+
+def usage(cuda, number):
+    told = c_uint64()
+    cuda.cuDeviceGetGraphMemAttribute(0, number, byref(told))
+    return told.value
+
+
+@pytest.fixture
+def before(cuda):
+    """The bytes that other graphs have."""
+    cuda.cuDeviceGraphMemTrim(0)
+    for mark in (USED_HIGH, RESERVED_HIGH):
+        cuda.cuDeviceSetGraphMemAttribute(0, mark, byref(c_uint64(0)))
+    return usage(cuda, USED)
+
+
+def captured(cuda, stream, *, frees):
+    """A captured graph that allocates 64 bytes, and writes 5 and a digit there."""
+    address, graph = c_uint64(), c_void_p()
+    cuda.cuStreamBeginCapture_v2(stream, RELAXED)
+    cuda.cuMemAllocAsync(byref(address), c_size_t(64), stream)
+    cell = c_uint.from_address(address.value)
+    cuda.launch(stream, b"put", cell, 5)
+    cuda.launch(stream, b"append", cell, 7)
+    cuda.cuMemcpyDtoDAsync_v2(cuda.memory, address, c_size_t(4), stream)
+    if frees:
+        cuda.cuMemFreeAsync(address, stream)
+    cuda.cuStreamEndCapture(stream, byref(graph))
+    return graph, address
+
+
+def test_a_captured_allocation_is_a_node_and_has_memory_in_every_launch(cuda, before):
+    stream = cuda.stream()
+    graph, address = captured(cuda, stream, frees=True)
+    nodes, count, types = (c_void_p * 5)(), c_size_t(5), []
+    cuda.cuGraphGetNodes(graph, nodes, byref(count))
+    for node in nodes:
+        type = c_int()
+        cuda.cuGraphNodeGetType(c_void_p(node), byref(type))
+        types.append(type.value)
+    assert (types[0], types[1], types[-1]) == (ALLOCATE, KERNEL, FREE)
+    told = AllocationNode()
+    cuda.cuGraphMemAllocNodeGetParams(c_void_p(nodes[0]), byref(told))
+    assert (told.address, told.size, told.pool.location.type) == (address.value, 64, 1)
+    executable = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    cuda.cuGraphDestroy(graph)  # what was instantiated has the memory still
+    for _ in range(2):
+        cuda.flag.value = 0
+        cuda.cuGraphLaunch(executable, stream)
+        cuda.cuStreamSynchronize(stream)
+        assert cuda.flag.value == 57
+    assert cuda.library.cuMemFreeAsync(address, stream) == INVALID_VALUE
+    assert usage(cuda, USED) == usage(cuda, RESERVED) == before + 64
+    cuda.cuGraphExecDestroy(executable)
+    assert usage(cuda, USED) == before + 64  # until it is trimmed
+    cuda.cuDeviceGraphMemTrim(0)
+    assert (usage(cuda, USED), usage(cuda, USED_HIGH)) == (before, before + 64)
+    cuda.cuDeviceSetGraphMemAttribute(0, RESERVED_HIGH, byref(c_uint64(0)))
+    assert usage(cuda, RESERVED_HIGH) == before
+
+
+@pytest.mark.parametrize("how", ["cuMemFreeAsync", "cuMemFree_v2"])
+def test_memory_that_a_launch_leaves_is_the_clients_to_free(cuda, before, how):
+    stream = cuda.stream()
+    graph, address = captured(cuda, stream, frees=False)
+    executable = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    cuda.cuGraphLaunch(executable, stream)
+    assert cuda.library.cuGraphLaunch(executable, stream) == INVALID_VALUE
+    cuda.cuStreamSynchronize(stream)
+    cuda.cuGraphDestroy(graph)
+    cuda.cuGraphExecDestroy(executable)
+    cuda.cuDeviceGraphMemTrim(0)
+    assert c_uint.from_address(address.value).value == 57
+    assert usage(cuda, USED) == before + 64
+    getattr(cuda, how)(address, *([stream] if how.endswith("Async") else []))
+    cuda.cuDeviceGraphMemTrim(0)
+    assert usage(cuda, USED) == before
+
+
+def test_launches_free_what_the_last_one_left_where_the_flag_says_so(cuda):
+    stream = cuda.stream()
+    graph, address = captured(cuda, stream, frees=False)
+    asked = InstantiateParameters(flags=AUTO_FREE, result=9)
+    executable = cuda.handle("cuGraphInstantiateWithParams", graph, byref(asked))
+    flags = c_uint64()
+    cuda.cuGraphExecGetFlags(executable, byref(flags))
+    assert (asked.result, flags.value) == (0, AUTO_FREE)
+    for _ in range(2):
+        cuda.cuGraphLaunch(executable, stream)
+    cuda.cuStreamSynchronize(stream)
+    assert c_uint.from_address(address.value).value == 57
+    cuda.cuMemFree_v2(address)
+
+
+def test_one_graph_frees_what_another_allocates(cuda):
+    stream, graphs = cuda.stream(), [cuda.handle("cuGraphCreate", 0) for _ in range(2)]
+    described = AllocationNode(pool=PoolProperties(type=1, location=ON_DEVICE), size=64)
+    node = cuda.handle("cuGraphAddMemAllocNode", graphs[0], None, c_size_t(0), byref(described))
+    kernel_node(cuda, graphs[0], b"put", c_uint.from_address(described.address), 6, [node])
+    cuda.handle("cuGraphAddMemFreeNode", graphs[1], None, c_size_t(0), c_uint64(described.address))
+    allocates, frees = (cuda.handle("cuGraphInstantiateWithFlags", each, c_uint64(0)) for each in graphs)
+    for _ in range(2):
+        cuda.cuGraphLaunch(allocates, stream)
+        cuda.cuGraphLaunch(frees, stream)
+    cuda.cuStreamSynchronize(stream)
+    assert c_uint.from_address(described.address).value == 6
+
+
+def test_what_graphs_did_not_allocate_is_not_theirs_to_free(cuda):
+    stream, graph = cuda.stream(), cuda.handle("cuGraphCreate", 0)
+    assert cuda.library.cuGraphAddMemFreeNode(byref(c_void_p()), graph, None, c_size_t(0), cuda.memory) == INVALID_VALUE
+    on_host = AllocationNode(pool=PoolProperties(type=1, location=Location(2, 0)), size=64)
+    assert cuda.library.cuGraphAddMemAllocNode(byref(c_void_p()), graph, None, c_size_t(0), byref(on_host)) == INVALID_VALUE
+    assert cuda.library.cuDeviceGetGraphMemAttribute(0, 9, byref(c_uint64())) == INVALID_VALUE
+    assert cuda.library.cuDeviceSetGraphMemAttribute(0, USED, byref(c_uint64(0))) == INVALID_VALUE
+    cuda.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL)
+    assert cuda.library.cuMemFreeAsync(cuda.memory, stream) == INVALID_VALUE
+    cuda.cuStreamEndCapture(stream, byref(c_void_p()))
