@@ -210,6 +210,6 @@ class TextureDescriptor(ctypes.Structure):
 __all__ = [
     "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "BatchNode",
     "ConditionalNode", "Copy2D", "Copy3D", "DeviceResource", "GroupParameters", "HostNode", "InstantiateParameters",
-    "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "PoolProperties",
-    "Resource", "ResourceView", "TextureDescriptor",
+    "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode",
+    "PoolProperties", "Resource", "ResourceView", "TextureDescriptor",
 ]  # fmt: skip
