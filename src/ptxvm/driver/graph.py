@@ -58,6 +58,28 @@ class Prepared(Task):
         self.prepared().run(checked)
 
 
+class InOrder(Task):
+    """Several tasks as one, in order."""
+
+    def __init__(self, tasks: Sequence[Task]) -> None:
+        self.tasks = tasks
+
+    @property
+    def is_short(self) -> bool:
+        """Are all of them short?"""
+        return all(task.is_short for task in self.tasks)
+
+    @property
+    def may_wait(self) -> bool:
+        """May one of them wait for the host?"""
+        return any(task.may_wait for task in self.tasks)
+
+    def run(self, checked: Checked | None) -> None:
+        """Run them in order."""
+        for task in self.tasks:
+            task.run(checked)
+
+
 @dataclass(frozen=True)
 class Empty(Task):
     """The task of an empty node, which only joins others."""

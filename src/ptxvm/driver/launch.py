@@ -1,4 +1,4 @@
-"""The tasks of streams: launches of kernels and of graphs, and calls."""
+"""The tasks of streams: launches of kernels, and calls."""
 
 from __future__ import annotations
 
@@ -109,28 +109,6 @@ class Launch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class GraphLaunch(Task):
-    """A launch of a graph, with its present tasks."""
-
-    tasks: tuple[Task, ...]
-
-    @property
-    def is_short(self) -> bool:
-        """Are all its nodes?"""
-        return all(task.is_short for task in self.tasks)
-
-    @property
-    def may_wait(self) -> bool:
-        """May one of them?"""
-        return any(task.may_wait for task in self.tasks)
-
-    def run(self, checked: Checked | None) -> None:
-        """Run every node."""
-        for task in self.tasks:
-            task.run(checked)
-
-
-@dataclass(frozen=True, slots=True)
 class Call(Task):
     """A call of a Python function; `description` is the client's, for a node of a graph.
 
@@ -148,4 +126,4 @@ class Call(Task):
             self.function()
 
 
-__all__ = ["Call", "GraphLaunch", "Launch"]
+__all__ = ["Call", "Launch"]

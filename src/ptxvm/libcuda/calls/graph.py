@@ -6,9 +6,9 @@ import ctypes
 from collections.abc import Sequence
 from functools import partial
 
-from ptxvm.driver.graph import Child, Empty, Executable, Graph, Node, Resource, Task
+from ptxvm.driver.graph import Child, Empty, Executable, Graph, InOrder, Node, Resource, Task
 from ptxvm.driver.graph_memory import begin_launch
-from ptxvm.driver.launch import Call, GraphLaunch, Launch
+from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, u64, u64s
@@ -430,7 +430,7 @@ def launch_graph(handle: int, stream: int) -> None:
     """Put a graph on a stream."""
     executable = session().handles.object(handle, Executable)
     begin_launch(executable)
-    session().stream(stream).put(GraphLaunch(executable.tasks()), GRAPH)
+    session().stream(stream).put(InOrder(executable.tasks()), GRAPH)
 
 
 def executable_node(handle: int, node: int) -> Node:

@@ -8,9 +8,8 @@ from collections.abc import Callable, Sequence
 from functools import partial
 
 from ptxvm.driver.context import Context
-from ptxvm.driver.graph import Empty, Node, Task
+from ptxvm.driver.graph import Empty, InOrder, Node, Task
 from ptxvm.driver.launch import Call
-from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64, u32, u64
 from ptxvm.libcuda.calls.context import of
@@ -77,22 +76,12 @@ def batch(stream: int, count: int, operations: int, flags: int) -> None:
     found.put(Batch(found.context, operations_at(operations, count)), MEMORY_NODE)
 
 
-class Batch(Task):
-    """Several of them, as one piece of work; DriverError for what is none."""
+class Batch(InOrder):
+    """Several operations as one task; DriverError for an operation that does not exist."""
 
     def __init__(self, context: Context, operations: Sequence[MemoryOperation]) -> None:
+        super().__init__([task_of(context, each) for each in operations])
         self.context, self.operations = context, operations
-        self.tasks = [task_of(context, each) for each in operations]
-
-    @property
-    def is_short(self) -> bool:
-        """Is none of them a wait?"""
-        return all(task.is_short for task in self.tasks)
-
-    def run(self, checked: Checked | None) -> None:
-        """Do them in order."""
-        for task in self.tasks:
-            task.run(checked)
 
 
 def operations_at(address: int, count: int) -> list[MemoryOperation]:

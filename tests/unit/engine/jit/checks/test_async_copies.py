@@ -96,19 +96,6 @@ def launched(body, engine="jit", check=CHECKS, *, block=96, grid=2, **how):
     return [str(each) for each in result.findings], data.tolist()
 
 
-@pytest.fixture
-def quick(caplog):
-    """Was nothing left to the exact checker since the last question?"""
-    caplog.set_level("INFO", "ptxvm.jit")
-
-    def answer():
-        cleared = not caplog.records
-        caplog.clear()
-        return cleared
-
-    return answer
-
-
 WIDE, PARTLY = 256, 40  # threads: several warps abreast, and a warp that lacks lanes
 
 

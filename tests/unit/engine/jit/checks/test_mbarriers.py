@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from warp_roles import by_warp
 
 import ptxvm
 
@@ -83,28 +84,12 @@ WRONG = {
 
 def launched(case, engine="jit", check=("race",), **how):
     roles, full, empty = case
-    lines = [HEAD.replace("FULL", str(full)).replace("EMPTY", str(empty))]
-    for n, body in enumerate(roles):
-        lines += [f"setp.ne.u32 %p0, %w, {n};", f"@%p0 bra W{n};", body, "bra END;", f"W{n}:"]
-    text = "\n".join([*lines, "END:", "ret;", "}"])
+    text = HEAD.replace("FULL", str(full)).replace("EMPTY", str(empty)) + by_warp(roles)
     if "relaxed" in text:
         text = text.replace(".version 8.0", ".version 8.6")
     data = np.zeros(64, np.uint32)
     result = ptxvm.load(text).kernel().launch(2, WARP * len(roles), [data], engine=engine, check=check, **how)
     return [str(each) for each in result.findings]
-
-
-@pytest.fixture
-def quick(caplog):
-    """Was nothing left to the exact checker since the last question?"""
-    caplog.set_level("INFO", "ptxvm.jit")
-
-    def answer():
-        cleared = not caplog.records
-        caplog.clear()
-        return cleared
-
-    return answer
 
 
 @pytest.mark.parametrize("name", FINE)

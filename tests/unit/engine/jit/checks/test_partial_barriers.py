@@ -10,6 +10,7 @@ import random
 
 import numpy as np
 import pytest
+from warp_roles import by_warp
 
 import ptxvm
 
@@ -36,26 +37,10 @@ HEAD = """
 
 def launched(roles, engine="jit", check=("race", "sync"), **how):
     """Run a kernel whose warps have a role each: its instructions."""
-    lines = [HEAD]
-    for n, body in enumerate(roles):
-        lines += [f"setp.ne.u32 %p0, %w, {n};", f"@%p0 bra W{n};", body, "bra END;", f"W{n}:"]
     data = np.zeros(2048, np.uint32)
-    kernel = ptxvm.load("\n".join([*lines, "END:", "ret;", "}"])).kernel()
+    kernel = ptxvm.load(HEAD + by_warp(roles)).kernel()
     result = kernel.launch(2, WARP * len(roles), [data], engine=engine, check=check, **how)
     return [str(each) for each in result.findings], data.tolist()
-
-
-@pytest.fixture
-def quick(caplog):
-    """Was nothing left to the exact checker since the last question?"""
-    caplog.set_level("INFO", "ptxvm.jit")
-
-    def answer():
-        cleared = not caplog.records
-        caplog.clear()
-        return cleared
-
-    return answer
 
 
 FILL, TAKE = "st.shared.u32 [%own], %lane;", "ld.shared.u32 %r1, [%other];"

@@ -48,19 +48,6 @@ def launched(body, engine="jit", check=CHECKS, *, grid=2, block=64, data=None, *
     return [str(each) for each in result.findings], data
 
 
-@pytest.fixture
-def quick(caplog):
-    """Was nothing left to the exact checker since the last question?"""
-    caplog.set_level("INFO", "ptxvm.jit")
-
-    def answer():
-        cleared = not caplog.records
-        caplog.clear()
-        return cleared
-
-    return answer
-
-
 FINE = {
     "own words": "st.shared.u32 [%r6], 1; ld.shared.u32 %r9, [%r6]; st.global.u32 [%rd2], %r9;",
     "the neighbour's after a barrier": "st.shared.u32 [%r6], 1; bar.sync 0; ld.shared.u32 %r9, [%r8];",

@@ -29,19 +29,6 @@ def launched(body, engine="jit", *, limit=40, block=96):
     return [str(each) for each in result.findings], data.tolist()
 
 
-@pytest.fixture
-def quick(caplog):
-    """Was nothing left to the exact checker since the last question?"""
-    caplog.set_level("INFO", "ptxvm.jit")
-
-    def answer():
-        cleared = not caplog.records
-        caplog.clear()
-        return cleared
-
-    return answer
-
-
 LATER = "mov.u32 %n, 0; L: setp.gt.u32 %q, %n, 2; @%q st.global.u32 [%d], %a; "
 FINE = {
     "guarded twice": "@%p ld.global.u32 %a, [%d]; @%p st.global.u32 [%d], %a;",
