@@ -1,11 +1,13 @@
-"""Contexts with their streams and events: ordered work, points in it with their times, and the error of a kernel.
+"""Contexts with their streams and events.
 
-Streams run at once, each in its order (CUDA C++ Programming Guide, "Streams", "Default Stream"): work of the legacy default
-stream follows all earlier work of blocking streams, and comes before all later work of theirs.  Short work of the default
-stream that cannot wait for the host runs on the thread that launches it, while no other work is pending: that is the
-quickest, and the program cannot tell the difference.  While checks are asked for, work runs when it is put on a stream, but
-for what may wait for the host and what stands behind that; what nothing orders is then found by the check `race`.  While a
-stream is captured, its work becomes nodes of a graph instead.
+Streams run side by side; each runs its work in order (CUDA C++ Programming Guide, "Streams", "Default Stream").  Work of the
+legacy default stream follows all earlier work of blocking streams, and all their later work follows it.
+
+- Without checks, each stream has a thread.  Short work of the default stream that cannot wait for the host runs on the
+  launching thread while no other work is pending: this is the quickest, and a program cannot tell the difference.
+- With checks, the launching thread runs the work at once, except tasks that may wait for the host and the tasks behind them
+  in the stream.  The check `race` reports accesses that no stream, event or wait orders.
+- While a stream is captured, its work becomes nodes of a graph instead.
 """
 
 from __future__ import annotations
@@ -41,7 +43,7 @@ LOG = logging.getLogger("ptxvm.driver")
 
 @dataclass(eq=False)
 class Context:
-    """The state of a device for a client; every call after the error of a kernel returns that error."""
+    """The state of a device for a client.  After a kernel has failed, every call returns its error."""
 
     device: Device
     flags: int = 0
@@ -57,16 +59,16 @@ class Context:
 
     @property
     def failure(self) -> Result:
-        """The error of a kernel."""
+        """The error of the first kernel that failed, SUCCESS if none did."""
         return Result(failure) if (failure := self.cells[FAILURE]) else Result.SUCCESS
 
     @cached_property
     def default_stream(self) -> Stream:
-        """The stream of work without a named stream."""
+        """The legacy default stream: of work that names no stream."""
         return Stream(self, is_default=True)
 
     def fail(self, error: Exception) -> None:
-        """Keep the error of a kernel, as hardware does, until the device is reset; its text goes to the log."""
+        """Log the error of a kernel, and keep its code until the context is reset, as hardware does."""
         known = isinstance(error, PTXVMError)
         LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
@@ -77,7 +79,7 @@ class Context:
         return [each for each in list(self.streams) if not each.queue.is_idle]
 
     def finish(self) -> None:
-        """Wait until no stream has pending work."""
+        """Wait until no stream has pending work; raises nothing."""
         streams = list(self.streams)
         for each in streams:
             each.queue.wait()
@@ -85,7 +87,7 @@ class Context:
             each.order.sync()
 
     def sync(self) -> None:
-        """Wait for all streams, for the host; DriverError where a kernel has failed, or a stream is captured."""
+        """cuCtxSynchronize: wait for all streams; DriverError where a kernel has failed, or a stream is captured."""
         if any(each.capture is not None for each in list(self.streams)):
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream is captured, so the context cannot be waited for")
         self.finish()
@@ -97,7 +99,7 @@ class Context:
             raise DriverError(self.failure, "a kernel of this context has failed")
 
     def reset(self) -> None:
-        """Reset the state."""
+        """Wait for all streams, forget the error, and restore the limits."""
         self.finish()
         self.cells[FAILURE] = Result.SUCCESS
         self.limits = LIMITS.copy()
@@ -105,36 +107,36 @@ class Context:
 
 @dataclass(eq=False)
 class Event:
-    """A point in a stream; `mark` is the last one that was recorded, None while there was none."""
+    """An event; `mark` is the point of its last record, None if it was never recorded."""
 
     context: Context
     timed: bool = True
     is_shared: bool = False  # do other processes share it?
     mark: Mark | None = None
-    capture: Capture | None = None  # the capture that has it
+    capture: Capture | None = None  # the capture in which it was recorded last
     cells: Cells = field(default_factory=lambda: cells(AN_EVENT))
-    points: SharedPoints | None = None  # of an event of several processes
+    points: SharedPoints | None = None  # the records of all processes that share the event
 
     @property
     def is_pending(self) -> bool:
-        """Is it pending, shared with other processes, or of a capture?"""
+        """Must a query ask Python: has the last record not been reached, or is the event shared, or in a capture?"""
         here = self.mark is not None and not self.mark.is_reached
         return here or self.capture is not None or self.points is not None
 
     def last(self) -> Mark | None:
-        """The last record, of any process."""
+        """The point of the last record, by any process."""
         if self.points is not None:
             self.mark = self.points.last()
         return self.mark
 
     def settle(self) -> None:
-        """Update the cells where it is no longer pending; another thread may record it meanwhile."""
+        """Update the cell that native code reads; again if another thread records the event meanwhile."""
         self.cells[PENDING] = pending = self.is_pending
         while pending != (pending := self.is_pending):
             self.cells[PENDING] = pending
 
     def sync(self) -> None:
-        """Wait for the event; an event without a record counts as reached."""
+        """Wait for the event; one that was never recorded counts as reached."""
         self.refuse_capture()
         if (mark := self.last()) is not None:
             mark.wait()
@@ -143,21 +145,21 @@ class Event:
         self.context.raise_failure()
 
     def query(self) -> None:
-        """DriverError where the event is pending."""
+        """DriverError (NOT_READY) while the event is pending."""
         self.refuse_capture()
         if (mark := self.last()) is not None and not mark.is_reached:
             raise DriverError(Result.NOT_READY, "the stream has not reached the event")
         self.settle()
 
     def refuse_capture(self) -> None:
-        """DriverError for an event of a capture."""
+        """DriverError where the event was last recorded in a capture."""
         if self.capture is not None:
             raise DriverError(Result.CAPTURED_EVENT, "the event was recorded in a capture")
 
 
 @dataclass(eq=False)
 class Stream:
-    """A queue of work of a context."""
+    """A stream: a queue of tasks."""
 
     context: Context
     flags: int = 0
@@ -167,7 +169,7 @@ class Stream:
     order: machine.Stream = field(default_factory=machine.Stream)
 
     def __post_init__(self) -> None:
-        self.attributes: dict[int, bytes] = {}  # that a client has set, by their numbers
+        self.attributes: dict[int, bytes] = {}  # set by the client, by CUstreamAttrID
         self._capture: Capture | None = None
         self.context.streams.add(self)
         STREAMS.add(self)
@@ -188,9 +190,9 @@ class Stream:
         return not self.flags & NON_BLOCKING
 
     def put(self, task: Task, type: int) -> None:
-        """Run a task after all earlier work of the stream, or capture it as a node of a type.
+        """Run a task after all earlier work of the stream, or capture it as a node; `type` is a CUgraphNodeType.
 
-        DriverError for what the task asks in vain, where it runs at once.
+        A task that runs at once may raise a DriverError.
         """
         if self.capture is not None:
             self.capture.add(self, task, type)
@@ -202,10 +204,11 @@ class Stream:
             self.queue.put(partial(self.perform, task))
 
     def put_checked(self, task: Task, checks: frozenset[Check]) -> None:
-        """Run a task for checks: on this thread, but for what may wait for the host, and what stands behind that.
+        """Run a task under checks: on this thread, or in the queue if it may wait for the host or the queue is busy.
 
-        The host waits for it too where the context has no other stream: compiled code may then run a kernel in place of the
-        checkers, which puts memory back if it suspects something.  Where anything else may write, nothing is put back.
+        Compiled code may look at a kernel first: if it suspects something, memory is restored and the checkers run the
+        kernel again.  Nothing else may write meanwhile, so this needs a context with one stream and idle queues, and the
+        host waits for the task.
         """
         for mark in self.before():
             self.follow(mark)
@@ -218,26 +221,26 @@ class Stream:
         host.wait()
 
     def run_here(self, task: Task) -> bool:
-        """Run a task on this thread if no stream before it has pending work."""
+        """Run a task on this thread, unless this stream or one before it has pending work; returns whether it ran."""
         if len(self.context.streams) > 1 and any(each.blocking for each in self.context.busy()):
             return False
         return self.queue.run(lambda: task.run(None))
 
     def perform(self, task: Task, checked: Checked | None = None) -> None:
-        """Run a task of the queue; after a failure no task runs."""
+        """Run a task on the thread of the queue; nothing runs after a kernel has failed."""
         try:
             if self.context.failure is Result.SUCCESS:
                 task.run(checked)
-        except Exception as wrong:  # noqa: BLE001 - nothing else hears of it
+        except Exception as wrong:  # noqa: BLE001 - it becomes the error of the context
             self.context.fail(wrong)
         finally:
             if checked is not None and checked.host is not None:
                 checked.host.go_on()
 
     def before(self) -> list[Mark]:
-        """Points of other streams that the next task follows, by the rules of the legacy default stream.
+        """The points of other streams that the next task follows, by the rules of the legacy default stream.
 
-        Streams with nothing to do have one for the check of races alone.
+        Idle streams are left out, except under checks: the check `race` wants their order too.
         """
         if not self.blocking:
             return []
@@ -247,19 +250,19 @@ class Stream:
         return [each.mark() for each in others if each is not self and each.blocking]
 
     def follow(self, mark: Mark) -> None:
-        """Let later work come after a point of another stream."""
+        """Let later work of this stream follow a point of another."""
         if mark.is_reached and (self.queue.is_idle or wanted() is None):
             self.order.wait(mark.order)
         else:
             self.queue.put(partial(self.hold, mark))
 
     def hold(self, mark: Mark) -> None:
-        """Wait for a point of another stream, in the queue."""
+        """Wait on the thread of the queue for a point of another stream."""
         mark.hold()
         self.order.wait(mark.order)
 
     def mark(self) -> Mark:
-        """A mark after all present work of the stream."""
+        """A new point behind all present work of the stream."""
         mark = Mark()
 
         def reach() -> None:
@@ -270,14 +273,14 @@ class Stream:
         return mark
 
     def then(self, work: Work) -> None:
-        """Call a quick function when the present work of the stream is done, which may be now."""
+        """Call a short function after the present work of the stream: now, if there is none."""
         if not self.queue.is_idle:
             self.queue.put(work)
         else:
             work()
 
     def record(self, event: Event) -> None:
-        """Record an event: it is reached when the stream reaches this point."""
+        """cuEventRecord: the event is reached when all present work of the stream is done."""
         event.capture = self.capture
         if self.capture is not None:
             self.capture.record(self, event)
@@ -292,7 +295,7 @@ class Stream:
         event.settle()
 
     def wait(self, event: Event) -> None:
-        """Let later work of the stream wait for an event; one of a capture captures the stream too."""
+        """cuStreamWaitEvent: later work waits for the event; an event of a capture makes this stream join the capture."""
         if event.capture is not None:
             self.capture = event.capture
             event.capture.wait(self, event)
@@ -324,7 +327,7 @@ class Stream:
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream that is captured cannot be waited for")
 
     def begin_capture(self, mode: int, graph: Graph | None = None, after: Sequence[Node] = ()) -> None:
-        """Turn later work into nodes of a graph: a new graph, or an existing one after some of its nodes."""
+        """Capture later work as nodes of a new graph, or of an existing one, where it follows some nodes."""
         if self.capture is not None:
             raise DriverError(Result.ILLEGAL_STATE, "the stream is captured already")
         into = Graph() if graph is None else graph

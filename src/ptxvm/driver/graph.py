@@ -18,43 +18,43 @@ AUTO_FREE_ON_LAUNCH = 1  # CUgraphInstantiate_flags
 
 
 class Task(Protocol):
-    """The task of a node."""
+    """Work of a stream or of a node: what it does, and whether it takes long."""
 
     @property
     def is_short(self) -> bool:
-        """Does it end soon, without waiting for the host?"""
+        """Does it end within about a millisecond, and never wait for the host?"""
 
     @property
     def may_wait(self) -> bool:
-        """May it wait for the host?"""
+        """May it wait for something that the host does later?"""
         return not self.is_short
 
     def run(self, checked: Checked | None) -> None:
-        """Do it, for checks or without."""
+        """Do the work; `checked` says how under checks, None without."""
 
 
 class Failing(Protocol):
-    """A context, whose kernels may fail."""
+    """What a loop of a graph asks of a context: has a kernel failed?  (`Context` stands above this module.)"""
 
     @property
     def failure(self) -> Result:
-        """The error of a kernel."""
+        """The error of the first kernel that failed, SUCCESS if none did."""
 
 
 class Prepared(Task):
-    """A task with state that each launch of a graph makes anew."""
+    """A task that each launch of a graph prepares anew, such as the record of an event."""
 
     @property
     def is_short(self) -> bool:
-        """False: the task may wait."""
+        """No: the prepared task may wait."""
         return False
 
     def prepared(self) -> Task:
-        """The task of one launch."""
+        """The task for one launch."""
         raise NotImplementedError
 
     def run(self, checked: Checked | None) -> None:
-        """Run the task of a new launch, for a graph that is a node."""
+        """Prepare and run it: the launch of a graph that is a node of another."""
         self.prepared().run(checked)
 
 
@@ -82,7 +82,7 @@ class InOrder(Task):
 
 @dataclass(frozen=True)
 class Empty(Task):
-    """The task of an empty node, which only joins others."""
+    """The task of an empty node, which only orders others."""
 
     is_short = True
 
@@ -92,14 +92,14 @@ class Empty(Task):
 
 @dataclass(frozen=True)
 class Described(Empty):
-    """Nothing, by a description of the client."""
+    """The task of a node that does nothing, and the structure or address by which the client described it."""
 
     description: bytes
 
 
 @dataclass(eq=False)
 class Node:
-    """A task, and the nodes that it follows; `type` is its CUgraphNodeType, `attributes` are what a client has set of it."""
+    """A node: a task, its CUgraphNodeType, the nodes that it follows, and the attributes that a client has set."""
 
     task: Task
     type: int
@@ -112,7 +112,7 @@ class Node:
 
 @dataclass(eq=False)
 class Resource:
-    """A user object: an object of the client, destroyed when no graph uses it."""
+    """A user object (CUuserObject): `end` destroys the client's object when the last user releases it."""
 
     end: Callable[[], None]
     users: int = 1
@@ -136,9 +136,9 @@ class Graph:
 
     nodes: list[Node] = field(default_factory=list)
     number: int = field(default_factory=lambda: next(NUMBERS))
-    resources: Counter[Resource] = field(default_factory=Counter)  # with the number of uses of each by the graph
+    resources: Counter[Resource] = field(default_factory=Counter)  # the uses of each by this graph
     defaults: dict[int, int] = field(default_factory=dict)  # default values of conditions, by address
-    origins: dict[Node, Node] = field(default_factory=dict)  # of a clone: the original of each node
+    origins: dict[Node, Node] = field(default_factory=dict)  # where this is a clone: the original of each node
 
     def add(self, task: Task, type: int, after: Iterable[Node] = ()) -> Node:
         """Add a node after others; DriverError for nodes of another graph."""
@@ -202,7 +202,7 @@ class Graph:
         return made, copies
 
     def all_defaults(self) -> dict[int, int]:
-        """The default values of its conditions, and of those of the graphs in it."""
+        """The default values of all conditions, by address, those of nested graphs included."""
         found = dict(self.defaults)
         for node in self.nodes:
             for each in node.task.bodies if isinstance(node.task, Conditional) else ():
@@ -242,7 +242,7 @@ class Executable:
         return self.copies[original]
 
     def update(self, graph: Graph) -> None:
-        """Take the tasks of a graph of the same form; DriverError where it has another."""
+        """cuGraphExecUpdate: take over the tasks of a graph with the same nodes; DriverError where the nodes differ."""
         forms = [[(node.type, len(node.after)) for node in each.nodes] for each in (graph, self.graph)]
         if forms[0] != forms[1]:
             raise DriverError(Result.GRAPH_EXEC_UPDATE_FAILURE, "the graphs have different nodes")
@@ -251,7 +251,7 @@ class Executable:
             self.copies[node] = ours
 
     def tasks(self) -> tuple[Task, ...]:
-        """The present tasks of all enabled nodes."""
+        """The tasks of one launch: default values of conditions, then those of all enabled nodes."""
         tasks = (node.task for node in self.order if node.enabled)
         first = (Defaults(values),) if (values := self.graph.all_defaults()) else ()
         return (*first, *(task.prepared() if isinstance(task, Prepared) else task for task in tasks))
@@ -265,12 +265,12 @@ class Child(Task):
 
     @property
     def is_short(self) -> bool:
-        """Are all its nodes?"""
+        """Are all its nodes short?"""
         return all(node.task.is_short for node in self.graph.nodes)
 
     @property
     def may_wait(self) -> bool:
-        """May one of them?"""
+        """May one of its nodes wait for the host?"""
         return any(node.task.may_wait for node in self.graph.nodes)
 
     def run(self, checked: Checked | None) -> None:
@@ -280,7 +280,7 @@ class Child(Task):
 
 
 class Branch(IntEnum):
-    """The kind of a conditional node (CUgraphConditionalNodeType): how it chooses a graph."""
+    """How a conditional node chooses a graph (CUgraphConditionalNodeType)."""
 
     IF = 0
     WHILE = 1
@@ -288,13 +288,13 @@ class Branch(IntEnum):
 
     @property
     def most_bodies(self) -> int:
-        """The greatest number of graphs of such a node."""
+        """How many graphs such a node has at most."""
         return {Branch.IF: 2, Branch.WHILE: 1, Branch.SWITCH: 1 << 16}[self]
 
 
 @dataclass(frozen=True)
 class Conditional(Task):
-    """A conditional node: a word of memory chooses one of its graphs, or none, when the node is reached."""
+    """A conditional node: when it runs, a word of memory chooses one of its graphs, or none."""
 
     context: Failing
     condition: int  # the address of the word
@@ -308,7 +308,7 @@ class Conditional(Task):
         return ctypes.c_uint32.from_address(self.condition).value
 
     def run(self, checked: Checked | None) -> None:
-        """Choose, and run; a loop ends where a kernel fails."""
+        """Run the chosen graph; a loop ends when the word is 0 or a kernel fails."""
         match self.branch:
             case Branch.IF:
                 self._run(0 if self.value else 1, checked)
@@ -325,7 +325,7 @@ class Conditional(Task):
 
 @dataclass(frozen=True)
 class Defaults(Task):
-    """The default values of conditions, with which a launch begins."""
+    """The first task of a launch: conditions take their default values."""
 
     values: Mapping[int, int]  # by the address of the word
     is_short = True
@@ -339,7 +339,10 @@ class Defaults(Task):
 
 @dataclass(eq=False)
 class Capture:
-    """A capture of streams: the first one, and those that wait for its events; with the graph, and the last nodes of each."""
+    """A capture: the stream that began it, and the streams that joined it by waiting for its events.
+
+    `last` has the last nodes of each stream, and `events` the nodes that each recorded event stands for.
+    """
 
     origin: Hashable
     mode: int
@@ -347,7 +350,7 @@ class Capture:
     graph: Graph = field(default_factory=Graph)
     last: dict[Hashable, list[Node]] = field(default_factory=dict)
     events: dict[Hashable, list[Node]] = field(default_factory=dict)
-    before: frozenset[Node] = frozenset()  # the nodes from before the capture
+    before: frozenset[Node] = frozenset()  # the nodes that the graph had before
 
     def add(self, stream: Hashable, task: Task, type: int) -> Node:
         """Add a task as the next node of a stream."""
@@ -360,12 +363,12 @@ class Capture:
         self.events[event] = list(self.last.get(stream, ()))
 
     def wait(self, stream: Hashable, event: Hashable) -> None:
-        """Let a stream follow an event."""
+        """Let the next node of a stream follow an event."""
         last = self.last.setdefault(stream, [])
         last += [node for node in self.events[event] if node not in last]
 
     def end(self) -> Graph:
-        """The graph; DriverError where a stream was not joined with the first."""
+        """The graph; DriverError where the work of a joined stream does not lead back to the first stream."""
         last = self.last.get(self.origin, [])
         followed = {before for node in self.graph.nodes for before in node.after}
         if any(node not in followed and node not in last for node in self.graph.nodes if node not in self.before):

@@ -24,7 +24,7 @@ MOST_FITTING = 1024  # checked options of launches that a kernel remembers
 
 
 class Launch(NamedTuple):
-    """A launch of a kernel: extents, bytes of dynamic shared memory, the bytes of each argument."""
+    """A launch of a kernel; `shared` is in bytes of dynamic shared memory, and each argument is given by its bytes."""
 
     context: Context
     kernel: Kernel
@@ -32,31 +32,31 @@ class Launch(NamedTuple):
     block: tuple[int, int, int]
     shared: int
     arguments: tuple[bytes, ...]
-    options: LaunchOptions  # the options for the engine: the same, with the extents of a cluster
+    options: LaunchOptions  # for the engine: the extents again, with those of a cluster
 
     @property
     def is_short(self) -> bool:
-        """Was an equal launch short, and can the kernel not wait for the host?"""
+        """Was a launch with these options short before, and can the kernel not wait for the host?"""
         return self.kernel.kernel.is_short(self.options)
 
     @property
     def may_wait(self) -> bool:
-        """Has the kernel a loop that waits for what another thread writes, which may be one of the host?"""
+        """Has the kernel a loop that polls memory?  The host may be what it waits for."""
         return self.kernel.kernel.may_wait()
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
-        """The extents of a cluster, None where the launch says nothing of clusters."""
+        """The extents of a cluster, None if the launch names none."""
         return cast("tuple[int, int, int] | None", self.options.cluster)
 
     def in_clusters(self, cluster: tuple[int, int, int] | None) -> Launch:
-        """The same in clusters; DriverError where it cannot be."""
+        """The same launch in clusters; DriverError where the kernel does not allow them."""
         made = self._replace(options=self.options._replace(cluster=cluster))
         made.check()
         return made
 
     def check(self) -> None:
-        """DriverError for options that the kernel does not allow."""
+        """Check the options: DriverError where the kernel does not allow them."""
         asked, fitting = self.options, self.kernel.fitting
         if asked in fitting:
             return
@@ -72,7 +72,7 @@ class Launch(NamedTuple):
         fitting.add(asked)
 
     def run(self, checked: Checked | None) -> None:
-        """Run the kernel; its fault becomes the failure of the context; DriverError where the launch is refused."""
+        """Run the kernel.  A fault becomes the error of the context; wrong arguments are a DriverError."""
         begun = time.perf_counter()
         try:
             with host_memory().given(self.arguments):
@@ -88,7 +88,7 @@ class Launch(NamedTuple):
             counts.add(self.kernel.function.name, time.perf_counter() - begun)
 
     def run_unchecked(self) -> LaunchResult:
-        """Run it as one like it has run before, if one has."""
+        """Run it without checks: as an earlier launch with these options, if there was one."""
         kernel = self.kernel.kernel
         done = kernel.relaunch(self.options, self.arguments)
         if done is None:
@@ -97,7 +97,10 @@ class Launch(NamedTuple):
         return done
 
     def run_checked(self, checked: Checked) -> LaunchResult:
-        """Run it for checks; the host need not wait for a kernel that was found to wait for it."""
+        """Run it under checks.
+
+        If the host goes on during a launch, the kernel is taken to wait for it: later launches let the host go on first.
+        """
         host = checked.host
         if host is not None and self.kernel.waits_for_host:
             host.go_on()
@@ -110,9 +113,9 @@ class Launch(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Call(Task):
-    """A call of a Python function; `description` is the client's, for a node of a graph.
+    """A call of a Python function; `description` is the structure by which a client described it as a node.
 
-    A call `is_short` unless it runs code of the client, which may wait.
+    `is_short` is False for functions of the client, which may wait.
     """
 
     function: Callable[[], None]
@@ -120,7 +123,7 @@ class Call(Task):
     is_short: bool = True
 
     def run(self, checked: Checked | None) -> None:
-        """Call it; the host goes on where it takes long."""
+        """Call the function; a host that waits under checks goes on if a function of the client takes long."""
         host = checked.host if checked is not None and not self.is_short else None
         with host.patient() if host is not None else nullcontext():
             self.function()

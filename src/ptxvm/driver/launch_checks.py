@@ -1,7 +1,7 @@
-"""The checks that a process asks for, of every kernel that it launches; how its work then runs, and what they find.
+"""The checks of all kernels of a process, how work runs under them, and their findings.
 
-`PTXVM_CHECK` names them (`memory,race`); each finding is logged once, and entered as a line of JSON in the file that
-`PTXVM_FINDINGS` names, for `ptxvm exec` to count.
+`PTXVM_CHECK` names the checks (`memory,race`).  Each finding is logged once, and appended as a line of JSON to the file that
+`PTXVM_FINDINGS` names, where `ptxvm exec` counts them.
 """
 
 from __future__ import annotations
@@ -21,43 +21,43 @@ from ptxvm.machine.events import Finding
 from ptxvm.machine.streams import Stream
 
 LOG = logging.getLogger("ptxvm.driver")
-MOMENT = 0.1  # seconds that a function of the client takes where it waits for nothing
+MOMENT = 0.1  # seconds after which a function of the client is taken to wait for the host
 
 
 @cache
 def wanted() -> frozenset[options.Check] | None:
-    """The checks, None where there are none; ValueError for an unknown name."""
+    """The checks that `PTXVM_CHECK` names, None where it names none; ValueError for an unknown name."""
     text = os.environ.get("PTXVM_CHECK", "")
     return options.checks([each.strip() for each in text.split(",")]) if text else None
 
 
 def exact_bounds() -> bool:
-    """Is every byte behind an allocation out of bounds?  Without the check `memory`, its size is rounded up to 512 bytes."""
+    """Is the first byte behind an allocation out of bounds?  Without the check `memory` sizes are rounded up to 512 bytes."""
     return "memory" in (wanted() or ())
 
 
 class Host:
-    """The thread of the host that has put work on a stream: it waits for the work until it is told to go on."""
+    """The host thread that has put work on a stream under checks: it waits until the work is done or lets it go on."""
 
     def __init__(self) -> None:
         self._goes_on = threading.Event()
 
     @property
     def waits(self) -> bool:
-        """Does it wait?"""
+        """Does the host still wait?"""
         return not self._goes_on.is_set()
 
     def go_on(self) -> None:
-        """Let it wait no longer."""
+        """Let the host go on."""
         self._goes_on.set()
 
     def wait(self) -> None:
-        """Wait until then."""
+        """Wait until the work calls `go_on`; called by the host."""
         self._goes_on.wait()
 
     @contextmanager
     def patient(self) -> Iterator[None]:
-        """Let it go on if what is done meanwhile takes more than a moment."""
+        """Let the host go on if the body of the `with` takes longer than `MOMENT`."""
         timer = threading.Timer(MOMENT, self.go_on)
         timer.daemon = True
         timer.start()
@@ -68,10 +68,10 @@ class Host:
 
 
 class Checked(NamedTuple):
-    """How work runs for checks.
+    """How work runs under checks.
 
-    `order` is its stream for the check of races, None where there is no other.  The `host` is None where it runs the work
-    itself and nothing else runs.
+    `order` is its stream for the check `race`, None where the context has only one.  `host` is None where the host itself
+    runs the work and nothing runs beside it.
     """
 
     checks: frozenset[options.Check]
@@ -80,13 +80,13 @@ class Checked(NamedTuple):
 
 
 class Findings:
-    """The findings so far; each kind once for an instruction of a kernel."""
+    """The findings of the process: one of each code for an instruction of a kernel."""
 
     def __init__(self) -> None:
         self.seen: set[tuple[str, str, int]] = set()
 
     def add(self, finding: Finding) -> None:
-        """Report a finding, unless it is known."""
+        """Report a finding, unless one like it was reported before."""
         key = (finding.kernel, finding.code, finding.line)
         if key in self.seen:
             return

@@ -37,7 +37,7 @@ class Module:
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
         self.kernels = {name: Kernel(self, each) for name, each in self.module.kernels.items()}
-        self.references: dict[str, object] = {}  # a client's, of its textures and surfaces, by name
+        self.references: dict[str, object] = {}  # the client's textures and surfaces, by name
 
     def kernel(self, name: str) -> Kernel:
         """A kernel by name; DriverError where there is none."""
@@ -55,17 +55,17 @@ class Module:
         return allocation.start, allocation.size
 
     def opaque(self, name: str) -> str:
-        """What kind of texture or surface a variable is, empty where it is none."""
+        """The type of a texture, sampler or surface variable, empty for any other variable."""
         found = self.module.image.variables.get(name)
         return found.opaque if found is not None else ""
 
     def bind(self, name: str, bound: Opaque) -> None:
-        """Let a variable stand for a texture or surface."""
+        """Bind a texture, sampler or surface to the variable of that name."""
         self.module.image.bind(self.module.image.variables[name], bound)
 
 
 def runs_on(module: api.Module, model: Model) -> None:
-    """Check the target: DriverError where a module is for a newer device, or for the features of another architecture."""
+    """Check the target: DriverError where the PTX is for a newer device, or for features of another architecture."""
     major, minor = model.capability
     for program in module.programs:
         if not Target(10 * major + minor, "a").provides(program.target):
@@ -80,12 +80,12 @@ class Kernel:
         self.module, self.kernel = module, kernel
         self.most_dynamic_shared = 48 * 1024
         self.carveout = -1
-        self.fitting: set[LaunchOptions] = set()  # of launches
-        self.waits_for_host = False  # was it found to, while checks looked at it?
+        self.fitting: set[LaunchOptions] = set()  # options that passed the checks of a launch
+        self.waits_for_host = False  # did a launch under checks end only after the host went on?
 
     @property
     def function(self) -> Function:
-        """The entry."""
+        """The entry function."""
         return self.kernel.function
 
     @cached_property
@@ -95,7 +95,7 @@ class Kernel:
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
-        """The bytes of each parameter."""
+        """The size of each parameter in bytes."""
         return tuple(slot.size for slot in self.bank.slots)
 
     @property
@@ -111,17 +111,17 @@ class Kernel:
 
     @property
     def local(self) -> int:
-        """Bytes of the kernel's own frame in local memory."""
+        """Bytes of local memory that each thread has for the kernel's own variables."""
         return self.module.module.image.frame_size(self.function)
 
     @cached_property
     def registers(self) -> int:
-        """About how many registers a thread takes."""
+        """The estimated number of 32-bit registers of a thread."""
         return registers(self.module.module.image, self.function)
 
     @cached_property
     def most_threads(self) -> int:
-        """Threads that a block may have, by `.reqntid` or `.maxntid`."""
+        """How many threads a block may have, by `.reqntid` or `.maxntid`."""
         return most_threads(self.function)
 
     @property

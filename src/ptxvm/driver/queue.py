@@ -1,4 +1,4 @@
-"""Queues of tasks, run in order by a thread while there are any; and marks, points of a queue to wait for."""
+"""Queues, whose tasks a thread runs in order, and marks: points of a queue that others can wait for."""
 
 from __future__ import annotations
 
@@ -18,7 +18,10 @@ LOG = logging.getLogger("ptxvm.driver")
 
 
 class Worker(threading.Thread):
-    """A daemon thread that drains one queue after another: starting a thread takes longer than a small kernel."""
+    """A daemon thread that runs the tasks of one queue after another.
+
+    Idle workers are kept, since starting a thread takes longer than a small kernel.
+    """
 
     def __init__(self) -> None:
         super().__init__(name="ptxvm stream", daemon=True)
@@ -26,7 +29,7 @@ class Worker(threading.Thread):
         self.start()
 
     def run(self) -> None:
-        """Drain queues as they come."""
+        """Run the tasks of each queue that comes into the inbox."""
         while True:
             queue = self.inbox.get()
             queue.drain()
@@ -35,7 +38,7 @@ class Worker(threading.Thread):
 
 
 class Mark:
-    """A point of a queue: reached or not, and when; `order` is it for the check of races."""
+    """A point of a queue: whether and when it was reached.  `order` is the same point for the check `race`."""
 
     def __init__(self) -> None:
         self._reached = threading.Event()
@@ -48,23 +51,23 @@ class Mark:
         return self._reached.is_set()
 
     def reach(self, time: float) -> None:
-        """The queue has reached the mark."""
+        """Note that the queue has reached the mark, at a `time` in seconds."""
         self.time = time
         self._reached.set()
 
     def hold(self) -> None:
-        """Let another queue wait for the mark."""
+        """Wait for the mark, on the thread of another queue."""
         self._reached.wait()
 
     def wait(self) -> None:
-        """Wait for the mark; DriverError in a callback of a stream, which must not wait."""
+        """Wait for the mark, on a thread of the client; DriverError in a callback of a stream, which must not wait."""
         if not self.is_reached:
             refuse_in_queue()
             self._reached.wait()
 
 
 class Queue:
-    """Tasks that run one after the other, on the calling thread or on the queue's own; a task does not raise."""
+    """Tasks that run one after another, on the calling thread or on a worker.  A task does not raise."""
 
     def __init__(self) -> None:
         self._tasks: deque[Work] = deque()
@@ -73,16 +76,16 @@ class Queue:
 
     @property
     def is_idle(self) -> bool:
-        """Is the queue empty, and no task running?"""
+        """Is no task waiting or running?"""
         return not self.cells[BUSY]
 
     def bind(self, shared: Cells) -> None:
-        """Use other cells from now on."""
+        """Keep the state in cells that native code shares."""
         with self._changed:
             self.cells = bound(self.cells, shared)
 
     def put(self, work: Work) -> None:
-        """Let the thread of the queue run a task after all others."""
+        """Let a worker run a task after all others."""
         with self._changed:
             self._tasks.append(work)
             begins, self.cells[BUSY] = not self.cells[BUSY], True
@@ -90,7 +93,7 @@ class Queue:
             self._hand_over()
 
     def run(self, work: Work) -> bool:
-        """Run a task on the calling thread if the queue is idle; returns whether it did."""
+        """Run a task on the calling thread if the queue is idle; returns whether it ran."""
         with self._changed:
             if self.cells[BUSY]:
                 return False
@@ -115,7 +118,7 @@ class Queue:
                 self._changed.wait()
 
     def drain(self) -> None:
-        """Run tasks until there are none."""
+        """Run tasks until there are none, on the thread of a worker."""
         while True:
             with self._changed:
                 if not self._tasks:
@@ -137,7 +140,7 @@ class Queue:
 
 
 def refuse_in_queue() -> None:
-    """DriverError on the thread of a queue: it would wait for itself."""
+    """DriverError on the thread of a worker, which would wait for itself."""
     if isinstance(threading.current_thread(), Worker):
         raise DriverError(Result.NOT_PERMITTED, "a callback of a stream must not wait for work")
 

@@ -25,13 +25,13 @@ from ptxvm.machine.backing import Bytes, address_of
 PAGE = mmap.PAGESIZE
 FIXED = 0x10  # MAP_FIXED
 HANDLE = struct.Struct("<8sIIQQQQ")
-"""The fields of a handle: `MAGIC`, process, file, inode, and bytes: of the file, before the memory, of the memory."""
+"""The fields of a handle: `MAGIC`, process, descriptor, inode, size of the file, offset and size of the part, in bytes."""
 MAGIC = b"ptxvmipc"
 POLL = 50e-6  # seconds between two checks of another process
 
 
 class Pages:
-    """Fresh pages; they are released together with `array`, their bytes."""
+    """New pages, whose bytes are `array`; they are released with it."""
 
     def __init__(self, size: int) -> None:
         self.size = -(-size // PAGE) * PAGE
@@ -49,7 +49,7 @@ class Pages:
 
 
 class File:
-    """A file without a name, by its descriptor; it is closed with this object, and its mappings stay."""
+    """A file without a name, and its descriptor `number`.  It is closed with this object; mappings of it stay."""
 
     def __init__(self, size: int, number: int = -1) -> None:
         self.size, self.number = size, number
@@ -63,16 +63,16 @@ class File:
             os.close(self.number)
 
     def map_at(self, address: int, size: int, offset: int = 0, access: int = mmap.PROT_READ | mmap.PROT_WRITE) -> None:
-        """Map a part of the file at an address, in place of the old pages."""
+        """Map a part of the file at an address, where it replaces the old pages."""
         map_fixed(address, size, access, mmap.MAP_SHARED, self.number, offset)
 
     def mapped(self) -> Bytes:
-        """The bytes of the file, mapped anywhere; unmapped with the array."""
+        """The bytes of the file, mapped at a free address until the array is released."""
         with refusals(self.size):
             return np.frombuffer(mmap.mmap(self.number, self.size), np.uint8)
 
     def handle(self, offset: int = 0, size: int | None = None) -> bytes:
-        """A handle of 64 bytes for a part of the file; it is valid in other processes, as long as this one lives."""
+        """A handle of 64 bytes for a part of the file, which other processes can open while this one lives."""
         whole = self.size if size is None else size
         packed = HANDLE.pack(MAGIC, os.getpid(), self.number, os.fstat(self.number).st_ino, self.size, offset, whole)
         return packed.ljust(64, b"\0")
@@ -87,7 +87,7 @@ class Part(NamedTuple):
 
 
 def opened(handle: bytes) -> Part:
-    """The part of a file for a handle; DriverError for a handle of this process, or of a process that has ended."""
+    """Open a handle of another process; DriverError for one of this process, or of a process that has ended."""
     magic, process, number, inode, whole, offset, size = HANDLE.unpack(handle[: HANDLE.size])
     if magic != MAGIC:
         raise DriverError(Result.INVALID_VALUE, "the bytes are no handle of this driver")
@@ -103,14 +103,14 @@ def opened(handle: bytes) -> Part:
 
 
 def fresh(size: int, flags: int = 0, access: int = mmap.PROT_READ | mmap.PROT_WRITE) -> Bytes:
-    """New pages of this process, which are given back with the array; DriverError where the system has no more."""
+    """New private pages, released with the array; DriverError where the system has no more."""
     with refusals(size):
         return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags, prot=access), np.uint8)
 
 
 @contextmanager
 def refusals(size: int) -> Iterator[None]:
-    """Let what the system says of too many bytes be a DriverError: some have no number there."""
+    """Turn the system's refusal of `size` bytes into a DriverError; a size may even be too large for its type."""
     try:
         yield
     except (OSError, OverflowError, ValueError) as wrong:
@@ -118,7 +118,7 @@ def refusals(size: int) -> Iterator[None]:
 
 
 def map_fixed(address: int, size: int, access: int, flags: int, file: int, offset: int) -> None:
-    """Map pages at an address, in place of the old ones; DriverError where the system refuses."""
+    """Replace the pages at an address, by mmap with MAP_FIXED; DriverError where the system refuses."""
     made = libc().mmap(address, size, access, flags | FIXED, file, offset)
     if made != address:
         raise DriverError(Result.MAP_FAILED, os.strerror(ctypes.get_errno()))
@@ -133,11 +133,11 @@ def libc() -> ctypes.CDLL:
     return found
 
 
-# ── points of streams ───────────────────────────────────────────────────────────────────
+# ── events of several processes ───────────────────────────────────────────────────────────────────
 
 
 class SharedPoints:
-    """An event of several processes: the number of records, and the last record that a stream has reached."""
+    """The records of an event that several processes share: how many there are, and the last one that was reached."""
 
     def __init__(self, file: File | None = None) -> None:
         self.file = file if file is not None else File(PAGE)
@@ -149,21 +149,21 @@ class SharedPoints:
         return self._counts[1]
 
     def begin(self) -> int:
-        """The number of a new record."""
+        """Begin a record; returns its number."""
         self._counts[0] += 1
         return self._counts[0]
 
     def reach(self, number: int) -> None:
-        """A stream has reached a record."""
+        """Note that a stream has reached a record."""
         self._counts[1] = max(self._counts[1], number)
 
     def last(self) -> Mark:
-        """The last record of any process."""
+        """The point of the last record, by any process."""
         return RemoteMark(self, self._counts[0])
 
 
 class RemoteMark(Mark):
-    """A point that a stream of any process reaches."""
+    """The point of a record, which a stream of any process reaches."""
 
     def __init__(self, points: SharedPoints, number: int) -> None:
         super().__init__()
@@ -175,12 +175,12 @@ class RemoteMark(Mark):
         return self.points.reached >= self.number
 
     def hold(self) -> None:
-        """Let a queue wait for the stream."""
+        """Wait for the stream, on the thread of a queue."""
         while not self.is_reached:
             time.sleep(POLL)
 
     def wait(self) -> None:
-        """Wait for the stream; DriverError in a callback of a stream, which must not wait."""
+        """Wait for the stream, on a thread of the client; DriverError in a callback of a stream, which must not wait."""
         if not self.is_reached:
             refuse_in_queue()
             self.hold()

@@ -100,7 +100,7 @@ class Watch:
         """The limits of a run after a while of which the host goes on, or something else is done."""
         if self.host is None:
             return limits
-        return TimeBox(limits, time_box.PATIENCE, act or self.host.go_on)
+        return TimeBox(limits, time_box.HOST_WAITS, act or self.host.go_on)
 
     @property
     def seeds(self) -> Iterator[int | None]:

@@ -198,7 +198,7 @@ def test_a_checked_kernel_waits_for_the_host(cuda, monkeypatch):
 def test_a_checked_kernel_of_the_only_stream_waits_for_the_host(cuda, lone_context, monkeypatch):
     """After a while on compiled code it begins anew, from the same memory, for the checkers; then it is known to wait."""
     check_for(monkeypatch, "memory", "race")
-    monkeypatch.setattr(time_box, "PATIENCE", 0.2)
+    monkeypatch.setattr(time_box, "HOST_WAITS", 0.2)
     for tens, flag in ((10, 1), (110, 2)):
         cuda.launch(None, b"serve", cuda.flag, flag)
         cuda.launch(None, b"append", cuda.cell, 0)
@@ -207,7 +207,7 @@ def test_a_checked_kernel_of_the_only_stream_waits_for_the_host(cuda, lone_conte
         cuda.cuCtxSynchronize()
         assert cuda.cell.value == tens * 10
         cuda.cell.value //= 10
-        monkeypatch.setattr(time_box, "PATIENCE", 1e9)
+        monkeypatch.setattr(time_box, "HOST_WAITS", 1e9)
     assert not FINDINGS.seen
 
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from ptxvm.engine.interp.schedule import Schedule
 
-PATIENCE = 4096  # steps without a wait after which late work ends: a thread may look for it in memory
+MOST_STEPS = 4096  # without a wait; then late work ends, since a thread may poll memory for it
 
 
 def early(schedule: Schedule) -> None:
@@ -29,7 +29,7 @@ class Late:
     def __call__(self, schedule: Schedule) -> None:
         """End the oldest piece of work if all lanes wait, or poll mbarriers in vain."""
         polling = schedule.cohort.polling
-        if schedule.all_wait(polling) or schedule.steps - self._since > PATIENCE:
+        if schedule.all_wait(polling) or schedule.steps - self._since > MOST_STEPS:
             self._since = schedule.steps
             polling[:] = False
             schedule.end_copies(most=1)

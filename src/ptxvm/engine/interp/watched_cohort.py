@@ -43,7 +43,7 @@ from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import Watched
 
 AT_ONCE = frozenset({"malloc", "__assertfail"})  # these refuse no lane, or stop all
-PATIENCE = 500  # failed polls
+MOST_POLLS = 500  # that fail in a row
 
 
 def lacks(word: int) -> str:
@@ -211,7 +211,7 @@ class WatchedCohort(Cohort):
         self.mem.polling.lanes[every[asked]] = True
         self.mem.polling.lanes[every[found]] = False
         self.mem.polling.fruitless += 1
-        if self.mem.polling.fruitless > PATIENCE and self.stuck():
+        if self.mem.polling.fruitless > MOST_POLLS and self.stuck():
             lane, where = every[asked][:1], np.atleast_1d(spread(address, np.flatnonzero(asked)))[:1]
             raise self.schedule.refuse("deadlock", self.deadlock_message(access, lane, where), access.bound, every[asked])
         if len(found):

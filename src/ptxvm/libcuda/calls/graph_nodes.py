@@ -1,4 +1,4 @@
-"""Nodes of graphs: events, memory, and the parameters of nodes, which clients read and change."""
+"""Nodes of graphs: records of events and waits, memory, dependencies, and the parameters that clients read and change."""
 
 from __future__ import annotations
 
@@ -37,13 +37,13 @@ WAIT_EVENT, RECORD_EVENT = 6, 7  # CUgraphNodeType
 
 @dataclass(frozen=True)
 class Reach(Task):
-    """Let an event happen, at the mark that it has since the launch of the graph."""
+    """Reach an event, at the point that the launch of the graph has recorded."""
 
     mark: Mark
     is_short = True
 
     def run(self, checked: Checked | None) -> None:
-        """The stream is there."""
+        """Note that the stream has reached the event."""
         if checked is not None and checked.order is not None:
             checked.order.record(self.mark.order)
         self.mark.reach(time.perf_counter())
@@ -51,17 +51,17 @@ class Reach(Task):
 
 @dataclass(frozen=True)
 class Hold(Task):
-    """Wait for an event, as it was recorded when the graph was launched."""
+    """Wait for the last record that an event had when the graph was launched, if it had one."""
 
     mark: Mark | None
 
     @property
     def is_short(self) -> bool:
-        """Is the event not pending?"""
+        """Is the event reached?"""
         return self.mark is None or self.mark.is_reached
 
     def run(self, checked: Checked | None) -> None:
-        """Wait."""
+        """Wait for the event."""
         if self.mark is None:
             return
         self.mark.hold()
@@ -77,7 +77,7 @@ class EventNode(Prepared):
     records: bool
 
     def prepared(self) -> Task:
-        """The task of a launch: the event counts as recorded from then on."""
+        """The task for one launch, which counts as the last record of the event from then on."""
         if not self.records:
             return Hold(self.event.mark)
         self.event.mark, self.event.capture = Mark(), None
@@ -91,7 +91,7 @@ def event_at(handle: int) -> Event:
 
 
 def event_node(node: Node) -> EventNode:
-    """The task of a node for an event; DriverError for another node."""
+    """The task of a node that records or waits; DriverError for another node."""
     if not isinstance(node.task, EventNode):
         raise DriverError(Result.INVALID_VALUE, "the node is not one of an event")
     return node.task
@@ -99,13 +99,13 @@ def event_node(node: Node) -> EventNode:
 
 @function("cuGraphAddEventRecordNode")
 def add_record(out: int, handle: int, after: int, count: int, event: int) -> None:
-    """A record of an event as a node."""
+    """Add a node that records an event."""
     add(out, handle, after, count, EventNode(event_at(event), records=True), RECORD_EVENT)
 
 
 @function("cuGraphAddEventWaitNode")
 def add_wait(out: int, handle: int, after: int, count: int, event: int) -> None:
-    """A wait for an event as a node."""
+    """Add a node that waits for an event."""
     add(out, handle, after, count, EventNode(event_at(event), records=False), WAIT_EVENT)
 
 
@@ -134,7 +134,7 @@ def set_executable_event(handle: int, which: int, event: int) -> None:
 
 @function("cuGraphAddMemAllocNode")
 def add_allocation(out: int, handle: int, after: int, count: int, description: int) -> None:
-    """An allocation as a node; its address stays the same in all launches."""
+    """Add a node that allocates; its address is the same in all launches."""
     d = AllocationNode.from_address(description)
     if d.pool.location.type != ON_DEVICE:
         raise DriverError(Result.INVALID_VALUE, "a node allocates memory of a device")
@@ -146,21 +146,21 @@ def add_allocation(out: int, handle: int, after: int, count: int, description: i
 
 @function("cuGraphAddMemFreeNode")
 def add_free(out: int, handle: int, after: int, count: int, address: int) -> None:
-    """The end of an allocation of a graph as a node."""
+    """Add a node that frees an allocation of a graph."""
     freed = session().driver.graph_memory.at(address)
     add(out, handle, after, count, Release(address.to_bytes(8, "little"), freed), FREE)
 
 
 @function("cuGraphMemAllocNodeGetParams", "cuGraphMemFreeNodeGetParams")
 def memory_of(handle: int, out: int) -> None:
-    """The structure, or the address, with which a client described a node of memory."""
+    """The structure of a node that allocates, or the address of one that frees."""
     task = node_at(handle).task
     if not isinstance(task, Described):
         raise DriverError(Result.INVALID_VALUE, "the node is not one of memory")
     put_bytes(out, task.description)
 
 
-# ── what nodes do ───────────────────────────────────────────────────────────────────────
+# ── parameters of other nodes ───────────────────────────────────────────────────────────────────────
 
 
 def node_at(handle: int) -> Node:
@@ -188,10 +188,10 @@ def set_host(handle: int, description: int) -> None:
 
 @function("cuGraphMemcpyNodeGetParams", "cuGraphMemsetNodeGetParams", "cuGraphHostNodeGetParams")
 def description_of(handle: int, out: int) -> None:
-    """The structure that describes the task of a node."""
+    """The structure by which a client described a copy, a fill or a call."""
     task = node_at(handle).task
     if not isinstance(task, Call) or not task.description:
-        raise DriverError(Result.INVALID_VALUE, "the node does something else, or a capture has made it")
+        raise DriverError(Result.INVALID_VALUE, "the node is no copy, fill or call, or it was captured and has no structure")
     ctypes.memmove(out, task.description, len(task.description))
 
 
@@ -212,7 +212,7 @@ def enable(handle: int, which: int, enabled: int) -> None:
 
 @function("cuGraphNodeGetEnabled")
 def is_enabled(handle: int, which: int, out: int) -> None:
-    """Do launches run a node?"""
+    """Is a node enabled?"""
     put_i32(out, int(executable_node(handle, which).enabled))
 
 
@@ -237,19 +237,19 @@ def remove_dependencies(handle: int, before: int, after: int, count: int) -> Non
 
 @function("cuGraphRemoveDependencies_v2")
 def remove_dependencies_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
-    """The same; no edge has data of its own."""
+    """Remove dependencies; their edges have no data here."""
     remove_dependencies(handle, before, after, count)
 
 
 @function("cuGraphNodeGetDependencies_v2")
 def dependencies_v2(node: int, out: int, data: int, count: int) -> None:
-    """The nodes that a node follows; no edge has data of its own."""
+    """The nodes that a node follows; the edges have no data here."""
     dependencies(node, out, count)
     put_u64_if(data, 0)
 
 
 @function("cuGraphNodeGetDependentNodes_v2")
 def dependents_v2(node: int, out: int, data: int, count: int) -> None:
-    """The nodes that follow a node; no edge has data of its own."""
+    """The nodes that follow a node; the edges have no data here."""
     dependents(node, out, count)
     put_u64_if(data, 0)

@@ -18,7 +18,7 @@ USED = (
     "nctaid.y", "rows", "saved",
 )  # fmt: skip
 WARPS_PER_TICK = 1 << 12  # warps that run between two checks of the clock and of interrupts
-WATCHED = "  %impatient = call i1 @ptxvm.clocks.pass(ptr %m)\n  br i1 %impatient, label %bad, label %lives.on"
+STALL = "  %stalled = call i1 @ptxvm.clocks.pass(ptr %m)\n  br i1 %stalled, label %bad, label %lives.on"
 MOST_PASSES = 64  # over the warps of a CTA that advances from barrier to barrier, before other CTAs run
 
 
@@ -33,7 +33,7 @@ def grid_function(kernel: KernelContext) -> str:
         last_warp=warps - 1,
         last_lanes=(1 << (kernel.threads - (warps - 1) * WARP)) - 1,
         clear="\n".join(cleared_windows(kernel)),
-        patience=WATCHED if kernel.clocked else "  br label %lives.on",
+        stall=STALL if kernel.clocked else "  br label %lives.on",
         watch=barrier_epochs.cta_begins(kernel),
         fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
         fence="\n".join(streaming_stores.fence(kernel)),

@@ -40,7 +40,7 @@ OF_BARRIERS = KNOWN + ROW * ROW
 OF_PHASES = OF_BARRIERS + BARRIERS * ROW
 OF_MBARRIERS = OF_PHASES + BARRIERS * ROW
 MBARRIER = 8  # bytes
-PATIENCE = 1 << 15  # passes over warps that wait for each other, after which they are suspected to wait for another CTA
+MOST_STALLED = 1 << 15  # passes over warps that wait for each other; then they are suspected to wait for another CTA
 MOST_GROUPS = 10  # for which a tag has a bit
 
 
@@ -122,7 +122,7 @@ def functions(kernel: KernelContext) -> str:
         of_barriers=OF_BARRIERS,
         of_phases=OF_PHASES,
         of_mbarriers=OF_MBARRIERS,
-        patience=PATIENCE,
+        most_stalled=MOST_STALLED,
         rows=2 * BARRIERS,
         sync="true" if "sync" in checks else "false",
     )

@@ -254,7 +254,7 @@ entry:
   %count = load i32, ptr %place, align 8
   %more = add i32 %count, 1
   store i32 %more, ptr %place, align 8
-  %long = icmp ugt i32 %more, $patience
+  %long = icmp ugt i32 %more, $most_stalled
   br i1 %long, label %suspicious, label %end
 suspicious:
   %suspicion = load ptr, ptr %clocks, align 8

@@ -27,7 +27,7 @@ end:
 ;
 ; A CTA runs until all of its warps have ended, or until every warp that can run has yielded: then it waits for writes of
 ; another CTA, and the next slot runs.  So CTAs become resident only as earlier ones wait.  A CTA whose warps advance from
-; barrier to barrier may wait for another CTA as well: after $$passes passes over its warps the next slot runs.  $$patience asks
+; barrier to barrier may wait for another CTA as well: after $$passes passes over its warps the next slot runs.  $$stall asks
 ; instrumented code if they wait for too long.
 ;
 ; The CTAs of a cluster begin together, in slots that follow each other: $$open and $$another are the lines for that, $$over
@@ -165,7 +165,7 @@ ticked:
   %since.tick.reset = phi i64 [ %since.tick.more, %cta.end ], [ 0, %ask ]
   br i1 %alive.after, label %goes.on, label %$ended
 goes.on:
-$patience
+$stall
 lives.on:
   %pass.next = add i64 %pass, 1
   %may.stay = icmp ult i64 %pass.next, $passes
