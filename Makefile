@@ -120,7 +120,7 @@ lock: ## choose the versions of all dependencies anew (needs uv)
 	$(UV_COMPILE) --upgrade pyproject.toml --group pyproject.toml:clients locks/build.in --constraint locks/dev.txt --output-file locks/clients.txt
 
 clean: ## remove everything that these commands made
-	rm -rf $(VENV) $(CLIENTS) docs/reference docs/codes .cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
+	rm -rf $(VENV) $(CLIENTS) docs/reference .cache .coverage .coverage.* .hypothesis .import_linter_cache .mypy_cache .pytest_cache .ruff_cache build dist
 
 # ── the environment ─────────────────────────────────────────────────────────────────────
 

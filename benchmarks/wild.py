@@ -1,4 +1,4 @@
-"""The kernels of many kinds in `shared/kernels/wild` beside C: the figures, and the table of docs/speed.md.
+"""The kernels of many kinds in `shared/kernels/wild` beside C: the figures, and the table of docs/explanation/speed.md.
 
 ptxvm bench wild                    # the figures
 python benchmarks/wild.py           # the table, as Markdown

@@ -8,6 +8,7 @@ from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from front_pages import front_pages
 from sessions import rerun
 
 import ptxvm
@@ -18,27 +19,38 @@ author = "The ptxvm authors"
 project_copyright = author
 release = ptxvm.__version__
 
-extensions = ["myst_parser"]
+extensions = ["myst_parser", "sphinx.ext.autodoc", "sphinx_design"]
 exclude_patterns = ["_build"]
+myst_enable_extensions = ["colon_fence"]
 myst_heading_anchors = 3
-nitpicky = True
 highlight_language = "none"
+smartquotes = False  # which would make one dash of the two of an option
+
+# Links to what is not there are errors.  The types in signatures are not linked.
+nitpicky = True
+nitpick_ignore_regex = [("py:.*", ".*")]
+default_role = "code"
+autodoc_member_order = "bysource"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
 
 html_theme = "furo"
 html_title = "ptxvm"
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_show_copyright = False
 html_copy_source = False
 
 
 def write_reference(app: Any, config: Any) -> None:
-    """Make the pages, all or those of `-D opcodes=prmt,shfl`."""
-    site.write(Path(app.srcdir), [word for word in config.opcodes.split(",") if word])
+    """Make the pages, of instructions all or those of `-D opcodes=prmt,shfl`."""
+    site.write(Path(app.srcdir), [word for word in config.opcodes.split(",") if word], front_pages())
 
 
 def run_sessions(app: Any, page: str, source: list[str]) -> None:
     """What the chapter on the memory model shows is what its commands print now."""
     del app
-    if page == "memory-model":
+    if page == "explanation/memory-model":
         source[0] = rerun(source[0])
 
 

@@ -1,6 +1,6 @@
 """The sessions of a page, run: what stands below each `$ command` is what it prints.
 
-Sphinx runs them when it reads the page; `python docs/sessions.py docs/memory-model.md` writes them into the file.
+Sphinx runs them when it reads the page; `python docs/sessions.py docs/explanation/memory-model.md` writes them into the file.
 """
 
 from __future__ import annotations

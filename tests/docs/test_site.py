@@ -12,13 +12,17 @@ from pathlib import Path
 import pytest
 
 from ptxvm.algebra.types import Type
+from ptxvm.diagnostics import KINDS
 from ptxvm.isa.catalog import load_catalog
+from ptxvm.isa.directives import FEATURES
 from ptxvm.isa.fragments import mma_fragment, quarter_fragment
 from ptxvm.isa.model import ISA
-from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.special_registers import SPECIAL, WARP
+from ptxvm.isa.targets import LOWEST
 from ptxvm.reference import matrices, pictures, site
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.examples import Run, example_of
+from ptxvm.reference.instruction_pages import SOUGHT
 
 ROOT = Path(__file__).parents[2]
 HANDFUL = ("prmt", "lop3", "shfl", "atom", "ex2")
@@ -47,7 +51,7 @@ def table_after(text: str, start: str) -> list[list[str]]:
 
 
 def test_a_page_has_what_the_declaration_says(handful):
-    page = handful["reference/logic/prmt.md"]
+    page = handful["reference/instructions/logic/prmt.md"]
     assert "prmt.b32{.mode} d, a, b, c;" in page
     assert "| always | PTX 2.0, sm_20 |" in page
     assert "PTX ISA 9.7.9.7" in page
@@ -55,24 +59,24 @@ def test_a_page_has_what_the_declaration_says(handful):
 
 
 def test_an_example_shows_the_result_that_was_computed(handful):
-    rows = table_after(handful["reference/logic/prmt.md"], "**Example.**")
+    rows = table_after(handful["reference/instructions/logic/prmt.md"], "**Example.**")
     assert rows[-1] == ["out", "d", ".b32", "0x55441100", str(0x55441100)]
 
 
 def test_an_example_of_lanes_ran_in_a_kernel(handful):
-    rows = table_after(handful["reference/warp/shfl-sync.md"], "**Example.**")
+    rows = table_after(handful["reference/instructions/warp/shfl-sync.md"], "**Example.**")
     assert rows[0] == ["%r1", "2", "3", "4", "5", "6", "7", "6", "7"]
     assert rows[1] == ["%p1", *["true"] * 6, "false", "false"]
 
 
 def test_what_is_bounded_is_said(handful):
-    assert "**As silicon.** The ISA bounds the error" in handful["reference/float/ex2.md"]
-    assert "**Within bound.** No recording of hardware" in handful["reference/half/ex2-approx.md"]
-    assert "**Exact.** The ISA defines every bit" in handful["reference/logic/lop3.md"]
+    assert "**As silicon.** The ISA bounds the error" in handful["reference/instructions/float/ex2.md"]
+    assert "**Within bound.** No recording of hardware" in handful["reference/instructions/half/ex2-approx.md"]
+    assert "**Exact.** The ISA defines every bit" in handful["reference/instructions/logic/lop3.md"]
 
 
 def test_every_rule_links_to_its_code(handful):
-    codes = "".join(text for path, text in handful.items() if path.startswith("codes/"))
+    codes = "".join(text for path, text in handful.items() if path.startswith("reference/diagnostics/"))
     anchors = set(re.findall(r"^\((p\d{4})\)=$", codes, re.MULTILINE))
     linked = {code for text in handful.values() for code in re.findall(r"\]\(#(p\d{4})\)", text)}
     assert linked
@@ -85,13 +89,34 @@ def test_links_between_pages_lead_somewhere(handful):
             assert link in handful
 
 
+@pytest.mark.parametrize(("word", "page"), [("shuffle", "warp/shfl-sync"), ("atomic", "atomic/atom")])
+def test_a_search_finds_an_instruction_by_its_common_name(handful, word, page):
+    head = handful[f"reference/instructions/{page}.md"].partition("# ")[0]
+    assert word in head.partition("keywords:")[2]
+
+
+def test_common_names_are_those_of_opcodes():
+    assert SOUGHT.keys() <= ISA.by_opcode.keys()
+
+
+def test_every_register_type_target_and_kind_has_its_row(handful):
+    tables = {
+        name: handful[f"reference/{name}.md"] for name in ("special-registers", "types", "targets", "faults", "directives")
+    }
+    assert all(f"`%{name}`" in tables["special-registers"] for name in SPECIAL if name != "WARP_SZ")
+    assert all(f"`.{name}`" in tables["types"] for name in Type.named)
+    assert all(f"`{target}`" in tables["targets"] for target in LOWEST)
+    assert all(f"## {kind}" in tables["faults"] for kind in KINDS)
+    assert all(f"`{name}`" in tables["directives"] for name in FEATURES)
+
+
 def test_writing_again_leaves_pages_alone_and_removes_old_ones(tmp_path):
     site.write(tmp_path, ["prmt", "not"])
-    page = tmp_path / "reference" / "logic" / "prmt.md"
+    page = tmp_path / "reference" / "instructions" / "logic" / "prmt.md"
     before = page.stat().st_mtime_ns
     site.write(tmp_path, ["prmt"])
     assert page.stat().st_mtime_ns == before
-    assert not (tmp_path / "reference" / "logic" / "not.md").exists()
+    assert not (tmp_path / "reference" / "instructions" / "logic" / "not.md").exists()
 
 
 # ── the examples ────────────────────────────────────────────────────────────────────────
@@ -184,13 +209,12 @@ def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("sphinx", reason="the documentation needs Sphinx: pip install --group docs")
     pytest.importorskip("myst_parser")
     pytest.importorskip("furo")
-    source = folder / "source"
-    source.mkdir()
-    docs = ROOT / "docs"
-    for file in [docs / "conf.py", *docs.glob("*.md"), *docs.glob("*.svg")]:
-        shutil.copy(file, source)
+    pytest.importorskip("sphinx_design")
+    source, docs = folder / "source", ROOT / "docs"
+    shutil.copytree(docs, source, ignore=shutil.ignore_patterns("reference", "__pycache__", "sessions.py", "front_pages.py"))
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *options]
-    path = os.pathsep.join(map(str, [ROOT / "src", docs]))  # the sessions of the pages run in the repository itself
+    # The sessions of the pages run in the repository itself.
+    path = os.pathsep.join(filter(None, (str(ROOT / "src"), str(docs), os.environ.get("PYTHONPATH"))))
     environment = os.environ | {"PYTHONPATH": path, "PYTHONWARNINGS": "default"}
     done = subprocess.run([*command, source, folder / "html"], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
@@ -199,17 +223,17 @@ def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 def test_a_part_of_the_site_builds(tmp_path):
     build(tmp_path, "-D", f"opcodes={','.join(HANDFUL)}")
-    page = (tmp_path / "html" / "reference" / "logic" / "prmt.html").read_text()
+    page = (tmp_path / "html" / "reference" / "instructions" / "logic" / "prmt.html").read_text()
     assert "<svg" in page
     assert "0x55441100" in page
-    assert (tmp_path / "html" / "codes" / "p03.html").exists()
+    assert (tmp_path / "html" / "reference" / "diagnostics" / "p03.html").exists()
 
 
 @pytest.mark.long
 def test_the_whole_site_builds(tmp_path):
     build(tmp_path)
     for instruction in ISA.instructions:
-        assert list((tmp_path / "html" / "reference" / instruction.family).glob("*.html"))
+        assert list((tmp_path / "html" / "reference" / "instructions" / instruction.family).glob("*.html"))
 
 
 @pytest.mark.long

@@ -66,7 +66,7 @@ def test_drawings_and_lines(path):
 
 def test_the_picture_of_the_chapter_is_current():
     (test,) = read(HERE / "cases" / "message-passing-released.litmus")
-    assert (HERE.parents[1] / "docs" / "message-passing.svg").read_text() == svg(judge(test).forbidden)
+    assert (HERE.parents[1] / "docs" / "explanation" / "message-passing.svg").read_text() == svg(judge(test).forbidden)
 
 
 TWO_WRITES = """PTX two-writes

@@ -6,7 +6,6 @@ from rich.text import Text
 
 from ptxvm.cli.failures import FINDINGS, say
 from ptxvm.cli.terminal import console, filled, labelled
-from ptxvm.isa.targets import Need, Target, Version
 from ptxvm.reference import modifiers, words
 
 Rows = list[tuple[str, ...]]
@@ -23,9 +22,9 @@ def explain_word(word: str) -> int:
         blocks.append(("a type", [(modifiers.type_in_words(type),)]))
         uses = {}
     if directive is not None:
-        gone = f"; until PTX {_version(directive.until)}" if directive.until else ""
+        gone = f"; until PTX {words.version(directive.until)}" if directive.until else ""
         blocks += [("a feature" if uses or type else "a directive", [(f"PTX ISA {directive.section}",)])]
-        blocks += [("needs", [(_need(directive.need) + gone,)])]
+        blocks += [("needs", [(words.need(directive.need) + gone,)])]
     for meaning, titles in uses.items():
         blocks += [("a modifier", [(meaning or "has the meaning of its instruction",)]), ("of", [(", ".join(titles),)])]
     out.print(Text(f".{word}", style="bold"))
@@ -42,23 +41,9 @@ def explain_target(text: str) -> int:
         return say(f"ptxvm explain: there is no target '{text}'", FINDINGS)
     target, version = found
     out = console()
-    out.print(Text.assemble((str(target), "bold"), f", a target; PTX {_version(version)} and later have it; PTX ISA 11.1.2"))
-    out.print(Text(f"\n{filled(_provides(target))}\n"))
+    out.print(
+        Text.assemble((str(target), "bold"), f", a target; PTX {words.version(version)} and later have it; PTX ISA 11.1.2")
+    )
+    out.print(Text(f"\n{filled(words.provides(target))}\n"))
     out.print(labelled("brought", [(", ".join(words.brought_by(target)) or "no instruction",)]))
     return 0
-
-
-def _provides(target: Target) -> str:
-    if target.suffix == "a":
-        return "Code for it runs on this chip only: it may use what no later chip promises."
-    if target.suffix == "f":
-        return "Code for it runs on this chip and on later ones of its family."
-    return "Code for it runs on this chip and on all later ones."
-
-
-def _version(version: Version) -> str:
-    return f"{version[0]}.{version[1]}"
-
-
-def _need(need: Need) -> str:
-    return ", ".join([f"PTX {_version(need.version)}", *map(str, need.targets)])

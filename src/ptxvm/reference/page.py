@@ -141,11 +141,11 @@ def pages() -> dict[str, list[Page]]:
     load_catalog()
     found: dict[str, list[Page]] = {}
     for instruction in ISA.instructions:
-        found.setdefault(_chapter(instruction), []).append(Page(instruction))
+        found.setdefault(chapter_of(instruction), []).append(Page(instruction))
     return dict(sorted(found.items(), key=lambda family: _numbers(family[1][0].of.section)))
 
 
-def _chapter(instruction: Instruction) -> str:
+def chapter_of(instruction: Instruction) -> str:
     """The first sentence of the family's module."""
     described = sys.modules[instruction.meaning.__module__].__doc__ or instruction.family
     return described.strip().partition("\n")[0].partition(").")[0].removesuffix(".") + (")" if ")." in described else "")

@@ -63,8 +63,27 @@ def brought_by(wanted: Target) -> list[str]:
     for instruction in ISA.instructions:
         needs: list[Need] = [
             *map(parse_need, instruction.needs.values()),
-            *(parse_need(need) for _, need in instruction.conditional_needs),
+            *(parse_need(text) for _, text in instruction.conditional_needs),
         ]
-        if any(wanted in need.targets for need in needs):
+        if any(wanted in each.targets for each in needs):
             found[short_title(instruction)] = None
     return sorted(found)
+
+
+def provides(target: Target) -> str:
+    """Which chips run code for a target (PTX 11.1.2)."""
+    if target.suffix == "a":
+        return "Code for it runs on this chip only: it may use what no later chip promises."
+    if target.suffix == "f":
+        return "Code for it runs on this chip and on later ones of its family."
+    return "Code for it runs on this chip and on all later ones."
+
+
+def version(number: Version) -> str:
+    """`6.4`."""
+    return f"{number[0]}.{number[1]}"
+
+
+def need(of: Need) -> str:
+    """`PTX 6.0, sm_70`."""
+    return ", ".join([f"PTX {version(of.version)}", *map(str, of.targets)])

@@ -1,4 +1,4 @@
-"""Copies that go on beside the thread (PTX 9.7.9.25.3)."""
+"""Asynchronous copies (PTX 9.7.9.25.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Stores and updates beside the thread (PTX 9.7.9.12, 9.7.9.13, 9.7.13.7)."""
+"""Asynchronous stores and reductions (PTX 9.7.9.12, 9.7.9.13, 9.7.13.7)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Copies of many bytes that go on beside the thread (PTX 9.7.9.25.4)."""
+"""Bulk asynchronous copies (PTX 9.7.9.25.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Conversions of integers to packed narrow ones (PTX 9.7.9.22)."""
+"""Packing conversions, of integers to narrow ones (PTX 9.7.9.22)."""
 
 from __future__ import annotations
 

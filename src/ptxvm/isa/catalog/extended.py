@@ -1,4 +1,4 @@
-"""Extended-precision integer arithmetic: chains that carry through CC.CF (PTX 9.7.2).
+"""Extended-precision integer arithmetic, chains that carry through CC.CF (PTX 9.7.2).
 
 CC.CF is one flag for carry and borrow, and a subtraction is the addition of ~b and 1: it leaves 0 where it borrows, and
 `subc` takes one more away where the flag is 0.  The manual does not say so, but a chain that mixes both tells: ptxas

@@ -1,4 +1,4 @@
-"""Accesses to the memory of other devices through the fabric (in ptxas since PTX 9.3)."""
+"""Fabric transfers, to and from the memory of other devices (in ptxas since PTX 9.3)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Half-precision floating-point instructions: f16, bf16 and pairs of them (PTX 9.7.4)."""
+"""Half-precision floating-point instructions, f16, bf16 and pairs of them (PTX 9.7.4)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrices of small elements between shared memory and the fragments of `mma` (PTX 9.7.14.5.15 to 9.7.14.5.17)."""
+"""Matrix loads and stores, between shared memory and the fragments of `mma` (PTX 9.7.14.5.15 to 9.7.14.5.17)."""
 
 from __future__ import annotations
 

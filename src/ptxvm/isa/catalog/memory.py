@@ -1,4 +1,4 @@
-"""Loads, stores, prefetches and addresses (PTX 9.7.9)."""
+"""Loads and stores, prefetches and addresses (PTX 9.7.9)."""
 
 from __future__ import annotations
 

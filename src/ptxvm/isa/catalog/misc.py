@@ -1,4 +1,4 @@
-"""What stops, delays or observes a kernel, and hints (PTX 9.7.19, 9.7.13.13, 9.7.9.16 to 9.7.9.18)."""
+"""Miscellaneous instructions, to stop, delay or observe a kernel, and hints (PTX 9.7.19, 9.7.13.13, 9.7.9.16 to 9.7.9.18)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Mixed-precision floating-point instructions: f16 or bf16 factors, f32 sums (PTX 9.7.5)."""
+"""Mixed-precision floating-point instructions, f16 or bf16 factors, f32 sums (PTX 9.7.5)."""
 
 from __future__ import annotations
 

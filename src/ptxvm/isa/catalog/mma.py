@@ -1,4 +1,4 @@
-"""Matrix products of a warp whose fragments the manual specifies (PTX 9.7.14.5)."""
+"""Warp matrix products: mma, whose fragments the manual specifies (PTX 9.7.14.5)."""
 
 from __future__ import annotations
 

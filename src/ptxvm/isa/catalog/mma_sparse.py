@@ -1,4 +1,4 @@
-"""Products of sparse matrices and of scaled blocks, of a warp (PTX 9.7.14.3, 9.7.14.6)."""
+"""Warp matrix products: sparse and block-scaled (PTX 9.7.14.3, 9.7.14.6)."""
 
 from __future__ import annotations
 

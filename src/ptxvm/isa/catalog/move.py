@@ -1,4 +1,4 @@
-"""mov: registers, constants, addresses, and the parts of a register (PTX 9.7.9.3 and 9.7.9.4)."""
+"""Moves, of registers, constants, addresses, and the parts of a register (PTX 9.7.9.3 and 9.7.9.4)."""
 
 from __future__ import annotations
 

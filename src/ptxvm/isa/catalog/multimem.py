@@ -1,4 +1,4 @@
-"""Memory of several devices under one address (PTX 9.7.9.14)."""
+"""Multimem instructions, on memory of several devices under one address (PTX 9.7.9.14)."""
 
 from __future__ import annotations
 

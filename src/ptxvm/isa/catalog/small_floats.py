@@ -1,4 +1,4 @@
-"""Arithmetic on four packed floats of a byte or less, in ptxas since PTX 9.4 (PTX 9.7.5)."""
+"""Packed small floats, four of a byte or less, in ptxas since PTX 9.4 (PTX 9.7.5)."""
 
 from __future__ import annotations
 

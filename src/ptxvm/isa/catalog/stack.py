@@ -1,4 +1,4 @@
-"""The stack of a function (PTX 9.7.17)."""
+"""Stack manipulation (PTX 9.7.17)."""
 
 from __future__ import annotations
 

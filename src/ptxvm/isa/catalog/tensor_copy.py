@@ -1,4 +1,4 @@
-"""Copies of parts of tensors (PTX 9.7.9.25.5, 9.7.9.28, 9.7.13.16)."""
+"""Tensor copies (PTX 9.7.9.25.5, 9.7.9.28, 9.7.13.16)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Tensor memory (PTX 9.7.16.7 to 9.7.16.9, 9.7.16.11, 9.7.16.12)."""
+"""Tensor memory: tcgen05 (PTX 9.7.16.7 to 9.7.16.9, 9.7.16.11, 9.7.16.12)."""
 
 from __future__ import annotations
 

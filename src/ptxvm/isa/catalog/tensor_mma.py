@@ -1,4 +1,4 @@
-"""Matrix products in tensor memory (PTX 9.7.16.10)."""
+"""Tensor memory products: tcgen05.mma (PTX 9.7.16.10)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Video instructions: scalar ones on bytes, halves and words, and SIMD ones on pairs and quads (PTX 9.7.18).
+"""Video instructions, scalar ones on bytes, halves and words, and SIMD ones on pairs and quads (PTX 9.7.18).
 
 Inputs are picked by selectors and extended, so that an operation sees numbers of which nothing is lost (in s64, in
 SIMD in s32); its result is clamped if asked, and then merged into a third operand or combined with it.

@@ -1,4 +1,4 @@
-"""Exchange between the lanes of a warp (PTX 9.7.9.5, 9.7.9.6, 9.7.13.8 to 9.7.13.14)."""
+"""Warp shuffles and votes, exchange between the lanes (PTX 9.7.9.5, 9.7.9.6, 9.7.13.8 to 9.7.13.14)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products of a warpgroup (PTX 9.7.15)."""
+"""Warpgroup matrix products: wgmma (PTX 9.7.15)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Matrix products of a warp whose fragments are opaque (PTX 9.7.14.4)."""
+"""Warp matrix products: wmma, whose fragments are opaque (PTX 9.7.14.4)."""
 
 from __future__ import annotations
 

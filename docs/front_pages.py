@@ -1,0 +1,112 @@
+"""The pages of the reference that are made from the command line and from the package's own interface."""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+
+import click
+
+import ptxvm
+from ptxvm.cli.app import app
+from ptxvm.reference.markdown import Files, code, escaped, table, toctree
+
+GROUPS = {
+    "Modules and kernels": "load check link Module Kernel LaunchResult Diagnostic",
+    "Memory of the device": "DeviceArray",
+    "Streams": "Stream Event",
+    "Textures and surfaces": "Texture Sampler Surface",
+    "Tensor maps": "TensorMap TensorType Interleave Swizzle L2Promotion OobFill",
+    "Errors": "PTXVMError InvalidPTX Fault Unsupported Crash",
+}
+"""The public names, in the order in which they are met."""
+
+REFERENCE = {
+    "Python interface": "api",
+    "Command line": "commands/index",
+    "Instructions": "instructions/index",
+    "Special registers": "special-registers",
+    "Directives": "directives",
+    "Types": "types",
+    "Targets": "targets",
+    "Faults and findings": "faults",
+    "Diagnostics": "diagnostics/index",
+}
+
+
+def front_pages() -> Files:
+    """All of them, and the list of the reference."""
+    said = "Every page here is made from the declarations that the machine itself reads."
+    index = ["# Reference", "", said, "", *(f"- [{title}]({path}.md)" for title, path in REFERENCE.items()), ""]
+    return {"reference/index.md": "\n".join(index), "reference/api.md": _interface(), **_commands()}
+
+
+# ── Python ──────────────────────────────────────────────────────────────────────────────
+
+
+def _interface() -> str:
+    """The names of the package, with their docstrings; ValueError where one has no group."""
+    grouped = {name for names in GROUPS.values() for name in names.split()}
+    if grouped != set(ptxvm.__all__):
+        raise ValueError(f"the groups of the interface differ from ptxvm.__all__: {grouped ^ set(ptxvm.__all__)}")
+    lines = ["# Python interface", "", "The names of the package `ptxvm`; each is imported when it is first used.", ""]
+    for title, names in GROUPS.items():
+        documented = [line for name in names.split() for line in _documented(name)]
+        lines += [f"## {title}", "", "```{eval-rst}", *documented, "```", ""]
+    return "\n".join(lines)
+
+
+def _documented(name: str) -> Iterator[str]:
+    """The directive of autodoc for a name."""
+    found = getattr(ptxvm, name)
+    if not inspect.isclass(found):
+        yield from (f".. autofunction:: ptxvm.{name}", "")
+        return
+    yield from (f".. autoclass:: ptxvm.{name}", "   :members:", "")
+
+
+# ── the command line ────────────────────────────────────────────────────────────────────
+
+
+def _commands() -> Files:
+    """A page for each command, from the parser."""
+    context = click.Context(app, info_name="ptxvm")
+    names = app.list_commands(context)
+    rows = [(f"[`ptxvm {name}`]({name}.md)", escaped(app.commands[name].get_short_help_str(200))) for name in names]
+    lines = ["# Command line", "", "`ptxvm` alone, and `--help` behind any command, print the same.", ""]
+    lines += [*table(("command", "what it does"), rows), "", "Of `ptxvm` itself:", "", *_options(app, context), ""]
+    lines += toctree(f"ptxvm {name} <{name}>" for name in names)
+    pages = {f"reference/commands/{name}.md": _command(name, app.commands[name], context) for name in names}
+    return {"reference/commands/index.md": "\n".join(lines), **pages}
+
+
+def _command(name: str, command: click.Command, parent: click.Context) -> str:
+    """What a command does, its usage and its options."""
+    context = click.Context(command, info_name=name, parent=parent)
+    usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
+    lines = [f"# `ptxvm {name}`", "", "```text", usage, "```", "", *_help(command.help or ""), *_options(command, context), ""]
+    return "\n".join(lines)
+
+
+def _help(text: str) -> Iterator[str]:
+    r"""The paragraphs of a help text; those behind `\b` are laid out already."""
+    for paragraph in inspect.cleandoc(text).split("\n\n"):
+        if paragraph.startswith("\b"):
+            yield from ("```text", paragraph.removeprefix("\b\n"), "```", "")
+        else:
+            yield from (escaped(paragraph), "")
+
+
+def _options(command: click.Command, context: click.Context) -> list[str]:
+    """The options in a table, with what they are without being given."""
+    rows = [_option(each, context) for each in command.params if isinstance(each, click.Option)]
+    return table(("option", "value", "what it does", "default"), rows) if rows else []
+
+
+def _option(option: click.Option, context: click.Context) -> tuple[str, ...]:
+    """The row of an option; a flag has neither value nor default."""
+    named, said = ", ".join(code(each) for each in option.opts), escaped(option.help or "")
+    if option.is_flag:
+        return named, "", said, ""
+    default = option.get_default(context)
+    return named, code(option.metavar or ""), said, code("" if default is None else str(default))

@@ -1,0 +1,89 @@
+"""The pages of what PTX has beside instructions: special registers, directives, types and targets."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import groupby
+
+from ptxvm.algebra.types import Type
+from ptxvm.isa.directives import FEATURES
+from ptxvm.isa.special_registers import SPECIAL, SpecialRegister
+from ptxvm.isa.targets import LOWEST, Target, Version
+from ptxvm.reference.markdown import Files, code, escaped, table
+from ptxvm.reference.modifiers import type_in_words
+from ptxvm.reference.words import brought_by, need, provides, version
+
+MANUAL = "the sections are those of the PTX ISA"
+
+
+def table_pages() -> Files:
+    """All of them."""
+    return {
+        "reference/special-registers.md": _page(
+            "Special registers",
+            "Predefined and read-only; `ptxvm explain %NAME` says the same. The last column has what ptxvm gives in every "
+            f"launch, where that is one number; {MANUAL}.",
+            ("register", "type", "meaning", "needs", "section", "in ptxvm"),
+            (_register(each) for each in SPECIAL.values()),
+        ),
+        "reference/directives.md": _page(
+            "Directives and their versions",
+            f"What not every version and target has, of directives and declarations; {MANUAL}.",
+            ("feature", "as ptxas calls it", "needs", "section"),
+            (
+                (code(name), escaped(each.name), need(each.need) + _until(each.until), each.section)
+                for name, each in FEATURES.items()
+            ),
+        ),
+        "reference/types.md": _page(
+            "Types",
+            "The fundamental, alternate and packed types that operands of instructions have (PTX 5.2).",
+            ("type", "bits", "elements", "what it is"),
+            (
+                (code(f".{name}"), str(each.bits), str(each.lanes) if each.is_packed else "", escaped(type_in_words(each)))
+                for name, each in Type.named.items()
+            ),
+        ),
+        "reference/targets.md": _targets(),
+    }
+
+
+def _page(title: str, said: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
+    return "\n".join([f"# {title}", "", said, "", *table(head, list(rows)), ""])
+
+
+def _register(register: SpecialRegister) -> tuple[str, ...]:
+    vector = f".v{register.count}" if register.count > 1 else ""
+    constant = register.value is not None
+    always = f"{register.always}: {register.because}" if register.always is not None else ""
+    return (
+        code(register.name if constant else f"%{register.name}"),
+        code(f"{vector}.{register.type.name}"),
+        escaped(register.meaning),
+        register.needs,
+        register.section,
+        escaped(always),
+    )
+
+
+def _targets() -> str:
+    """The targets, with what each has brought."""
+    lines = ["# Targets", "", "What `.target` may name, from the first PTX version on that has it (PTX 11.1.2).", ""]
+    for suffix, targets in groupby(sorted(LOWEST, key=lambda each: (each.suffix, each.number)), key=lambda each: each.suffix):
+        found = list(targets)
+        lines += [f"## {_suffixed(suffix)}", "", provides(found[0]), ""]
+        head = ("target", "PTX", "instructions that need it, or have modifiers that do")
+        lines += [*table(head, [_target(each) for each in found]), ""]
+    return "\n".join(lines)
+
+
+def _suffixed(suffix: str) -> str:
+    return f"With the suffix `{suffix}`" if suffix else "For every later chip"
+
+
+def _target(target: Target) -> tuple[str, ...]:
+    return code(str(target)), version(LOWEST[target]), ", ".join(map(code, brought_by(target)))
+
+
+def _until(until: Version | None) -> str:
+    return f"; until PTX {version(until)}" if until else ""
