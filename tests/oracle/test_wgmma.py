@@ -179,13 +179,20 @@ def test_products_in_every_layout_are_exact(type, swizzle, registers, major_a, m
         assert (got == exact[rows, places]).all()
 
 
-def test_products_of_k_major_matrices_are_compiled():
-    """They go through the function of `mma`; others are computed on the host."""
-    line = "wgmma.mma_async.sync.aligned.m64n16k16.f32.f16.f16 {{d}}, %da, %db, %p, 1, 1, {}, 0;"
-    quick, slow = (kernel(line.format(major), 8, (0, 0)).dump("llvm", block=128) for major in (0, 1))
-    assert "@ptxvm.mma.f32.f16.f16.f32.m16n8k16" in quick
-    assert ".wgmma.n16.shared" in quick
-    assert ".wgmma.n16.shared" not in slow
+@pytest.mark.parametrize(
+    ("shape", "types", "scales", "name"),
+    [
+        ("m64n16k16", "f32.f16.f16", "1, 1, 0, 0", "f32.f16.f16.f32.m16n8k16"),
+        ("m64n16k16", "f32.bf16.bf16", "-1, 1, 1, 1", "f32.bf16.bf16.f32.m16n8k16"),
+        ("m64n16k32", "f32.e4m3.e5m2", "1, 1", "f32.f16.f16.f32.m16n8k32"),
+    ],
+)
+def test_products_are_compiled(shape, types, scales, name):
+    """They go through the function of `mma`, whatever their order, signs and types."""
+    line = f"wgmma.mma_async.sync.aligned.{shape}.{types} {{d}}, %da, %db, %p, {scales};"
+    text = kernel(line, 8, (0, 0)).dump("llvm", block=128)
+    assert f"@ptxvm.mma.{name}" in text
+    assert ".wgmma." in text
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])

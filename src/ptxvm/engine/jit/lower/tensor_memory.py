@@ -17,6 +17,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.node.port import Port
+from ptxvm.engine.jit.values.small_floats import least_exponent
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.isa.special_registers import WARP
@@ -24,7 +25,7 @@ from ptxvm.isa.tensor_memory import Multiply, TensorWork
 from ptxvm.machine import tensor_core, tensor_unit
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
-from ptxvm.machine.tensor_core import FORMATS, Matrices
+from ptxvm.machine.tensor_core import Matrices
 from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory as Cells
 from ptxvm.machine.window import RANK, Window
 
@@ -32,7 +33,6 @@ WORD = np.dtype(np.uint32)
 TILES = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5, *[ctypes.c_int] * 3)
 TileFunction: TypeAlias = Callable[[int, int, int, int, int, int, int, int], int]
 HEIGHT, WIDTH = 16, 8  # of a tile
-BIAS = 15  # of f16
 
 
 class TensorMemory(Port):
@@ -78,11 +78,6 @@ def in_f16(type: Type) -> Matrices:
     with np.errstate(all="ignore"):
         found: Matrices = values.astype(np.float16).view(np.uint16)
     return found
-
-
-def least_exponent(type: Type) -> int:
-    """The exponent of the subnormal numbers of a small float, as f16 has it."""
-    return FORMATS[type.name][1] + BIAS
 
 
 def addresses_of(matrix: Array, step: int) -> Array:

@@ -10,7 +10,7 @@ from ptxvm.engine.jit.values.mma_floats import FORMS, Exact, ExactSmall, Fast
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
 from ptxvm.engine.jit.values.mma_writer import Writer
 from ptxvm.isa.fragments import Product
-from ptxvm.machine.tensor_core import FIFTH_GENERATION, Architecture, unit_of
+from ptxvm.machine.tensor_core import Architecture, Unit as Core, unit_of
 
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
@@ -31,11 +31,11 @@ def _named(unit: Unit, product: Product, found: Writer, mark: str = "") -> str:
     return name
 
 
-def written_small(unit: Unit, product: Product, *, fast: bool) -> str | None:
-    """The same for the fifth generation's product of numbers of eight bits and less that come as f16."""
+def written_small(unit: Unit, product: Product, core: Core, *, fast: bool) -> str | None:
+    """The same for a tensor core's product of numbers of eight bits and less that come as f16."""
     if not _of_floats(product):
         return None
-    found = Fast(unit, product) if fast else ExactSmall(unit, product, FIFTH_GENERATION)
+    found = Fast(unit, product) if fast else ExactSmall(unit, product, core)
     return _named(unit, product, found, ".small")
 
 

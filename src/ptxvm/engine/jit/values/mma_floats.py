@@ -46,7 +46,7 @@ TF32 = 0xFFFF_E000  # the significant bits of a register
 LEAST_F16 = 127 - 14 << 23  # the least exponent of f16, in the bits of an f32
 KEPT, WORD_BITS, LONG_BITS = 24, 32, 64  # bits of a result, and of sums
 PARTS = 2  # sums whose total has 32 bits and a sign
-TOGETHER = 8  # so many products and the accumulator have a sum that an i32 holds
+SUMMED = 28  # 2**28 less the bits below the largest exponent: so many products and the accumulator have a sum in an i32
 
 
 def f32_bits(value: float) -> int:
@@ -150,8 +150,9 @@ class Exact(Floats):
     def __init__(self, unit: Unit, product: Product, core: tensor_core.Unit) -> None:
         super().__init__(unit, product)
         self.length, self.fraction, self.form = min(core.length, self.depth), core.fraction, FORMS[self.type]
-        self.parts = -(-self.length // TOGETHER)
-        self.kind = f"{core.length}.{core.fraction}"
+        self.parts = -(-self.length >> SUMMED - core.fraction)
+        self.kind = f"{core.length}.{core.fraction}.{core.accumulator_bits}"
+        self.lost = KEPT - 1 - core.accumulator_bits  # bits of an f32 that an accumulator has not
         self.in_f16 = product.c.type is product.d.type is f16  # the type of the accumulator
         self.is_long = self.parts > PARTS
         self.floor = f32_bits(core.least(f16)) if self.in_f16 else 0  # no product of f32 is below the other one
@@ -314,14 +315,15 @@ class Exact(Floats):
         vector, integer = f"<{WARP} x i{bits}>", f"i{bits}"
         some = emit(f"or {vector} {size}, splat ({integer} 1)")
         zeros = self.code.intrinsic(vector, f"llvm.ctlz.v{WARP}{integer}", (vector, some), ("i1", "false"))
-        below = emit(f"lshr {vector} splat ({integer} {(1 << bits - KEPT) - 1}), {zeros}")
-        kept = emit(f"and {vector} {size}, {emit(f'xor {vector} {below}, splat ({integer} -1)')}")
+        kept = KEPT if self.in_f16 else KEPT - self.lost
+        below = emit(f"lshr {vector} splat ({integer} {(1 << bits - kept) - 1}), {zeros}")
+        cut = emit(f"and {vector} {size}, {emit(f'xor {vector} {below}, splat ({integer} -1)')}")
         if self.in_f16:
-            last = emit(f"and {WORDS} {emit(f'add {WORDS} {below}, splat (i32 1)')}, splat (i32 -2)")
-            exact = emit(f"icmp eq {WORDS} {size}, {kept}")
-            kept = emit(f"select {SIGNS} {exact}, {WORDS} {kept}, {WORDS} {emit(f'or {WORDS} {kept}, {last}')}")
+            last = emit(f"and {vector} {emit(f'add {vector} {below}, splat ({integer} 1)')}, splat ({integer} -2)")
+            exact = emit(f"icmp eq {vector} {size}, {cut}")
+            cut = emit(f"select {SIGNS} {exact}, {vector} {cut}, {vector} {emit(f'or {vector} {cut}, {last}')}")
         unit = self.floats(emit(f"sub {WORDS} {top}, splat (i32 {self.fraction << 23})"))
-        value = emit(f"fmul {FLOATS} {emit(f'uitofp {vector} {kept} to {FLOATS}')}, {unit}")
+        value = emit(f"fmul {FLOATS} {emit(f'uitofp {vector} {cut} to {FLOATS}')}, {unit}")
         value = emit(f"select {SIGNS} {negative}, {FLOATS} {emit(f'fneg {FLOATS} {value}')}, {FLOATS} {value}")
         return emit(f"fpext {HALVES} {self.narrowed(value)} to {FLOATS}") if self.in_f16 else value
 
@@ -351,10 +353,16 @@ class Exact(Floats):
         return negative, emit(f"select {SIGNS} {negative}, {vector} {negated}, {vector} {total}")
 
     def _unless_alone(self, made: str, total: str, largest: str, exponent: str) -> str:
-        """The sum; but the total where every product is zero or the total is not finite.  A negative zero becomes positive."""
+        """The sum; but the total where every product is zero or the total is not finite.
+
+        It loses the bits that an accumulator has not.  A negative zero becomes positive.
+        """
         emit = self.code.emit
         alone = emit(f"icmp eq {WORDS} {largest}, zeroinitializer")
         endless = emit(f"icmp eq {WORDS} {exponent}, splat (i32 {EXPONENT})")
+        if self.lost and not self.in_f16:
+            cut = self.floats(emit(f"and {WORDS} {self.words(total)}, splat (i32 {-1 << self.lost})"))
+            total = emit(f"select {SIGNS} {endless}, {FLOATS} {total}, {FLOATS} {cut}")
         stays = emit(f"or {SIGNS} {alone}, {endless}")
         return emit(f"select {SIGNS} {stays}, {FLOATS} {emit(f'fadd {FLOATS} {total}, zeroinitializer')}, {FLOATS} {made}")
 

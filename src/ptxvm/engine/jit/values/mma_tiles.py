@@ -15,7 +15,7 @@ from ptxvm.engine.jit.values.mma_writer import STEP
 from ptxvm.isa.fragments import Core, Product, mma_fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import DEPTHS
-from ptxvm.machine.tensor_core import Architecture
+from ptxvm.machine.tensor_core import FIFTH_GENERATION, Architecture
 
 BYTES = 4 * WARP  # of a register
 LEAST = "ab"  # the factors whose least exponents come behind D
@@ -129,7 +129,7 @@ def written(unit: Unit, kind: str, *, fast: bool) -> dict[Type, str]:
     """Write the functions for a kind unless they are there; returns their names by the type of A and B."""
     if kind == SMALL:
         product = tile_product(f16, DEPTHS[kind])
-        found = {f16: _written(unit, product, mma.written_small(unit, product, fast=fast))}
+        found = {f16: _written(unit, product, mma.written_small(unit, product, FIFTH_GENERATION, fast=fast))}
     else:
         products = {type: tile_product(type, DEPTHS[kind]) for type in KINDS.get(kind, ())}
         found = {

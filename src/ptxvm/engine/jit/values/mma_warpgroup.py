@@ -1,7 +1,8 @@
 """Products of a warpgroup in vector registers: a loop over columns of D that calls the function of `mma` (PTX 9.7.15.5).
 
 The function copies a fragment of B from shared memory for every eight columns, and one of A where it is not in registers.
-K-major matrices have four lanes of a fragment in each piece of 16 bytes, so a register consists of eight pieces.
+A register consists of eight pieces of 16 bytes.  In each piece of a K-major matrix four lanes have their elements along K;
+the eight pieces of an MN-major matrix are eight rows of a block of 8 by 8, which is transposed.
 """
 
 from __future__ import annotations
@@ -9,13 +10,14 @@ from __future__ import annotations
 from dataclasses import replace
 from string import Template
 
+from ptxvm.algebra.types import f16
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values import mma
+from ptxvm.engine.jit.values import mma, small_floats
 from ptxvm.engine.jit.values.mma_writer import STEP
 from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WARPS, WarpgroupProduct
-from ptxvm.machine.tensor_core import Architecture
+from ptxvm.machine.tensor_core import Architecture, unit_of
 
 COLUMNS = 8  # of the product that `mma` computes
 BYTES = 4 * WARP  # of a register
@@ -65,7 +67,7 @@ $fill_a
   br label %tile
 tile:
   %j = phi i32 [ 0, %good ], [ %j.more, %stored ]
-  %across = mul i32 %j, %b.stride
+$across
   %b.first = add i32 %b.start, %across
   %d.first = mul i32 %j, $d_step
   %f.first = mul i32 %j, $f_step
@@ -115,11 +117,10 @@ FIELDS = Template("""  %$m.at = getelementptr i8, ptr %room, i64 $place
   %$m.mask = sub i32 %$m.width, 1
   %$m.row = shl i32 %$m.width, 4
   %$m.plain = icmp eq i32 %$m.mode, 0
-  %$m.step = select i1 %$m.plain, i32 %$m.leading, i32 16
+$steps
   %$m.rows.end = mul i32 %$m.row, 7
-  %$m.strides.end = mul i32 %$m.stride, $groups
   %$m.end.0 = add i32 %$m.start, %$m.rows.end
-  %$m.end.1 = add i32 %$m.end.0, %$m.strides.end
+  %$m.end.1 = add i32 %$m.end.0, %$m.last
   %$m.end.2 = add i32 %$m.end.1, %$m.step
   %$m.slack = select i1 %$m.plain, i32 15, i32 127
   %$m.end = or i32 %$m.end.2, %$m.slack
@@ -131,82 +132,237 @@ FIELDS = Template("""  %$m.at = getelementptr i8, ptr %room, i64 $place
   %$m.apart = icmp ne i$lanes %$m.differ.bits, 0
   %$m.far = or i1 %$m.beyond, %$m.apart""")
 
+# The distance of two registers along K, and that of the last eight rows from the first ones.
+ALONG_K = Template("""  %$m.step = select i1 %$m.plain, i32 %$m.leading, i32 16
+  %$m.last = mul i32 %$m.stride, $groups""")
+ACROSS_K = Template("""  %$m.step = select i1 %$m.plain, i32 %$m.leading, i32 %$m.stride
+  %$m.logs = lshr i32 4656, %$m.mode.bits ; 0x1230: the binary logarithm of the pieces of a row, by mode
+  %$m.log = and i32 %$m.logs, 15
+  %$m.last.line = lshr i32 $groups, %$m.log
+  %$m.last.far = mul i32 %$m.last.line, %$m.leading
+  %$m.last.piece = shl i32 %$m.mask, 4
+  %$m.last.turned = add i32 %$m.last.far, %$m.last.piece
+  %$m.last.plain = mul i32 %$m.stride, $groups
+  %$m.last = select i1 %$m.plain, i32 %$m.last.plain, i32 %$m.last.turned""")
+
+# The distance of the eight rows of a number from the first ones.
+ROWS_ALONG_K = Template("  $found = mul i32 $number, %$m.stride")
+ROWS_ACROSS_K = Template("""  $found.in = and i32 $number, %$m.mask
+  $found.piece = shl i32 $found.in, 4
+  $found.line = lshr i32 $number, %$m.log
+  $found.far = mul i32 $found.line, %$m.leading
+  $found.turned = add i32 $found.far, $found.piece
+  $found.plain = mul i32 $number, %$m.stride
+  $found = select i1 %$m.plain, i32 $found.plain, i32 $found.turned""")
+
 
 def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shared_size: int, *, fast: bool) -> str | None:
     """Write the function of a product unless it is there; returns its name, or None where none handles it."""
     product = spec.product
-    if product.further or spec.transposed != (False, False) or spec.negated != (False, False):
+    if product.further:
         return None
     tile_product = tile(product)
-    called = mma.written(unit, tile_product, architecture, fast=fast)
+    if is_small(product):
+        called = mma.written_small(unit, tile_product, unit_of(product, architecture), fast=fast)
+    else:
+        called = mma.written(unit, tile_product, architecture, fast=fast)
     if called is None:
         return None
     columns = product.d.shape[1]
-    where = "registers" if spec.in_registers else "shared"
-    name = f"{called}.wgmma.n{columns}.{where}.{shared_size}"
+    marks = "".join(
+        f".{mark}"
+        for mark, there in (("registers", spec.in_registers), ("shared", not spec.in_registers), ("negated", opposite(spec)),
+                            ("ma", spec.transposed[0]), ("mb", spec.transposed[1]))
+        if there
+    )  # fmt: skip
+    types = f".{product.a.type}.{product.b.type}" if is_small(product) else ""
+    name = f"{called}.wgmma{types}.n{columns}{marks}.{shared_size}"
     if name not in unit.helpers:
         unit.helper("ptxvm.wgmma.pieces", COPY.substitute())
-        unit.helper(name, _text(name, called, spec, tile_product, shared_size))
+        unit.helper(name, Function(spec, tile_product, shared_size).text(name, called))
     return name
 
 
+def is_small(product: Product) -> bool:
+    """Is it a product of floats of eight bits?"""
+    return product.a.type.name in small_floats.WIDENED
+
+
+def opposite(spec: WarpgroupProduct) -> bool:
+    """Do the products have the opposite sign?"""
+    return spec.negated[0] is not spec.negated[1]
+
+
 def tile(product: Product) -> Product:
-    """The product of eight of the columns."""
-    shape = f"m16n{COLUMNS}k{product.a.shape[1]}"
-    b, c, d = (mma_fragment(name, each.type, shape) for name, each in (("b", product.b), ("c", product.c), ("d", product.d)))
-    return replace(product, b=b, c=c, d=d)
+    """The product of eight of the columns, of halves where the floats have eight bits."""
+    shape, small = f"m16n{COLUMNS}k{product.a.shape[1]}", is_small(product)
+    a, b, c, d = (
+        mma_fragment(name, f16 if small and name in "ab" else each.type, shape)
+        for name, each in (("a", product.a), ("b", product.b), ("c", product.c), ("d", product.d))
+    )
+    return replace(product, a=a, b=b, c=c, d=d)
 
 
-def _text(name: str, called: str, spec: WarpgroupProduct, each: Product, shared_size: int) -> str:
-    """The function: operands lie in the room as D, A or its descriptor, the descriptor of B, and the predicate."""
-    registers, tiles = spec.product.d.registers, spec.product.d.shape[1] // COLUMNS
-    a, b, d = each.a.registers, each.b.registers, each.d.registers
-    of_a, of_b = STEP * registers, STEP * (registers + (a if spec.in_registers else 1))
-    most = min(shared_size, REACH)  # addresses that wrap are left to the host
-    fields = [FIELDS.substitute(m="b", place=of_b, lanes=WARP, groups=tiles - 1, most=most)]
-    if spec.in_registers:
-        fields.append("  %far = or i1 %b.far, false")
-        fill = [line for n in range(a) for line in _moved("%room", str(of_a + STEP * n), "%held", str(BYTES * n))]
-    else:
-        fields.append(FIELDS.substitute(m="a", place=of_a, lanes=WARP, groups=2 * WARPS - 1, most=most))
-        fields.append("  %far = or i1 %b.far, %a.far")
-        fill = _own_rows(a)
-    prepare = [line for n in range(a) for line in _moved("%held", str(BYTES * n), "%work", str(STEP * n))]
-    for n in range(b):
-        prepare += _pieces("b", f"%b.first.{n}", f"%work.b.{n}", STEP * (a + n), "%b.first", n)
-    for n in range(d):
-        prepare += _moved("%room", f"%d.{n}", "%work", str(STEP * (a + b + n)), first="%d.first", offset=STEP * n, guarded=True)
-    keep = [
-        line
-        for n in range(d)
-        for line in _moved("%work", str(STEP * n), "%found", f"%f.{n}", first="%f.first", offset=BYTES * n)
+class Function:
+    """The function of a product.
+
+    Operands lie in the room as D, A or its descriptor, the descriptor of B, and the predicate.
+    """
+
+    def __init__(self, spec: WarpgroupProduct, each: Product, shared_size: int) -> None:
+        self.spec, self.each, self.small = spec, each, is_small(spec.product)
+        self.stored = spec.product.a.registers, spec.product.b.registers * COLUMNS // spec.product.b.shape[1]
+        self.most = min(shared_size, REACH)  # addresses that wrap are left to the host
+        self.registers = spec.product.d.registers
+
+    def text(self, name: str, called: str) -> str:
+        """Its text."""
+        a, b, d = self.each.a.registers, self.each.b.registers, self.each.d.registers
+        of_b = STEP * (self.registers + (self.stored[0] if self.spec.in_registers else 1))
+        tiles = self.registers // d
+        return FUNCTION.substitute(
+            name=name, tile=called, work=STEP * (a + b + d + 2 * self.small), found=BYTES * self.registers,
+            held=BYTES * (a + self.stored[0]), lanes=WARP, fields="\n".join(self._fields(of_b, tiles)), enabled_at=of_b + STEP,
+            fill_a="\n".join(self._fill()), d_step=STEP * d, f_step=BYTES * d, prepare="\n".join(self._prepare()),
+            across=self._rows("b", "%j", "%across"), keep="\n".join(self._keep()), tiles=tiles, bytes=BYTES, step=STEP,
+            registers=self.registers,
+        )  # fmt: skip
+
+    def _fields(self, of_b: int, tiles: int) -> list[str]:
+        """The fields of the descriptors."""
+        fields = [self._descriptor("b", of_b, tiles - 1)]
+        if self.spec.in_registers:
+            return [*fields, "  %far = or i1 %b.far, false"]
+        return [*fields, self._descriptor("a", STEP * self.registers, 2 * WARPS - 1), "  %far = or i1 %b.far, %a.far"]
+
+    def _descriptor(self, m: str, place: int, groups: int) -> str:
+        steps = (ACROSS_K if self._transposed(m) else ALONG_K).substitute(m=m, groups=groups)
+        return FIELDS.substitute(m=m, place=place, lanes=WARP, most=self.most, steps=steps)
+
+    def _transposed(self, m: str) -> bool:
+        return self.spec.transposed["ab".index(m)]
+
+    def _rows(self, m: str, number: str, found: str) -> str:
+        return (ROWS_ACROSS_K if self._transposed(m) else ROWS_ALONG_K).substitute(m=m, number=number, found=found)
+
+    def _fill(self) -> list[str]:
+        """The registers of A: in `held`, those that the function of `mma` takes come first."""
+        stored, a = self.stored[0], self.each.a.registers
+        first = BYTES * a if self.small else 0
+        if self.spec.in_registers:
+            lines = [
+                line for n in range(stored)
+                for line in _moved("%room", str(STEP * (self.registers + n)), "%held", str(first + BYTES * n))
+            ]  # fmt: skip
+        else:
+            lines = self._own_rows(first)
+        if self.small:
+            for n in range(stored):  # half of the rows, and elements of K
+                low = 4 * (n // 2) + n % 2
+                lines += _widened(
+                    "a", self.spec.product.a.type.name, "%held", first + BYTES * n, BYTES * low, BYTES * (low + 2)
+                )
+            lines += _least(self.spec.product, STEP * sum(each.registers for each in (self.each.a, self.each.b, self.each.c)))
+        if opposite(self.spec):
+            lines += [line for n in range(a) for line in _negated(BYTES * n, self.each.a.width)]
+        return lines
+
+    def _own_rows(self, first: int) -> list[str]:
+        """The 16 rows of A of the warp: two groups of eight, in registers that alternate."""
+        lines = ["  %rank = and i32 %warp, 3", "  %group.0 = shl i32 %rank, 1", "  %group.1 = or i32 %group.0, 1"]
+        for half in (0, 1):
+            lines += [self._rows("a", f"%group.{half}", f"%down.{half}"), f"  %a.half.{half} = add i32 %a.start, %down.{half}"]
+        for n in range(self.stored[0]):
+            lines += self._pieces("a", n, ("%held", first + BYTES * n), f"%a.half.{n % 2}", n // 2)
+        return lines
+
+    def _prepare(self) -> list[str]:
+        """The operands of a tile."""
+        a, b, d = self.each.a.registers, self.each.b.registers, self.each.d.registers
+        lines = [line for n in range(a) for line in _moved("%held", str(BYTES * n), "%work", str(STEP * n))]
+        for n in range(self.stored[1]):
+            slot = STEP * (a + 2 * n) if self.small else STEP * (a + n)
+            lines += self._pieces("b", n, ("%work", slot), "%b.first", n)
+            if self.small:
+                lines += _widened("b", self.spec.product.b.type.name, "%work", slot, slot, slot + STEP)
+        for n in range(d):
+            slot = STEP * (a + b + n)
+            lines += _moved("%room", f"%d.{n}", "%work", str(slot), first="%d.first", offset=STEP * n, guarded=True)
+        return lines
+
+    def _keep(self) -> list[str]:
+        """The results of a tile."""
+        return [
+            line
+            for n in range(self.each.d.registers)
+            for line in _moved("%work", str(STEP * n), "%found", f"%f.{n}", first="%f.first", offset=BYTES * n)
+        ]
+
+    def _pieces(self, matrix: str, register: int, to: tuple[str, int], start: str, number: int) -> list[str]:
+        """Copy the eight pieces of a register: those of a number along K."""
+        row = ", ".join(f"i32 %{matrix}.{field}" for field in ("row", "base", "mask"))
+        first, place = f"%{matrix}.first.{register}", f"%to.{matrix}.{register}"
+        lines = [
+            f"  {first}.step = mul i32 %{matrix}.step, {number}",
+            f"  {first} = add i32 {start}, {first}.step",
+            f"  {place} = getelementptr i8, ptr {to[0]}, i64 {to[1]}",
+            f"  call void @ptxvm.wgmma.pieces(ptr {place}, ptr %shared, i32 {first}, {row})",
+        ]
+        return [*lines, *_block_transposed(place)] if self._transposed(matrix) else lines
+
+
+BLOCK = "<64 x i16>"
+TRANSPOSED = ", ".join(f"i32 {n % 8 * 8 + n // 8}" for n in range(64))
+
+
+def _block_transposed(place: str) -> list[str]:
+    """Transpose 8 by 8 elements of 16 bits."""
+    return [
+        f"  {place}.block = load {BLOCK}, ptr {place}, align 64",
+        f"  {place}.turned = shufflevector {BLOCK} {place}.block, {BLOCK} poison, <64 x i32> <{TRANSPOSED}>",
+        f"  store {BLOCK} {place}.turned, ptr {place}, align 64",
     ]
-    return FUNCTION.substitute(
-        name=name, tile=called, work=STEP * (a + b + d), found=BYTES * registers, held=BYTES * a, lanes=WARP,
-        fields="\n".join(fields), enabled_at=of_b + STEP, fill_a="\n".join(fill), d_step=STEP * d, f_step=BYTES * d,
-        prepare="\n".join(prepare), keep="\n".join(keep), tiles=tiles, bytes=BYTES, step=STEP, registers=registers,
-    )  # fmt: skip
 
 
-def _own_rows(registers: int) -> list[str]:
-    """The 16 rows of A of the warp: two groups of eight, in registers that alternate."""
-    lines = ["  %rank = and i32 %warp, 3", "  %group = shl i32 %rank, 1", "  %down = mul i32 %group, %a.stride",
-             "  %a.upper = add i32 %a.start, %down", "  %a.lower = add i32 %a.upper, %a.stride"]  # fmt: skip
-    for n in range(registers):
-        half = "%a.lower" if n % 2 else "%a.upper"
-        lines += _pieces("a", f"%a.first.{n}", f"%held.a.{n}", BYTES * n, half, n // 2, to="%held")
+def _negated(offset: int, bits: int) -> list[str]:
+    """Change the signs of a register of A."""
+    signs = sum(1 << bits * (n + 1) - 1 for n in range(32 // bits))
+    vector, key = f"<{WARP} x i32>", f"%negated.{offset}"
+    return [
+        f"  {key}.at = getelementptr i8, ptr %held, i64 {offset}",
+        f"  {key}.old = load {vector}, ptr {key}.at, align 64",
+        f"  {key} = xor {vector} {key}.old, splat (i32 {signs})",
+        f"  store {vector} {key}, ptr {key}.at, align 64",
+    ]
+
+
+def _widened(matrix: str, type: str, room: str, source: int, low: int, high: int) -> list[str]:
+    """The lower and the upper two bytes of each lane of a register as two registers of halves."""
+    key, vector = f"%wide.{matrix}.{source}", f"<{2 * WARP} x i16>"
+    lines = [f"  {key}.at = getelementptr i8, ptr {room}, i64 {source}",
+             f"  {key} = load <{4 * WARP} x i8>, ptr {key}.at, align 64",
+             *small_floats.widened(type, key, 4 * WARP)]  # fmt: skip
+    for name, first, target in (("low", 0, low), ("high", 2, high)):
+        order = ", ".join(f"i32 {n // 2 * 4 + n % 2 + first}" for n in range(2 * WARP))
+        both = f"<{4 * WARP} x i16>"
+        lines += [
+            f"  {key}.{name} = shufflevector {both} {key}.halves, {both} poison, <{2 * WARP} x i32> <{order}>",
+            f"  {key}.{name}.to = getelementptr i8, ptr {room}, i64 {target}",
+            f"  store {vector} {key}.{name}, ptr {key}.{name}.to, align 64",
+        ]
     return lines
 
 
-def _pieces(matrix: str, first: str, place: str, offset: int, start: str, number: int, *, to: str = "%work") -> list[str]:
-    """Copy the eight pieces of a register: those of a number along K."""
-    row = ", ".join(f"i32 %{matrix}.{field}" for field in ("row", "base", "mask"))
-    return [
-        f"  {first}.step = mul i32 %{matrix}.step, {number}",
-        f"  {first} = add i32 {start}, {first}.step",
-        f"  {place} = getelementptr i8, ptr {to}, i64 {offset}",
-        f"  call void @ptxvm.wgmma.pieces(ptr {place}, ptr %shared, i32 {first}, {row})",
-    ]
+def _least(product: Product, first: int) -> list[str]:
+    """Put the least exponents of A and B behind C, where the function of small numbers looks for them."""
+    lines = []
+    for n, matrix in enumerate((product.a, product.b)):
+        least = small_floats.least_exponent(matrix.type)
+        lines += [
+            f"  %least.{n} = getelementptr i8, ptr %work, i64 {first + STEP * n}",
+            f"  store <{2 * WARP} x i16> splat (i16 {least}), ptr %least.{n}, align 64",
+        ]
+    return lines
 
 
 def _moved(
