@@ -195,7 +195,7 @@ class Module:
             raise KeyError(f"the module has no kernel '{name}'; it has {', '.join(sorted(kernels)) or 'none'}")
         return kernels[name]
 
-    def symbol(self, name: str) -> npt.NDArray[Any]:
+    def symbol(self, name: str) -> npt.NDArray[Any]:  # of the type of the variable
         """The values of a module variable, to read and to write; KeyError lists what there is.
 
         They outlive the module.

@@ -224,7 +224,7 @@ def select(condition: Value, a: Value | float, b: Value | float) -> Value:
 Operand: TypeAlias = Any
 """An argument or a result of a derived operation: values, types and numbers."""
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., Operand])
 
 
 def derived(function: F) -> F:

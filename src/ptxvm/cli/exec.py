@@ -20,7 +20,7 @@ from ptxvm.libcudart.process import prepare
 from ptxvm.machine import options
 from ptxvm.machine.faults import plural
 
-Lines = Sequence[Mapping[str, Any]]
+Lines = Sequence[Mapping[str, Any]]  # the key tells the type of a value
 """Objects of JSON, with the keys that `driver.profile` and `driver.launch_checks` write."""
 
 

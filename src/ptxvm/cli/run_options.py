@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import TypeVar
 
 import click
 
 AT_LEAST_0, AT_LEAST_1 = click.IntRange(0), click.IntRange(1)
+
+Command = TypeVar("Command", bound=Callable[..., object])
 
 OPTIONS = (
     click.option("--grid", metavar="X[,Y,Z]", help="CTAs of the grid."),
@@ -50,7 +52,7 @@ OPTIONS = (
 )  # fmt: skip
 
 
-def run_options(command: Callable[..., Any]) -> Callable[..., Any]:
+def run_options(command: Command) -> Command:
     """Give a command the options of `ptxvm run`, in this order."""
     for option in reversed(OPTIONS):
         command = option(command)

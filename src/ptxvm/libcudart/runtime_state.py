@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
-from typing import Any, NamedTuple, TypeVar
+from typing import NamedTuple, TypeVar
 
 from ptxvm.driver.code_images import texts_at
 from ptxvm.driver.module import Kernel, Module
@@ -18,7 +18,7 @@ from ptxvm.libcuda.c_values import put_u64
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.threads import PerThread
 
-F = TypeVar("F", bound=Callable[..., Any])
+F = TypeVar("F", bound=Callable[..., int | None])
 
 
 class RuntimeResult(IntEnum):
@@ -41,7 +41,7 @@ class RuntimeApiError(Exception):
 class Entry(NamedTuple):
     """A function of the runtime, and whether it works after a kernel has failed, and before there is a device."""
 
-    implementation: Callable[..., Any]
+    implementation: Callable[..., int | None]
     any_state: bool
     stateless: bool
 

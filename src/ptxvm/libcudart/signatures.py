@@ -15,7 +15,7 @@ from ptxvm.libcuda import signatures as driver
 from ptxvm.libcudart.structures import Extent, Location, PitchedPointer, ThreeSizes
 
 MAJORS = ("12", "13")
-KINDS: Mapping[str, Any] = MappingProxyType(  # ctypes classes
+KINDS: Mapping[str, Any] = MappingProxyType(  # ctypes classes, None for void, as `CFUNCTYPE` takes them
     dict(driver.KINDS) | {"v": None, "D": ThreeSizes, "E": Extent, "P": PitchedPointer, "L": Location}
 )
 STRUCTURE = "C"  # a structure as the result: its address comes as a first parameter, and goes back (System V ABI, x86-64)

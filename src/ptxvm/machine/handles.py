@@ -7,5 +7,5 @@ from typing import Any
 from weakref import WeakValueDictionary
 
 NUMBERS = count(0x7E00_0000_0000_0000)
-HANDLES: WeakValueDictionary[int, Any] = WeakValueDictionary()
-"""The live `Opaque` objects, by handle; their module stands above this."""
+HANDLES: WeakValueDictionary[int, Any] = WeakValueDictionary()  # of `Opaque`, whose module stands above this
+"""The live textures, samplers and surfaces, by handle."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from functools import lru_cache
 from math import prod
-from typing import Any, NamedTuple, SupportsIndex, TypeAlias, TypeVar
+from typing import NamedTuple, SupportsIndex, TypeAlias, TypeVar
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.shared import most_static
@@ -13,6 +13,7 @@ from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES
 from ptxvm.isa.targets import Target
 from ptxvm.machine.options import extent
+from ptxvm.machine.per_lane import Array
 from ptxvm.syntax import tree
 
 Extent = tuple[int, int, int]
@@ -25,7 +26,7 @@ MAX_GRID = ((1 << 31) - 1, 65535, 65535)
 MAX_CLUSTER_CTAS = 16  # the most that hardware takes; 8 are portable
 MAX_CLUSTER = (MAX_CLUSTER_CTAS,) * 3
 
-Number = TypeVar("Number", int, Any)
+Number = TypeVar("Number", int, Array)
 """One number, or an array of them."""
 
 

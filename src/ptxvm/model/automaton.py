@@ -26,6 +26,8 @@ MOST_REPETITIONS = 10_000
 EFFECTS = {"writes", "synchronizes", "arrives", "copies", "groups", "awaits", "signals"}
 """The calls that another thread can observe."""
 Answer = Hashable
+Argument: TypeAlias = Any
+"""An argument of a call; its type depends on the method."""
 Answered: TypeAlias = Any
 """The answer of a script; its type depends on the method."""
 
@@ -35,8 +37,8 @@ class Call:
     """One call on a script: the method and its arguments."""
 
     name: str
-    arguments: tuple[Any, ...] = ()  # of the types that the method takes
-    named: Mapping[str, Any] = field(default_factory=dict)
+    arguments: tuple[Argument, ...] = ()
+    named: Mapping[str, Argument] = field(default_factory=dict)
 
     def to(self, script: Script) -> Answered:
         """Make the call on a script."""

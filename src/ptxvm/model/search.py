@@ -13,7 +13,7 @@ Steps: TypeAlias = Iterator[T | Iterator[Any]]
 
 def flattened(steps: Steps[T]) -> Iterator[T]:
     """The results of a search: a step yields results, and generators of deeper steps, which run first."""
-    work: list[Iterator[Any]] = [steps]
+    work: list[Iterator[Any]] = [steps]  # of results and generators: see `Steps`
     while work:
         for each in work[-1]:
             if isinstance(each, GeneratorType):

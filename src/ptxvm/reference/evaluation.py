@@ -166,7 +166,7 @@ def compute(reading: Reading, given: Mapping[str, int]) -> Result:
     return Result(tuple(inputs), tuple(outputs))
 
 
-def _outputs(reading: Reading, results: Sequence[Any]) -> Iterator[Quantity]:
+def _outputs(reading: Reading, results: Sequence[Any]) -> Iterator[Quantity]:  # each a Value, or those of a vector
     """What goes to each destination; a destination that was left out, or is `_`, gets nothing."""
     i = reading.decoded
     for operand, value in zip(i.destinations(), results, strict=False):

@@ -68,7 +68,7 @@ class Launcher(nvidia.CudaLauncher):
         LIBCUDA.cuStreamSynchronize(ctypes.c_void_p(arguments[STREAM]))  # its error is that of the next call too
 
 
-def describe(argument: Any) -> None:  # noqa: ANN401
+def describe(argument: Any) -> None:  # noqa: ANN401 - a tensor has no type here: torch is not one of our dependencies
     """Tell the driver of the storage of a tensor, or of the tensors of a tuple."""
     left = [argument]
     while left:

@@ -45,7 +45,7 @@ CARRY = -1
 BASES = {
     Placement.PARAMETER: "C.parameters(L)", Placement.FRAME: "C.frame(L)", Placement.GENERIC_FRAME: "C.generic_frame(L)",
 }  # fmt: skip
-Meaning = Generator[Any, Any, Any]
+Suspended = Generator[Any, Any, Any]  # a request, an outcome and results, each of the type that its port has
 """A meaning that waits: it yields a request, is sent what the other lanes gave, and returns its results."""
 
 
@@ -144,7 +144,7 @@ class Tracer(Operands):
         """The lanes that have met at a collective."""
         return ports.Peers(self.alg, bound, None, types)
 
-    def staged(self, meaning: Meaning, bound: Bound, stage: str) -> OperandValue:
+    def staged(self, meaning: Suspended, bound: Bound, stage: str) -> OperandValue:
         """Trace a waiting instruction: up to the wait (`arrive`), or past it."""
         request: Request = next(meaning)
         self.request = request
@@ -240,7 +240,7 @@ class Tracer(Operands):
         end = [*self.stores(live), f"return {returned}"]
         body = [*self.code.needed(end), *end]
         source = "def segment(R, L, C):\n    " + "\n    ".join(body) + "\n"
-        names: dict[str, Any] = {**self.code.names, "put": put}
+        names: dict[str, Any] = {**self.code.names, "put": put}  # the namespace of traced code
         exec(compile(source, f"<{self.function.name}>", "exec"), names)  # noqa: S102 - our own source
         return names["segment"], source
 

@@ -31,7 +31,7 @@ class Code:
 
     def __init__(self) -> None:
         self.lines: list[str] = []
-        self.names: dict[str, Any] = {}
+        self.names: dict[str, Any] = {}  # the namespace of traced code
         self.known: dict[str, str] = {}
         self.objects: dict[int, str] = {}
         self.origin: dict[str, str] = {}

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from functools import partial
 from typing import Any
 
@@ -139,16 +138,15 @@ class Emitter(Conditionals):
             given["cc"].read = lambda: self.slot(CARRY, pred)
             given["cc"].write = lambda value: self.assign(CARRY, pred, value)
         arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
-        result: Any = i.of.meaning(i, *arguments)
-        if inspect.isgenerator(result):
-            waiting: Any = result
-            request: Request = next(waiting)
+        result: Any = i.of.meaning(i, *arguments)  # the results, None, or a generator that waits and returns them
+        if isinstance(result, Generator):
+            request: Request = next(result)
             if not self.node.waits and self._arrive(bound, request):
                 self.action = Ending.WAIT
                 return
             sent = self._outcome(bound, request)
             try:
-                waiting.send(sent)
+                result.send(sent)
             except StopIteration as end:
                 result = end.value
             else:

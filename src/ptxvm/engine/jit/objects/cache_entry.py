@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib import import_module
 from itertools import chain
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import named_type
@@ -29,11 +29,15 @@ class NotSerialisable(Exception):  # noqa: N818 - it says what is wrong
     """A value for which there is no form."""
 
 
-class Form(NamedTuple):
-    """How a value of some type is written as lines, and read back; `choice` checks the type at run time."""
+Entered: TypeAlias = Any
+"""A value of an entry, of the type that its form is for; `choice` checks the type at run time."""
 
-    write: Callable[[Any], Iterable[str]]
-    read: Callable[[Iterator[str]], Any]
+
+class Form(NamedTuple):
+    """How a value of some type is written as lines, and read back."""
+
+    write: Callable[[Entered], Iterable[str]]
+    read: Callable[[Iterator[str]], Entered]
 
 
 def packed(facts: Facts, code: FlatCode, tier: int) -> bytes:
@@ -89,16 +93,16 @@ truth = Form(lambda value: line(int(value)), lambda lines: TRUTHS[next(lines)])
 type_ = Form(lambda value: line(value.name), lambda lines: named_type(next(lines)))
 
 
-def several(item: Form, make: Callable[[list[Any]], Any] = tuple) -> Form:
+def several(item: Form, make: Callable[[list[Entered]], Entered] = tuple) -> Form:
     """The form of a sequence; `make` makes it of a list."""
 
-    def write(values: Sequence[Any]) -> Iterable[str]:
+    def write(values: Sequence[Entered]) -> Iterable[str]:
         return chain(line(len(values)), *map(item.write, values))
 
     return Form(write, lambda lines: make([item.read(lines) for _ in range(int(next(lines)))]))
 
 
-def record(make: Callable[..., Any], *parts: Form) -> Form:
+def record(make: Callable[..., Entered], *parts: Form) -> Form:
     """The form of an object, by its fields."""
 
     def write(value: object) -> Iterable[str]:
