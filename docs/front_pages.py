@@ -9,6 +9,8 @@ import click
 
 import ptxvm
 from ptxvm.cli.app import app
+from ptxvm.cli.arguments import DTYPES, FILLS
+from ptxvm.reference import pictures
 from ptxvm.reference.markdown import Files, code, escaped, table, toctree
 
 GROUPS = {
@@ -24,6 +26,8 @@ GROUPS = {
 REFERENCE = {
     "Python interface": "api",
     "Command line": "commands/index",
+    "Arguments of kernels": "arguments",
+    "Environment variables": "environment",
     "Instructions": "instructions/index",
     "Special registers": "special-registers",
     "Directives": "directives",
@@ -38,10 +42,21 @@ def front_pages() -> Files:
     """All of them, and the list of the reference."""
     said = "Every page here is made from the declarations that the machine itself reads."
     index = ["# Reference", "", said, "", *(f"- [{title}]({path}.md)" for title, path in REFERENCE.items()), ""]
-    return {"reference/index.md": "\n".join(index), "reference/api.md": _interface(), **_commands()}
+    return {
+        "reference/index.md": "\n".join(index),
+        "reference/api.md": _interface(),
+        "reference/arguments.md": _arguments(),
+        **_commands(),
+        **_pictures(),
+    }
 
 
 # ── Python ──────────────────────────────────────────────────────────────────────────────
+
+
+def _pictures() -> Files:
+    """What the front page shows, in the colours of the page."""
+    return {"reference/pictures/prmt.svg": pictures.bytes_of_prmt(0x5A10)}
 
 
 def _interface() -> str:
@@ -63,6 +78,21 @@ def _documented(name: str) -> Iterator[str]:
         yield from (f".. autofunction:: ptxvm.{name}", "")
         return
     yield from (f".. autoclass:: ptxvm.{name}", "   :members:", "")
+
+
+# ── arguments ───────────────────────────────────────────────────────────────────────────
+
+
+def _arguments() -> str:
+    """The words that `ptxvm run` takes for arguments, and the types of arrays."""
+    forms = next(part for part in _paragraphs(app.commands["run"].help or "") if part.startswith("\b"))
+    rows = [(code(name), code(str(dtype)), str(dtype.itemsize)) for name, dtype in DTYPES.items()]
+    lines = ["# Arguments of kernels", "", "`ptxvm run` takes an argument of the kernel in each of these words:", ""]
+    lines += ["```text", forms.removeprefix("\b\n"), "```", "", "## Types of arrays", ""]
+    lines += [*table(("type", "in NumPy", "bytes"), rows), "", "## What an array is filled with", ""]
+    lines += [f"{', '.join(map(code, FILLS))}, or any number.", "", "## In Python", ""]
+    lines += ["`args` of [](#ptxvm.Kernel.launch) takes Python's own values and NumPy's arrays.", ""]
+    return "\n".join(lines)
 
 
 # ── the command line ────────────────────────────────────────────────────────────────────
@@ -90,11 +120,15 @@ def _command(name: str, command: click.Command, parent: click.Context) -> str:
 
 def _help(text: str) -> Iterator[str]:
     r"""The paragraphs of a help text; those behind `\b` are laid out already."""
-    for paragraph in inspect.cleandoc(text).split("\n\n"):
+    for paragraph in _paragraphs(text):
         if paragraph.startswith("\b"):
             yield from ("```text", paragraph.removeprefix("\b\n"), "```", "")
         else:
             yield from (escaped(paragraph), "")
+
+
+def _paragraphs(text: str) -> list[str]:
+    return inspect.cleandoc(text).split("\n\n")
 
 
 def _options(command: click.Command, context: click.Context) -> list[str]:

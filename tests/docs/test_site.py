@@ -19,6 +19,7 @@ from ptxvm.isa.fragments import mma_fragment, quarter_fragment
 from ptxvm.isa.model import ISA
 from ptxvm.isa.special_registers import SPECIAL, WARP
 from ptxvm.isa.targets import LOWEST
+from ptxvm.machine.settings import VARIABLES
 from ptxvm.reference import matrices, pictures, site
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.examples import Run, example_of
@@ -108,6 +109,11 @@ def test_every_register_type_target_and_kind_has_its_row(handful):
     assert all(f"`{target}`" in tables["targets"] for target in LOWEST)
     assert all(f"## {kind}" in tables["faults"] for kind in KINDS)
     assert all(f"`{name}`" in tables["directives"] for name in FEATURES)
+
+
+def test_environment_variables_are_those_that_the_package_has():
+    text = "".join(path.read_text(encoding="utf-8") for path in (ROOT / "src").rglob("*.py"))
+    assert set(re.findall(r"PTXVM_[A-Z_]+", text)) == {variable.name for variable in VARIABLES}
 
 
 def test_writing_again_leaves_pages_alone_and_removes_old_ones(tmp_path):

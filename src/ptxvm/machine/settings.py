@@ -1,18 +1,42 @@
-"""Environment variables of ptxvm: each is read and checked here.
-
-PTXVM_CACHE        the folder of compiled kernels, or `off`
-PTXVM_CACHE_SIZE   how many MiB it may take
-PTXVM_THREADS      how many threads of the host run a launch
-PTXVM_TIER         auto, quick or best code
-"""
+"""Environment variables of ptxvm: what there are, and those of launches, which are read and checked here."""
 
 from __future__ import annotations
 
 import enum
 import os
+from dataclasses import dataclass
 from pathlib import Path
 
 CACHE_SIZE = 256  # MiB
+
+
+@dataclass(frozen=True, slots=True)
+class Variable:
+    """An environment variable: its values, what holds without it, and what it says."""
+
+    name: str
+    values: str
+    without: str
+    meaning: str
+
+
+VARIABLES = (
+    Variable("PTXVM_CACHE", "a folder, or `off`", "in the user's cache folder", "Where compiled kernels are kept."),
+    Variable("PTXVM_CACHE_SIZE", "MiB", str(CACHE_SIZE), "How much compiled kernels may take; the oldest go first."),
+    Variable("PTXVM_THREADS", "a number", "one for each processor", "How many threads of the host run a launch."),
+    Variable(
+        "PTXVM_TIER", "`auto`, `quick` or `best`", "`auto`", "How much kernels are optimised: later more, or always alike."
+    ),
+    Variable("PTXVM_CPU_WITHOUT", "`avx512,...`", "", "Features of the processor that compiled code leaves, by prefixes."),
+    Variable("PTXVM_TRACEBACK", "`1`", "", "Show where an error of ptxvm itself came from, as `--traceback` does."),
+    Variable("PTXVM_DEVICE", "`sm_80`, ...", "`sm_89`", "The card whose limits the devices of the CUDA driver have."),
+    Variable("PTXVM_DEVICES", "a number", "1", "How many devices the CUDA driver has."),
+    Variable("PTXVM_CHECK", "`memory,init,sync,race`", "", "What the CUDA driver looks for in every kernel."),
+    Variable("PTXVM_FINDINGS", "a file", "", "Where the CUDA driver writes findings, in lines of JSON."),
+    Variable("PTXVM_PROFILE", "a file", "", "Where the CUDA driver counts launches, by kernel, in lines of JSON."),
+    Variable("PTXVM_LIBCUDA", "a folder", "one for each process", "Where the driver's libraries are; `ptxvm exec` sets it."),
+)
+"""All of them, those of the driver and of the command line too."""
 
 
 class Tiering(enum.StrEnum):

@@ -1,4 +1,4 @@
-"""The pages of what PTX has beside instructions: special registers, directives, types and targets."""
+"""The pages that are tables: special registers, directives, types and targets of PTX, and environment variables of ptxvm."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.isa.directives import FEATURES
 from ptxvm.isa.special_registers import SPECIAL, SpecialRegister
 from ptxvm.isa.targets import LOWEST, Target, Version
+from ptxvm.machine.settings import VARIABLES
 from ptxvm.reference.markdown import Files, code, escaped, table
 from ptxvm.reference.modifiers import type_in_words
 from ptxvm.reference.words import brought_by, need, provides, version
@@ -45,6 +46,12 @@ def table_pages() -> Files:
             ),
         ),
         "reference/targets.md": _targets(),
+        "reference/environment.md": _page(
+            "Environment variables",
+            "What ptxvm takes from its environment. A wrong value is an error that names the variable.",
+            ("variable", "value", "without it", "what it says"),
+            ((code(each.name), each.values, each.without, each.meaning) for each in VARIABLES),
+        ),
     }
 
 
