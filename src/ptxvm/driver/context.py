@@ -51,11 +51,26 @@ class Context:
     limits: dict[int, int] = field(default_factory=LIMITS.copy)
     cache: int = 0
     peers: list[Context] = field(default_factory=list)
+    part: int | None = None  # its multiprocessors, of a context that does not have all
     streams: WeakSet[Stream] = field(default_factory=WeakSet)
     cells: Cells = field(default_factory=lambda: cells(A_CONTEXT))
 
     def __post_init__(self) -> None:
         self.cells[ORDINAL] = self.device.ordinal
+
+    @property
+    def multiprocessors(self) -> int:
+        """The multiprocessors that its launches may use."""
+        return self.device.model.multiprocessors if self.part is None else self.part
+
+    @cached_property
+    def threads(self) -> int | None:
+        """The threads of the host that may run a launch: as large a part of all as of the multiprocessors; None for all."""
+        if self.part is None:
+            return None
+        from ptxvm.engine.jit.run.cta_distribution import usual_threads  # noqa: PLC0415 - NumPy comes with the first launch
+
+        return -(-usual_threads() * self.part // self.device.model.multiprocessors)
 
     @property
     def failure(self) -> Result:

@@ -86,7 +86,7 @@ class GraphMemory:
     def allocate(self, device: int, size: int) -> GraphAllocation:
         """The memory of a new node; DriverError where there is not so much."""
         self.trim(device)
-        made = GraphAllocation(device, self.blocks.allocate(size))
+        made = GraphAllocation(device, self.blocks.allocate(size, device=device))
         self.of_device(device).grow(size)
         self.allocations[made.address] = made
         return made

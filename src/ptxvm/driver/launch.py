@@ -93,7 +93,8 @@ class Launch(NamedTuple):
         done = kernel.relaunch(self.options, self.arguments)
         if done is None:
             extents = self.grid, self.block
-            done = kernel.launch(*extents, self.arguments, shared=self.shared, cluster=self.options.cluster)
+            asked = self.options
+            done = kernel.launch(*extents, self.arguments, shared=self.shared, cluster=asked.cluster, threads=asked.threads)
         return done
 
     def run_checked(self, checked: Checked) -> LaunchResult:

@@ -40,6 +40,7 @@ class Block(NamedTuple):
     number: int
     size: int  # as asked for
     flags: int = 0
+    device: int = 0  # the number of the device whose memory it is, or from whose context it was allocated
 
     @property
     def address(self) -> int:
@@ -58,7 +59,7 @@ class Blocks:
         self.parts: dict[bytes, int] = {}  # the address, by handle
         self.numbers = 0
 
-    def allocate(self, size: int, kind: Kind = Kind.DEVICE, flags: int = 0) -> Block:
+    def allocate(self, size: int, kind: Kind = Kind.DEVICE, flags: int = 0, device: int = 0) -> Block:
         """New memory, not cleared; DriverError for a size of 0 or more than there is."""
         if not size:
             raise DriverError(Result.INVALID_VALUE, "an allocation has at least one byte")
@@ -71,7 +72,7 @@ class Blocks:
             raise DriverError(Result.OUT_OF_MEMORY, str(none_left)) from none_left
         if pages is not None:
             self.pages[allocation.start] = pages
-        return self.enter(allocation, kind, size, flags)
+        return self.enter(Block(allocation, kind, self.number(), size, flags, device))
 
     def share(self, address: int) -> bytes:
         """A handle of the memory of a device for other processes; DriverError for other memory."""
@@ -88,7 +89,7 @@ class Blocks:
             part = opened(handle)
             data = part.file.mapped()[part.offset : part.offset + part.size]
             allocation = self.memory.adopt(data, f"{part.size} bytes of another process").allocation
-            self.parts[handle] = self.enter(allocation, Kind.DEVICE, part.size, 0).address
+            self.parts[handle] = self.enter(Block(allocation, Kind.DEVICE, self.number(), part.size)).address
         self.opened[self.parts[handle]] += 1
         return self.parts[handle]
 
@@ -101,18 +102,23 @@ class Blocks:
             self.parts = {handle: at for handle, at in self.parts.items() if at != address}
             self.free(address)
 
-    def register(self, address: int, size: int, flags: int = 0) -> Block:
-        """Register memory of the host: kernels may use it."""
+    def register(self, address: int, size: int, flags: int = 0, device: int = 0) -> Block:
+        """Register memory of the host: kernels may use it; DriverError for no bytes, or bytes that are registered."""
+        if not (address and size):
+            raise DriverError(Result.INVALID_VALUE, f"{size} bytes at {address:#x} are no memory")
         if address in self.by_address:
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
         adopted = self.memory.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
-        return self.enter(adopted.allocation, Kind.HOST, size, flags, address)
+        return self.enter(Block(adopted.allocation, Kind.HOST, self.number(), size, flags, device), address)
 
-    def enter(self, allocation: Allocation, kind: Kind, size: int, flags: int, address: int | None = None) -> Block:
-        """Add a block."""
+    def number(self) -> int:
+        """A number that no other block has."""
         self.numbers += 1
-        block = Block(allocation, kind, self.numbers, size, flags)
-        self.by_address[allocation.start if address is None else address] = block
+        return self.numbers
+
+    def enter(self, block: Block, address: int | None = None) -> Block:
+        """Add a block."""
+        self.by_address[block.address if address is None else address] = block
         return block
 
     def free(self, address: int) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxvm.driver.attributes import Attribute
-from ptxvm.driver.device import Device
+from ptxvm.driver.context import Context
 from ptxvm.driver.module import Kernel
 
 WARP = 32
@@ -13,11 +13,11 @@ GROUP = 16  # multiprocessors of a GPC, of which cards have between 14 and 18
 CLUSTERS = (1, 2, 4, 8)
 
 
-def resident_blocks(device: Device, kernel: Kernel, threads: int, dynamic: int) -> int:
+def resident_blocks(context: Context, kernel: Kernel, threads: int, dynamic: int) -> int:
     """Blocks of so many threads, with so many bytes of dynamic shared memory, that a multiprocessor holds at once."""
     if not 0 < threads <= kernel.most_threads:
         return 0
-    warps = -(-threads // WARP)
+    warps, device = -(-threads // WARP), context.device
     limits = [
         device.attribute(Attribute.MAX_BLOCKS_PER_MULTIPROCESSOR),
         device.attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (warps * WARP),
@@ -31,30 +31,29 @@ def resident_blocks(device: Device, kernel: Kernel, threads: int, dynamic: int) 
     return min(limits)
 
 
-def resident_clusters(device: Device, kernel: Kernel, threads: int, dynamic: int, size: int) -> int:
-    """Clusters of so many blocks that the device holds at once: a cluster stays in one group of multiprocessors (GPC)."""
-    blocks = resident_blocks(device, kernel, threads, dynamic)
-    count = device.attribute(Attribute.MULTIPROCESSOR_COUNT)
-    whole, rest = divmod(count, GROUP)
+def resident_clusters(context: Context, kernel: Kernel, threads: int, dynamic: int, size: int) -> int:
+    """Clusters of so many blocks that a context holds at once: a cluster stays in one group of multiprocessors (GPC)."""
+    blocks = resident_blocks(context, kernel, threads, dynamic)
+    whole, rest = divmod(context.multiprocessors, GROUP)
     return whole * (GROUP * blocks // size) + rest * blocks // size
 
 
-def largest_cluster(device: Device, kernel: Kernel, threads: int, dynamic: int) -> int:
-    """The size of the largest cluster that fits the device; a portable kernel has at most 8 blocks (PTX 2.2.2)."""
-    sizes = [size for size in CLUSTERS if resident_clusters(device, kernel, threads, dynamic, size)]
+def largest_cluster(context: Context, kernel: Kernel, threads: int, dynamic: int) -> int:
+    """The size of the largest cluster that fits a context; a portable kernel has at most 8 blocks (PTX 2.2.2)."""
+    sizes = [size for size in CLUSTERS if resident_clusters(context, kernel, threads, dynamic, size)]
     return max(sizes, default=0)
 
 
-def largest_block(device: Device, kernel: Kernel, dynamic: Callable[[int], int], limit: int = 0) -> tuple[int, int]:
-    """The block size with the most resident threads, and the number of such blocks that fill the device.
+def largest_block(context: Context, kernel: Kernel, dynamic: Callable[[int], int], limit: int = 0) -> tuple[int, int]:
+    """The block size with the most resident threads, and the number of such blocks that fill the multiprocessors of a context.
 
     `dynamic` gives the bytes of dynamic shared memory of a block of so many threads; `limit` is the most threads, if not 0.
     """
     most = min(kernel.most_threads, limit or kernel.most_threads)
     sizes = range(min(WARP, most), most + 1, WARP)
-    resident = {size: resident_blocks(device, kernel, size, dynamic(size)) for size in sizes}
+    resident = {size: resident_blocks(context, kernel, size, dynamic(size)) for size in sizes}
     best = max(sizes, key=lambda size: (resident[size] * size, size))
-    return best, resident[best] * device.attribute(Attribute.MULTIPROCESSOR_COUNT)
+    return best, resident[best] * context.multiprocessors
 
 
 __all__ = ["largest_block", "largest_cluster", "resident_blocks", "resident_clusters"]

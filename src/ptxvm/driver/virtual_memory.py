@@ -28,6 +28,7 @@ class Physical:
     file: File
     properties: bytes
     users: int = 1
+    device: int = 0
 
     @property
     def size(self) -> int:
@@ -151,7 +152,8 @@ class VirtualMemory:
             size = run[-1].end - run[0].start
             data = bytes_at(run[0].start, size, run[0].access == READ_WRITE)
             allocation = self.blocks.memory.adopt(data, f"mapped memory of {size} bytes").allocation
-            range.blocks.append(self.blocks.enter(allocation, Kind.DEVICE, size, 0))
+            made = Block(allocation, Kind.DEVICE, self.blocks.number(), size, device=run[0].memory.device)
+            range.blocks.append(self.blocks.enter(made))
 
 
 __all__ = ["GRANULARITY", "NONE", "Physical", "VirtualMemory"]

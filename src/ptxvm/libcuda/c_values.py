@@ -3,8 +3,18 @@
 from __future__ import annotations
 
 import ctypes
+from typing import Any, TypeVar, cast
 
 from ptxvm.driver.results import DriverError, Result
+
+C = TypeVar("C", bound="ctypes.Structure | ctypes.Array[Any]")  # of any elements
+
+
+def not_null(address: int) -> int:
+    """An address that a client gives; DriverError for a null pointer."""
+    if not address:
+        raise DriverError(Result.INVALID_VALUE, "a pointer is null")
+    return address
 
 
 def _cell(type: type, address: int) -> ctypes._SimpleCData[int]:
@@ -31,12 +41,12 @@ def put_u64_if(address: int, value: int) -> None:
 
 def put_f32(address: int, value: float) -> None:
     """Write a float."""
-    ctypes.memmove(_not_null(address), ctypes.byref(ctypes.c_float(value)), 4)
+    ctypes.memmove(not_null(address), ctypes.byref(ctypes.c_float(value)), 4)
 
 
 def put_bytes(address: int, value: bytes) -> None:
     """Write bytes."""
-    ctypes.memmove(_not_null(address), value, len(value))
+    ctypes.memmove(not_null(address), value, len(value))
 
 
 def put_string(address: int, value: str, size: int) -> None:
@@ -63,20 +73,25 @@ def u64(address: int) -> int:
 
 def u64s(address: int, count: int) -> list[int]:
     """Read several sizes, pointers or handles."""
-    return list((ctypes.c_uint64 * count).from_address(_not_null(address))) if count else []
+    return list((ctypes.c_uint64 * count).from_address(not_null(address))) if count else []
+
+
+def structure_at(type: type[C], address: int) -> C:
+    """A structure or an array that a client gives, in its memory."""
+    return cast("C", type.from_address(not_null(address)))
+
+
+def bytes_from(address: int, size: int) -> bytes:
+    """Read bytes."""
+    return ctypes.string_at(not_null(address), size)
 
 
 def string(address: int) -> str:
     """Read a string."""
-    return ctypes.string_at(_not_null(address)).decode("utf-8", "replace")
-
-
-def _not_null(address: int) -> int:
-    if not address:
-        raise DriverError(Result.INVALID_VALUE, "a pointer is null")
-    return address
+    return ctypes.string_at(not_null(address)).decode("utf-8", "replace")
 
 
 __all__ = [
-    "i32", "put_bytes", "put_f32", "put_i32", "put_string", "put_u64", "put_u64_if", "string", "u32", "u64", "u64s",
+    "bytes_from", "i32", "not_null", "put_bytes", "put_f32", "put_i32", "put_string", "put_u64", "put_u64_if", "string",
+    "structure_at", "u32", "u64", "u64s",
 ]  # fmt: skip

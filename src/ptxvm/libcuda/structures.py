@@ -32,6 +32,51 @@ class Copy3D(ctypes.Structure):
     )  # fmt: skip
 
 
+class Location(ctypes.Structure):
+    """CUmemLocation."""
+
+    _fields_ = (("type", c_int32), ("number", c_int32))
+
+
+class CopyAttributes(ctypes.Structure):
+    """CUmemcpyAttributes."""
+
+    _fields_ = (("read", c_int32), ("source_hint", Location), ("target_hint", Location), ("flags", c_uint32))
+
+
+class CopyPointer(ctypes.Structure):
+    """The part of a CUmemcpy3DOperand for memory; lengths are in elements."""
+
+    _fields_ = (("address", c_uint64), ("length", c_size_t), ("height", c_size_t), ("hint", Location))
+
+
+class CopyArray(ctypes.Structure):
+    """The part of a CUmemcpy3DOperand for an array; offsets are in elements."""
+
+    _fields_ = (("array", c_uint64), ("x", c_size_t), ("y", c_size_t), ("z", c_size_t))
+
+
+class CopyOperandUnion(ctypes.Union):
+    """The union in a CUmemcpy3DOperand."""
+
+    _fields_ = (("pointer", CopyPointer), ("array", CopyArray))
+
+
+class CopyOperand(ctypes.Structure):
+    """CUmemcpy3DOperand."""
+
+    _fields_ = (("type", c_int32), ("of", CopyOperandUnion))
+
+
+class CopyOperation(ctypes.Structure):
+    """CUDA_MEMCPY3D_BATCH_OP; extents are in elements."""
+
+    _fields_ = (
+        ("source", CopyOperand), ("target", CopyOperand), ("width", c_size_t), ("height", c_size_t), ("depth", c_size_t),
+        ("read", c_int32), ("flags", c_uint32),
+    )  # fmt: skip
+
+
 class LaunchConfig(ctypes.Structure):
     """CUlaunchConfig."""
 
@@ -63,12 +108,6 @@ class MemsetNode(ctypes.Structure):
         ("target", c_uint64), ("pitch", c_size_t), ("value", c_uint32), ("element", c_uint32), ("width", c_size_t),
         ("height", c_size_t),
     )  # fmt: skip
-
-
-class Location(ctypes.Structure):
-    """CUmemLocation."""
-
-    _fields_ = (("type", c_int32), ("number", c_int32))
 
 
 class PoolProperties(ctypes.Structure):
@@ -127,6 +166,18 @@ class AllocationProperties(ctypes.Structure):
         ("type", c_int32), ("handle_types", c_int32), ("location_type", c_int32), ("location", c_int32), ("metadata", c_uint64),
         ("flags", c_uint64),
     )  # fmt: skip
+
+
+class ExecutionAffinity(ctypes.Structure):
+    """CUexecAffinityParam of multiprocessors."""
+
+    _fields_ = (("type", c_int32), ("count", c_uint32))
+
+
+class ContextParameters(ctypes.Structure):
+    """CUctxCreateParams."""
+
+    _fields_ = (("affinities", c_uint64), ("count", c_int32), ("graphics", c_uint64))
 
 
 class DeviceResource(ctypes.Structure):
@@ -209,7 +260,8 @@ class TextureDescriptor(ctypes.Structure):
 
 __all__ = [
     "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "BatchNode",
-    "ConditionalNode", "Copy2D", "Copy3D", "DeviceResource", "GroupParameters", "HostNode", "InstantiateParameters",
-    "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode",
-    "PoolProperties", "Resource", "ResourceView", "TextureDescriptor",
+    "ConditionalNode", "ContextParameters", "Copy2D", "Copy3D", "CopyArray", "CopyAttributes", "CopyOperand",
+    "CopyOperandUnion", "CopyOperation", "CopyPointer", "DeviceResource", "ExecutionAffinity", "GroupParameters", "HostNode",
+    "InstantiateParameters", "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "Location", "MemoryOperation",
+    "MemsetNode", "PoolProperties", "Resource", "ResourceView", "TextureDescriptor",
 ]  # fmt: skip

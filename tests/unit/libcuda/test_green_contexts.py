@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_int, c_uint, c_uint64, c_void_p, sizeof
+from ctypes import addressof, byref, c_int, c_uint, c_uint64, c_void_p, sizeof
 
 import pytest
 
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.structures import DeviceResource, GroupParameters
+from ptxvm.libcuda.structures import ContextParameters, DeviceResource, ExecutionAffinity, GroupParameters
 
-INVALID_VALUE, NOT_READY, RESOURCE_TYPE, CONFIGURATION = 1, 600, 914, 915
+INVALID_VALUE, NOT_READY, TOO_LARGE, NOT_SUPPORTED, RESOURCE_TYPE, CONFIGURATION = 1, 600, 720, 801, 914, 915
+UNSUPPORTED_AFFINITY = 224
 MULTIPROCESSORS, WORK_QUEUE, DEFAULT_STREAM, NON_BLOCKING = 1, 10000, 1, 1
 
 
@@ -104,3 +105,42 @@ def test_an_event_is_recorded_behind_all_work_of_a_context(cuda, green):
     cuda.flag.value = 1
     cuda.cuStreamSynchronize(other)
     assert (cuda.cell.value, c_int(cuda.library.cuEventQuery(event)).value) == (12, 0)
+
+
+def test_launches_and_occupancy_are_confined_to_the_part(cuda, green, monkeypatch):
+    """Of 16 threads of the host, 8 of 58 multiprocessors are 3; a cooperative grid fits those 8."""
+    monkeypatch.setattr("ptxvm.engine.jit.run.cta_distribution.usual_threads", lambda: 16)
+    context = cuda.handle("cuCtxFromGreenCtx", green)
+    kernel = cuda.handle("cuModuleGetFunction", cuda.module, b"wild")
+    held, blocks, threads = c_int(), c_int(), c_int()
+    cuda.cuCtxPushCurrent_v2(context)
+    cuda.cuOccupancyMaxActiveBlocksPerMultiprocessor(byref(held), kernel, 64, c_uint64(0))
+    cuda.cuOccupancyMaxPotentialBlockSize(byref(blocks), byref(threads), kernel, None, c_uint64(0), 64)
+    assert (session().context.threads, blocks.value) == (3, 8 * held.value)
+    launch = cuda.library.cuLaunchCooperativeKernel
+    assert launch(kernel, 8 * held.value + 1, 1, 1, 64, 1, 1, 0, None, None) == TOO_LARGE
+    cuda.cuCtxPopCurrent_v2(byref(c_void_p()))
+    assert session().context.threads is None
+
+
+def test_a_context_may_be_made_with_some_multiprocessors(cuda):
+    """By an affinity of execution (driver API, `cuCtxCreate_v3`, `cuCtxCreate_v4`)."""
+    asked, told, supported = ExecutionAffinity(0, 7), ExecutionAffinity(), c_int()
+    cuda.cuDeviceGetExecAffinitySupport(byref(supported), 0, 0)
+    assert supported.value == 1
+    parameters = ContextParameters(addressof(asked), 1, 0)
+    for make in (
+        lambda: cuda.handle("cuCtxCreate_v3", byref(asked), 1, c_uint(0), 0),
+        lambda: cuda.handle("cuCtxCreate_v4", byref(parameters), c_uint(0), 0),
+    ):
+        context = make()
+        cuda.cuCtxGetExecAffinity(byref(told), 0)
+        assert told.count == 7
+        cuda.cuCtxDestroy_v2(context)
+    cuda.cuCtxGetExecAffinity(byref(told), 0)
+    assert told.count == 58
+    wrong = ExecutionAffinity(1, 7)
+    assert cuda.library.cuCtxCreate_v3(byref(c_void_p()), byref(wrong), 1, c_uint(0), 0) == UNSUPPORTED_AFFINITY
+    assert cuda.library.cuCtxGetExecAffinity(byref(told), 1) == INVALID_VALUE
+    shared = ContextParameters(0, 0, 1)
+    assert cuda.library.cuCtxCreate_v4(byref(c_void_p()), byref(shared), c_uint(0), 0) == NOT_SUPPORTED

@@ -1,8 +1,7 @@
-"""Advice on managed memory, and copies in batches (driver API, "Unified Addressing", "Memory Management")."""
+"""Advice on managed memory (driver API, "Unified Addressing")."""
 
 from __future__ import annotations
 
-import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64
 
 import pytest
@@ -69,15 +68,11 @@ def test_the_last_prefetch_is_told(cuda, memory):
     cuda.cuMemFree_v2(plain)
 
 
-def test_copies_come_in_batches(cuda, memory):
-    data, stream = (c_int * 4).from_address(memory), cuda.stream()
-    data[:] = [1, 2, 3, 4]
-    targets, sources, sizes = (c_uint64 * 2)(memory + 8, memory + 4), (c_uint64 * 2)(memory, memory + 12), (c_size_t * 2)(4, 4)
-    nothing = (None, None, c_size_t(0))
-    cuda.cuMemcpyBatchAsync_v2(targets, sources, sizes, c_size_t(2), *nothing, stream)
-    cuda.cuStreamSynchronize(stream)
-    assert list(data) == [1, 4, 1, 4]
-    assert cuda.library.cuMemcpyBatchAsync_v2(targets, sources, sizes, c_size_t(2), *nothing, None) == INVALID_VALUE
-    cuda.cuMemcpyWithAttributesAsync(c_uint64(memory), c_uint64(memory + 4), c_size_t(4), None, stream)
-    cuda.cuStreamSynchronize(stream)
-    assert ctypes.c_int.from_address(memory).value == 4
+def test_managed_memory_may_be_discarded(cuda, memory):
+    stream, starts, sizes = cuda.stream(), (c_uint64 * 1)(memory), (c_size_t * 1)(64)
+    cuda.cuMemDiscardBatchAsync(starts, sizes, c_size_t(1), c_uint64(0), stream)
+    places, first = (c_uint64 * 1)(ON_HOST.value), (c_size_t * 1)(0)
+    cuda.cuMemDiscardAndPrefetchBatchAsync(starts, sizes, c_size_t(1), places, first, c_size_t(1), c_uint64(0), stream)
+    assert told(cuda, LAST_PREFETCH, memory, 64) == [HOST]
+    sizes[0] = 1 << 20
+    assert cuda.library.cuMemDiscardBatchAsync(starts, sizes, c_size_t(1), c_uint64(0), stream) == INVALID_VALUE

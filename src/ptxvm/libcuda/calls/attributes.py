@@ -6,7 +6,6 @@ are hints to hardware: windows of the cache, domains of memory, carveouts.
 
 from __future__ import annotations
 
-import ctypes
 import struct
 from collections.abc import Mapping
 from enum import IntEnum
@@ -14,7 +13,7 @@ from enum import IntEnum
 from ptxvm.driver.graph import Node
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_bytes
+from ptxvm.libcuda.c_values import bytes_from, put_bytes
 from ptxvm.libcuda.calls.stream import clamped
 from ptxvm.libcuda.session import function, session
 
@@ -81,7 +80,7 @@ def of_stream(handle: int, number: int, out: int) -> None:
 def set_of_stream(handle: int, number: int, value: int) -> None:
     """Set an attribute of a stream."""
     stream, which = session().stream(handle), known(number, OF_STREAMS, "a stream")
-    stream.attributes[which] = given = ctypes.string_at(value, SIZE)
+    stream.attributes[which] = given = bytes_from(value, SIZE)
     if which is A.PRIORITY:
         stream.priority = clamped(*struct.unpack_from("<i", given))
 
@@ -117,7 +116,7 @@ def of_node(handle: int, number: int, out: int) -> None:
 @function("cuGraphKernelNodeSetAttribute")
 def set_of_node(handle: int, number: int, value: int) -> None:
     """Set an attribute of a kernel node."""
-    put_on_node(kernel_node(handle), known(number, OF_NODES, "a kernel node"), ctypes.string_at(value, SIZE))
+    put_on_node(kernel_node(handle), known(number, OF_NODES, "a kernel node"), bytes_from(value, SIZE))
 
 
 def put_on_node(node: Node, which: Attribute, value: bytes) -> None:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from ptxvm.driver.context import Context
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import ContextParameters, ExecutionAffinity
 
 API_VERSION = 3020
+MULTIPROCESSORS = 0  # CU_EXEC_AFFINITY_TYPE_SM_COUNT
 
 
 def of(handle: int) -> Context:
@@ -63,19 +65,67 @@ def create(out: int, flags: int, ordinal: int) -> None:
 
 
 @function("cuCtxCreate_v3")
-def create_v3(out: int, affinity: int, count: int, flags: int, ordinal: int) -> None:
-    """A new context; the affinity of execution is ignored."""
-    if affinity and count:
-        raise DriverError(Result.UNSUPPORTED_EXEC_AFFINITY)
+def create_v3(out: int, affinities: int, count: int, flags: int, ordinal: int) -> None:
+    """A new context, with as many multiprocessors as an affinity of execution names, or all that there are."""
+    asked = structure_at((ExecutionAffinity * count), affinities) if affinities and count else ()
+    if any(each.type != MULTIPROCESSORS or not each.count for each in asked):
+        raise DriverError(Result.UNSUPPORTED_EXEC_AFFINITY, "the affinity of a context is to some multiprocessors")
     create(out, flags, ordinal)
+    for each in asked:
+        session().context.part = min(each.count, session().context.multiprocessors)
 
 
 @function("cuCtxCreate_v4")
 def create_v4(out: int, parameters: int, flags: int, ordinal: int) -> None:
-    """A new context; the further parameters are ignored: they are for hardware."""
-    if parameters:
-        raise DriverError(Result.NOT_SUPPORTED, "cuCtxCreate_v4 with parameters is not supported yet")
-    create(out, flags, ordinal)
+    """A new context; DriverError for one that shares a device with a graphics interface."""
+    if not parameters:
+        create(out, flags, ordinal)
+        return
+    d = structure_at(ContextParameters, parameters)
+    if d.graphics:
+        raise DriverError(Result.NOT_SUPPORTED, "there is no graphics interface that a context could share a device with")
+    create_v3(out, d.affinities, d.count, flags, ordinal)
+
+
+@function("cuDeviceGetExecAffinitySupport")
+def takes_affinity(out: int, type: int, ordinal: int) -> None:
+    """May a context have a part of the multiprocessors?"""
+    session().driver.device(ordinal)
+    put_i32(out, int(affinity_of(type) == MULTIPROCESSORS))
+
+
+@function("cuCtxGetExecAffinity")
+def affinity(out: int, type: int) -> None:
+    """The multiprocessors of the current context."""
+    d = ExecutionAffinity(affinity_of(type), session().context.multiprocessors)
+    put_bytes(out, bytes(d))
+
+
+def affinity_of(type: int) -> int:
+    """A type of affinities; DriverError where there is none."""
+    if type != MULTIPROCESSORS:
+        raise DriverError(Result.INVALID_VALUE, f"there is no affinity of type {type}")
+    return type
+
+
+@function("cuCtxAttach")
+def attach(out: int, flags: int) -> None:
+    """One more user of the current context."""
+    if flags:
+        raise DriverError(Result.INVALID_VALUE, "the flags of cuCtxAttach are 0")
+    session().context.users += 1
+    put_u64(out, session().handles.handle(session().context))
+
+
+@function("cuCtxDetach", any_state=True)
+def detach(handle: int) -> None:
+    """One user less of the current context; the last one ends it."""
+    if (context := session().context) is not of(handle):
+        raise DriverError(Result.INVALID_CONTEXT, "a context that is not current cannot be detached")
+    if context.users:
+        context.users -= 1
+    else:
+        destroy(handle)
 
 
 @function("cuCtxDestroy", "cuCtxDestroy_v2", any_state=True)
@@ -240,3 +290,9 @@ def disable_peer(handle: int) -> None:
     if peer not in context.peers:
         raise DriverError(Result.PEER_ACCESS_NOT_ENABLED)
     context.peers.remove(peer)
+
+
+@function("cuCtxResetPersistingL2Cache")
+def reset_persisting() -> None:
+    """Make persisting lines of the L2 cache normal ones; there is no such cache."""
+    session().context  # noqa: B018 - raises where there is none

@@ -11,7 +11,7 @@ from ptxvm.driver.cuda_arrays import Array, Mipmapped
 from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_u64_if, u64s
+from ptxvm.libcuda.c_values import structure_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy2D, Copy3D, MemsetNode
 
@@ -223,54 +223,25 @@ def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None
 @function("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
 def copy_2d(description: int) -> None:
     """Rows of bytes."""
-    put(0, rectangular(Copy2D.from_address(description)))
+    put(0, rectangular(structure_at(Copy2D, description)))
 
 
 @function("cuMemcpy2DAsync_v2")
 def copy_2d_async(description: int, stream: int) -> None:
     """Rows of bytes, in the order of a stream."""
-    put(stream, rectangular(Copy2D.from_address(description)))
+    put(stream, rectangular(structure_at(Copy2D, description)))
 
 
 @function("cuMemcpy3D_v2")
 def copy_3d(description: int) -> None:
     """Slices of rows."""
-    put(0, rectangular(Copy3D.from_address(description)))
+    put(0, rectangular(structure_at(Copy3D, description)))
 
 
 @function("cuMemcpy3DAsync_v2")
 def copy_3d_async(description: int, stream: int) -> None:
     """Slices of rows, in the order of a stream."""
-    put(stream, rectangular(Copy3D.from_address(description)))
-
-
-# ── several at once, and with attributes ────────────────────────────────────────────────
-
-
-@function("cuMemcpyBatchAsync_v2")
-def copy_batch(
-    targets: int, sources: int, sizes: int, count: int, attributes: int, first: int, numbers: int, stream: int
-) -> None:
-    """Several copies, in order, which is one of the orders that they may have; attributes are hints for hardware."""
-    if not stream:
-        raise DriverError(Result.INVALID_VALUE, "the legacy stream has no batches of copies")
-    for target, source, size in zip(*(u64s(each, count) for each in (targets, sources, sizes)), strict=True):
-        put(stream, copied(target, source, size, ()))
-
-
-@function("cuMemcpyBatchAsync")
-def copy_batch_v1(
-    targets: int, sources: int, sizes: int, count: int, attributes: int, first: int, numbers: int, failed: int, stream: int
-) -> None:
-    """Several copies; the number of one that is wrong is not told: it is one of all."""
-    put_u64_if(failed, (1 << 64) - 1)
-    copy_batch(targets, sources, sizes, count, attributes, first, numbers, stream)
-
-
-@function("cuMemcpyWithAttributesAsync")
-def copy_with_attributes(target: int, source: int, size: int, attributes: int, stream: int) -> None:
-    """A copy; attributes are hints for hardware."""
-    put(stream, copied(target, source, size, ()))
+    put(stream, rectangular(structure_at(Copy3D, description)))
 
 
 @function("cuMemcpy3DPeer")

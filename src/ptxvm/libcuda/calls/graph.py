@@ -11,7 +11,7 @@ from ptxvm.driver.graph_memory import begin_launch
 from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, u64, u64s
+from ptxvm.libcuda.c_values import i32, not_null, put_i32, put_u64, put_u64_if, structure_at, u64, u64s
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
@@ -36,6 +36,12 @@ def begin_capture(stream: int, mode: int) -> None:
     if mode not in MODES:
         raise DriverError(Result.INVALID_VALUE, f"there is no mode {mode} of captures")
     session().stream(stream).begin_capture(mode)
+
+
+@function("cuStreamBeginCapture")
+def begin_capture_v1(stream: int) -> None:
+    """The same, in the mode that refuses most calls."""
+    begin_capture(stream, 0)
 
 
 @function("cuStreamBeginCaptureToGraph")
@@ -206,8 +212,9 @@ def edges_v2(handle: int, before: int, after: int, data: int, count: int) -> Non
 @function("cuGraphAddDependencies")
 def add_dependencies(handle: int, before: int, after: int, count: int) -> None:
     """Let nodes follow others."""
+    graph = graph_of(handle)
     for first, second in zip(nodes_at(before, count), nodes_at(after, count), strict=True):
-        graph_of(handle).order(second, [first])
+        graph.order(second, [first])
 
 
 @function("cuGraphAddDependencies_v2")
@@ -249,7 +256,7 @@ def destroy_node(handle: int) -> None:
 @function("cuUserObjectCreate")
 def create_resource(out: int, pointer: int, destroy: int, count: int, flags: int) -> None:
     """A user object: an object of the client, and its destructor."""
-    ended = HOST_FUNCTION(destroy)
+    ended = HOST_FUNCTION(not_null(destroy))
     put_u64(out, session().handles.handle(Resource(partial(ended, pointer), count)))
 
 
@@ -291,26 +298,26 @@ def add(out: int, handle: int, after: int, count: int, task: Task, type: int) ->
 
 def kernel_task(description: int) -> Launch:
     """The launch that a structure describes."""
-    d = KernelNode.from_address(description)
+    d = structure_at(KernelNode, description)
     return launch(d.function, tuple(d.grid), tuple(d.block), d.shared, d.parameters, d.extra)
 
 
 def copy_task(description: int) -> Call:
     """The copy that a structure describes."""
-    d = Copy3D.from_buffer_copy(Copy3D.from_address(description))
+    d = Copy3D.from_buffer_copy(structure_at(Copy3D, description))
     return Call(rectangular(d), bytes(d))
 
 
 def fill_task(description: int) -> Call:
     """The fill that a structure describes."""
-    d = MemsetNode.from_address(description)
+    d = structure_at(MemsetNode, description)
     return Call(filled_rows(Rectangle(d.target, d.pitch, d.height), d.value, d.element, d.width, d.height), bytes(d))
 
 
 def host_task(description: int) -> Call:
     """The call of a function of the client that a structure describes."""
-    d = HostNode.from_address(description)
-    return Call(partial(HOST_FUNCTION(d.function), d.argument), bytes(d), is_short=False)
+    d = structure_at(HostNode, description)
+    return Call(partial(HOST_FUNCTION(not_null(d.function)), d.argument), bytes(d), is_short=False)
 
 
 @function("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")
@@ -375,7 +382,7 @@ def describe_launch(task: Launch, description: int) -> None:
     """Fill the structure of a launch; its arguments live as long as the launch."""
     pointers, data = parameter_pointers(task)
     session().keep(task, (pointers, data))
-    d = KernelNode.from_address(description)
+    d = structure_at(KernelNode, description)
     d.function, d.shared = session().handles.handle(task.kernel), task.shared
     d.grid, d.block = task.grid, task.block
     d.parameters, d.extra = ctypes.addressof(pointers), 0
@@ -406,7 +413,7 @@ def instantiate(out: int, handle: int, flags: int) -> None:
 @function("cuGraphInstantiateWithParams")
 def instantiate_with_parameters(out: int, handle: int, parameters: int) -> None:
     """A graph that can be launched; the structure tells that it was made."""
-    d = InstantiateParameters.from_address(parameters)
+    d = structure_at(InstantiateParameters, parameters)
     d.failed, d.result = 0, INSTANTIATION_ERROR
     instantiate(out, handle, d.flags)
     d.result = INSTANTIATED

@@ -10,7 +10,7 @@ from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Branch, Child, Conditional, Described, Empty, Graph, Node, Resource, Task
 from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, u64
+from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls import graph, graph_nodes, pools, stream_memory
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.session import function, session
@@ -94,7 +94,7 @@ def set_executable_node(handle: int, which: int, description: int) -> None:
 def describe_node(handle: int, out: int) -> None:
     """The structure that describes a node of any kind."""
     node = graph_nodes.node_at(handle)
-    ctypes.memset(out, 0, NODE)
+    put_bytes(out, bytes(NODE))
     put_i32(out, node.type)
     describe_task(node.task, out + PARAMETERS)
 
@@ -116,7 +116,7 @@ def describe_task(task: Task, at: int) -> None:
         case stream_memory.Batch():
             stream_memory.describe(task, at)
         case Conditional():
-            d = ConditionalNode.from_address(at)
+            d = structure_at(ConditionalNode, at)
             d.handle, d.type, d.size, d.context = task.condition, task.branch, len(task.bodies), handles.handle(task.context)
             kept = session().keep(task, (ctypes.c_uint64 * len(task.bodies))(*map(handles.handle, task.bodies)))
             d.graphs = ctypes.addressof(kept)
@@ -154,7 +154,7 @@ def create_condition(out: int, handle: int, context: int, value: int, flags: int
 
 def add_conditional(out: int, handle: int, after: int, count: int, description: int) -> None:
     """A conditional node: its condition chooses one of its graphs; the client fills the graphs."""
-    d = ConditionalNode.from_address(description)
+    d = structure_at(ConditionalNode, description)
     try:
         branch = Branch(d.type)
     except ValueError:

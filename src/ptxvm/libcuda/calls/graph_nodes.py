@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import time
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from ptxvm.driver.launch import Call
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.queue import Mark
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, structure_at
 from ptxvm.libcuda.calls.graph import (
     add,
     copy_task,
@@ -135,7 +134,7 @@ def set_executable_event(handle: int, which: int, event: int) -> None:
 @function("cuGraphAddMemAllocNode")
 def add_allocation(out: int, handle: int, after: int, count: int, description: int) -> None:
     """Add a node that allocates; its address is the same in all launches."""
-    d = AllocationNode.from_address(description)
+    d = structure_at(AllocationNode, description)
     if d.pool.location.type != ON_DEVICE:
         raise DriverError(Result.INVALID_VALUE, "a node allocates memory of a device")
     made = session().driver.graph_memory.allocate(session().driver.device(d.pool.location.number).ordinal, d.size)
@@ -192,7 +191,7 @@ def description_of(handle: int, out: int) -> None:
     task = node_at(handle).task
     if not isinstance(task, Call) or not task.description:
         raise DriverError(Result.INVALID_VALUE, "the node is no copy, fill or call, or it was captured and has no structure")
-    ctypes.memmove(out, task.description, len(task.description))
+    put_bytes(out, task.description)
 
 
 @function("cuGraphChildGraphNodeGetGraph")

@@ -1,7 +1,7 @@
-"""Green contexts: contexts that are told to use a part of the multiprocessors (driver API, "Green Contexts").
+"""Green contexts: contexts with a part of the multiprocessors (driver API, "Green Contexts").
 
-The parts are counted and told, by the rules of the architectures; which threads of the host run a kernel does not depend on
-them.  A green context is a context of its own, with streams and an error of its own.
+The parts follow the rules of the architectures.  A launch runs on as large a part of the host's threads, and occupancy counts
+the multiprocessors of the part.  A green context is a context of its own, with streams and an error of its own.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from ptxvm.driver.context import NON_BLOCKING, Context, Event, Stream
 from ptxvm.driver.device import Device
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, u32
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, structure_at, u32
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.calls.stream import clamped
 from ptxvm.libcuda.session import function, session
@@ -42,7 +42,7 @@ class GreenContext:
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
-        self.context = Context(self.device)
+        self.context = Context(self.device, part=self.count)
 
 
 def green(handle: int) -> GreenContext:
@@ -71,7 +71,7 @@ def put(out: int, device: Device, count: int, alignment: int | None = None) -> N
     if count:
         least, usual = finest(device)
         d.count, d.least, d.alignment = count, min(least, count), usual if alignment is None else alignment
-    ctypes.memmove(out, ctypes.byref(d), ctypes.sizeof(d))
+    put_bytes(out, bytes(d))
 
 
 def put_of(out: int, kind: int, device: Device, count: int) -> None:
@@ -83,7 +83,7 @@ def put_of(out: int, kind: int, device: Device, count: int) -> None:
 
 def resource_at(address: int) -> DeviceResource:
     """The multiprocessors that a client gives; DriverError for another type."""
-    d = DeviceResource.from_address(address)
+    d = structure_at(DeviceResource, address)
     if d.type != MULTIPROCESSORS:
         raise DriverError(Result.INVALID_RESOURCE_TYPE, "the resource is not one of multiprocessors")
     return d
@@ -100,8 +100,7 @@ def of_device(ordinal: int, out: int, kind: int) -> None:
 def of_context(handle: int, out: int, kind: int) -> None:
     """The multiprocessors of a context."""
     context = of(handle)
-    found = green_of(context)
-    put_of(out, kind, context.device, found.count if found is not None else context.device.model.multiprocessors)
+    put_of(out, kind, context.device, context.multiprocessors)
 
 
 @function("cuGreenCtxGetDevResource")
@@ -139,7 +138,7 @@ def split(out: int, groups: int, given: int, rest: int, flags: int, parameters: 
     d, left = resource_at(given), resource_at(given).count
     device = session().driver.device(d.device)
     for n in range(groups):
-        each = GroupParameters.from_address(parameters + n * ctypes.sizeof(GroupParameters))
+        each = structure_at(GroupParameters, parameters + n * ctypes.sizeof(GroupParameters))
         alignment = each.coscheduled or finest(device)[1]
         size = each.count or left // alignment * alignment
         if size > left or (size % alignment and not each.flags & BACKFILL):

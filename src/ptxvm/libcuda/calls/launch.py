@@ -11,14 +11,14 @@ from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64, u64, u64s
+from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, structure_at, u64, u64s
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import LaunchAttribute
 from ptxvm.machine.launch_options import LaunchOptions
 
 KERNEL_NODE = 0  # CUgraphNodeType
 END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
-CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+COOPERATIVE, CLUSTER = 2, 4  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 EVENTS = frozenset({7, 12})  # of programmatic launches, and of blocks that have begun
 CONFIG = struct.Struct("<7I4xQQI4x")
 """CUlaunchConfig: grid, block, dynamic shared memory, stream, attributes and their number."""
@@ -49,7 +49,7 @@ def buffer(extra: int) -> bytes:
         at += 16
     if not (found[BUFFER] and found[SIZE]):
         raise DriverError(Result.INVALID_VALUE, "the arguments of the kernel are missing")
-    return ctypes.string_at(found[BUFFER], u64(found[SIZE]))
+    return bytes_from(found[BUFFER], u64(found[SIZE]))
 
 
 def launch(
@@ -68,8 +68,9 @@ def launch(
         said = f"the kernel takes {kernel.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
         raise DriverError(Result.INVALID_VALUE, said)
     given = arguments(kernel, parameters, extra)
-    options = LaunchOptions((x, y, z), (bx, by, bz), shared, cluster=cluster)
-    made = Launch(session().context, kernel, (x, y, z), (bx, by, bz), shared, given, options)
+    context = session().context
+    options = LaunchOptions((x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=cluster)
+    made = Launch(context, kernel, (x, y, z), (bx, by, bz), shared, given, options)
     made.check()
     return made
 
@@ -86,30 +87,50 @@ def launch_kernel(
 def launch_cooperative(
     handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, parameters: int
 ) -> None:
-    """Put a launch on a stream whose blocks wait for each other: all of them are resident here."""
+    """Put a launch on a stream whose blocks wait for each other."""
+    check_cooperative(handle, gx * gy * gz, bx * by * bz, shared)
     launch_kernel(handle, gx, gy, gz, bx, by, bz, shared, stream, parameters, 0)
+
+
+def check_cooperative(handle: int, blocks: int, threads: int, shared: int) -> None:
+    """DriverError for more blocks than the context holds at once (driver API, `cuLaunchCooperativeKernel`)."""
+    context, kernel = session().context, session().handles.object(handle, Kernel)
+    held = resident_blocks(context, kernel, threads, shared) * context.multiprocessors
+    if blocks > held:
+        raise DriverError(Result.COOPERATIVE_LAUNCH_TOO_LARGE, f"{blocks} blocks wait for each other, and {held} fit at once")
 
 
 @function("cuLaunchKernelEx")
 def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> None:
     """Put a launch with attributes on a stream."""
-    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
+    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = CONFIG.unpack(bytes_from(config, CONFIG.size))
     cluster, found = cluster_of(attributes, count), session().stream(stream)
+    if is_cooperative(attributes, count):
+        check_cooperative(handle, gx * gy * gz, bx * by * bz, shared)
     found.put(launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster), KERNEL_NODE)
     for event in events_of(attributes, count):
         found.record(event)
 
 
+def attributes_at(address: int, count: int) -> list[LaunchAttribute]:
+    """The attributes of a launch."""
+    return [structure_at(LaunchAttribute, address + n * ctypes.sizeof(LaunchAttribute)) for n in range(count)]
+
+
 def events_of(attributes: int, count: int) -> list[Event]:
     """The events that attributes name: they happen when blocks trigger or begin, and here when the launch has ended."""
-    listed = [LaunchAttribute.from_address(attributes + n * ctypes.sizeof(LaunchAttribute)) for n in range(count)]
-    return [session().handles.object(each.value[0] | each.value[1] << 32, Event) for each in listed if each.id in EVENTS]
+    found = [each for each in attributes_at(attributes, count) if each.id in EVENTS]
+    return [session().handles.object(each.value[0] | each.value[1] << 32, Event) for each in found]
+
+
+def is_cooperative(attributes: int, count: int) -> bool:
+    """Do the blocks of a launch wait for each other?"""
+    return any(each.id == COOPERATIVE and each.value[0] for each in attributes_at(attributes, count))
 
 
 def cluster_of(attributes: int, count: int) -> tuple[int, int, int] | None:
     """The extents of a cluster, if an attribute of a launch has them."""
-    for n in range(count):
-        each = LaunchAttribute.from_address(attributes + n * ctypes.sizeof(LaunchAttribute))
+    for each in attributes_at(attributes, count):
         if each.id == CLUSTER:
             x, y, z = (max(size, 1) for size in each.value[:3])
             return x, y, z
@@ -123,7 +144,7 @@ def cluster_of(attributes: int, count: int) -> tuple[int, int, int] | None:
 def resident(out: int, handle: int, threads: int, shared: int) -> None:
     """Blocks that a multiprocessor holds."""
     kernel = session().handles.object(handle, Kernel)
-    put_i32(out, resident_blocks(session().context.device, kernel, threads, shared))
+    put_i32(out, resident_blocks(session().context, kernel, threads, shared))
 
 
 @function("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
@@ -140,7 +161,7 @@ def best_block(blocks: int, threads: int, handle: int, shared_of: int, shared: i
     """
     kernel = session().handles.object(handle, Kernel)
     dynamic = SHARED_OF_THREADS(shared_of) if shared_of else lambda size: shared  # noqa: ARG005
-    size, count = largest_block(session().context.device, kernel, dynamic, limit)
+    size, count = largest_block(session().context, kernel, dynamic, limit)
     put_i32(threads, size)
     put_i32(blocks, count)
 
@@ -156,7 +177,7 @@ def clusters(out: int, handle: int, config: int) -> None:
     """The clusters of a launch that the device holds at once."""
     threads, shared, size = cluster_at(config)
     kernel = session().handles.object(handle, Kernel)
-    put_i32(out, resident_clusters(session().context.device, kernel, threads, shared, max(size, 1)))
+    put_i32(out, resident_clusters(session().context, kernel, threads, shared, max(size, 1)))
 
 
 @function("cuOccupancyMaxPotentialClusterSize")
@@ -164,21 +185,21 @@ def best_cluster(out: int, handle: int, config: int) -> None:
     """The most blocks of a cluster for a launch."""
     threads, shared, _ = cluster_at(config)
     kernel = session().handles.object(handle, Kernel)
-    put_i32(out, largest_cluster(session().context.device, kernel, threads, shared))
+    put_i32(out, largest_cluster(session().context, kernel, threads, shared))
 
 
 def cluster_at(config: int) -> tuple[int, int, int]:
     """Threads of a block, bytes of dynamic shared memory and blocks of a cluster, as a structure describes a launch."""
-    _, _, _, x, y, z, shared, _, attributes, count = CONFIG.unpack(ctypes.string_at(config, CONFIG.size))
+    _, _, _, x, y, z, shared, _, attributes, count = CONFIG.unpack(bytes_from(config, CONFIG.size))
     return x * y * z, shared, prod(cluster_of(attributes, count) or (1,))
 
 
 @function("cuOccupancyAvailableDynamicSMemPerBlock")
 def available_shared(out: int, handle: int, blocks: int, threads: int) -> None:
     """The bytes of dynamic shared memory with which so many blocks still fit."""
-    kernel, device = session().handles.object(handle, Kernel), session().context.device
+    kernel, context = session().handles.object(handle, Kernel), session().context
     sizes = [size for size in range(0, kernel.most_dynamic_shared + 1, 128)
-             if resident_blocks(device, kernel, threads, size) >= blocks]  # fmt: skip
+             if resident_blocks(context, kernel, threads, size) >= blocks]  # fmt: skip
     if not sizes:
         raise DriverError(Result.INVALID_VALUE, f"{blocks} blocks do not fit")
     put_u64(out, max(sizes))

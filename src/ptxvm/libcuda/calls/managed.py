@@ -11,7 +11,7 @@ from enum import IntEnum
 
 from ptxvm.driver.memory import Kind
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, u64
+from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, u64, u64s
 from ptxvm.libcuda.session import function, session
 
 HOST_DEVICE, NO_DEVICE = -1, -2  # CU_DEVICE_CPU, CU_DEVICE_INVALID
@@ -106,7 +106,7 @@ def advise_at(address: int, size: int, advice: int, place: Place) -> None:
     elif what in (Advice.SET_PREFERRED_LOCATION, Advice.UNSET_PREFERRED_LOCATION):
         kind = "preferred"
     elif place[0] != ON_DEVICE:
-        return  # the host accesses all of it
+        kind = HOST_DEVICE
     ranges(address, size, kind).set(address, address + size, place if what % 2 else None)
 
 
@@ -150,6 +150,27 @@ def prefetch_batch(
         prefetch_v2(u64(addresses + 8 * n), u64(sizes + 8 * n), u64(places + 8 * place), 0, stream)
 
 
+@function("cuMemDiscardBatchAsync")
+def discard_batch(addresses: int, sizes: int, count: int, flags: int, stream: int) -> None:
+    """Declare that ranges of managed memory need not keep their values; they keep them."""
+    session().stream(stream)
+    if flags:
+        raise DriverError(Result.INVALID_VALUE, "the flags are 0")
+    for address, size in zip(u64s(addresses, count), u64s(sizes, count), strict=True):
+        found = session().driver.blocks.find(address)
+        if found is None or found[1].kind is not Kind.MANAGED or address + size > found[0] + found[1].size:
+            raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not managed memory")
+
+
+@function("cuMemDiscardAndPrefetchBatchAsync")
+def discard_and_prefetch_batch(
+    addresses: int, sizes: int, count: int, places: int, first: int, numbers: int, flags: int, stream: int
+) -> None:
+    """Declare that ranges need not keep their values, and move them."""
+    discard_batch(addresses, sizes, count, flags, stream)
+    prefetch_batch(addresses, sizes, count, places, first, numbers, flags, stream)
+
+
 @function("cuMemRangeGetAttribute")
 def range_attribute(out: int, room: int, number: int, address: int, size: int) -> None:
     """An attribute of a range of managed memory."""
@@ -157,7 +178,8 @@ def range_attribute(out: int, room: int, number: int, address: int, size: int) -
     if found is None or found[1].kind is not Kind.MANAGED or number not in frozenset(Attribute) or room % 4 or not room:
         raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no managed memory, or there is no attribute {number}")
     if number == A.ACCESSED_BY:
-        devices = [n for n in range(len(session().driver.devices)) if ranges(address, size, n).get(address, address + size)]
+        numbers = (*range(len(session().driver.devices)), HOST_DEVICE)
+        devices = [n for n in numbers if ranges(address, size, n).get(address, address + size)]
         words = [*devices, *[NO_DEVICE] * (room // 4)][: room // 4]
         put_bytes(out, struct.pack(f"<{len(words)}i", *words))
         return

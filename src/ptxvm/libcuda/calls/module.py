@@ -10,7 +10,7 @@ from ptxvm.driver.code_images import texts_at
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import i32, put_i32, put_u64, put_u64_if, string, u64
+from ptxvm.libcuda.c_values import bytes_from, i32, put_i32, put_u64, put_u64_if, string, u64
 from ptxvm.libcuda.session import function, session
 
 INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
@@ -158,12 +158,17 @@ def loading_mode(out: int) -> None:
 # ── kernels ─────────────────────────────────────────────────────────────────────────────
 
 
-@function("cuKernelGetFunction", "cuFuncLoad")
-def function_of(out: int, handle: int = 0) -> None:
+@function("cuKernelGetFunction")
+def function_of(out: int, handle: int) -> None:
     """The function of a kernel: the same object."""
-    if handle:
-        session().handles.object(handle, Kernel)
-        put_u64(out, handle)
+    session().handles.object(handle, Kernel)
+    put_u64(out, handle)
+
+
+@function("cuFuncLoad")
+def load_function(handle: int) -> None:
+    """Load the code of a function; it always is."""
+    session().handles.object(handle, Kernel)
 
 
 @function("cuKernelGetLibrary", "cuFuncGetModule")
@@ -175,6 +180,8 @@ def module_of(out: int, handle: int) -> None:
 @function("cuFuncGetName", "cuKernelGetName")
 def kernel_name(out: int, handle: int) -> None:
     """The name of a kernel."""
+    if not handle:
+        raise DriverError(Result.INVALID_VALUE, "the kernel is null")
     put_u64(out, session().text(session().handles.object(handle, Kernel).kernel.name))
 
 
@@ -250,7 +257,7 @@ def parameter_count(handle: int, out: int) -> None:
 MAX_REGISTERS = 0  # CUjit_option
 
 
-@function("cuLinkCreate_v2")
+@function("cuLinkCreate", "cuLinkCreate_v2")
 def create_linker(count: int, numbers: int, values: int, out: int) -> None:
     """A linker, with options of the compiler."""
     linker = Linker()
@@ -259,15 +266,15 @@ def create_linker(count: int, numbers: int, values: int, out: int) -> None:
     put_u64(out, session().handles.handle(linker))
 
 
-@function("cuLinkAddData_v2")
+@function("cuLinkAddData", "cuLinkAddData_v2")
 def add_data(handle: int, kind: int, data: int, size: int, name: int, count: int, numbers: int, values: int) -> None:
     """Add an image in memory."""
     linker = session().handles.object(handle, Linker)
     with Log(linker.options):
-        linker.add(kind, ctypes.string_at(data, size), string(name) if name else "")
+        linker.add(kind, bytes_from(data, size), string(name) if name else "")
 
 
-@function("cuLinkAddFile_v2")
+@function("cuLinkAddFile", "cuLinkAddFile_v2")
 def add_file(handle: int, kind: int, path: int, count: int, numbers: int, values: int) -> None:
     """Add a file."""
     linker = session().handles.object(handle, Linker)

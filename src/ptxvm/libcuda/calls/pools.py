@@ -6,7 +6,6 @@ counts is what was allocated from it.  A pool of another process opens memory th
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 import os
 from dataclasses import dataclass, field
@@ -18,7 +17,7 @@ from ptxvm.driver.launch import Call
 from ptxvm.driver.memory import Kind
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
-from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, u64
+from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls.memory import allocate
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AccessDescription, AllocationNode, Location, PoolProperties
@@ -123,7 +122,7 @@ def chosen_of(place: tuple[int, int]) -> Pool:
 
 def place_at(address: int) -> tuple[int, int]:
     """The place that a structure names: a device, or the host, whose nodes are all one."""
-    d = Location.from_address(address)
+    d = structure_at(Location, address)
     if d.type == ON_DEVICE:
         return ON_DEVICE, session().driver.device(d.number).ordinal
     if d.type in ON_HOST:
@@ -140,7 +139,7 @@ def allocate_from(out: int, size: int, source: Pool) -> None:
         raise DriverError(Result.NOT_PERMITTED, "a pool of another process opens its memory, and allocates none")
     source.grow(size)
     try:
-        allocate(out, size, source.kind)
+        allocate(out, size, source.kind, device=source.place[1] if source.place[0] == ON_DEVICE else None)
     except DriverError:
         source.used -= size
         raise
@@ -258,7 +257,7 @@ def set_pool_of(location: int, kind: int, handle: int) -> None:
 @function("cuMemPoolCreate")
 def create_pool(out: int, properties: int) -> None:
     """A new pool."""
-    d = PoolProperties.from_address(properties)
+    d = structure_at(PoolProperties, properties)
     if d.handle_types & ~FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
     place = place_at(properties + PoolProperties.location.offset)
@@ -315,7 +314,7 @@ def set_pool_attribute(handle: int, number: int, value: int) -> None:
 def set_pool_access(handle: int, accesses: int, count: int) -> None:
     """Let devices use a pool, which they can anyway; its own device always may."""
     found = pool(handle)
-    for d in (AccessDescription * count).from_address(accesses) if count else ():
+    for d in structure_at((AccessDescription * count), accesses) if count else ():
         if (d.location_type, d.location) == found.place and d.flags == NO_ACCESS:
             raise DriverError(Result.INVALID_DEVICE, "the device of a pool may use it")
 
@@ -367,4 +366,4 @@ def import_pointer(out: int, handle: int, exported: int) -> None:
     """The address of memory of a pool of another process."""
     if not pool(handle).is_imported:
         raise DriverError(Result.INVALID_VALUE, "the pool is not one of another process")
-    put_u64(out, session().driver.blocks.open(ctypes.string_at(exported, 64)))
+    put_u64(out, session().driver.blocks.open(bytes_from(exported, 64)))

@@ -7,12 +7,13 @@ import ctypes
 from ptxvm.driver.context import Event, Stream, elapsed
 from ptxvm.driver.launch import Call
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_f32, put_i32, put_u64
+from ptxvm.libcuda.c_values import not_null, put_f32, put_i32, put_u64
 from ptxvm.libcuda.session import function, session
 
 NON_BLOCKING = 1
 DISABLE_TIMING, INTERPROCESS = 2, 4  # CUevent_flags
 HOST_NODE = 3  # CUgraphNodeType
+BLOCKING, SPINNING = 0, 1  # CUhostTaskSyncMode
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
 HOST_FUNCTION = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 
@@ -40,7 +41,7 @@ def clamped(priority: int) -> int:
     return max(-5, min(0, priority))
 
 
-@function("cuStreamDestroy_v2", any_state=True)
+@function("cuStreamDestroy", "cuStreamDestroy_v2", any_state=True)
 def destroy(handle: int) -> None:
     """Forget a stream when its work is done."""
     session().handles.object(handle, Stream)
@@ -107,7 +108,7 @@ def attach(handle: int, address: int, size: int, flags: int) -> None:
 def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
     """Call a function of the client, with the state of the stream, when the stream reaches this point."""
     stream = session().stream(handle)
-    called = CALLBACK(callback)
+    called = CALLBACK(not_null(callback))
     if stream.capture is not None:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a callback cannot be captured")
     stream.put(Call(lambda: called(handle, int(stream.context.failure), data), is_short=False), HOST_NODE)
@@ -116,8 +117,16 @@ def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
 @function("cuLaunchHostFunc")
 def launch_host(handle: int, callback: int, data: int) -> None:
     """Call a function of the client when the stream reaches this point."""
-    called = HOST_FUNCTION(callback)
+    called = HOST_FUNCTION(not_null(callback))
     session().stream(handle).put(Call(lambda: called(data), is_short=False), HOST_NODE)
+
+
+@function("cuLaunchHostFunc_v2")
+def launch_host_v2(handle: int, callback: int, data: int, waiting: int) -> None:
+    """The same; how the thread of the calls waits for them, asleep or spinning, is a hint for hardware."""
+    if waiting not in (BLOCKING, SPINNING):
+        raise DriverError(Result.INVALID_VALUE, f"there is no way {waiting} to wait for calls")
+    launch_host(handle, callback, data)
 
 
 # ── events ──────────────────────────────────────────────────────────────────────────────
@@ -132,7 +141,7 @@ def create_event(out: int, flags: int) -> None:
     put_u64(out, session().handles.handle(event))
 
 
-@function("cuEventDestroy_v2", any_state=True)
+@function("cuEventDestroy", "cuEventDestroy_v2", any_state=True)
 def destroy_event(handle: int) -> None:
     """Forget an event."""
     session().handles.object(handle, Event)

@@ -11,7 +11,7 @@ from ptxvm.driver.context import Context
 from ptxvm.driver.graph import Empty, InOrder, Node, Task
 from ptxvm.driver.launch import Call
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64, u32, u64
+from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, structure_at, u32, u64
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.calls.graph import add, executable_node
 from ptxvm.libcuda.session import function, session
@@ -87,7 +87,7 @@ class Batch(InOrder):
 def operations_at(address: int, count: int) -> list[MemoryOperation]:
     """Copies of the structures that a client lists."""
     size = ctypes.sizeof(MemoryOperation)
-    return [MemoryOperation.from_buffer_copy(ctypes.string_at(address + n * size, size)) for n in range(count)]
+    return [MemoryOperation.from_buffer_copy(bytes_from(address + n * size, size)) for n in range(count)]
 
 
 # ── as nodes of graphs ──────────────────────────────────────────────────────────────────
@@ -95,7 +95,7 @@ def operations_at(address: int, count: int) -> list[MemoryOperation]:
 
 def batch_task(description: int) -> Batch:
     """The operations that a structure describes."""
-    d = BatchNode.from_address(description)
+    d = structure_at(BatchNode, description)
     return Batch(of(d.context), operations_at(d.operations, d.count))
 
 
@@ -103,7 +103,7 @@ def describe(task: Batch, out: int) -> None:
     """Fill the structure of some operations."""
     size, count = ctypes.sizeof(MemoryOperation), len(task.operations)
     kept = session().keep(task, ctypes.create_string_buffer(b"".join(map(bytes, task.operations)), max(size * count, 1)))
-    d = BatchNode.from_address(out)
+    d = structure_at(BatchNode, out)
     d.context, d.count, d.operations, d.flags = session().handles.handle(task.context), count, ctypes.addressof(kept), 0
 
 

@@ -7,7 +7,7 @@ from typing import TypedDict
 
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.tensor_map import FIELDS, MARK, SIZE
-from ptxvm.libcuda.c_values import put_bytes, u64s
+from ptxvm.libcuda.c_values import bytes_from, put_bytes, structure_at, u64s
 from ptxvm.libcuda.session import function
 from ptxvm.machine.tensor_map import Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TensorType
 
@@ -19,7 +19,7 @@ def numbers(address: int, count: int, type: type[ctypes.c_uint32 | ctypes.c_int3
     """Numbers of 32 bits that a client lists."""
     if not address:
         raise DriverError(Result.INVALID_VALUE, "a pointer is null")
-    return list((type * count).from_address(address))
+    return list(structure_at((type * count), address))
 
 
 def put(out: int, made: TensorMap) -> None:
@@ -97,6 +97,6 @@ def im2col_wide(
 @function("cuTensorMapReplaceAddress")
 def replace_address(out: int, address: int) -> None:
     """Let a map describe a tensor at another address."""
-    if ctypes.string_at(out, SIZE)[: len(MARK)] != MARK or address % 16:
+    if bytes_from(out, SIZE)[: len(MARK)] != MARK or address % 16:
         raise DriverError(Result.INVALID_VALUE, f"{out:#x} is no tensor map, or {address:#x} is no multiple of 16")
     put_bytes(out + FIELDS["global_address"].offset, address.to_bytes(8, "little"))

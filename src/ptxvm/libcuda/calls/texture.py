@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, View, format_of, surface, texture
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_u64
+from ptxvm.libcuda.c_values import put_bytes, put_u64, structure_at
 from ptxvm.libcuda.session import OpaqueObject, function, session
 from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Resource, ResourceView, TextureDescriptor
 
@@ -21,14 +19,14 @@ LINEAR_FILTER = 1
 @function("cuArrayCreate_v2")
 def create(out: int, description: int) -> None:
     """A new array of one or two dimensions."""
-    d = ArrayDescriptor.from_address(description)
+    d = structure_at(ArrayDescriptor, description)
     elements = Elements(format_of(d.format), d.channels)
     put_u64(out, session().handles.handle(Array(d.width, d.height, 0, elements)))
 
 
 def array_3d(description: int) -> Array:
     """The array that a structure describes."""
-    d = Array3DDescriptor.from_address(description)
+    d = structure_at(Array3DDescriptor, description)
     return Array(d.width, d.height, d.depth, Elements(format_of(d.format), d.channels), d.flags)
 
 
@@ -46,11 +44,36 @@ def destroy(handle: int) -> None:
     session().handles.drop(handle)
 
 
+@function("cuArrayGetMemoryRequirements", "cuMipmappedArrayGetMemoryRequirements")
+def requirements(out: int, handle: int, ordinal: int) -> None:
+    """The memory that an array still needs: DriverError, for all arrays have theirs."""
+    refuse(handle, "is mapped to memory later")
+
+
+@function("cuArrayGetSparseProperties", "cuMipmappedArrayGetSparseProperties")
+def sparse_properties(out: int, handle: int) -> None:
+    """The tiles of a sparse array: DriverError, for none is."""
+    refuse(handle, "is sparse")
+
+
+@function("cuArrayGetPlane")
+def plane(out: int, handle: int, number: int) -> None:
+    """A plane of an array: DriverError, for no format here has several."""
+    refuse(handle, "has several planes")
+
+
+def refuse(handle: int, quality: str) -> None:
+    """DriverError for an array, which lacks a quality."""
+    if not isinstance(session().handles.objects.get(handle), Array | Mipmapped):
+        raise DriverError(Result.INVALID_HANDLE, f"{handle:#x} is no handle of an array")
+    raise DriverError(Result.INVALID_VALUE, f"no array {quality}")
+
+
 @function("cuArrayGetDescriptor_v2")
 def describe(out: int, handle: int) -> None:
     """The form of an array, as one of two dimensions."""
     a = session().handles.object(handle, Array)
-    d = ArrayDescriptor.from_address(out)
+    d = structure_at(ArrayDescriptor, out)
     d.width, d.height, d.format, d.channels = a.width, a.height, a.elements.format, a.elements.channels
 
 
@@ -58,7 +81,7 @@ def describe(out: int, handle: int) -> None:
 def describe_3d(out: int, handle: int) -> None:
     """The form of an array."""
     a = session().handles.object(handle, Array)
-    d = Array3DDescriptor.from_address(out)
+    d = structure_at(Array3DDescriptor, out)
     d.width, d.height, d.depth, d.flags = a.width, a.height, a.depth, a.flags
     d.format, d.channels = a.elements.format, a.elements.channels
 
@@ -123,7 +146,7 @@ def keep(out: int, made: OpaqueObject) -> None:
 @function("cuTexObjectCreate")
 def create_texture(out: int, of: int, how: int, view: int) -> None:
     """A texture of an array, or of memory."""
-    described, read = Resource.from_address(of), TextureDescriptor.from_address(how)
+    described, read = structure_at(Resource, of), structure_at(TextureDescriptor, how)
     keep_texture(out, resource(described), sampling(read), bytes(described), bytes(read), view)
 
 
@@ -133,7 +156,7 @@ def keep_texture(
     """Give a client a texture, with how it is described, and through a view where there is one."""
     seen = b""
     if view:
-        d = ResourceView.from_address(view)
+        d = structure_at(ResourceView, view)
         of, seen = viewed(d, of), bytes(d)
     keep(out, OpaqueObject(texture(of, how), described, read, seen))
 
@@ -159,7 +182,7 @@ def viewed(d: ResourceView, of: Array | Mipmapped | Linear) -> Array | Mipmapped
 @function("cuSurfObjectCreate")
 def create_surface(out: int, of: int) -> None:
     """A surface of an array."""
-    described = Resource.from_address(of)
+    described = structure_at(Resource, of)
     found = resource(described)
     if not isinstance(found, Array):
         raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")
@@ -185,14 +208,14 @@ def opaque(handle: int) -> OpaqueObject:
 def resource_of(out: int, handle: int) -> None:
     """The resource of a texture or surface."""
     described = opaque(handle).resource
-    ctypes.memmove(out, described, len(described))
+    put_bytes(out, described)
 
 
 @function("cuTexObjectGetTextureDesc")
 def sampling_of(out: int, handle: int) -> None:
     """The sampling of a texture."""
     described = opaque(handle).sampling
-    ctypes.memmove(out, described, len(described))
+    put_bytes(out, described)
 
 
 @function("cuTexObjectGetResourceViewDesc")
@@ -200,4 +223,4 @@ def view_of(out: int, handle: int) -> None:
     """How a texture sees its array; DriverError where it has no view."""
     if not (described := opaque(handle).view):
         raise DriverError(Result.INVALID_VALUE, "the texture was made without a view")
-    ctypes.memmove(out, described, len(described))
+    put_bytes(out, described)

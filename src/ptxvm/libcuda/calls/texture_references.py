@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, format_of, surface, texture
 from ptxvm.driver.module import Module
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_f32, put_i32, put_u64, put_u64_if, string
+from ptxvm.libcuda.c_values import put_f32, put_i32, put_u64, put_u64_if, string, structure_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import ArrayDescriptor
 from ptxvm.machine.opaque import Opaque
@@ -134,7 +134,7 @@ def set_address(offset: int, handle: int, address: int, size: int) -> None:
 @function("cuTexRefSetAddress2D_v2", "cuTexRefSetAddress2D_v3")
 def set_rows(handle: int, description: int, address: int, pitch: int) -> None:
     """Bind rows of plain memory."""
-    d = ArrayDescriptor.from_address(description)
+    d = structure_at(ArrayDescriptor, description)
     elements = Elements(format_of(d.format), d.channels)
     session().driver.blocks.check(address, (d.height - 1) * pitch + d.width * elements.size)
     bind(handle, Linear(address, elements, d.width, d.height, pitch))
@@ -257,7 +257,7 @@ def get_flags(out: int, handle: int) -> None:
 @function("cuTexRefSetBorderColor")
 def set_border(handle: int, color: int) -> None:
     """What is outside, where the border is."""
-    change(handle, lambda before: replace(before, border=tuple((ctypes.c_float * 4).from_address(color))))
+    change(handle, lambda before: replace(before, border=tuple(structure_at((ctypes.c_float * 4), color))))
 
 
 @function("cuTexRefGetBorderColor")

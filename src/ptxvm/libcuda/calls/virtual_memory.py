@@ -7,11 +7,12 @@ import os
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
 from ptxvm.driver.virtual_memory import GRANULARITY, Physical
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties
 
 FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
+ON_DEVICE = 1  # CUmemLocationType
 
 
 def physical(handle: int) -> Physical:
@@ -40,14 +41,15 @@ def give_back(address: int, size: int) -> None:
 @function("cuMemCreate")
 def create(out: int, size: int, properties: int, flags: int) -> None:
     """Memory without an address."""
-    described = AllocationProperties.from_address(properties)
+    described = structure_at(AllocationProperties, properties)
     if not size or size % GRANULARITY:
         raise DriverError(Result.INVALID_VALUE, f"{size} bytes are no multiple of {GRANULARITY}")
     if described.handle_types & ~FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
     if size > session().driver.devices[0].memory:  # which is that of the host for all of them
         raise DriverError(Result.OUT_OF_MEMORY, f"the device has no {size} bytes")  # a file without bytes may have any size
-    put_u64(out, session().handles.handle(Physical(File(size), bytes(described))))
+    device = session().driver.device(described.location).ordinal if described.location_type == ON_DEVICE else 0
+    put_u64(out, session().handles.handle(Physical(File(size), bytes(described), device=device)))
 
 
 @function("cuMemRelease", any_state=True)
@@ -92,7 +94,7 @@ def unmap(address: int, size: int) -> None:
 @function("cuMemSetAccess")
 def set_access(address: int, size: int, descriptions: int, count: int) -> None:
     """Set the access of devices to mapped memory.  All memory is the host's: the access of one is that of all."""
-    found = (AccessDescription * count).from_address(descriptions)
+    found = structure_at((AccessDescription * count), descriptions)
     session().driver.finish()
     session().driver.virtual.set_access(address, size, max((each.flags for each in found), default=0))
 

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import ctypes
-
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import i32, put_i32
+from ptxvm.libcuda.c_values import i32, put_bytes, put_i32
 from ptxvm.libcuda.calls import context, device as driver
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.properties import properties
@@ -80,7 +78,7 @@ def properties_13(out: int, ordinal: int) -> None:
 def put(out: int, ordinal: int, major: str) -> None:
     """Write the structure of a version."""
     made = properties(session().driver.device(ordinal), major)
-    ctypes.memmove(out, ctypes.byref(made), ctypes.sizeof(made))
+    put_bytes(out, bytes(made))
 
 
 @function("cudaDeviceGetAttribute", any_state=True)

@@ -8,7 +8,7 @@ from ptxvm.driver.graph import Node, Task
 from ptxvm.driver.launch import Call, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures
-from ptxvm.libcuda.c_values import put_bytes
+from ptxvm.libcuda.c_values import put_bytes, structure_at
 from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node
 from ptxvm.libcuda.calls.copies import copied as driver_copied, rectangular, task
 from ptxvm.libcuda.calls.launch import launch
@@ -22,14 +22,14 @@ from ptxvm.libcudart.structures import Copy3D, KernelNode, ThreeSizes
 
 def kernel_task(description: int) -> Launch:
     """The launch that a structure describes."""
-    d = KernelNode.from_address(description)
+    d = structure_at(KernelNode, description)
     grid, block = d.grid.extent(), d.block.extent()
     return launch(kernel(d.function, grid, block, d.shared), grid, block, d.shared, d.parameters, d.extra)
 
 
 def copy_task(description: int) -> Call:
     """The copy that a structure describes."""
-    return task(rectangular(volume(Copy3D.from_address(description))))
+    return task(rectangular(volume(structure_at(Copy3D, description))))
 
 
 def node(handle: int) -> Node:
@@ -62,7 +62,7 @@ def describe_launch(task: Launch, description: int) -> None:
     """Fill the structure of a launch; its arguments live as long as the launch."""
     pointers, data = driver.parameter_pointers(task)
     session().keep(task, (pointers, data))
-    d = KernelNode.from_address(description)
+    d = structure_at(KernelNode, description)
     d.function = function_of(task)
     d.grid, d.block, d.shared = ThreeSizes(*task.grid), ThreeSizes(*task.block), task.shared
     d.parameters, d.extra = ctypes.addressof(pointers), 0

@@ -6,7 +6,7 @@ import ctypes
 
 from ptxvm.driver.occupancy import resident_blocks
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64
+from ptxvm.libcuda.c_values import put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls import launch as driver
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import LaunchConfig as DriverConfig
@@ -57,20 +57,16 @@ def launch(address: int, grid: ThreeSizes, block: ThreeSizes, parameters: int, s
 
 @function("cudaLaunchCooperativeKernel")
 def launch_cooperative(address: int, grid: ThreeSizes, block: ThreeSizes, parameters: int, shared: int, stream: int) -> None:
-    """Put a launch on a stream whose blocks wait for each other; DriverError for more blocks than a device holds."""
+    """Put a launch on a stream whose blocks wait for each other."""
     extents = (*grid.extent(), *block.extent())
     handle = kernel(address, extents[:3], extents[3:], shared)
-    device = session().context.device
-    held = resident_blocks(device, runtime().kernel(address), block.x * block.y * block.z, shared)
-    if grid.x * grid.y * grid.z > held * device.model.multiprocessors:
-        raise DriverError(Result.COOPERATIVE_LAUNCH_TOO_LARGE, f"the device holds {held} blocks on each multiprocessor")
     driver.launch_cooperative(handle, *extents, shared, stream, parameters)
 
 
 @function("cudaLaunchKernelExC")
 def launch_with_attributes(config: int, address: int, parameters: int) -> None:
     """Put a launch with attributes on a stream; they are laid out as the driver's."""
-    c = LaunchConfig.from_address(config)
+    c = structure_at(LaunchConfig, config)
     handle = kernel(address, c.grid.extent(), c.block.extent(), c.shared)
     driver.launch_kernel_ex(ctypes.addressof(of_driver(c)), handle, parameters, 0)
 
@@ -88,7 +84,7 @@ def of_driver(c: LaunchConfig) -> DriverConfig:
 @function("cudaOccupancyMaxActiveBlocksPerMultiprocessor")
 def resident(out: int, address: int, threads: int, shared: int) -> None:
     """Blocks that a multiprocessor holds."""
-    put_i32(out, resident_blocks(session().context.device, runtime().kernel(address), threads, shared))
+    put_i32(out, resident_blocks(session().context, runtime().kernel(address), threads, shared))
 
 
 @function("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
@@ -106,12 +102,12 @@ def available_shared(out: int, address: int, blocks: int, threads: int) -> None:
 @function("cudaOccupancyMaxActiveClusters")
 def clusters(out: int, address: int, config: int) -> None:
     """The clusters of a launch that the device holds at once."""
-    made = of_driver(LaunchConfig.from_address(config))
+    made = of_driver(structure_at(LaunchConfig, config))
     driver.clusters(out, session().handles.handle(runtime().kernel(address)), ctypes.addressof(made))
 
 
 @function("cudaOccupancyMaxPotentialClusterSize")
 def best_cluster(out: int, address: int, config: int) -> None:
     """The most blocks of a cluster for a launch."""
-    made = of_driver(LaunchConfig.from_address(config))
+    made = of_driver(structure_at(LaunchConfig, config))
     driver.best_cluster(out, session().handles.handle(runtime().kernel(address)), ctypes.addressof(made))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.memory import Kind
-from ptxvm.libcuda.c_values import put_u64
+from ptxvm.libcuda.c_values import put_bytes, put_u64, structure_at
 from ptxvm.libcuda.calls import managed, memory as driver, pools
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.runtime_state import function
@@ -47,7 +47,7 @@ def allocate_pitch(out: int, pitch: int, width: int, height: int) -> None:
 @function("cudaMalloc3D")
 def allocate_3d(out: int, extent: Extent) -> None:
     """Slices of rows, each row at a multiple of 512."""
-    made = PitchedPointer.from_address(out)
+    made = structure_at(PitchedPointer, out)
     pointer, pitch = ctypes.c_uint64(), ctypes.c_uint64()
     rows = extent.height * extent.depth
     driver.allocate_pitch(ctypes.addressof(pointer), ctypes.addressof(pitch), extent.width, rows, 4)
@@ -66,9 +66,9 @@ def attributes(out: int, address: int) -> None:
     made = PointerAttributes(type=UNREGISTERED, device=-2, on_host=address)
     if (found := session().driver.blocks.find(address)) is not None:
         kind = found[1].kind
-        made = PointerAttributes(type=TYPES[kind], device=session().context.device.ordinal, on_device=address)
+        made = PointerAttributes(type=TYPES[kind], device=found[1].device, on_device=address)
         made.on_host = 0 if kind is Kind.DEVICE else address
-    ctypes.memmove(out, ctypes.byref(made), 24)  # fields of both versions
+    put_bytes(out, bytes(made)[:24])  # fields of both versions
 
 
 def packed(location: Location) -> int:
@@ -91,7 +91,7 @@ def prefetch(address: int, size: int, location: Location, flags: int, stream: in
 @function("cudaCreateChannelDesc", stateless=True)
 def channels(out: int, x: int, y: int, z: int, w: int, kind: int) -> int:
     """The description of elements: bits of each channel, and the kind of number; returns its address."""
-    ctypes.memmove(out, ctypes.byref(Channels(x, y, z, w, kind)), ctypes.sizeof(Channels))
+    put_bytes(out, bytes(Channels(x, y, z, w, kind)))
     return out
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, string
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, string
 from ptxvm.libcuda.calls.entry import PER_THREAD, VERSION, address_v2
 from ptxvm.libcuda.calls.module import MAX_DYNAMIC_SHARED, set_kernel_attribute
 from ptxvm.libcuda.session import session
@@ -147,11 +147,11 @@ def attributes(out: int, address: int) -> None:
     """The attributes of a kernel."""
     kernel = runtime().kernel(address)
     made = FunctionAttributes(
-        shared=kernel.shared, constant=kernel.constant, local=kernel.local, most_threads=kernel.most_threads, registers=32,
-        ptx=kernel.architecture, binary=kernel.architecture, most_dynamic_shared=kernel.most_dynamic_shared,
-        carveout=kernel.carveout,
+        shared=kernel.shared, constant=kernel.constant, local=kernel.local, most_threads=kernel.most_threads,
+        registers=kernel.registers, ptx=kernel.architecture, binary=kernel.architecture,
+        most_dynamic_shared=kernel.most_dynamic_shared, carveout=kernel.carveout,
     )  # fmt: skip
-    ctypes.memmove(out, ctypes.byref(made), ctypes.sizeof(made))
+    put_bytes(out, bytes(made))
 
 
 @function("cudaFuncSetAttribute", "cudaKernelSetAttributeForDevice")

@@ -6,7 +6,7 @@ import ctypes
 
 from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, surface
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64
+from ptxvm.libcuda.c_values import put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls import texture as driver
 from ptxvm.libcuda.session import OpaqueObject, session
 from ptxvm.libcudart import structures
@@ -43,21 +43,21 @@ def described(e: Elements) -> Channels:
 @function("cudaMallocArray")
 def create(out: int, channels: int, width: int, height: int, flags: int) -> None:
     """A new array of one or two dimensions."""
-    made = Array(width, height, 0, elements(Channels.from_address(channels)), flags)
+    made = Array(width, height, 0, elements(structure_at(Channels, channels)), flags)
     put_u64(out, session().handles.handle(made))
 
 
 @function("cudaMalloc3DArray")
 def create_3d(out: int, channels: int, extent: Extent, flags: int) -> None:
     """A new array."""
-    made = Array(extent.width, extent.height, extent.depth, elements(Channels.from_address(channels)), flags)
+    made = Array(extent.width, extent.height, extent.depth, elements(structure_at(Channels, channels)), flags)
     put_u64(out, session().handles.handle(made))
 
 
 @function("cudaMallocMipmappedArray")
 def create_mipmapped(out: int, channels: int, extent: Extent, levels: int, flags: int) -> None:
     """A new array with smaller copies of it."""
-    first = Array(extent.width, extent.height, extent.depth, elements(Channels.from_address(channels)), flags)
+    first = Array(extent.width, extent.height, extent.depth, elements(structure_at(Channels, channels)), flags)
     put_u64(out, session().handles.handle(Mipmapped(first, levels)))
 
 
@@ -122,7 +122,7 @@ def resource(d: Resource) -> Array | Mipmapped | Linear:
 @function("cudaCreateTextureObject")
 def create_texture(out: int, of: int, how: int, view: int) -> None:
     """A texture of an array, or of memory."""
-    d, s = Resource.from_address(of), structures.Sampling.from_address(how)
+    d, s = structure_at(Resource, of), structure_at(structures.Sampling, how)
     read = Sampling(
         tuple(s.address), s.filter == driver.LINEAR_FILTER, s.mipmap_filter == driver.LINEAR_FILTER, as_is=not s.read,
         normalized=bool(s.normalized), srgb=bool(s.srgb), border=tuple(s.border),
@@ -133,7 +133,7 @@ def create_texture(out: int, of: int, how: int, view: int) -> None:
 @function("cudaCreateSurfaceObject")
 def create_surface(out: int, of: int) -> None:
     """A surface of an array."""
-    d = Resource.from_address(of)
+    d = structure_at(Resource, of)
     found = resource(d)
     if not isinstance(found, Array):
         raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxvm.driver.cuda_arrays import Array
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures as driver
+from ptxvm.libcuda.c_values import structure_at
 from ptxvm.libcuda.calls.copies import ARRAY, MEMCPY, UNIFIED, copied, put, rectangular
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.calls.copies import DEFAULT, check_kind
@@ -60,7 +61,7 @@ def copy_3d(description: int) -> None:
 @function("cudaMemcpy3DAsync")
 def copy_3d_async(description: int, stream: int) -> None:
     """Slices of rows, in the order of a stream."""
-    d = Copy3D.from_address(description)
+    d = structure_at(Copy3D, description)
     check_kind(d.kind)
     put(stream, rectangular(volume(d)), MEMCPY)
 
@@ -68,13 +69,13 @@ def copy_3d_async(description: int, stream: int) -> None:
 @function("cudaMemcpy3DPeer")
 def copy_3d_peer(description: int) -> None:
     """Slices of rows, from one device to another."""
-    put(0, rectangular(volume(CopyPeer3D.from_address(description))), MEMCPY)
+    put(0, rectangular(volume(structure_at(CopyPeer3D, description))), MEMCPY)
 
 
 @function("cudaMemcpy3DPeerAsync")
 def copy_3d_peer_async(description: int, stream: int) -> None:
     """Slices of rows, from one device to another, in the order of a stream."""
-    put(stream, rectangular(volume(CopyPeer3D.from_address(description))), MEMCPY)
+    put(stream, rectangular(volume(structure_at(CopyPeer3D, description))), MEMCPY)
 
 
 # ── rows of arrays, whose positions count bytes ─────────────────────────────────────────
