@@ -30,7 +30,7 @@ Findings = list[tuple[Source, list[Diagnostic]]]
 
 def check_link(programs: Sequence[Program]) -> Findings:
     """The errors of a link, by source; empty if the modules can be linked."""
-    link = Linker([LinkedModule(program, report) for program, report in zip(programs, _reports(programs), strict=True)])
+    link = _linker(programs)
     link.fit_together()
     link.merge()
     if not link.has_errors:
@@ -38,6 +38,17 @@ def check_link(programs: Sequence[Program]) -> Findings:
         link.constants()
         link.shared()
     return [(each.report.source, each.report.diagnostics) for each in link.modules if each.report.diagnostics]
+
+
+def unresolved(programs: Sequence[Program]) -> list[Variable | Function]:
+    """What is declared `.extern` in modules that fit each other, and defined in none of them."""
+    link = _linker(programs)
+    link.merge()
+    return [symbol.declared for symbol, _ in link.missing()]
+
+
+def _linker(programs: Sequence[Program]) -> Linker:
+    return Linker([LinkedModule(program, report) for program, report in zip(programs, _reports(programs), strict=True)])
 
 
 def _reports(programs: Sequence[Program]) -> Iterator[Report]:
@@ -284,16 +295,20 @@ class Linker:
     # ── what is defined nowhere ─────────────────────────────────────────────────────────
 
     def undefined(self) -> None:
-        """`.extern` variables, and `.extern` functions that are used, which no module defines; each is reported once."""
+        """Report each name that no module defines, once."""
+        for symbol, place in self.missing():
+            self.no_definition(symbol, place)
+
+    def missing(self) -> Iterator[tuple[Symbol, Place]]:
+        """`.extern` variables, and `.extern` functions that are used, which no module defines; with where they are used."""
         for name, symbol in self.known.items():
             if isinstance(symbol.meant, Variable):
                 if symbol.linkage is Linkage.EXTERN and not _given_elsewhere(symbol.meant):
-                    self.no_definition(symbol, symbol.span)
+                    yield symbol, symbol.span
             elif not symbol.meant.defined and not symbol.meant.entry and not _of_device(name):
                 user = next((module for module in self.modules if name in module.used), None)
                 if user is not None:
-                    declared = Symbol(user, name, symbol.meant, user.program.functions[name])
-                    self.no_definition(declared, user.used[name])
+                    yield Symbol(user, name, symbol.meant, user.program.functions[name]), user.used[name]
 
     def no_definition(self, symbol: Symbol, place: Place) -> None:
         """Report a name that no module defines; a note names a module that has one of that name without `.visible`."""

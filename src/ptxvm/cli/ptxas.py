@@ -1,0 +1,242 @@
+"""`ptxvm-ptxas`: verifies PTX where a tool calls ptxas; with its options, its messages and its exit codes.
+
+No machine code is made: `-o` writes the PTX itself, which is what ptxvm's driver loads.  Without `-c` the modules are a whole
+program, in which nothing may be missing.
+"""
+
+from __future__ import annotations
+
+import sys
+import textwrap
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import f64
+from ptxvm.analysis.check import analyse
+from ptxvm.analysis.link_checks import check_link, unresolved
+from ptxvm.analysis.program import Function, Program
+from ptxvm.analysis.report import Report
+from ptxvm.analysis.symbols import Variable
+from ptxvm.cli.failures import OUR_BUG, one_line
+from ptxvm.cli.ptxas_options import DEFAULT_TARGET, OPTIONS, RefusedError, Request, Takes, parse
+from ptxvm.cli.standard_streams import OutputLost, watched, write_error
+from ptxvm.diagnostics import Diagnostic, Severity, render
+from ptxvm.isa.targets import LOWEST, VERSIONS
+from ptxvm.syntax.source import Source
+
+REFUSED = 255  # the exit code of ptxas, whatever is wrong
+ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
+DOUBLES = "Program is doing double precision computations."
+OPEN, IGNORED = "Unresolved extern variable", "in whole program compilation, ignoring extern qualifier"
+VALUES = {
+    Takes.TEXT: "FILE", Takes.LIST: "A,B", Takes.MODULE: "PTX", Takes.NUMBER: "N", Takes.BOOL: "true|false",
+    Takes.REGISTERS: "N", Takes.TARGET: "sm_NN", Takes.BITS: "64", Takes.TOOL: "TOOL",
+}  # fmt: skip
+
+Checked = tuple[Source, Program, list[Diagnostic]]
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Verify modules; the exit code is 0, or 255 where something is wrong."""
+    with watched():
+        try:
+            return run(parse(sys.argv[1:] if arguments is None else arguments))
+        except RefusedError as refused:
+            write_error(f"ptxas fatal   : {refused}\n")
+            return REFUSED
+        except OutputLost as lost:
+            write_error(f"ptxas fatal   : {lost}\n")
+            return REFUSED
+        except KeyboardInterrupt:
+            return 130
+        except Exception as wrong:  # noqa: BLE001 - the last line of defence, as in `ptxvm.cli.main`
+            write_error(f"ptxas fatal   : {type(wrong).__name__}: {one_line(str(wrong))}: a bug of ptxvm, please report it\n")
+            return OUR_BUG
+
+
+def run(request: Request) -> int:
+    """Do what the options ask for."""
+    if request.has("version"):
+        return show(f"ptxas of ptxvm {version()}: verifies PTX, and makes no machine code\n{release()}\n")
+    if request.has("list-version"):
+        return show("".join(f"{major}.{minor}\n" for major, minor in VERSIONS))
+    if request.has("help") or not (request.files or request.has("input-as-string")):
+        return show(usage())
+    if not request.has("disable-warnings"):
+        for name in request.again:
+            write_error(
+                f"ptxas warning : incompatible redefinition for option '{name}', the last value of this option was used\n"
+            )
+    return verify(request)
+
+
+def show(text: str) -> int:
+    """Print a text."""
+    sys.stdout.write(text)
+    sys.stdout.flush()
+    return 0
+
+
+def version() -> str:
+    """The version of ptxvm."""
+    from importlib.metadata import version
+
+    return version("ptxvm")
+
+
+def release() -> str:
+    """The line from which LLVM's tests and Triton read which PTX there is: the CUDA release that brought the newest version."""
+    major, minor = VERSIONS[-1]
+    return f"Cuda compilation tools, release {major + 4}.{minor}, V{major + 4}.{minor}.0"
+
+
+def usage() -> str:
+    """The page of options."""
+    used = [each for each in OPTIONS if each.help]
+    lines = ["Usage: ptxvm-ptxas [options] FILE...", "", "Verifies PTX as ptxas does; - is the standard input.", ""]
+    for each in used:
+        value = f" {VALUES[each.takes]}" if each.takes is not Takes.NOTHING else ""
+        lines += [f"--{each.name}{value} (-{each.short})", f"        {each.help}"]
+        if each.takes is Takes.TARGET:  # from here LLVM's tests read which targets there are
+            lines += filled([f"'{target}'," for target in sorted(LOWEST)], " " * 8)
+    lines += ["", "These are about machine code, and have no effect:"]
+    return "\n".join([*lines, *filled([f"--{each.name}" for each in OPTIONS if not each.help]), ""])
+
+
+def filled(words: Sequence[str], indent: str = "") -> list[str]:
+    """Lines of words, none of which is broken."""
+    return textwrap.wrap(
+        " ".join(words), 78, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
+
+
+# ── modules ─────────────────────────────────────────────────────────────────────────────
+
+
+def verify(request: Request) -> int:
+    """Check all modules, each alone and then together, and write the output."""
+    target = request.last("gpu-name", DEFAULT_TARGET)
+    kind, _, number = target.partition("_")
+    sources = list(read(request))
+    checked = [(source, *_analysed(source, f"sm_{number}")) for source in sources]
+    found = [(source, _wanted(request, [*diagnostics, *extra(request, program)])) for source, program, diagnostics in checked]
+    write_error(render(found, "ptxas").replace(ABORTED, ""))
+    if any(each.severity is Severity.ERROR for _, diagnostics in found for each in diagnostics):
+        write_error(ABORTED)
+        return REFUSED
+    programs = [program for _, program, _ in checked]
+    linked = together(request, programs) if kind == "sm" else 0
+    if linked == 0:
+        inform(request, programs, f"sm_{number}")
+        write(request, sources)
+    return linked
+
+
+def read(request: Request) -> Iterator[Source]:
+    """The sources, in the order of ptxas: files, then texts."""
+    for file in request.files:
+        try:
+            yield Source(sys.stdin.buffer.read(), "<stdin>") if file == "-" else Source.read(file)
+        except OSError:
+            raise RefusedError(f"Input file '{file}' could not be opened\n{ABORTED.rstrip()}") from None
+    for number, text in enumerate(request.all("input-as-string")):
+        yield Source(text, f"<input-as-string {number}>")
+
+
+def _analysed(source: Source, target: str) -> tuple[Program, list[Diagnostic]]:
+    program, report = analyse(source, target)
+    return program, report.diagnostics
+
+
+def extra(request: Request, program: Program) -> Iterator[Diagnostic]:
+    """The warnings that options ask for."""
+    if not request.has("warn-on-double-precision-use"):
+        return
+    report = Report(program.source)
+    for function in program.functions.values():
+        for bound in function.instructions:
+            if f64 in map(bound.i.type_of, bound.operands) or any(f64.name == word for word in bound.i.bound.values()):
+                report.warning("", DOUBLES, bound.node)
+    yield from report.diagnostics
+
+
+def _wanted(request: Request, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+    """The diagnostics without warnings, or with errors in their place, as the options say."""
+    if request.has("disable-warnings"):
+        return [each for each in diagnostics if each.severity is Severity.ERROR]
+    if request.has("warning-as-error"):
+        return [replace(each, severity=Severity.ERROR) if each.severity is Severity.WARNING else each for each in diagnostics]
+    return diagnostics
+
+
+def together(request: Request, programs: Sequence[Program]) -> int:
+    """Check what only the whole program shows."""
+    names = {kernel.name for program in programs for kernel in program.kernels}
+    for name in request.all("entry"):
+        if name not in names:
+            raise RefusedError(f"Unknown function {name}")
+    errors = check_link(programs) if len(programs) > 1 else []
+    said = [f"fatal   : {each.ptxas or each.message}" for _, diagnostics in errors for each in diagnostics]
+    warned = list(_local_memory(programs)) if request.has("warn-on-local-memory-usage") else []
+    if not request.has("compile-only") and not said:
+        missing = unresolved(programs)
+        said = [f"fatal   : Unresolved extern function '{each.name}'" for each in missing if isinstance(each, Function)]
+        warned += [f"{OPEN} '{each.name}' {IGNORED}" for each in missing if isinstance(each, Variable)]
+    if said:  # of a program that is not whole ptxas says nothing else
+        write_error(f"ptxas {said[0]}\n")
+        return REFUSED
+    return _warnings(request, warned)
+
+
+def _warnings(request: Request, warned: Sequence[str]) -> int:
+    """Print warnings that have no place, as the options say."""
+    if not warned or request.has("disable-warnings"):
+        return 0
+    as_errors = request.has("warning-as-error")
+    word = "error  " if as_errors else "warning"
+    write_error("".join(f"ptxas {word} : {each}\n" for each in warned) + ABORTED * as_errors)
+    return REFUSED * as_errors
+
+
+def _local_memory(programs: Sequence[Program]) -> Iterator[str]:
+    """What is to be said of kernels with local memory."""
+    for kernel in (kernel for program in programs for kernel in program.kernels):
+        if size := bytes_of(kernel, Space.LOCAL):
+            yield f"Local memory used for function '{kernel.name}', size of stack frame: {size} bytes"
+
+
+def bytes_of(function: Function, space: Space) -> int:
+    """The bytes that a function declares in a space."""
+    return sum(each.size for each in function.variables if each.space is space)
+
+
+def inform(request: Request, programs: Sequence[Program], target: str) -> None:
+    """Print what is known of memory; how many registers a kernel has is not known without machine code."""
+    if not request.has("verbose"):
+        return
+    for program in programs:
+        declared = [*program.variables.values(), *(each for f in program.functions.values() for each in f.statics)]
+        memory = {space: sum(each.size for each in declared if each.space is space) for space in (Space.GLOBAL, Space.CONST)}
+        constants = f", {memory[Space.CONST]} bytes cmem[3]" if memory[Space.CONST] else ""
+        lines = [f"ptxas info    : {memory[Space.GLOBAL]} bytes gmem{constants}"]
+        for kernel in program.kernels:
+            shared = bytes_of(kernel, Space.SHARED)
+            lines += [
+                f"ptxas info    : Compiling entry function '{kernel.name}' for '{target}'",
+                f"ptxas info    : Function properties for {kernel.name}",
+                f"    {bytes_of(kernel, Space.LOCAL)} bytes of .local declared, {shared} bytes smem; registers are not known",
+            ]
+        write_error("\n".join([*lines, ""]))
+
+
+def write(request: Request, sources: Sequence[Source]) -> None:
+    """Write the PTX that was checked, where an output is named."""
+    output = request.last("output-file")
+    if not output:
+        return
+    try:
+        Path(output).write_text("\n".join(source.text for source in sources), encoding="utf-8")
+    except OSError:
+        raise RefusedError(f"Output file '{output}' could not be opened") from None

@@ -1,0 +1,194 @@
+"""`ptxvm-ptxas`: the texts and exit codes are those of ptxas 13.0.88, asked with the same words."""
+
+from __future__ import annotations
+
+import io
+import re
+import sys
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+import pytest
+
+from ptxvm.cli.ptxas import main
+from ptxvm.cli.ptxas_options import DEEPEST, OPTIONS
+
+HEAD = ".version 7.0\n.target sm_75\n.address_size 64\n"
+GOOD = HEAD + ".visible .entry k(.param .u64 a) {\n  .reg .b32 %r<3>;\n  add.u32 %r1, %r2, 1;\n  ret;\n}\n"
+BAD = GOOD.replace("add.u32", "foo.u32")
+DOUBLE = (
+    HEAD
+    + """\
+.global .b8 g[100];
+.const .b32 c[4];
+.visible .entry k(.param .u64 a) {
+  .reg .b32 %r<3>; .reg .f64 %d<3>;
+  .local .align 8 .b8 loc[64];
+  .shared .b8 s[40];
+  add.f64 %d1, %d2, %d2;
+  st.local.f64 [loc], %d1;
+  cvt.rni.s32.f64 %r1, %d1;
+  ret;
+}
+"""
+)
+CALLS = (
+    HEAD
+    + """\
+.extern .func foo (.param .b32 x);
+.visible .entry k() { .param .b32 q; call foo, (q); ret; }
+"""
+)
+READS = HEAD + ".extern .global .align 4 .b32 gx;\n.visible .entry k() { ret; }\n"
+OPEN = "Unresolved extern variable 'gx' in whole program compilation, ignoring extern qualifier\n"
+ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
+STACK = "Local memory used for function 'k', size of stack frame: 64 bytes\n"
+ONCE = "Program is doing double precision computations.\n"
+
+Said = tuple[int, str]
+Call = Callable[..., Said]
+
+
+@pytest.fixture
+def ptxas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Call:
+    """Call it in a folder with the modules above; the exit code, and what it says on stderr."""
+    monkeypatch.chdir(tmp_path)
+    modules = {"good": GOOD, "bad": BAD, "double": DOUBLE, "calls": CALLS, "reads": READS}
+    for name, text in modules.items():
+        Path(f"{name}.ptx").write_text(text)
+
+    def call(*words: str) -> Said:
+        code = main(words)
+        said = capsys.readouterr()
+        assert not said.out
+        return code, said.err
+
+    return call
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-foo", "good.ptx"], "Unknown option 'foo'"),
+        (["--arch", "sm_75", "good.ptx"], "Unknown option '-arch'"),
+        (["-archsm_80", "good.ptx"], "Unknown option 'archsm_80'"),
+        (["-oX", "good.ptx"], "Unknown option 'oX'"),
+        (["-arch=sm_999", "good.ptx"], "Value 'sm_999' is not defined for option 'gpu-name'"),
+        (["-arch=", "good.ptx"], "Value '' is not defined for option 'gpu-name'"),
+        (["-arch", "good.ptx"], "Value 'good.ptx' is not defined for option 'gpu-name'"),
+        (["-arch=sm_75,sm_80", "good.ptx"], "Value 'sm_75,sm_80' is not defined for option 'gpu-name'"),
+        (["-m", "32", "good.ptx"], "Value '32' is not defined for option 'machine'"),
+        (["-m 32"], "Value ' 32' is not defined for option 'machine'"),
+        (["-maxrregcount", "foo", "good.ptx"], "Invalid value 'foo' for option 'maxrregcount'"),
+        (["-fmad", "3", "good.ptx"], "'3': expected true or false"),
+        (["-Ofast", "good.ptx"], "'fast': expected a number"),
+        (["-regUsageLevel=x", "good.ptx"], "'x': expected a number"),
+        (["-sanitize", "foo", "good.ptx"], "Value 'foo' is not defined for option 'sanitize'"),
+        (["-lineinfo=1", "good.ptx"], "no argument expected after '-lineinfo'"),
+        (["--verbose=1", "good.ptx"], "no argument expected after '--verbose'"),
+        (["-o"], "argument expected after '-o'"),
+        (["-optf", "none", "good.ptx"], "Could not open options file 'none'"),
+        (["-e", "nope", "good.ptx"], "Unknown function nope"),
+        (["-e", "k,k2", "good.ptx"], "Unknown function k2"),
+        (["-o", "none/x", "good.ptx"], "Output file 'none/x' could not be opened"),
+        (["calls.ptx"], "Unresolved extern function 'foo'"),
+    ],
+)
+def test_what_is_refused(ptxas: Call, words: Sequence[str], said: str) -> None:
+    assert ptxas(*words) == (255, f"ptxas fatal   : {said}\n")
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["good.ptx"],
+        ["-arch=sm_90a", "-O9", "good.ptx"],
+        ["-m64", "-lineinfo", "-g", "-maxrregcount=32", "-maxrregcount", "32", "good.ptx"],
+        ["--opt-level=2", "--gpu-name", "sm_80", "-fmad=false", "--warn-on-spills", "good.ptx"],
+        ["-arch=compute_75", "calls.ptx"],
+        ["-arch=lto_90", "reads.ptx"],
+        ["-c", "calls.ptx"],
+        ["-c", "reads.ptx"],
+        ["-ias", GOOD],
+        ["-warn-double-usage", "-warn-lmem-usage", "-w", "double.ptx"],
+        ["-w", "reads.ptx"],
+    ],
+)
+def test_what_passes_says_nothing(ptxas: Call, words: Sequence[str]) -> None:
+    assert ptxas(*words) == (0, "")
+
+
+def test_what_is_wrong_in_a_module(ptxas: Call, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The standard input is called otherwise by ptxas, which copies it to a file."""
+    said = "line 6; error   : Not a name of any known instruction: 'foo'\n"
+    assert ptxas("bad.ptx") == (255, f"ptxas bad.ptx, {said}{ABORTED}")
+    assert ptxas("good.ptx", "bad.ptx") == (255, f"ptxas bad.ptx, {said}{ABORTED}")
+    monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
+    assert ptxas("-arch=sm_75", "-c", "-") == (255, f"ptxas <stdin>, {said}{ABORTED}")
+    assert ptxas("none.ptx") == (255, f"ptxas fatal   : Input file 'none.ptx' could not be opened\n{ABORTED}")
+
+
+def test_warnings(ptxas: Call) -> None:
+    places = [f"double.ptx, line {line};" for line in (10, 11, 12)]
+    assert ptxas("-warn-double-usage", "double.ptx") == (0, "".join(f"ptxas {each} warning : {ONCE}" for each in places))
+    errors = "".join(f"ptxas {each} error   : {ONCE}" for each in places)
+    assert ptxas("-warn-double-usage", "-Werror", "double.ptx") == (255, errors + ABORTED)
+    assert ptxas("--warn-on-local-memory-usage", "double.ptx") == (0, f"ptxas warning : {STACK}")
+    assert ptxas("reads.ptx") == (0, f"ptxas warning : {OPEN}")
+    assert ptxas("-Werror", "reads.ptx") == (255, f"ptxas error   : {OPEN}{ABORTED}")
+    again = "incompatible redefinition for option 'gpu-name', the last value of this option was used\n"
+    assert ptxas("-arch", "sm_80", "-arch", "sm_75", "good.ptx") == (0, f"ptxas warning : {again}")
+
+
+def test_memory_is_told(ptxas: Call) -> None:
+    """But for the registers, the line of bytes and those of the kernel are ptxas's."""
+    told = (
+        "ptxas info    : 100 bytes gmem, 16 bytes cmem[3]\n"
+        "ptxas info    : Compiling entry function 'k' for 'sm_80'\n"
+        "ptxas info    : Function properties for k\n"
+        "    64 bytes of .local declared, 40 bytes smem; registers are not known\n"
+    )
+    assert ptxas("-v", "-arch=sm_80", "double.ptx") == (0, told)
+
+
+def test_a_file_of_options(ptxas: Call) -> None:
+    Path("options").write_text("-arch=sm_80 -v\n")
+    code, said = ptxas("-optf", "options", "good.ptx")
+    assert code == 0
+    assert "for 'sm_80'" in said
+
+
+def test_a_file_of_options_that_names_itself(ptxas: Call) -> None:
+    """Here ptxas runs out of memory."""
+    Path("options").write_text("-optf options\n")
+    assert ptxas("-optf", "options", "good.ptx") == (255, "ptxas fatal   : Options file 'options' includes itself\n")
+    assert sys.getrecursionlimit() // 20 > DEEPEST
+
+
+def test_the_output_is_the_module(ptxas: Call) -> None:
+    """There is no machine code: ptxas would write some."""
+    assert ptxas("good.ptx", "-o", "out") == (0, "")
+    assert Path("out").read_text() == GOOD
+    assert ptxas("bad.ptx", "-o", "wrong")[0] == 255
+    assert not Path("wrong").exists()
+
+
+def test_what_clients_read(capsys: pytest.CaptureFixture[str]) -> None:
+    """LLVM's tests read the targets from --help and the versions from --list-version, Triton the release."""
+    assert main(["--help"]) == 0
+    page = capsys.readouterr().out
+    section = re.search(r"--gpu-name(.*?)--", page, re.DOTALL)
+    assert section is not None
+    assert {"75", "90a", "100f"} <= set(re.findall(r"'sm_(\d+[af]?)'", section[1]))
+    assert max(map(len, page.splitlines())) <= 80
+    assert main(["--list-version"]) == 0
+    assert {"6.4", "9.0"} <= set(capsys.readouterr().out.split())
+    assert main(["--version"]) == 0
+    assert re.search(r"release \d+\.\d+, V\d+\.\d+\.\d+", capsys.readouterr().out)
+    assert main([]) == 0
+    assert capsys.readouterr().out == page
+
+
+def test_no_option_stands_twice() -> None:
+    names = [name for each in OPTIONS for name in {f"--{each.name}", f"-{each.short}"}]
+    assert len(names) == len(set(names))
