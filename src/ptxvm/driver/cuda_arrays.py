@@ -44,6 +44,10 @@ DTYPES = {
 }  # fmt: skip
 
 
+OTHER_FORMATS = frozenset({0x50, *range(0x9F, 0xE0)})
+"""The formats of several planes, of compressed blocks, of normalised integers and of depths (`CUarray_format`)."""
+
+
 class AddressMode(IntEnum):
     """How a texture treats coordinates outside (`CUaddress_mode`)."""
 
@@ -54,11 +58,14 @@ class AddressMode(IntEnum):
 
 
 def format_of(number: int) -> Format:
-    """A format by its number; DriverError for a format without textures here."""
+    """A format by its number; DriverError for a number of no format, and for a format without textures here."""
     try:
         return Format(number)
     except ValueError:
-        raise DriverError(Result.NOT_SUPPORTED, f"arrays of the format {number:#x} are not supported") from None
+        pass
+    if number not in OTHER_FORMATS:
+        raise DriverError(Result.INVALID_VALUE, f"there is no format {number:#x} of arrays")
+    raise DriverError(Result.NOT_SUPPORTED, f"arrays of the format {number:#x} are not supported")
 
 
 @dataclass(frozen=True)

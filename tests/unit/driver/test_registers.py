@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxvm
+from ptxvm.driver.context import Context
 from ptxvm.driver.device import Device
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
@@ -66,8 +67,8 @@ def test_a_limit_is_kept():
 
 @pytest.mark.parametrize(("count", "blocks"), [(10, 8), (70, 3), (400, 1)])
 def test_registers_limit_what_a_multiprocessor_holds(count, blocks):
-    device = Device(0, MODELS["sm_90"])  # 65,536 registers and 2,048 threads of a multiprocessor
-    kernel = Module([many(count).encode()], device.model).kernel("many")
-    assert resident_blocks(device, kernel, 256, 0) == blocks
-    assert resident_clusters(device, kernel, 256, 0, 2) == device.model.multiprocessors * blocks // 2
-    assert largest_cluster(device, kernel, 256, 0) == 8
+    context = Context(Device(0, MODELS["sm_90"]))  # 65,536 registers and 2,048 threads of a multiprocessor
+    kernel = Module([many(count).encode()], context.device.model).kernel("many")
+    assert resident_blocks(context, kernel, 256, 0) == blocks
+    assert resident_clusters(context, kernel, 256, 0, 2) == context.multiprocessors * blocks // 2
+    assert largest_cluster(context, kernel, 256, 0) == 8
