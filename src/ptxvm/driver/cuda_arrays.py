@@ -44,8 +44,8 @@ DTYPES = {
 }  # fmt: skip
 
 
-OTHER_FORMATS = frozenset({0x50, *range(0x9F, 0xE0)})
-"""The formats of several planes, of compressed blocks, of normalised integers and of depths (`CUarray_format`)."""
+OTHER_FORMATS = frozenset({*range(0x50, 0x5F), *range(0x91, 0xA0), *range(0xA1, 0xAA), *range(0xB0, 0xB6), *range(0xC0, 0xCC)})
+"""Formats of packed and of several planes, of compressed blocks and of normalised integers (`CUarray_format`)."""
 
 
 class AddressMode(IntEnum):

@@ -241,7 +241,8 @@ def test_arrays_have_forms_that_they_tell(cuda):
     assert (told.width, told.height) == (2, 1)
     made = c_void_p()
     assert cuda.result("cuMipmappedArrayGetLevel", byref(made), levels, 4) == INVALID_VALUE  # 8, 4, 2, 1
-    assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, 0x77, 1))) == NOT_SUPPORTED
+    assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, 0xB0, 1))) == NOT_SUPPORTED  # NV12
+    assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, 0x77, 1))) == INVALID_VALUE
     assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, FLOAT, 3))) == INVALID_VALUE
 
 
