@@ -15,6 +15,7 @@ from pathlib import Path
 
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.calls import load_functions
+from ptxvm.libcuda.error_log import error_log
 from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.native import Native, native
 from ptxvm.libcuda.nvrtc import compilers
@@ -69,6 +70,7 @@ def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
             implementation(*arguments)
         except DriverError as wrong:
             LOG.info("%s: %s", name, wrong)
+            error_log().add(name, wrong)
             return wrong.result
         except Exception as wrong:
             LOG.exception("%s failed", name)

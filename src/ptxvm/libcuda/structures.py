@@ -180,6 +180,21 @@ class ContextParameters(ctypes.Structure):
     _fields_ = (("affinities", c_uint64), ("count", c_int32), ("graphics", c_uint64))
 
 
+class ExternalMemoryHandle(ctypes.Structure):
+    """CUDA_EXTERNAL_MEMORY_HANDLE_DESC of a file; `rest` are handles of other interfaces."""
+
+    _fields_ = (
+        ("type", c_int32), ("padding", c_int32), ("file", c_int32), ("more", c_int32), ("rest", c_uint64), ("size", c_uint64),
+        ("flags", c_uint32),
+    )  # fmt: skip
+
+
+class ExternalBuffer(ctypes.Structure):
+    """CUDA_EXTERNAL_MEMORY_BUFFER_DESC."""
+
+    _fields_ = (("offset", c_uint64), ("size", c_uint64), ("flags", c_uint32))
+
+
 class DeviceResource(ctypes.Structure):
     """CUdevResource of multiprocessors; a word of its padding has the device."""
 
@@ -261,7 +276,8 @@ class TextureDescriptor(ctypes.Structure):
 __all__ = [
     "AccessDescription", "AllocationNode", "AllocationProperties", "Array3DDescriptor", "ArrayDescriptor", "BatchNode",
     "ConditionalNode", "ContextParameters", "Copy2D", "Copy3D", "CopyArray", "CopyAttributes", "CopyOperand",
-    "CopyOperandUnion", "CopyOperation", "CopyPointer", "DeviceResource", "ExecutionAffinity", "GroupParameters", "HostNode",
-    "InstantiateParameters", "KernelNode", "LaunchAttribute", "LaunchConfig", "LinearResource", "Location", "MemoryOperation",
-    "MemsetNode", "PoolProperties", "Resource", "ResourceView", "TextureDescriptor",
+    "CopyOperandUnion", "CopyOperation", "CopyPointer", "DeviceResource", "ExecutionAffinity", "ExternalBuffer",
+    "ExternalMemoryHandle", "GroupParameters", "HostNode", "InstantiateParameters", "KernelNode", "LaunchAttribute",
+    "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "PoolProperties", "Resource", "ResourceView",
+    "TextureDescriptor",
 ]  # fmt: skip

@@ -6,7 +6,14 @@ from ptxvm.libcuda import session as driver
 from ptxvm.libcuda.calls import load_functions
 from ptxvm.libcudart.runtime_state import function
 
-STATELESS = {"cudaDriverGetVersion": "cuDriverGetVersion"}
+STATELESS = {
+    "cudaDriverGetVersion": "cuDriverGetVersion",
+    "cudaLogsRegisterCallback": "cuLogsRegisterCallback",
+    "cudaLogsUnregisterCallback": "cuLogsUnregisterCallback",
+    "cudaLogsCurrent": "cuLogsCurrent",
+    "cudaLogsDumpToFile": "cuLogsDumpToFile",
+    "cudaLogsDumpToMemory": "cuLogsDumpToMemory",
+}
 ANY_STATE = {
     "cudaStreamDestroy": "cuStreamDestroy_v2",
     "cudaEventDestroy": "cuEventDestroy_v2",
@@ -22,6 +29,9 @@ SAME = {
     "cudaDeviceGetByPCIBusId": "cuDeviceGetByPCIBusId",
     "cudaDeviceCanAccessPeer": "cuDeviceCanAccessPeer",
     "cudaDeviceGetP2PAttribute": "cuDeviceGetP2PAttribute",
+    "cudaDeviceGetP2PAtomicCapabilities": "cuDeviceGetP2PAtomicCapabilities",
+    "cudaDeviceGetHostAtomicCapabilities": "cuDeviceGetHostAtomicCapabilities",
+    "cudaCtxResetPersistingL2Cache": "cuCtxResetPersistingL2Cache",
     "cudaDeviceGetLimit": "cuCtxGetLimit",
     "cudaDeviceSetLimit": "cuCtxSetLimit",
     "cudaDeviceGetCacheConfig": "cuCtxGetCacheConfig",
@@ -49,6 +59,11 @@ SAME = {
     "cudaMemPoolGetAccess": "cuMemPoolGetAccess",
     "cudaMemPoolExportPointer": "cuMemPoolExportPointer",
     "cudaMemPoolImportPointer": "cuMemPoolImportPointer",
+    "cudaImportExternalMemory": "cuImportExternalMemory",
+    "cudaExternalMemoryGetMappedBuffer": "cuExternalMemoryGetMappedBuffer",
+    "cudaDestroyExternalMemory": "cuDestroyExternalMemory",
+    "cudaMemDiscardBatchAsync": "cuMemDiscardBatchAsync",
+    "cudaMemDiscardAndPrefetchBatchAsync": "cuMemDiscardAndPrefetchBatchAsync",
     "cudaMemAdvise@12": "cuMemAdvise",
     "cudaMemPrefetchAsync@12": "cuMemPrefetchAsync",
     "cudaMemPrefetchBatchAsync": "cuMemPrefetchBatchAsync",
@@ -81,6 +96,7 @@ SAME = {
     "cudaStreamAttachMemAsync": "cuStreamAttachMemAsync",
     "cudaStreamAddCallback": "cuStreamAddCallback",
     "cudaLaunchHostFunc": "cuLaunchHostFunc",
+    "cudaLaunchHostFunc_v2": "cuLaunchHostFunc_v2",
     "cudaEventCreateWithFlags": "cuEventCreate",
     "cudaEventRecord": "cuEventRecord",
     "cudaEventRecordWithFlags": "cuEventRecordWithFlags",
