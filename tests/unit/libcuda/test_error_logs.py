@@ -39,7 +39,7 @@ def test_a_client_hears_of_errors_while_it_listens(cuda):
     assert cuda.library.cuLogsUnregisterCallback(handle) == INVALID_VALUE
 
 
-END = "cuMemAlloc_v2: INVALID_VALUE: an allocation has at least one byte"
+END = "cuMemAlloc_v2: CUDA_ERROR_INVALID_VALUE: an allocation has at least one byte"
 
 
 def test_the_log_is_written_from_a_number_on(cuda, iterator, tmp_path):
