@@ -108,7 +108,7 @@ class Memory(Protocol):
         """`alloca`: bytes of the stack, as an address in `local`, until the function returns."""
 
     def stack_pointer(self, restore: Value | None = None) -> Value:
-        """`stacksave`, or `stackrestore` where a value is given."""
+        """`stacksave`, or `stackrestore` to a value."""
 
 
 class Peers(Protocol):
@@ -225,8 +225,8 @@ class Tasks(Protocol):
     tensor memory are of kinds that have no groups.
     """
 
-    def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
-        """Start to copy bytes from .global to .shared; of the `size` (a constant) `given` are read, the others are zeros."""
+    def copy(self, target: Value, source: Value, size: Value, source_size: Value | None) -> None:
+        """Start to copy bytes from .global to .shared; `source_size` of them are read, the others are zeros."""
 
     def transfer(
         self, kind: Symbol, completed: Callable[[Value, Value], Value], **operands: Sequence[Value | None] | Value | None

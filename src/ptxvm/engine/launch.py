@@ -63,7 +63,7 @@ def _launch(
             new = fresh(memory.table.items, args)
             counters = watched(watch.engine, kernel, shape, bank.start, options, limits, watch, new)
         else:
-            counters = engine.launch(kernel, shape, bank.start, options, limits=limits, given=packed.allocations)
+            counters = engine.launch(kernel, shape, bank.start, options, limits=limits, allocations=packed.allocations)
         seconds = time.perf_counter() - began
     finally:
         mark_written(args)

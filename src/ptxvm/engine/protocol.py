@@ -38,10 +38,10 @@ class Engine(Protocol):
 
     def launch(
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
-        given: Sequence[Allocation] = (),
+        allocations: Sequence[Allocation] = (),
     ) -> Counters:  # fmt: skip
         """Run a grid and its child grids to their end, or to the limits.
 
-        `parameters` is the address of the parameter bank, `given` memory that the grid will use.
+        `parameters` is the address of the parameter bank, `allocations` are those that the grid will probably use.
         """
         ...

@@ -75,7 +75,7 @@ class Interpreter:
 
     def launch(
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
-        given: Sequence[Allocation] = (),
+        allocations: Sequence[Allocation] = (),
     ) -> Counters:  # fmt: skip
         """Run a grid and its child grids to their end.
 

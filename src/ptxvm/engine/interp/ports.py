@@ -379,10 +379,10 @@ class Tasks(Port):
         self.code.run(f"C.copies.start_product({work}, L, R, {at})")
         return list(d)
 
-    def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
+    def copy(self, target: Value, source: Value, size: Value, source_size: Value | None) -> None:
         """Start a copy."""
         copying = self.code.refer(Copying(self.bound, int(self.code.names[size.raw])))
-        there = given.raw if given is not None else None
+        there = source_size.raw if source_size is not None else None
         self.code.run(f"C.copies.start({copying}, L, {self.guard}, {target.raw}, {source.raw}, {there})")
 
     def transfer(
@@ -390,10 +390,10 @@ class Tasks(Port):
     ) -> None:
         """Start a transfer."""
         copying = self.code.refer(Transferring(self.bound, kind, Update(completed, (b64, u64), "")))
-        given = ", ".join(
+        named = ", ".join(
             f"{name!r}: ({''.join(f'{each.raw}, ' for each in values_of(value))})" for name, value in operands.items()
         )
-        self.code.run(f"C.copies.transfer({copying}, L, {self.guard}, {{{given}}})")
+        self.code.run(f"C.copies.transfer({copying}, L, {self.guard}, {{{named}}})")
 
     def fence_registers(self, kind: AsyncKind) -> None:
         """Order accesses before those of the next work; only watchers record it."""
@@ -438,12 +438,12 @@ class TensorMemory(Port):
 
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Do or start work."""
-        given = ", ".join(f"{name!r}: {value.raw}" for name, value in operands.items())
+        named = ", ".join(f"{name!r}: {value.raw}" for name, value in operands.items())
         how = self.code.refer(Tensor(self.bound, work))
         if not work.results:
-            self.code.run(f"C.tensor.perform({how}, L, {self.guard}, {{{given}}})")
+            self.code.run(f"C.tensor.perform({how}, L, {self.guard}, {{{named}}})")
             return []
-        whole = self.code.emit(f"C.tensor.load({how}, L, R, {tuple(self.written)}, {{{given}}})", pure=False)
+        whole = self.code.emit(f"C.tensor.load({how}, L, R, {tuple(self.written)}, {{{named}}})", pure=False)
         return [self.value(type, f"{whole}[{n}]") for n, type in enumerate(work.results)]
 
 
@@ -470,12 +470,12 @@ class Textures(Port, textures.Textures):
     def ask(self, work: texture_unit.Work, types: Sequence[Type], **operands: Sequence[Value] | None) -> list[Value]:
         """The results of the texture unit for some operands."""
         access = self.code.refer(TextureAccess(self.bound, work, tuple(arrays.dtype(t) for t in types)))
-        given = ", ".join(
+        named = ", ".join(
             f"{name!r}: ({''.join(f'{value.raw}, ' for value in values)})"
             for name, values in operands.items()
             if values is not None
         )
-        text = f"C.texture({access}, L, {self.guard}, {{{given}}})"
+        text = f"C.texture({access}, L, {self.guard}, {{{named}}})"
         if not types:
             self.code.run(text)
             return []

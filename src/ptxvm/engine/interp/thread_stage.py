@@ -54,7 +54,7 @@ class SingleThreadEngine:
 
     def launch(
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
-        given: Sequence[Allocation] = (),
+        allocations: Sequence[Allocation] = (),
     ) -> Counters:  # fmt: skip
         """Set the stage; `limits` and `given` are for engines that run the grid."""
         memory = self.image.memory

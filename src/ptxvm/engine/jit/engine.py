@@ -154,12 +154,12 @@ class Jit:
         options: LaunchOptions,
         *,
         limits: Limits | None = None,
-        given: Sequence[Allocation] = (),
+        allocations: Sequence[Allocation] = (),
     ) -> Counters:
         """Run a grid, and those that it launches, to their end.
 
-        `parameters` is the address of the parameter bank, `given` memory that the grid will use.  The number of host threads
-        is by default `PTXVM_THREADS`, or one for each processor.
+        `parameters` is the address of the parameter bank, `allocations` are those that the grid will probably use.  The number
+        of host threads is by default `PTXVM_THREADS`, or one for each processor.
         """
         metered = limits is not None and limits.counts
         function, shape = self.image.resolve(kernel), self.clustered(kernel, shape)
@@ -169,7 +169,7 @@ class Jit:
         )  # fmt: skip
         usual = 1 if metered else options.threads or cta_distribution.usual_threads()
         if not self.compiled(wanted, shape).facts.launches:
-            return self._grid(wanted, shape, parameters, given, usual, limits)
+            return self._grid(wanted, shape, parameters, allocations, usual, limits)
         from ptxvm.engine.dynamic_parallelism import Children  # noqa: PLC0415 - few kernels launch others
 
         children = Children(self.image)
@@ -177,12 +177,12 @@ class Jit:
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
             shape = self.clustered(kernel, shape)
             each = wanted._replace(function=self.image.resolve(kernel), block=shape.block, shared=shared, cluster=shape.cluster)
-            return self._grid(each, shape, parameters, given, usual, limits, children)
+            return self._grid(each, shape, parameters, allocations, usual, limits, children)
 
         return children.grid(run, kernel, shape, parameters, options.shared)
 
     def _grid(
-        self, wanted: Specialisation, shape: LaunchShape, parameters: int, given: Sequence[Allocation], threads: int,
+        self, wanted: Specialisation, shape: LaunchShape, parameters: int, allocations: Sequence[Allocation], threads: int,
         limits: Limits | None, children: Children | None = None,
     ) -> Counters:  # fmt: skip
         """Run one grid."""
@@ -193,7 +193,7 @@ class Jit:
         def another() -> Runner:
             runner = compiled.runner(shape)
             runners.append(runner)
-            runner.enter(launch, parameters, given)
+            runner.enter(launch, parameters, allocations)
             return runner
 
         try:

@@ -34,11 +34,11 @@ def size_of_a_copy(i: Decoded) -> Problem | None:
 
 def more_than_is_copied(i: Decoded) -> Problem | None:
     """What is there of the source is at most the size of the copy."""
-    size, given = i.value("size"), i.value("given")
-    if size is None or given is None or 0 <= given <= size:
+    size, source_size = i.value("size"), i.value("source_size")
+    if size is None or source_size is None or 0 <= source_size <= size:
         return None
-    said = f"Argument 3 of instruction 'cp.async': value '{given}' out of range, expected to be in range [0..{size}]"
-    return Problem("P2602", f"of {size} bytes 0 to {size} are there, not {given}", operand="given", ptxas=said)
+    said = f"Argument 3 of instruction 'cp.async': value '{source_size}' out of range, expected to be in range [0..{size}]"
+    return Problem("P2602", f"of {size} bytes 0 to {size} are there, not {source_size}", operand="source_size", ptxas=said)
 
 
 def source_outside_global(i: Decoded) -> Problem | None:
@@ -68,7 +68,7 @@ COPY_NEEDS = {"": "PTX 7.0, sm_80", **{words: need for words, need in NEEDS.item
 copying = partial(
     instruction,
     section="9.7.9.25.3.1",
-    types="a b: u64, size: u32 imm, given: u32 plain, ignore: pred plain reg, policy: b64 plain",
+    types="a b: u64, size: u32 imm, source_size: u32 plain, ignore: pred plain reg, policy: b64 plain",
     needs=COPY_NEEDS,
     fixed="async",
 )
@@ -77,17 +77,17 @@ copying = partial(
 @has(ADDRESS, COPY)
 @copying(
     f"""
-    {HEAD}  [a], [b], size{{, given}};
-    {HEAD}  [a], [b], size, given, policy;
+    {HEAD}  [a], [b], size{{, source_size}};
+    {HEAD}  [a], [b], size, source_size, policy;
     {SLOTS}
     """,
 )
-def cp_async(i, a, b, size, given, policy, tasks):
+def cp_async(i, a, b, size, source_size, policy, tasks):
     """Start to copy 4, 8 or 16 bytes from global to shared memory.
 
-    Of the source only `given` bytes are read, where that is said; the others are zeros.
+    Only `source_size` bytes of the source are read, where the operand is there; the others are zeros.
     """
-    tasks.copy(a, b, size, given)
+    tasks.copy(a, b, size, source_size)
 
 
 @has(ADDRESS, COPY)

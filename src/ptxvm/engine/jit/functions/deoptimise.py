@@ -201,11 +201,11 @@ def _restored_lanes(kernel: KernelContext, code: Code, key: Key) -> str:
     """All lanes of a register, as the version before saved it."""
     type = kernel.registers.types[key]
     vector, one = vector_type(type, WARP), scalar_type(type)
-    given = _saved_shape(kernel.before, key) if kernel.before is not None else None
-    if given is None:  # it has no value there
+    shape = _saved_shape(kernel.before, key) if kernel.before is not None else None
+    if shape is None:  # it has no value there
         return "zeroinitializer"
     at = kernel.layout.cell(key)
-    patterns = warp_patterns(given)
+    patterns = warp_patterns(shape)
     if patterns is not None:
         scalars = []
         for n in range(1 + len(patterns)):

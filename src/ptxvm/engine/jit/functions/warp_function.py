@@ -274,8 +274,8 @@ def _pending(kernel: KernelContext) -> list[str]:
         f"  %pending = alloca [{size} x i8], align 64",
         f"  call void @llvm.memset.p0.i64(ptr %pending, i8 0, i64 {size}, i1 false)",
     ]
-    places = (*enumerate(first), *enumerate(others, beyond))
-    return [*lines, *(f"  %pending.{number} = getelementptr i32, ptr %pending, i64 {place}" for place, number in places)]
+    cells = (*enumerate(first), *enumerate(others, beyond))
+    return [*lines, *(f"  %pending.{number} = getelementptr i32, ptr %pending, i64 {index}" for index, number in cells)]
 
 
 def _accesses(kernel: KernelContext) -> list[str]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 
 from ptxvm.engine.jit.ir import cpu
@@ -105,8 +105,15 @@ class Code:
 
     def call(self, result: str, function: str, *arguments: tuple[str, str], pure: bool = True) -> str:
         """Call a function; arguments are (type, operand)."""
-        given = ", ".join(f"{type} {operand}" for type, operand in arguments)
-        return self.emit(f"call {result} @{function}({given})", pure=pure)
+        return self.emit(f"call {result} @{function}({_listed(arguments)})", pure=pure)
+
+    def perform(self, function: str, *arguments: tuple[str, str]) -> None:
+        """Call a function without a result; arguments are (type, operand)."""
+        self.run(f"call void @{function}({_listed(arguments)})")
+
+    def offset(self, pointer: str, size: int) -> str:
+        """A pointer some bytes behind another."""
+        return self.emit(f"getelementptr i8, ptr {pointer}, i64 {size}") if size else pointer
 
     def bitcast(self, source: str, operand: str, target: str) -> str:
         """The same bits as another type; undoes an earlier bitcast where that gives the type."""
@@ -185,9 +192,9 @@ class Code:
         """Load the elements that the mask selects; the others are zero."""
         vector, name = f"<{count} x {llvm}>", f"llvm.masked.load.v{count}{short(llvm)}.p0"
         self.unit.declarations[name] = f"declare {vector} @{name}(ptr, i32 immarg, <{count} x i1>, {vector})"
-        given = [("ptr", pointer), ("i32", str(align)), (f"<{count} x i1>", mask), (vector, "zeroinitializer")]
+        arguments = [("ptr", pointer), ("i32", str(align)), (f"<{count} x i1>", mask), (vector, "zeroinitializer")]
         # frozen, so that LLVM does not merge it with a later `select`, past stores in between (22.1 does)
-        return self.emit(f"freeze {vector} {self.call(vector, name, *given, pure=False)}", pure=False)
+        return self.emit(f"freeze {vector} {self.call(vector, name, *arguments, pure=False)}", pure=False)
 
     def masked_store(self, count: int, llvm: str, value: str, pointer: str, align: int, mask: str) -> None:
         """Store the elements that the mask selects."""
@@ -244,6 +251,10 @@ class Code:
         if self.width != WARP:
             predicate = self.shuffle("i1", self.width, predicate, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
         return self.emit(f"bitcast <{WARP} x i1> {predicate} to i{WARP}")
+
+
+def _listed(arguments: Iterable[tuple[str, str]]) -> str:
+    return ", ".join(f"{type} {operand}" for type, operand in arguments)
 
 
 def short(llvm: str) -> str:

@@ -34,18 +34,18 @@ def ask(code: Code, function: str, room: str, words: Sequence[tuple[int, str, st
     The stub stores the words that fit registers; the others are stored before the call.
     """
     quick = len(words) if _has_much_to_lose() else 0
-    for place, type, operand in words[min(quick, len(WORDS)) :]:
-        at = code.emit(f"getelementptr i64, ptr {room}, i64 {place}")
+    for index, type, operand in words[min(quick, len(WORDS)) :]:
+        at = code.emit(f"getelementptr i64, ptr {room}, i64 {index}")
         code.run(f"store {type} {operand}, ptr {at}, align {64 if type[0] == '<' else 8}")
     if not quick:
         return code.emit(f"call i64 @{function}(ptr {room})", pure=False)
     held = list(zip(WORDS, words, strict=False))
-    writes = [f"movq %{register}, {8 * place}(%rdi)" for register, (place, _, _) in held]
+    writes = [f"movq %{register}, {8 * index}(%rdi)" for register, (index, _, _) in held]
     name = stub(code.unit, function, [register for register in GENERAL if register != "rax"], writes)
-    places = ",".join(f"{{{register}}}" for register, _ in held)
-    given = ", ".join(f"{type} {operand}" for _, (_, type, operand) in held)
-    asm = f'asm sideeffect "callq ${{1:P}}", "={{rax}},i,{{rdi}},{places},{CLOBBERS}"'
-    return code.emit(f"call i64 {asm}(ptr @{name}, ptr {room}, {given})", pure=False)
+    constraints = ",".join(f"{{{register}}}" for register, _ in held)
+    arguments = ", ".join(f"{type} {operand}" for _, (_, type, operand) in held)
+    asm = f'asm sideeffect "callq ${{1:P}}", "={{rax}},i,{{rdi}},{constraints},{CLOBBERS}"'
+    return code.emit(f"call i64 {asm}(ptr @{name}, ptr {room}, {arguments})", pure=False)
 
 
 def _has_much_to_lose() -> bool:
@@ -76,5 +76,5 @@ def stub(unit: Unit, function: str, kept: Sequence[str] = GENERAL, first: Sequen
 
 def _back(line: str) -> str:
     """The restoring move of a saving one."""
-    what, register, place = line.replace(",", "").split()
-    return f"{what} {place}, {register}"
+    opcode, register, target = line.replace(",", "").split()
+    return f"{opcode} {target}, {register}"

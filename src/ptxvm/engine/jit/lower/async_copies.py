@@ -37,18 +37,18 @@ HELD = np.dtype(np.uint32)
 class Tasks(Port):
     """The port `tasks`."""
 
-    def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
-        """Copy from .global to .shared: all bytes, or `given` bytes and then zeros."""
+    def copy(self, target: Value, source: Value, size: Value, source_size: Value | None) -> None:
+        """Copy from .global to .shared: all bytes, or `source_size` bytes and then zeros."""
         count = size.raw.constant // WORD
-        if given is None or (isinstance(given.raw, Affine) and given.raw.constant == count * WORD):
+        if source_size is None or (isinstance(source_size.raw, Affine) and source_size.raw.constant == count * WORD):
             self._whole(target, source, count)
             return
         outer = self.at.guard
-        given = given.to(u32)
-        whole, none = given.compare("ge", given.lift(count * WORD)), given.eq(0)
+        source_size = source_size.to(u32)
+        whole, none = source_size.compare("ge", source_size.lift(count * WORD)), source_size.eq(0)
         barrier_epochs.suspect_if(self.at, (~(whole | none)).raw)
         self.at.refuse(self.bound, ~(whole | none), PartialCopy(count * WORD),
-                       [(u64, target.raw), (u64, source.raw), (u32, given.raw)])  # fmt: skip
+                       [(u64, target.raw), (u64, source.raw), (u32, source_size.raw)])  # fmt: skip
         self._under(outer, whole, lambda: self._whole(target, source, count))
         self._under(outer, none, lambda: self._store(target, [Value(self.alg, b32, Affine(0))] * count))
         self.at.guard = outer
@@ -70,17 +70,17 @@ class Tasks(Port):
         self, kind: Transfer, completed: Callable[..., Value], **operands: Sequence[Value | None] | Value | None
     ) -> None:
         """Move the bytes at once, and count them at the mbarriers."""
-        given = {name: values_of(value) for name, value in operands.items()}
-        inputs = [(each.type, each.raw) for values in given.values() for each in values]
-        counts = tuple((name, len(values)) for name, values in given.items())
+        by_name = {name: values_of(value) for name, value in operands.items()}
+        inputs = [(each.type, each.raw) for values in by_name.values() for each in values]
+        counts = tuple((name, len(values)) for name, values in by_name.items())
         (amount,) = self.at.host_call(self.bound, TransferCall(kind, counts), inputs, [u64])
         if not kind.mbarrier:
             return
-        outer, (bar,) = self.at.guard, given["bar"]
+        outer, (bar,) = self.at.guard, by_name["bar"]
         if not kind.multicast:
             self._under(outer, amount.ne(0), lambda: self._complete(kind, bar, completed, amount))
             return
-        (mask,) = given["mask"]
+        (mask,) = by_name["mask"]
         for rank in range(self.at.kernel.cluster_size):
             reached = (mask >> rank & 1).ne(0) & amount.ne(0)
             where = self._barrier_of(bar, rank, pair=kind.pair)
@@ -169,16 +169,16 @@ class PartialCopy:
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Copy byte by byte."""
         for lane in np.flatnonzero((values[2] > 0) & (values[2] < self.size)):
-            target, source, given = (int(column[lane]) for column in values)
+            target, source, source_size = (int(column[lane]) for column in values)
             try:
-                held = host.memory.read(source, given)
+                held = host.memory.read(source, source_size)
             except AccessFault as wrong:
                 raise wrong.at_lane(int(lane)) from None
             words = np.frombuffer(held.ljust(self.size, b"\0"), np.uint8)
             window, own = host.windows[Space.SHARED], threads[lane : lane + 1]
             for n in range(self.size):
-                place = window.offsets(np.array([target + n], np.uint64), own)
-                window.store(np.dtype(np.uint8), place, words[n : n + 1], 1, own)
+                offsets = window.offsets(np.array([target + n], np.uint64), own)
+                window.store(np.dtype(np.uint8), offsets, words[n : n + 1], 1, own)
 
 
 def values_of(operand: Sequence[Value | None] | Value | None) -> list[Value]:
@@ -222,7 +222,7 @@ class TransferCall:
         if read is not None:
             here, of = self._places(host, self.kind.origin, read, made.unit, thread, writing=False)
             rows = np.ascontiguousarray(here[of]).view(np.uint8).reshape(len(read), made.unit)
-        assert rows is not None  # noqa: S101 - what is not read is given
+        assert rows is not None  # noqa: S101 - a barrier that is not read has rows
         rows, _ = made.filled(rows, some)
         if self.kind.operation:
             old = np.ascontiguousarray(there[to]).view(np.uint8).reshape(rows.shape)

@@ -43,8 +43,8 @@ def record_arrivals(at: NodeBuilder, bound: Bound, number: Value, threads: Value
     numbers = _spread(at, number, 10)
     counts = "null" if threads is None else _spread(at, threads, 11)
     barrier_epochs.warp_arrives(at, numbers, counts)
-    given = f"ptr {numbers}, ptr {counts}, i32 {ayes}, i1 {'true' if waits else 'false'}"
-    code.run(f"call void @ptxvm.arrive(ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, {given})")
+    arguments = f"ptr {numbers}, ptr {counts}, i32 {ayes}, i1 {'true' if waits else 'false'}"
+    code.run(f"call void @ptxvm.arrive(ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, {arguments})")
 
 
 def arrive_at_cluster(at: NodeBuilder) -> None:
@@ -68,9 +68,9 @@ def cluster_records(kernel: KernelContext) -> str:
 
 def _spread(at: NodeBuilder, value: Value, buffer: int) -> str:
     """Store the values of all lanes; returns the address."""
-    place = at.buffer(WORDS, buffer)
-    at.code.run(f"store {WORDS} {at.alg.vector(u32, value.raw)}, ptr {place}, align 64")
-    return place
+    buffered = at.buffer(WORDS, buffer)
+    at.code.run(f"store {WORDS} {at.alg.vector(u32, value.raw)}, ptr {buffered}, align 64")
+    return buffered
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,12 +101,12 @@ class Outcome:
         start = code.emit(f"add i32 {row}, {cta_barriers.outcome + which}")
         if isinstance(self.number, Affine) and not self.number.terms:
             pair = code.emit(f"shl i32 {text('i32', self.number.base)}, 1")
-            place = code.emit(f"getelementptr i32, ptr %cta_barriers, i32 {code.emit(f'add i32 {start}, {pair}')}")
-            return Affine(code.emit(f"load i32, ptr {place}, align 4", pure=False))
+            pointer = code.emit(f"getelementptr i32, ptr %cta_barriers, i32 {code.emit(f'add i32 {start}, {pair}')}")
+            return Affine(code.emit(f"load i32, ptr {pointer}, align 4", pure=False))
         pairs = code.emit(f"shl {WORDS} {self.alg.vector(u32, self.number)}, splat (i32 1)")
         offsets = code.emit(f"add {WORDS} {pairs}, {code.splat('i32', start)}")
-        places = code.emit(f"getelementptr i32, ptr %cta_barriers, {WORDS} {offsets}")
-        return Varying(self.at.gather("i32", places, self.at.active_vector()))
+        pointers = code.emit(f"getelementptr i32, ptr %cta_barriers, {WORDS} {offsets}")
+        return Varying(self.at.gather("i32", pointers, self.at.active_vector()))
 
     def count(self) -> Value:
         """How many threads voted aye."""

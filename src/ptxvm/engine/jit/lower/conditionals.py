@@ -14,8 +14,8 @@ from ptxvm.engine.jit.node.register_shapes import CARRY, Key
 
 
 @dataclass(frozen=True, slots=True)
-class _Way:
-    """One way of a conditional: its lines, the values that it shares (`outer`: those before it), and registers."""
+class _Arm:
+    """One arm of a conditional: its lines, the values that it shares (`outer`: those before it), and registers."""
 
     lines: list[str]
     memo: dict[str, str]
@@ -51,34 +51,34 @@ class Conditionals(Operands):
         code, before = self.code, dict(self.current)
         labels, merge = (code.label(), code.label()), code.label()
         code.branch(condition, *labels)
-        ways = [self._way(label, write, before) for label, write in zip(labels, (meaning, otherwise), strict=True)]
-        self.dirty = any(way.dirty for way in ways)
+        arms = [self._arm(label, write, before) for label, write in zip(labels, (meaning, otherwise), strict=True)]
+        self.dirty = any(arm.dirty for arm in arms)
         types = {
             k: v.type
-            for way in ways
-            for k, v in way.current.items()
+            for arm in arms
+            for k, v in arm.current.items()
             if k in self.written and before.get(k) is not v and (k == CARRY or kept >> k[0] & 1)
         }
-        values = [{k: way.current[k] if k in way.current else self._load(k, t) for k, t in types.items()} for way in ways]
+        values = [{k: arm.current[k] if k in arm.current else self._load(k, t) for k, t in types.items()} for arm in arms]
         bases = {k for k in types if _same_terms(*(found[k].raw for found in values))}
-        given: list[tuple[dict[Key, str], str]] = []
-        for way, found in zip(ways, values, strict=True):
-            code.lines += way.lines
-            code.memo = way.memo
+        incoming: list[tuple[dict[Key, str], str]] = []
+        for arm, found in zip(arms, values, strict=True):
+            code.lines += arm.lines
+            code.memo = arm.memo
             names = {k: self._single(v, scalar=k in bases) for k, v in found.items()}
             names |= {k: code.mask_bits(names[k]) for k in types if self._as_bits(k, types, bases)}
             done = code.label()
             code.jump(done)
             code.block(done)
             code.jump(merge)
-            given.append((names, done))
+            incoming.append((names, done))
         code.block(merge)
-        code.memo, self.current = ways[0].outer, before
+        code.memo, self.current = arms[0].outer, before
         merged = {}
         for key, type in types.items():
             llvm = scalar_type(type) if key in bases else self.alg.vector_type(type)
             llvm = f"i{code.width}" if self._as_bits(key, types, bases) else llvm
-            ends = ", ".join(f"[ {names[key]}, %{done} ]" for names, done in given)
+            ends = ", ".join(f"[ {names[key]}, %{done} ]" for names, done in incoming)
             merged[key] = code.emit(f"phi {llvm} {ends}", pure=False)
         for key, name in merged.items():
             first = values[0][key].raw
@@ -92,14 +92,14 @@ class Conditionals(Operands):
         """Does a register merge as an integer?  LLVM takes predicates that cross blocks apart, lane by lane."""
         return types[key] is pred and key not in bases
 
-    def _way(self, label: str, write: Callable[[], None], before: dict[Key, Value]) -> _Way:
-        """One way of a conditional, whose lines are taken out of the code."""
+    def _arm(self, label: str, write: Callable[[], None], before: dict[Key, Value]) -> _Arm:
+        """Write one arm of a conditional, whose lines are taken out of the code."""
         code, start, outer = self.code, len(self.code.lines), self.code.memo
         nested, dirty = self.nested, self.dirty
         code.memo, self.current, self.nested = dict(outer), dict(before), True
         code.block(label)
         write()
-        made = _Way(code.lines[start:], code.memo, outer, self.current, self.dirty)
+        made = _Arm(code.lines[start:], code.memo, outer, self.current, self.dirty)
         del code.lines[start:]
         code.memo, self.nested, self.dirty = outer, nested, dirty
         return made

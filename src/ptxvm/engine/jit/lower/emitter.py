@@ -130,14 +130,14 @@ class Emitter(Conditionals):
             check.writes()
 
     def _run(self, bound: Bound, i: Decoded) -> None:
-        given = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
+        instances = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the JIT", f"port {missing[0]}")
-        self._port, self._bound = given.get("mem"), bound
-        if "cc" in given:
-            given["cc"].read = lambda: self.slot(CARRY, pred)
-            given["cc"].write = lambda value: self.assign(CARRY, pred, value)
-        arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
+        self._port, self._bound = instances.get("mem"), bound
+        if "cc" in instances:
+            instances["cc"].read = lambda: self.slot(CARRY, pred)
+            instances["cc"].write = lambda value: self.assign(CARRY, pred, value)
+        arguments = [instances[p] if p in instances else self.operand(bound, p) for p in i.of.parameters]
         result: Any = i.of.meaning(i, *arguments)  # the results, None, or a generator that waits and returns them
         if isinstance(result, Generator):
             request: Request = next(result)
@@ -151,8 +151,8 @@ class Emitter(Conditionals):
                 result = end.value
             else:
                 raise Unsupported(f"'{i.mnemonic}', which waits twice, in the JIT")
-        if "flow" in given:
-            self.action = given["flow"].action
+        if "flow" in instances:
+            self.action = instances["flow"].action
             if isinstance(self.action, Call) and not calls.call(self, bound, self.action):
                 self.action = Ending.NEXT
         self.commit(bound, result)
@@ -191,8 +191,8 @@ class Emitter(Conditionals):
             return barriers.Outcome(self, bound, request) if voted else ports.Votes(self, bound)
         if not self.node.waits:
             return self._collective(bound, request)
-        members, given = collectives.released_payload(self, bound.i.mnemonic, request)
-        return ports.Peers(self, bound, members, given)
+        members, payload = collectives.released_payload(self, bound.i.mnemonic, request)
+        return ports.Peers(self, bound, members, payload)
 
     def _collective(self, bound: Bound, request: Request) -> ports.Peers:
         """The peers of a collective; a side exit is taken to a version that can wait if a member is at another node."""
@@ -212,8 +212,8 @@ class Emitter(Conditionals):
                 self.code.block(good)
                 self.leaves = True
         cta_clocks.lanes_synchronise(self, bound, self.alg.vector(u32, members.raw))  # type: ignore[union-attr]
-        given = tuple(p for p in payload if p)
-        return ports.Peers(self, bound, self.alg.integer("and", u32, members.raw, here), given)  # type: ignore[union-attr]
+        taking_part = self.alg.integer("and", u32, members.raw, here)  # type: ignore[union-attr]
+        return ports.Peers(self, bound, taking_part, tuple(each for each in payload if each))
 
     def _elsewhere(self) -> str:
         """The live lanes at other nodes, as a mask."""
@@ -235,6 +235,6 @@ class Emitter(Conditionals):
         ayes = self.code.emit(f"and i32 {self.bits_of(vote.raw)}, {self.active_text()}")
         for field, bits in (("ayes", ayes), ("voters", self.active_text())):
             count = self.code.intrinsic("i32", "llvm.ctpop.i32", ("i32", bits))
-            place = self.kernel.field(self.code, field)
-            total = self.code.emit(f"load i32, ptr {place}, align 4", pure=False)
-            self.code.run(f"store i32 {self.code.emit(f'add i32 {total}, {count}')}, ptr {place}, align 4")
+            counter = self.kernel.field(self.code, field)
+            total = self.code.emit(f"load i32, ptr {counter}, align 4", pure=False)
+            self.code.run(f"store i32 {self.code.emit(f'add i32 {total}, {count}')}, ptr {counter}, align 4")

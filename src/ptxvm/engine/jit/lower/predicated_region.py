@@ -146,8 +146,8 @@ class PredicatedRegion:
         block = self.region.blocks[n]
         last = self.at.node.code[self.positions[n] + len(block) - 1]
         guard = self.at.guard_of(last) if last.summary.jump is not None else None
-        ways = [lanes] if guard is None else [self._and(lanes, guard), self._and(lanes, self._not(guard))]
-        for following, mask in zip(block.successors, ways, strict=True):
+        masks_out = [lanes] if guard is None else [self._and(lanes, guard), self._and(lanes, self._not(guard))]
+        for following, mask in zip(block.successors, masks_out, strict=True):
             if following in masks:
                 mask = self._or(masks[following], mask)  # noqa: PLW2901
             masks[following] = mask
@@ -179,9 +179,9 @@ def control_equivalents(region: Region) -> list[int | None]:
     everything = (1 << len(blocks)) - 1
     before, after = [everything] * len(blocks), [0] * len(blocks)
     for n in range(len(blocks)):
-        ways = [k for k in range(n) if n in following[k]]
+        predecessors = [k for k in range(n) if n in following[k]]
         common = 0 if blocks[n].start in region.entries else everything
-        for k in ways:
+        for k in predecessors:
             common &= before[k] | 1 << k
         before[n] = common
     for n in reversed(range(len(blocks))):

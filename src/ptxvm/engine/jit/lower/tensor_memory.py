@@ -107,8 +107,8 @@ class Tiles:
         out = np.empty((len(d), len(b)), np.uint32)
         of_a, of_b, of_d = (np.ascontiguousarray(each, np.uint64) for each in (a, b, d))
         exponents = np.array(least, np.uint16)
-        places = of_a.ctypes.data, of_b.ctypes.data, of_d.ctypes.data, out.ctypes.data, exponents.ctypes.data
-        return bool(self.functions[type](*places, len(d) // HEIGHT, len(b) // WIDTH, enabled))
+        addresses = of_a.ctypes.data, of_b.ctypes.data, of_d.ctypes.data, out.ctypes.data, exponents.ctypes.data
+        return bool(self.functions[type](*addresses, len(d) // HEIGHT, len(b) // WIDTH, enabled))
 
     def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
         """The product by a function of the module; None where there is none, or it leaves the product to the host."""

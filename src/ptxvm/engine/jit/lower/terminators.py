@@ -300,9 +300,9 @@ class Terminator:
         if target == BACK:
             self.back(bits)
             return
-        place = f"%pending.{target}"
-        old = self.code.emit(f"load {self.word}, ptr {place}, align 4", pure=False)
-        self.code.run(f"store {self.word} {self.code.emit(f'or {self.word} {old}, {bits}')}, ptr {place}, align 4")
+        pending = f"%pending.{target}"
+        old = self.code.emit(f"load {self.word}, ptr {pending}, align 4", pure=False)
+        self.code.run(f"store {self.word} {self.code.emit(f'or {self.word} {old}, {bits}')}, ptr {pending}, align 4")
 
     def back(self, bits: str) -> None:
         """Return from a shared function, each lane to its own return node."""
@@ -316,28 +316,28 @@ class Terminator:
         at, labels, index = self.at, action.table.targets, action.index.to(u32)
         at.refuse(self.node.code[-1], index.compare("ge", index.lift(len(labels))), NoTarget(action.table.name, len(labels)),
                   [(u32, index.raw)])  # fmt: skip
-        ways: dict[int, Value] = {}
+        lanes: dict[int, Value] = {}
         for n, label in enumerate(labels):
             target = self.node.frame.at.get(label.index, self._end())
             here = index.eq(n)
-            ways[target] = ways[target] | here if target in ways else here
+            lanes[target] = lanes[target] | here if target in lanes else here
         if guard is not None:
-            ways = {target: here & Value(at.alg, pred, guard) for target, here in ways.items()}
-        self.several(guard, [(here.raw, target) for target, here in ways.items()], onward)
+            lanes = {target: here & Value(at.alg, pred, guard) for target, here in lanes.items()}
+        self.several(guard, [(here.raw, target) for target, here in lanes.items()], onward)
 
-    def several(self, guard: Raw | None, ways: list[tuple[Raw | None, int]], onward: int) -> None:
+    def several(self, guard: Raw | None, jumps: list[tuple[Raw | None, int]], onward: int) -> None:
         """Lanes go to several targets, each by a predicate; lanes whose guard is false go on."""
-        if len(ways) == 1 and ways[0][0] is guard:
-            self.choose(guard, ways[0][1], onward)
+        if len(jumps) == 1 and jumps[0][0] is guard:
+            self.choose(guard, jumps[0][1], onward)
             return
         if self.kernel.straight and self.at.full:
             raise DivergenceError
         self.kernel.diverges(self.node)
         here = self.at.mask or "-1"
-        for raw, target in ways:
+        for raw, target in jumps:
             bits = here if raw is None else self.code.emit(f"and {self.word} {self.at.bits_of(raw)}, {here}")
             self.add_pending(target, bits)
-        targets = {target for _, target in ways}
+        targets = {target for _, target in jumps}
         if guard is not None:
             off = self.code.emit(f"xor {self.word} {self.at.bits_of(guard)}, -1")
             self.add_pending(onward, self.code.emit(f"and {self.word} {off}, {here}"))

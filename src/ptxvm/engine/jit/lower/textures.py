@@ -20,9 +20,9 @@ class Textures(Port, textures.Textures):
 
     def ask(self, work: texture_unit.Work, types: Sequence[Type], **operands: Sequence[Value] | None) -> list[Value]:
         """The results of the texture unit for some operands."""
-        given = {name: list(values) for name, values in operands.items() if values is not None}
-        question = TextureQuestion(work, tuple((name, len(values)) for name, values in given.items()))
-        inputs = [(v.type, v.raw) for values in given.values() for v in values]
+        present = {name: list(values) for name, values in operands.items() if values is not None}
+        question = TextureQuestion(work, tuple((name, len(values)) for name, values in present.items()))
+        inputs = [(v.type, v.raw) for values in present.values() for v in values]
         found: list[Value] = self.at.host_call(self.bound, question, inputs, list(types))
         return found
 
@@ -37,6 +37,6 @@ class TextureQuestion:
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """Ask the texture unit for the active lanes."""
         rest = iter(values)
-        given = {name: [next(rest) for _ in range(count)] for name, count in self.operands}
-        host.look_up(self.work, given)
-        return list(self.work(host.memory, given))
+        named = {name: [next(rest) for _ in range(count)] for name, count in self.operands}
+        host.look_up(self.work, named)
+        return list(self.work(host.memory, named))

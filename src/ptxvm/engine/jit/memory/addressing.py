@@ -87,8 +87,8 @@ class Addressing:
             root, constant = self.alg.scalar("add", 32, root, constant & 0xFFFF_FFFF), 0
         for factor, u in steps:
             root = self.alg.scalar("add", 32, root, self.alg.scalar("mul", 32, u, factor & 0xFFFF_FFFF))
-        place = self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', root)}") if root != 0 else "%shared"
-        return self.code.emit(f"getelementptr i8, ptr {place}, i64 {constant}") if constant else place
+        start = self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', root)}") if root != 0 else "%shared"
+        return self.code.offset(start, constant)
 
     def pointers(self, space: Space, raw: Raw, more: int = 0) -> str:
         """The pointers of all lanes, some bytes further on."""
@@ -101,7 +101,7 @@ class Addressing:
         return self.code.emit(f"getelementptr i{8 * unit}, ptr {start}, <{self.width} x {type}> {vector}")
 
     def _offsets(self, space: Space, raw: Raw, more: int) -> tuple[str, tuple[str, str], int]:
-        """The places some bytes behind those of all lanes: distances from a pointer in a unit of bytes, or addresses."""
+        """The addresses of all lanes plus some bytes: as indices from a pointer in a unit of bytes, or as addresses."""
         found = self.alg.scaled.get(raw.name) if isinstance(raw, Varying) and space not in (Space.SHARED, Space.LOCAL) else None
         if found is None or found.factor not in UNITS:
             return *self._distances(space, raw, more), 1
@@ -133,17 +133,13 @@ class Addressing:
 
     def _elements(self, pointers: list[str], size: int, count: int) -> list[list[str]]:
         """Pointers to each of some elements behind pointers."""
-        return [
-            [self.code.emit(f"getelementptr i8, ptr {each}, i64 {n * size}") if n else each for each in pointers]
-            for n in range(count)
-        ]
+        return [[self.code.offset(each, n * size) for each in pointers] for n in range(count)]
 
     def _distances(self, space: Space, raw: Raw, more: int) -> tuple[str, tuple[str, str]]:
-        """The places some bytes behind those of all lanes: distances from a pointer, or addresses; and their type."""
+        """The addresses of all lanes plus some bytes: as distances from a pointer, or as addresses; and their type."""
         if space is Space.SHARED:
             low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
-            start = self.code.emit(f"getelementptr i8, ptr %shared, i64 {more}") if more else "%shared"
-            return start, ("i32", low)
+            return self.code.offset("%shared", more), ("i32", low)
         flat = self.alg.vector(u64, self.flat(space, raw))
         if more:
             flat = self.code.emit(f"add <{self.width} x i64> {flat}, splat (i64 {more})")
@@ -164,10 +160,10 @@ class Addressing:
         """The pointer of the first lane of a chunk."""
         if space is Space.SHARED:
             return self._in_shared(raw.base, piece.offset, piece.steps)
-        place = self.alg.scalar("add", 64, raw.base, piece.offset & ALL)
+        address = self.alg.scalar("add", 64, raw.base, piece.offset & ALL)
         for factor, u in piece.steps:
-            place = self.alg.scalar("add", 64, place, self.alg.scalar("mul", 64, u, factor & ALL))
-        return self.code.emit(f"inttoptr i64 {text('i64', place)} to ptr")
+            address = self.alg.scalar("add", 64, address, self.alg.scalar("mul", 64, u, factor & ALL))
+        return self.code.emit(f"inttoptr i64 {text('i64', address)} to ptr")
 
     def kind(self, space: Space, raw: Raw, size: int, count: int, *, writing: bool) -> str:
         """How an access is cut in pieces, in words."""
@@ -211,8 +207,8 @@ class Addressing:
             ]
         near = near_rows.suits(self.at, self.bound, space, llvm)
         if near or (lanes is not None and some_lanes.suits(llvm)):
-            way = near_rows if near or lanes is None else some_lanes
-            return [way.gather(self.code, llvm, *self._distances(space, raw, n * size), lanes) for n in range(count)]
+            writer = near_rows if near or lanes is None else some_lanes
+            return [writer.gather(self.code, llvm, *self._distances(space, raw, n * size), lanes) for n in range(count)]
         return [self._gather(space, llvm, raw, n * size, lanes) for n in range(count)]
 
     def _gather(self, space: Space, llvm: str, raw: Raw, more: int, lanes: str | None) -> str:
@@ -239,8 +235,7 @@ class Addressing:
                 begin = Chunk(row.lane, row.count, contiguous=True, offset=row.offset, steps=steps)
                 first[factors] = self.piece_pointer(space, raw, begin), row.offset
             pointer, start = first[factors]
-            more = row.offset - start
-            found.append(self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {more}") if more else pointer)
+            found.append(self.code.offset(pointer, row.offset - start))
         return found
 
     def _load_permuted(
@@ -256,10 +251,10 @@ class Addressing:
             order = [k if k < row.count else None for k in range(each)]
             vectors[n] = loaded if row.count == each else code.shuffle(llvm, row.count, loaded, "poison", order)
         permuter = permuted_rows.Permuter(code, llvm, each)
-        made: dict[tuple[permuted_rows.Place, ...], str] = {}
+        made: dict[tuple[permuted_rows.Position, ...], str] = {}
         found = []
         for first in range(0, self.width * count, self.width):
-            lanes = [plan.places[n : n + each] for n in range(first, first + self.width, each)]
+            lanes = [plan.positions[n : n + each] for n in range(first, first + self.width, each)]
             for part in lanes:
                 if part not in made:
                     made[part] = permuter.collected(vectors, scalars, part)
@@ -330,16 +325,16 @@ class Addressing:
         code.unit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)"
         # The last byte too: an array need not begin at a line.
         for first in (*range(0, length, LINE), length - 1):
-            place = code.emit(f"inttoptr i64 {code.emit(f'add i64 {later}, {first}')} to ptr")
-            code.run(f"call void @llvm.prefetch.p0(ptr {place}, i32 0, i32 3, i32 1)")
+            ahead = code.emit(f"inttoptr i64 {code.emit(f'add i64 {later}, {first}')} to ptr")
+            code.run(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
 
     def _in_order(self, llvm: str, size: int, pointer: str, total: int) -> str:
         """Load contiguous elements a register at a time, upwards, as the prefetcher expects; LLVM would begin at the end."""
         code, each = self.code, min(total, 64 // size)
         parts = []
         for first in range(0, total, each):
-            place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {first * size}") if first else pointer
-            parts.append(code.emit(f"load <{each} x {llvm}>, ptr {place}, align {size}", pure=False))
+            part = code.offset(pointer, first * size)
+            parts.append(code.emit(f"load <{each} x {llvm}>, ptr {part}, align {size}", pure=False))
         return code.concatenate(llvm, parts, each)
 
     def _broadcast(self, llvm: str, size: int, pointer: str, piece: Chunk, count: int) -> list[str]:
@@ -351,8 +346,7 @@ class Addressing:
             pointer = code.emit(f"select i1 {used}, ptr {pointer}, ptr {self.at.buffer(f'<{self.width} x i64>', 0)}")
         found = []
         for n in range(count):
-            place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * size}") if n else pointer
-            one = code.emit(f"load {llvm}, ptr {place}, align {min(size, 8)}", pure=False)
+            one = code.emit(f"load {llvm}, ptr {code.offset(pointer, n * size)}, align {min(size, 8)}", pure=False)
             found.append(code.splat(llvm, one, piece.count))
         return found
 
@@ -369,7 +363,7 @@ class Addressing:
     # ── stores ──────────────────────────────────────────────────────────────────────────
 
     def store(self, space: Space, llvm: str, size: int, raw: Raw, vectors: list[str], weak: Bound | None = None) -> None:
-        """Where lanes write to one place, the last one stays; `weak` is a store that is in no order with others."""
+        """Store vectors; of lanes that write to one address the last one wins; `weak` is a store in no order with others."""
         count, code = len(vectors), self.code
         affine = self.affine(space, raw)
         cut = pieces(affine, size * count, self.width) if affine is not None else None
@@ -419,8 +413,8 @@ class Addressing:
         near = found is None and near_rows.suits(self.at, self.bound, space, llvm)
         if near or (found is None and lanes is not None and some_lanes.suits(llvm)):
             for n, vector in enumerate(vectors):
-                way = near_rows if near or lanes is None else some_lanes
-                way.scatter(code, llvm, vector, *self._distances(space, raw, n * size), lanes)
+                writer = near_rows if near or lanes is None else some_lanes
+                writer.scatter(code, llvm, vector, *self._distances(space, raw, n * size), lanes)
         elif found is None:
             for n, vector in enumerate(vectors):
                 self.scatter(space, llvm, vector, raw, n * size)
@@ -430,11 +424,11 @@ class Addressing:
 
     def scatter(self, space: Space, llvm: str, vector: str, raw: Raw, more: int) -> None:
         """Store an element for each lane, some bytes further on."""
-        lanes, (start, (type, places), unit) = self.at.active_vector(), self._offsets(space, raw, more)
+        lanes, (start, (type, offsets), unit) = self.at.active_vector(), self._offsets(space, raw, more)
         if type == "i32" and indexed.suits(llvm):
-            indexed.scatter(self.code, llvm, self.width, vector, start, places, unit, lanes)
+            indexed.scatter(self.code, llvm, self.width, vector, start, offsets, unit, lanes)
         else:
-            self.at.scatter(llvm, vector, self._pointers(start, (type, places), unit), lanes)
+            self.at.scatter(llvm, vector, self._pointers(start, (type, offsets), unit), lanes)
 
     def store_permuted(
         self, space: Space, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, vectors: list[str]

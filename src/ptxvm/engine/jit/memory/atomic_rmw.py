@@ -32,8 +32,8 @@ def atomic(
     if operation in READY and not type.is_float:
         name = READY[operation][type.is_signed]
         (operand,) = operands
-        what = f"atomicrmw {name} ptr {pointer}, {word} {_bits(at, operand)} seq_cst, align {type.bytes}"
-        return _of_bits(at, type, code.emit(what, pure=False))
+        instruction = f"atomicrmw {name} ptr {pointer}, {word} {_bits(at, operand)} seq_cst, align {type.bytes}"
+        return _of_bits(at, type, code.emit(instruction, pure=False))
     seen = at.buffer(word, 12)
     atomically = "atomic " if type.bits <= 64 else ""  # a torn guess only costs an iteration
     ordered = " monotonic" if atomically else ""
@@ -45,8 +45,8 @@ def atomic(
     expected = code.emit(f"load {word}, ptr {seen}, align {type.bytes}", pure=False)
     old = _of_bits(at, type, expected)
     new = _bits(at, update(old, *operands))
-    what = f"cmpxchg ptr {pointer}, {word} {expected}, {word} {new} seq_cst seq_cst, align {type.bytes}"
-    found = code.emit(what, pure=False)
+    instruction = f"cmpxchg ptr {pointer}, {word} {expected}, {word} {new} seq_cst seq_cst, align {type.bytes}"
+    found = code.emit(instruction, pure=False)
     code.run(f"store {word} {code.emit(f'extractvalue {{ {word}, i1 }} {found}, 0')}, ptr {seen}, align {type.bytes}")
     code.branch(code.emit(f"extractvalue {{ {word}, i1 }} {found}, 1"), done, again)
     code.block(done)

@@ -41,11 +41,11 @@ class Updates:
         code, vector = self.code, self.alg.vector_type(self.type)
         self._store_addresses(address)
         results = self.at.buffer(vector, 2)
-        given = [self._buffered(n, operand) for n, operand in enumerate(operands)]
+        buffered = [self._buffered(n, operand) for n, operand in enumerate(operands)]
         with code.scope():
             code.memo.clear()
             for lane in self._lanes():
-                old = self._update(lane, update, [Value(self.alg, t, self._lane_of(t, r, b, lane)) for t, r, b in given])
+                old = self._update(lane, update, [Value(self.alg, t, self._lane_of(t, r, b, lane)) for t, r, b in buffered])
                 kept = code.emit(f"getelementptr {self.llvm}, ptr {results}, i32 {lane}")
                 code.run(f"store {self.llvm} {text(self.llvm, old.raw.base)}, ptr {kept}, align {min(self.type.bytes, 16)}")
         return Value(self.alg, self.type, Varying(self._spread(vector, results)))
@@ -132,8 +132,8 @@ class Updates:
             return code.emit(f"load {vector}, ptr {results}, align 64", pure=False)
         name, mask = f"llvm.masked.expandload.v{self.width}{_named(self.llvm)}", f"<{self.width} x i1>"
         code.unit.declare(name, vector, "ptr", mask, vector)
-        given = (("ptr", results), (mask, self.active or ""), (vector, "zeroinitializer"))
-        return code.call(vector, name, *given, pure=False)
+        arguments = (("ptr", results), (mask, self.active or ""), (vector, "zeroinitializer"))
+        return code.call(vector, name, *arguments, pure=False)
 
     def _lane_of(self, type: Type, raw: Raw, buffer: str, lane: str) -> Raw:
         if not buffer:

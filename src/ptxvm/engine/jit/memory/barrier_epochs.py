@@ -78,8 +78,8 @@ def warp_arrives(at: NodeBuilder, numbers: str, counts: str) -> None:
     """Suspect lanes that arrive at a barrier for some threads, unless they are a whole warp that comes in its turn."""
     if not at.kernel.clocked:
         return
-    given = f"ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, ptr {numbers}, ptr {counts}"
-    wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.arrive({given})", pure=False), at.code.label()
+    arguments = f"ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, ptr {numbers}, ptr {counts}"
+    wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.arrive({arguments})", pure=False), at.code.label()
     at.code.branch(wrong, "suspect", good, likely=False)
     at.code.block(good)
 
@@ -88,12 +88,12 @@ def warp_is_apart(kernel: KernelContext, code: Code, masks: list[str]) -> None:
     """Suspect lanes of a warp that wait at several barriers; `masks` are the lanes that wait at each."""
     if kernel.shadow is None or "sync" not in kernel.shadow.checks or len(masks) < 2:
         return
-    places = "0"
+    fields = "0"
     for mask in masks:
         there = code.emit(f"icmp ne i32 {mask}, 0", pure=False)
-        places = code.emit(f"add i32 {places}, {code.emit(f'zext i1 {there} to i32', pure=False)}", pure=False)
+        fields = code.emit(f"add i32 {fields}, {code.emit(f'zext i1 {there} to i32', pure=False)}", pure=False)
     good = code.label()
-    code.branch(code.emit(f"icmp ule i32 {places}, 1", pure=False), good, "suspect", likely=True)
+    code.branch(code.emit(f"icmp ule i32 {fields}, 1", pure=False), good, "suspect", likely=True)
     code.block(good)
 
 
@@ -155,10 +155,10 @@ def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
     """The runtime function that begins an epoch if all threads of the CTA have arrived, and reports if only some have."""
     kernel.unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
     wanted = ("epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads")
-    places = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)
+    fields = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)
     return runtime(
         "next_epoch",
-        fields=places,
+        fields=fields,
         threads=kernel.threads,
         partly="store i32 1, ptr %suspicion.place, align 8" if "sync" in shadow.checks else "",
         epoch_step=EPOCH,

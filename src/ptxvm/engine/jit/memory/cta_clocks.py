@@ -58,8 +58,8 @@ def row(at: NodeBuilder) -> str:
 def now(at: NodeBuilder) -> str:
     """The clock of the warp; an arrival in the same node may change it."""
     clocks, word = at.kernel.context(at.code, "clocks"), at.code.emit(f"add i32 %warp, {NOW}")
-    place = at.code.emit(f"getelementptr i32, ptr {clocks}, i32 {word}")
-    return at.code.emit(f"load i32, ptr {place}, align 4", pure=False)
+    pointer = at.code.emit(f"getelementptr i32, ptr {clocks}, i32 {word}")
+    return at.code.emit(f"load i32, ptr {pointer}, align 4", pure=False)
 
 
 def group_bits(warps: int) -> int:
@@ -142,8 +142,8 @@ def mbarrier_signalled(at: NodeBuilder, access: Access, offsets: str, before: st
     if not at.kernel.clocked or access.mbarrier is None:
         return
     arrives = access.mbarrier in (MbarrierStep.ARRIVE, MbarrierStep.DROP) and access.order is Order.RELEASE
-    given = f"{_caller(at)}, {LANES} {offsets}, <{WARP} x i64> {before}, i1 {str(arrives).lower()}, ptr %shared"
-    wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.signal({given})", pure=False), at.code.label()
+    arguments = f"{_caller(at)}, {LANES} {offsets}, <{WARP} x i64> {before}, i1 {str(arrives).lower()}, ptr %shared"
+    wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.signal({arguments})", pure=False), at.code.label()
     at.code.branch(wrong, "suspect", good, likely=False)
     at.code.block(good)
 
@@ -151,8 +151,8 @@ def mbarrier_signalled(at: NodeBuilder, access: Access, offsets: str, before: st
 def phase_over(at: NodeBuilder, offsets: str, over: str, *, acquires: bool) -> None:
     """Some active lanes have found a phase over."""
     if at.kernel.clocked:
-        given = f"{_caller(at)}, {LANES} {offsets}, i32 {over}, i1 {str(acquires).lower()}"
-        at.code.run(f"call void @ptxvm.clocks.over({given})")
+        arguments = f"{_caller(at)}, {LANES} {offsets}, i32 {over}, i1 {str(acquires).lower()}"
+        at.code.run(f"call void @ptxvm.clocks.over({arguments})")
 
 
 def lanes_synchronise(at: NodeBuilder, bound: Bound, members: str) -> None:

@@ -71,12 +71,12 @@ def parameters(type: Type, width: int, *, some: bool) -> str:
 def compared(unit: Unit, type: Type, log: int, *, some: bool) -> str:
     """Define the function of the comparison; returns its name."""
     llvm = scalar_type(type)
-    given = f"{parameters(type, unit.width, some=some)}, {llvm} %low, {llvm} %bound"
+    signature = f"{parameters(type, unit.width, some=some)}, {llvm} %low, {llvm} %bound"
 
     def write(code: Code) -> str:
         return inside(code, type, log, "%low", "%bound", some=some)
 
-    return unit.piece(f"ptxvm.inside.{llvm}.{log}{'.some' if some else ''}", "i1", given, write)
+    return unit.piece(f"ptxvm.inside.{llvm}.{log}{'.some' if some else ''}", "i1", signature, write)
 
 
 def allowed(unit: Unit, shape: slow_path.Shape, type: Type, search: Callable[[], str]) -> str:
@@ -110,5 +110,5 @@ def allowed(unit: Unit, shape: slow_path.Shape, type: Type, search: Callable[[],
         return code.emit(f"phi i1 [ true, %{here} ], [ {answer}, %{ask} ]", pure=False)
 
     caller = ", ".join(f"{llvm} {name}" for _, llvm, name in slow_path.CALLER)
-    given = f"ptr {slow_path.ROOM}, {caller}, i64 %site, {parameters(type, unit.width, some=some)}"
-    return unit.piece(f"ptxvm.allowed.{slow_path.kind(shape)}", "i1", given, write)
+    signature = f"ptr {slow_path.ROOM}, {caller}, i64 %site, {parameters(type, unit.width, some=some)}"
+    return unit.piece(f"ptxvm.allowed.{slow_path.kind(shape)}", "i1", signature, write)

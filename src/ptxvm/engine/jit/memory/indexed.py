@@ -24,8 +24,8 @@ def gather(code: Code, llvm: str, count: int, base: str, index: str, unit: int, 
     code.unit.declarations[name] = f"declare {vector} @{name}({', '.join(types[:-1])}, i32 immarg)"
     parts = []
     for own, active in _parts(code, count, each, index, lanes):
-        given = zip(types, ("zeroinitializer", base, own, active, str(unit)), strict=True)
-        parts.append(code.call(vector, name, *given, pure=False))
+        arguments = zip(types, ("zeroinitializer", base, own, active, str(unit)), strict=True)
+        parts.append(code.call(vector, name, *arguments, pure=False))
     return code.concatenate(llvm, parts, each)
 
 
@@ -37,8 +37,8 @@ def scatter(code: Code, llvm: str, count: int, value: str, base: str, index: str
     code.unit.declarations[name] = f"declare void @{name}({', '.join(types[:-1])}, i32 immarg)"
     for n, (own, active) in enumerate(_parts(code, count, each, index, lanes)):
         part = code.shuffle(llvm, count, value, "poison", list(range(n * each, (n + 1) * each)))
-        given = zip(types, (base, active, own, part, str(unit)), strict=True)
-        code.run(f"call void @{name}({', '.join(f'{type} {operand}' for type, operand in given)})")
+        arguments = zip(types, (base, active, own, part, str(unit)), strict=True)
+        code.perform(name, *arguments)
 
 
 def _parts(code: Code, count: int, each: int, index: str, lanes: str | None) -> list[tuple[str, str]]:

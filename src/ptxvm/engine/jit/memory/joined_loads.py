@@ -73,7 +73,7 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> Run | None:
 
 
 @dataclass(frozen=True, slots=True)
-class Ways:
+class Loader:
     """How a run is loaded: the check of an extent in bytes from an address, loads of so many elements, and each load alone."""
 
     good: Callable[[Raw, int], str]
@@ -81,18 +81,18 @@ class Ways:
     alone: Callable[[Bound, Raw], list[Value]]
 
 
-def load(at: NodeBuilder, run: Run, type: Type, count: int, raw: Raw, ways: Ways) -> None:
+def load(at: NodeBuilder, run: Run, type: Type, count: int, raw: Raw, loader: Loader) -> None:
     """Load all elements of a run, vectors of `count`, and keep them for the positions of their instructions."""
     code, size = at.code, type.bytes * count
     first = at.alg.integer("sub", u64, raw, Affine(run.before)) if run.before else raw
     elements = len(run.positions) * count
     if at.kernel.trusted:
-        found = ways.together(first, elements)
+        found = loader.together(first, elements)
     else:
         together, apart, onward = code.label(), code.label(), code.label()
-        code.branch(ways.good(first, run.extent(size)), together, apart, likely=True)
-        fast, after_fast = _block(at, together, lambda: ways.together(first, elements), onward)
-        slow, after_slow = _block(at, apart, lambda: _apart(at, run, type, size, first, ways), onward)
+        code.branch(loader.good(first, run.extent(size)), together, apart, likely=True)
+        fast, after_fast = _block(at, together, lambda: loader.together(first, elements), onward)
+        slow, after_slow = _block(at, apart, lambda: _apart(at, run, type, size, first, loader), onward)
         code.block(onward)
         vector = at.alg.vector_type(type)
         ends = ((f"[ {a}, %{after_fast} ]", f"[ {b}, %{after_slow} ]") for a, b in zip(fast, slow, strict=True))
@@ -116,13 +116,13 @@ def _block(at: NodeBuilder, label: str, write: Callable[[], list[str]], onward: 
     return found, done
 
 
-def _apart(at: NodeBuilder, run: Run, type: Type, size: int, first: Raw, ways: Ways) -> list[str]:
+def _apart(at: NodeBuilder, run: Run, type: Type, size: int, first: Raw, loader: Loader) -> list[str]:
     """Check and load each element of a run by itself, in the order of the instructions."""
     here, found = at.position, dict[int, list[str]]()
     for position in sorted(run.positions):
         at.position = position
         own = at.alg.integer("add", u64, first, Affine(run.positions.index(position) * size))
-        values = ways.alone(at.node.code[position], own)
+        values = loader.alone(at.node.code[position], own)
         found[position] = [at.alg.vector(type, value.raw) for value in values]
     at.position = here
     return [name for position in run.positions for name in found[position]]

@@ -97,8 +97,8 @@ class JoinedStores:
         """Write the delayed stores on a slow path, which may fault; on the fast path they stay delayed."""
         for store in self.waiting:
             for n, vector in enumerate(store.vectors):
-                places = self.addressing.pointers(store.space, store.raw, n * store.size)
-                self.at.scatter_out_of_line(f"i{8 * store.size}", vector, places)
+                pointers = self.addressing.pointers(store.space, store.raw, n * store.size)
+                self.at.scatter_out_of_line(f"i{8 * store.size}", vector, pointers)
 
     def _alone(self, store: Store) -> None:
         llvm, count = f"i{8 * store.size}", len(store.vectors)

@@ -24,18 +24,18 @@ def load(at: NodeBuilder, llvm: str, size: int, count: int, pointers: str) -> li
 
     The pointers are kept in a buffer, since the processor reads them faster from there than out of vectors.
     """
-    code, given, lanes = at.code, f"<{at.width} x ptr>", at.active_vector()
+    code, pointer_type, lanes = at.code, f"<{at.width} x ptr>", at.active_vector()
     buffer = at.buffer(f"[{at.width} x ptr]", POINTERS)
     if lanes is not None:
         scratch = code.splat("ptr", at.buffer(f"<{at.width} x i64>", 0))
-        pointers = code.emit(f"select <{at.width} x i1> {lanes}, {given} {pointers}, {given} {scratch}")
+        pointers = code.emit(f"select <{at.width} x i1> {lanes}, {pointer_type} {pointers}, {pointer_type} {scratch}")
     word = Word(max(size, SMALLEST), max(1, SMALLEST // size))
     each, vector, found = CHUNK // word.size, f"<{code.width} x {word.llvm}>", []
     piece = _function(code.unit, word.llvm, each)
     held = f"{{ {', '.join([vector] * each)} }}"
     for offset in range(0, size * count, CHUNK):
-        here = code.emit(f"getelementptr i8, {given} {pointers}, i64 {offset}") if offset else pointers
-        loaded = code.call(held, piece, (given, here), ("ptr", buffer), pure=False)
+        here = code.emit(f"getelementptr i8, {pointer_type} {pointers}, i64 {offset}") if offset else pointers
+        loaded = code.call(held, piece, (pointer_type, here), ("ptr", buffer), pure=False)
         found += [code.emit(f"extractvalue {held} {loaded}, {n}") for n in range(each)]
     if word.parts > 1:
         return [part for whole in found for part in split(code, llvm, word, whole)]
@@ -48,7 +48,7 @@ def _function(unit: Unit, llvm: str, count: int) -> str:
     result = f"{{ {', '.join([vector] * count)} }}"
 
     def write(code: Code) -> str:
-        code.run(f"store <{width} x ptr> %places, ptr %buffer, align 64")
+        code.run(f"store <{width} x ptr> %addresses, ptr %buffer, align 64")
         lanes = (64 if cpu.has("avx512f") else 32) // CHUNK * count  # of a group of registers that are transposed together
         parts = [_group(code, llvm, count, first, lanes) for first in range(0, width, lanes)]
         made = "poison"
@@ -57,7 +57,7 @@ def _function(unit: Unit, llvm: str, count: int) -> str:
             made = code.emit(f"insertvalue {result} {made}, {vector} {whole}, {n}")
         return made
 
-    return unit.piece(f"ptxvm.chunks.{llvm}", result, f"<{width} x ptr> %places, ptr %buffer", write)
+    return unit.piece(f"ptxvm.chunks.{llvm}", result, f"<{width} x ptr> %addresses, ptr %buffer", write)
 
 
 def _group(code: Code, llvm: str, count: int, first: int, lanes: int) -> list[str]:

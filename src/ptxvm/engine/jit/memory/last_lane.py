@@ -21,7 +21,6 @@ def store(at: NodeBuilder, llvm: str, size: int, pointer: str, vectors: list[str
         code.block(here)
         for n, vector in enumerate(vectors):
             one = code.emit(f"extractelement <{width} x {llvm}> {vector}, i{width} {last}")
-            place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * size}") if n else pointer
-            code.run(f"store {llvm} {one}, ptr {place}, align {min(size, 16)}")
+            code.run(f"store {llvm} {one}, ptr {code.offset(pointer, n * size)}, align {min(size, 16)}")
         code.jump(onward)
     code.block(onward)

@@ -70,12 +70,12 @@ class Memory(Port):
         size = type.bytes * count
         space, raw = self._where(space, address, size)
         if isinstance(raw, Varying) and (run := joined_loads.run(self.at, self.bound, space, size)) is not None:
-            ways = joined_loads.Ways(
+            loader = joined_loads.Loader(
                 good=lambda first, extent: self._good_run(space, first, size, extent),
                 together=lambda first, elements: self.addressing.load(space, scalar_type(type), type.bytes, first, elements),
                 alone=lambda bound, own: Memory(self.at, bound)._load_alone(space, type, own, count),  # noqa: SLF001 - its own kind
             )
-            joined_loads.load(self.at, run, type, count, raw, ways)
+            joined_loads.load(self.at, run, type, count, raw, loader)
             return self.at.preloaded.pop(self.at.position)
         return self._load_alone(space, type, raw, count)
 
@@ -132,8 +132,8 @@ class Memory(Port):
         if uniform and pointer and not isinstance(self.at.guard, Varying):
             self.at.note("single store")
             for n, v in enumerate(values):
-                place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {n * type.bytes}")
-                self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {place}, align {min(type.bytes, 16)}")
+                part = self.code.offset(pointer, n * type.bytes)
+                self.code.run(f"store {llvm} {text(llvm, v.raw.base)}, ptr {part}, align {min(type.bytes, 16)}")
             return
         vectors = [self.alg.vector(type, v.raw) for v in values]
         if waits is not None:
@@ -162,8 +162,8 @@ class Memory(Port):
         return word, raw
 
     def _load_one(self, llvm: str, pointer: str, offset: int, size: int) -> str:
-        place = self.code.emit(f"getelementptr i8, ptr {pointer}, i64 {offset}") if offset else pointer
-        return self.code.emit(f"load {llvm}, ptr {place}, align {min(size, 16) if not offset else 1}", pure=False)
+        align = min(size, 16) if not offset else 1
+        return self.code.emit(f"load {llvm}, ptr {self.code.offset(pointer, offset)}, align {align}", pure=False)
 
     def flat(self, space: Space, raw: Raw) -> Raw:
         """An address of a window as a generic one."""
@@ -220,10 +220,10 @@ class Memory(Port):
         """Check each lane, by a shared function that has the slow path too."""
         code, lanes = self.code, self.at.active_vector()
         type, addresses = (u32, self.alg.cast("resize", u64, u32, raw, "rn")) if space in WINDOWS else (u64, raw)
-        given = [("ptr", slow_path.ROOM), *[word[1:] for word in slow_path.CALLER], ("i64", str(site))]
-        given.append((self.alg.vector_type(type), self.alg.vector(type, addresses)))
+        arguments = [("ptr", slow_path.ROOM), *[word[1:] for word in slow_path.CALLER], ("i64", str(site))]
+        arguments.append((self.alg.vector_type(type), self.alg.vector(type, addresses)))
         if lanes is not None:
-            given.append((f"i{self.width}", code.mask_bits(lanes)))
+            arguments.append((f"i{self.width}", code.mask_bits(lanes)))
         shape = self._shape(site, space, raw, size)
         piece = gather_checks.allowed(
             code.unit, shape, type, lambda: "" if shape.asks_host else allocation_search.helper(self.at.kernel)
@@ -233,7 +233,7 @@ class Memory(Port):
         if type is u64 and (quick := index_checks.inside(self.at, raw, size.bit_length() - 1, low, bound)) is not None:
             code.branch(quick, onward, exact, likely=True)
             code.block(exact)
-        code.branch(code.call("i1", piece, *given, pure=False), onward, "fault", likely=True)
+        code.branch(code.call("i1", piece, *arguments, pure=False), onward, "fault", likely=True)
         code.block(onward)
 
     def _slow(self, site: int, space: Space, raw: Raw, size: int, onward: str) -> None:
@@ -355,19 +355,19 @@ class Memory(Port):
     def _all_lanes(self, type: Type, raw: Raw, log: int, low: str, bound: str) -> str:
         """Is each active lane a multiple of a size from `low`, and within `bound` elements?"""
         code, llvm, lanes = self.code, scalar_type(type), self.at.active_vector()
-        given = [(self.alg.vector_type(type), self.alg.vector(type, raw))]
+        arguments = [(self.alg.vector_type(type), self.alg.vector(type, raw))]
         if lanes is not None:
-            given.append((f"i{self.width}", code.mask_bits(lanes)))
+            arguments.append((f"i{self.width}", code.mask_bits(lanes)))
         piece = gather_checks.compared(code.unit, type, log, some=lanes is not None)
         quick = index_checks.inside(self.at, raw, log, low, bound) if type is u64 else None
         if quick is None:
-            return code.call("i1", piece, *given, (llvm, low), (llvm, bound))
+            return code.call("i1", piece, *arguments, (llvm, low), (llvm, bound))
         here, exact, onward = code.label(), code.label(), code.label()
         code.jump(here)
         code.block(here)
         code.branch(quick, onward, exact, likely=True)
         code.block(exact)
-        answer = code.call("i1", piece, *given, (llvm, low), (llvm, bound), pure=False)
+        answer = code.call("i1", piece, *arguments, (llvm, low), (llvm, bound), pure=False)
         code.jump(onward)
         code.block(onward)
         return code.emit(f"phi i1 [ true, %{here} ], [ {answer}, %{exact} ]", pure=False)

@@ -1,12 +1,15 @@
 """Accesses whose lanes are probably neighbours: looked at when they run, eight lanes at a time.
 
-An address that is computed from the places of lanes, and from nothing that memory holds, has an order, even where no formula of
-the lane tells it: a quotient, lanes that have made different numbers of iterations, a bit that is inserted.  Often eight lanes
-in a row access a row.  One comparison tells, and a row costs a fraction of a gather.  An address that depends on loaded values
-has no such order.
+An address that is computed from the positions of lanes, and from nothing that memory holds, has an order, even where no
+formula of the lane tells it: a quotient, lanes that have made different numbers of iterations, a bit that is inserted.  Often
+eight lanes in a row access a row.  One comparison tells, and a row costs a fraction of a gather.  An address that depends on
+loaded values has no such order.
 """
 
 from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import bit_of, registers_in
@@ -26,8 +29,8 @@ Typed = tuple[str, str]  # an operand and its LLVM type, which comes first
 
 def kind(at: NodeBuilder, bound: Bound | None, space: Space, *, writing: bool) -> str:
     """How an access whose lanes are anywhere is written, in words."""
-    way = "scatter" if writing else "gather"
-    return f"rows or {way}" if probable(at, bound, space) else way
+    one_by_one = "scatter" if writing else "gather"
+    return f"rows or {one_by_one}" if probable(at, bound, space) else one_by_one
 
 
 def suits(at: NodeBuilder, bound: Bound | None, space: Space, llvm: str) -> bool:
@@ -54,7 +57,8 @@ def gather(code: Code, llvm: str, base: str, offsets: Typed, lanes: str | None) 
     """Load the elements at distances from a base, a vector; without a base, the distances are addresses."""
     name = _gather(code, llvm, offsets[0], base, some=lanes is not None)
     parts = [
-        code.call(f"<{WARP} x {llvm}>", name, *_given(code, base, offsets, lanes, n), pure=False) for n in code.active_warps()
+        code.call(f"<{WARP} x {llvm}>", name, *_arguments(code, base, offsets, lanes, n), pure=False)
+        for n in code.active_warps()
     ]
     return some_lanes.of_all_warps(code, llvm, parts)
 
@@ -63,11 +67,11 @@ def scatter(code: Code, llvm: str, value: str, base: str, offsets: Typed, lanes:
     """Store elements at distances from a base, or at addresses, in the order of the lanes."""
     name = _scatter(code, llvm, offsets[0], base, some=lanes is not None)
     for n in code.active_warps():
-        given = [some_lanes.of_warp(code, llvm, value, n), *_given(code, base, offsets, lanes, n)]
-        code.run(f"call void @{name}({', '.join(f'{type} {operand}' for type, operand in given)})")
+        arguments = [some_lanes.of_warp(code, llvm, value, n), *_arguments(code, base, offsets, lanes, n)]
+        code.perform(name, *arguments)
 
 
-def _given(code: Code, base: str, offsets: Typed, lanes: str | None, n: int) -> list[Typed]:
+def _arguments(code: Code, base: str, offsets: Typed, lanes: str | None, n: int) -> list[Typed]:
     start = [("ptr", base)] if base else []
     mask = [("i32", code.warp_bits(lanes, n))] if lanes is not None else []
     return [*start, some_lanes.of_warp(code, *offsets, n), *mask]
@@ -81,22 +85,14 @@ def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str
     vector, native = f"<{WARP} x {llvm}>", f"llvm.masked.gather.v{WARP}{short(llvm)}.v{WARP}p0"
     code.unit.declarations[native] = f"declare {vector} @{native}(<{WARP} x ptr>, i32 immarg, <{WARP} x i1>, {vector})"
 
-    def write(inner: Code) -> str:
-        look = _Look(inner, llvm, offset, base, some=some)
-        near, far, end = inner.label(), inner.label(), inner.label()
-        inner.branch(look.neighbours(), near, far)
-        inner.block(near)
-        rows = inner.concatenate(llvm, [look.load(n) for n in range(WARP // BLOCK)], BLOCK)
-        inner.jump(end)
-        inner.block(far)
-        pointers, active = (f"<{WARP} x ptr>", look.pointers()), (f"<{WARP} x i1>", look.lanes or "splat (i1 true)")
-        given = [pointers, ("i32", str(look.size)), active, (vector, "zeroinitializer")]
-        apart = inner.emit(f"freeze {vector} {inner.call(vector, native, *given, pure=False)}", pure=False)
-        inner.jump(end)
-        inner.block(end)
-        return inner.emit(f"phi {vector} [ {rows}, %{near} ], [ {apart}, %{far} ]", pure=False)
+    def rows(warp: _Warp) -> str:
+        return warp.code.concatenate(llvm, [warp.load(n) for n in range(WARP // BLOCK)], BLOCK)
 
-    return code.unit.piece(_name("gather", llvm, offset, some=some), vector, _parameters(offset, base, some=some), write)
+    def apart(warp: _Warp) -> str:
+        loaded = warp.code.call(vector, native, *warp.operands(), (vector, "zeroinitializer"), pure=False)
+        return warp.code.emit(f"freeze {vector} {loaded}", pure=False)
+
+    return _function(code, "gather", _Access(llvm, offset, base, some), rows, apart, result=vector)
 
 
 def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
@@ -104,42 +100,62 @@ def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> st
     vector, native = f"<{WARP} x {llvm}>", f"llvm.masked.scatter.v{WARP}{short(llvm)}.v{WARP}p0"
     code.unit.declarations[native] = f"declare void @{native}({vector}, <{WARP} x ptr>, i32 immarg, <{WARP} x i1>)"
 
-    def write(inner: Code) -> str:
-        look = _Look(inner, llvm, offset, base, some=some)
-        near, far, end = inner.label(), inner.label(), inner.label()
-        inner.branch(look.neighbours(), near, far)
-        inner.block(near)
+    def rows(warp: _Warp) -> str:
         for n in range(WARP // BLOCK):
-            look.store(n)
-        inner.jump(end)
-        inner.block(far)
-        active = look.lanes or "splat (i1 true)"
-        inner.run(
-            f"call void @{native}({vector} %value, <{WARP} x ptr> {look.pointers()}, i32 {look.size}, <{WARP} x i1> {active})"
-        )
-        inner.jump(end)
-        inner.block(end)
+            warp.store(n)
         return ""
 
-    parameters = f"{vector} %value, {_parameters(offset, base, some=some)}"
-    return code.unit.piece(_name("scatter", llvm, offset, some=some), "void", parameters, write)
+    def apart(warp: _Warp) -> str:
+        warp.code.perform(native, (vector, "%value"), *warp.operands())
+        return ""
+
+    return _function(code, "scatter", _Access(llvm, offset, base, some), rows, apart, value=f"{vector} %value, ")
 
 
-def _name(kind: str, llvm: str, offset: str, *, some: bool) -> str:
-    return f"ptxvm.{kind}_near.{llvm}.{offset}{'.some' if some else ''}"
+class _Access(NamedTuple):
+    """The types of an element and of an offset, the base or "", and whether a mask selects `some` lanes."""
+
+    llvm: str
+    offset: str
+    base: str
+    some: bool
+
+    @property
+    def parameters(self) -> str:
+        """The parameters for the addresses."""
+        start, mask = "ptr %base, " if self.base else "", ", i32 %mask" if self.some else ""
+        return f"{start}<{WARP} x {self.offset}> %offsets{mask}"
 
 
-def _parameters(offset: str, base: str, *, some: bool) -> str:
-    return f"{'ptr %base, ' if base else ''}<{WARP} x {offset}> %offsets{', i32 %mask' if some else ''}"
+def _function(
+    code: Code, kind: str, access: _Access, rows: Callable[[_Warp], str], apart: Callable[[_Warp], str], *,
+    result: str = "void", value: str = "",
+) -> str:  # fmt: skip
+    """Define a function that accesses rows if the lanes are neighbours, and else each element by itself; returns its name."""
+
+    def write(inner: Code) -> str:
+        warp = _Warp(inner, access)
+        near, far, end = inner.label(), inner.label(), inner.label()
+        inner.branch(warp.neighbours(), near, far)
+        found = []
+        for label, write_access in ((near, rows), (far, apart)):
+            inner.block(label)
+            found.append(f"[ {write_access(warp)}, %{label} ]")
+            inner.jump(end)
+        inner.block(end)
+        return inner.emit(f"phi {result} {', '.join(found)}", pure=False) if result != "void" else ""
+
+    name = f"ptxvm.{kind}_near.{access.llvm}.{access.offset}{'.some' if access.some else ''}"
+    return code.unit.piece(name, result, value + access.parameters, write)
 
 
-class _Look:
+class _Warp:
     """The test of one warp, and the accesses of its blocks: `lanes` is the predicate of the active ones, None for all."""
 
-    def __init__(self, code: Code, llvm: str, offset: str, base: str, *, some: bool) -> None:
-        self.code, self.llvm, self.offset, self.base = code, llvm, offset, base
-        self.size = 8 if llvm in ("i64", "double") else 4
-        self.lanes = code.emit(f"bitcast i32 %mask to <{WARP} x i1>") if some else None
+    def __init__(self, code: Code, access: _Access) -> None:
+        self.code, self.llvm, self.offset, self.base = code, access.llvm, access.offset, access.base
+        self.size = 8 if self.llvm in ("i64", "double") else 4
+        self.lanes = code.emit(f"bitcast i32 %mask to <{WARP} x i1>") if access.some else None
 
     def neighbours(self) -> str:
         """Do the active lanes of every block access a row?"""
@@ -152,8 +168,12 @@ class _Look:
             bits = code.emit(f"and i32 {bits}, %mask")
         return code.emit(f"icmp eq i32 {bits}, 0")
 
-    def pointers(self) -> str:
-        """The pointers of all lanes."""
+    def operands(self) -> list[Typed]:
+        """The operands of a masked access: pointers, alignment and active lanes."""
+        lanes = self.lanes or "splat (i1 true)"
+        return [(f"<{WARP} x ptr>", self._pointers()), ("i32", str(self.size)), (f"<{WARP} x i1>", lanes)]
+
+    def _pointers(self) -> str:
         held = f"<{WARP} x {self.offset}>"
         if self.base:
             return self.code.emit(f"getelementptr i8, ptr %base, {held} %offsets", pure=False)

@@ -43,8 +43,8 @@ class PendingCopies:
         """The active lanes have started to copy to `count` cells each, whose tags begin at these addresses."""
         for warp, log, lanes in self._warps():
             own = self._of_warp(POINTERS, cells, warp)
-            given = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, {POINTERS} {own}, i32 {count}"
-            full, good = self.code.emit(f"call i1 @{self._function()}.start({given})", pure=False), self.code.label()
+            arguments = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, {POINTERS} {own}, i32 {count}"
+            full, good = self.code.emit(f"call i1 @{self._function()}.start({arguments})", pure=False), self.code.label()
             self.code.branch(full, "suspect", good, likely=False)
             self.code.block(good)
 
@@ -66,8 +66,8 @@ class PendingCopies:
             before = pending(self.at, after)
         for warp, log, lanes in self._warps():
             tags = [each if each[0] != "%" else self._of_warp(WORDS, each, warp) for each in (before, after)]
-            given = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, i32 {count}, {WORDS} {tags[0]}, {WORDS} {tags[1]}"
-            self.code.run(f"call void @{self._function()}.wait({given})")
+            arguments = f"ptr {log}, ptr {self._entries(warp)}, i32 {lanes}, i32 {count}, {WORDS} {tags[0]}, {WORDS} {tags[1]}"
+            self.code.run(f"call void @{self._function()}.wait({arguments})")
 
     # ── warps ───────────────────────────────────────────────────────────────────────────
 

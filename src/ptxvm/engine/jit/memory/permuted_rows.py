@@ -20,7 +20,7 @@ NATIVE = 4  # bytes of the smallest element that the processor gathers
 LOAD, SCALAR, SHUFFLE, STORE, MASKED = 0.5, 1.5, 1.5, 1.0, 1.5  # costs of instructions, roughly in cycles of one port ...
 GATHERED, SCATTERED, OUT_OF_LINE = 1.2, 2.0, 4.0  # ... and per lane of a gather, of a scatter, of either for small elements
 
-Place = tuple[int, int]  # of an element: its row, and its index in the row
+Position = tuple[int, int]  # of an element: its row, and its index in the row
 Element = tuple[Pattern, int]  # the factors of the run-time scalars, and a distance in bytes
 
 
@@ -35,16 +35,16 @@ class Row:
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """The rows of an access, and the place in them of every element of every lane (`component * width + lane`)."""
+    """The rows of an access, and the position in them of every element of every lane (`component * width + lane`)."""
 
     rows: tuple[Row, ...]
-    places: tuple[Place, ...]
+    positions: tuple[Position, ...]
     each: int  # elements of a register
 
-    def sources(self) -> list[list[Place | None]]:
+    def sources(self) -> list[list[Position | None]]:
         """For each element of each row its register, among those of all components and lanes, and its index; None in gaps."""
-        found: list[list[Place | None]] = [[None] * row.count for row in self.rows]
-        for n, (row, element) in enumerate(self.places):
+        found: list[list[Position | None]] = [[None] * row.count for row in self.rows]
+        for n, (row, element) in enumerate(self.positions):
             found[row][element] = divmod(n, self.each)
         return found
 
@@ -98,7 +98,7 @@ def _loads(
     if groups is None:
         return None
     rows: list[Row] = []
-    found: dict[Element, Place] = {}
+    found: dict[Element, Position] = {}
     for factor, (lane, offsets) in groups.items():
         for run in _runs(sorted(offsets), size, each):
             for start, length in _covers(run, size, each):
@@ -106,8 +106,8 @@ def _loads(
                     if start <= offset < start + length * size:
                         found.setdefault((factor, offset), (len(rows), (offset - start) // size))
                 rows.append(Row(lane, start, length))
-    places = tuple(found[factors[n % width], distance] for n, distance in enumerate(distances))
-    plan = Plan(tuple(rows), places, each)
+    positions = tuple(found[factors[n % width], distance] for n, distance in enumerate(distances))
+    plan = Plan(tuple(rows), positions, each)
     cost = sum(LOAD if row.count > 1 else SCALAR for row in rows) + SHUFFLE * _shuffles(plan)
     return plan if cost < width * count * (GATHERED if size >= NATIVE else OUT_OF_LINE) else None
 
@@ -124,7 +124,7 @@ def _stores(
     plans = []
     for cut in (_filled, _with_gaps) if gaps else (_filled,):
         rows: list[Row] = []
-        found: dict[Element, Place] = {}
+        found: dict[Element, Position] = {}
         for factor, (lane, offsets) in groups.items():
             for start, length, own in cut(sorted(offsets), size, each):
                 found |= {(factor, offset): (len(rows), (offset - start) // size) for offset in own}
@@ -139,7 +139,7 @@ def _stores(
 def _cost_of_stores(plan: Plan) -> float:
     cost = 0.0
     for own in plan.sources():
-        registers = {place[0] for place in own if place is not None}
+        registers = {position[0] for position in own if position is not None}
         shuffles = SHUFFLE * max(len(registers) - 1, 1)
         cost += SCATTERED if len(own) == 1 else shuffles + (MASKED if None in own else STORE)
     return cost
@@ -204,7 +204,7 @@ def _covers(run: list[int], size: int, each: int) -> list[tuple[int, int]]:
 
 def _shuffles(plan: Plan) -> int:
     """How many shuffles of two registers bring the elements to their lanes."""
-    parts = {plan.places[n : n + plan.each] for n in range(0, len(plan.places), plan.each)}
+    parts = {plan.positions[n : n + plan.each] for n in range(0, len(plan.positions), plan.each)}
     return sum(max(len({row for row, _ in part}) - 1, 1) for part in parts if len({*part}) > 1)
 
 
@@ -214,9 +214,10 @@ class Permuter:
     def __init__(self, code: Code, llvm: str, each: int) -> None:
         self.code, self.llvm, self.each = code, llvm, each
 
-    def collected(self, sources: dict[int, str], scalars: dict[int, str], wanted: Sequence[Place | None]) -> str:
+    def collected(self, sources: dict[int, str], scalars: dict[int, str], wanted: Sequence[Position | None]) -> str:
         """One register from elements of several registers and of scalars, which are rows of one element."""
-        alone = {row: n for n, place in reversed([*enumerate(wanted)]) if place is not None and (row := place[0]) in scalars}
+        found = [(position[0], n) for n, position in enumerate(wanted) if position is not None]
+        alone = {row: n for row, n in reversed(found) if row in scalars}
         if len(alone) == 1 and len({*wanted}) == 1:
             return self.code.splat(self.llvm, scalars[next(iter(alone))], self.each)
         vectors: dict[int, str] = {}
@@ -225,13 +226,11 @@ class Permuter:
             for row, n in sorted(alone.items(), key=lambda item: item[1]):
                 held = self.code.emit(f"insertelement <{self.each} x {self.llvm}> {held}, {self.llvm} {scalars[row]}, i64 {n}")
             vectors[-1] = held
-            wanted = [(-1, alone[place[0]]) if place is not None and place[0] in alone else place for place in wanted]
-        for place in wanted:
-            if place is not None and place[0] >= 0:
-                vectors[place[0]] = sources[place[0]]
+            wanted = [(-1, alone[each[0]]) if each is not None and each[0] in alone else each for each in wanted]
+        vectors |= {each[0]: sources[each[0]] for each in wanted if each is not None and each[0] >= 0}
         return self._tree([(frozenset({row}), name) for row, name in vectors.items()], wanted)
 
-    def _tree(self, made: list[tuple[frozenset[int], str]], wanted: Sequence[Place | None]) -> str:
+    def _tree(self, made: list[tuple[frozenset[int], str]], wanted: Sequence[Position | None]) -> str:
         """Merge two registers into one with the elements of both in their lanes, until one is left."""
         placed: set[int] = set()
         while len(made) > 1 or not placed:
@@ -241,12 +240,12 @@ class Permuter:
         return made[0][1]
 
     def _both(
-        self, pair: list[tuple[frozenset[int], str]], placed: set[int], wanted: Sequence[Place | None]
+        self, pair: list[tuple[frozenset[int], str]], placed: set[int], wanted: Sequence[Position | None]
     ) -> tuple[frozenset[int], str]:  # fmt: skip
         order: list[int | None] = []
-        for n, place in enumerate(wanted):
-            which = next((k for k, (rows, _) in enumerate(pair) if place is not None and place[0] in rows), None)
-            element = None if which is None or place is None else n if place[0] in placed else place[1]
+        for n, position in enumerate(wanted):
+            which = next((k for k, (rows, _) in enumerate(pair) if position is not None and position[0] in rows), None)
+            element = None if which is None or position is None else n if position[0] in placed else position[1]
             order.append(None if which is None or element is None else which * self.each + element)
         names = [name for _, name in pair]
         rows = frozenset().union(*(rows for rows, _ in pair))

@@ -98,7 +98,7 @@ class ShadowCheck(CellVectors):
             elif piece.contiguous:
                 self._contiguous(piece, pointer)
             else:
-                self._shared_place(piece, pointer)
+                self._one_address(piece, pointer)
 
     def _several(self, piece: Chunk, pointer: str) -> None:
         """Check a chunk whose cells several lanes access."""
@@ -116,8 +116,8 @@ class ShadowCheck(CellVectors):
         if plan is None:
             return False
         readers: dict[tuple[int, int], set[int]] = {}
-        for n, place in enumerate(plan.places):
-            readers.setdefault(place, set()).add(n % self.width)
+        for n, position in enumerate(plan.positions):
+            readers.setdefault(position, set()).add(n % self.width)
         if len(readers) < sum(row.count for row in plan.rows) or any(len(lanes) == 1 for lanes in readers.values()):
             return False
         each = max(access.element // self.shadow.grain[self.own], 1)
@@ -131,7 +131,7 @@ class ShadowCheck(CellVectors):
         threads = [piece.first + n // self.cells for n in range(count)]
         self._tags(count, self._cell(pointer), self.order.mine(threads), self.addressing.mask(piece, self.cells))
 
-    def _shared_place(self, piece: Chunk, pointer: str) -> None:
+    def _one_address(self, piece: Chunk, pointer: str) -> None:
         """Check one address for the active lanes of a chunk: none, one or several."""
         code, word = self.code, f"i{self.width}"
         lanes = self.at.active_vector()
@@ -145,12 +145,12 @@ class ShadowCheck(CellVectors):
         thread = code.emit(f"add i32 {self.order.first()}, {lane}")
         mine = code.emit(f"select i1 {alone}, i32 {thread}, i32 {self.order.many()}")
         spare = self.at.buffer(f"<{self.width} x i64>", 0)
-        place = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._cell(pointer)}")
+        cells = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._cell(pointer)}")
         busy = code.emit(f"xor i1 {idle}, true")
         if self.verb is Verb.WRITE and self.shadow.race:
             self._suspect(1, code.emit(f"xor i1 {alone}, true"))
         reads = code.emit(f"select i1 {idle}, ptr {spare}, ptr {self._reads(self._cell(pointer))}")
-        self._tags(self.cells, place, self.every(self.cells, mine), self.every(self.cells, busy, "i1"), reads)
+        self._tags(self.cells, cells, self.every(self.cells, mine), self.every(self.cells, busy, "i1"), reads)
 
     def _tags(self, count: int, cells: str, mine: str | None, mask: str | None, reads: str = "") -> None:
         """Check contiguous cells and update their tags; without `mine`, for several threads."""
@@ -316,8 +316,8 @@ class ShadowCheck(CellVectors):
             return code.emit(f"getelementptr i8, <{self.width} x ptr> {found}, i64 {offset}")
         moved = code.emit(f"shl {wide} {code.emit(f'ptrtoint <{self.width} x ptr> {found} to {wide}')}, splat (i64 {shift})")
         offset = code.emit(f"add i64 {self._moved}, {4 * number}")
-        places = code.emit(f"add {wide} {moved}, {code.splat('i64', offset)}")
-        return code.emit(f"inttoptr {wide} {places} to <{self.width} x ptr>")
+        addresses = code.emit(f"add {wide} {moved}, {code.splat('i64', offset)}")
+        return code.emit(f"inttoptr {wide} {addresses} to <{self.width} x ptr>")
 
     def _reads(self, cells: str, count: int = 1) -> str:
         """The addresses of the tags of reads, from those of writes."""
@@ -333,13 +333,13 @@ class ShadowCheck(CellVectors):
         bits = self.code.emit(f"bitcast <{count} x i1> {wrong} to i{count}")
         return self.code.emit(f"icmp ne i{count} {bits}, 0")
 
-    def _load(self, count: int, place: str, mask: str | None) -> str:
+    def _load(self, count: int, cells: str, mask: str | None) -> str:
         if mask is None or count == 1:
-            return self.code.emit(f"load {self.type(count)}, ptr {place}, align 4", pure=False)
-        return self.code.masked_load(count, "i32", place, 4, mask)
+            return self.code.emit(f"load {self.type(count)}, ptr {cells}, align 4", pure=False)
+        return self.code.masked_load(count, "i32", cells, 4, mask)
 
-    def _store(self, count: int, value: str, place: str, mask: str | None) -> None:
+    def _store(self, count: int, value: str, cells: str, mask: str | None) -> None:
         if mask is None or count == 1:
-            self.code.run(f"store {self.type(count)} {value}, ptr {place}, align 4")
+            self.code.run(f"store {self.type(count)} {value}, ptr {cells}, align 4")
         else:
-            self.code.masked_store(count, "i32", value, place, 4, mask)
+            self.code.masked_store(count, "i32", value, cells, 4, mask)

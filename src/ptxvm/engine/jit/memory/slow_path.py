@@ -155,6 +155,6 @@ def _asked(code: Code, shape: Shape, search: str, n: int) -> str:
         check = code.emit(f"getelementptr i8, ptr {ctx}, i64 {offset('check')}")
         function = code.emit(f"load ptr, ptr {check}, align 8", pure=False)
         return code.emit(f"call i32 {function}(i32 {site}, ptr {own}, i32 {mask}, i32 {warp})", pure=False)
-    given = f"ptr {ctx}, ptr {_word(code, SITES, 'ptr')}, i32 {site}, ptr {own}, i32 {mask}, i32 {warp}"
+    arguments = f"ptr {ctx}, ptr {_word(code, SITES, 'ptr')}, i32 {site}, ptr {own}, i32 {mask}, i32 {warp}"
     facts = f"i64 {shape.size}, i64 {shape.span}, i64 {shape.need}"
-    return code.emit(f"call i32 @{search}({given}, {facts})", pure=False)
+    return code.emit(f"call i32 @{search}({arguments}, {facts})", pure=False)

@@ -43,7 +43,8 @@ def gather(code: Code, llvm: str, base: str, offsets: Typed, lanes: str) -> str:
     """
     name = _function(code, "gather_some", llvm, offsets[0])
     parts = [
-        code.call(f"<{WARP} x {llvm}>", name, *_places(code, base, offsets, lanes, n), pure=False) for n in code.active_warps()
+        code.call(f"<{WARP} x {llvm}>", name, *_arguments(code, base, offsets, lanes, n), pure=False)
+        for n in code.active_warps()
     ]
     return of_all_warps(code, llvm, parts)
 
@@ -57,10 +58,10 @@ def scatter(code: Code, llvm: str, value: str, base: str, offsets: Typed, lanes:
     """Store elements at distances from a base, or at addresses, in the order of the lanes."""
     name = _function(code, "scatter_some", llvm, offsets[0])
     for n in code.active_warps():
-        _run(code, name, of_warp(code, llvm, value, n), *_places(code, base, offsets, lanes, n))
+        code.perform(name, of_warp(code, llvm, value, n), *_arguments(code, base, offsets, lanes, n))
 
 
-def _places(code: Code, base: str, offsets: Typed, lanes: str, n: int) -> list[Typed]:
+def _arguments(code: Code, base: str, offsets: Typed, lanes: str, n: int) -> list[Typed]:
     start = [("ptr", base)] if base else []
     return [*start, of_warp(code, *offsets, n), ("i32", code.warp_bits(lanes, n))]
 
@@ -79,11 +80,7 @@ def scatter_strided(code: Code, llvm: str, value: str, firsts: list[str], stride
     """Store elements at multiples of a distance from an address for each warp, in the order of the lanes."""
     name = _function(code, "scatter_strided", llvm)
     for n, first in enumerate(firsts[: len(code.active_warps())]):
-        _run(code, name, of_warp(code, llvm, value, n), ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)))
-
-
-def _run(code: Code, name: str, *given: Typed) -> None:
-    code.run(f"call void @{name}({', '.join(f'{type} {operand}' for type, operand in given)})")
+        code.perform(name, of_warp(code, llvm, value, n), ("ptr", first), ("i64", stride), ("i32", _bits(code, lanes, n)))
 
 
 def _bits(code: Code, lanes: str | None, n: int) -> str:
@@ -98,11 +95,11 @@ def of_warp(code: Code, llvm: str, vector: str, n: int) -> Typed:
 
 
 def _each_stored(llvm: str, size: int) -> str:
-    """The lines that store element after element, each at a place after that of the one before."""
+    """The lines that store element after element, each a stride behind the one before."""
     lines = []
     for n in range(WARP):
         lines += [f"  %value.{n} = extractelement <{WARP} x {llvm}> %values, i64 {n}"]
-        lines += [*_next_place(n), f"  store {llvm} %value.{n}, ptr {_place(n)}, align {size}"]
+        lines += [*_next_element(n), f"  store {llvm} %value.{n}, ptr {_element(n)}, align {size}"]
     return "\n".join(lines)
 
 
@@ -110,18 +107,18 @@ def _each_loaded(llvm: str, size: int) -> str:
     """The lines that load element after element: processors with slow gathers insert them faster."""
     lines, before = [], "poison"
     for n in range(WARP):
-        lines += [*_next_place(n), f"  %value.{n} = load {llvm}, ptr {_place(n)}, align {size}"]
+        lines += [*_next_element(n), f"  %value.{n} = load {llvm}, ptr {_element(n)}, align {size}"]
         lines += [f"  %with.{n} = insertelement <{WARP} x {llvm}> {before}, {llvm} %value.{n}, i64 {n}"]
         before = f"%with.{n}"
     return "\n".join([*lines, f"  ret <{WARP} x {llvm}> {before}"])
 
 
-def _next_place(n: int) -> list[str]:
-    return [f"  {_place(n)} = getelementptr i8, ptr {_place(n - 1)}, i64 %stride"] if n else []
+def _next_element(n: int) -> list[str]:
+    return [f"  {_element(n)} = getelementptr i8, ptr {_element(n - 1)}, i64 %stride"] if n else []
 
 
-def _place(n: int) -> str:
-    return f"%place.{n}" if n else "%first"
+def _element(n: int) -> str:
+    return f"%element.{n}" if n else "%first"
 
 
 def _rows_loaded(unit: Unit, llvm: str, size: int) -> str:
@@ -135,8 +132,8 @@ def _rows_loaded(unit: Unit, llvm: str, size: int) -> str:
         rows = []
         for n in range(step):
             first = n * WARP - (step - 1 if n == step - 1 else 0)
-            place = code.emit(f"getelementptr i8, ptr %first, i64 {first * size}", pure=False)
-            rows.append(code.emit(f"load {row}, ptr {place}, align {size}", pure=False))
+            pointer = code.emit(f"getelementptr i8, ptr %first, i64 {first * size}", pure=False)
+            rows.append(code.emit(f"load {row}, ptr {pointer}, align {size}", pure=False))
         behind = step - 1  # how far behind their index the elements of the last row are
         while len(rows) > 1:
             pairs = list(zip(rows[::2], rows[1::2], strict=True))
@@ -147,7 +144,7 @@ def _rows_loaded(unit: Unit, llvm: str, size: int) -> str:
 
 
 def _evens(code: Code, llvm: str, a: str, b: str, behind: int) -> str:
-    """The even elements of two rows; those of the second are some places behind their index, and its last are missing."""
+    """The even elements of two rows; those of the second are some positions behind their index, and its last are missing."""
     order = [2 * n for n in range(WARP // 2)] + [2 * n + behind for n in range(WARP // 2, WARP)]
     return code.shuffle(llvm, WARP, a, b, [n if n < 2 * WARP else None for n in order])
 
@@ -165,8 +162,8 @@ def _rows_stored(unit: Unit, llvm: str, size: int) -> str:
         for n in range(step * WARP // each):
             spread = [n * each // step + k // step if k % step == 0 else None for k in range(each)]
             value = code.shuffle(llvm, WARP, "%values", "poison", spread)
-            place = code.emit(f"getelementptr i8, ptr %first, i64 {64 * n}", pure=False)
-            code.masked_store(each, llvm, value, place, size, chosen.partition("> ")[2])
+            pointer = code.emit(f"getelementptr i8, ptr %first, i64 {64 * n}", pure=False)
+            code.masked_store(each, llvm, value, pointer, size, chosen.partition("> ")[2])
         code.run("ret void")
     return "\n".join(code.lines)
 
@@ -183,8 +180,8 @@ def _pointer(offset: str, distance: str, count: int = 0) -> str:
 def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
     """Load `%offsets` from `%base` for the lanes `%active`: a row for neighbours, else a gather."""
     code, held, lanes = Code(unit), f"<{BLOCK} x {llvm}>", f"<{BLOCK} x {offset}>"
-    gather, places = f"llvm.masked.gather.v{BLOCK}{short(llvm)}.v{BLOCK}p0", f"<{BLOCK} x ptr>"
-    unit.declarations[gather] = f"declare {held} @{gather}({places}, i32 immarg, <{BLOCK} x i1>, {held})"
+    gather, pointers = f"llvm.masked.gather.v{BLOCK}{short(llvm)}.v{BLOCK}p0", f"<{BLOCK} x ptr>"
+    unit.declarations[gather] = f"declare {held} @{gather}({pointers}, i32 immarg, <{BLOCK} x i1>, {held})"
     row, found = vector_literal(offset, tuple(size * n for n in range(BLOCK))), []
     for first in range(0, WARP, BLOCK):
         order = list(range(first, first + BLOCK))
@@ -202,8 +199,8 @@ def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
         code.jump(onward)
         code.block(far)
         at = code.emit(_pointer(offset, own, BLOCK), pure=False)
-        given = [(places, at), ("i32", str(size)), (f"<{BLOCK} x i1>", active), (held, "zeroinitializer")]
-        gathered = code.call(held, gather, *given, pure=False)
+        arguments = [(pointers, at), ("i32", str(size)), (f"<{BLOCK} x i1>", active), (held, "zeroinitializer")]
+        gathered = code.call(held, gather, *arguments, pure=False)
         code.jump(onward)
         code.block(onward)
         found.append(code.emit(f"phi {held} [ {loaded}, %{near} ], [ {gathered}, %{far} ]", pure=False))
@@ -214,9 +211,9 @@ def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
 def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
     """Define a function of `runtime`; returns its name."""
     unit, name, size = code.unit, f"ptxvm.{kind}.{llvm}.{offset}", 8 if llvm in ("i64", "double") else 4
-    vector, places = f"<{WARP} x {llvm}>", f"<{WARP} x ptr>"
+    vector, pointers = f"<{WARP} x {llvm}>", f"<{WARP} x ptr>"
     intrinsic = f"llvm.masked.gather.v{WARP}{short(llvm)}.v{WARP}p0"
-    unit.declarations[intrinsic] = f"declare {vector} @{intrinsic}({places}, i32 immarg, <{WARP} x i1>, {vector})"
+    unit.declarations[intrinsic] = f"declare {vector} @{intrinsic}({pointers}, i32 immarg, <{WARP} x i1>, {vector})"
     few, first = f"<{FEW} x {llvm}>", f"llvm.masked.gather.v{FEW}{short(llvm)}.v{FEW}p0"
     unit.declarations[first] = f"declare {few} @{first}(<{FEW} x ptr>, i32 immarg, <{FEW} x i1>, {few})"
     unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
@@ -235,7 +232,7 @@ def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
             name=name, llvm=llvm, short=short(llvm), offset=offset, size=size, few=FEW,
             lanes=vector_literal("i64", tuple(lanes)),
             blocks=_blocks(unit, llvm, offset, size), base="ptr %base, " if offset == "i32" else "",
-            place=_pointer(offset, "%distance"),
+            pointer=_pointer(offset, "%distance"),
             bits=vector_literal("i32", tuple(1 << n for n in lanes)),
         ),
     )  # fmt: skip
@@ -254,9 +251,9 @@ def store(code: Code, count: int, llvm: str, value: str, pointer: str, size: int
         row, chosen, order = value, mask, list(range(first, first + WARP))
         if count > WARP:
             row, chosen = (code.shuffle(type, count, v, "poison", order) for type, v in ((llvm, value), ("i1", mask)))
-        place = code.emit(f"getelementptr i8, ptr {pointer}, i64 {first * size}") if first else pointer
+        part = code.offset(pointer, first * size)
         bits = code.emit(f"bitcast <{WARP} x i1> {chosen} to i32")
-        _run(code, name, (f"<{WARP} x {llvm}>", row), ("ptr", place), ("i32", bits))
+        code.perform(name, (f"<{WARP} x {llvm}>", row), ("ptr", part), ("i32", bits))
 
 
 def _store(code: Code, llvm: str, size: int) -> str:
@@ -268,21 +265,21 @@ def _store(code: Code, llvm: str, size: int) -> str:
     inner.splat("i32", "%mask", BLOCK)
     for first in range(0, WARP, BLOCK):
         part = inner.shuffle(llvm, WARP, "%values", "poison", list(range(first, first + BLOCK)))
-        place = inner.emit(f"getelementptr i8, ptr %first, i64 {first * size}") if first else "%first"
+        pointer = inner.offset("%first", first * size)
         moved = inner.emit(f"lshr i32 %mask, {first}") if first else "%mask"
         bits = inner.emit(f"trunc i32 {moved} to i{BLOCK}")
         whole, some, onward = inner.label(), inner.label(), inner.label()
         inner.run(f"switch i{BLOCK} {bits}, label %{some} [ i{BLOCK} 0, label %{onward} i{BLOCK} {ones}, label %{whole} ]")
         inner.block(whole)
-        inner.run(f"store {held} {part}, ptr {place}, align {size}")
+        inner.run(f"store {held} {part}, ptr {pointer}, align {size}")
         inner.jump(onward)
         inner.block(some)
         own = vector_literal("i32", tuple(1 << n for n in range(first, first + BLOCK)))
         tested = inner.emit(f"and <{BLOCK} x i32> {inner.splat('i32', '%mask', BLOCK)}, {own}", pure=False)
         chosen = inner.emit(f"icmp ne <{BLOCK} x i32> {tested}, zeroinitializer", pure=False)
-        inner.masked_store(BLOCK, llvm, part, place, size, chosen)
+        inner.masked_store(BLOCK, llvm, part, pointer, size, chosen)
         inner.jump(onward)
         inner.block(onward)
     lines = "\n".join(["entry:", *inner.lines, "  ret void"])
-    given = f"<{WARP} x {llvm}> %values, ptr %first, i32 %mask"
-    return code.unit.helper(name, f"define internal void @{name}({given}) noinline #0 {{\n{lines}\n}}")
+    parameters = f"<{WARP} x {llvm}> %values, ptr %first, i32 %mask"
+    return code.unit.helper(name, f"define internal void @{name}({parameters}) noinline #0 {{\n{lines}\n}}")

@@ -207,9 +207,9 @@ class ClockOrder(TagOrder):
         """Ask a runtime function about tags."""
         code, vector = self.code, f"<{count} x i32>"
         name = question_of(code.unit, self.kernel.warps, question, count)
-        given = [(vector, code.emit(f"bitcast i32 {each} to {vector}") if count == 1 else each) for each in (tag, mine)]
+        arguments = [(vector, code.emit(f"bitcast i32 {each} to {vector}") if count == 1 else each) for each in (tag, mine)]
         more = [("i32", many)] if many else []
-        found = code.call(f"<{count} x {one}>", name, *given, ("ptr", self.row), *more, pure=False)
+        found = code.call(f"<{count} x {one}>", name, *arguments, ("ptr", self.row), *more, pure=False)
         return code.emit(f"extractelement <1 x {one}> {found}, i64 0") if count == 1 else found
 
 
@@ -220,8 +220,8 @@ def question_of(unit: Unit, warps: int, question: str, count: int) -> str:
         return name
     if question == "readers":
         question_of(unit, warps, "reads", count)
-    vector, places, mask = f"<{count} x i32>", f"<{count} x ptr>", f"<{count} x i1>"
+    vector, pointers, mask = f"<{count} x i32>", f"<{count} x ptr>", f"<{count} x i1>"
     gather = f"llvm.masked.gather.v{count}i32.v{count}p0"
-    unit.declarations[gather] = f"declare {vector} @{gather}({places}, i32 immarg, {mask}, {vector})"
+    unit.declarations[gather] = f"declare {vector} @{gather}({pointers}, i32 immarg, {mask}, {vector})"
     text = runtime(f"clocks_{question}", n=count, gather=gather, **cta_clocks.group_parts(warps, count))
     return unit.helper(name, text)

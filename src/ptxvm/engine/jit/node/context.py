@@ -347,10 +347,10 @@ class KernelContext:
 
     def site(self, bound: Bound, space: Space, size: int, span: int, *, writing: bool) -> int:
         """The number of an access site; where an instruction has too many, one that serves any span."""
-        place = self._index[id(bound)]
-        if (place, space, size, span, writing) not in self.site_numbers and len(self.sites) >= self.most_spans:
+        number = self._index[id(bound)]
+        if (number, space, size, span, writing) not in self.site_numbers and len(self.sites) >= self.most_spans:
             span = 0
-        key = (place, space, size, span, writing)
+        key = (number, space, size, span, writing)
         if key not in self.site_numbers:
             if len(self.sites) == self.most_sites:
                 raise Crash(f"'{self.function.name}' has more than {self.most_sites} access sites; please report this")

@@ -197,11 +197,11 @@ class NodeBuilder(operands.Operands):
     def site_field(self, site: int, n: int) -> str:
         """A field of a site's last allocation: from memory, or in a loop from a variable, which LLVM promotes to a register."""
         if not self.caches_bounds:
-            return self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
+            return self.code.emit(f"load i64, ptr {self._site_pointer(site, n)}, align 8", pure=False)
         self.kernel.cached_bounds.add((site, n))
         return self.code.emit(f"load i64, ptr %site.{site}.{n}, align 8", pure=False)
 
-    def _site_place(self, site: int, n: int) -> str:
+    def _site_pointer(self, site: int, n: int) -> str:
         return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 32 + 8 * n}")
 
     def reload_site(self, site: int) -> None:
@@ -210,7 +210,7 @@ class NodeBuilder(operands.Operands):
             self.kernel.cached_bounds |= {(site, n) for n in range(4)}  # instrumented accesses read all of them from here on
         for n in range(4 if self.caches_bounds else 0):
             if (site, n) in self.kernel.cached_bounds:
-                value = self.code.emit(f"load i64, ptr {self._site_place(site, n)}, align 8", pure=False)
+                value = self.code.emit(f"load i64, ptr {self._site_pointer(site, n)}, align 8", pure=False)
                 self.code.run(f"store i64 {value}, ptr %site.{site}.{n}, align 8")
 
     def prefetch_variable(self) -> str:
@@ -226,17 +226,17 @@ class NodeBuilder(operands.Operands):
         """The kernel uses local memory."""
         self.kernel.uses_local = True
 
-    def gather(self, llvm: str, places: str, mask: str | None) -> str:
+    def gather(self, llvm: str, pointers: str, mask: str | None) -> str:
         """Load from an address for each lane."""
         vector = f"<{self.width} x {llvm}>"
         predicate = mask or "splat (i1 true)"
         size = 8 if llvm in ("i64", "double") else 4
         if llvm in PARTS_OF_WORDS and mask is None and cpu.has("avx2"):  # a few lanes are quicker one by one
-            return self._gather_parts(llvm, places)
+            return self._gather_parts(llvm, pointers)
         if llvm not in NATIVE:
             name = self._loop_helper("gather", llvm)
             parts = [
-                self.code.call(f"<{WARP} x {llvm}>", name, *self._of_warp(n, places, mask), pure=False)
+                self.code.call(f"<{WARP} x {llvm}>", name, *self._of_warp(n, pointers, mask), pure=False)
                 for n in self.code.warps()
             ]
             return self.code.concatenate(llvm, parts, WARP)
@@ -244,21 +244,21 @@ class NodeBuilder(operands.Operands):
         self.code.unit.declarations[name] = (
             f"declare {vector} @{name}(<{self.width} x ptr>, i32 immarg, <{self.width} x i1>, {vector})"
         )
-        given = [
-            (f"<{self.width} x ptr>", places),
+        arguments = [
+            (f"<{self.width} x ptr>", pointers),
             ("i32", str(size)),
             (f"<{self.width} x i1>", predicate),
             (vector, "zeroinitializer"),
         ]
-        return self.code.emit(f"freeze {vector} {self.code.call(vector, name, *given, pure=False)}", pure=False)
+        return self.code.emit(f"freeze {vector} {self.code.call(vector, name, *arguments, pure=False)}", pure=False)
 
-    def _gather_parts(self, llvm: str, places: str) -> str:
+    def _gather_parts(self, llvm: str, pointers: str) -> str:
         """Bytes or halves, of the aligned words that they are in: these are in one page, and in one word of the processor."""
-        code, words, pointers = self.code, f"<{self.width} x i32>", f"<{self.width} x i64>"
-        address = code.emit(f"ptrtoint <{self.width} x ptr> {places} to {pointers}")
-        aligned = code.emit(f"and {pointers} {address}, splat (i64 -4)")
-        word = self.gather("i32", code.emit(f"inttoptr {pointers} {aligned} to <{self.width} x ptr>"), None)
-        low = code.emit(f"and {words} {code.emit(f'trunc {pointers} {address} to {words}')}, splat (i32 3)")
+        code, words, words64 = self.code, f"<{self.width} x i32>", f"<{self.width} x i64>"
+        address = code.emit(f"ptrtoint <{self.width} x ptr> {pointers} to {words64}")
+        aligned = code.emit(f"and {words64} {address}, splat (i64 -4)")
+        word = self.gather("i32", code.emit(f"inttoptr {words64} {aligned} to <{self.width} x ptr>"), None)
+        low = code.emit(f"and {words} {code.emit(f'trunc {words64} {address} to {words}')}, splat (i32 3)")
         moved = code.emit(f"lshr {words} {word}, {code.emit(f'shl {words} {low}, splat (i32 3)')}")
         return code.emit(f"trunc {words} {moved} to <{self.width} x {llvm}>")
 
@@ -273,41 +273,40 @@ class NodeBuilder(operands.Operands):
             return vector
         return self.code.shuffle(llvm, self.width, vector, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
 
-    def _of_warp(self, warp: int, places: str, mask: str | None) -> list[tuple[str, str]]:
+    def _of_warp(self, warp: int, pointers: str, mask: str | None) -> list[tuple[str, str]]:
         """The addresses of one warp, and the mask of its active lanes."""
         bits = "-1" if mask is None else self.code.warp_bits(mask, warp)
-        return [(f"<{WARP} x ptr>", self._slice("ptr", places, warp)), ("i32", bits)]
+        return [(f"<{WARP} x ptr>", self._slice("ptr", pointers, warp)), ("i32", bits)]
 
-    def scatter(self, llvm: str, value: str, places: str, mask: str | None) -> None:
+    def scatter(self, llvm: str, value: str, pointers: str, mask: str | None) -> None:
         """Store to an address for each lane, in the order of the lanes."""
         vector = f"<{self.width} x {llvm}>"
         size = 8 if llvm in ("i64", "double") else 4
         if llvm not in NATIVE:
-            self.scatter_out_of_line(llvm, value, places, mask)
+            self.scatter_out_of_line(llvm, value, pointers, mask)
             return
-        pointers, lanes = f"<{self.width} x ptr>", f"<{self.width} x i1>"
+        addresses, predicates = f"<{self.width} x ptr>", f"<{self.width} x i1>"
         name = f"llvm.masked.scatter.v{self.width}{short(llvm)}.v{self.width}p0"
-        self.code.unit.declarations[name] = f"declare void @{name}({vector}, {pointers}, i32 immarg, {lanes})"
+        self.code.unit.declarations[name] = f"declare void @{name}({vector}, {addresses}, i32 immarg, {predicates})"
         if mask is None or cpu.has("avx512f"):
             predicate = mask or "splat (i1 true)"
-            self.code.run(f"call void @{name}({vector} {value}, {pointers} {places}, i32 {size}, {lanes} {predicate})")
+            self.code.run(f"call void @{name}({vector} {value}, {addresses} {pointers}, i32 {size}, {predicates} {predicate})")
             return
         # LLVM writes a branch for each lane, and for each scatter that it so writes it goes through the function once more
 
         def write(code: Code) -> str:
-            code.run(f"call void @{name}({vector} %v, {pointers} %p, i32 {size}, {lanes} %m)")
+            code.run(f"call void @{name}({vector} %v, {addresses} %p, i32 {size}, {predicates} %m)")
             return ""
 
-        piece = self.code.unit.piece(f"ptxvm.{name}", "void", f"{vector} %v, {pointers} %p, {lanes} %m", write)
-        self.code.run(f"call void @{piece}({vector} {value}, {pointers} {places}, {lanes} {mask})")
+        piece = self.code.unit.piece(f"ptxvm.{name}", "void", f"{vector} %v, {addresses} %p, {predicates} %m", write)
+        self.code.run(f"call void @{piece}({vector} {value}, {addresses} {pointers}, {predicates} {mask})")
 
-    def scatter_out_of_line(self, llvm: str, value: str, places: str, mask: str | None = None) -> None:
+    def scatter_out_of_line(self, llvm: str, value: str, pointers: str, mask: str | None = None) -> None:
         """The same of integers by a function, a warp at a time."""
         name = self._loop_helper("scatter", llvm)
         for n in self.code.warps():
             part = (f"<{WARP} x {llvm}>", self._slice(llvm, value, n))
-            given = ", ".join(f"{t} {x}" for t, x in (part, *self._of_warp(n, places, mask)))
-            self.code.run(f"call void @{name}({given})")
+            self.code.perform(name, part, *self._of_warp(n, pointers, mask))
 
     def host_call(
         self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None,
@@ -333,10 +332,10 @@ class NodeBuilder(operands.Operands):
         for n, (type, raw) in enumerate(inputs):
             llvm = self.alg.vector_type(type)
             vector = self.alg.vector(type, self.alg.tight(type, raw))
-            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * WARP * n}")
+            pointer = code.offset(room, 16 * WARP * n)
             if type is pred:
                 llvm, vector = f"<{self.width} x i8>", code.emit(f"zext {llvm} {vector} to <{self.width} x i8>")
-            code.run(f"store {llvm} {vector}, ptr {place}, align 64")
+            code.run(f"store {llvm} {vector}, ptr {pointer}, align 64")
         good, active = code.label(), self.active_text()
         with code.scope():
             if quick is not None:
@@ -351,8 +350,7 @@ class NodeBuilder(operands.Operands):
         found = []
         for n, type in enumerate(outputs):
             llvm = self.alg.vector_type(type) if type is not pred else f"<{self.width} x i8>"
-            place = code.emit(f"getelementptr i8, ptr {room}, i64 {16 * WARP * n}")
-            name = code.emit(f"load {llvm}, ptr {place}, align 64", pure=False)
+            name = code.emit(f"load {llvm}, ptr {code.offset(room, 16 * WARP * n)}, align 64", pure=False)
             if type is pred:
                 name = code.emit(f"icmp ne {llvm} {name}, zeroinitializer")
             found.append(Value(self.alg, type, Varying(name)))

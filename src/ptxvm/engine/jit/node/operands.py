@@ -64,16 +64,16 @@ class Operands(NodeBuilder):
             return bank
         if where is Placement.ABSOLUTE and variable.space not in (Space.SHARED, Space.LOCAL):
             return self._address(variable) + offset
-        place: Value = self._u64(at + offset + (frame.offset if where.in_frame else 0))
+        address: Value = self._u64(at + offset + (frame.offset if where.in_frame else 0))
         if where.in_frame and frame.root.shared:
-            place = stack.start(self, frame) + place
+            address = stack.start(self, frame) + address
         if where is Placement.ABSOLUTE and variable.space is Space.SHARED and self.kernel.cluster_size > 1:
-            based: Value = place + Value(self.alg, u64, Affine("%cluster.base", bits=RANKS))
+            based: Value = address + Value(self.alg, u64, Affine("%cluster.base", bits=RANKS))
             return based
         if where is Placement.GENERIC_FRAME:
-            raw: Raw = self.memory_port().flat(Space.LOCAL, place.raw)
+            raw: Raw = self.memory_port().flat(Space.LOCAL, address.raw)
             return Value(self.alg, u64, raw)
-        return place
+        return address
 
     def memory_port(self) -> MemoryPort:
         """The port `mem` of the current instruction."""

@@ -63,12 +63,12 @@ def allocate(at: NodeBuilder, bound: Bound, size: Value, alignment: Value | int)
 class Overflow:
     """Host call: the fault of a stack overflow."""
 
-    what: str
+    cause: str
     room: int
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
         """Raise the fault."""
-        raise AccessFault("stack-overflow", f"{self.what} needs {int(np.max(values[0]))} bytes of a stack of {self.room}")
+        raise AccessFault("stack-overflow", f"{self.cause} needs {int(np.max(values[0]))} bytes of a stack of {self.room}")
 
 
 def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:

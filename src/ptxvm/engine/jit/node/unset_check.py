@@ -71,12 +71,12 @@ class UnsetCheck:
             own, others = code.emit(f"and {word} {marks}, {bits}"), code.emit(f"xor {word} {bits}, -1")
             rest = code.emit(f"and {word} {self._load(register)}, {others}")
             marks = code.emit(f"or {word} {own}, {rest}")
-        code.run(f"store {word} {marks}, ptr {self._place(register)}, align 4")
+        code.run(f"store {word} {marks}, ptr {self._masks(register)}, align 4")
 
     def _load(self, register: Register) -> str:
-        return self.code.emit(f"load {self.word}, ptr {self._place(register)}, align 4", pure=False)
+        return self.code.emit(f"load {self.word}, ptr {self._masks(register)}, align 4", pure=False)
 
-    def _place(self, register: Register) -> str:
+    def _masks(self, register: Register) -> str:
         masks = self.at.kernel.context(self.code, "register_masks")
         first = self.code.emit(f"add i32 %warp, {self.number[register] * self.at.kernel.warps}")
         return self.code.emit(f"getelementptr i32, ptr {masks}, i32 {first}")

@@ -95,19 +95,19 @@ class _Flattening:
 
     def _relocate(self, section: _Section, symbols: list[tuple[str, int, int, int]]) -> None:
         for offset, info, addend in struct.iter_unpack("<QQq", self._contents(section)):
-            place, kind = self.at[section.info] + offset, info & 0xFFFF_FFFF
+            at, kind = self.at[section.info] + offset, info & 0xFFFF_FFFF
             name, owner, value, _ = symbols[info >> 32]
             inside = owner in self.at
             target = self.at[owner] + value if inside else None
             if owner != UNDEFINED and not inside:
                 raise NotFlatError(f"a relocation needs '{name}', which is in no section")
             if kind in BY_TABLE:
-                struct.pack_into("<i", self.block, place, self._slot(name, target) + addend - place)
+                struct.pack_into("<i", self.block, at, self._slot(name, target) + addend - at)
             elif kind in RELATIVE and (target is not None or kind == CALL):
                 to = target if target is not None else self._stub(name)
-                struct.pack_into(RELATIVE[kind], self.block, place, to + addend - place)
+                struct.pack_into(RELATIVE[kind], self.block, at, to + addend - at)
             elif kind == ABSOLUTE and target is not None:
-                self.inner[place] = target + addend
+                self.inner[at] = target + addend
             else:
                 raise NotFlatError(f"relocation {kind} of '{name}'")
 

@@ -95,13 +95,13 @@ class Callbacks:
         size = count * SITE.size
         self._site_bytes[:size] = self._nothing[:size]
 
-    def know(self, shared: tuple[int, int, int, int], given: Sequence[Allocation]) -> None:
+    def know(self, shared: tuple[int, int, int, int], allocations: Sequence[Allocation]) -> None:
         """Enter shared memory, and the memory that a launch was given, in the table that compiled code searches."""
         ROW.pack_into(self._row_bytes, 0, *shared)
-        given = given[: ROWS - 1]
-        for number, allocation in enumerate(given, 1):
+        allocations = allocations[: ROWS - 1]
+        for number, allocation in enumerate(allocations, 1):
             ROW.pack_into(self._row_bytes, number * ROW.size, *row(allocation))
-        self.known_rows = 1 + len(given)
+        self.known_rows = 1 + len(allocations)
 
     def learn(self, allocation: Allocation) -> None:
         """Enter an allocation in the table that compiled code searches; windows stay out, as threads own pieces of them."""
@@ -174,11 +174,11 @@ class Callbacks:
             return found
 
         try:
-            given = [column(n, type)[lanes] for n, type in enumerate(work.inputs)]
+            inputs = [column(n, type)[lanes] for n, type in enumerate(work.inputs)]
             host_call = work.host_call or self.again(number)
             if host_call is None:
                 raise Crash(f"host call {number} of '{self.facts.name}' is in none of its versions; please report this")
-            found = host_call(self, self.facts.bound(self.image, work.instruction), threads, given)
+            found = host_call(self, self.facts.bound(self.image, work.instruction), threads, inputs)
         except AccessFault as wrong:
             place = self.place(work.instruction, int(threads[wrong.lane_index]))
             raise Fault(wrong.kind, str(wrong), address=wrong.address, size=wrong.size, place=place) from None

@@ -24,22 +24,22 @@ def waiting(facts: Facts, image: Image, record: Record) -> Iterator[Waiting]:
     slotted = bool(record[AT["in_step"]]) if independent else bool(standing.states)
     for slot in range(int(record[AT["resident"]])) if slotted and not independent else [int(record[AT["slot"]])]:
         start = records + slot * standing.cta_size
-        cta, place = number_of(record), int(record[AT["states"]])
+        cta, states = number_of(record), int(record[AT["states"]])
         if slotted:
             number = start + facts.warps * facts.record_size
-            cta, place = _word(number, 8), number + standing.states
+            cta, states = _word(number, 8), number + standing.states
         for warp in range(facts.warps) if cta < NO_CTA else ():
-            yield from _of_warp(facts, image, cta, warp, _word(place + 4 * warp), start + warp * facts.record_size)
+            yield from _of_warp(facts, image, cta, warp, _word(states + 4 * warp), start + warp * facts.record_size)
 
 
 def _of_warp(facts: Facts, image: Image, cta: int, warp: int, state: int, record: int) -> Iterator[Waiting]:
     if state >> 31 or (state & RUNNABLE and not state & GENERAL):  # it has ended, or only lets others catch up
         return
     for number, mask in _standing(facts, record, state):
-        place, barrier = facts.suspended.waits[number]
+        instruction, barrier = facts.suspended.waits[number]
         lanes = [n for n in range(WARP) if mask >> n & 1 and n + warp * WARP < facts.suspended.threads]
         masks = [] if barrier else [_word(record + facts.suspended.masks + 4 * n) for n in lanes]
-        yield Waiting(cta, facts.bound(image, place), [n + warp * WARP for n in lanes], masks)
+        yield Waiting(cta, facts.bound(image, instruction), [n + warp * WARP for n in lanes], masks)
 
 
 def _standing(facts: Facts, record: int, state: int) -> Iterator[tuple[int, int]]:

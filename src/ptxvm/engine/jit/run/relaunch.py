@@ -76,7 +76,7 @@ class Relaunch:
         self._unused = Arguments(self.memory, bytearray())
         self._last: list[Allocation | None] = [None] * len(self.slots)  # the allocation that each parameter pointed to
         self._packed: list[object] = [NOTHING] * len(self.slots)  # the number, or the allocation, that the bank holds
-        self._given: list[tuple[Slot, Array | DeviceArray]] = []  # the arrays among the arguments
+        self._arrays: list[tuple[Slot, Array | DeviceArray]] = []  # the arrays among the arguments
         self._known: list[Allocation] = []  # the allocations that the runner knows from the launch before
         self._adopted: list[Allocation] = []
         self._before: tuple[Sequence[object], int] | None = None  # the bytes in the bank, and what had been freed then
@@ -93,10 +93,10 @@ class Relaunch:
         if len(args) != len(self.slots) or not computes_as_usual() or not self._busy.acquire(blocking=False):
             return None
         try:
-            given = self._pack(args)
-            return self._run(given) if given is not None else None
+            allocations = self._pack(args)
+            return self._run(allocations) if allocations is not None else None
         finally:
-            self._given.clear()
+            self._arrays.clear()
             self._busy.release()
 
     # ── arguments ───────────────────────────────────────────────────────────────────────
@@ -107,27 +107,27 @@ class Relaunch:
         if raws and self._before == (args, self.memory.table.removed):
             return self._known
         self._before = None
-        given: list[Allocation] = []
+        allocations: list[Allocation] = []
         for slot, value in zip(self.slots, args, strict=True):
             if value is self._packed[slot.number]:
                 continue
-            raw = self._raw(slot, value, given)
+            raw = self._raw(slot, value, allocations)
             if raw is None:
                 return None
             self._bytes[slot.offset : slot.offset + len(raw)] = raw
         self._before = (args, self.memory.table.removed) if raws else None
-        return given
+        return allocations
 
-    def _raw(self, slot: Slot, value: object, given: list[Allocation]) -> bytes | None:
+    def _raw(self, slot: Slot, value: object, allocations: list[Allocation]) -> bytes | None:
         """The bytes of an argument, none where the bank has them already; None for an unusual one.  Adds what it points to."""
         if type(value) is np.ndarray or type(value) is DeviceArray:
-            return self._pointer(slot, value, given)
+            return self._pointer(slot, value, allocations)
         self._packed[slot.number] = NOTHING
         if type(value) is bytes:
             if len(value) != slot.size:
                 return None
             if (allocation := self._pointed_to(value)) is not None:
-                given.append(allocation)
+                allocations.append(allocation)
             return value
         if not isinstance(value, NUMBERS):
             return None
@@ -136,11 +136,11 @@ class Relaunch:
             self._packed[slot.number] = value
         return raw
 
-    def _pointer(self, slot: Slot, array: Array | DeviceArray, given: list[Allocation]) -> bytes | None:
+    def _pointer(self, slot: Slot, array: Array | DeviceArray, allocations: list[Allocation]) -> bytes | None:
         allocation = self._device(slot, array) if isinstance(array, DeviceArray) else self._host(slot, array)
         if allocation is None:
             return None
-        given.append(allocation)
+        allocations.append(allocation)
         if allocation is self._packed[slot.number]:
             return b""
         if not self._may_point(slot, allocation):
@@ -159,7 +159,7 @@ class Relaunch:
         """The memory of a host array; None for an unusual one."""
         known = self._last[slot.number]
         if known is not None and known.writable and _is_at(array, known):
-            self._given.append((slot, array))
+            self._arrays.append((slot, array))
             return known
         if not array.flags.c_contiguous or not is_usable(array.dtype):
             return None
@@ -168,11 +168,11 @@ class Relaunch:
         if last is None or last.start != start or last.size != size or last.writable is read_only:
             last = Allocation(start, size, slot.space, slot.name, not read_only, slot.detail, fate=ADOPTED, live=False)
             self._last[slot.number] = last
-        self._given.append((slot, array))
+        self._arrays.append((slot, array))
         return last if size else None
 
     def _device(self, slot: Slot, array: DeviceArray) -> Allocation | None:
-        self._given.append((slot, array))
+        self._arrays.append((slot, array))
         return array.allocation if array.memory is self.memory and array.live else None
 
     def _may_point(self, slot: Slot, allocation: Allocation) -> bool:
@@ -185,22 +185,22 @@ class Relaunch:
 
     # ── running ─────────────────────────────────────────────────────────────────────────
 
-    def _run(self, given: list[Allocation]) -> LaunchResult:
+    def _run(self, allocations: list[Allocation]) -> LaunchResult:
         launch, table = self.launch, self.memory.table
         self.output.clear()
         began = time.perf_counter()
         table.expect(self._come)
         try:
-            if given != self._known or not self.runner.calls.known_rows:
-                self.runner.know(given)
-                self._known = given
+            if allocations != self._known or not self.runner.calls.known_rows:
+                self.runner.know(allocations)
+                self._known = allocations
             self.runner.begin(launch, self._bank.start)
             with Signals(launch):
                 self.runner.run(0, self.ctas)
         finally:
-            if not table.dismiss(self._come, [each for each in given if not each.live]):
+            if not table.dismiss(self._come, [each for each in allocations if not each.live]):
                 self._disappear()
-            mark_written([array for _, array in self._given])
+            mark_written([array for _, array in self._arrays])
         seconds = time.perf_counter() - began
         if launch.raised is not None:
             self.launch = Launch(launch.image, self.facts, self.shape, None)
@@ -215,7 +215,7 @@ class Relaunch:
         """Enter the memory of this launch in the table of allocations, which is about to be searched."""
         self.memory.show(self._bank)
         self.runner.show()
-        for slot, array in self._given:
+        for slot, array in self._arrays:
             if isinstance(array, DeviceArray):
                 continue
             self._adopted.append(self.memory.adopt(array, slot.name, space=slot.space, detail=slot.detail).allocation)

@@ -121,17 +121,17 @@ class Runner:
 
     # ── launches ────────────────────────────────────────────────────────────────────────
 
-    def enter(self, launch: Launch, parameters: int, given: Sequence[Allocation]) -> None:
-        """Prepare for a launch; `given` is memory that it will probably use."""
+    def enter(self, launch: Launch, parameters: int, allocations: Sequence[Allocation]) -> None:
+        """Prepare for a launch; `allocations` are those that it will probably use."""
         self.show()
-        self.know(given)
+        self.know(allocations)
         self.begin(launch, parameters)
 
-    def know(self, given: Sequence[Allocation]) -> None:
+    def know(self, allocations: Sequence[Allocation]) -> None:
         """Set the allocations that compiled code knows at the beginning of this launch and later ones."""
-        self.calls.know(self._shared_row, given)
-        self._large = [each for each in given if each.size >= LARGE]
-        self._reached = sum(each.size for each in given)
+        self.calls.know(self._shared_row, allocations)
+        self._large = [each for each in allocations if each.size >= LARGE]
+        self._reached = sum(each.size for each in allocations)
 
     def begin(self, launch: Launch, parameters: int) -> None:
         """Prepare for a launch that uses the known allocations."""
@@ -165,9 +165,9 @@ class Runner:
     def _cached_outputs(self, parameters: int) -> int:
         """A bit for each parameter with streamable stores: 0 if they shall be non-temporal."""
         facts, cached = self.compiled.facts, EVERY
-        given = {at: ctypes.c_uint64.from_address(parameters + at).value for at in facts.pointers}
+        pointed_to = {at: ctypes.c_uint64.from_address(parameters + at).value for at in facts.pointers}
         for each in self._large:
-            inside = [at for at, address in given.items() if each.start <= address < each.end]
+            inside = [at for at, address in pointed_to.items() if each.start <= address < each.end]
             if len(inside) == 1 and inside[0] in facts.streamed:
                 cached &= ~(1 << facts.streamed.index(inside[0]))
         return cached

@@ -29,9 +29,9 @@ body:
   %fewer = and i32 %rest, %less
   %slot = getelementptr $offset, ptr %kept, i32 %lane
   %distance = load $offset, ptr %slot, align 4
-  %place = $place
+  %pointer = $pointer
   %element = getelementptr $llvm, ptr %buffer, i32 %lane
-  %one = load $llvm, ptr %place, align $size
+  %one = load $llvm, ptr %pointer, align $size
   store $llvm %one, ptr %element, align $size
   %last = icmp eq i32 %fewer, 0
   br i1 %last, label %end, label %body

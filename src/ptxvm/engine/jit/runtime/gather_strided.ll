@@ -1,4 +1,4 @@
-; Gather elements for the lanes in %mask, at multiples of a distance from the place of the first lane; other lanes get zero.
+; Gather elements for the lanes in %mask, at multiples of a distance from the address of the first lane; other lanes get zero.
 define internal <32 x $llvm> @$name(ptr %first, i64 %stride, i32 %mask) noinline #0 {
 entry:
   %buffer = alloca <32 x $llvm>, align 64
@@ -22,8 +22,8 @@ first.lanes:
   %one.step = insertelement <8 x i64> poison, i64 %stride, i64 0
   %steps = shufflevector <8 x i64> %one.step, <8 x i64> poison, <8 x i32> zeroinitializer
   %first.distances = mul <8 x i64> %steps, <i64 0, i64 1, i64 2, i64 3, i64 4, i64 5, i64 6, i64 7>
-  %first.places = getelementptr i8, ptr %first, <8 x i64> %first.distances
-  %first.gathered = call <8 x $llvm> @llvm.masked.gather.v8$short.v8p0(<8 x ptr> %first.places, i32 $size, <8 x i1> %first.active, <8 x $llvm> zeroinitializer)
+  %first.addresses = getelementptr i8, ptr %first, <8 x i64> %first.distances
+  %first.gathered = call <8 x $llvm> @llvm.masked.gather.v8$short.v8p0(<8 x ptr> %first.addresses, i32 $size, <8 x i1> %first.active, <8 x $llvm> zeroinitializer)
   %first.all = shufflevector <8 x $llvm> %first.gathered, <8 x $llvm> zeroinitializer, <32 x i32> $widened
   ret <32 x $llvm> %first.all
 others:
@@ -43,15 +43,15 @@ narrow:
   %one.low = insertelement <32 x i32> poison, i32 %low, i64 0
   %lows = shufflevector <32 x i32> %one.low, <32 x i32> poison, <32 x i32> zeroinitializer
   %short.distances = mul <32 x i32> %lows, $numbers
-  %near.places = getelementptr i8, ptr %first, <32 x i32> %short.distances
-  %near.gathered = call <32 x $llvm> @llvm.masked.gather.v32$short.v32p0(<32 x ptr> %near.places, i32 $size, <32 x i1> %active, <32 x $llvm> zeroinitializer)
+  %near.addresses = getelementptr i8, ptr %first, <32 x i32> %short.distances
+  %near.gathered = call <32 x $llvm> @llvm.masked.gather.v32$short.v32p0(<32 x ptr> %near.addresses, i32 $size, <32 x i1> %active, <32 x $llvm> zeroinitializer)
   ret <32 x $llvm> %near.gathered
 wide:
   %one.stride = insertelement <32 x i64> poison, i64 %stride, i64 0
   %strides = shufflevector <32 x i64> %one.stride, <32 x i64> poison, <32 x i32> zeroinitializer
   %distances = mul <32 x i64> %strides, $lanes
-  %places = getelementptr i8, ptr %first, <32 x i64> %distances
-  %gathered = call <32 x $llvm> @llvm.masked.gather.v32$short.v32p0(<32 x ptr> %places, i32 $size, <32 x i1> %active, <32 x $llvm> zeroinitializer)
+  %addresses = getelementptr i8, ptr %first, <32 x i64> %distances
+  %gathered = call <32 x $llvm> @llvm.masked.gather.v32$short.v32p0(<32 x ptr> %addresses, i32 $size, <32 x i1> %active, <32 x $llvm> zeroinitializer)
   ret <32 x $llvm> %gathered
 lanes:
   store <32 x $llvm> zeroinitializer, ptr %buffer, align 64
@@ -63,9 +63,9 @@ body:
   %fewer = and i32 %rest, %less
   %lane.wide = zext i32 %lane to i64
   %distance = mul i64 %lane.wide, %stride
-  %place = getelementptr i8, ptr %first, i64 %distance
+  %pointer = getelementptr i8, ptr %first, i64 %distance
   %element = getelementptr $llvm, ptr %buffer, i64 %lane.wide
-  %one = load $llvm, ptr %place, align $size
+  %one = load $llvm, ptr %pointer, align $size
   store $llvm %one, ptr %element, align $size
   %last = icmp eq i32 %fewer, 0
   br i1 %last, label %end, label %body

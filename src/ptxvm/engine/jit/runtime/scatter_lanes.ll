@@ -1,10 +1,10 @@
 ; Scatter elements of a type that the processor cannot scatter, in the order of the lanes in %mask.
-define internal void @$name(<32 x $llvm> %values, <32 x ptr> %places, i32 %mask) noinline #0 {
+define internal void @$name(<32 x $llvm> %values, <32 x ptr> %addresses, i32 %mask) noinline #0 {
 entry:
   %buffer = alloca <32 x $llvm>, align 64
   %pointers = alloca <32 x ptr>, align 64
   store <32 x $llvm> %values, ptr %buffer, align 64
-  store <32 x ptr> %places, ptr %pointers, align 64
+  store <32 x ptr> %addresses, ptr %pointers, align 64
   br label %head
 head:
   %rest = phi i32 [ %mask, %entry ], [ %fewer, %body ]
@@ -15,10 +15,10 @@ body:
   %less = add i32 %rest, -1
   %fewer = and i32 %rest, %less
   %slot = getelementptr ptr, ptr %pointers, i32 %lane
-  %place = load ptr, ptr %slot, align 8
+  %pointer = load ptr, ptr %slot, align 8
   %element = getelementptr $llvm, ptr %buffer, i32 %lane
   %one = load $llvm, ptr %element, align $align
-  store $llvm %one, ptr %place, align $size
+  store $llvm %one, ptr %pointer, align $size
   br label %head
 end:
   ret void

@@ -16,10 +16,10 @@ body:
   %fewer = and i32 %rest, %less
   %slot = getelementptr $offset, ptr %kept, i32 %lane
   %distance = load $offset, ptr %slot, align 4
-  %place = $place
+  %pointer = $pointer
   %element = getelementptr $llvm, ptr %buffer, i32 %lane
   %one = load $llvm, ptr %element, align $size
-  store $llvm %one, ptr %place, align $size
+  store $llvm %one, ptr %pointer, align $size
   %last = icmp eq i32 %fewer, 0
   br i1 %last, label %end, label %body
 end:

@@ -1,4 +1,4 @@
-; Scatter elements in the order of the lanes in %mask, at multiples of a distance from the place of the first lane.
+; Scatter elements in the order of the lanes in %mask, at multiples of a distance from the address of the first lane.
 define internal void @$name(<32 x $llvm> %values, ptr %first, i64 %stride, i32 %mask) noinline #0 {
 entry:
   %buffer = alloca <32 x $llvm>, align 64
@@ -22,10 +22,10 @@ body:
   %fewer = and i32 %rest, %less
   %lane.wide = zext i32 %lane to i64
   %distance = mul i64 %lane.wide, %stride
-  %place = getelementptr i8, ptr %first, i64 %distance
+  %pointer = getelementptr i8, ptr %first, i64 %distance
   %element = getelementptr $llvm, ptr %buffer, i64 %lane.wide
   %one = load $llvm, ptr %element, align $size
-  store $llvm %one, ptr %place, align $size
+  store $llvm %one, ptr %pointer, align $size
   %last = icmp eq i32 %fewer, 0
   br i1 %last, label %end, label %body
 end:

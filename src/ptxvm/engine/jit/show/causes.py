@@ -73,11 +73,11 @@ def cause(definitions: Definitions, bound: Bound, note: str) -> str:
     """One line on a slow access or branch; empty where the note tells of none."""
     note = note.removesuffix(IN_STEP)
     if note in GATHERED:
-        what, unknown, registers = note, GATHERED[note], list(addressed(bound))
+        finding, unknown, registers = note, GATHERED[note], list(addressed(bound))
     elif note in PARTS:
         guard = bound.guard()
         registers = [guard[0]] if guard is not None else read(bound)
-        what, unknown = PARTS[note], "the condition is a formula of the lane"
+        finding, unknown = PARTS[note], "the condition is a formula of the lane"
     elif note == ON_HOST:
         said = f"computed in Python, which takes microseconds for each warp: {bound.i.mnemonic} has no machine code"
         return f"line {line(bound)}: {said}"
@@ -85,7 +85,7 @@ def cause(definitions: Definitions, bound: Bound, note: str) -> str:
         return ""
     reasons = list(dict.fromkeys(definitions.roots(registers)))
     said = "; ".join(reasons) if reasons else unknown
-    return "\n".join(wrap(f"line {line(bound)}: {what}: {said}", WIDTH, subsequent_indent="    "))
+    return "\n".join(wrap(f"line {line(bound)}: {finding}: {said}", WIDTH, subsequent_indent="    "))
 
 
 def addressed(bound: Bound) -> Iterator[Register]:

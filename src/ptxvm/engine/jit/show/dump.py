@@ -10,10 +10,10 @@ from ptxvm.engine.jit.translate.translation import Translation
 from ptxvm.machine.image import Image
 
 
-def dump(image: Image, kernel: Function, block: tuple[int, int, int], shared: int, what: str, *, fast: bool = False) -> str:
+def dump(image: Image, kernel: Function, block: tuple[int, int, int], shared: int, form: str, *, fast: bool = False) -> str:
     """`shapes`, `llvm` or `asm`, of the version that runs first."""
     translation = Translation(image, Specialisation(image.resolve(kernel), block, shared, fast))
-    if what == "shapes":
+    if form == "shapes":
         return shape_table.shapes(translation.versions.kernel)
     text, _ = translation.text(VersionKind.FIRST)
-    return codegen.optimised(text, Tier.BEST) if what == "llvm" else codegen.assembly(text, Tier.BEST)
+    return codegen.optimised(text, Tier.BEST) if form == "llvm" else codegen.assembly(text, Tier.BEST)

@@ -217,15 +217,15 @@ class LlvmAlgebra(VectorAlgebra):
 
     def floating(self, op: str, type: Type, rounding: Rounding, *args: Raw) -> Raw:
         """Correctly rounded arithmetic; any NaN will do."""
-        varies, llvm, given = self.operands(type, *args)
+        varies, llvm, operands = self.operands(type, *args)
         if rounding != "rn" or (op == "sqrt" and type is f32):
             # LLVM takes `select(x < 0, NaN, sqrt(x))` for sqrt(x), as if there were one NaN: it must not see the root
             return rounded.arithmetic(self, op, type, rounding, args)
-        given = [nan_fences.operand(self, type, raw, x, varies=varies) for raw, x in zip(args, given, strict=True)]
+        operands = [nan_fences.operand(self, type, raw, x, varies=varies) for raw, x in zip(args, operands, strict=True)]
         if op in ("sqrt", "fma"):
             name = f"llvm.{op}.{self.suffix(varies, llvm)}"
-            return self.result(varies, self.code.intrinsic(llvm, name, *[(llvm, x) for x in given]))
-        return self.result(varies, self.code.emit(f"f{op} {llvm} {given[0]}, {given[1]}"))
+            return self.result(varies, self.code.intrinsic(llvm, name, *[(llvm, x) for x in operands]))
+        return self.result(varies, self.code.emit(f"f{op} {llvm} {operands[0]}, {operands[1]}"))
 
     def compare(self, op: str, type: Type, a: Raw, b: Raw) -> Raw:
         """A predicate."""

@@ -55,8 +55,8 @@ class Avx2Writer(Writer):
         for first in (0, EACH // 2):
             order = list(range(first, first + EACH // 2))
             halves = [self.code.shuffle("i32", EACH, v, "poison", order) for v in (a, b)]
-            given = [(held, self.op(f"bitcast {half} {v} to {held}")) for v in halves]
-            parts.append(self.code.call(half, name, *given))
+            arguments = [(held, self.op(f"bitcast {half} {v} to {held}")) for v in halves]
+            parts.append(self.code.call(half, name, *arguments))
         return self.word("add", total, self.code.concatenate("i32", parts, EACH // 2))
 
     def joined(self, exact: int, total: str, estimate: str) -> str:
@@ -103,8 +103,8 @@ class Avx2Writer(Writer):
             for v in (steps, apart)
         )
         eighth = self.op(f"fmul {DOUBLES} {low}, splat (double 0.125)")
-        given = [(DOUBLES, high), (DOUBLES, f"splat (double {float(1 << 28)})"), (DOUBLES, eighth)]
-        total = self.code.intrinsic(DOUBLES, f"llvm.fma.v{half}f64", *given)
+        arguments = [(DOUBLES, high), (DOUBLES, f"splat (double {float(1 << 28)})"), (DOUBLES, eighth)]
+        total = self.code.intrinsic(DOUBLES, f"llvm.fma.v{half}f64", *arguments)
         whole = self.code.intrinsic(DOUBLES, f"llvm.trunc.v{half}f64", (DOUBLES, total))
         kept = self.op(f"and {words} {self.op(f'bitcast {DOUBLES} {whole} to {words}')}, splat (i64 {CUT})")
         return self.op(f"fptrunc {DOUBLES} {self.op(f'bitcast {words} {kept} to {DOUBLES}')} to {single}")

@@ -108,9 +108,9 @@ class Writer:
         """An instruction on words; a number is the same in all lanes."""
         return self.op(f"{name} {WORDS} {a}, {b if isinstance(b, str) else f'splat (i32 {b})'}")
 
-    def floats(self, name: str, *given: str) -> str:
+    def floats(self, name: str, *arguments: str) -> str:
         """An intrinsic on floats."""
-        return self.code.intrinsic(FLOATS, f"llvm.{name}.v{EACH}f32", *[(FLOATS, x) for x in given])
+        return self.code.intrinsic(FLOATS, f"llvm.{name}.v{EACH}f32", *[(FLOATS, x) for x in arguments])
 
     def number(self, x: float) -> str:
         """A float in all lanes."""
@@ -173,8 +173,8 @@ class Writer:
             name, held = "llvm.x86.avx512.vpshufbitqmb.512", "<64 x i8>"
             self.code.unit.declare(name, "<64 x i1>", held, held)
             bits = tuple(base + i - doubled for base in (0, 32) for i in rows) * 8
-            given = (held, self.op(f"bitcast {WORDS} {x} to {held}")), (held, vector_literal("i8", bits))
-            chosen = self.code.call("<64 x i1>", name, *given)
+            arguments = (held, self.op(f"bitcast {WORDS} {x} to {held}")), (held, vector_literal("i8", bits))
+            chosen = self.code.call("<64 x i1>", name, *arguments)
             cut = self._bytes(x, [max(18 - i, 10) - doubled for i in rows])
             kept = self.op(
                 f"select <64 x i1> {chosen}, {held} {self.op(f'bitcast {WORDS} {cut} to {held}')}, {held} zeroinitializer"
@@ -268,8 +268,8 @@ class Writer:
         )
         eighth = self.op(f"fmul {DOUBLES} {low}, splat (double 0.125)")
         name = f"llvm.fma.v{half}f64"
-        given = [(DOUBLES, high), (DOUBLES, f"splat (double {float(1 << 28)})"), (DOUBLES, eighth)]
-        total = self.code.intrinsic(DOUBLES, name, *given)
+        arguments = [(DOUBLES, high), (DOUBLES, f"splat (double {float(1 << 28)})"), (DOUBLES, eighth)]
+        total = self.code.intrinsic(DOUBLES, name, *arguments)
         cut = self.code.intrinsic(DOUBLES, f"llvm.trunc.v{half}f64", (DOUBLES, total))
         single, name = f"<{half} x float>", "llvm.x86.avx512.mask.cvtpd2ps.512"
         self.code.unit.declarations[name] = f"declare {single} @{name}({DOUBLES}, {single}, i8, i32 immarg)"
@@ -304,7 +304,7 @@ def function(
         return shared(alg, name, a, derivation)
     code, held, flushes = alg.code, alg.vector_type(f32), a.raw.name in alg.unflushed
     both = f"{{ {held}, {held} }}"
-    piece = f"ptxvm.{name}.{'flushed' if flushes else 'given'}"
+    piece = f"ptxvm.{name}.{'flushed' if flushes else 'as_is'}"
     code.unit.piece(
         piece, both, f"{held} %a", lambda within: _piece(alg.within(within), writer, name, derivation, flushes=flushes)
     )
@@ -316,7 +316,7 @@ def function(
 
 def shared(alg: VectorAlgebra, name: str, a: Value, derivation: Callable[[Value], Value]) -> Value:
     """The derivation as a shared piece of code, for all lanes or for the one value that they share."""
-    varies, llvm, (given,) = alg.operands(f32, a.raw)
+    varies, llvm, (argument,) = alg.operands(f32, a.raw)
 
     def write(code: Code) -> str:
         within = alg.within(code)
@@ -325,7 +325,7 @@ def shared(alg: VectorAlgebra, name: str, a: Value, derivation: Callable[[Value]
         return str(within.operands(f32, raw)[2][0])
 
     piece = alg.code.unit.piece(f"ptxvm.{name}.{'lanes' if varies else 'one'}", llvm, f"{llvm} %a", write)
-    return Value(alg, f32, alg.result(varies, alg.code.call(llvm, piece, (llvm, given))))
+    return Value(alg, f32, alg.result(varies, alg.code.call(llvm, piece, (llvm, argument))))
 
 
 def _piece(alg: VectorAlgebra, writer: type[Writer], name: str, derivation: Callable[[Value], Value], *, flushes: bool) -> str:
@@ -337,8 +337,8 @@ def _piece(alg: VectorAlgebra, writer: type[Writer], name: str, derivation: Call
     code.branch(writer.unusual(code, name, "%a"), slow, fast, likely=False)
     with code.scope():
         code.block(slow)
-        given = Value(alg, f32, Varying("%a"))
-        derived = _out_of_line(alg, name, (alg.derived_flush_subnormal(given) if flushes else given).raw.name, derivation)
+        argument = Value(alg, f32, Varying("%a"))
+        derived = _out_of_line(alg, name, (alg.derived_flush_subnormal(argument) if flushes else argument).raw.name, derivation)
         flushed = alg.derived_flush_subnormal(Value(alg, f32, Varying(derived)))
         code.jump(join)
     with code.scope():
@@ -365,8 +365,8 @@ def _out_of_line(alg: VectorAlgebra, name: str, a: str, derivation: Callable[[Va
         code = Code(alg.code.unit)
         within = alg.within(code)
         within.derives = True
-        given = code.emit(f"load {held}, ptr %room, align 64", pure=False)
-        raw: Raw = derivation(Value(within, f32, Varying(given))).raw
+        argument = code.emit(f"load {held}, ptr %room, align 64", pure=False)
+        raw: Raw = derivation(Value(within, f32, Varying(argument))).raw
         code.run(f"store {held} {within.vector(f32, within.tight(f32, raw))}, ptr %room, align 64")
         lines = "\n".join([*code.lines, "  ret void"])
         alg.code.unit.helper(helper, f"define internal void @{helper}(ptr %room) noinline cold #0 {{\n{lines}\n}}")

@@ -164,8 +164,8 @@ class VectorPair:
     def _triangles(self, products: str) -> str:
         """The sum of what is looked up for both bytes of a word."""
         low, high = (vector_literal("i8", triangles()[n : n + 64]) for n in (0, 64))
-        given = (BYTES, low), (BYTES, self.bytes(products)), (BYTES, high)
-        found = self.code.intrinsic(BYTES, "llvm.x86.avx512.vpermi2var.qi.512", *given)
+        arguments = (BYTES, low), (BYTES, self.bytes(products)), (BYTES, high)
+        found = self.code.intrinsic(BYTES, "llvm.x86.avx512.vpermi2var.qi.512", *arguments)
         return self.code.intrinsic(SHORTS, "llvm.x86.avx512.pmaddubs.w.512", (BYTES, found), (BYTES, "splat (i8 1)"))
 
 

@@ -31,8 +31,8 @@ class Doubles(Writer):
             rows = [self.from_a("double", left, each, k) for each in self.rows]
             columns = [self.from_b("double", right, each, k) for each in self.columns]
             for n, (row, column) in enumerate(self.pairs):
-                given = (DOUBLES, rows[row]), (DOUBLES, columns[column]), (DOUBLES, totals[n])
-                totals[n] = self.code.intrinsic(DOUBLES, name, *given)
+                arguments = (DOUBLES, rows[row]), (DOUBLES, columns[column]), (DOUBLES, totals[n])
+                totals[n] = self.code.intrinsic(DOUBLES, name, *arguments)
         wrong = "zeroinitializer"
         for total in totals:
             one = self.code.emit(f"fcmp uno {DOUBLES} {total}, {total}")

@@ -139,8 +139,8 @@ class Fast(Floats):
             rows = [self.from_a("float", left, each, k) for each in self.rows]
             columns = [self.from_b("float", right, each, k) for each in self.columns]
             for n, (row, column) in enumerate(self.pairs):
-                given = (FLOATS, rows[row]), (FLOATS, columns[column]), (FLOATS, totals[n])
-                totals[n] = self.code.intrinsic(FLOATS, name, *given)
+                arguments = (FLOATS, rows[row]), (FLOATS, columns[column]), (FLOATS, totals[n])
+                totals[n] = self.code.intrinsic(FLOATS, name, *arguments)
         self.results(totals)
 
 
@@ -241,8 +241,8 @@ class Exact(Floats):
         pairs = [self.pairs[n], self.pairs[n + 1]]
         rows = [(row, k) for at, _ in pairs for row in self.rows[at]]
         columns = [(k, column) for _, at in pairs for column in self.columns[at]]
-        given = self._small(self.product.a, left, rows), self._small(self.product.b, right, columns)
-        return self.code.intrinsic(BYTES, f"llvm.usub.sat.v{2 * WARP}i8", *[(BYTES, each) for each in given])
+        arguments = self._small(self.product.a, left, rows), self._small(self.product.b, right, columns)
+        return self.code.intrinsic(BYTES, f"llvm.usub.sat.v{2 * WARP}i8", *[(BYTES, each) for each in arguments])
 
     def _small(self, fragment: Fragment, sizes: list[str], positions: list[tuple[int, int]]) -> str:
         held = [divmod(int(where(fragment)[0][position]), fragment.packed * fragment.registers) for position in positions]

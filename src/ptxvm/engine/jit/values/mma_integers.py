@@ -46,8 +46,8 @@ class Integers(Writer):
         results = []
         for total, added in zip(sums, self.loaded(WORDS, self.first_of_c, self.count), strict=True):
             if self.product.finite:
-                given = (WORDS, total), (WORDS, added)
-                results.append(self.code.intrinsic(WORDS, f"llvm.sadd.sat.v{WARP}i32", *given))
+                arguments = (WORDS, total), (WORDS, added)
+                results.append(self.code.intrinsic(WORDS, f"llvm.sadd.sat.v{WARP}i32", *arguments))
             else:
                 results.append(self.code.emit(f"add {WORDS} {total}, {added}"))
         self.give(WORDS, results)
@@ -80,8 +80,8 @@ class Integers(Writer):
         emit, vector = self.code.emit, f"<{self.piece} x i32>"
         if self.madd is not None:
             pairs = f"<{2 * self.piece} x i16>"
-            given = [(pairs, emit(f"bitcast {vector} {each} to {pairs}")) for each in (a, b)]
-            return emit(f"add {vector} {total}, {self.code.intrinsic(vector, self.madd, *given)}")
+            arguments = [(pairs, emit(f"bitcast {vector} {each} to {pairs}")) for each in (a, b)]
+            return emit(f"add {vector} {total}, {self.code.intrinsic(vector, self.madd, *arguments)}")
         for half in (self._lower, self._upper):
             product = emit(f"mul {vector} {half(a)}, {half(b)}")
             total = emit(f"add {vector} {total}, {product}")

@@ -95,7 +95,7 @@ end:
   ret i32 1
 }""")
 
-FIELDS = Template("""  %$m.at = getelementptr i8, ptr %room, i64 $place
+FIELDS = Template("""  %$m.at = getelementptr i8, ptr %room, i64 $start
   %$m.all = load <$lanes x i64>, ptr %$m.at, align 64
   %$m = extractelement <$lanes x i64> %$m.all, i32 0
   %$m.low = trunc i64 %$m to i32
@@ -235,9 +235,9 @@ class Function:
             return [*fields, "  %far = or i1 %b.far, false"]
         return [*fields, self._descriptor("a", STEP * self.registers, 2 * WARPS - 1), "  %far = or i1 %b.far, %a.far"]
 
-    def _descriptor(self, m: str, place: int, groups: int) -> str:
+    def _descriptor(self, m: str, start: int, groups: int) -> str:
         steps = (ACROSS_K if self._transposed(m) else ALONG_K).substitute(m=m, groups=groups)
-        return FIELDS.substitute(m=m, place=place, lanes=WARP, most=self.most, steps=steps)
+        return FIELDS.substitute(m=m, start=start, lanes=WARP, most=self.most, steps=steps)
 
     def _transposed(self, m: str) -> bool:
         return self.spec.transposed["ab".index(m)]
@@ -301,26 +301,26 @@ class Function:
     def _pieces(self, matrix: str, register: int, to: tuple[str, int], start: str, number: int) -> list[str]:
         """Copy the eight pieces of a register: those of a number along K."""
         row = ", ".join(f"i32 %{matrix}.{field}" for field in ("row", "base", "mask"))
-        first, place = f"%{matrix}.first.{register}", f"%to.{matrix}.{register}"
+        first, to_pointer = f"%{matrix}.first.{register}", f"%to.{matrix}.{register}"
         lines = [
             f"  {first}.step = mul i32 %{matrix}.step, {number}",
             f"  {first} = add i32 {start}, {first}.step",
-            f"  {place} = getelementptr i8, ptr {to[0]}, i64 {to[1]}",
-            f"  call void @ptxvm.wgmma.pieces(ptr {place}, ptr %shared, i32 {first}, {row})",
+            f"  {to_pointer} = getelementptr i8, ptr {to[0]}, i64 {to[1]}",
+            f"  call void @ptxvm.wgmma.pieces(ptr {to_pointer}, ptr %shared, i32 {first}, {row})",
         ]
-        return [*lines, *_block_transposed(place)] if self._transposed(matrix) else lines
+        return [*lines, *_block_transposed(to_pointer)] if self._transposed(matrix) else lines
 
 
 BLOCK = "<64 x i16>"
 TRANSPOSED = ", ".join(f"i32 {n % 8 * 8 + n // 8}" for n in range(64))
 
 
-def _block_transposed(place: str) -> list[str]:
+def _block_transposed(pointer: str) -> list[str]:
     """Transpose 8 by 8 elements of 16 bits."""
     return [
-        f"  {place}.block = load {BLOCK}, ptr {place}, align 64",
-        f"  {place}.turned = shufflevector {BLOCK} {place}.block, {BLOCK} poison, <64 x i32> <{TRANSPOSED}>",
-        f"  store {BLOCK} {place}.turned, ptr {place}, align 64",
+        f"  {pointer}.block = load {BLOCK}, ptr {pointer}, align 64",
+        f"  {pointer}.turned = shufflevector {BLOCK} {pointer}.block, {BLOCK} poison, <64 x i32> <{TRANSPOSED}>",
+        f"  store {BLOCK} {pointer}.turned, ptr {pointer}, align 64",
     ]
 
 

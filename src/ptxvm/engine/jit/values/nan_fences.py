@@ -14,18 +14,18 @@ from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra
 MAGNITUDE, ONE, INFINITY = (1 << 63) - 1, 0x3FF << 52, 0x7FF << 52
 
 
-def operand(alg: VectorAlgebra, type: Type, raw: Raw, given: str, *, varies: bool) -> str:
+def operand(alg: VectorAlgebra, type: Type, raw: Raw, name: str, *, varies: bool) -> str:
     """An operand of f64 arithmetic; a fence hides constants with which LLVM would remove the operation."""
     constant = raw.constant if isinstance(raw, Affine) else None
     if type is not f64 or constant is None:
-        return given
+        return name
     size = constant & MAGNITUDE
     if size in (0, ONE) or size >= INFINITY:
-        return fenced(alg, given, varies=varies)
-    return given
+        return fenced(alg, name, varies=varies)
+    return name
 
 
-def fenced(alg: VectorAlgebra, given: str, *, varies: bool) -> str:
+def fenced(alg: VectorAlgebra, name: str, *, varies: bool) -> str:
     """The same f64, behind a fence."""
     llvm = alg.vector_type(f64) if varies else "double"
-    return alg.code.intrinsic(llvm, f"llvm.arithmetic.fence.{alg.suffix(varies, llvm)}", (llvm, given))
+    return alg.code.intrinsic(llvm, f"llvm.arithmetic.fence.{alg.suffix(varies, llvm)}", (llvm, name))

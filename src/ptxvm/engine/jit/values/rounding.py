@@ -56,11 +56,11 @@ def _directed(alg: VectorAlgebra, op: str, type: Type, mode: str, args: list[str
         return _embedded(alg, op, type, mode, args)
     vector = alg.vector_type(type)
     names = [f"%a{n}" for n in range(len(args))]
-    given = ", ".join(f"{vector} {n}" for n in names)
+    arguments = ", ".join(f"{vector} {n}" for n in names)
     word = {"sqrt": "sqrt", "fma": "fma"}.get(op, f"f{op}")
     intrinsic = f"llvm.experimental.constrained.{word}.v{alg.width}{SHORT[type]}"
     alg.code.unit.declare(intrinsic, vector, *[vector] * len(args), "metadata", "metadata")
-    body = f'call {vector} @{intrinsic}({given}, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp'
+    body = f'call {vector} @{intrinsic}({arguments}, metadata !"round.dynamic", metadata !"fpexcept.ignore") strictfp'
     return _helper(alg, f"ptxvm.{op}.{SHORT[type]}.{mode}", mode, vector, [(vector, n) for n in names], body, args)
 
 
@@ -82,8 +82,8 @@ def _set_mode(unit: Unit, mode: str) -> str:
         return f"call void @llvm.set.rounding(i32 {MODES[mode]}) strictfp"
     word = MXCSR | MXCSR_MODES[mode] << 13
     unit.declare("llvm.x86.sse.ldmxcsr", "void", "ptr")
-    place = unit.helper(f"ptxvm.mxcsr.{mode}", f"@ptxvm.mxcsr.{mode} = internal constant i32 {word}, align 4")
-    return f"call void @llvm.x86.sse.ldmxcsr(ptr @{place}) strictfp"
+    name = unit.helper(f"ptxvm.mxcsr.{mode}", f"@ptxvm.mxcsr.{mode} = internal constant i32 {word}, align 4")
+    return f"call void @llvm.x86.sse.ldmxcsr(ptr @{name}) strictfp"
 
 
 def _embedded(alg: VectorAlgebra, op: str, type: Type, mode: str, args: list[str]) -> str:
@@ -198,13 +198,13 @@ def _to_f16(alg: VectorAlgebra, a: Raw, rounding: Rounding) -> Raw:
         parts = []
         for first in range(0, alg.width, 16):
             piece = code.shuffle("float", alg.width, x, "poison", list(range(first, first + 16)))
-            given = [
+            arguments = [
                 ("<16 x float>", piece),
                 ("i32", str(HALF_MODES[mode])),
                 ("<16 x i16>", "zeroinitializer"),
                 ("i16", "-1"),
             ]
-            parts.append(code.call("<16 x i16>", name, *given))
+            parts.append(code.call("<16 x i16>", name, *arguments))
         return code.concatenate("i16", parts, 16)
 
     if rounding != "odd":

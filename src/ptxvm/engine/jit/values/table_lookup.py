@@ -62,9 +62,9 @@ def _gathered(alg: VectorAlgebra, type: Type, table: tuple[int, ...], index: Raw
     code.unit.declarations[gather] = (
         f"declare {vector} @{gather}(<{alg.width} x ptr>, i32 immarg, <{alg.width} x i1>, {vector})"
     )
-    given = [(f"<{alg.width} x ptr>", pointers), ("i32", str(type.bytes))]
-    given += [(f"<{alg.width} x i1>", "splat (i1 true)"), (vector, "zeroinitializer")]
-    return Varying(code.call(vector, gather, *given))
+    arguments = [(f"<{alg.width} x ptr>", pointers), ("i32", str(type.bytes))]
+    arguments += [(f"<{alg.width} x i1>", "splat (i1 true)"), (vector, "zeroinitializer")]
+    return Varying(code.call(vector, gather, *arguments))
 
 
 def _in_registers(alg: VectorAlgebra, words: tuple[int, ...], index: str) -> str:
