@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import tomllib
 from collections.abc import Iterator
+from pathlib import Path
 
 import click
 
@@ -12,6 +14,9 @@ from ptxvm.cli.app import app
 from ptxvm.cli.arguments import DTYPES, FILLS
 from ptxvm.reference import pictures
 from ptxvm.reference.markdown import Files, code, escaped, table, toctree
+
+ROOT = Path(__file__).parents[1]
+ROOMS_WIDTH, ROOM_HEIGHT = 680.0, 30.0
 
 GROUPS = {
     "Modules and kernels": "load check link Module Kernel LaunchResult Diagnostic",
@@ -33,6 +38,7 @@ REFERENCE = {
     "Directives": "directives",
     "Types": "types",
     "Targets": "targets",
+    "Numerics": "numerics",
     "Faults and findings": "faults",
     "Diagnostics": "diagnostics/index",
 }
@@ -56,7 +62,35 @@ def front_pages() -> Files:
 
 def _pictures() -> Files:
     """What the front page shows, in the colours of the page."""
-    return {"reference/pictures/prmt.svg": pictures.bytes_of_prmt(0x5A10)}
+    return {
+        "reference/pictures/prmt.svg": pictures.bytes_of_prmt(0x5A10),
+        "reference/pictures/rooms.svg": _rooms(),
+    }
+
+
+def _rooms() -> str:
+    """The packages by layers, as import-linter holds them: a package may use what stands below it."""
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
+    contract = next(each for each in settings["tool"]["importlinter"]["contracts"] if each["id"] == "layers")
+    layers = [
+        [name for name in map(str.strip, layer.split("|")) if "(" not in name or _is_there(name)]
+        for layer in contract["layers"]
+    ]
+    parts, top = [], 8.0
+    for n, layer in enumerate(layer for layer in layers if layer):
+        width = ROOMS_WIDTH / len(layer)
+        for k, name in enumerate(layer):
+            parts += [
+                pictures.box(8 + k * width, top, width - 8, ROOM_HEIGHT, pictures.color(n / len(layers))),
+                pictures.label(4 + (k + 0.5) * width, top + ROOM_HEIGHT / 2, name.strip("()")),
+            ]
+        top += ROOM_HEIGHT + 8
+    return pictures.picture(ROOMS_WIDTH + 8, top, "The packages of ptxvm by layers", parts)
+
+
+def _is_there(name: str) -> bool:
+    """Is there a package or module of this name?  The contract puts names in parentheses that may come later."""
+    return any((ROOT / "src" / "ptxvm").glob(f"{name.strip('()')}*"))
 
 
 def _interface() -> str:

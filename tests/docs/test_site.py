@@ -217,6 +217,8 @@ def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
     pytest.importorskip("furo")
     pytest.importorskip("sphinx_design")
     source, docs = folder / "source", ROOT / "docs"
+    for beside in ("examples", "src"):  # the pages show parts of them
+        (folder / beside).symlink_to(ROOT / beside)
     shutil.copytree(docs, source, ignore=shutil.ignore_patterns("reference", "__pycache__", "sessions.py", "front_pages.py"))
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", *options]
     # The sessions of the pages run in the repository itself.
