@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from ptxvm.driver.context import STREAMS
 from ptxvm.driver.graph import Child, Described, Executable, Graph, Resource, Task
-from ptxvm.driver.memory import Block, Blocks
+from ptxvm.driver.memory import Block, Blocks, Kind
 from ptxvm.driver.results import DriverError, Result
 
 
@@ -83,11 +83,11 @@ class GraphMemory:
         """What the graphs of a device use."""
         return self.usage.setdefault(device, Usage())
 
-    def allocate(self, device: int, size: int) -> GraphAllocation:
-        """The memory of a new node; DriverError where there is not so much."""
+    def allocate(self, device: int, size: int, kind: Kind = Kind.DEVICE) -> GraphAllocation:
+        """The memory of a new node, which is at least one byte; DriverError where there is not so much."""
         self.trim(device)
-        made = GraphAllocation(device, self.blocks.allocate(size, device=device))
-        self.of_device(device).grow(size)
+        made = GraphAllocation(device, self.blocks.allocate(max(size, 1), kind, device=device))
+        self.of_device(device).grow(made.block.size)
         self.allocations[made.address] = made
         return made
 

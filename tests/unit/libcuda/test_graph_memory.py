@@ -126,10 +126,34 @@ def test_one_graph_frees_what_another_allocates(cuda):
 def test_what_graphs_did_not_allocate_is_not_theirs_to_free(cuda):
     stream, graph = cuda.stream(), cuda.handle("cuGraphCreate", 0)
     assert cuda.library.cuGraphAddMemFreeNode(byref(c_void_p()), graph, None, c_size_t(0), cuda.memory) == INVALID_VALUE
-    on_host = AllocationNode(pool=PoolProperties(type=1, location=Location(2, 0)), size=64)
-    assert cuda.library.cuGraphAddMemAllocNode(byref(c_void_p()), graph, None, c_size_t(0), byref(on_host)) == INVALID_VALUE
+    nowhere = AllocationNode(pool=PoolProperties(type=1, location=Location(0, 0)), size=64)
+    assert cuda.library.cuGraphAddMemAllocNode(byref(c_void_p()), graph, None, c_size_t(0), byref(nowhere)) == INVALID_VALUE
     assert cuda.library.cuDeviceGetGraphMemAttribute(0, 9, byref(c_uint64())) == INVALID_VALUE
     assert cuda.library.cuDeviceSetGraphMemAttribute(0, USED, byref(c_uint64(0))) == INVALID_VALUE
     cuda.cuStreamBeginCapture_v2(stream, CAPTURE_GLOBAL)
     assert cuda.library.cuMemFreeAsync(cuda.memory, stream) == INVALID_VALUE
     cuda.cuStreamEndCapture(stream, byref(c_void_p()))
+
+
+@pytest.mark.parametrize(("place", "type", "kind"), [((1, 0), 1, 2), ((2, 0), 1, 1), ((0, 0), 2, 2)])
+def test_nodes_allocate_memory_of_devices_of_the_host_and_managed(cuda, place, type, kind):
+    """The memory type of its pointer is that of a device, of the host, and of a device (`CUmemorytype`)."""
+    graph, stream = cuda.handle("cuGraphCreate", 0), cuda.stream()
+    described = AllocationNode(pool=PoolProperties(type=type, location=Location(*place)), size=64)
+    node = cuda.handle("cuGraphAddMemAllocNode", graph, None, c_size_t(0), byref(described))
+    kernel_node(cuda, graph, b"put", c_uint.from_address(described.address), 6, [node])
+    told = c_uint()
+    cuda.cuPointerGetAttribute(byref(told), 2, c_uint64(described.address))
+    assert told.value == kind
+    cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
+    cuda.cuStreamSynchronize(stream)
+    assert c_uint.from_address(described.address).value == 6
+    cuda.cuMemFree_v2(c_uint64(described.address))
+
+
+def test_no_bytes_are_allocated_in_a_capture(cuda):
+    stream, address, graph = cuda.stream(), c_uint64(), c_void_p()
+    cuda.cuStreamBeginCapture_v2(stream, RELAXED)
+    cuda.cuMemAllocAsync(byref(address), c_size_t(0), stream)
+    cuda.cuMemFreeAsync(address, stream)
+    cuda.cuStreamEndCapture(stream, byref(graph))

@@ -120,3 +120,18 @@ def test_processes_share_the_memory_of_a_pool(cuda):
     private = allocated(cuda, pool_of(cuda))
     assert cuda.library.cuMemPoolExportPointer(data, private) == INVALID_VALUE
     assert cuda.library.cuMemPoolExportToShareableHandle(byref(number), pool_of(cuda), FILE, c_uint64(0)) == INVALID_VALUE
+
+
+def test_managed_memory_has_pools_of_its_own(cuda):
+    """Of no place, or of a device; they are not the pools of its other memory (driver API, `cuMemGetMemPool`)."""
+    anywhere, device = Location(0, 0), Location(ON_DEVICE, 0)
+    managed = cuda.handle("cuMemGetMemPool", byref(anywhere), MANAGED)
+    others = [cuda.handle("cuMemGetMemPool", byref(device), kind).value for kind in (PINNED, MANAGED)]
+    assert len({managed.value, *others}) == 3
+    address, told = allocated(cuda, managed), c_int()
+    cuda.cuPointerGetAttribute(byref(told), POINTER_MANAGED, address)
+    assert told.value == 1
+    cuda.cuMemFree_v2(address)
+    assert cuda.library.cuMemSetMemPool(byref(device), PINNED, managed) == INVALID_VALUE
+    assert cuda.library.cuMemGetMemPool(byref(c_uint64()), byref(anywhere), PINNED) == INVALID_VALUE
+    assert cuda.library.cuMemGetMemPool(byref(c_uint64()), byref(device), 9) == INVALID_VALUE

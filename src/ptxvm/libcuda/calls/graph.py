@@ -299,7 +299,7 @@ def add(out: int, handle: int, after: int, count: int, task: Task, type: int) ->
 def kernel_task(description: int) -> Launch:
     """The launch that a structure describes."""
     d = structure_at(KernelNode, description)
-    return launch(d.function, tuple(d.grid), tuple(d.block), d.shared, d.parameters, d.extra)
+    return launch(d.function or d.kernel, tuple(d.grid), tuple(d.block), d.shared, d.parameters, d.extra)
 
 
 def copy_task(description: int) -> Call:

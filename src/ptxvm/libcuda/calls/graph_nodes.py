@@ -24,7 +24,7 @@ from ptxvm.libcuda.calls.graph import (
     host_task,
     nodes_at,
 )  # fmt: skip
-from ptxvm.libcuda.calls.pools import ALLOCATE, FREE, ON_DEVICE
+from ptxvm.libcuda.calls.pools import ALLOCATE, FREE, pool_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AllocationNode
 
@@ -135,9 +135,8 @@ def set_executable_event(handle: int, which: int, event: int) -> None:
 def add_allocation(out: int, handle: int, after: int, count: int, description: int) -> None:
     """Add a node that allocates; its address is the same in all launches."""
     d = structure_at(AllocationNode, description)
-    if d.pool.location.type != ON_DEVICE:
-        raise DriverError(Result.INVALID_VALUE, "a node allocates memory of a device")
-    made = session().driver.graph_memory.allocate(session().driver.device(d.pool.location.number).ordinal, d.size)
+    source = pool_at(description)
+    made = session().driver.graph_memory.allocate(source.device, d.size, source.kind)
     made.join(graph_of(handle))
     d.address = made.address
     add(out, handle, after, count, Allocate(bytes(d), made), ALLOCATE)

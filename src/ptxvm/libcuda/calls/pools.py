@@ -25,7 +25,7 @@ from ptxvm.libcuda.structures import AccessDescription, AllocationNode, Location
 ALLOCATE, FREE = 10, 11  # CUgraphNodeType
 FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 PINNED, MANAGED = 1, 2  # CUmemAllocationType
-ON_DEVICE, ON_HOST = 1, (2, 3, 4)  # CUmemLocationType
+ANYWHERE, ON_DEVICE, ON_HOST = 0, 1, (2, 3, 4)  # CUmemLocationType
 NO_ACCESS, READ_WRITE = 0, 3  # CUmemAccess_flags
 
 
@@ -69,6 +69,16 @@ class Pool:
     is_imported: bool = False
 
     @property
+    def source(self) -> tuple[tuple[int, int], int]:
+        """Its place, and the type of its memory."""
+        return self.place, self.type
+
+    @property
+    def device(self) -> int:
+        """The device that counts its memory: the first one for memory that is of none."""
+        return self.place[1] if self.place[0] == ON_DEVICE else 0
+
+    @property
     def kind(self) -> Kind:
         """What its memory is said to be."""
         if self.type == MANAGED:
@@ -95,9 +105,10 @@ class Pool:
         return own.get(which, self.chosen.get(which, int(which in SWITCHES)))
 
 
-DEFAULT: dict[tuple[int, int], Pool] = {}
-"""The pools that places have from the start."""
-CHOSEN: dict[tuple[int, int], Pool] = {}
+Source = tuple[tuple[int, int], int]  # a place, and the type of its memory
+DEFAULT: dict[Source, Pool] = {}
+"""The pools that places have from the start, for each type of memory."""
+CHOSEN: dict[Source, Pool] = {}
 """Those that places allocate from, where a client has chosen others."""
 OWNERS: dict[int, tuple[Pool, int]] = {}
 """The pool and the bytes of what was allocated from pools, by address."""
@@ -108,21 +119,33 @@ def pool(handle: int) -> Pool:
     return session().handles.object(handle, Pool)
 
 
-def default_of(place: tuple[int, int]) -> Pool:
+def default_of(place: tuple[int, int], type: int = PINNED) -> Pool:
     """The pool that a place has from the start."""
     if place[0] == ON_DEVICE:
         session().driver.device(place[1])
-    return DEFAULT.setdefault(place, Pool(place))
+    return DEFAULT.setdefault((place, type), Pool(place, type))
 
 
-def chosen_of(place: tuple[int, int]) -> Pool:
+def chosen_of(place: tuple[int, int], type: int = PINNED) -> Pool:
     """The pool that a place allocates from."""
-    return CHOSEN.get(place) or default_of(place)
+    return CHOSEN.get((place, type)) or default_of(place, type)
 
 
-def place_at(address: int) -> tuple[int, int]:
-    """The place that a structure names: a device, or the host, whose nodes are all one."""
+def pool_at(properties: int) -> Pool:
+    """A pool with the properties of a structure; DriverError for other ways to share it than files, and for unknown types."""
+    d = structure_at(PoolProperties, properties)
+    if d.handle_types & ~FILE:
+        raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
+    return Pool(place_at(properties + PoolProperties.location.offset, d.type), d.type, d.handle_types, d.most)
+
+
+def place_at(address: int, type: int) -> tuple[int, int]:
+    """The place that a structure names: a device, the host, whose nodes are all one, or for managed memory none."""
+    if type not in (PINNED, MANAGED):
+        raise DriverError(Result.INVALID_VALUE, f"there is no type {type} of allocations")
     d = structure_at(Location, address)
+    if d.type == ANYWHERE and type == MANAGED:
+        return ANYWHERE, 0
     if d.type == ON_DEVICE:
         return ON_DEVICE, session().driver.device(d.number).ordinal
     if d.type in ON_HOST:
@@ -166,7 +189,7 @@ def allocate_on(stream: Stream, out: int, size: int, source: Pool) -> None:
         return
     d = AllocationNode(size=size)
     d.pool.type, d.pool.handle_types, d.pool.location = source.type, source.handle_types, Location(*source.place)
-    made = session().driver.graph_memory.allocate(source.place[1], size)
+    made = session().driver.graph_memory.allocate(source.device, size, source.kind)
     made.join(stream.capture.graph)
     d.address = made.address
     stream.put(Allocate(bytes(d), made), ALLOCATE)
@@ -226,42 +249,38 @@ def device_pool(out: int, ordinal: int) -> None:
 @function("cuDeviceSetMemPool")
 def set_device_pool(ordinal: int, handle: int) -> None:
     """Let a device allocate from another pool, which is one of its own."""
-    choose((ON_DEVICE, session().driver.device(ordinal).ordinal), pool(handle))
+    choose(((ON_DEVICE, session().driver.device(ordinal).ordinal), PINNED), pool(handle))
 
 
-def choose(place: tuple[int, int], found: Pool) -> None:
-    """Let a place allocate from a pool; DriverError for a pool of another place."""
-    if found.place != place or found.is_imported:
-        raise DriverError(Result.INVALID_VALUE, "the pool is one of another place")
-    CHOSEN[place] = found
+def choose(source: Source, found: Pool) -> None:
+    """Let a place allocate from a pool; DriverError for a pool of another place, or other memory."""
+    if found.source != source or found.is_imported:
+        raise DriverError(Result.INVALID_VALUE, "the pool is one of another place, or of other memory")
+    CHOSEN[source] = found
 
 
 @function("cuMemGetDefaultMemPool")
 def default_pool_of(out: int, location: int, kind: int) -> None:
     """The pool that a place has from the start."""
-    put_u64(out, session().handles.handle(default_of(place_at(location))))
+    put_u64(out, session().handles.handle(default_of(place_at(location, kind), kind)))
 
 
 @function("cuMemGetMemPool")
 def pool_of(out: int, location: int, kind: int) -> None:
     """The pool that a place allocates from."""
-    put_u64(out, session().handles.handle(chosen_of(place_at(location))))
+    put_u64(out, session().handles.handle(chosen_of(place_at(location, kind), kind)))
 
 
 @function("cuMemSetMemPool")
 def set_pool_of(location: int, kind: int, handle: int) -> None:
     """Let a place allocate from another pool."""
-    choose(place_at(location), pool(handle))
+    choose((place_at(location, kind), kind), pool(handle))
 
 
 @function("cuMemPoolCreate")
 def create_pool(out: int, properties: int) -> None:
     """A new pool."""
-    d = structure_at(PoolProperties, properties)
-    if d.handle_types & ~FILE:
-        raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
-    place = place_at(properties + PoolProperties.location.offset)
-    put_u64(out, session().handles.handle(Pool(place, d.type, d.handle_types, d.most)))
+    put_u64(out, session().handles.handle(pool_at(properties)))
 
 
 @function("cuMemPoolDestroy")
@@ -270,8 +289,8 @@ def destroy_pool(handle: int) -> None:
     found = pool(handle)
     if found in DEFAULT.values():
         raise DriverError(Result.INVALID_VALUE, "the default pool of a place stays")
-    if CHOSEN.get(found.place) is found:
-        del CHOSEN[found.place]
+    if CHOSEN.get(found.source) is found:
+        del CHOSEN[found.source]
     session().handles.drop(handle)
 
 
@@ -322,8 +341,7 @@ def set_pool_access(handle: int, accesses: int, count: int) -> None:
 @function("cuMemPoolGetAccess")
 def pool_access(out: int, handle: int, location: int) -> None:
     """What a place may do with the memory of a pool: all memory is the host's."""
-    pool(handle)
-    place_at(location)
+    place_at(location, pool(handle).type)
     put_i32(out, READ_WRITE)
 
 
