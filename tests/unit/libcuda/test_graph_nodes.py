@@ -217,7 +217,7 @@ def test_a_node_takes_a_kernel_where_it_has_no_function(cuda):
     pointers, one = (c_void_p * 2)(*map(ctypes.addressof, arguments)), (c_uint * 3)(1, 1, 1)
     kernel = cuda.handle("cuModuleGetFunction", cuda.module, b"put")
     graph, stream = cuda.handle("cuGraphCreate", 0), cuda.stream()
-    asked = KernelNode(None, one, one, 0, ctypes.addressof(pointers), 0, kernel.value)
+    asked = KernelNode(0, one, one, 0, ctypes.addressof(pointers), 0, kernel.value)
     cuda.handle("cuGraphAddKernelNode_v2", graph, None, c_size_t(0), byref(asked))
     cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
     cuda.cuStreamSynchronize(stream)
