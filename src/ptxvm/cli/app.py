@@ -54,15 +54,19 @@ def app(context: click.Context) -> None:
 @app.command()
 @files
 @click.option("--target", metavar="sm_NN", help="Check for this target instead of the module's own.")
-@click.option("--format", "form", metavar="text|ptxas|json|sarif", default="text", help="How findings are printed.")
-def check(files: Sequence[str], target: str | None, form: str) -> int:
+@click.option(
+    "--format", "form", metavar="text|ptxas|json|sarif|junit|github", default="text", help="How findings are printed."
+)
+@click.option("--suppress", metavar="FILE", help="Findings that are meant: a line CODE FILE:LINE for each.")
+def check(files: Sequence[str], target: str | None, form: str, suppress: str | None) -> int:
     """Say what is wrong with PTX modules.
 
-    FILE - is the standard input.  Exits with 0 where there are no errors, with 1 where there are some.
+    FILE - is the standard input, a folder all .ptx files in it, and a pattern such as 'kernels/**/*.ptx' what matches.
+    Exits with 0 where there are no errors, with 1 where there are some.
     """
     from ptxvm.cli.check import check
 
-    return check(files, target, form)
+    return check(files, target, form, suppress)
 
 
 @app.command(context_settings=NUMBERS)

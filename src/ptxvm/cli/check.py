@@ -2,34 +2,83 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from ptxvm.analysis.check import analyse
 from ptxvm.cli.failures import FINDINGS, WrongCall
+from ptxvm.cli.standard_streams import write_error
 from ptxvm.cli.terminal import has_color, width, working
 from ptxvm.diagnostics import FORMATS, Diagnostic, Severity, did_you_mean, render, summary
+from ptxvm.diagnostics.suppressions import Suppressions
 from ptxvm.isa.targets import device_target
 from ptxvm.syntax.source import Source
 
 Found = tuple[Source, list[Diagnostic]]
 
 
-def check(files: Sequence[str], target: str | None, form: str) -> int:
-    """Print the findings of all files; 1 where there is an error among them."""
-    if form not in FORMATS:
-        guess = did_you_mean(form, FORMATS)
-        raise WrongCall(f"no such format: '{form}'; {guess or 'there are ' + ', '.join(FORMATS)}")
+SUFFIX = ".ptx"  # of the modules in a folder
+
+
+def check(files: Sequence[str], target: str | None, form: str, suppress: str | None = None) -> int:
+    """Print the findings of all files, of folders those of all modules in them; 1 where there is an error among them."""
+    known_format(form)
     known_target(target)
-    sources = [read(file) for file in files]
+    suppressions = read_suppressions(suppress)
+    sources = [read(file) for name in files for file in modules(name)]
+    found_now = ((source, suppressions.kept(source, each)) for source, each in findings(sources, target))
     if form in ("text", "ptxas"):
-        found = list(printed(findings(sources, target), form))
+        found = list(printed(found_now, form))
     else:
-        found = list(findings(sources, target))
+        found = list(found_now)
         sys.stdout.write(render(found, form))
     if form == "text":
-        print(verdict(found))
+        print(verdict(found) + (f" ({suppressions.count} suppressed)" if suppressions.count else ""))
+    tell_unused(suppressions, suppress)
     return FINDINGS if any(d.severity is Severity.ERROR for _, each in found for d in each) else 0
+
+
+def known_format(form: str, formats: Sequence[str] = FORMATS) -> None:
+    """Refuse a format that the command does not have."""
+    if form not in formats:
+        guess = did_you_mean(form, formats)
+        raise WrongCall(f"no such format: '{form}'; {guess or 'there are ' + ', '.join(formats)}")
+
+
+def read_suppressions(file: str | None) -> Suppressions:
+    """The suppressions of a file, none without one."""
+    if file is None:
+        return Suppressions()
+    try:
+        return Suppressions.parse(Path(file).read_text(encoding="utf-8"))
+    except OSError as wrong:
+        raise WrongCall(f"cannot read '{file}': {wrong.strerror}") from None
+    except ValueError as wrong:
+        raise WrongCall(f"{file}: {wrong}") from None
+
+
+def tell_unused(suppressions: Suppressions, file: str | None) -> None:
+    """Name the lines of the file that have suppressed nothing, which may be left from code that is gone."""
+    for rule in suppressions.unused:
+        write_error(f"{file}:{rule.number}: nothing matches '{rule.text}'\n")
+
+
+def modules(name: str) -> list[str]:
+    """The files that a word means: the modules of a folder, those that match a pattern, or the file of that name."""
+    path = Path(name)
+    if path.is_dir():
+        found = sorted(str(each) for each in path.rglob(f"*{SUFFIX}") if each.is_file())
+        if not found:
+            raise WrongCall(f"there is no {SUFFIX} file in '{name}'")
+        return found
+    if path.exists() or not glob.has_magic(name):
+        return [name]
+    anchor = Path(path.anchor)
+    if found := sorted(str(each) for each in anchor.glob(str(path.relative_to(anchor))) if each.is_file()):
+        return found
+    raise WrongCall(f"no file matches '{name}'")
 
 
 def read(file: str) -> Source:

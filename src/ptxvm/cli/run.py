@@ -19,11 +19,10 @@ from rich.text import Text
 import ptxvm
 from ptxvm.api import allowed, wanted
 from ptxvm.cli import arguments
-from ptxvm.cli.check import known_target, read
-from ptxvm.cli.failures import FINDINGS, InFile, WrongCall, one_line
+from ptxvm.cli.check import known_format, known_target, read, read_suppressions, tell_unused
+from ptxvm.cli.failures import InFile, WrongCall, one_line
 from ptxvm.cli.run_report import Report, short_name
 from ptxvm.cli.terminal import console, has_color, tabulated, width, working
-from ptxvm.diagnostics import Severity
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.launch import LaunchShape
@@ -31,7 +30,7 @@ from ptxvm.machine.options import COMPLETIONS, DUMPS, Check, Completion, Dump, E
 from ptxvm.syntax.source import Source
 
 Extent = tuple[int, ...]
-FORMATS = ("text", "json", "sarif")
+FORMATS = ("text", "json", "sarif", "junit", "github")
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,6 +59,7 @@ class Request:
     numerics: str = "exact"
     dump: str | None = None
     asynchronous: str | None = None
+    suppress: str | None = None
 
 
 def run(request: Request) -> int:
@@ -73,11 +73,11 @@ def run(request: Request) -> int:
     if request.timeout is not None and not request.timeout > 0:
         raise WrongCall(f"--timeout takes a number of seconds above 0, not {request.timeout:g}")
     known_target(request.target)
-    known_format(request.form)
+    known_format(request.form, FORMATS)
     known_completion(request.asynchronous)
     allow = known_findings(request.allow)
     source = read(request.file)
-    report, began = Report(source), time.perf_counter()
+    report, began = Report(source, suppressions=read_suppressions(request.suppress)), time.perf_counter()
     try:
         kernel = report.kernel = find_kernel(load(request.file, source, request.target), request.entry)
         loaded = time.perf_counter()
@@ -107,7 +107,7 @@ def run(request: Request) -> int:
         return print_report(report, request.form)
     print_arrays(kernel, args)
     print_counters(result, (loaded - began, kernel.module.compiling) if request.time else None)
-    return print_findings(source, result)
+    return print_findings(report, request)
 
 
 @contextmanager
@@ -195,12 +195,6 @@ def known_findings(text: str) -> frozenset[str]:
         raise WrongCall(f"--allow {text}: {wrong}") from None
 
 
-def known_format(form: str) -> None:
-    """Refuse a format that findings do not have."""
-    if form not in FORMATS:
-        raise WrongCall(f"no such format: '{form}'; there are {', '.join(FORMATS)}")
-
-
 def known_completion(asynchronous: str | None) -> None:
     """Refuse a time at which asynchronous work does not end."""
     if asynchronous is not None and asynchronous not in COMPLETIONS:
@@ -235,14 +229,17 @@ def print_report(report: Report, form: str) -> int:
     return report.exit_code
 
 
-def print_findings(source: Source, result: ptxvm.LaunchResult) -> int:
+def print_findings(report: Report, request: Request) -> int:
     """What the checks found, on the standard error; the exit code, which warnings leave at 0."""
-    findings = [each.diagnostic() for each in result.findings]
-    if findings:
+    source, findings, count = report.source, report.findings, report.suppressions.count
+    suppressed = f"{count} suppressed" if count else ""
+    if findings or suppressed:
         sys.stdout.flush()
-        shown = render([(source, findings)], width=width(), color=has_color(sys.stderr))
-        sys.stderr.write(f"{shown}\n{summary(findings)} in {source.name}\n")
-    return FINDINGS if any(each.severity is Severity.ERROR for each in findings) else 0
+        shown = render([(source, findings)], width=width(), color=has_color(sys.stderr)) + "\n" if findings else ""
+        told = ", ".join(filter(None, (summary(findings), suppressed)))
+        sys.stderr.write(f"{shown}{told} in {source.name}\n")
+    tell_unused(report.suppressions, request.suppress)
+    return report.exit_code
 
 
 def print_counters(result: ptxvm.LaunchResult, before: tuple[float, float] | None) -> None:

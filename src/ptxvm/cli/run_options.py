@@ -33,9 +33,10 @@ OPTIONS = (
         "--schedules", metavar="N", type=AT_LEAST_1, default=1, help="Check it so often: as usual, then in random schedules."
     ),
     click.option(
-        "--format", "form", metavar="text|json|sarif", default="text",
-        help="How all of it is printed; sarif has findings only.",
+        "--format", "form", metavar="text|json|sarif|junit|github", default="text",
+        help="How all of it is printed; the last three have findings only.",
     ),
+    click.option("--suppress", metavar="FILE", help="Findings that are meant: a line CODE FILE:LINE for each."),
     click.option(
         "--steps", metavar="N", type=AT_LEAST_1, help="Stop where the threads have executed more than N instructions."
     ),

@@ -6,6 +6,7 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -15,6 +16,7 @@ from ptxvm.cli.failures import as_diagnostic, one_line
 from ptxvm.diagnostics import Diagnostic, Severity, render
 from ptxvm.diagnostics.errors import Place
 from ptxvm.diagnostics.json import objects
+from ptxvm.diagnostics.suppressions import Suppressions
 from ptxvm.machine.per_lane import Array
 from ptxvm.syntax.source import Source
 
@@ -23,7 +25,7 @@ PLACE = ("line", "column", "end_line", "end_column", "start", "end")
 EXACT = 1 << 53  # integers up to which every reader of JSON keeps all digits
 
 
-@dataclass(slots=True)
+@dataclass
 class Report:
     """A run of the command: filled as far as it comes."""
 
@@ -35,6 +37,7 @@ class Report:
     output: str = ""
     wrong: ptxvm.PTXVMError | None = None
     compiling: float = 0.0
+    suppressions: Suppressions = field(default_factory=Suppressions)
 
     @property
     def outcome(self) -> str:
@@ -48,8 +51,14 @@ class Report:
         """What was found in the module, or in the launch, with the fault that ended it."""
         if isinstance(self.wrong, ptxvm.InvalidPTX):
             return list(self.wrong.diagnostics)
-        found = [each.diagnostic() for each in self.result.findings] if self.result is not None else []
+        found = self.findings
         return [*found, as_diagnostic(self.wrong, self.source)] if isinstance(self.wrong, ptxvm.Fault) else found
+
+    @cached_property
+    def findings(self) -> list[Diagnostic]:
+        """What the checks found, but for what is suppressed."""
+        found = self.result.findings if self.result is not None else ()
+        return self.suppressions.kept(self.source, [each.diagnostic() for each in found])
 
     @property
     def exit_code(self) -> int:
@@ -57,7 +66,7 @@ class Report:
         return int(self.wrong is not None or any(each.severity is Severity.ERROR for each in self.diagnostics))
 
     def rendered(self, form: str) -> str:
-        """All of it as `json`, or what was found as `sarif`."""
+        """All of it as `json`, or what was found in one of the formats of findings."""
         if form == "json":
             return json.dumps(self.fields(), indent=2, allow_nan=False) + "\n"
         return render([(self.source, self.diagnostics)], form)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity
 from ptxvm.diagnostics.findings import Findings
 
-FORMATS = ("text", "ptxas", "json", "sarif")
+FORMATS = ("text", "ptxas", "json", "sarif", "junit", "github")
 """The names of the formats."""
 
 

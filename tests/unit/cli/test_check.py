@@ -100,10 +100,9 @@ def test_a_warning_is_no_reason_to_fail(ptxvm, module, monkeypatch):
     ("words", "line"),
     [
         (["nix.ptx"], "ptxvm check: no such file: 'nix.ptx'"),
-        (["."], "ptxvm check: '.' is a directory, not a PTX module"),
         (["m.ptx", "nix.ptx"], "ptxvm check: no such file: 'nix.ptx'"),
         (["m.ptx", "--format", "jsn"], "ptxvm check: no such format: 'jsn'; did you mean `json`?"),
-        (["m.ptx", "--format", "x"], "ptxvm check: no such format: 'x'; there are text, ptxas, json, sarif"),
+        (["m.ptx", "--format", "x"], "ptxvm check: no such format: 'x'; there are text, ptxas, json, sarif, junit, github"),
         (
             ["m.ptx", "--target", "turing"],
             "ptxvm check: no target is called 'turing'; targets are written as sm_75 or sm_100a",
@@ -114,3 +113,56 @@ def test_a_wrong_call_gets_one_line(ptxvm, module, words, line):
     module(BAD)
     done = ptxvm("check", *words)
     assert (done.code, done.out, done.err) == (2, "", line + "\n")
+
+
+# ── folders, patterns, suppressions ─────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def folder(tmp_path):
+    """Modules in folders, of which one is wrong."""
+    (tmp_path / "kernels" / "more").mkdir(parents=True)
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "kernels" / "good.ptx").write_text(GOOD)
+    (tmp_path / "kernels" / "more" / "bad.ptx").write_text(BAD)
+    (tmp_path / "kernels" / "notes.txt").write_text("no module")
+    return tmp_path
+
+
+def test_folders_and_patterns(ptxvm, folder):
+    assert ptxvm("check", "kernels").out.endswith("\n1 error in 1 of 2 files\n")
+    assert ptxvm("check", "kernels/*.ptx").out == "kernels/good.ptx: no errors\n"
+    assert ptxvm("check", "kernels/**/b*.ptx").code == 1
+    assert ptxvm("check", str(folder / "kernels" / "g*")).code == 0
+    assert ptxvm("check", "empty").err == "ptxvm check: there is no .ptx file in 'empty'\n"
+    assert ptxvm("check", "none/*.ptx").err == "ptxvm check: no file matches 'none/*.ptx'\n"
+
+
+def test_findings_that_a_file_suppresses(ptxvm, folder):
+    (folder / "known").write_text("# what is known\nP0305 kernels/*/bad.ptx:7  # a type to come\n")
+    assert ptxvm("check", "kernels", "--suppress", "known").out == "no errors in 2 files (1 suppressed)\n"
+    (folder / "known").write_text("P0305 kernels/*/bad.ptx:8\nrace\n")
+    done = ptxvm("check", "kernels", "--suppress", "known")
+    assert done.code == 1
+    assert done.err == "known:1: nothing matches 'P0305 kernels/*/bad.ptx:8'\nknown:2: nothing matches 'race'\n"
+
+
+def test_findings_that_a_comment_suppresses(ptxvm, module):
+    below = BAD.replace("    add", "    // ptxvm: allow P0305\n    add")
+    assert ptxvm("check", module(below)).out == "m.ptx: no errors (1 suppressed)\n"
+    beside = BAD.replace("1;", "1; // ptxvm: allow P0301, P0305")
+    assert ptxvm("check", module(beside)).code == 0
+    assert ptxvm("check", module(BAD.replace("1;", "1; // ptxvm: allow race"))).code == 1
+
+
+def test_files_of_suppressions_that_are_wrong(ptxvm, module, tmp_path):
+    good = module(GOOD)
+    assert ptxvm("check", good, "--suppress", "none").err.startswith("ptxvm check: cannot read 'none': No such file")
+    for text, said in (
+        ("\nrac", "line 2: no such code: 'rac'; did you mean `race`?"),
+        ("P9999", "line 1: no such code: 'P9999'; a finding names its code"),
+        ("race a b", "line 1: 'race a b' is no suppression; write CODE FILE:LINE, such as race kernels/*.ptx:22"),
+    ):
+        (tmp_path / "known").write_text(text)
+        done = ptxvm("check", good, "--suppress", "known")
+        assert (done.code, done.err) == (2, f"ptxvm check: known: {said}\n")

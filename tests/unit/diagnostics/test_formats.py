@@ -6,7 +6,9 @@ import json
 import shutil
 import subprocess
 import sys
+from dataclasses import replace
 from importlib import metadata
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -115,8 +117,37 @@ def test_sarif():
     assert run["columnKind"] == "unicodeCodePoints"
 
 
+def test_junit_has_a_test_case_for_each_source():
+    """Control characters, which XML cannot have, are question marks."""
+    warned, fine = Source(TEXT, "warned.ptx"), Source(TEXT, "fine\x01.ptx")
+    text = render([*findings(replace(SEMANTIC, message="our\x1b words")), (warned, [LATER]), (fine, [])], "junit")
+    report = ET.fromstring(text)  # noqa: S314 - our own
+    assert report.attrib == {"name": "ptxvm", "tests": "3", "failures": "1", "errors": "0", "skipped": "0"}
+    wrong, doubtful, right = report.iter("testcase")
+    assert [case.get("name") for case in (wrong, doubtful, right)] == ["dir/a b.ptx", "warned.ptx", "fine?.ptx"]
+    failure = wrong.find("failure")
+    assert failure is not None
+    assert failure.get("type") == "P0102"
+    assert "error[P0998]: our? words" in str(failure.text)
+    assert "warning[P0998]: a warning" in str(doubtful.findtext("system-out"))
+    assert not list(right)
+
+
+def test_github_has_a_line_for_each_finding():
+    """The escapes are those of GitHub's toolkit: of `%` and line ends, in properties of `:` and `,` too."""
+    source, move = Source(TEXT, "a:b,c.ptx"), TEXT.index("mov")
+    on_a_line = Diagnostic(Severity.ERROR, "P0998", "our words", Span(move, move + 3))
+    nowhere = Diagnostic(Severity.WARNING, "P0998", "a warning", Span(move, move))
+    over_lines = Diagnostic(Severity.NOTE, "P0998", "100%", Span(move, len(TEXT) - 2), help="do\nthis")
+    assert render([(source, [on_a_line, nowhere, over_lines])], "github") == (
+        "::error file=a%3Ab%2Cc.ptx,line=5,endLine=5,col=3,endColumn=5,title=P0998::our words\n"
+        "::warning file=a%3Ab%2Cc.ptx,line=5,endLine=5,col=3,endColumn=3,title=P0998::a warning\n"
+        "::notice file=a%3Ab%2Cc.ptx,line=5,endLine=7,title=P0998::100%25%0Ahelp: do%0Athis\n"
+    )
+
+
 def test_an_unknown_format_names_those_that_there_are():
-    with pytest.raises(ValueError, match="text, ptxas, json, sarif"):
+    with pytest.raises(ValueError, match="text, ptxas, json, sarif, junit, github"):
         render([], "xml")
 
 

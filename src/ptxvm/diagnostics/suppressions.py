@@ -1,0 +1,94 @@
+"""Suppressions: findings that are known and meant, named in a file or in comments of the source.
+
+A line of a file has a code, and where it is meant: `race kernels/histo*.ptx:22  # adds are atomic`.  A comment
+`// ptxvm: allow race, P0901` is about its line, or, where it stands alone, about the line below.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+
+from ptxvm.diagnostics.codes import explain
+from ptxvm.diagnostics.diagnostic import Diagnostic
+from ptxvm.diagnostics.findings import Findings, Text
+from ptxvm.diagnostics.kinds import KINDS
+from ptxvm.diagnostics.suggest import did_you_mean
+
+ALLOW = re.compile(r"//\s*ptxvm:\s*allow\s+([\w-]+(?:\s*,\s*[\w-]+)*)")
+RULE = re.compile(r"(?P<code>[\w-]+)(?:\s+(?P<pattern>\S+?)(?::(?P<line>\d+))?)?")
+
+
+@dataclass(slots=True)
+class Rule:
+    """A line of a file: a code, a pattern of file names (`*` and `?` stand for any text) and a line or 0 for all."""
+
+    text: str
+    number: int
+    code: str
+    pattern: str = "*"
+    line: int = 0
+    used: bool = False
+
+    def matches(self, source: Text, diagnostic: Diagnostic) -> bool:
+        """Is a finding meant?"""
+        here = diagnostic.line or source.location(diagnostic.span.start)[0]
+        return self.code == diagnostic.code and self.line in (0, here) and fnmatchcase(source.name, self.pattern)
+
+
+@dataclass(slots=True)
+class Suppressions:
+    """The rules of a file, and how many findings they and the comments of the sources have suppressed."""
+
+    rules: list[Rule] = field(default_factory=list)
+    count: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Suppressions:
+        """The rules of a text; ValueError for a line that is none, or a code that does not exist."""
+        found = cls()
+        for number, line in enumerate(text.splitlines(), 1):
+            if rule := line.partition("#")[0].strip():
+                found.rules.append(_rule(rule, number))
+        return found
+
+    def kept(self, source: Text, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
+        """The diagnostics of a source that nothing suppresses."""
+        kept = [each for each in diagnostics if not self._suppresses(source, each)]
+        self.count += len(diagnostics) - len(kept)
+        return kept
+
+    def of_all(self, findings: Findings) -> Findings:
+        """The same of several sources."""
+        return [(source, self.kept(source, diagnostics)) for source, diagnostics in findings]
+
+    @property
+    def unused(self) -> list[Rule]:
+        """The rules that have suppressed nothing."""
+        return [rule for rule in self.rules if not rule.used]
+
+    def _suppresses(self, source: Text, diagnostic: Diagnostic) -> bool:
+        found = [rule for rule in self.rules if rule.matches(source, diagnostic)]
+        for rule in found:
+            rule.used = True
+        lines = (source.location(place)[0] for place in (diagnostic.span.start, diagnostic.span.end))
+        return bool(found) or diagnostic.code in in_comments(source, *lines)
+
+
+def _rule(text: str, number: int) -> Rule:
+    match = RULE.fullmatch(text)
+    if match is None:
+        raise ValueError(f"line {number}: '{text}' is no suppression; write CODE FILE:LINE, such as race kernels/*.ptx:22")
+    code = match["code"]
+    if explain(code) is None:
+        raise ValueError(f"line {number}: no such code: '{code}'; {did_you_mean(code, KINDS) or 'a finding names its code'}")
+    return Rule(text, number, code, match["pattern"] or "*", int(match["line"] or 0))
+
+
+def in_comments(source: Text, first: int, last: int) -> frozenset[str]:
+    """The codes that comments name on the lines of something, or alone on the line above."""
+    above = source.line(first - 1).strip() if first > 1 else ""
+    lines = [above if above.startswith("//") else "", *(source.line(line) for line in range(first, last + 1))]
+    return frozenset(word for line in lines for found in ALLOW.findall(line) for word in re.split(r"[,\s]+", found))
