@@ -43,7 +43,7 @@ MOST_OPTIONS = 64  # sets of options that a kernel remembers, so as not to check
 Usual = tuple[Extent, Extent, int]
 """A usual launch: its extents and shared memory; it has one schedule, and all else is left open."""
 
-USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact")  # all else that a launch may leave open
+USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False)  # all else that a launch may leave open
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 
 
@@ -244,25 +244,25 @@ class Kernel:
         threads: int | None = None,
         numerics: Numerics = "exact",
         asynchronous: Completion | None = None,
+        profile: bool = False,
     ) -> LaunchResult:
         """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
-        `grid` and `block` are extents in CTAs and threads: one number, or up to three (x, y, z).  `shared` counts the bytes of
-        dynamic shared memory, `cluster` the CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by
-        their bytes, Python numbers are converted to the declared parameter, bytes are structs, and a `DeviceArray` stays where
-        it is.  A launch runs when it is made, on a `stream` too.  `check` names checks: wrong accesses and leaks (`memory`),
-        uninitialised reads (`init`), misused barriers (`sync`), data `race`s.  Then the result has `findings`, faults included,
-        and the kernel goes on where it can; `allow` has the codes of intended findings, such as "race-of-equal-values".  `()`
-        turns all checks off: a wrong access may end the process.  `schedules` counts runs of the grid from the same memory: the
-        first as usual, others random by `seed`.  `steps` limits the instructions of all threads (`thread_instructions` of the
-        result), `timeout` the seconds; more is a `Fault`.  `threads` of the host run the grid on the JIT: by default
-        `PTXVM_THREADS` or all processors, and one where `steps` are counted; with one, CTAs run in their order.  `engine` is
-        "jit", "interp" (the reference), or "auto": the JIT, but for kernels that call thousands of functions.  `numerics` is
-        "exact", or "fast" for approximations within the bounds of the manual.  `asynchronous` says when copies, `wgmma` and
-        `tcgen05` end: "early", at their start; "late", where a thread waits; at "random" between the two, by `seed`; the JIT
-        has "early" alone.  Raises TypeError and ValueError for wrong arguments, `Unsupported` for what ptxvm lacks.
+        `grid` and `block` are extents in CTAs and threads: up to three numbers.  `shared` is bytes of dynamic shared memory,
+        `cluster` the CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by their bytes, Python
+        numbers are converted, bytes are structs, a `DeviceArray` stays where it is.  It runs at once, on a `stream` too.
+        `check` names checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`),
+        `race`s.  Then the result has `findings`, faults included, and the kernel goes on where it can; `allow` has codes of
+        intended findings, such as "race-of-equal-values".  `()` turns all checks off: a wrong access may end the process.
+        `schedules` counts runs from the same memory: the first as usual, others random by `seed`.  `steps` limits the
+        instructions of all threads, `timeout` the seconds; more is a `Fault`.  `threads` of the host run the grid on the JIT:
+        by default `PTXVM_THREADS` or all processors, one for `steps`; with one, CTAs run in order.  `engine` is "jit", "interp"
+        (the reference), or "auto": the JIT, but for kernels with thousands of functions.  `numerics` is "exact" or "fast":
+        approximations within the manual's bounds.  `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early", at
+        their start; "late", where a thread waits; at "random" between the two, by `seed`; the JIT has "early" alone.  With
+        `profile` the interpreter runs it, and the result has a `profile`.  Raises TypeError and ValueError and `Unsupported`.
         """
-        said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics
+        said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, profile
         extents = options.extent("grid", grid), options.extent("block", block)
         usual = (*extents, shared) if is_usual(said, shared, schedules) else None
         if usual in self._options and (done := self.relaunch(self._options[usual], options.arguments(args))) is not None:
@@ -270,8 +270,7 @@ class Kernel:
         args, schedules = options.arguments(args), options.count("schedules", schedules)
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
         ends, seed = completion(asynchronous, engine), options.count_or_none("seed", seed)
-        if engine == "auto" and (ends not in ("", "early") or not self.module.jit.takes(self.function)):
-            engine = "interp"
+        engine = self._engine(engine, ends) if not profile else counting_engine(engine, asked, schedules, profile)
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(
             *extents, options.count("shared", shared), options.count_or_none("steps", steps),
@@ -281,10 +280,16 @@ class Kernel:
         if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
             return done
         with DEVICE.launched(self.name, stream, args) as launched:
-            done = self._run(engine, asking, args, watching(self.module, engine, asked, schedules, seed, launched, allow))
+            watch = watching(self.module, engine, asked, schedules, seed, launched, allow)
+            done = self._run_counting(asking, args) if profile else self._run(engine, asking, args, watch)
         if unwatched:
             self._prepare(asking, done, usual if engine == "auto" else None)
         return done
+
+    def _engine(self, engine: EngineName, ends: str) -> EngineName:
+        """The engine of a launch whose asynchronous work ends at some time."""
+        early = ends in ("", "early")
+        return "interp" if engine == "auto" and not (early and self.module.jit.takes(self.function)) else engine
 
     def relaunch(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
         """Run a short launch that is like one before, unchecked ones only; None where there was none, or it is unusual."""
@@ -317,6 +322,20 @@ class Kernel:
         settings.check()
         interprets = engine == "interp" or watch is not None
         return launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
+
+    def _run_counting(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult:
+        """Run the kernel for a profile."""
+        from ptxvm.engine.interp.counting import CountingInterpreter  # noqa: PLC0415 - few launches are profiled
+        from ptxvm.engine.launch import launch  # noqa: PLC0415
+        from ptxvm.profile.counter import Counter  # noqa: PLC0415
+        from ptxvm.profile.profile import profile  # noqa: PLC0415
+
+        settings.check()
+        counter, image = Counter(), self.module.image
+        done = launch(CountingInterpreter(image, counter), self.function, asking, args)
+        shared = image.shared_size(self.function, asking.shared)
+        done.profile = profile(self.name, done.grid, done.block, shared, counter.counts())
+        return done
 
     def _prepare(self, asking: LaunchOptions, done: LaunchResult, usual: Usual | None) -> None:
         """Prepare the JIT for the same launch again, and remember its options if it is a usual one."""
@@ -363,6 +382,16 @@ def wanted(
     if stream is not None:
         options.instance("stream", stream, Stream, "a ptxvm.Stream")
     return options.checks(check)
+
+
+def counting_engine(engine: EngineName, asked: frozenset[Check] | None, schedules: int, profile: object) -> EngineName:
+    """The engine of a launch for a profile, which is the interpreter; what it cannot do is refused by name."""
+    options.instance("profile", profile, bool, "True or False")
+    if engine == "jit":
+        raise Unsupported("a profile on the JIT; the interpreter counts")
+    if asked or schedules > 1:
+        raise Unsupported("a profile of a launch with checks or several schedules; launch it twice")
+    return "interp"
 
 
 def completion(asynchronous: object, engine: str) -> str:

@@ -125,6 +125,7 @@ class Summary:
     maps_cluster: bool = False  # it relates addresses of the CTAs of a cluster
     cancels: bool = False  # it asks that a cluster of its grid, which has not begun, does not begin
     asks_textures: bool = False  # attributes of textures, samplers and surfaces
+    multiply_adds: int = 0  # of the product of matrices that a warp computes, of elements that are stored
 
     @property
     def calls(self) -> bool:

@@ -149,6 +149,12 @@ class Product:
     core: Core = Core.MMA
 
     @property
+    def multiply_adds(self) -> int:
+        """How many elements of A, stored ones, are multiplied by an element of B and added."""
+        rows, depth = self.a.shape
+        return rows * depth * self.d.shape[1] * self.d.matrices
+
+    @property
     def further(self) -> tuple[Fragment, ...]:
         """The fragments beside A, B and C that the product reads."""
         sparse = () if self.sparsity is None else (self.sparsity.metadata,)

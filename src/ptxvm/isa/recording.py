@@ -17,6 +17,7 @@ from ptxvm.isa.fragments import Product
 from ptxvm.isa.origins import ORIGINS, Origin, unknown
 from ptxvm.isa.tensor_memory import Allocate, TensorWork
 from ptxvm.isa.transfers import Pattern, Transfer
+from ptxvm.isa.warpgroup import WarpgroupProduct
 
 
 @dataclass
@@ -139,12 +140,12 @@ class Record:
     def converge(self, members: Value, *payload: Value) -> Peers:
         """Wait for lanes."""
         self.found["collective"] = Collective.LANES
-        return Peers(payload)
+        return Peers(payload, self.found)
 
     def together(self, *payload: Value) -> Peers:
         """The lanes that are here."""
         self.found["collective"] = Collective.ACTIVE_LANES
-        return Peers(payload)
+        return Peers(payload, self.found)
 
     # `cta`, `cluster`, `flow` and `clock`; `arrive` of `tasks` has a space first
 
@@ -206,9 +207,9 @@ class Record:
         if kind.mbarrier:
             self._access(Verb.UPDATE, kind.shared, None, asynchronous=True)
 
-    def multiply(self, product: object, d: Sequence[Value], *_: object) -> list[Value]:
+    def multiply(self, work: WarpgroupProduct, d: Sequence[Value], *_: object) -> list[Value]:
         """Start a product of matrices in shared memory."""
-        self.found["copies"] = True
+        self.found.update(copies=True, multiply_adds=work.product.multiply_adds)
         self._access(Verb.READ, Space.SHARED, None, asynchronous=True)
         return [unknown(each.type) for each in d]
 
@@ -273,6 +274,7 @@ class Peers:
     """The lanes of a collective, which give nothing that is known."""
 
     payload: tuple[Value, ...]
+    found: dict[str, Any]  # that of the record
 
     def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
         """What a lane gave."""
@@ -284,6 +286,7 @@ class Peers:
 
     def multiply(self, product: Product, *fragments: Iterable[Value]) -> list[Value]:
         """A product of matrices."""
+        self.found["multiply_adds"] = product.multiply_adds
         return [unknown(Type.named[f"b{product.d.register}"]) for _ in range(product.d.registers)]
 
     @property

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from ptxvm.machine.events import Finding
+    from ptxvm.profile.profile import Profile
 
 
 @dataclass(slots=True, repr=False)
@@ -16,7 +17,7 @@ class LaunchResult:
     `instructions` counts those that a group of lanes executed together, `thread_instructions` those of every thread,
     `steps` the segments that were scheduled; `output` is what the kernel printed.  `findings` is what the checks found, in
     `schedules` runs of the grid; the counters, the output and what is in memory are those of the first.  `cluster` is None
-    where CTAs are not in clusters.
+    where CTAs are not in clusters, `profile` where none was asked for.
     """
 
     grid: tuple[int, int, int]
@@ -29,6 +30,7 @@ class LaunchResult:
     schedules: int = 1
     findings: list[Finding] = field(default_factory=list)
     cluster: tuple[int, int, int] | None = None
+    profile: Profile | None = None
 
     def __repr__(self) -> str:
         said = [f"{self.instructions:,} instructions of groups", f"{self.thread_instructions:,} of threads"]

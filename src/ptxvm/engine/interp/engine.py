@@ -64,7 +64,7 @@ class Interpreter:
             return self.executable
         found = self._following.get(wanted)
         if found is None:
-            found = Executable(self.image, self.executable, registers=registers, addresses=addresses, clustered=clustered)
+            found = self.executable.another(registers=registers, addresses=addresses, clustered=clustered)
             self._following[wanted] = found
         return found
 
@@ -83,12 +83,16 @@ class Interpreter:
         """
         code = self.following(registers=False, variables=False, clustered=shape.cluster_size > 1)
 
-        starts = partial(begin, options)
+        starts = self.beginning(options)
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
             return self._run(code, kernel, shape, parameters, shared, limits, starts)
 
         return self.executable.children.grid(run, kernel, shape, parameters, options.shared)
+
+    def beginning(self, options: LaunchOptions) -> Begin:
+        """How an unwatched cohort begins."""
+        return partial(begin, options)
 
     def watched(
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None,

@@ -18,24 +18,33 @@ class Executable:
 
     One that follows values has the functions of the device of `other`: it tells which `registers` it reads that have no
     value, or holds accesses to the objects that their `addresses` come from.  A `clustered` one runs launches in clusters of
-    several CTAs.
+    several CTAs; the code of a `counting` one tells of guards.
     """
 
     def __init__(
         self, image: Image, other: Executable | None = None, *, registers: bool = False, addresses: bool = False,
-        clustered: bool = False,
+        clustered: bool = False, counting: bool = False,
     ) -> None:  # fmt: skip
-        self.image = image
+        self.image, self.counting = image, counting
         self.library: Library = image.library
         self.children: Children = other.children if other is not None else Children(image)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
         known = other.provenance if other is not None and addresses else {}
         self.routines = [
-            Routine(function, n, image, self.module, registers=registers, provenance=known.get(function), clustered=clustered)
+            Routine(
+                function, n, image, self.module, registers=registers, provenance=known.get(function), clustered=clustered,
+                counting=counting,
+            )
             for n, function in enumerate(defined)
-        ]
+        ]  # fmt: skip
         self._of = {routine.function: routine for routine in self.routines}
+
+    def another(self, *, registers: bool, addresses: bool, clustered: bool) -> Executable:
+        """Another one of the image, with the functions of the device of this one."""
+        return Executable(
+            self.image, self, registers=registers, addresses=addresses, clustered=clustered, counting=self.counting
+        )
 
     @cached_property
     def provenance(self) -> dict[Function, Provenance]:

@@ -1,0 +1,1 @@
+"""Counters: what a launch does, instruction by instruction, as exact numbers under the names of Nsight Compute."""

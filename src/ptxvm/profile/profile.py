@@ -1,0 +1,139 @@
+"""The profile of a launch: its metrics, by line and by kind of instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ptxvm.analysis.program import Bound
+from ptxvm.profile.counter import Counts
+from ptxvm.profile.metrics import COUNTED, METRICS
+
+Number = int | float | None
+Extent = tuple[int, int, int]
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The metrics of some instructions, counted and derived ones: `measured["inst_executed"]`."""
+
+    counts: Mapping[str, int]
+
+    def __getitem__(self, name: str) -> Number:
+        """A metric; None for a ratio of nothing.  KeyError where there is none of the name."""
+        formula = METRICS[name].formula
+        return self.counts[name] if formula is None else formula(self.counts)
+
+    @property
+    def metrics(self) -> dict[str, Number]:
+        """All metrics by name."""
+        return {name: self[name] for name in METRICS}
+
+
+@dataclass(frozen=True)
+class Line(Measured):
+    """The metrics of a line of PTX: its `number` in `file`, its `text`, and FILE:LINE of the source that `.loc` names."""
+
+    file: str
+    number: int
+    text: str
+    source: str
+    function: str
+    kinds: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Profile(Measured):
+    """The metrics of a launch with the grids that its threads launched: `profile["inst_executed"]`.
+
+    `lines` has those of each line of PTX that was executed, `kinds` those of each family of instructions.
+    `shared_bytes` is the shared memory of a CTA.
+    """
+
+    kernel: str
+    grid: Extent
+    block: Extent
+    shared_bytes: int
+    lines: list[Line] = field(repr=False)
+    kinds: dict[str, Measured] = field(repr=False)
+
+    def __repr__(self) -> str:
+        return f"<Profile of '{self.kernel}': {self['inst_executed']:,} instructions of warps on {len(self.lines)} lines>"
+
+    @property
+    def details(self) -> dict[str, object]:
+        """All of it, for tools; a line has the metrics that are not 0."""
+        return {
+            "kernel": self.kernel,
+            "grid": list(self.grid),
+            "block": list(self.block),
+            "shared_bytes": self.shared_bytes,
+            "metrics": self.metrics,
+            "kinds": {name: present(measured) for name, measured in self.kinds.items()},
+            "lines": [
+                {
+                    "file": line.file, "line": line.number, "text": line.text, "source": line.source,
+                    "function": line.function, "kinds": list(line.kinds), "metrics": present(line),
+                }
+                for line in self.lines
+            ],
+        }  # fmt: skip
+
+
+def profile(
+    kernel: str, grid: Extent, block: Extent, shared_bytes: int, instructions: Mapping[Bound, Counts]
+) -> Profile:  # fmt: skip
+    """The profile of a launch, of the counts of each instruction."""
+    by_line: dict[tuple[str, int], list[Bound]] = {}
+    by_kind: dict[str, list[Counts]] = {}
+    for bound in sorted(instructions, key=lambda bound: bound.node.start):
+        by_line.setdefault(place(bound), []).append(bound)
+        by_kind.setdefault(kind(bound), []).append(instructions[bound])
+    lines = [line(*at, by_line[at], instructions) for at in sorted(by_line)]
+    kinds = {name: Measured(summed(rows)) for name, rows in by_kind.items()}
+    frequent = dict(sorted(kinds.items(), key=lambda each: -each[1].counts["inst_executed"]))
+    return Profile(summed(instructions.values()), kernel, grid, block, shared_bytes, lines, frequent)
+
+
+def line(file: str, number: int, bounds: list[Bound], instructions: Mapping[Bound, Counts]) -> Line:
+    """A line, of its instructions."""
+    first = bounds[0]
+    location, program, function = first.location, first.program, first.function
+    source = f"{program.files.get(location.file, '?')}:{location.line}" if location and program is not None else ""
+    return Line(
+        summed(instructions[bound] for bound in bounds), file, number, "  ".join(map(text, bounds)), source,
+        function.name if function is not None else "", tuple(dict.fromkeys(map(kind, bounds))),
+    )  # fmt: skip
+
+
+def place(bound: Bound) -> tuple[str, int]:
+    """The file and line of an instruction."""
+    program = bound.program
+    return ("", 0) if program is None else (program.source.name, program.source.location(bound.node.start)[0])
+
+
+def text(bound: Bound) -> str:
+    """An instruction as it stands in the file, on one line."""
+    program = bound.program
+    return bound.node.head if program is None else " ".join(program.source.text[bound.node.start : bound.node.end].split())
+
+
+def kind(bound: Bound) -> str:
+    """The family of an instruction in the catalog: `float`, `memory`, `control`."""
+    return bound.i.of.family.replace("_", " ")
+
+
+def summed(rows: Iterable[Counts]) -> dict[str, int]:
+    """The sums of counts, by name."""
+    total = np.sum([np.zeros(len(COUNTED), np.int64), *rows], axis=0)
+    return dict(zip(COUNTED, total.tolist(), strict=True))
+
+
+def present(measured: Measured) -> dict[str, Number]:
+    """The metrics that are neither 0 nor ratios of nothing."""
+    return {name: value for name, value in measured.metrics.items() if value}
+
+
+__all__ = ["Line", "Measured", "Profile", "profile"]

@@ -1,0 +1,100 @@
+"""What one instruction of some warps asks of memory: sectors and lines, wavefronts over banks, contention.
+
+Each function takes the warp and the address of every active lane.  Accesses of PTX are aligned to their size, so two of one
+instruction touch the same bytes or none in common.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+Ints = npt.NDArray[np.int64]
+
+SECTOR, LINE = 32, 128  # bytes (CUDA C++ Programming Guide, "Global Memory")
+BANKS, WORD = 32, 4  # a bank has words of 4 bytes ("Shared Memory")
+ADDRESS = 48  # bits of an address in a key; the warp is above
+
+
+class GlobalTraffic(NamedTuple):
+    """Sectors and lines that are touched, and the fewest sectors that hold as many bytes."""
+
+    sectors: int
+    ideal: int
+    lines: int
+
+
+class SharedTraffic(NamedTuple):
+    """Passes over the banks, and how many there would be without conflicts."""
+
+    wavefronts: int
+    ideal: int
+
+
+class Contention(NamedTuple):
+    """Addresses, and the steps in which the most wanted address of each warp is updated."""
+
+    addresses: int
+    steps: int
+
+
+def distinct(values: Ints) -> Ints:
+    """The different ones, in order."""
+    ordered = np.sort(values)
+    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+
+
+def requests(warps: Ints) -> int:
+    """How many warps take part."""
+    return len(distinct(warps))
+
+
+def global_traffic(warps: Ints, addresses: Ints, size: int) -> GlobalTraffic:
+    """The sectors and lines of accesses of `size` bytes; addresses count from a multiple of 128."""
+    places = distinct(warps << ADDRESS | addresses)
+    owners, within = places >> ADDRESS, places & (1 << ADDRESS) - 1
+    held = np.bincount(owners) * size
+    # An access of up to 32 bytes lies in one sector; a larger one is several.
+    first, last = within // SECTOR, (within + size - 1) // SECTOR
+    pieces = [owners << ADDRESS | first + n for n in range(int((last - first).max(initial=0)) + 1)]
+    sectors = distinct(np.concatenate(pieces))
+    per_line = LINE // SECTOR
+    lines = distinct(sectors >> ADDRESS << ADDRESS | (sectors & (1 << ADDRESS) - 1) // per_line)
+    return GlobalTraffic(len(sectors), int(-(-held // SECTOR).sum()), len(lines))
+
+
+def shared_traffic(warps: Ints, lanes: Ints, addresses: Ints, size: int) -> SharedTraffic:
+    """The wavefronts of accesses of `size` bytes: lanes that ask a bank for different words take turns.
+
+    A pass serves 128 bytes, so accesses of 8 bytes go half a warp at a time, and those of 16 bytes a quarter.
+    """
+    together = BANKS * WORD // max(size, WORD)  # lanes of a pass
+    passes = warps * (BANKS // together) + lanes // together
+    words = [passes << ADDRESS | (addresses // WORD + n) for n in range(max(size // WORD, 1))]
+    asked = distinct(np.concatenate(words))
+    _, number = np.unique(asked >> ADDRESS, return_inverse=True)
+    count = int(number.max()) + 1
+    turns = np.bincount(number * BANKS + asked % BANKS, minlength=count * BANKS).reshape(count, BANKS)
+    return SharedTraffic(int(turns.max(axis=1).sum()), count)
+
+
+def contention(warps: Ints, addresses: Ints) -> Contention:
+    """How atomics of lanes compete for addresses."""
+    keys, wanted = np.unique(warps << ADDRESS | addresses, return_counts=True)
+    most = np.zeros(int(warps.max()) + 1, np.int64)
+    np.maximum.at(most, keys >> ADDRESS, wanted)
+    return Contention(len(keys), int(most.sum()))
+
+
+__all__ = [
+    "Contention",
+    "GlobalTraffic",
+    "SharedTraffic",
+    "contention",
+    "distinct",
+    "global_traffic",
+    "requests",
+    "shared_traffic",
+]
