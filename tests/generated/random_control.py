@@ -6,7 +6,7 @@ from functools import cache
 from typing import Any
 
 from hypothesis import strategies as st
-from random_memory import DOUBLES, WRAPS, access, atomic, copy
+from random_memory import DOUBLES, WRAPS, access, atomic, copy, row
 from random_parts import MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
 from random_warps import collective, inside, meeting
 
@@ -154,6 +154,7 @@ def block(depth: int, mask: str, calls: bool, shape: Shape) -> Strategy[Block]:
         filled(WRAPS),
         access(),
         access(),
+        row(),
         atomic(),
         filled(DOUBLES),
         copy(),

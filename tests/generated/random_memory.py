@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from hypothesis import strategies as st
-from random_parts import GUARD, REGISTERS, R, Statement, register
+from random_parts import GUARD, REGISTERS, P, R, Statement, register
 
 # ── memory ──────────────────────────────────────────────────────────────────────────────
 
@@ -106,8 +106,40 @@ def elsewhere(draw: Any, base: str, what: str, size: int, registers: str) -> str
         return f"{start}\nld.const{what} {registers}, [%t1];"
     word = draw(st.sampled_from(["", ".nc", ".cg", ".ca"]))
     return (
-        f"and.b32 %t0, {index}, {256 - size};\ncvt.u64.u32 %t1, %t0;\nadd.u64 %t1, %t1, %in;\n"
+        f"and.b32 %t0, {index}, {INPUT - size};\ncvt.u64.u32 %t1, %t0;\nadd.u64 %t1, %t1, %in;\n"
         f"{draw(GUARD)}ld.global{word if what.count('.') == 1 or word != '.nc' else ''}{what} {registers}, [%t1];"
+    )
+
+
+INPUT = 256  # bytes that nobody writes
+ROWS = [
+    "add.u32 %t0, %thread, {near};", "sub.u32 %t0, {near}, %thread;", "mul.lo.u32 %t0, %thread, {few};",
+    "shr.u32 %t0, %thread, {few};", "div.u32 %t0, %thread, {few};", "rem.u32 %t0, %thread, {few};",
+    "xor.b32 %t0, %thread, {near};", "and.b32 %t0, %thread, {near};", "bfi.b32 %t0, {r}, %thread, {few}, 2;",
+    "mov.u32 %t0, %ctaid.x;\nmad.lo.u32 %t0, %t0, {few}, %thread;", "and.b32 %t0, {r}, 7;\nadd.u32 %t0, %t0, %thread;",
+    "and.b32 %t0, {r}, {near};", "selp.u32 %t0, {near}, %thread, {p};", "mov.u32 %t0, {few};",
+]  # fmt: skip
+"""Indices that are rows, parts of rows, rows in other orders, one element for several lanes, or anything."""
+
+
+@st.composite
+def row(draw: Any) -> Statement:
+    """Some loads side by side from the input, by lanes whose index is within it: the input ends where memory ends."""
+    type = draw(st.sampled_from(list(CELLS)))
+    size, letter = size_of(type), draw(st.sampled_from(CELLS[type]))
+    scale = size * draw(st.sampled_from([1, 1, 1, 2, 4]))
+    loads = draw(st.integers(1, min(3, REGISTERS[letter][1])))
+    index = draw(st.sampled_from(ROWS)).format(
+        r=draw(R), p=draw(P), near=draw(st.sampled_from([1, 3, 5, 16, 31, 63])), few=draw(st.integers(1, 5))
+    )
+    numbers = draw(st.permutations(range(REGISTERS[letter][1])))[:loads]
+    word = draw(st.sampled_from(["", "", ".nc", ".volatile"]))
+    lines = "".join(
+        f"@%q1 ld{word * (word == '.volatile')}.global{word * (word == '.nc')}.{type} %{letter}{n}, [%t1+{at * size}];\n"
+        for at, n in enumerate(numbers)
+    )
+    return Statement(
+        f"{index}\nsetp.lt.u32 %q1, %t0, {(INPUT - loads * size) // scale + 1};\nmad.wide.u32 %t1, %t0, {scale}, %in;\n{lines}"
     )
 
 

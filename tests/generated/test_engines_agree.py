@@ -12,9 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from engines import fenced
 from hypothesis import HealthCheck, given, settings
 from pure_variants import cases, instructions
 from random_kernels import DOUBLES_AT, REGISTERS, SIZE, STRIDE, RandomKernel, kernels
+from random_memory import INPUT
 
 import ptxvm
 
@@ -51,8 +53,9 @@ def one_nan(rows: np.ndarray, where: slice) -> np.ndarray:
 def left_by(engine: str, random: RandomKernel, kernel: ptxvm.Kernel) -> tuple[dict[str, np.ndarray], int]:
     """What a kernel leaves in memory, and how many instructions its threads have run."""
     threads = random.ctas * random.threads
-    inputs, work = words(random.seed, 64), words(random.seed + 1, threads * STRIDE // 4)
+    inputs, work = words(random.seed, INPUT // 4), words(random.seed + 1, threads * STRIDE // 4)
     shared, out = np.zeros(17, np.uint64), np.zeros(threads * SIZE, np.uint8)
+    inputs, work, shared, out = map(fenced, (inputs, work, shared, out))
     result = kernel.launch(random.grid, random.shape, [inputs, work, shared, out], shared=random.shared, engine=engine)
     rows = {
         "result": one_nan(out.reshape(-1, SIZE), DOUBLES_AT),
