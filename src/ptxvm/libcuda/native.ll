@@ -6,9 +6,13 @@
 ; The words of @state are in `native.py`, those of records in `driver/cells.py`, those of the stack of a thread in
 ; `records.py`: its depth, its room, and the handles of contexts from the lowest on.
 
-@state = external global [64 x i64]
+@state = external global [128 x i64]
 
 declare ptr @pthread_getspecific(i32)
+declare i32 @PyGILState_Ensure()
+declare void @PyGILState_Release(i32)
+declare void @PyErr_Fetch(ptr, ptr, ptr)
+declare void @PyErr_Restore(ptr, ptr, ptr)
 
 ; ── what is there ───────────────────────────────────────────────────────────────────────
 
@@ -432,5 +436,25 @@ here:
 python:
   %function = call ptr @python(i64 29)
   %result = tail call i32 %function(i32 %code, ptr %out)
+  ret i32 %result
+}
+
+; ── functions that clean up ─────────────────────────────────────────────────────────────
+
+; The Python function of a word, with the exception of the thread put aside: destructors of an extension module call these
+; functions while one is on its way, and no Python may run then.  `native.py` has a function of its own for each of them.
+define internal i32 @undisturbed(i64 %place, i64 %a, i64 %b, i64 %c) noinline {
+  %type = alloca ptr
+  %value = alloca ptr
+  %traceback = alloca ptr
+  %held = call i32 @PyGILState_Ensure()
+  call void @PyErr_Fetch(ptr %type, ptr %value, ptr %traceback)
+  %function = call ptr @python(i64 %place)
+  %result = call i32 %function(i64 %a, i64 %b, i64 %c)
+  %its.type = load ptr, ptr %type
+  %its.value = load ptr, ptr %value
+  %its.traceback = load ptr, ptr %traceback
+  call void @PyErr_Restore(ptr %its.type, ptr %its.value, ptr %its.traceback)
+  call void @PyGILState_Release(i32 %held)
   ret i32 %result
 }

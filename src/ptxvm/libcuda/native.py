@@ -45,6 +45,21 @@ FUNCTIONS: Mapping[str, tuple[str, ...]] = MappingProxyType({
     "cuGetErrorName": ("cuGetErrorName",),
 })  # fmt: skip
 """The functions of the file, in the order of their words, and the symbols that they stand for."""
+CLEANUP = (
+    "cuArrayDestroy", "cuDestroyExternalMemory", "cuEventDestroy", "cuEventDestroy_v2", "cuGraphDestroy", "cuGraphExecDestroy",
+    "cuGraphReleaseUserObject", "cuGreenCtxDestroy", "cuIpcCloseMemHandle", "cuLibraryUnload", "cuLinkDestroy",
+    "cuMemAddressFree", "cuMemFreeAsync", "cuMemFreeAsync_ptsz", "cuMemFreeHost", "cuMemFree_v2", "cuMemPoolDestroy",
+    "cuMemRelease", "cuMemUnmap", "cuMipmappedArrayDestroy", "cuModuleUnload", "cuStreamDestroy", "cuStreamDestroy_v2",
+    "cuSurfObjectDestroy", "cuTexObjectDestroy", "cuUserObjectRelease", "cuDevicePrimaryCtxRelease_v2", "cuCtxDestroy_v2",
+)  # fmt: skip
+"""The symbols of functions that destructors call, with an exception on its way or without."""
+FIRST_CLEANUP = 64  # the word of the first of them
+CLEANING = """
+define i32 @cleanup_{place}(i64 %a, i64 %b, i64 %c) {{
+  %result = call i32 @undisturbed(i64 {place}, i64 %a, i64 %b, i64 %c)
+  ret i32 %result
+}}
+"""
 PROCESSOR = "x86_64"
 NO_ATTRIBUTE = -(1 << 31)
 
@@ -54,7 +69,7 @@ class Native:
 
     def __init__(self, session: Session, python: Mapping[str, int]) -> None:
         self.session = session
-        self.words = (ctypes.c_uint64 * 64)()
+        self.words = (ctypes.c_uint64 * 128)()
         self.code = Loaded(flat_code(), {"state": ctypes.addressof(self.words)})
         records = session.handles.records
         attributes = [[each.attributes.get(n, 0) if n in NUMBERS else NO_ATTRIBUTE for n in range(max(NUMBERS) + 1)]
@@ -74,6 +89,8 @@ class Native:
         ]  # fmt: skip
         for n, symbols in enumerate(FUNCTIONS.values()):
             self.words[PYTHON + n] = python[symbols[0]]
+        for place, symbol in enumerate(CLEANUP, FIRST_CLEANUP):
+            self.words[place] = python[symbol]
 
     def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it has one parameter
         """Answer calls from now on, or leave them to Python."""
@@ -81,7 +98,8 @@ class Native:
 
     def addresses(self) -> dict[str, int]:
         """The addresses of the native functions, by the symbols that they replace."""
-        return {symbol: self.code.address(name) for name, symbols in FUNCTIONS.items() for symbol in symbols}
+        cleanup = {symbol: self.code.address(f"cleanup_{place}") for place, symbol in enumerate(CLEANUP, FIRST_CLEANUP)}
+        return cleanup | {symbol: self.code.address(name) for name, symbols in FUNCTIONS.items() for symbol in symbols}
 
 
 NUMBERS = frozenset(map(int, Attribute))
@@ -99,7 +117,8 @@ def flat_code() -> FlatCode:
         return found
     from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415 - code that is ready needs no LLVM
 
-    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8")
+    cleanup = "".join(CLEANING.format(place=place) for place in range(FIRST_CLEANUP, FIRST_CLEANUP + len(CLEANUP)))
+    text = Path(__file__).with_suffix(".ll").read_text(encoding="utf-8") + cleanup
     made = flatten(object_code(text, Tier.BEST, background=False))
     if store is not None:
         store.put(key, packed(made))

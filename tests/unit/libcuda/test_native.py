@@ -11,7 +11,11 @@ import pytest
 
 from ptxvm.driver.context import Event
 from ptxvm.driver.results import Result
+from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.objects import disk_cache
+from ptxvm.engine.jit.objects.code_cache import object_code
+from ptxvm.engine.jit.objects.elf import flatten
+from ptxvm.engine.jit.objects.loader import Loaded
 from ptxvm.libcuda import native as module
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.native import FUNCTIONS, PYTHON, flat_code, packed, unpacked
@@ -191,3 +195,29 @@ def test_the_code_is_kept_on_disk(tmp_path, monkeypatch, native):
     assert unpacked(b"no json") is None
     assert unpacked(packed(first._replace(inner={1 << 40: 0}))) is None
     assert c_size_t(native.code.address("cuCtxGetCurrent")).value
+
+
+DESTRUCTOR = """
+declare void @PyErr_SetNone(ptr)
+declare ptr @PyErr_Occurred()
+declare void @PyErr_Clear()
+define ptr @destructor(ptr %exception, ptr %function, i64 %handle, ptr %result) {
+  call void @PyErr_SetNone(ptr %exception)
+  %told = call i32 %function(i64 %handle)
+  store i32 %told, ptr %result
+  %kept = call ptr @PyErr_Occurred()
+  call void @PyErr_Clear()
+  ret ptr %kept
+}
+"""
+
+
+def test_a_destructor_may_call_with_an_exception_on_its_way(cuda, native):
+    """As those of an extension module do: the call does its work, and the exception is there afterwards."""
+    code = Loaded(flatten(object_code(DESTRUCTOR, Tier.BEST, background=False)))
+    call = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_void_p, c_uint64, c_void_p)(code.address("destructor"))
+    graph, result = cuda.handle("cuGraphCreate", 0), c_int(-1)
+    destroy = ctypes.cast(cuda.library.cuGraphDestroy, c_void_p).value
+    for handle, expected in ((graph.value, 0), (graph.value, INVALID_HANDLE)):
+        assert call(id(KeyError), destroy, handle, ctypes.addressof(result)) == id(KeyError)
+        assert result.value == expected
