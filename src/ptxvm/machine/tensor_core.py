@@ -169,18 +169,21 @@ def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices, f
         decoded(each.type, bits, f16 if unit.converted else each.type, halved=each.halved)
         for each, bits in ((product.a, a), (product.b, b))
     )
+    added, _ = decoded(product.c.type, c, product.c.type)
+    total = np.zeros_like(added) if unit.converted else added
+    if unit.group > 1:
+        total = aligned_sum(*scaled_groups(product, unit.group, left[0], right[0], further), total, accumulated, unit)
+        return encoded(product.d.type, rounded(accumulated, unit.accumulator_bits, total))
     if product.sparsity is not None:
         columns = positions(product.sparsity, further[0])
         right = opposite(right[0], columns), opposite(right[1], columns)
-    added, _ = decoded(product.c.type, c, product.c.type)
-    total = np.zeros_like(added) if unit.converted else added
     scales = None if product.scaling is None else scales_of(product.scaling, *further[-2:])
     for part in steps(a.shape[2], unit):
         values, powers = (
             products(x[:, :, part], y[:, part] if y.ndim == a.ndim else y[:, :, part]) for x, y in zip(left, right, strict=True)
         )
         if scales is not None:
-            values, powers = scaled(unit, values, powers, scales)
+            values, powers = scaled(values, powers, scales)
         total = aligned_sum(values, powers, total, accumulated, unit)
         total = rounded(accumulated, unit.accumulator_bits, total)
     if unit.converted:
@@ -310,6 +313,13 @@ def positions(sparsity: Sparsity, metadata: Matrices) -> Matrices:
     return columns
 
 
+def filled(sparsity: Sparsity, a: Matrices, metadata: Matrices, depth: int) -> Matrices:
+    """A whole sparse A, with zeros."""
+    found = np.zeros((*a.shape[:2], depth), a.dtype)
+    np.put_along_axis(found, positions(sparsity, metadata), a, axis=2)
+    return found
+
+
 def opposite(b: Matrices, columns: Matrices) -> Matrices:
     """The elements of B that the stored elements of each row of A meet: `(n, rows, stored, columns)`."""
     found: Matrices = b[np.arange(len(b))[:, None, None], columns]
@@ -322,15 +332,32 @@ def scales_of(scaling: Scaling, a: Matrices, b: Matrices) -> tuple[Matrices, Mat
     return products(*values), products(*powers)
 
 
-def scaled(unit: Unit, values: Matrices, powers: Matrices, scales: tuple[Matrices, Matrices]) -> tuple[Matrices, Matrices]:
-    """Products with the scales of their blocks applied; those of a group are added first."""
-    blocks = len(scales[0])
-    if unit.group > 1:
-        sums = values.reshape(-1, unit.group, *values.shape[1:]).sum(axis=1)
-        factors, exponents = (np.repeat(each, len(sums) // blocks, axis=0) for each in scales)
-        return sums * factors, np.where((sums == 0) | ~np.isfinite(factors), 0.0, exponents)
-    factors, exponents = (np.repeat(each, len(values) // blocks, axis=0) for each in scales)
+def scaled(values: Matrices, powers: Matrices, scales: tuple[Matrices, Matrices]) -> tuple[Matrices, Matrices]:
+    """Products with the scales of their blocks applied."""
+    factors, exponents = (np.repeat(each, len(values) // len(scales[0]), axis=0) for each in scales)
     return values * factors, powers * exponents
+
+
+def scaled_groups(
+    product: Product, group: int, a: Matrices, b: Matrices, further: Sequence[Matrices]
+) -> tuple[Matrices, Matrices]:
+    """The exact sums of products of so many stored elements of A that are neighbours, with the scales of their blocks.
+
+    Also the powers of two of the scales' exponents; both are `(groups, n, rows, columns)`.
+    """
+    (of_rows, powers_of_rows), (of_columns, powers_of_columns) = (
+        decoded(each.type, bits, each.type) for each, bits in zip(product.further[-2:], further[-2:], strict=True)
+    )
+    if product.sparsity is not None:
+        a, group = filled(product.sparsity, a, further[0], b.shape[1]), 2 * group
+    count, rows, depth = a.shape
+    groups = depth // group
+    each = groups // of_rows.shape[2]  # of a block
+    left = a.reshape(count, rows, groups, group) * np.repeat(of_rows, each, axis=2)[..., None]
+    right = b.reshape(count, groups, group, b.shape[2]) * np.repeat(of_columns, each, axis=1)[:, :, None]
+    sums: Matrices = left.transpose(2, 0, 1, 3) @ right.swapaxes(0, 1)
+    powers = products(powers_of_rows, powers_of_columns).repeat(each, axis=0)
+    return sums, np.where(sums == 0, 0.0, powers)
 
 
 # ── f64 ─────────────────────────────────────────────────────────────────────────────────

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Protocol
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import Protocol, TypeAlias
 
 import numpy as np
 
-from ptxvm.algebra.types import Type, f16, f32, u4
+from ptxvm.algebra.types import f16, u4
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa import fragments
 from ptxvm.isa.fragments import CHUNKS, Core, Product
@@ -44,23 +45,26 @@ Operands = Mapping[str, PerLane]
 """The operands of an instruction, each with an element for every lane that does the work."""
 
 
+InPlace: TypeAlias = Callable[[PerLane, PerLane, PerLane, bool], bool]
+"""`multiply(a, b, d, enabled)`: D = A * B + D, given where the pieces of A and B and the rows of D lie.
+
+D counts as zero unless it is `enabled`.  False where it cannot.
+"""
+
+
 class FasterProducts(Protocol):
     """Faster code for products, which gives the same bits."""
 
-    def multiply(self, product: Product, left: Matrices, right: Matrices, added: Matrices) -> Matrices | None:
+    def multiply(
+        self, product: Product, left: Matrices, right: Matrices, added: Matrices, further: Sequence[Matrices] = ()
+    ) -> Matrices | None:
         """A product with the same bits; None where there is no code for it."""
 
-    def multiplies(self, type: Type) -> bool:
-        """Is there code for K-major factors of a type, which adds to f32?"""
+    def in_place(self, product: Product) -> InPlace | None:
+        """The code for a product whose matrices are read and written where they lie; None where there is none."""
 
     def addresses_of_pieces(self, lane: int, addresses: PerLane) -> PerLane:
         """Where pieces of 16 bytes of shared memory lie in the memory of this machine."""
-
-    def multiply_in_place(self, type: Type, a: PerLane, b: PerLane, d: PerLane, *, enabled: bool) -> bool:
-        """D = A * B + D, given where the pieces of A and B and the rows of D lie; false where it cannot.
-
-        D counts as zero unless it is `enabled`.
-        """
 
 
 class Machine(Protocol):
@@ -215,6 +219,7 @@ def widened(format: str, pieces: PerLane) -> PerLane:
 # ── products ────────────────────────────────────────────────────────────────────────────
 
 
+@lru_cache(maxsize=64)
 def product_of(work: Multiply, idesc: InstructionDescriptor) -> Product:
     """The product of the whole matrices, 16 rows at a time."""
     shape, halved, made = f"m16n{idesc.n}k{idesc.k}", work.kind in HALVED, fragments.mma_fragment
@@ -245,10 +250,11 @@ def factors(work: Multiply, operands: Mapping[str, int]) -> list[tuple[Factor, P
 def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int]) -> None:
     """D = A * B + D: of a pair, each CTA has half of the rows of A and D, and half of the columns of B."""
     idesc = instruction_descriptor(work, operands["idesc"])
-    faster = machine.faster if is_plain(work, idesc, operands) else None
-    if faster is not None and faster.multiplies(idesc.a) and in_place(work, machine, faster, lane, operands, idesc):
-        return
     product, lanes = product_of(work, idesc), ctas(work, machine, lane)
+    faster = machine.faster if is_plain(work, idesc, operands) else None
+    function = None if faster is None else faster.in_place(product)
+    if faster and function and in_place(work, machine, (faster, function), lane, operands, idesc):
+        return
     read = [matrices_of(work, machine, each, operands, product) for each in lanes]
     right = np.vstack([there[0] for there in read])
     if idesc.negated[1]:
@@ -269,18 +275,18 @@ PLAIN = (False, False)
 
 def is_plain(work: Multiply, idesc: InstructionDescriptor, operands: Mapping[str, int]) -> bool:
     """Are A and B K-major and just multiplied, and are all cells of D written, which lie in one part?"""
-    changes = work.pairs or work.blocks or work.shifted or work.sparse or idesc.saturates or operands.get("scale", 0)
+    changes = work.pairs or work.blocks or work.shifted or work.sparse or operands.get("scale", 0)
     masks = operands.get("zeros", 0) >> 39 & 1 or any(operands.get(f"disabled{n}", 0) for n in range(4))
-    as_it_is = idesc.negated == idesc.transposed == PLAIN and idesc.a is idesc.b and idesc.d is f32
+    as_it_is = idesc.negated == idesc.transposed == PLAIN
     return as_it_is and not (changes or masks) and not (work.weights and idesc.m < LANES)
 
 
 def in_place(
-    work: Multiply, machine: Machine, faster: FasterProducts, lane: int, operands: Mapping[str, int],
+    work: Multiply, machine: Machine, code: tuple[FasterProducts, InPlace], lane: int, operands: Mapping[str, int],
     idesc: InstructionDescriptor,
 ) -> bool:  # fmt: skip
     """Multiply where the matrices lie; false where that is left to the way of all products."""
-    memory = machine.tensor_memory(lane)
+    (faster, multiply_there), memory = code, machine.tensor_memory(lane)
     of_b, *of_a = (faster.addresses_of_pieces(lane, places) for _, places in factors(work, operands))
     if not of_a:
         address, words = operands["a"] & 0xFFFF_FFFF, idesc.k * idesc.a.bits // 32
@@ -289,7 +295,7 @@ def in_place(
         of_a = [memory.addresses(rows, address & 0xFFFF)[:, None] + np.arange(0, 4 * words, PIECE)]
     ((rows, columns),) = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
     of_d = memory.addresses(rows, columns.start)
-    return faster.multiply_in_place(idesc.a, of_a[0], of_b, of_d, enabled=bool(operands["enable"]))
+    return multiply_there(of_a[0], of_b, of_d, bool(operands["enable"]))
 
 
 def matrices_of(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int], product: Product) -> list[Matrices]:
@@ -319,8 +325,7 @@ def of_cta(
     added = accumulators(np.hstack([memory.cells[rows, columns] for rows, columns in blocks]), idesc, operands)
     further = [metadata(work, memory, operands["meta"] & 0xFFFF_FFFF, idesc)] if work.sparse else []
     further += scales(work, memory, operands, idesc) if work.blocks else []
-    faster = None if further else machine.faster
-    quick = None if faster is None else faster.multiply(product, left, right, added)
+    quick = None if machine.faster is None else machine.faster.multiply(product, left, right, added, further)
     made = by_sixteen(product, left, right, added, further) if quick is None else quick
     return list(zip(blocks, np.split(made.astype(np.uint32), len(blocks), axis=1), strict=True))
 
@@ -333,11 +338,12 @@ def sign(fragment: fragments.Fragment) -> PerLane:
 
 
 def by_sixteen(product: Product, left: Matrices, right: Matrices, added: Matrices, further: list[Matrices]) -> Matrices:
-    """The product, 16 rows at a time: what lies in caches."""
-    count = len(left) // 16
-    a, b, c = left.reshape(count, 16, -1), np.broadcast_to(right, (count, *right.shape)), added.reshape(count, 16, -1)
+    """The product, 16 rows at a time, which lie in caches; all at once where sums of groups come first, which are few."""
+    height = len(left) if product.a.halved else 16
+    count = len(left) // height
+    a, b, c = left.reshape(count, height, -1), np.broadcast_to(right, (count, *right.shape)), added.reshape(count, height, -1)
     of_b = [further.pop()] if product.scaling is not None else []
-    more = [each.reshape(count, 16, -1) for each in further] + [np.broadcast_to(x, (count, *x.shape)) for x in of_b]
+    more = [each.reshape(count, height, -1) for each in further] + [np.broadcast_to(x, (count, *x.shape)) for x in of_b]
     made = tensor_core.multiply(product, Architecture.BLACKWELL, a, b, c, no_fma, more)
     return made.reshape(added.shape)
 

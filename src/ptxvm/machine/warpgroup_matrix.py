@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from ptxvm.algebra.types import Type
+from ptxvm.isa.fragments import Product
 from ptxvm.isa.shared_matrix import Factor, warpgroup_descriptor
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WARPS, WarpgroupProduct
@@ -15,6 +16,9 @@ from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import LaneNumbers, PerLane
 from ptxvm.machine.tensor_core import Architecture
 from ptxvm.machine.warp_matrix import Registers, matrices, registers_of
+
+Faster = Callable[[Product, PerLane, PerLane, PerLane, Sequence[PerLane]], PerLane | None]
+"""Faster code for a product, given A, B, C and what else it reads; None where it leaves the product."""
 
 Reader = Callable[[int, PerLane], PerLane]
 """Reads pieces of 16 bytes for a warp, given their addresses in shared memory: rows of four words."""
@@ -45,9 +49,9 @@ def factors(spec: WarpgroupProduct, warps: LaneNumbers, a: Registers, b: PerLane
 
 def multiply(
     spec: WarpgroupProduct, architecture: Architecture, warps: LaneNumbers, d: Registers, a: Registers, b: PerLane,
-    enabled: PerLane, further: Sequence[Registers], read: Reader,
+    enabled: PerLane, further: Sequence[Registers], read: Reader, faster: Faster | None = None,
 ) -> list[PerLane]:  # fmt: skip
-    """The registers of D = A * B + D, or of A * B in the lanes where D is not `enabled`."""
+    """The registers of D = A * B + D, or of A * B in the lanes where D is not `enabled`; `faster` code may multiply."""
     product = spec.product
     there = []
     for factor, addresses in factors(spec, warps, a, b):
@@ -61,8 +65,17 @@ def multiply(
     )
     added = matrices(product.c, [np.where(enabled, each, 0).astype(each.dtype) for each in d])
     metadata = [matrices(fragment, each) for fragment, each in zip(product.further, further, strict=True)]
-    fma = no_fma
-    return registers_of(product.d, tensor_core.multiply(product, architecture, left, right, added, fma, metadata))
+    made = None if faster is None else _one_by_one(faster, product, (left, right, added, *metadata))
+    if made is None:
+        made = tensor_core.multiply(product, architecture, left, right, added, no_fma, metadata)
+    return registers_of(product.d, made)
+
+
+def _one_by_one(faster: Faster, product: Product, stacks: Sequence[PerLane]) -> PerLane | None:
+    """The products of stacks of matrices by faster code; None where it leaves one of them."""
+    made = [faster(product, left, right, added, further) for left, right, added, *further in zip(*stacks, strict=True)]
+    found = [each for each in made if each is not None]
+    return np.stack(found).astype(stacks[2].dtype) if len(found) == len(made) else None
 
 
 def no_fma(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:

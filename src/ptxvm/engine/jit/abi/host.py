@@ -15,6 +15,7 @@ from ptxvm.machine.per_lane import Array, LaneNumbers
 
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
+    from ptxvm.engine.jit.abi.tile_product import TileFunction, TileProduct
     from ptxvm.engine.limits import Limits
     from ptxvm.machine.builtins import Cohort, Library
     from ptxvm.machine.cluster_queue import ClusterQueue
@@ -80,6 +81,9 @@ class Host(Protocol):
 
     def tensor_memory(self, bound: Bound, thread: int) -> TensorMemory:
         """The tensor memory of a thread's CTA, which an instruction uses."""
+
+    def tile_function(self, tile: TileProduct) -> TileFunction | None:
+        """The function that multiplies tiles of matrices; None where there is none."""
 
     @property
     def cluster_size(self) -> int:

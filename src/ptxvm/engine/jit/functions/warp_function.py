@@ -18,7 +18,7 @@ from ptxvm.engine.jit.functions import (
     reconvergence,
 )
 from ptxvm.engine.jit.functions.lane_scheduler import LaneScheduler
-from ptxvm.engine.jit.ir.builder import PIECES, SELDOM, Code
+from ptxvm.engine.jit.ir.builder import PIECES, SELDOM, Code, Unit
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, slow_path
 from ptxvm.engine.jit.node import counters
@@ -42,12 +42,16 @@ def module(kernel: KernelContext) -> str:
         grid += _grid_function(kernel)
         grid += "\n" + float_environment.grid(unit)
     unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
+    return module_text(unit, warp, grid)
+
+
+def module_text(unit: Unit, *functions: str) -> str:
+    """The text of a module: what a unit has declared and defined, and further functions."""
     return "\n".join(
         [
             *(_immediates(d) for d in unit.declarations.values()),
             *unit.helpers.values(),
-            warp,
-            grid,
+            *functions,
             f"attributes #0 = {{ {ATTRIBUTES}",
             f"{PIECES}{ATTRIBUTES}",
             f"attributes #2 = {{ noinline {SELDOM} {ATTRIBUTES}",

@@ -108,9 +108,9 @@ class Tasks(Port):
         from ptxvm.engine.jit.values import mma_warpgroup  # noqa: PLC0415 - ... and this imports much
 
         parts: list[Sequence[Value]] = [d, a, [b, enabled], *further]
-        work = warpgroup_on_host.WarpgroupMultiplication.of(self.bound, product, tuple(map(len, parts)))
-        inputs = [(v.type, v.raw) for part in parts for v in part]
         size, fast = self.at.kernel.shared_size, self.at.kernel.fast
+        work = warpgroup_on_host.WarpgroupMultiplication.of(self.bound, product, tuple(map(len, parts)), fast=fast)
+        inputs = [(v.type, v.raw) for part in parts for v in part]
         quick = mma_warpgroup.written(self.code.unit, product, work.architecture, size, fast=fast)
         return self.at.host_call(self.bound, work, inputs, [b32] * len(d), quick, ", ptr %shared, i32 %warp")
 

@@ -10,6 +10,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
+from ptxvm.engine.jit.lower.tile_products import Tiles
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine import warpgroup_matrix
@@ -22,16 +23,20 @@ WORD = np.dtype(np.uint32)
 
 @dataclass(frozen=True, slots=True)
 class WarpgroupMultiplication:
-    """Host call: a product, the architecture of the tensor cores, and how many operands each part has."""
+    """Host call: a product, the architecture of the tensor cores, and how many operands each part has.
+
+    `fast` is for numerics within the bounds of the manual.
+    """
 
     spec: WarpgroupProduct
     architecture: Architecture
     counts: tuple[int, ...]
+    fast: bool
 
     @classmethod
-    def of(cls, bound: Bound, spec: WarpgroupProduct, counts: tuple[int, ...]) -> WarpgroupMultiplication:
+    def of(cls, bound: Bound, spec: WarpgroupProduct, counts: tuple[int, ...], *, fast: bool) -> WarpgroupMultiplication:
         """The product of an instruction."""
-        return cls(spec, architecture_for(bound), counts)
+        return cls(spec, architecture_for(bound), counts, fast)
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """D = A * B + D."""
@@ -48,5 +53,6 @@ class WarpgroupMultiplication:
         warps = threads[:1] % host.threads_per_cta // WARP
         words = [each.view(np.uint32) for each in d]
         return warpgroup_matrix.multiply(
-            self.spec, self.architecture, warps, words, a, b, enabled.astype(np.bool_), further, read
-        )
+            self.spec, self.architecture, warps, words, a, b, enabled.astype(np.bool_), further, read,
+            faster=Tiles(host, window, self.architecture, fast=self.fast).multiply,
+        )  # fmt: skip

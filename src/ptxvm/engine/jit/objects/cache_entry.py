@@ -43,21 +43,46 @@ class Form(NamedTuple):
 def packed(facts: Facts, code: FlatCode, tier: int) -> bytes:
     """The contents of an entry; host calls that have no form are left out."""
     calls = [work if has_form(work) else work._replace(host_call=None) for work in facts.host_calls]
-    text = "\n".join(ENTRY.write((facts._replace(host_calls=calls), code, tier))).encode()
-    return b"%d\n" % len(text) + text + code.code
+    return _packed(ENTRY, (facts._replace(host_calls=calls), code, tier), code)
 
 
 def unpacked(data: bytes) -> tuple[Facts, FlatCode, int] | None:
     """The values that the contents of an entry hold; None for contents of another kind."""
+    found = _unpacked(ENTRY, data)
+    if found is None:
+        return None
+    (facts, code, tier), body = found
+    whole = code._replace(code=body)
+    return (facts, whole, tier) if fits(whole) else None
+
+
+def packed_code(code: FlatCode) -> bytes:
+    """The contents of an entry that is code alone."""
+    return _packed(CODE, code, code)
+
+
+def unpacked_code(data: bytes) -> FlatCode | None:
+    """The code that the contents of an entry hold; None for contents of another kind."""
+    found = _unpacked(CODE, data)
+    whole = None if found is None else found[0]._replace(code=found[1])
+    return whole if whole is not None and fits(whole) else None
+
+
+def _packed(form: Form, value: object, code: FlatCode) -> bytes:
+    text = "\n".join(form.write(value)).encode()
+    return b"%d\n" % len(text) + text + code.code
+
+
+def _unpacked(form: Form, data: bytes) -> tuple[Any, bytes] | None:
+    """The value of a form, as `read` gives it, and the code behind the text; None for contents of another kind."""
     first, _, rest = data.partition(b"\n")
     try:
         size = int(first)
         lines = iter(rest[:size].decode().split("\n"))
-        facts, code, tier = ENTRY.read(lines)
-        code = code._replace(code=rest[size:])
+        value = form.read(lines)
     except (ValueError, KeyError, StopIteration, AttributeError, ImportError, TypeError):
         return None
-    return (facts, code, tier) if next(lines, None) is None and fits(code) else None
+    return (value, rest[size:]) if next(lines, None) is None else None
 
 
 def fits(code: FlatCode) -> bool:
@@ -224,8 +249,8 @@ HOST_CALLS: dict[str, Sequence[Form] | None] = {
     "engine.jit.lower.calls:NoFunction": (),
     "engine.jit.lower.textures:TextureQuestion": (LOOK_UP, several(group(word, number))),
     "engine.jit.node.stack:Overflow": (word, number),
-    "engine.jit.lower.tensor_memory:TensorCall": (TENSOR, several(word), several(type_)),
-    "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (WARPGROUP_PRODUCT, ARCHITECTURE, several(number)),
+    "engine.jit.lower.tensor_memory:TensorCall": (TENSOR, several(word), truth),
+    "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (WARPGROUP_PRODUCT, ARCHITECTURE, several(number), truth),
     "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, several(number)),
 }
 HOST_CALL = choice(HOST_CALLS)

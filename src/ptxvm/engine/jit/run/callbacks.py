@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ptxvm.analysis.program import Bound
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
+    from ptxvm.engine.jit.abi.tile_product import TileFunction, TileProduct
     from ptxvm.machine.environment import Environment
     from ptxvm.machine.per_lane import Array
     from ptxvm.machine.tensor_memory import TensorMemory
@@ -213,6 +214,12 @@ class Callbacks:
         if cta not in self.tensor_memories:
             self.tensor_memories[cta] = TensorMemory(), bound, thread
         return self.tensor_memories[cta][0]
+
+    def tile_function(self, tile: TileProduct) -> TileFunction | None:
+        """The function that multiplies tiles of matrices; None where there is none."""
+        from ptxvm.engine.jit.objects.tile_functions import tile_function  # noqa: PLC0415 - few kernels multiply matrices
+
+        return tile_function(tile)
 
     @property
     def cluster_size(self) -> int:

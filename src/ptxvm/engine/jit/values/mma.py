@@ -31,12 +31,18 @@ def _named(unit: Unit, product: Product, found: Writer, mark: str = "") -> str:
     return name
 
 
-def written_small(unit: Unit, product: Product, core: Core, *, fast: bool) -> str | None:
-    """The same for a tensor core's product of numbers of eight bits and less that come as f16."""
+def written_for(
+    unit: Unit, product: Product, core: Core, *, small: bool = False, sparse: bool = False, fast: bool
+) -> str | None:
+    """The same for a product of floats by a tensor core.
+
+    `small` numbers of eight bits and less come as f16 or bf16; of a `sparse` A half of the elements at most are not zero.
+    """
     if not _of_floats(product):
         return None
-    found = Fast(unit, product) if fast else ExactSmall(unit, product, core)
-    return _named(unit, product, found, ".small")
+    exact = ExactSmall if small else Exact
+    found = Fast(unit, product) if fast else exact(unit, product, core, sparse=sparse)
+    return _named(unit, product, found, ".small" if small else "")
 
 
 def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> Writer | None:
@@ -49,8 +55,7 @@ def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: b
         return Doubles(unit, product) if product.rounding == "rn" and fused() else None
     if not _of_floats(product):
         return None
-    core = unit_of(product, architecture)
-    return Fast(unit, product) if fast else Exact(unit, product, core)
+    return Fast(unit, product) if fast else Exact(unit, product, unit_of(product, architecture))
 
 
 def _of_floats(product: Product) -> bool:

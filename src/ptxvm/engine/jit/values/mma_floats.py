@@ -147,11 +147,11 @@ class Fast(Floats):
 class Exact(Floats):
     """The sums of the tensor cores: `length` products at once, each truncated `fraction` bits below the largest exponent."""
 
-    def __init__(self, unit: Unit, product: Product, core: tensor_core.Unit) -> None:
+    def __init__(self, unit: Unit, product: Product, core: tensor_core.Unit, *, sparse: bool = False) -> None:
         super().__init__(unit, product)
-        self.length, self.fraction, self.form = min(core.length, self.depth), core.fraction, FORMS[self.type]
-        self.parts = -(-self.length >> SUMMED - core.fraction)
-        self.kind = f"{core.length}.{core.fraction}.{core.accumulator_bits}"
+        self.length, self.fraction, self.form = min(core.length << sparse, self.depth), core.fraction, FORMS[self.type]
+        self.parts = max(1, self.length >> SUMMED - core.fraction + sparse)
+        self.kind = f"{self.length}.{self.parts}.{core.fraction}.{core.accumulator_bits}"
         self.lost = KEPT - 1 - core.accumulator_bits  # bits of an f32 that an accumulator has not
         self.in_f16 = product.c.type is product.d.type is f16  # the type of the accumulator
         self.is_long = self.parts > PARTS
@@ -175,12 +175,13 @@ class Exact(Floats):
         """
         emit, form, found, highest = self.code.emit, self.form, [], ""
         registers = fragment.elements // fragment.packed  # the other registers of a `wmma` fragment repeat these
-        for pair in self._upper_halves(fragment, first) if self.type is tf32 else self.loaded(PAIRS, first, registers):
+        pairs = self._upper_halves(fragment, first) if self.type is tf32 else self.loaded(PAIRS, first, registers)
+        for number, pair in enumerate(pairs):
             size = emit(f"and {PAIRS} {pair}, splat (i16 32767)")
             zero = emit(f"icmp eq {PAIRS} {size}, zeroinitializer")
             exponent = emit(f"lshr {PAIRS} {size}, splat (i16 {form.fraction})")
-            if self.type is f16:
-                exponent = self._higher(exponent, self._least(fragment))  # the exponent of subnormal numbers and of zero
+            if least := self._least(fragment, number):
+                exponent = self._higher(exponent, least)
             above = emit(f"sub {PAIRS} {exponent}, splat (i16 {form.least})")
             if self.type is not f16:
                 above = emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} zeroinitializer, {PAIRS} {above}")
@@ -194,9 +195,9 @@ class Exact(Floats):
         self.leave(emit(f"icmp ne i{2 * WARP} {emit(f'bitcast {PAIR_SIGNS} {far} to i{2 * WARP}')}, 0"))
         return found
 
-    def _least(self, fragment: Fragment) -> str:
-        """The least exponent of A or B, where they are f16."""
-        return "splat (i16 1)"
+    def _least(self, fragment: Fragment, number: int) -> str:
+        """The exponent of subnormal numbers, and of zeros, in a register of A or B; empty where there are none."""
+        return "splat (i16 1)" if self.type is f16 else ""
 
     def _upper_halves(self, fragment: Fragment, first: int) -> list[str]:
         """The upper halves of two tf32 registers in one; a number with only low bits stays different from zero."""
@@ -373,11 +374,12 @@ class Exact(Floats):
 
 
 class ExactSmall(Exact):
-    """The sums of numbers of eight bits and less, which come as f16.
+    """The sums of numbers of eight bits and less, which come as f16, or with a scale as bf16.
 
-    Behind C stand the least exponents of A and of B, as f16 has exponents: a number below it has the least one.
+    Behind C stand the least exponents of the upper and lower rows of A, and of the columns of B, as the type has exponents: a
+    number below it has the least one.
     """
 
-    def _least(self, fragment: Fragment) -> str:
-        number = self.first_of_c + self.product.c.registers + (fragment is self.product.b)
-        return self.loaded(PAIRS, number, 1)[0]
+    def _least(self, fragment: Fragment, number: int) -> str:
+        behind = 2 if fragment is self.product.b else number % 2
+        return self.loaded(PAIRS, self.first_of_c + self.product.c.registers + behind, 1)[0]

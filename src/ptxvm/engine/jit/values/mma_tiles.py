@@ -8,21 +8,18 @@ from __future__ import annotations
 
 from string import Template
 
-from ptxvm.algebra.types import Type, bf16, f16, f32, tf32
+from ptxvm.algebra.types import f16
+from ptxvm.engine.jit.abi.tile_product import TileProduct
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import mma
 from ptxvm.engine.jit.values.mma_writer import STEP
-from ptxvm.isa.fragments import Core, Product, mma_fragment
+from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.tensor_memory import DEPTHS
-from ptxvm.machine.tensor_core import FIFTH_GENERATION, Architecture
+from ptxvm.machine.tensor_core import Architecture
 
+NAME = "ptxvm.tiles"
 BYTES = 4 * WARP  # of a register
-LEAST = "ab"  # the factors whose least exponents come behind D
-KINDS: dict[str, tuple[Type, ...]] = {"f16": (f16, bf16), "tf32": (tf32,)}
-"""For kinds of products the types of A and B that functions handle; D is of f32."""
-SMALL = "f8f6f4"
-"""The kind whose A and B come to its function as f16."""
+LEAST = 3  # vectors of least exponents behind D: of the upper and lower rows of A, and of the columns of B
 
 # Copies eight pieces of 16 bytes, or of 32, whose addresses stand in a table.
 COPY = Template("""
@@ -49,13 +46,13 @@ done:
 }""")
 
 FUNCTION = Template("""
-define internal i32 @$name(ptr %a, ptr %b, ptr %d, ptr %out, ptr %least, i32 %rows, i32 %columns, i32 %enabled) noinline #0 {
+define i32 @$name(ptr %a, ptr %b, ptr %d, ptr %out, ptr %least, i32 %rows, i32 %columns, i32 %enabled) noinline #0 {
 entry:
   %work = alloca [$work x i8], align 64
   %held = alloca [$held x i8], align 64
   %lines = alloca [$lines x i8], align 64
   %counts = icmp ne i32 %enabled, 0
-$begin
+  %least.b.first = shl i32 %rows, 4
   br label %row
 row:
   %i = phi i32 [ 0, %entry ], [ %i.more, %row.done ]
@@ -116,69 +113,65 @@ end:
 
 EVEN, ODD = (", ".join(f"i32 {2 * n + odd}" for n in range(WARP)) for odd in (0, 1))
 TOGETHER = ", ".join(f"i32 {n // 2 + n % 2 * WARP}" for n in range(2 * WARP))
+OF_ROW = ", ".join(f"i32 {n // 8}" for n in range(2 * WARP))  # of a lane's two halves of a register: its row, or column
 
 
-def tile_product(type: Type, depth: int) -> Product:
-    """The product of a tile, as deep as the instruction."""
-    shape = f"m16n8k{depth}"
-    a, b, c, d = (mma_fragment(name, each, shape) for name, each in zip("abcd", (type, type, f32, f32), strict=True))
-    return Product(a, b, c, d, core=Core.TCGEN05)
-
-
-def written(unit: Unit, kind: str, *, fast: bool) -> dict[Type, str]:
-    """Write the functions for a kind unless they are there; returns their names by the type of A and B."""
-    if kind == SMALL:
-        product = tile_product(f16, DEPTHS[kind])
-        found = {f16: _written(unit, product, mma.written_small(unit, product, FIFTH_GENERATION, fast=fast))}
-    else:
-        products = {type: tile_product(type, DEPTHS[kind]) for type in KINDS.get(kind, ())}
-        found = {
-            type: _written(unit, product, mma.written(unit, product, Architecture.BLACKWELL, fast=fast))
-            for type, product in products.items()
-        }
-    return {type: name for type, name in found.items() if name is not None}
-
-
-def _written(unit: Unit, product: Product, called: str | None) -> str | None:
-    """Write the loop around a function of `mma`; returns its name, or None where there is no such function."""
+def written(unit: Unit, tile: TileProduct) -> str | None:
+    """Write the function of a product; returns its name, or None where none handles it."""
+    product = tile_product(tile)
+    called = _called(unit, tile, product)
     if called is None:
         return None
-    name = f"{called}.tiles"
-    if name not in unit.helpers:
-        unit.helper("ptxvm.tiles.pieces", COPY.substitute(name="ptxvm.tiles.pieces", words=4, bytes=16))
-        unit.helper("ptxvm.tiles.lines", COPY.substitute(name="ptxvm.tiles.lines", words=8, bytes=32))
-        unit.helper(name, _text(name, called, product))
-    return name
+    unit.helper("ptxvm.tiles.pieces", COPY.substitute(name="ptxvm.tiles.pieces", words=4, bytes=16))
+    unit.helper("ptxvm.tiles.lines", COPY.substitute(name="ptxvm.tiles.lines", words=8, bytes=32))
+    return unit.helper(NAME, _text(NAME, called, product))
+
+
+def tile_product(tile: TileProduct) -> Product:
+    """The product of a tile."""
+    shape = f"m16n8k{tile.depth}"
+    a, b, c, d = (
+        mma_fragment(name, each, shape) for name, each in zip("abcd", (tile.a, tile.b, tile.sums, tile.sums), strict=True)
+    )
+    return Product(a, b, c, d, finite=tile.finite)
+
+
+def _called(unit: Unit, tile: TileProduct, product: Product) -> str | None:
+    """The function of `mma`."""
+    if tile.core is not None:
+        return mma.written_for(unit, product, tile.core, small=tile.small, sparse=tile.sparse, fast=tile.fast)
+    return mma.written(unit, product, Architecture.BLACKWELL, fast=tile.fast)
 
 
 def _text(name: str, called: str, product: Product) -> str:
     """The function: a register of A has upper or lower rows of a piece along K, in turn, and one of B has eight columns."""
     a, b, d = (each.registers for each in (product.a, product.b, product.d))
-    pieces = a // 2
-    begin = [line for n, matrix in enumerate(LEAST) for line in _least(matrix, n, STEP * (a + b + d + n))]
+    pieces, halves = a // 2, product.d.type is f16
+    behind = STEP * (a + b + d)
     fill = [line for n in range(a) for line in _pieces("a", n, "%held", BYTES * n, n % 2 * 8 * pieces + n // 2, pieces)]
     prepare = [line for n in range(a) for line in _moved(n)]
     prepare += [line for n in range(b) for line in _pieces("b", n, "%work", STEP * (a + n), n, pieces)]
     for half, start in enumerate(("%d.upper", "%d.lower")):
-        prepare += _accumulators(half, start, STEP * (a + b + 2 * half))
-    keep = [line for half in (0, 1) for line in _results(half)]
+        prepare += _accumulators(half, start, STEP * (a + b + d // 2 * half), halves=halves)
+        prepare += _least(f"a.{half}", start, behind + STEP * half)
+    prepare += ["  %least.b.across = shl i32 %j, 3", "  %least.b.start = add i32 %least.b.first, %least.b.across"]
+    prepare += _least("b", "%least.b.start", behind + 2 * STEP)
+    keep = [line for half in (0, 1) for line in _results(half, halves=halves)]
     return FUNCTION.substitute(
-        name=name, tile=called, work=STEP * (a + b + d + len(LEAST)), held=BYTES * a, lines=2 * BYTES, pieces=pieces,
-        b_step=8 * pieces, begin="\n".join(begin), fill_a="\n".join(fill), prepare="\n".join(prepare), keep="\n".join(keep),
+        name=name, tile=called, work=STEP * (a + b + d + LEAST), held=BYTES * a, lines=2 * BYTES, pieces=pieces,
+        b_step=8 * pieces, fill_a="\n".join(fill), prepare="\n".join(prepare), keep="\n".join(keep),
     )  # fmt: skip
 
 
-def _least(matrix: str, number: int, slot: int) -> list[str]:
-    """Put the least exponent of a factor where the function of small numbers looks for it; others do not look."""
+def _least(key: str, start: str, slot: int) -> list[str]:
+    """Put the least exponents of eight rows or columns where the function of small numbers looks for them; others do not."""
     vector = f"<{2 * WARP} x i16>"
-    same = f"shufflevector {vector} %least.{matrix}.one, {vector} poison, <{2 * WARP} x i32> zeroinitializer"
     return [
-        f"  %least.{matrix}.at = getelementptr i16, ptr %least, i32 {number}",
-        f"  %least.{matrix} = load i16, ptr %least.{matrix}.at, align 2",
-        f"  %least.{matrix}.one = insertelement {vector} poison, i16 %least.{matrix}, i64 0",
-        f"  %least.{matrix}.all = {same}",
-        f"  %least.{matrix}.to = getelementptr i8, ptr %work, i32 {slot}",
-        f"  store {vector} %least.{matrix}.all, ptr %least.{matrix}.to, align 64",
+        f"  %least.{key}.at = getelementptr i16, ptr %least, i32 {start}",
+        f"  %least.{key} = load <8 x i16>, ptr %least.{key}.at, align 2",
+        f"  %least.{key}.all = shufflevector <8 x i16> %least.{key}, <8 x i16> poison, <{2 * WARP} x i32> <{OF_ROW}>",
+        f"  %least.{key}.to = getelementptr i8, ptr %work, i32 {slot}",
+        f"  store {vector} %least.{key}.all, ptr %least.{key}.to, align 64",
     ]
 
 
@@ -202,9 +195,12 @@ def _moved(number: int) -> list[str]:
     ]
 
 
-def _accumulators(half: int, start: str, slot: int) -> list[str]:
-    """The upper or lower half of a tile of D in two registers, of even and of odd columns; zeros where D does not count."""
-    pairs = f"<{2 * WARP} x i32>"
+def _accumulators(half: int, start: str, slot: int, *, halves: bool) -> list[str]:
+    """The upper or lower half of a tile of D in two registers, of even and of odd columns; zeros where D does not count.
+
+    Of `halves`, which stand in the lower halves of words, one register has both.
+    """
+    pairs, vector = f"<{2 * WARP} x i32>", f"<{WARP} x i32>"
     lines = [
         f"  call void @ptxvm.tiles.lines(ptr %lines, ptr %d, i32 {start}, i32 1, i32 %d.across)",
         f"  %d.lines.{half} = load {pairs}, ptr %lines, align 64",
@@ -212,21 +208,42 @@ def _accumulators(half: int, start: str, slot: int) -> list[str]:
     for odd, order in enumerate((EVEN, ODD)):
         key = f"d.{half}.{odd}"
         lines += [
-            f"  %{key} = shufflevector {pairs} %d.lines.{half}, {pairs} poison, <{WARP} x i32> <{order}>",
-            f"  %{key}.kept = select i1 %counts, <{WARP} x i32> %{key}, <{WARP} x i32> zeroinitializer",
-            f"  %to.{key} = getelementptr i8, ptr %work, i32 {slot + STEP * odd}",
-            f"  store <{WARP} x i32> %{key}.kept, ptr %to.{key}, align 64",
+            f"  %{key}.all = shufflevector {pairs} %d.lines.{half}, {pairs} poison, <{WARP} x i32> <{order}>",
+            f"  %{key} = select i1 %counts, {vector} %{key}.all, {vector} zeroinitializer",
+        ]
+        if not halves:
+            lines += _stored(key, slot + STEP * odd)
+    if halves:
+        lines += [
+            f"  %d.{half}.low = and {vector} %d.{half}.0, splat (i32 65535)",
+            f"  %d.{half}.high = shl {vector} %d.{half}.1, splat (i32 16)",
+            f"  %d.{half}.both = or {vector} %d.{half}.low, %d.{half}.high",
+            *_stored(f"d.{half}.both", slot),
         ]
     return lines
 
 
-def _results(half: int) -> list[str]:
-    """The same two registers as eight rows of results."""
+def _stored(key: str, slot: int) -> list[str]:
+    """Store a register for the function of `mma`."""
+    return [
+        f"  %to.{key} = getelementptr i8, ptr %work, i32 {slot}",
+        f"  store <{WARP} x i32> %{key}, ptr %to.{key}, align 64",
+    ]
+
+
+def _results(half: int, *, halves: bool) -> list[str]:
+    """The same registers as eight rows of results."""
     vector, lines = f"<{WARP} x i32>", []
-    for odd in (0, 1):
+    for odd in (0,) if halves else (0, 1):
+        slot = half if halves else 2 * half + odd
         lines += [
-            f"  %from.r.{half}.{odd} = getelementptr i8, ptr %work, i32 {STEP * (2 * half + odd)}",
-            f"  %r.{half}.{odd} = load {vector}, ptr %from.r.{half}.{odd}, align 64",
+            f"  %from.r.{half}.{odd} = getelementptr i8, ptr %work, i32 {STEP * slot}",
+            f"  %r.{half}.{odd}{'.both' * halves} = load {vector}, ptr %from.r.{half}.{odd}, align 64",
+        ]
+    if halves:
+        lines += [
+            f"  %r.{half}.0 = and {vector} %r.{half}.0.both, splat (i32 65535)",
+            f"  %r.{half}.1 = lshr {vector} %r.{half}.0.both, splat (i32 16)",
         ]
     both = f"shufflevector {vector} %r.{half}.0, {vector} %r.{half}.1, <{2 * WARP} x i32> <{TOGETHER}>"
     return [

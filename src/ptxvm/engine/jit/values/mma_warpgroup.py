@@ -163,7 +163,7 @@ def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shar
         return None
     tile_product = tile(product)
     if is_small(product):
-        called = mma.written_small(unit, tile_product, unit_of(product, architecture), fast=fast)
+        called = mma.written_for(unit, tile_product, unit_of(product, architecture), small=True, fast=fast)
     else:
         called = mma.written(unit, tile_product, architecture, fast=fast)
     if called is None:
@@ -221,7 +221,7 @@ class Function:
         of_b = STEP * (self.registers + (self.stored[0] if self.spec.in_registers else 1))
         tiles = self.registers // d
         return FUNCTION.substitute(
-            name=name, tile=called, work=STEP * (a + b + d + 2 * self.small), found=BYTES * self.registers,
+            name=name, tile=called, work=STEP * (a + b + d + 3 * self.small), found=BYTES * self.registers,
             held=BYTES * (a + self.stored[0]), lanes=WARP, fields="\n".join(self._fields(of_b, tiles)), enabled_at=of_b + STEP,
             fill_a="\n".join(self._fill()), d_step=STEP * d, f_step=BYTES * d, prepare="\n".join(self._prepare()),
             across=self._rows("b", "%j", "%across"), keep="\n".join(self._keep()), tiles=tiles, bytes=BYTES, step=STEP,
@@ -356,7 +356,7 @@ def _widened(matrix: str, type: str, room: str, source: int, low: int, high: int
 def _least(product: Product, first: int) -> list[str]:
     """Put the least exponents of A and B behind C, where the function of small numbers looks for them."""
     lines = []
-    for n, matrix in enumerate((product.a, product.b)):
+    for n, matrix in enumerate((product.a, product.a, product.b)):
         least = small_floats.least_exponent(matrix.type)
         lines += [
             f"  %least.{n} = getelementptr i8, ptr %work, i64 {first + STEP * n}",

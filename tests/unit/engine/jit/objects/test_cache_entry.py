@@ -28,7 +28,7 @@ from ptxvm.engine.jit.node.counters import StepLimitExceeded
 from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, SpecialRegister
 from ptxvm.engine.jit.node.stack import Overflow
 from ptxvm.engine.jit.objects import cache_entry
-from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
+from ptxvm.engine.jit.objects.cache_entry import packed, packed_code, unpacked, unpacked_code
 from ptxvm.engine.jit.objects.loader import FlatCode
 from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.tensor_memory import Allocate, CopyToTensor, Load, Multiply, Tile
@@ -48,12 +48,12 @@ WORKS: list[Any] = [
     TextureQuestion(LookUp(Fetch("1d", integers=True)), ()),
     Multiplication(Product(*FRAGMENTS, finite=True), Architecture.HOPPER, (4, 2, 4)),
     WarpgroupMultiplication(
-        WarpgroupProduct(Product(*FRAGMENTS), True, (False, True), (True, False)), Architecture.HOPPER, (4, 1, 2)
+        WarpgroupProduct(Product(*FRAGMENTS), True, (False, True), (True, False)), Architecture.HOPPER, (4, 1, 2), True
     ),
-    TensorCall(Allocate("tcgen05.alloc", True), ("a", "columns")),
-    TensorCall(Load("tcgen05.ld", results=(u32, f32), tile=Tile.LANES_16_64B, registers=2, operation="min"), ("a",)),
-    TensorCall(CopyToTensor("tcgen05.cp", warps=(0, 64), format="b6x16_p32"), ("a", "b")),
-    TensorCall(Multiply("tcgen05.mma", kind="tf32", blocks=2), ("a", "b"), (f32, f16)),
+    TensorCall(Allocate("tcgen05.alloc", True), ("a", "columns"), True),
+    TensorCall(Load("tcgen05.ld", results=(u32, f32), tile=Tile.LANES_16_64B, registers=2, operation="min"), ("a",), False),
+    TensorCall(CopyToTensor("tcgen05.cp", warps=(0, 64), format="b6x16_p32"), ("a", "b"), False),
+    TensorCall(Multiply("tcgen05.mma", kind="tf32", blocks=2), ("a", "b"), True),
 ]  # fmt: skip
 STANDING = SuspendedLayout(32, 448, 64, 2, 8, 1, 16, {3: (1, True), 5: (2, False)})
 FACTS = Facts(
@@ -122,6 +122,12 @@ def test_what_is_damaged_is_no_entry(damage: str) -> None:
     assert unpacked(data) is not None
     assert DAMAGE[damage](data) != data
     assert unpacked(DAMAGE[damage](data)) is None
+
+
+def test_code_alone_is_an_entry() -> None:
+    data = packed_code(CODE)
+    assert unpacked_code(data) == CODE
+    assert [n for n in range(len(data)) if unpacked_code(data[:n]) is not None] == []
 
 
 def test_every_prefix_is_no_entry() -> None:

@@ -1,0 +1,138 @@
+"""Products of matrices in memory by functions for tiles; small floats are converted, and sparse matrices filled, before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cache, partial
+
+import numpy as np
+
+from ptxvm.algebra.types import Type, bf16, f16, f32, s32
+from ptxvm.engine.jit.abi.host import Host
+from ptxvm.engine.jit.abi.tile_product import HEIGHT, WIDTH, TileFunction, TileProduct
+from ptxvm.engine.jit.values.small_floats import least_exponent
+from ptxvm.isa.fragments import Product, Scaling
+from ptxvm.isa.shared_matrix import PIECE
+from ptxvm.machine import tensor_core
+from ptxvm.machine.per_lane import Array
+from ptxvm.machine.tensor_core import FORMATS, Architecture, Matrices, Unit, unit_of
+from ptxvm.machine.tensor_unit import InPlace
+from ptxvm.machine.window import Window
+
+WORD = np.dtype(np.uint32)
+BIAS = 127  # of bf16
+SMALL = 8  # bits of small floats, which come to a function as wider ones
+
+
+@cache
+def in_f16(type: Type) -> Matrices:
+    """Every bit pattern of a small float as an f16, which holds it exactly."""
+    values, _ = tensor_core.table(type, type, tensor_core.SHIFT.get(type.name, 0))
+    with np.errstate(all="ignore"):
+        found: Matrices = values.astype(np.float16).view(np.uint16)
+    return found
+
+
+def scaled_in_bf16(type: Type, matrix: Matrices, of_scales: Type, scales: Matrices) -> tuple[Matrices, Array]:
+    """Rows of small floats times the power of two of each row, as bf16, and the least exponent of each row.
+
+    Where bf16 does not hold them exactly, their exponents are such that the function leaves the product.
+    """
+    values, _ = tensor_core.table(type, type, tensor_core.SHIFT.get(type.name, 0))
+    factors, _ = tensor_core.table(of_scales, of_scales, 0)
+    with np.errstate(all="ignore"):
+        found = (values[matrix] * factors[scales]).astype(np.float32).view(np.uint32) >> np.uint32(16)
+    least = scales[:, 0].astype(np.int64) + FORMATS[type.name][1]  # a scale has the bias of bf16
+    return found.astype(np.uint16), least.clip(0, 2 * BIAS).astype(np.uint16)
+
+
+def addresses_of(matrix: Array, step: int) -> Array:
+    """The addresses of every so many bytes of the rows of a matrix in memory."""
+    first, along = np.arange(len(matrix)) * matrix.strides[0], np.arange(0, matrix.strides[0], step)
+    found: Array = matrix.ctypes.data + first[:, None] + along
+    return found
+
+
+def _in_place(function: TileFunction, a: Array, b: Array, d: Array, enabled: bool) -> bool:  # noqa: FBT001 - of `InPlace`
+    """D = A * B + D, given addresses; false where the function leaves the product to the host."""
+    return _called(function, (a, b, d), np.zeros(len(d) + len(b), np.uint16), enabled=enabled)
+
+
+def _called(function: TileFunction, tables: Sequence[Array], least: Array, *, enabled: bool) -> bool:
+    of_a, of_b, of_d = (np.ascontiguousarray(each, np.uint64) for each in tables)
+    out = np.empty((len(of_d), len(of_b)), np.uint32)
+    a, b, d, there, exponents = (each.ctypes.data for each in (of_a, of_b, of_d, out, least))
+    return bool(function(a, b, d, there, exponents, len(of_d) // HEIGHT, len(of_b) // WIDTH, enabled))
+
+
+class Tiles:
+    """Products by functions for tiles, on an architecture; `fast` for numerics within the bounds of the manual."""
+
+    def __init__(self, host: Host, window: Window, architecture: Architecture, *, fast: bool) -> None:
+        self.host, self.window, self.architecture, self.fast = host, window, architecture, fast
+
+    def function(self, product: Product, types: tuple[Type, Type], depth: int, *, small: bool = False) -> TileFunction | None:
+        """The function for a product whose factors come as floats or integers of some types."""
+        if product.c.type is not product.d.type or product.operation != "mul" or product.a.matrices > 1:
+            return None
+        core: Unit | None = None
+        if product.d.type is not s32:
+            core = unit_of(product, self.architecture)
+            if core.converted or core.group > 1 or product.d.type not in (f16, f32) or types[0] is not types[1]:
+                return None
+        sparse = product.sparsity is not None
+        return self.host.tile_function(
+            TileProduct(*types, product.d.type, depth, core, small, sparse, product.finite, self.fast)
+        )
+
+    def in_place(self, product: Product) -> InPlace | None:
+        """The function for factors that are read where they lie."""
+        if product.further or (product.a.type.bits <= SMALL and product.d.type is not s32):
+            return None
+        function = self.function(product, (product.a.type, product.b.type), product.a.shape[1])
+        return None if function is None else partial(_in_place, function)
+
+    def multiply(
+        self, product: Product, left: Matrices, right: Matrices, added: Matrices, further: Sequence[Matrices] = ()
+    ) -> Matrices | None:
+        """D = A * B + C for matrices of the elements' bits; None where there is no function, or it leaves the product.
+
+        `further` are the metadata of A, and the scales of A and B.
+        """
+        if product.a.type.bits < SMALL and product.d.type is s32:
+            return None
+        types, small = (product.a.type, product.b.type), product.a.type.bits <= SMALL and product.d.type is not s32
+        a, b, least = left, right.T, np.zeros(len(left) + right.shape[1], np.uint16)
+        if product.scaling is not None:
+            if product.scaling.a.shape[1] > 1:
+                return None
+            types = bf16, bf16
+            a, b, least = self._scaled(product, product.scaling, a, b, further[-2:])
+        elif small:
+            a, b = in_f16(types[0])[a], in_f16(types[1])[b]
+            least[: len(a)], least[len(a) :] = (least_exponent(type) for type in types)
+            types = f16, f16
+        function = self.function(product, types, product.b.shape[0], small=small)
+        if function is None:
+            return None
+        if product.sparsity is not None:
+            a = tensor_core.filled(product.sparsity, a[None], further[0][None], product.b.shape[0])[0]
+        a, b = np.ascontiguousarray(a), np.ascontiguousarray(b)
+        found: Matrices = added.astype(np.uint32)
+        tables = addresses_of(a, PIECE), addresses_of(b, PIECE), addresses_of(found, found.strides[0])[:, 0]
+        return found if _called(function, tables, least, enabled=True) else None
+
+    def _scaled(
+        self, product: Product, scaling: Scaling, a: Matrices, b: Matrices, scales: Sequence[Matrices]
+    ) -> tuple[Matrices, Matrices, Array]:
+        """The factors of scaled blocks as bf16, and their least exponents."""
+        left, of_rows = scaled_in_bf16(product.a.type, a, scaling.a.type, scales[0])
+        right, of_columns = scaled_in_bf16(product.b.type, b, scaling.b.type, scales[1].T)
+        return left, right, np.concatenate((of_rows, of_columns))
+
+    def addresses_of_pieces(self, lane: int, addresses: Array) -> Array:
+        """Where pieces of 16 bytes of shared memory lie in the memory of this machine."""
+        flat = addresses.reshape(-1)
+        view, index = self.window.resolve(WORD, flat, 4, np.full(len(flat), lane), writing=False)
+        found: Array = index * PIECE + view.ctypes.data
+        return found.reshape(addresses.shape)

@@ -1,0 +1,68 @@
+"""Functions that multiply tiles of matrices: compiled when a product first needs one, kept on disk, shared by all kernels."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+
+from ptxvm.engine.collector import NoCollection
+from ptxvm.engine.jit.abi.specialisation import Tier
+from ptxvm.engine.jit.abi.tile_product import CALL, TileFunction, TileProduct
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir.digest import Digest
+from ptxvm.engine.jit.objects import disk_cache
+from ptxvm.engine.jit.objects.cache_entry import packed_code, unpacked_code
+from ptxvm.engine.jit.objects.code_cache import object_code, ourselves
+from ptxvm.engine.jit.objects.loader import Loaded, NotFlatError
+
+NAME = "ptxvm.tiles"
+_LOCK = allocate_lock()
+_FOUND: dict[tuple[TileProduct, str], tuple[TileFunction, object] | None] = {}  # with the code, which it keeps in memory
+
+
+def tile_function(tile: TileProduct) -> TileFunction | None:
+    """The function of a product; None where there is none."""
+    key = tile, repr(cpu.identity())
+    with _LOCK:
+        if key not in _FOUND:
+            _FOUND[key] = _from_disk(tile) or _compiled(tile)
+        found = _FOUND[key]
+    return None if found is None else found[0]
+
+
+def _key(tile: TileProduct) -> str:
+    return Digest().add(repr(("tiles", tile, cpu.identity(), ourselves()))).text
+
+
+def _from_disk(tile: TileProduct) -> tuple[TileFunction, object] | None:
+    store = disk_cache.from_environment()
+    data = None if store is None else store.get(_key(tile))
+    code = None if data is None else unpacked_code(data)
+    if code is None:
+        return None
+    loaded = Loaded(code)
+    return CALL(loaded.address(NAME)), loaded
+
+
+def _compiled(tile: TileProduct) -> tuple[TileFunction, object] | None:
+    """Compile the function, and keep it on disk."""
+    with NoCollection():
+        from ptxvm.engine.jit.functions.warp_function import module_text  # noqa: PLC0415 - code that is ready needs none
+        from ptxvm.engine.jit.ir.builder import Unit  # noqa: PLC0415 - ... of these
+        from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415
+        from ptxvm.engine.jit.values import mma_tiles  # noqa: PLC0415
+    unit = Unit()
+    if mma_tiles.written(unit, tile) is None:
+        return None
+    data = object_code(module_text(unit), Tier.BEST, background=False)
+    try:
+        code = flatten(data)
+    except NotFlatError:
+        from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415 - other processors than x86-64
+
+        linked = LinkedObject(data, [NAME])
+        return CALL(linked.address(NAME)), linked
+    store = disk_cache.from_environment()
+    if store is not None:
+        store.put(_key(tile), packed_code(code))
+    loaded = Loaded(code)
+    return CALL(loaded.address(NAME)), loaded
