@@ -12,8 +12,12 @@ import click
 import ptxvm
 from ptxvm.cli.app import app
 from ptxvm.cli.arguments import DTYPES, FILLS
+from ptxvm.isa.special_registers import WARP
 from ptxvm.reference import pictures
+from ptxvm.reference.accesses import access_of, place_of
+from ptxvm.reference.drawings import memory_of_access
 from ptxvm.reference.markdown import Files, code, escaped, table, toctree
+from ptxvm.reference.reading import read
 
 ROOT = Path(__file__).parents[1]
 ROOMS_WIDTH, ROOM_HEIGHT = 680.0, 30.0
@@ -65,7 +69,16 @@ def _pictures() -> Files:
     return {
         "reference/pictures/prmt.svg": pictures.bytes_of_prmt(0x5A10),
         "reference/pictures/rooms.svg": _rooms(),
+        "reference/pictures/banks.svg": _banks(),
     }
+
+
+def _banks() -> str:
+    """Words of shared memory that lie eight bytes apart."""
+    place = place_of(read("ld.shared.f32 %f1, [%r1];"))
+    if place is None:
+        raise ValueError("an access with an address in a register has a place")
+    return memory_of_access(access_of(place, [8 * lane for lane in range(WARP)]))
 
 
 def _rooms() -> str:

@@ -98,8 +98,9 @@ def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which
 @app.command()
 @click.argument("what", metavar="CODE-or-INSTRUCTION...", nargs=-1, required=True)
 @click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="The value of a register; may be repeated.")
+@click.option("--svg", metavar="FILE", help="Draw bytes, lanes, fragments or memory there.")
 @click.option("--descriptor", metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16.")
-def explain(what: Sequence[str], values: Sequence[str], descriptor: str | None) -> int:
+def explain(what: Sequence[str], values: Sequence[str], svg: str | None, descriptor: str | None) -> int:
     """Explain a code, a word, an instruction, or several.
 
     \b
@@ -110,6 +111,7 @@ def explain(what: Sequence[str], values: Sequence[str], descriptor: str | None) 
     ptxvm explain 'prmt.b32 %r1, %r2, 0x64646464, 0x4140;
         sub.f16x2 %r3, %r1, %r4;' --set %r2=7 --set %r4=1024,1024
     ptxvm explain 'shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;' --set '%r2=lane*10'
+    ptxvm explain 'ld.shared.f32 %f1, [%r2];' --set '%r2=lane*8' --svg banks.svg
     ptxvm explain --descriptor wgmma 0x4000004000010040
 
     A VALUE is a number; bits as 0x8081, 0b101 or PTX's own 0f3F800000; the elements of a packed type, the lowest first,
@@ -121,7 +123,7 @@ def explain(what: Sequence[str], values: Sequence[str], descriptor: str | None) 
         return explain_descriptor(descriptor, " ".join(what))
     from ptxvm.cli.explain import explain
 
-    return explain(" ".join(what), values)
+    return explain(" ".join(what), values, svg)
 
 
 @app.command()

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 
 from rich.text import Text
 
-from ptxvm.cli.failures import FINDINGS, say
+from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.isa import isa, unknown
 from ptxvm.cli.terminal import console, filled, labelled
 from ptxvm.diagnostics import KINDS, did_you_mean
@@ -18,6 +19,7 @@ from ptxvm.reference.page import Page, find
 CODE = re.compile(r"[Pp]\d+")
 REGISTER = re.compile(r"%(\w+)(?:\.(\w+))?")
 WORD = re.compile(r"\.[a-zA-Z]\w*(::\w+)*")
+KIND = re.compile(r"[a-z]+(-[a-z]+)+")
 TARGET = re.compile(r"(sm|compute)_\d+[af]?")
 OPCODE = re.compile(r"[a-z]\w*(\.[\w:]+)*;?")
 
@@ -32,27 +34,45 @@ the interpreter."""
 """What `explain jit` says."""
 
 
-def explain(what: str, values: Sequence[str]) -> int:
+def explain(what: str, values: Sequence[str], svg: str | None = None) -> int:
     """Print the page of a code, a special register, an opcode, a word or a target, or explain instructions."""
     what = what.strip()
+    page = _page_of(what)
+    if page is not None and svg is not None:
+        raise WrongCall(f"--svg: there is no picture of '{what}'")
+    if page is not None:
+        return page()
+    from ptxvm.cli.explain_text import explain_text  # which needs NumPy
+
+    return explain_text(what, values, svg)
+
+
+def _page_of(what: str) -> Callable[[], int] | None:
+    """What prints the page of a word; None for a text of instructions."""
     if CODE.fullmatch(what) or what in KINDS:
-        return explain_code(what)
+        return partial(explain_code, what)
+    if KIND.fullmatch(what):
+        return partial(unknown_kind, what)
     if register := REGISTER.fullmatch(what):
-        return explain_register(register[1], register[2])
+        return partial(explain_register, register[1], register[2])
     if what == "jit":
-        return explain_jit()
+        return explain_jit
     if WORD.fullmatch(what) or TARGET.fullmatch(what):
         from ptxvm.cli.explain_word import explain_target, explain_word  # which loads the catalog
 
-        return explain_word(what[1:]) if what.startswith(".") else explain_target(what)
+        return partial(explain_word, what[1:]) if what.startswith(".") else partial(explain_target, what)
     bare = what.partition(".")
     if lookup(bare[0], bare[2] or None) is not None and not find(what):
-        return explain_register(bare[0], bare[2] or None)
+        return partial(explain_register, bare[0], bare[2] or None)
     if OPCODE.fullmatch(what) and not is_whole(what):
-        return isa(what) if find(what) else unknown("explain", what.rstrip(";"))
-    from ptxvm.cli.explain_text import explain_text  # which needs NumPy
+        return partial(isa, what) if find(what) else partial(unknown, "explain", what.rstrip(";"))
+    return None
 
-    return explain_text(what, values)
+
+def unknown_kind(what: str) -> int:
+    """Say that there is no such kind of fault or finding, and which was probably meant."""
+    guess = did_you_mean(what, KINDS)
+    return say(f"ptxvm explain: no fault or finding is called '{what}'{f'; {guess}' if guess else ''}", FINDINGS)
 
 
 def is_whole(what: str) -> bool:

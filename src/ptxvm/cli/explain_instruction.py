@@ -37,11 +37,15 @@ Rows = list[tuple[str, ...]]
 Bits = TypeVar("Bits", int, tuple[int, ...])
 
 
-def explain_instruction(reading: Reading, values: Mapping[str, str]) -> None:
-    """What an instruction is, and what it computes in one lane; `values` are those of its registers, by their names."""
+def explain_instruction(reading: Reading, values: Mapping[str, str]) -> dict[str, int]:
+    """What an instruction is, and what it computes in one lane; the bits of its registers.
+
+    `values` are those of the registers, by their names.
+    """
     inputs = parse_values(reading, values)
     print_reading(reading)
     print_result(reading, inputs)
+    return inputs
 
 
 # ── the instruction in words ────────────────────────────────────────────────────────────
@@ -209,10 +213,19 @@ def print_insight(reading: Reading, inputs: Mapping[str, int]) -> None:
     if reading.decoded.of.name == "lop3" and "immLut" in constants:
         print_truth_table(constants["immLut"] & boolean.ALL)
     if reading.decoded.of.name == "prmt":
-        node = reading.bound.operands["c"]
-        control = constants.get("c", inputs.get(print_operand(node)))
+        control = constants.get("c", inputs.get(print_operand(reading.bound.operands["c"])))
+        if reading.decoded.mode:
+            print_mode(reading.decoded.mode)
         if control is not None:
             print_bytes(reading, control, inputs)
+
+
+def print_mode(mode: str) -> None:
+    """The bytes that a mode of prmt takes, by the two bits of `c`, the highest first."""
+    rows: Rows = [("c", "d.b3", "d.b2", "d.b1", "d.b0")]
+    rows += [(str(control), *(str(p) for p in permutation.byte_selections(control, mode)[::-1])) for control in range(4)]
+    console().print()
+    console().print(labelled(f".{mode}", rows, right=True))
 
 
 def print_truth_table(table: int) -> None:
@@ -235,7 +248,7 @@ def print_bytes(reading: Reading, control: int, inputs: Mapping[str, int]) -> No
     bits = {name: constants.get(name, inputs.get(texts[name])) for name in "ab"}
     rows: Rows = [
         ("byte of d", "3", "2", "1", "0"),
-        ("taken from", *(f"{'sign ' if p.sign else ''}{texts[p.operand]}.b{p.byte}" for p in picked)),
+        ("taken from", *(p.written(texts[p.operand]) for p in picked)),
     ]
     if not reading.decoded.mode:
         rows.insert(1, ("selector", *(f"{control >> 4 * n & 0xF:x}" for n in (3, 2, 1, 0))))

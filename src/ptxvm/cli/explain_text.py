@@ -5,16 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import groupby
+from pathlib import Path
 
 from rich.text import Text
 
 from ptxvm.algebra.types import Type, pred
+from ptxvm.cli.explain_access import explain_access
 from ptxvm.cli.explain_instruction import Rows, chosen, explain_instruction, options, print_insight, print_reading, shown
 from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.terminal import aligned, console, filled, has_color, labelled, width
 from ptxvm.diagnostics import render
 from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.special_registers import WARP
+from ptxvm.reference.accesses import place_of
+from ptxvm.reference.drawings import memory_of_access, of_computation, of_lanes, standalone
 from ptxvm.reference.evaluation import Quantity, number
 from ptxvm.reference.matrices import fragments_of, matrix_of, pieces
 from ptxvm.reference.page import Page
@@ -29,18 +33,42 @@ USUAL_PREDICATE = f"{LANE}%2"
 """What registers have in lanes where `--set` says nothing."""
 
 
-def explain_text(what: str, values: Sequence[str]) -> int:
-    """Explain the instructions of a text; `values` are those of registers, as NAME=VALUE."""
+def explain_text(what: str, values: Sequence[str], svg: str | None = None) -> int:
+    """Explain the instructions of a text; `values` are those of registers, as NAME=VALUE, `svg` a file for pictures."""
     try:
         readings = read_all(what)
     except NotUnderstood as refused:
         text = render([(refused.source, refused.diagnostics)], width=width(), color=has_color(sys.stderr))
         return say(text.rstrip("\n"), FINDINGS)
-    given = named(values)
+    drawn = explain_readings(readings, named(values))
+    if svg is not None:
+        write_pictures(svg, drawn)
+    return 0
+
+
+def explain_readings(readings: Sequence[Reading], given: Mapping[str, str]) -> list[str]:
+    """Print what instructions are and do: one access, one lane, or a warp; the pictures of it."""
+    first, *others = readings
+    if not others and (place := place_of(first)) is not None:
+        return [memory_of_access(explain_access(first, place, given))]
+    if not others and not is_collective(first) and not _guarded(first) and not _of_lanes(given):
+        return of_computation(first, explain_instruction(first, given))
+    return explain_lanes(readings, given)
+
+
+def write_pictures(path: str, drawn: Sequence[str]) -> None:
+    """Write pictures to a file, below each other."""
+    if not drawn:
+        raise WrongCall("--svg: there is no picture of this")
+    try:
+        Path(path).write_text(standalone(drawn), encoding="utf-8")
+    except OSError as wrong:
+        raise WrongCall(f"cannot write '{path}': {wrong.strerror or wrong}") from None
+
+
+def explain_lanes(readings: Sequence[Reading], given: Mapping[str, str]) -> list[str]:
+    """Print what instructions do in the lanes of a warp; the pictures of it."""
     alone = len(readings) == 1
-    if alone and not is_collective(readings[0]) and not _guarded(readings[0]) and not _of_lanes(given):
-        explain_instruction(readings[0], given)
-        return 0
     runs = [can_run(reading) for reading in readings]
     if given and not all(runs):
         text = readings[runs.index(False)].text
@@ -64,7 +92,7 @@ def explain_text(what: str, values: Sequence[str]) -> int:
         if not alone:
             console().print()
         console().print(labelled("result", [(f"depends on values: {options(list(needed(readings)))}",)]))
-    return 0
+    return of_lanes(readings, inputs, steps)
 
 
 def named(values: Sequence[str]) -> dict[str, str]:

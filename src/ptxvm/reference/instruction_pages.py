@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from ptxvm.isa.catalog.logic import PERMUTATIONS
 from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.matrix import variants_with_shape
 from ptxvm.isa.model import Decoded, Instruction
@@ -21,6 +22,7 @@ from ptxvm.reference.examples import Run, WorkedExample, example_of
 from ptxvm.reference.markdown import Files, code, escaped, keywords, prose, table, toctree
 from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.page import Page, pages
+from ptxvm.reference.permutation import byte_selections
 
 WORD = re.compile(r"\W+")
 FOLDER = "reference/instructions"
@@ -204,9 +206,11 @@ def _drawn(instruction: Instruction) -> Iterator[str]:
 def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
     match instruction.meaning.__name__:
         case "prmt":
-            yield "Each hexadecimal digit of `c` picks a byte; with 8 added, that byte's sign (dashed):", _prmt(0x5A10)
-            for mode in ("f4e", "b4e", "rc8", "ecl", "ecr", "rc16"):
-                yield f"`.{mode}`:", _prmt(1, mode)
+            yield (
+                "Each hexadecimal digit of `c` picks a byte; with 8 added, that byte's sign (dashed):",
+                pictures.bytes_of_prmt(0x5A10),
+            )
+            yield "\n".join(["A mode takes two bits of `c`; the bytes of `d` are then these:", "", *_modes()]), ""
         case "lop3":
             for table in (0xCA, 0x96, 0xE8):
                 yield f"`immLut` is the column of results, here 0x{table:02X}:", pictures.table_of_lop3(table)
@@ -216,8 +220,14 @@ def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
             yield from _fragments(instruction)
 
 
-def _prmt(control: int, mode: str | None = None) -> str:
-    return pictures.bytes_of_prmt(control, mode)
+def _modes() -> list[str]:
+    """The bytes of prmt's result by its modes and `c`, the highest first."""
+    rows = [
+        (code(f".{mode}"), str(control), *(code(str(byte)) for byte in byte_selections(control, mode)[::-1]))
+        for mode in PERMUTATIONS
+        for control in range(4)
+    ]
+    return table(("mode", "c", "d.b3", "d.b2", "d.b1", "d.b0"), rows)
 
 
 SHUFFLES = (("up", 2, 0), ("down", 2, 31), ("bfly", 1, 31), ("idx", 5, 31), ("down", 1, 0x181F))

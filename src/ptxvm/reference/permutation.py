@@ -15,6 +15,13 @@ class ByteSelection:
     byte: int
     sign: bool = False
 
+    def written(self, operand: str) -> str:
+        """`a.b2`, or `sign a.b2`, for an operand that is called so."""
+        return f"{'sign ' if self.sign else ''}{operand}.b{self.byte}"
+
+    def __str__(self) -> str:
+        return self.written(self.operand)
+
     def of(self, a: int, b: int) -> int:
         """The byte, once the operands are known."""
         value = (a if self.operand == "a" else b) >> 8 * self.byte & 0xFF

@@ -140,9 +140,9 @@ def test_memory_is_explained_without_values(ptxvm):
     ]
     assert block(out, "effects") == ["accesses memory"]
     assert "\nresult" not in out
-    done = ptxvm("explain", "ld.u32 %r1, [%rd1];", "--set", "rd1=5")
+    done = ptxvm("explain", "@%p1 ld.u32 %r1, [%rd1];", "--set", "rd1=5")
     assert done.code == 2
-    assert done.err == "ptxvm explain: --set has no use here: 'ld.u32 %r1, [%rd1];' accesses memory\n"
+    assert done.err == "ptxvm explain: --set has no use here: '@%p1 ld.u32 %r1, [%rd1];' accesses memory\n"
 
 
 def test_what_only_old_versions_take_is_read_as_they_do(ptxvm):
@@ -387,3 +387,74 @@ def test_what_does_not_go_together_gets_one_line(ptxvm, text, values, line):
     assert (done.code, done.out) == (2, "")
     assert done.err.startswith(f"ptxvm explain: {line}")
     assert done.err.count("\n") == 1
+
+
+# ── memory ──────────────────────────────────────────────────────────────────────────────
+
+
+def test_lanes_that_are_neighbours_fill_their_sectors(ptxvm):
+    """16 bytes a lane are 512 bytes: 16 sectors of 32, 4 lines of 128."""
+    out = ptxvm("explain", "ld.global.v4.u32 {%r1, %r2, %r3, %r4}, [%rd1];").out
+    assert block(out, "sectors") == ["16 sectors of 32 bytes in 4 lines of 128"]
+    assert block(out, "lanes")[1].split() == ["0x0", "0-1", "2-3", "4-5", "6-7"]
+
+
+def test_a_conflict_names_the_banks(ptxvm):
+    """Every second word: lanes 0 and 16 want words 0 and 32, which lie in bank 0."""
+    out = ptxvm("explain", "ld.shared.f32 %f1, [%r1];", "--set", "%r1=lane*8").out
+    assert block(out, "wavefronts")[0] == "2; 1 would do"
+    assert "those of bank 0 at 0x0, 0x80" in " ".join(block(out, "wavefronts"))
+
+
+def test_an_access_takes_its_address_only(ptxvm):
+    done = ptxvm("explain", "st.shared.f32 [%r1], %f1;", "--set", "%f1=1.0")
+    assert (done.code, done.err) == (2, "ptxvm explain: for its address the instruction does not read %f1, but %r1\n")
+
+
+def test_a_misaligned_access_is_said_to_be_one(ptxvm):
+    out = ptxvm("explain", "ld.global.f64 %fd1, [%rd1];", "--set", "%rd1=lane*8+4").out
+    assert " ".join(block(out, "fault")) == "misaligned: an address is a multiple of 8; not that of lanes 0-31"
+
+
+# ── modes, kinds, pictures ──────────────────────────────────────────────────────────────
+
+
+def test_a_mode_of_prmt_is_a_table(ptxvm):
+    """The table of modes in PTX 9.7.9.7: rc8 takes one byte four times."""
+    out = ptxvm("explain", "prmt.b32.rc8 d, a, b, c;").out
+    assert [row.split() for row in block(out, ".rc8")][3] == ["2", *["a.b2"] * 4]
+
+
+def test_a_kind_that_is_none_is_guessed(ptxvm):
+    done = ptxvm("explain", "out-of-bound")
+    assert (done.code, done.err) == (
+        1,
+        "ptxvm explain: no fault or finding is called 'out-of-bound'; did you mean `out-of-bounds`?\n",
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("ld.shared.f32 %f1, [%r1];", ">31</text>"),
+        ("ld.global.f32 %f1, [%rd1];", "sector +96"),
+        ("shfl.sync.bfly.b32 %r1, %r2, 1, 31, -1;", "%r2</text>"),
+        ("prmt.b32 d, a, b, 0x5a10;", "c = 0x5a10"),
+        ("lop3.b32 d, a, b, c, 0x96;", "immLut = 0x96"),
+        ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16 {%r1,%r2,%r3,%r4,%r5,%r6,%r7,%r8}, [%rd1];", "T31"),
+    ],
+)
+def test_a_picture_is_a_file_of_svg(ptxvm, tmp_path, text, shown):
+    import xml.etree.ElementTree as ET
+
+    path = tmp_path / "picture.svg"
+    assert ptxvm("explain", text, "--svg", str(path)).code == 0
+    assert ET.fromstring(path.read_text(encoding="utf-8")).tag.endswith("svg")  # noqa: S314 - our own text
+    assert shown in path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("what", ["race", "add.u32 %r1, %r2, %r3;"])
+def test_what_has_no_picture_is_refused(ptxvm, tmp_path, what):
+    done = ptxvm("explain", what, "--svg", str(tmp_path / "picture.svg"))
+    assert done.code == 2
+    assert "there is no picture of" in done.err

@@ -1,0 +1,81 @@
+"""`ptxvm explain 'ld.global.v4.f32 {...}, [%rd1];'`: the bytes, sectors or banks that the lanes of a warp access."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.cli.explain_instruction import Rows, chosen, print_reading
+from ptxvm.cli.terminal import console, labelled
+from ptxvm.machine.faults import plural
+from ptxvm.reference.accesses import LINE, SECTOR, Pass, Place, WarpAccess, access_of, in_ranges
+from ptxvm.reference.reading import Reading
+from ptxvm.reference.warp import LANE, lane_values
+
+MOST_WORDS = 4
+"""Words of one bank that are named."""
+
+
+def accessed(place: Place, given: Mapping[str, str]) -> WarpAccess:
+    """The access with the addresses that are given; otherwise lanes are neighbours."""
+    values = given or {place.register: f"{LANE}*{place.size}"}
+    inputs = chosen(values, {place.register: place.type}, "for its address the instruction does", lane_values)
+    return access_of(place, inputs[place.register])
+
+
+def explain_access(reading: Reading, place: Place, given: Mapping[str, str]) -> WarpAccess:
+    """Print what an instruction is, and what it touches."""
+    access = accessed(place, given)
+    print_reading(reading)
+    out = console()
+    out.print()
+    where = f"at lane*{place.size}" if not given else f"at {place.register}"
+    offset = f"{place.offset:+}" if place.offset else ""
+    together = plural(place.size, "byte")
+    out.print(labelled("memory", [(f"{together} for each lane {where}{offset}, from {min(access.addresses):#x} on",)]))
+    if access.misaligned:
+        lanes = in_ranges(access.misaligned)
+        out.print(labelled("fault", [(f"misaligned: an address is a multiple of {place.size}; not that of lanes {lanes}",)]))
+    elif place.space is Space.SHARED:
+        out.print(labelled("wavefronts", wavefronts(access)))
+    else:
+        out.print(labelled("sectors", sectors(access)))
+        out.print()
+        out.print(labelled("lanes", lines(access)))
+    return access
+
+
+def sectors(access: WarpAccess) -> Rows:
+    """How many sectors and lines are touched, and how many would do."""
+    found = len(access.sectors)
+    said = f"{plural(found, 'sector')} of {SECTOR} bytes in {plural(len(access.lines), 'line')} of {LINE}"
+    fewest = access.fewest_sectors
+    return [(said if found == fewest else f"{said}; {fewest} would hold as many bytes",)]
+
+
+def lines(access: WarpAccess) -> Rows:
+    """The lanes that access each sector, a row for each line."""
+    found = access.sectors
+    numbers = [[line // SECTOR + n for n in range(LINE // SECTOR)] for line in access.lines]
+    cells = [[in_ranges(found[n]) if n in found else "-" for n in row] for row in numbers]
+    head: tuple[str, ...] = ("line", *(f"+{n * SECTOR}" for n in range(LINE // SECTOR)))
+    return [head, *((f"{line:#x}", *row) for line, row in zip(access.lines, cells, strict=True))]
+
+
+def wavefronts(access: WarpAccess) -> Rows:
+    """How many wavefronts shared memory takes, and what makes them more than needed."""
+    passes = access.passes
+    needed, taken = len(passes), sum(each.turns for each in passes)
+    rows: Rows = [(f"{taken}; {needed} would do" if taken > needed else f"{taken}: no bank is asked for two words at once",)]
+    return rows + [(conflict(each),) for each in passes if each.turns > 1]
+
+
+def conflict(each: Pass) -> str:
+    """The banks that are asked for most words, and the words of the first of them."""
+    worst = [bank for bank, words in each.words.items() if len(words) == each.turns]
+    words = each.words[worst[0]]
+    named = ", ".join(f"{word * 4:#x}" for word in words[:MOST_WORDS]) + (", ..." if len(words) > MOST_WORDS else "")
+    lanes = f"lanes {each.lanes.start}-{each.lanes.stop - 1}"
+    banks = f"bank{'s' * (len(worst) > 1)} {in_ranges(sorted(worst))}"
+    which = f"at {named}" if len(worst) == 1 else f"those of bank {worst[0]} at {named}"
+    return f"{lanes}: {each.turns} words of {banks}, {which}"

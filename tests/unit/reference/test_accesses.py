@@ -1,0 +1,80 @@
+"""Sectors, lines and banks of an access: the numbers are those of the CUDA C++ Programming Guide, and closed forms."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import pytest
+
+from ptxvm.reference.accesses import WarpAccess, access_of, in_ranges, place_of
+from ptxvm.reference.reading import read
+
+
+def access(text: str, stride: int, base: int = 0) -> WarpAccess:
+    place = place_of(read(text))
+    assert place is not None
+    return access_of(place, [base + lane * stride for lane in range(32)])
+
+
+SHARED, GLOBAL = "ld.shared.f32 %f1, [%r1];", "ld.global.f32 %f1, [%rd1];"
+
+
+@pytest.mark.parametrize("stride", range(1, 33))
+def test_words_a_stride_apart_conflict_as_often_as_it_shares_factors_with_the_banks(stride):
+    """32 lanes at multiples of `stride` words meet in 32 / gcd(stride, 32) banks."""
+    (found,) = access(SHARED, 4 * stride).passes
+    assert found.turns == gcd(stride, 32)
+
+
+def test_a_row_of_padding_takes_conflicts_away():
+    assert access(SHARED, 4 * 33).passes[0].turns == 1
+
+
+@pytest.mark.parametrize(("text", "stride"), [(SHARED, 0), ("ld.shared.u8 %r2, [%r1];", 1)])
+def test_lanes_that_want_one_word_get_it_together(text, stride):
+    assert [each.turns for each in access(text, stride).passes] == [1]
+
+
+@pytest.mark.parametrize(
+    ("text", "size", "passes"),
+    [("ld.shared.f64 %fd1, [%r1];", 8, 2), ("ld.shared.v4.f32 {%f1, %f2, %f3, %f4}, [%r1];", 16, 4)],
+)
+def test_a_pass_is_for_128_bytes(text, size, passes):
+    assert [each.turns for each in access(text, size).passes] == [1] * passes
+
+
+@pytest.mark.parametrize(("stride", "sectors", "lines"), [(4, 4, 1), (8, 8, 2), (32, 32, 8), (128, 32, 32), (0, 1, 1)])
+def test_sectors_and_lines_of_a_stride(stride, sectors, lines):
+    found = access(GLOBAL, stride)
+    assert (len(found.sectors), len(found.lines)) == (sectors, lines)
+
+
+def test_a_row_that_begins_within_a_sector_takes_one_more():
+    found = access(GLOBAL, 4, base=4)
+    assert (len(found.sectors), found.fewest_sectors) == (5, 4)
+    assert found.sectors[0] == list(range(7))
+
+
+def test_an_offset_belongs_to_the_address():
+    assert access("ld.global.f32 %f1, [%rd1+-4];", 4, base=4).addresses[0] == 0
+
+
+def test_misaligned_lanes_are_known():
+    assert access(GLOBAL, 2).misaligned == list(range(1, 32, 2))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "add.u32 %r1, %r2, %r3;",
+        "ld.shared.u32 %r1, [tile+4];",  # its address is known to a loaded module only
+        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];",  # a lane names a row of others
+        "cp.async.ca.shared.global [%r1], [%rd1], 16;",
+    ],
+)
+def test_other_instructions_have_no_place(text):
+    assert place_of(read(text)) is None
+
+
+def test_numbers_in_order_are_ranges():
+    assert in_ranges([0, 1, 2, 5, 7, 8]) == "0-2, 5, 7-8"
