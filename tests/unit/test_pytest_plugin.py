@@ -111,4 +111,7 @@ def test_wrong_options_are_refused_before_any_test(tmp_path, options, said):
 
 def test_pytest_finds_the_plugin_where_ptxvm_is_installed():
     project = tomllib.loads((Path(__file__).parents[2] / "pyproject.toml").read_text())["project"]
-    assert project["entry-points"]["pytest11"] == {"ptxvm": "ptxvm.pytest_plugin"}
+    assert project["entry-points"]["pytest11"] == {
+        "ptxvm": "ptxvm.pytest_plugin",
+        "ptxvm-kernels": "ptxvm.pytest_kernels",
+    }

@@ -1,0 +1,208 @@
+"""Fixtures of pytest for tests of PTX kernels: modules beside the test, launches under checks, a report of the findings.
+
+    def test_saxpy(run_kernel):
+        x, y = np.ones(100, np.float32), np.zeros(100, np.float32)
+        run_kernel("saxpy.ptx", block=128, args=[100, 2.0, x, y])
+        assert (y == 2).all()
+
+    pytest --ptx-engine interp --ptx-engine jit --ptx-check memory,init --ptx-check race
+
+An option that stands several times runs each test that launches kernels so often.  An error that a check finds fails the test;
+`@pytest.mark.ptx_allow("race-of-equal-values")` says that a finding is meant.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Generator, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pytest
+
+if TYPE_CHECKING:  # pytest imports this module in every run
+    from ptxvm.api import Kernel, Module
+    from ptxvm.machine.result import LaunchResult
+
+ENGINES = ("auto", "interp", "jit")
+NONE = "none"
+
+
+@dataclass(frozen=True, slots=True)
+class Variant:
+    """How the kernels of a test run: the engine, and the checks, separated by commas."""
+
+    engine: str = "auto"
+    checks: str = ""
+
+    def __str__(self) -> str:
+        return "-".join(filter(None, (self.engine, self.checks)))
+
+
+class PtxModule(Protocol):
+    """Loads a module: a file beside the test or below the folder of the run, or a text of PTX."""
+
+    def __call__(self, source: str | Path) -> Module:
+        """Return the module, loaded once in a run."""
+        ...
+
+
+@dataclass
+class KernelRunner:
+    """Launches kernels in the variant of a test, and keeps what the checks found."""
+
+    variant: Variant
+    load: Callable[[str | Path], Module]
+    allowed: frozenset[str]
+    findings: list[str] = field(default_factory=list)
+
+    def __call__(
+        self,
+        kernel: Kernel | Module | str | Path,
+        *,
+        entry: str | None = None,
+        args: Sequence[object] = (),
+        **options: Any,  # noqa: ANN401 - those of `Kernel.launch`, which verifies them
+    ) -> LaunchResult:
+        """Launch a kernel, that of a module, or that of a file or text; `entry` names one of several.
+
+        `options` are those of `Kernel.launch`, such as `grid` and `block`; they come before those of the command line.
+        Fails the test for an error that a check finds, and raises what the launch raises.
+        """
+        from ptxvm.api import Module  # noqa: PLC0415 - see above
+
+        module = self.load(kernel) if isinstance(kernel, (str, Path)) else kernel
+        found = module.kernel(entry) if isinstance(module, Module) else module
+        checks = [] if self.variant.checks == NONE else self.variant.checks.split(",")
+        chosen: dict[str, Any] = {"engine": self.variant.engine, "allow": self.allowed}
+        if self.variant.checks:
+            chosen["check"] = checks
+        result = found.launch(args=args, **chosen | options)
+        self._judge(found, result)
+        return result
+
+    def _judge(self, kernel: Kernel, result: LaunchResult) -> None:
+        from ptxvm.diagnostics import Severity, render  # noqa: PLC0415
+
+        source = kernel.module.programs[0].source
+        diagnostics = [each.diagnostic() for each in result.findings]
+        texts = [render([(source, [each])]).rstrip() for each in diagnostics]
+        self.findings += texts
+        wrong = [text for text, each in zip(texts, diagnostics, strict=True) if each.severity is Severity.ERROR]
+        if wrong:
+            pytest.fail(f"in kernel {kernel.name}:\n" + "\n\n".join(wrong), pytrace=False)
+
+
+# ── options ─────────────────────────────────────────────────────────────────────────────
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """The options of the command line."""
+    group = parser.getgroup("ptxvm-kernels", "PTX kernels in tests (run_kernel, ptx_module)")
+    group.addoption("--ptx-engine", action="append", choices=ENGINES, help="what runs the kernels; may be repeated")
+    group.addoption(
+        "--ptx-check", action="append", metavar="memory,init,sync,race", help="what to look for, or none; may be repeated"
+    )
+    group.addoption("--ptx-target", metavar="sm_NN", help="the target to check and run modules for, instead of their own")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Refuse wrong options before any test; enter the marker."""
+    config.addinivalue_line("markers", "ptx_allow(*codes): findings of the test's kernels that are meant")
+    options = config.option
+    if not (options.ptx_check or options.ptx_target):
+        return
+    from ptxvm.isa.targets import device_target  # noqa: PLC0415
+    from ptxvm.machine.options import checks  # noqa: PLC0415
+
+    try:
+        for each in options.ptx_check or ():
+            checks([] if each == NONE else each.split(","))
+        if options.ptx_target:
+            device_target(options.ptx_target)
+    except ValueError as wrong:
+        raise pytest.UsageError(f"--ptx-check or --ptx-target: {wrong}") from wrong
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    """Run each test that launches kernels once for each engine and each set of checks."""
+    if "ptx_variant" not in metafunc.fixturenames:
+        return
+    options = metafunc.config.option
+    variants = [Variant(*each) for each in itertools.product(options.ptx_engine or ["auto"], options.ptx_check or [""])]
+    if len(variants) > 1:
+        metafunc.parametrize("ptx_variant", variants, ids=str, indirect=True)
+
+
+# ── fixtures ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.fixture
+def ptx_variant(request: pytest.FixtureRequest) -> Variant:
+    """The engine and the checks of the test's kernels."""
+    options = request.config.option
+    chosen = Variant((options.ptx_engine or ["auto"])[0], (options.ptx_check or [""])[0])
+    return getattr(request, "param", chosen)
+
+
+@pytest.fixture(scope="session")
+def ptx_modules() -> dict[tuple[str, str | None], Module]:
+    """The modules of this run that are loaded."""
+    return {}
+
+
+@pytest.fixture
+def ptx_module(request: pytest.FixtureRequest, ptx_modules: dict[tuple[str, str | None], Module]) -> PtxModule:
+    """Loads modules: `ptx_module("saxpy.ptx")`."""
+    from ptxvm.api import load as load_module  # noqa: PLC0415
+
+    target = request.config.option.ptx_target
+
+    def load(source: str | Path) -> Module:
+        beside = request.path.parent / source if len(str(source).splitlines()) == 1 else None
+        chosen = str(beside) if beside is not None and beside.is_file() else str(source)
+        if (chosen, target) not in ptx_modules:
+            ptx_modules[chosen, target] = load_module(chosen, target)
+        return ptx_modules[chosen, target]
+
+    return load
+
+
+@pytest.fixture
+def run_kernel(request: pytest.FixtureRequest, ptx_variant: Variant, ptx_module: PtxModule) -> KernelRunner:
+    """Launches kernels: `run_kernel("saxpy.ptx", block=128, args=[...])`."""
+    allowed = frozenset(code for mark in request.node.iter_markers("ptx_allow") for code in mark.args)
+    runner = KernelRunner(ptx_variant, ptx_module, allowed)
+    request.node.stash[RUNNER] = runner
+    return runner
+
+
+RUNNER = pytest.StashKey[KernelRunner]()
+
+
+# ── the report ──────────────────────────────────────────────────────────────────────────
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Let the report of a test carry what the checks found in its kernels, warnings too; workers send it on."""
+    report = yield
+    runner = item.stash.get(RUNNER, None)
+    if call.when == "call" and runner is not None and runner.findings:
+        report.sections.append(("ptxvm findings", "\n\n".join(runner.findings)))
+        report.user_properties.append(("ptxvm findings", len(runner.findings)))
+    return report
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Count the findings of each test at the end."""
+    reports = [each for kind in ("passed", "failed") for each in terminalreporter.getreports(kind)]
+    found = {each.nodeid: dict(each.user_properties).get("ptxvm findings", 0) for each in reports}
+    lines = [f"{nodeid}: {count} finding{'s' if count > 1 else ''}" for nodeid, count in found.items() if count]
+    if lines:
+        terminalreporter.section("findings of ptxvm")
+        for line in lines:
+            terminalreporter.write_line(line)

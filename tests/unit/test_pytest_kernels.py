@@ -1,0 +1,95 @@
+"""The fixtures for tests of kernels: what a project's tests see, which of them fail, and what the end of a run tells."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+MODULE = """
+.version 6.4
+.target sm_75
+.address_size 64
+.visible .entry in_order(.param .u64 data)
+{
+    .reg .b64 %d; .reg .b32 %t;
+    ld.param.u64 %d, [data]; mov.u32 %t, %tid.x; mad.wide.u32 %d, %t, 4, %d; st.global.u32 [%d], %t; ret;
+}
+.visible .entry all_at_once(.param .u64 data)
+{ .reg .b64 %d; .reg .b32 %t; ld.param.u64 %d, [data]; mov.u32 %t, %tid.x; st.global.u32 [%d], %t; ret; }
+.visible .entry one_value(.param .u64 data)
+{ .reg .b64 %d; ld.param.u64 %d, [data]; st.global.u32 [%d], 1; ret; }
+"""
+TESTS = """
+import numpy as np
+import pytest
+
+def test_in_order(run_kernel):
+    data = np.zeros(64, np.uint32)
+    result = run_kernel("kernels.ptx", entry="in_order", block=64, args=[data])
+    assert data.tolist() == list(range(64))
+    assert result.block == (64, 1, 1)
+
+def test_all_at_once(run_kernel, ptx_module):
+    run_kernel(ptx_module("kernels.ptx").kernel("all_at_once"), block=64, args=[np.zeros(64, np.uint32)])
+
+@pytest.mark.ptx_allow("race")
+def test_that_is_meant(run_kernel):
+    run_kernel("kernels.ptx", entry="all_at_once", block=64, args=[np.zeros(64, np.uint32)])
+
+def test_with_a_warning(run_kernel):
+    run_kernel("kernels.ptx", entry="one_value", block=64, args=[np.zeros(64, np.uint32)])
+
+def test_of_no_kernel(ptx_module):
+    text = ".version 6.4\\n.target sm_75\\n.visible .entry k() { ret; }"
+    assert ptx_module(text) is ptx_module(text)
+"""
+
+
+def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
+    """Run the tests in a process of their own, with no plugin but ours."""
+    (folder / "test_them.py").write_text(TESTS)
+    (folder / "kernels.ptx").write_text(MODULE)
+    command = [sys.executable, "-m", "pytest", "-p", "ptxvm.pytest_kernels", "-rA", "-p", "no:cacheprovider", *options]
+    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+    environment.pop("PYTEST_ADDOPTS", None)
+    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+
+
+def outcomes(said: str) -> dict[str, str]:
+    """The outcome of each test by its name, from the summary."""
+    return {name: outcome for outcome, name in re.findall(r"^(PASSED|FAILED|ERROR) test_them\.py::(\S+)", said, re.MULTILINE)}
+
+
+def test_without_checks_each_test_runs_once_and_passes(tmp_path):
+    done = run_pytest(tmp_path)
+    assert set(outcomes(done.stdout).values()) == {"PASSED"}, done.stdout + done.stderr
+    assert "findings of ptxvm" not in done.stdout
+
+
+def test_each_set_of_checks_is_a_run_of_the_test(tmp_path):
+    """The race detector finds what 64 threads that write one word do; `memory` has nothing to say of it."""
+    done = run_pytest(tmp_path, "--ptx-engine=interp", "--ptx-check=race", "--ptx-check=memory,init", "--ptx-target=sm_80")
+    found = outcomes(done.stdout)
+    assert [name for name, outcome in found.items() if outcome == "FAILED"] == ["test_all_at_once[interp-race]"], done.stdout
+    assert len(found) == 9
+    assert "in kernel all_at_once:" in done.stdout
+    assert "error[race]: WAW race" in done.stdout
+    summary = done.stdout.partition("findings of ptxvm")[2]
+    assert "test_all_at_once[interp-race]: 1 finding\n" in summary
+    assert "test_with_a_warning[interp-race]: 1 finding\n" in summary
+    assert "test_that_is_meant" not in summary.partition("short test summary")[0]
+
+
+@pytest.mark.parametrize(
+    ("option", "said"), [("--ptx-check=rice", "rice"), ("--ptx-target=sm_1000", "sm_1000"), ("--ptx-engine=gpu", "gpu")]
+)
+def test_wrong_options_are_refused_before_any_test(tmp_path, option, said):
+    done = run_pytest(tmp_path, option)
+    assert done.returncode == 4
+    assert said in done.stderr
+    assert "Traceback" not in done.stderr
