@@ -19,7 +19,7 @@ from ptxvm.engine.watching import Watch
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import count, count_or_none, one_of
 from ptxvm.model import Test, read_tests
-from ptxvm.model.kernels import KernelTest, Launch, read_kernels
+from ptxvm.model.kernels import KernelTest, TestLaunch, read_kernels
 from ptxvm.model.translate import as_kernel
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ def read(path: str | os.PathLike[str]) -> list[Test]:
 def read_module(module: Module) -> list[KernelTest]:
     """The litmus tests among the kernels of a module."""
 
-    def explore(kernel: Function, how: Launch, perform: Callable[[Stage], None]) -> None:
+    def explore(kernel: Function, how: TestLaunch, perform: Callable[[Stage], None]) -> None:
         launch(
             SingleThreadEngine(module.interpreter, perform), kernel, LaunchOptions(how.grid, how.block, how.shared), how.args
         )
@@ -65,7 +65,7 @@ class NullChecker(Checker):
         return False
 
 
-class Machine:
+class KernelRunner:
     """The machine, on which a kernel that is a litmus test runs: again and again from the first values of memory."""
 
     def __init__(self, module: Module, test: KernelTest) -> None:
@@ -97,7 +97,7 @@ class Machine:
         return self.test.shown({name: int.from_bytes(raw, "little") for name, raw in final.items()})
 
 
-class TranslatedMachine(Machine):
+class TranslatedMachine(KernelRunner):
     """The machine, on which a test of another syntax runs as a kernel; raises `Untranslatable`.
 
     `packed` puts the threads of a CTA in one warp, otherwise each has a warp of its own.
@@ -114,15 +114,15 @@ class TranslatedMachine(Machine):
         return self.kernel.state(final)
 
 
-def machines(test: Test, path: str | os.PathLike[str] = "") -> list[Machine]:
+def machines(test: Test, path: str | os.PathLike[str] = "") -> list[KernelRunner]:
     """The machines on which a test runs: a kernel on that of its module, which the path names."""
     if isinstance(test, KernelTest):
         module = load(Path(path))
-        return [Machine(module, each) for each in read_module(module) if each.name == test.name]
+        return [KernelRunner(module, each) for each in read_module(module) if each.name == test.name]
     return [TranslatedMachine(test), TranslatedMachine(test, packed=True)]
 
 
-def observe(machines: Sequence[Machine], runs: int, seed: int = 0, engine: str = "interp") -> Mapping[State | None, int]:
+def observe(machines: Sequence[KernelRunner], runs: int, seed: int = 0, engine: str = "interp") -> Mapping[State | None, int]:
     """How often each final state is seen in so many runs, on the interpreter in random schedules from a seed on."""
     seen: Counter[State | None] = Counter()
     if not machines:

@@ -22,7 +22,7 @@ from ptxvm.isa.targets import LOWEST
 from ptxvm.machine.settings import VARIABLES
 from ptxvm.reference import matrices, pictures, site
 from ptxvm.reference.example_table import COMPUTED, RUN
-from ptxvm.reference.examples import Run, example_of
+from ptxvm.reference.examples import ExampleRun, example_of
 from ptxvm.reference.instruction_pages import SOUGHT
 
 ROOT = Path(__file__).parents[2]
@@ -150,7 +150,7 @@ def test_examples_are_of_instructions_that_there_are():
 
 
 def test_what_a_lane_does_not_write_is_shown_as_nothing():
-    rows = Run("setp.eq.u32 %p1, %r0, 1;\n@%p1 exit;", 2, 2, ("%r0",)).work().rows
+    rows = ExampleRun("setp.eq.u32 %p1, %r0, 1;\n@%p1 exit;", 2, 2, ("%r0",)).work().rows
     assert rows == (("%r0", "0", "-"),)
 
 

@@ -9,7 +9,7 @@ from typing import Any
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91
-from ptxvm.model.memory_events import Event, Kind
+from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.relations import Relation
 
 Change = Callable[[Any], Any]
@@ -35,7 +35,7 @@ def mutant(model: type[PTX64], name: str, change: Change) -> type[PTX64]:
 
 
 def fence_of(*orders: str) -> Callable[[Event], bool]:
-    return lambda e: e.kind is Kind.FENCE and e.order in orders
+    return lambda e: e.kind is EventKind.FENCE and e.order in orders
 
 
 def ignoring_scope(a: Event, b: Event) -> bool:
@@ -88,11 +88,12 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
         PTX64, "acquire_pattern",
         lambda x, r: r - x.program_order.between(~0, x.acquires) | Relation.identity(x.acquires, x.count)),
     "acquire pattern 3 is none": (PTX64, "acquire_pattern", lambda x, r: r.between(~0, ~x.acquiring_fences)),
-    "red is a read operation": (PTX64, "strong_reads", lambda x, _: x.those(lambda e: e.kind is Kind.READ and e.is_strong)),
+    "red is a read operation": (
+        PTX64, "strong_reads", lambda x, _: x.those(lambda e: e.kind is EventKind.READ and e.is_strong)),
     "fence.sc forms no pattern": (PTX64, "releasing_fences", lambda x, _: x.those(fence_of("acq_rel"))),
     "fence.acq_rel forms no pattern": (PTX64, "releasing_fences", lambda x, _: x.those(fence_of("sc"))),
     "fence.sc ends no pattern": (PTX64, "acquiring_fences", lambda x, _: x.those(fence_of("acq_rel"))),
-    "fence.acq_rel is fence.sc": (PTX64, "fence_scs", lambda x, _: x.those(lambda e: e.kind is Kind.FENCE)),
+    "fence.acq_rel is fence.sc": (PTX64, "fence_scs", lambda x, _: x.those(lambda e: e.kind is EventKind.FENCE)),
     "observation without moral strength": (PTX64, "observation", lambda x, r: r | x.reads_from),
     "observation not through atomics": (PTX64, "observation", lambda x, r: x.reads_from & x.morally_strong),
     "fence.sc does not synchronize": (PTX64, "synchronizes", lambda x, r: r - x.fence_sc),
@@ -125,21 +126,22 @@ WEAKENED: dict[str, tuple[type[PTX64], str, Callable[[Any, Any], Any]]] = {
         ((x.number[read], i) for i, e in enumerate(x.events) for read in e.data), x.count)),
     "data are no dependency": (PTX64, "dependencies", lambda x, _: Relation.of(
         ((x.number[read], i) for i, e in enumerate(x.events) for read in e.control), x.count)),
-    "a relaxed arrival orders memory": (PTX91, "ordering_barriers", lambda x, _: x.those(lambda e: e.kind is Kind.ARRIVAL)),
+    "a relaxed arrival orders memory": (
+        PTX91, "ordering_barriers", lambda x, _: x.those(lambda e: e.kind is EventKind.ARRIVAL)),
     "cluster scope is cta scope": (PTX91, "mutually_in_scope", lambda x, r: r & (x.same_cta | Relation.where(
         x.events, lambda a, b: Scope.CLUSTER not in (a.scope, b.scope)))),
     "proxies do not matter to moral strength": (PTX91, "morally_strong", lambda x, _: of_64("morally_strong", x)),
     "proxies are all generic": (PTX91, "generic", lambda x, _: x.reads | x.writes),
     "a proxy fence works from any CTA": (PTX91, "fenced", lambda x, _: x.same_proxy.between(
-        x.those(lambda e: e.kind is Kind.PROXY_FENCE), x.reads | x.writes)),
+        x.those(lambda e: e.kind is EventKind.PROXY_FENCE), x.reads | x.writes)),
     "any proxy fence will do": (PTX91, "fenced", lambda x, _: x.same_cta.between(
-        x.those(lambda e: e.kind is Kind.PROXY_FENCE), x.reads | x.writes)),
+        x.those(lambda e: e.kind is EventKind.PROXY_FENCE), x.reads | x.writes)),
     "aliases are one address": (PTX91, "same_address", lambda x, _: x.overlap),
     "any CTA keeps a proxy": (PTX91, "in_one_cta", lambda x, _: x.base_causality & x.same_proxy),
     "one CTA needs no proxy fence": (PTX91, "in_one_cta", lambda x, _: x.base_causality & x.same_cta),
     "no program order in base causality": (PTX91, "base_causality", lambda x, _: of_64("base_causality", x)),
-    "any fence releases": (PTX91, "releasing_fences", lambda x, _: x.those(lambda e: e.kind is Kind.FENCE)),
-    "any fence acquires": (PTX91, "acquiring_fences", lambda x, _: x.those(lambda e: e.kind is Kind.FENCE)),
+    "any fence releases": (PTX91, "releasing_fences", lambda x, _: x.those(lambda e: e.kind is EventKind.FENCE)),
+    "any fence acquires": (PTX91, "acquiring_fences", lambda x, _: x.those(lambda e: e.kind is EventKind.FENCE)),
     "causality without observation (9.1)": (
         PTX91, "causality", lambda x, _: x.proxy_preserved_base_causality | x.fences_in_order),
     "causality ignores proxies": (

@@ -19,7 +19,7 @@ from ptxvm.checkers.race_pair import Race
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Scene
 from ptxvm.machine.launch import LaunchShape
-from ptxvm.model.litmus_program import Atomic, Barrier, Branch, Fence, Instruction, Load, Location, Store
+from ptxvm.model.litmus_program import Atomic, Barrier, Branch, Fence, LitmusInstruction, Load, Location, Store
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.values import ARITHMETIC, COMPARISONS
 
@@ -65,7 +65,7 @@ class Run:
         self.waiting: set[int] = set()
         self.steps = {(n, at): self.step(n, one) for n, thread in enumerate(test.threads) for at, one in enumerate(thread.code)}
 
-    def step(self, n: int, one: Instruction) -> Step | None:
+    def step(self, n: int, one: LitmusInstruction) -> Step | None:
         """What an instruction accesses."""
         if not isinstance(one, Load | Store | Atomic):
             return None

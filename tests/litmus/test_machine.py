@@ -13,7 +13,7 @@ import pytest
 from interleavings import CannotInterleave, Turns
 from verdicts import KERNELS, REFUSED, Expected, can_run, collected, own, takes_turns
 
-from ptxvm.litmus import Machine, State, machines, observe, read
+from ptxvm.litmus import KernelRunner, State, machines, observe, read
 from ptxvm.model import judge
 from ptxvm.model.litmus_test import Test
 
@@ -41,7 +41,7 @@ def part(states: Iterable[State | None], names: set[str]) -> set[State]:
     return {tuple((name, value) for name, value in state if name in names) for state in states if state is not None}
 
 
-def never_forbidden(test: Test, on: list[Machine], runs: int, seed: int, engine: str = "interp") -> set[State]:
+def never_forbidden(test: Test, on: list[KernelRunner], runs: int, seed: int, engine: str = "interp") -> set[State]:
     """Run it, and compare; returns what was seen."""
     seen = observe(on, runs, seed, engine)
     names = {name for state in seen if state is not None for name, _ in state}

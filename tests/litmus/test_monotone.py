@@ -17,7 +17,7 @@ from verdicts import Expected, collected, own
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.model import judge
 from ptxvm.model.judge import State
-from ptxvm.model.litmus_program import DEPTH, Access, Atomic, Fence, Instruction, Load, Store, Thread
+from ptxvm.model.litmus_program import DEPTH, Atomic, Fence, LitmusInstruction, Load, MemoryInstruction, Store, Thread
 from ptxvm.model.litmus_test import Test
 
 STRONGER = {
@@ -33,7 +33,7 @@ STRONGER = {
 WIDER = {Scope.CTA: Scope.GPU, Scope.CLUSTER: Scope.GPU, Scope.GPU: Scope.SYS}
 
 
-def changed(test: Test, thread: int, at: int, *instead: Instruction) -> Test:
+def changed(test: Test, thread: int, at: int, *instead: LitmusInstruction) -> Test:
     """The test with other instructions in the place of one; labels behind move on."""
     old = test.threads[thread]
     code = (*old.code[:at], *instead, *old.code[at + 1 :])
@@ -46,11 +46,11 @@ def stronger(test: Test) -> Iterator[tuple[str, Test]]:
     """The test, stronger in one place."""
     for n, thread in enumerate(test.threads):
         for at, one in enumerate(thread.code):
-            if isinstance(one, Access) and one.proxy == "generic":
+            if isinstance(one, MemoryInstruction) and one.proxy == "generic":
                 yield from ((f"{one.text} and {f}", changed(test, n, at, f, one)) for f in fences())
                 if one.order == "weak" and isinstance(one, Load | Store):
                     yield f"{one.text} relaxed", changed(test, n, at, replace(one, order=Order.RELAXED, scope=Scope.SYS))
-            if isinstance(one, Access | Fence):
+            if isinstance(one, MemoryInstruction | Fence):
                 for order in STRONGER.get(type(one), {}).get(one.order, []):
                     if not (isinstance(one, Atomic) and one.register is None and order != "release"):
                         yield f"{one.text} {order}", changed(test, n, at, replace(one, order=order))

@@ -13,7 +13,7 @@ from ptxvm.analysis.header import compile_for, header, target_in_body
 from ptxvm.analysis.initialisers import initialiser
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.scope import Family, Scope
+from ptxvm.analysis.scope import Family, NameScope
 from ptxvm.analysis.spaces import DeclarationContext, bank_of, size_of
 from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Symbol, Table, Variable
 from ptxvm.diagnostics import did_you_mean
@@ -49,7 +49,7 @@ class Binder:
         self.program, self.checks, self.target = program, Checks(program, report), target
         self._unread = unread
         self.made: dict[tuple[int, str], Variable] = {}
-        self.pending: list[tuple[Table, tree.Targets, Scope]] = []
+        self.pending: list[tuple[Table, tree.Targets, NameScope]] = []
         self.lines: set[debugging.Line] = set()
         self.section_labels: set[str] = set()
 
@@ -126,7 +126,7 @@ class Binder:
         scope.places.setdefault(symbol.name, len(scope.places))
         scope.declare(symbol)
 
-    def declare(self, node: tree.Variable, scope: Scope, function: str = "") -> list[Register | Variable]:
+    def declare(self, node: tree.Variable, scope: NameScope, function: str = "") -> list[Register | Variable]:
         """The symbols of a declaration, entered into a block; families of registers are made as they are named."""
         made: list[Register | Variable] = []
         for declarator in node.declarators:
@@ -140,21 +140,21 @@ class Binder:
         return made
 
     def symbols(
-        self, node: tree.Variable, declarator: tree.Declarator, scope: Scope, function: str
+        self, node: tree.Variable, declarator: tree.Declarator, scope: NameScope, function: str
     ) -> Sequence[Register | Variable]:
         """The symbols for one name of a declaration."""
         if node.space in (Space.REG, Space.SREG):
             return [scope.new_register(declarator.name, type_of(node), node.vector or 1)]
         return list(self.variables(node, declarator, function))
 
-    def enter(self, symbol: Symbol, scope: Scope, place: Place) -> None:
+    def enter(self, symbol: Symbol, scope: NameScope, place: Place) -> None:
         """Enter a symbol into a block if its name is free; a later label of this name is then the duplicate."""
         known = scope.names.get(symbol.name)
         if not is_ahead(known) and (known is not None or scope.family_of(symbol.name) is not None):
             self.duplicate(symbol.name, place, scope)
         scope.declare(symbol)
 
-    def family(self, node: tree.Variable, declarator: tree.Declarator, scope: Scope) -> None:
+    def family(self, node: tree.Variable, declarator: tree.Declarator, scope: NameScope) -> None:
         """`%r<100>`: its names are free in the block."""
         family = Family(declarator.name, type_of(node), size_of(declarator.count) or 0, node.vector or 1)
         prefix = family.prefix
@@ -227,7 +227,7 @@ class Binder:
             program.functions[name] = function
             self.declare_in_module(function)
 
-    def signature(self, node: tree.Function | tree.Prototype, scope: Scope, function: str, *, defined: bool) -> Signature:
+    def signature(self, node: tree.Function | tree.Prototype, scope: NameScope, function: str, *, defined: bool) -> Signature:
         """The results and parameters; those of a definition are entered into the scope of its body."""
         results, parameters = (
             [symbol for formal in group for symbol in self.formal(formal, scope, function, defined=defined)]
@@ -236,7 +236,7 @@ class Binder:
         variadic = bool(parameters) and isinstance(parameters[-1], Variable) and parameters[-1].is_unsized
         return Signature(tuple(results), tuple(parameters), variadic)
 
-    def formal(self, node: tree.Variable, scope: Scope, function: str, *, defined: bool) -> Sequence[Register | Variable]:
+    def formal(self, node: tree.Variable, scope: NameScope, function: str, *, defined: bool) -> Sequence[Register | Variable]:
         """A parameter or result; a declaration without a body may repeat a name."""
         declarator = node.declarators[0]
         found = self.symbols(node, declarator, scope, function)
@@ -247,7 +247,7 @@ class Binder:
 
     # ── bodies ──────────────────────────────────────────────────────────────────────────
 
-    def block(self, block: tree.Block, scope: Scope, function: Function) -> None:
+    def block(self, block: tree.Block, scope: NameScope, function: Function) -> None:
         """Bind the statements of a scope; its labels are known from the start."""
         self.labels_ahead(block, scope)
         location: tree.Location | None = None
@@ -272,14 +272,14 @@ class Binder:
                 self.statement(statement, scope, function)
                 used = tuning.used_bytes(statement) if isinstance(statement, tree.Directive) else used
 
-    def statement(self, statement: tree.Statement, scope: Scope, function: Function) -> None:
+    def statement(self, statement: tree.Statement, scope: NameScope, function: Function) -> None:
         """A declaration or directive in a body."""
         match statement:
             case tree.Variable():
                 self.local_variables(statement, scope, function)
             case tree.Prototype():
                 signatures.prototype(self.checks, statement)
-                signature = self.signature(statement, Scope(), statement.label, defined=False)
+                signature = self.signature(statement, NameScope(), statement.label, defined=False)
                 signature.noreturn = any(d.name == "noreturn" for d in statement.directives)
                 tuning.tuning(self.checks, statement.directives)
                 self.labelled(Prototype(statement.label, signature), statement, scope)
@@ -295,7 +295,7 @@ class Binder:
             case tree.Directive():
                 self.directive(statement, "entry" if function.entry else "func")
 
-    def labels_ahead(self, block: tree.Block, scope: Scope) -> None:
+    def labels_ahead(self, block: tree.Block, scope: NameScope) -> None:
         """Enter the labels of a block before its code, except names that have another meaning until then."""
         for node in block.statements:
             if isinstance(node, tree.Label) and (node.name in scope.names or not stands_already(scope, node.name)):
@@ -303,7 +303,7 @@ class Binder:
                     self.duplicate(node.name, node, scope)
                 scope.names.setdefault(node.name, Label(node.name))
 
-    def label(self, node: tree.Label, scope: Scope, function: Function) -> Scope:
+    def label(self, node: tree.Label, scope: NameScope, function: Function) -> NameScope:
         """Pass a label; one that hides an outer name is declared only now."""
         symbol = scope.names.get(node.name)
         if symbol is None:
@@ -316,18 +316,18 @@ class Binder:
             self.duplicate(node.name, node, scope)
         return scope
 
-    def labelled(self, symbol: Symbol, node: tree.Prototype | tree.Targets, scope: Scope) -> None:
+    def labelled(self, symbol: Symbol, node: tree.Prototype | tree.Targets, scope: NameScope) -> None:
         """A list of targets or a prototype: its name is also a label."""
         if symbol.name in scope.names and not is_ahead(scope.names[symbol.name]):
             self.duplicate(symbol.name, node, scope)
         scope.declare(symbol)
 
-    def local_variables(self, node: tree.Variable, scope: Scope, function: Function) -> None:
+    def local_variables(self, node: tree.Variable, scope: NameScope, function: Function) -> None:
         """Registers and variables of a function."""
         declaration(self.checks, node, DeclarationContext.BODY, in_kernel=function.entry)
         self.checked_variables(node, scope, function)
 
-    def checked_variables(self, node: tree.Variable, scope: Scope, function: Function) -> None:
+    def checked_variables(self, node: tree.Variable, scope: NameScope, function: Function) -> None:
         """The same, of a declaration that is known to be right but for its names."""
         made = [s for s in self.declare(node, scope, function.name) if isinstance(s, Variable)]
         for symbol in made:
@@ -350,7 +350,7 @@ class Binder:
                 else:
                     self.no_target(name, table.kind, symbol, scope)
 
-    def no_target(self, name: tree.Name, kind: str, symbol: Symbol, scope: Scope) -> None:
+    def no_target(self, name: tree.Name, kind: str, symbol: Symbol, scope: NameScope) -> None:
         """Report a name in a table that is not one of its targets."""
         what = "label" if kind == "branchtargets" else "function"
         if symbol is None:
@@ -365,7 +365,7 @@ class Binder:
         ptxas = "branch target, label" if what == "label" else "call target, device function"
         self.checks.error(codes.NO_TARGET, f"'{name.text}' is no {what}", name, ptxas=f"Illegal {ptxas} expected")
 
-    def duplicate(self, name: str, place: Place, scope: Scope) -> None:
+    def duplicate(self, name: str, place: Place, scope: NameScope) -> None:
         """Report a second declaration."""
         is_label = isinstance(place, tree.Label | tree.Targets | tree.Prototype)
         node = getattr(scope.names.get(name), "node", None)
@@ -382,7 +382,7 @@ class Binder:
         )
 
 
-def stands_already(scope: Scope, name: str) -> bool:
+def stands_already(scope: NameScope, name: str) -> bool:
     """Does the name have a meaning where a block begins, other than a label further down?"""
     symbol = scope.outer.peek(name) if scope.outer else None
     return symbol is not None and not is_ahead(symbol)

@@ -35,7 +35,7 @@ from ptxvm.analysis.parameters import addressed, check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser, Verdict
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.scope import Scope
+from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Label, Variable
 from ptxvm.analysis.validate import check_instruction, recogniser
@@ -125,7 +125,7 @@ class Lazy:
             function.take(copy.code)
 
 
-def copy_of(function: Function, scope: Scope) -> Function:
+def copy_of(function: Function, scope: NameScope) -> Function:
     """The same function without its code."""
     node, signature = function.node, function.signature
     found = Function(function.name, function.entry, node, signature, scope, function.linkage, program=function.program)
@@ -134,7 +134,7 @@ def copy_of(function: Function, scope: Scope) -> Function:
     return found
 
 
-class Frame:
+class BlockCheck:
     """A block under check: the scope of its names, its labels, and whether an instruction stands above.
 
     `lines` are those that are right in this block; `hides`: in it, a name with `%` means something else than around it.
@@ -143,7 +143,7 @@ class Frame:
 
     __slots__ = ("first", "forms", "hides", "labels", "lines", "mentioned", "passed", "scope")
 
-    def __init__(self, scope: Scope, forms: OperandForms, *, hides: bool = False, first: int = -1) -> None:
+    def __init__(self, scope: NameScope, forms: OperandForms, *, hides: bool = False, first: int = -1) -> None:
         self.scope, self.forms, self.hides, self.first, self.passed = scope, forms, hides, first, False
         self.mentioned: set[str] = set()
         self.labels: set[str] = set()
@@ -165,7 +165,7 @@ class BodyCheck:
         self.binder = Binder(binder.program, self.report)
         self.lines_above = binder.lines
         above = function.scope
-        scope = Scope(above.outer, dict(above.names), dict(above.families), [], dict(above.places), above.seen)
+        scope = NameScope(above.outer, dict(above.names), dict(above.families), [], dict(above.places), above.seen)
         self.copy = copy_of(function, scope)
         self.calls: list[Bound] = []
         self.unexecuted: list[Bound] = []
@@ -174,7 +174,7 @@ class BodyCheck:
         self.declarations = bodies.declarations
         self.labels = frozenset(LABEL.findall(bodies.outline.plain.text, body.start, body.end))
         self.module_names = bodies.module_names
-        self.frames = [Frame(scope, self.forms(scope))]
+        self.frames = [BlockCheck(scope, self.forms(scope))]
         mentioned = targets(bodies.outline.plain.text, body.start, body.end)
         self.unifies_labels = mentioned <= self.labels
         if self.unifies_labels:
@@ -183,7 +183,7 @@ class BodyCheck:
         self.stretch: Stretch | None = None
         self.changes = 0
 
-    def forms(self, scope: Scope) -> OperandForms:
+    def forms(self, scope: NameScope) -> OperandForms:
         """The forms of operands in a scope."""
         return OperandForms(scope, self.copy, self.memo.forms, self.labels)
 
@@ -304,7 +304,7 @@ class BodyCheck:
             if (shared := self.memo.shared.get(key)) is not None:
                 known.share(line, shared[1])
 
-    def remember_block(self, block: Frame, at: int) -> None:
+    def remember_block(self, block: BlockCheck, at: int) -> None:
         """Remember a block that is right and leaves no trace around it, where it has its lines for itself."""
         around, stretch, known = self.frames[-1], self.stretch, self.known
         if around.hides or stretch is None or known is None or at > stretch.starts[-1]:
@@ -425,7 +425,7 @@ class BodyCheck:
             if not frame.hides:
                 self.known = self.stretch = None
 
-    def scope_of_declaration(self) -> Scope:
+    def scope_of_declaration(self) -> NameScope:
         """The scope for names that only the code below sees (PTX 5.4.1)."""
         frame = self.frames[-1]
         if frame.passed:
@@ -456,7 +456,7 @@ class BodyCheck:
         around = self.frames[-1]
         around.first = -1
         scope = around.scope.inner()
-        self.frames.append(Frame(scope, self.forms(scope), hides=around.hides, first=number))
+        self.frames.append(BlockCheck(scope, self.forms(scope), hides=around.hides, first=number))
 
     def leave(self, at: int) -> None:
         """The end of a block; labels that it wants and lacks are those of the block around it."""

@@ -31,7 +31,7 @@ class ConstantError(ValueError):
 
 
 @dataclass(frozen=True, slots=True)
-class Address:
+class SymbolAddress:
     """The address of a variable or function: in its own state space, or `generic`.
 
     Where there is a `mask`, only those bits of it, moved down: `0xFF00(x)`.
@@ -54,10 +54,10 @@ class Int(NamedTuple):
     unsigned: bool = False
 
 
-Value = Int | float | Address
+Value = Int | float | SymbolAddress
 
 
-def evaluate(node: tree.Operand, lookup: Lookup = lambda _: None) -> int | float | Address:
+def evaluate(node: tree.Operand, lookup: Lookup = lambda _: None) -> int | float | SymbolAddress:
     """The value of a constant expression; `lookup` finds the symbols whose addresses it takes."""
     value = _evaluate(node, lookup)
     return value.value if isinstance(value, Int) else value
@@ -123,14 +123,14 @@ def _name(node: tree.Name, lookup: Lookup) -> Value:
     symbol = lookup(node.text)
     if symbol is None or node.component is not None:
         raise ConstantError(f"'{node.text}' is not a constant", node)
-    return Address(symbol)
+    return SymbolAddress(symbol)
 
 
-def _index(node: tree.Index, lookup: Lookup) -> Address:
+def _index(node: tree.Index, lookup: Lookup) -> SymbolAddress:
     base = _name(node.name, lookup)
-    if not isinstance(base, Address):
+    if not isinstance(base, SymbolAddress):
         raise ConstantError(f"'{node.name.text}' has no elements", node)
-    return Address(base.symbol, _int(node.index, lookup).value * base.symbol.element_size)
+    return SymbolAddress(base.symbol, _int(node.index, lookup).value * base.symbol.element_size)
 
 
 def _call(node: tree.Call, lookup: Lookup) -> Value:
@@ -140,11 +140,11 @@ def _call(node: tree.Call, lookup: Lookup) -> Value:
         mask = node.function.value
         if not mask or mask & ~BITS:
             raise ConstantError("a mask has 1 to 64 bits", node.function)
-        if isinstance(value, Address):
+        if isinstance(value, SymbolAddress):
             return replace(value, mask=mask)
         if isinstance(value, Int):
             return Int(extract(value.value & BITS, mask))
-    elif node.function.text == "generic" and isinstance(value, Address):
+    elif node.function.text == "generic" and isinstance(value, SymbolAddress):
         return replace(value, generic=True)
     raise ConstantError("this is not the address of a variable", node.argument)
 
@@ -207,11 +207,11 @@ def _binary(node: tree.Binary, left: Value, right: Value) -> Value:
         return _of_integers(node, left, right)
     if isinstance(left, float) and isinstance(right, float):
         return _of_floats(node, left, right)
-    if isinstance(left, Address) and isinstance(right, Int) and node.op in "+-":
+    if isinstance(left, SymbolAddress) and isinstance(right, Int) and node.op in "+-":
         return replace(left, offset=left.offset + (right.value if node.op == "+" else -right.value))
-    if isinstance(left, Int) and isinstance(right, Address) and node.op == "+":
+    if isinstance(left, Int) and isinstance(right, SymbolAddress) and node.op == "+":
         return replace(right, offset=right.offset + left.value)
-    if isinstance(left, Address) or isinstance(right, Address):
+    if isinstance(left, SymbolAddress) or isinstance(right, SymbolAddress):
         raise ConstantError("only an offset can be added to an address", node)
     raise ConstantError("integers and floating-point numbers do not mix", node)
 

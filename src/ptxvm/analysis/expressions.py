@@ -7,8 +7,8 @@ from functools import lru_cache
 
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
-from ptxvm.analysis.constants import Address, ConstantError, Lookup, evaluate
-from ptxvm.analysis.scope import Scope
+from ptxvm.analysis.constants import ConstantError, Lookup, SymbolAddress, evaluate
+from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.syntax import tree
 
@@ -25,7 +25,7 @@ PTXAS_WORDS = {
 EXPRESSIONS = (tree.Unary, tree.Binary, tree.Conditional, tree.Cast)
 
 
-def value_of(checks: Checks, node: tree.Operand, lookup: Lookup) -> int | float | Address | None:
+def value_of(checks: Checks, node: tree.Operand, lookup: Lookup) -> int | float | SymbolAddress | None:
     """The value of a constant expression; None where it has none, which is reported."""
     before = len(checks.report.diagnostics)
     literals(checks, node)
@@ -128,7 +128,7 @@ def out_of_range(node: tree.Float) -> bool:
 # ── operands of instructions ────────────────────────────────────────────────────────────
 
 
-def operands(checks: Checks, node: tree.Instruction, scope: Scope) -> None:
+def operands(checks: Checks, node: tree.Instruction, scope: NameScope) -> None:
     """The constants among the operands of an instruction."""
     for operand in node.operands:
         if isinstance(operand, tree.Binary) and isinstance(operand.left, tree.Name):
@@ -142,7 +142,7 @@ def operands(checks: Checks, node: tree.Instruction, scope: Scope) -> None:
             check(checks, operand)
 
 
-def element(checks: Checks, node: tree.Index, scope: Scope) -> None:
+def element(checks: Checks, node: tree.Index, scope: NameScope) -> None:
     """`a[1]` is the address of an element of an array."""
     symbol = scope.find(node.name.text)
     if isinstance(symbol, Variable) and not symbol.dimensions:
@@ -155,7 +155,7 @@ def element(checks: Checks, node: tree.Index, scope: Scope) -> None:
         )
 
 
-def no_arrays(checks: Checks, node: tree.Vector, scope: Scope) -> None:
+def no_arrays(checks: Checks, node: tree.Vector, scope: NameScope) -> None:
     """The elements of a vector operand are registers and constants; the address of an array or a vector is none."""
     for item in node.items:
         symbol = scope.find(item.text) if isinstance(item, tree.Name) else None
@@ -164,7 +164,7 @@ def no_arrays(checks: Checks, node: tree.Vector, scope: Scope) -> None:
             checks.error(codes.NO_ARRAY, said, item, help=help, ptxas=f"Illegal expression '{symbol.name}'")
 
 
-def integer_base(checks: Checks, node: tree.Name, scope: Scope) -> None:
+def integer_base(checks: Checks, node: tree.Name, scope: NameScope) -> None:
     """`%f1+4` is not said to be wrong by ptxas, which does not survive it."""
     symbol = scope.find(node.text)
     if isinstance(symbol, Register) and symbol.type.is_float:

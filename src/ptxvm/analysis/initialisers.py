@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 from ptxvm.algebra.types import f16, f32, f64, u8, u32, u64
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
-from ptxvm.analysis.constants import Address
+from ptxvm.analysis.constants import SymbolAddress
 from ptxvm.analysis.expressions import BITS, value_of
 from ptxvm.analysis.program import Function
-from ptxvm.analysis.scope import Scope
+from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa.directives import INITIALISABLE, OPAQUE_FIELDS, OPAQUE_VALUES
@@ -20,7 +20,7 @@ BYTES = {0xFF << 8 * n for n in range(8)}
 MISMATCH = "Initial value type mismatch"
 
 
-def initialiser(checks: Checks, variable: Variable, scope: Scope) -> None:
+def initialiser(checks: Checks, variable: Variable, scope: NameScope) -> None:
     """The initial value of a variable in .global or .const; `scope` has the names that it may take addresses of."""
     node = variable.initial
     if node is None or variable.space not in INITIALISABLE or variable.linkage is tree.Linkage.EXTERN:
@@ -37,7 +37,9 @@ def mismatch(checks: Checks, message: str, node: tree.Node, help: str = "") -> N
     checks.error(codes.BAD_INITIALISER, message, node, help=help, ptxas=MISMATCH)
 
 
-def elements(checks: Checks, node: tree.Operand, variable: Variable, dimensions: Sequence[int | None], scope: Scope) -> None:
+def elements(
+    checks: Checks, node: tree.Operand, variable: Variable, dimensions: Sequence[int | None], scope: NameScope
+) -> None:
     """A value, or one for each element: each dimension has its braces, and the elements of a vector have."""
     if dimensions:
         if not isinstance(node, tree.Vector):
@@ -68,7 +70,7 @@ def until_wrong(checks: Checks, items: Sequence[tree.Operand], check: Callable[[
             return
 
 
-def vector(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope) -> None:
+def vector(checks: Checks, node: tree.Operand, variable: Variable, scope: NameScope) -> None:
     """`{1, 2}` for a .v2"""
     if not isinstance(node, tree.Vector):
         mismatch(checks, f"a .v{variable.vector} has {variable.vector} values in braces", node)
@@ -83,7 +85,7 @@ def vector(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope)
         until_wrong(checks, node.items, lambda item: scalar(checks, item, variable, scope))
 
 
-def scalar(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope) -> None:
+def scalar(checks: Checks, node: tree.Operand, variable: Variable, scope: NameScope) -> None:
     """One value of the variable's type."""
     type = variable.type
     if isinstance(node, tree.Integer) and type.is_int and node.value <= BITS:
@@ -108,7 +110,7 @@ def scalar(checks: Checks, node: tree.Operand, variable: Variable, scope: Scope)
         )
     else:
         value = value_of(checks, node, scope.peek)
-        if isinstance(value, Address):
+        if isinstance(value, SymbolAddress):
             address(checks, node, value, variable)
         elif isinstance(value, float) and not (type in (f32, f64) or type.kind == "b"):
             mismatch(checks, f"a variable of {type} cannot begin with a floating-point number", node)
@@ -121,7 +123,7 @@ def help_for(node: tree.Operand) -> str:
     return f"write {node.value}.0" if isinstance(node, tree.Integer) and node.value <= BITS else ""
 
 
-def symbol_of(node: tree.Operand, scope: Scope) -> tree.Name | None:
+def symbol_of(node: tree.Operand, scope: NameScope) -> tree.Name | None:
     """The name in an initialiser that stands for nothing that has an address."""
     while not isinstance(node, tree.Name):
         match node:
@@ -136,7 +138,7 @@ def symbol_of(node: tree.Operand, scope: Scope) -> tree.Name | None:
     return node
 
 
-def address(checks: Checks, node: tree.Operand, value: Address, variable: Variable) -> None:
+def address(checks: Checks, node: tree.Operand, value: SymbolAddress, variable: Variable) -> None:
     """The address of a variable or function, or some bits of it."""
     symbol, type = value.symbol, variable.type
     features(checks, node, value)
@@ -167,7 +169,7 @@ def address(checks: Checks, node: tree.Operand, value: Address, variable: Variab
         mismatch(checks, f"{wanted}, not {type}", node)
 
 
-def features(checks: Checks, node: tree.Operand, value: Address) -> None:
+def features(checks: Checks, node: tree.Operand, value: SymbolAddress) -> None:
     """What addresses as values need of the version."""
     checks.needs("function as value" if isinstance(value.symbol, Function) else "address as value", node)
     if value.generic:

@@ -14,7 +14,7 @@ from functools import lru_cache
 from itertools import accumulate, islice
 from typing import ClassVar
 
-from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, Scope, register_shape
+from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, NameScope, register_shape
 from ptxvm.analysis.symbols import Label, Register
 from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.targets import Need
@@ -118,14 +118,14 @@ class ModuleNames:
     def __init__(self) -> None:
         self._seen, self._usual = 0, True
 
-    def are_usual(self, module: Scope) -> bool:
+    def are_usual(self, module: NameScope) -> bool:
         """Does no name of the module begin with `%`?  Each is looked at once."""
         self._usual = self._usual and not any(name.startswith("%") for name in islice(module.names, self._seen, None))
         self._seen = len(module.names)
         return self._usual and not module.families
 
 
-def names_in_sight(scope: Scope, *, entry: bool, labels: bool) -> Names | None:
+def names_in_sight(scope: NameScope, *, entry: bool, labels: bool) -> Names | None:
     """What lines of a body can mention; None where a name can hide a register of a family, or is none."""
     families = {f.prefix: register_shape(f.type, f.vector) for f in scope.families.values() if f.prefix.startswith("%")}
     others: dict[str, Shape] = {}

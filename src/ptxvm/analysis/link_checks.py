@@ -74,7 +74,7 @@ class LinkedModule:
 
 
 @dataclass(slots=True)
-class Symbol:
+class LinkedSymbol:
     """A name that modules share, as one of them declares it."""
 
     module: LinkedModule
@@ -130,8 +130,8 @@ class Linker:
 
     def __init__(self, modules: Sequence[LinkedModule]) -> None:
         self.modules = modules
-        self.known: dict[str, Symbol] = {}
-        self.declarations: dict[str, list[Symbol]] = {}  # of functions that are .extern, until all modules were merged
+        self.known: dict[str, LinkedSymbol] = {}
+        self.declarations: dict[str, list[LinkedSymbol]] = {}  # of functions that are .extern, until all modules were merged
 
     @property
     def has_errors(self) -> bool:
@@ -199,7 +199,7 @@ class Linker:
             for declaration in declarations:
                 self.prototype(declaration, self.known[declaration.name])
 
-    def same_kind(self, symbol: Symbol, known: Symbol) -> bool:
+    def same_kind(self, symbol: LinkedSymbol, known: LinkedSymbol) -> bool:
         """Is the name a variable of one space, or a function, or a kernel in both?"""
         if symbol.kind == known.kind:
             return True
@@ -210,7 +210,7 @@ class Linker:
         self.error(codes.KINDS_DIFFER, said, symbol, known, ptxas=words)
         return False
 
-    def merged(self, symbol: Symbol, known: Symbol) -> None:
+    def merged(self, symbol: LinkedSymbol, known: LinkedSymbol) -> None:
         """Merge a symbol with one of the same kind of an earlier module."""
         if isinstance(symbol.meant, Variable):
             self.variable(symbol, known)
@@ -224,7 +224,7 @@ class Linker:
 
     # ── variables ───────────────────────────────────────────────────────────────────────
 
-    def variable(self, symbol: Symbol, known: Symbol) -> None:
+    def variable(self, symbol: LinkedSymbol, known: LinkedSymbol) -> None:
         """Compare a variable with the merged one of its name."""
         if symbol.linkage is known.linkage is Linkage.VISIBLE:
             self.twice(symbol, known)
@@ -238,7 +238,7 @@ class Linker:
         if _rank(symbol) > _rank(known):
             self.known[symbol.name] = symbol
 
-    def one_size(self, symbol: Symbol, known: Symbol) -> bool:
+    def one_size(self, symbol: LinkedSymbol, known: LinkedSymbol) -> bool:
         """Do two declarations of a variable agree in size?  A declaration without a size agrees with any."""
         here, there = symbol.size, known.size
         if not here or not there or here == there or symbol.linkage is known.linkage is Linkage.COMMON:
@@ -250,7 +250,7 @@ class Linker:
         self.error(codes.SIZES_DIFFER, said, symbol, known, ptxas=self.words("Size doesn't match for", symbol, known))
         return False
 
-    def common_too_large(self, common: Symbol, other: Symbol) -> bool:
+    def common_too_large(self, common: LinkedSymbol, other: LinkedSymbol) -> bool:
         """Report a `.common` variable that has more bytes than its definition."""
         self.error(
             codes.COMMON_TOO_LARGE,
@@ -264,7 +264,7 @@ class Linker:
 
     # ── functions ───────────────────────────────────────────────────────────────────────
 
-    def second_body(self, symbol: Symbol, known: Symbol) -> None:
+    def second_body(self, symbol: LinkedSymbol, known: LinkedSymbol) -> None:
         """Report a second definition of a function or kernel, unless one of them is `.weak`."""
         weak = [each.linkage is Linkage.WEAK for each in (symbol, known)]
         if not any(weak):
@@ -274,7 +274,7 @@ class Linker:
         if weak == [False, True]:
             self.known[symbol.name] = symbol
 
-    def prototype(self, symbol: Symbol, known: Symbol) -> None:
+    def prototype(self, symbol: LinkedSymbol, known: LinkedSymbol) -> None:
         """Compare a function with its definition; of kernels only the parameters of two `.weak` ones are compared."""
         if symbol.kind == KERNEL:
             self.weak_parameters(symbol, known)
@@ -284,7 +284,7 @@ class Linker:
             words = self.words("Prototype doesn't match for", symbol, known, "defined")
             self.error(codes.PROTOTYPES_DIFFER, said, symbol, known, ptxas=words)
 
-    def weak_parameters(self, symbol: Symbol, known: Symbol) -> None:
+    def weak_parameters(self, symbol: LinkedSymbol, known: LinkedSymbol) -> None:
         """Report two `.weak` kernels with different numbers of bytes of parameters."""
         here, there = (parameter_bytes(each.meant) for each in (symbol, known))
         if symbol.linkage is known.linkage is Linkage.WEAK and here != there:
@@ -299,7 +299,7 @@ class Linker:
         for symbol, place in self.missing():
             self.no_definition(symbol, place)
 
-    def missing(self) -> Iterator[tuple[Symbol, Place]]:
+    def missing(self) -> Iterator[tuple[LinkedSymbol, Place]]:
         """`.extern` variables, and `.extern` functions that are used, which no module defines; with where they are used."""
         for name, symbol in self.known.items():
             if isinstance(symbol.meant, Variable):
@@ -308,15 +308,15 @@ class Linker:
             elif not symbol.meant.defined and not symbol.meant.entry and not _of_device(name):
                 user = next((module for module in self.modules if name in module.used), None)
                 if user is not None:
-                    yield Symbol(user, name, symbol.meant, user.program.functions[name]), user.used[name]
+                    yield LinkedSymbol(user, name, symbol.meant, user.program.functions[name]), user.used[name]
 
-    def no_definition(self, symbol: Symbol, place: Place) -> None:
+    def no_definition(self, symbol: LinkedSymbol, place: Place) -> None:
         """Report a name that no module defines; a note names a module that has one of that name without `.visible`."""
         name, note = symbol.name, ""
         for module in self.modules:
             own = module.program.variables.get(name) or module.program.functions.get(name)
             if own is not None and own.linkage is None:
-                note = f"not visible to other modules: {Symbol(module, name, own, own).place()}"
+                note = f"not visible to other modules: {LinkedSymbol(module, name, own, own).place()}"
         symbol.module.report.error(
             codes.UNRESOLVED,
             f"'{name}' is declared .extern, and no module of the link defines it",
@@ -328,7 +328,7 @@ class Linker:
 
     # ── reports ─────────────────────────────────────────────────────────────────────────
 
-    def twice(self, symbol: Symbol, known: Symbol) -> None:
+    def twice(self, symbol: LinkedSymbol, known: LinkedSymbol) -> None:
         """Report a second definition."""
         self.error(
             codes.MULTIPLE_DEFINITION,
@@ -339,12 +339,12 @@ class Linker:
             ptxas=self.words("Multiple definition of", symbol, known, "defined"),
         )
 
-    def words(self, what: str, symbol: Symbol, known: Symbol, how: str = "specified") -> str:
+    def words(self, what: str, symbol: LinkedSymbol, known: LinkedSymbol, how: str = "specified") -> str:
         """A message of nvlink."""
         here, there = (each.module.report.source.name for each in (symbol, known))
         return f"{what} '{symbol.name}' in '{here}', first {how} in '{there}'"
 
-    def error(self, code: str, message: str, symbol: Symbol, other: Symbol, *, ptxas: str, help: str = "") -> None:
+    def error(self, code: str, message: str, symbol: LinkedSymbol, other: LinkedSymbol, *, ptxas: str, help: str = "") -> None:
         """Report an error at one declaration, with a note on the other."""
         note = f"the other declaration is at {other.place()}"
         symbol.module.report.error(code, message, symbol.span, note=note, help=help, ptxas=ptxas)
@@ -353,18 +353,18 @@ class Linker:
 # ── what a module shares ────────────────────────────────────────────────────────────────
 
 
-def _symbols(module: LinkedModule) -> Iterator[Symbol]:
+def _symbols(module: LinkedModule) -> Iterator[LinkedSymbol]:
     """The symbols that a module shares; declared functions that its code does not use are left out."""
     program = module.program
     for name, variable in program.variables.items():
         if variable.linkage is not None:
-            yield Symbol(module, name, variable, variable, 0 if variable.is_unsized else variable.size)
+            yield LinkedSymbol(module, name, variable, variable, 0 if variable.is_unsized else variable.size)
     for name, declaration in program.functions.items():
         function = program.function(name) or declaration
         if declaration.linkage is None and not declaration.entry:
             continue
         if function.defined or function.entry or name in module.used:
-            yield Symbol(module, name, function, declaration)
+            yield LinkedSymbol(module, name, function, declaration)
 
 
 def _constants(program: Program) -> Iterator[tuple[str, Variable]]:
@@ -376,11 +376,11 @@ def _constants(program: Program) -> Iterator[tuple[str, Variable]]:
         yield from (("", variable) for variable in function.statics if variable.space is Space.CONST and not variable.bank)
 
 
-def _attributes(symbol: Symbol) -> set[str]:
+def _attributes(symbol: LinkedSymbol) -> set[str]:
     return set(symbol.meant.attributes) if isinstance(symbol.meant, Variable) else set()
 
 
-def _rank(symbol: Symbol) -> tuple[int, int]:
+def _rank(symbol: LinkedSymbol) -> tuple[int, int]:
     """The rank of a declaration for merging: a definition before the largest `.common` one before one with a size."""
     order = (Linkage.EXTERN, Linkage.COMMON, Linkage.WEAK, Linkage.VISIBLE).index(symbol.linkage or Linkage.EXTERN)
     return order, symbol.size if symbol.linkage is Linkage.COMMON else int(symbol.size > 0)

@@ -13,7 +13,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import pred
 from ptxvm.analysis.expressions import BITS
 from ptxvm.analysis.program import Function
-from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, Scope, register_shape, special
+from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, NameScope, register_shape, special
 from ptxvm.analysis.symbols import Label, Register, Symbol, Variable
 from ptxvm.isa.operand_types import SINK, Shape
 from ptxvm.syntax.lexer import integer
@@ -53,7 +53,7 @@ class Forms(dict[Form, int]):
 class OperandForms(dict[str, int]):
     """The number of the form of every operand of a block, by its text."""
 
-    def __init__(self, scope: Scope, function: Function, forms: Forms, labels: frozenset[str]) -> None:
+    def __init__(self, scope: NameScope, function: Function, forms: Forms, labels: frozenset[str]) -> None:
         super().__init__()
         self.scope, self.function, self.forms, self.labels = scope, function, forms, labels
         self.wanted: set[str] = set()

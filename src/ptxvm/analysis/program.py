@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.scope import Scope
+from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.symbols import Label, Register, Signature, Symbol, Variable
 from ptxvm.isa.effects import COMPUTES, Summary
 from ptxvm.isa.model import Decoded
@@ -31,7 +31,7 @@ class Bound:
     """
 
     node: tree.Instruction
-    scope: Scope
+    scope: NameScope
     decoded: Decoded | None = None
     places: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
     location: tree.Location | None = None
@@ -124,7 +124,7 @@ class LazyBody(Protocol):
 
 
 @dataclass(eq=False, slots=True)
-class Code:
+class Body:
     """What the body of a function declares and does."""
 
     instructions: list[Bound] = field(default_factory=list)
@@ -143,17 +143,17 @@ class Function:
     entry: bool
     node: tree.Function
     signature: Signature
-    scope: Scope
+    scope: NameScope
     linkage: tree.Linkage | None = None
     defined: bool = False
     directives: dict[str, tree.Directive] = field(default_factory=dict)
     shape: Shape = Shape("function")
     program: Program | None = None
     lazy: LazyBody | None = None
-    _code: Code = field(default_factory=Code)
+    _code: Body = field(default_factory=Body)
 
     @property
-    def code(self) -> Code:
+    def code(self) -> Body:
         """The code; a lazy body is read."""
         self.read()
         return self._code
@@ -163,7 +163,7 @@ class Function:
         if self.lazy is not None:
             self.lazy.read()
 
-    def take(self, code: Code) -> None:
+    def take(self, code: Body) -> None:
         """Have the code of the lazy body."""
         self._code, self.lazy = code, None
 
@@ -221,7 +221,7 @@ class Program:
     functions: dict[str, Function] = field(default_factory=dict)
     aliases: dict[str, str] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
-    scope: Scope = field(default_factory=lambda: Scope(of_module=True))
+    scope: NameScope = field(default_factory=lambda: NameScope(of_module=True))
     unexecuted: list[Bound] = field(default_factory=list)
 
     @property

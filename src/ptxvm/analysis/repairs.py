@@ -13,7 +13,7 @@ from itertools import permutations
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics import closest, did_you_mean, edit_distance, habits, listed
 from ptxvm.isa.model import ISA, Decoded, Problem
-from ptxvm.isa.notation import Form, Match, Slot
+from ptxvm.isa.notation import Form, Match, ModifierSlot
 from ptxvm.isa.operand_types import Shape
 
 Words = tuple[str, ...]
@@ -164,14 +164,14 @@ def heads_help(opcode: str, heads: Sequence[Words]) -> str:
     return f"write {listed(shown)}" if 0 < len(shown) <= MOST else ""
 
 
-def completed(form: Form, match: Match, slot: Slot) -> Iterable[Words]:
+def completed(form: Form, match: Match, slot: ModifierSlot) -> Iterable[Words]:
     """The modifiers with one more, in the order of the form."""
     for choice in slot.order:
         bound = match.bound | {slot.name: choice}
         yield tuple(bound[s.name] for s in form.slots if s.name in bound)
 
 
-def missed_by_ptxas(opcode: str, slot: Slot) -> str:
+def missed_by_ptxas(opcode: str, slot: ModifierSlot) -> str:
     """What ptxas says where a modifier is missing."""
     if slot.literal and not slot.is_type:
         return f".{slot.name} modifier required for instruction '{opcode}'"

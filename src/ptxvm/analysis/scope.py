@@ -32,7 +32,7 @@ class Family:
 
 
 @dataclass(slots=True)
-class Scope:
+class NameScope:
     """The names of a block, and the block around it.
 
     `registers` belongs to the whole function, or to the module: every register that is used, in the order of its first use.
@@ -40,27 +40,27 @@ class Scope:
     later names of the module are out of sight.  `rest` is the block behind late declarations.
     """
 
-    outer: Scope | None = None
+    outer: NameScope | None = None
     names: dict[str, Symbol] = field(default_factory=dict)
     families: dict[str, Family] = field(default_factory=dict)
     registers: list[Register] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     seen: int = sys.maxsize
-    rest: Scope | None = None
+    rest: NameScope | None = None
     of_module: bool = False
 
-    def inner(self) -> Scope:
+    def inner(self) -> NameScope:
         """A block within this one."""
-        return Scope(self, registers=self.registers, seen=self.seen)
+        return NameScope(self, registers=self.registers, seen=self.seen)
 
-    def split(self) -> Scope:
+    def split(self) -> NameScope:
         """The rest of a block; the instructions before it do not see its declarations (PTX 5.4.1)."""
-        self.rest = Scope(self.outer, dict(self.names), dict(self.families), self.registers, dict(self.places), self.seen)
+        self.rest = NameScope(self.outer, dict(self.names), dict(self.families), self.registers, dict(self.places), self.seen)
         return self.rest
 
     def see(self, places: int) -> None:
         """Let the rest of a function see its own declarations for the module: `.func f();` in a body."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None and scope.outer is not None:
             scope.seen = places
             scope = scope.outer
@@ -78,7 +78,7 @@ class Scope:
         """Like `find`, but without entering the symbol into this block: declarations may still follow."""
         stem = len(name.rstrip(DIGITS))
         numbered = stem < len(name)
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             symbol = scope.names.get(name)
             if symbol is not None and (scope.outer is not None or scope.places.get(name, 0) < self.seen):
@@ -93,7 +93,7 @@ class Scope:
     def declared(self, name: str) -> Symbol | Family:
         """Like `look`, but a register of a family that is not made yet stays so: the family stands for it."""
         stem = len(name.rstrip(DIGITS))
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             symbol = scope.names.get(name)
             if symbol is not None and (scope.outer is not None or scope.places.get(name, 0) < self.seen):
@@ -106,7 +106,7 @@ class Scope:
 
     def declares_later(self, name: str) -> bool:
         """Is a name that is out of sight declared further down in an enclosing block, or below the function?"""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             rest = scope.rest
             while rest is not None:
@@ -148,7 +148,7 @@ class Scope:
 
     def declares(self, name: str) -> bool:
         """Is the name declared here?  Unlike `find`, this makes no register."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             if name in scope.names or scope.family_of(name) is not None:
                 return True
@@ -157,7 +157,7 @@ class Scope:
 
     def family(self, prefix: str) -> Family | None:
         """The family `%r<100>` of that prefix that is in sight."""
-        scope: Scope | None = self
+        scope: NameScope | None = self
         while scope is not None:
             if prefix in scope.families:
                 return scope.families[prefix]

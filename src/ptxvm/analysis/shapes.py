@@ -6,7 +6,7 @@ import re
 from collections.abc import Callable
 
 from ptxvm.analysis.constants import COMPARISONS, ConstantError, evaluate, float_value
-from ptxvm.analysis.scope import Scope, special
+from ptxvm.analysis.scope import NameScope, special
 from ptxvm.analysis.symbols import Register
 from ptxvm.isa.operand_types import SINK, UNKNOWN, Shape, ShapeKind
 from ptxvm.syntax import tree
@@ -17,12 +17,12 @@ VECTOR_PARTS = {c: n for parts in ("xyzw", "rgba") for n, c in enumerate(parts)}
 REGISTER_PARTS = re.compile("[bh][0-9]{1,4}")  # selectors of video instructions
 
 
-def shape_of(node: tree.Operand, scope: Scope) -> Shape:
+def shape_of(node: tree.Operand, scope: NameScope) -> Shape:
     """The shape of an operand; `unknown` where a name in it is not declared."""
     return SHAPES[type(node)](node, scope)
 
 
-def _name(node: tree.Name, scope: Scope) -> Shape:
+def _name(node: tree.Name, scope: NameScope) -> Shape:
     if node.component is not None:
         return _component(node, scope)
     text = node.text
@@ -38,7 +38,7 @@ def _name(node: tree.Name, scope: Scope) -> Shape:
     return found.shape if found else UNKNOWN
 
 
-def _component(node: tree.Name, scope: Scope) -> Shape:
+def _component(node: tree.Name, scope: NameScope) -> Shape:
     symbol = scope.find(node.text)
     part = node.component or ""
     if symbol is None:
@@ -51,22 +51,22 @@ def _component(node: tree.Name, scope: Scope) -> Shape:
     return UNKNOWN
 
 
-def _integer(node: tree.Integer, scope: Scope) -> Shape:
+def _integer(node: tree.Integer, scope: NameScope) -> Shape:
     return INTEGER
 
 
-def _float(node: tree.Float, scope: Scope) -> Shape:
+def _float(node: tree.Float, scope: NameScope) -> Shape:
     return Shape("float", detail=node.width)
 
 
-def _unary(node: tree.Unary, scope: Scope) -> Shape:
+def _unary(node: tree.Unary, scope: NameScope) -> Shape:
     inner = shape_of(node.operand, scope)
     if inner.kind in ("integer", "float", "unknown"):
         return inner
     return Shape("not" if node.op == "!" else "negative", items=(inner,))
 
 
-def _binary(node: tree.Binary, scope: Scope) -> Shape:
+def _binary(node: tree.Binary, scope: NameScope) -> Shape:
     first, chain = tree.chain(node)
     shape = shape_of(first, scope)
     for each in chain:
@@ -84,24 +84,24 @@ def _combined(node: tree.Binary, left: Shape, right: Shape) -> Shape:
     return left._replace(detail="offset") if left.kind in ("variable", "label") else left
 
 
-def _conditional(node: tree.Conditional, scope: Scope) -> Shape:
+def _conditional(node: tree.Conditional, scope: NameScope) -> Shape:
     return shape_of(node.yes, scope)
 
 
-def _cast(node: tree.Cast, scope: Scope) -> Shape:
+def _cast(node: tree.Cast, scope: NameScope) -> Shape:
     return shape_of(node.operand, scope)
 
 
-def _call(node: tree.Call, scope: Scope) -> Shape:
+def _call(node: tree.Call, scope: NameScope) -> Shape:
     return shape_of(node.argument, scope)
 
 
-def _index(node: tree.Index, scope: Scope) -> Shape:
+def _index(node: tree.Index, scope: NameScope) -> Shape:
     named = shape_of(node.name, scope)
     return named._replace(detail="element") if named.kind == "variable" else named
 
 
-def _address(node: tree.Address, scope: Scope) -> Shape:
+def _address(node: tree.Address, scope: NameScope) -> Shape:
     items = []
     for item in node.items:
         if isinstance(item, tree.Binary):
@@ -111,18 +111,18 @@ def _address(node: tree.Address, scope: Scope) -> Shape:
     return Shape("address", items=tuple(items))
 
 
-def _several(kind: ShapeKind) -> Callable[[tree.Vector | tree.Group, Scope], Shape]:
-    def shape(node: tree.Vector | tree.Group, scope: Scope) -> Shape:
+def _several(kind: ShapeKind) -> Callable[[tree.Vector | tree.Group, NameScope], Shape]:
+    def shape(node: tree.Vector | tree.Group, scope: NameScope) -> Shape:
         return Shape(kind, items=tuple(shape_of(item, scope) for item in node.items))
 
     return shape
 
 
-def _pair(node: tree.Pair, scope: Scope) -> Shape:
+def _pair(node: tree.Pair, scope: NameScope) -> Shape:
     return Shape("pair", items=(shape_of(node.first, scope), shape_of(node.second, scope)))
 
 
-def _string(node: tree.String, scope: Scope) -> Shape:
+def _string(node: tree.String, scope: NameScope) -> Shape:
     return STRING
 
 

@@ -47,7 +47,7 @@ from ptxvm.machine.events import (
 )
 from ptxvm.machine.faults import plural
 from ptxvm.machine.streams import StreamLaunch
-from ptxvm.machine.tensor_blocks import Block
+from ptxvm.machine.tensor_blocks import CellBlock
 
 WINDOW_GRAIN = 256  # windows begin at multiples of this offset in their allocation
 CHECKS = ("memory", "init", "sync", "race")
@@ -203,7 +203,9 @@ class Checker:
         if self._race is not None:
             self._race.copying(access, threads, allocation, offsets, verb)
 
-    def tensor_started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+    def tensor_started(
+        self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]
+    ) -> None:
         """A warp, or one thread, starts work on tensor memory."""
         if self._race is not None:
             self._race.tensor_order.started(bound, kind, cta, threads, blocks)

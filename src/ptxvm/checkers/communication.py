@@ -9,7 +9,7 @@ from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.checkers.clocks import Clocks
 from ptxvm.checkers.fence_order import FenceOrder
 from ptxvm.checkers.patterns import Heads, Location, Patterns
-from ptxvm.checkers.shadow import Packing, Records, Shadow
+from ptxvm.checkers.shadow import AllocationShadow, Packing, Records
 from ptxvm.checkers.strength import Sites
 from ptxvm.machine.events import Access, Offsets, Threads
 
@@ -40,7 +40,7 @@ class Communication:
         """Can a read-modify-write pass on knowledge?"""
         return self.patterns.active or self.sites[site].order.releases
 
-    def collect(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets) -> None:
+    def collect(self, shadow: AllocationShadow, site: int, threads: Threads, offsets: Offsets) -> None:
         """Strong reads observe the writes that they are morally strong with."""
         writes = shadow.wrote[offsets >> shadow.shift]
         strong = (writes != 0) & self._strong(site, writes, threads)
@@ -62,7 +62,7 @@ class Communication:
         if self.sites[site].order.acquires:
             self.patterns.acquire(thread, location, int(self.sites.scope[site]))
 
-    def publish(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, records: Records) -> None:
+    def publish(self, shadow: AllocationShadow, site: int, threads: Threads, offsets: Offsets, records: Records) -> None:
         """Strong writes publish what their threads have released; the reads that observe them will collect it."""
         order, rank, size = self.sites[site].order, int(self.sites.scope[site]), int(self.sites.size[site])
         for thread, offset, each in zip(threads.tolist(), offsets.tolist(), records.tolist(), strict=True):
@@ -74,7 +74,9 @@ class Communication:
             if self.fence_order.active:
                 self.fence_order.offer_write(thread, element, rank, received)
 
-    def pass_on(self, shadow: Shadow, site: int, threads: Threads, offsets: Offsets, before: Records, records: Records) -> None:
+    def pass_on(
+        self, shadow: AllocationShadow, site: int, threads: Threads, offsets: Offsets, before: Records, records: Records
+    ) -> None:
         """Read-modify-writes observe and publish, one after the other."""
         order, rank, reads = self.sites[site].order, int(self.sites.scope[site]), bool(self.sites[site].bound.i.destinations())
         size, last = int(self.sites.size[site]), dict[int, int]()

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
-from ptxvm.checkers.shadow import Records, Shadow
+from ptxvm.checkers.shadow import AllocationShadow, Records
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.events import Access, Offsets, Threads
 
@@ -29,7 +29,7 @@ Mask = npt.NDArray[np.bool_]
 class PendingCopies:
     """The accesses of copies under way; the arrays have an element for each thread."""
 
-    shadow: Shadow
+    shadow: AllocationShadow
     access: Access
     site: int
     writes: bool

@@ -21,7 +21,7 @@ POINTER = np.dtype(np.uint64)
 
 
 @dataclass(slots=True)
-class Blocks:
+class HeapBlocks:
     """The blocks that one call of `malloc` has returned, with their threads."""
 
     bound: Bound
@@ -33,15 +33,15 @@ class Leaks:
     """The blocks that a run has allocated, by call."""
 
     def __init__(self) -> None:
-        self._calls: dict[Bound, Blocks] = {}
+        self._calls: dict[Bound, HeapBlocks] = {}
 
     def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
         """Threads have allocated blocks."""
-        call = self._calls.setdefault(bound, Blocks(bound))
+        call = self._calls.setdefault(bound, HeapBlocks(bound))
         call.threads += threads.tolist()
         call.blocks += blocks
 
-    def lost(self, allocations: Sequence[Allocation]) -> list[Blocks]:
+    def lost(self, allocations: Sequence[Allocation]) -> list[HeapBlocks]:
         """The live blocks that are out of reach, by call."""
         candidates = {block for call in self._calls.values() for block in call.blocks if block.live}
         reached = candidates - out_of_reach(candidates, [each for each in allocations if each.space is Space.GLOBAL])
@@ -49,7 +49,7 @@ class Leaks:
         for call in self._calls.values():
             pairs = [(t, b) for t, b in zip(call.threads, call.blocks, strict=True) if b.live and b not in reached]
             if pairs:
-                found.append(Blocks(call.bound, [t for t, _ in pairs], [b for _, b in pairs]))
+                found.append(HeapBlocks(call.bound, [t for t, _ in pairs], [b for _, b in pairs]))
         return found
 
 

@@ -25,7 +25,7 @@ from ptxvm.checkers.mbarrier_phases import Phases, phases
 from ptxvm.checkers.overflow_records import OverflowRecords
 from ptxvm.checkers.proxy_fences import ProxyFences
 from ptxvm.checkers.race_pair import Cause, Race
-from ptxvm.checkers.shadow import Cells, Packing, Records, Shadow
+from ptxvm.checkers.shadow import AllocationShadow, Cells, Packing, Records
 from ptxvm.checkers.strength import Sites
 from ptxvm.checkers.tensor_order import MOVES, TensorOrder, TensorRace
 from ptxvm.diagnostics.errors import Unsupported
@@ -57,7 +57,7 @@ class RaceDetector:
         self.grid_order = GridOrder(self.clocks)
         self._agents: Agents | None = None
         self.tensor_order = TensorOrder(self.clocks, lambda: self.agents, tensors)
-        self._shadows: dict[Allocation, Shadow] = {}
+        self._shadows: dict[Allocation, AllocationShadow] = {}
         self._made = 0
         self.cluster_order = ClusterOrder(self.clocks)
         self._arrived: dict[BarrierKey, Knowledge] = {}
@@ -103,7 +103,7 @@ class RaceDetector:
         if self.sites.scope[site]:
             self.communication.publish(shadow, site, *elements(access, threads, offsets, records))
 
-    def _note_values(self, shadow: Shadow, cells: Cells, threads: Threads, left: StoredValues | None) -> None:
+    def _note_values(self, shadow: AllocationShadow, cells: Cells, threads: Threads, left: StoredValues | None) -> None:
         """Mark the cells in which unordered writes have stored different values."""
         last = shadow.wrote[cells]
         other = last != 0
@@ -172,7 +172,7 @@ class RaceDetector:
             )
         )
 
-    def _compare_proxies(self, shadow: Shadow, site: int, cells: Cells, threads: Threads) -> None:
+    def _compare_proxies(self, shadow: AllocationShadow, site: int, cells: Cells, threads: Threads) -> None:
         """Report ordered writes that the async proxy does not see for want of a proxy fence (PTX 9.7.9.25.2).
 
         What `tcgen05.alloc` writes keeps its order with accesses of the address by other instructions (PTX 9.7.16.6.1).
@@ -262,11 +262,11 @@ class RaceDetector:
             raise Unsupported(f"the check 'race' of {number:,} accesses in the code, in so large a grid")
         return number
 
-    def _shadow(self, allocation: Allocation, access: Access) -> Shadow:
+    def _shadow(self, allocation: Allocation, access: Access) -> AllocationShadow:
         shadow = self._shadows.get(allocation)
         if shadow is None:
             self._made += 1
-            shadow = self._shadows[allocation] = Shadow(allocation, self._made, self._covers, self.packing)
+            shadow = self._shadows[allocation] = AllocationShadow(allocation, self._made, self._covers, self.packing)
         if access.type.bytes < shadow.grain:
             shadow.refine(access.type.bytes)
         return shadow
@@ -274,7 +274,7 @@ class RaceDetector:
     # ── races ───────────────────────────────────────────────────────────────────────────
 
     def _write(
-        self, shadow: Shadow, site: int, cells: Cells, threads: Threads, records: Records, *, observes: bool = False
+        self, shadow: AllocationShadow, site: int, cells: Cells, threads: Threads, records: Records, *, observes: bool = False
     ) -> None:
         """Compare a write with all earlier accesses, and record it as the last write."""
         last, read = shadow.wrote[cells], shadow.read[cells]
@@ -297,7 +297,7 @@ class RaceDetector:
             if not observes:
                 shadow.further_writes().add(cells[lost], records[lost])
 
-    def _compare_images(self, shadow: Shadow, site: int, cells: Cells, last: Records, threads: Threads) -> None:
+    def _compare_images(self, shadow: AllocationShadow, site: int, cells: Cells, last: Records, threads: Threads) -> None:
         """Report last writes that accesses of the same grid cannot see in any order: one of the two is an image access."""
         proxy = self.sites[site].proxy
         if not proxy and not shadow.written_as_image:
@@ -313,7 +313,7 @@ class RaceDetector:
                 return
 
     def _compare(
-        self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
+        self, shadow: AllocationShadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
     ) -> npt.NDArray[np.int64]:
         """Report races with earlier accesses; returns the positions of the earlier accesses that this one does not know.
 
@@ -330,7 +330,7 @@ class RaceDetector:
         return loose[self._judge(shadow, site, cells[loose], records[loose], threads[loose], observes=observes)]
 
     def _judge(
-        self, shadow: Shadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
+        self, shadow: AllocationShadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
     ) -> npt.NDArray[np.int64]:
         """Report the races among unordered accesses; returns the positions of those that stay unordered."""
         others = self.packing.site_of(records)
@@ -351,7 +351,7 @@ class RaceDetector:
                 self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte, equal_values=bool(equal[n])))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 
-    def _seen(self, shadow: Shadow, cell: int, record: int, thread: int) -> bool:
+    def _seen(self, shadow: AllocationShadow, cell: int, record: int, thread: int) -> bool:
         """Does the thread know of an observation of the write?"""
         size = int(self.sites.size[self.packing.site_of(record)])
         found = self.patterns.observed.get((shadow.number, int(cell) << shadow.shift & -size))
@@ -360,7 +360,14 @@ class RaceDetector:
         return any(self.clocks.knows(int(thread), other, stamp) for other, stamp in found.clocks.items())
 
     def _compare_further(
-        self, shadow: Shadow, overflow: OverflowRecords, site: int, cells: Cells, threads: Threads, *, writing: bool = False
+        self,
+        shadow: AllocationShadow,
+        overflow: OverflowRecords,
+        site: int,
+        cells: Cells,
+        threads: Threads,
+        *,
+        writing: bool = False,
     ) -> None:
         """Report races with overflow records; a write removes the records that it stands for."""
         apart = self.clocks.differing(threads, cells)  # bound the pairs: many readers and many writers would make a square
@@ -373,7 +380,7 @@ class RaceDetector:
             overflow.add(where[still], held[still])
 
     def _outlives(
-        self, shadow: Shadow, site: int, met: tuple[Cells, Records, Threads], *, observes: bool = False
+        self, shadow: AllocationShadow, site: int, met: tuple[Cells, Records, Threads], *, observes: bool = False
     ) -> npt.NDArray[np.bool_]:
         """Report races with earlier accesses; returns which of them this access does not stand for."""
         cells, earlier, threads = met
@@ -387,7 +394,7 @@ class RaceDetector:
         stays[loose] = True
         return stays
 
-    def _record_reads(self, shadow: Shadow, cells: Cells, records: Records, threads: Threads) -> None:
+    def _record_reads(self, shadow: AllocationShadow, cells: Cells, records: Records, threads: Threads) -> None:
         """Record the last reads; displaced reads that they do not stand for become overflow records."""
         before = shadow.read[cells]
         shadow.read[cells] = records

@@ -69,7 +69,7 @@ class Packing:
         return records >> self.site
 
 
-class Shadow:
+class AllocationShadow:
     """The shadow of one allocation."""
 
     def __init__(self, allocation: Allocation, number: int, covers: Covers, packing: Packing) -> None:

@@ -21,7 +21,7 @@ from ptxvm.checkers.copy_agents import Agents
 from ptxvm.checkers.race_pair import HAZARDS
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.events import Threads
-from ptxvm.machine.tensor_blocks import Block
+from ptxvm.machine.tensor_blocks import CellBlock
 
 MOVES = (AsyncKind.TENSOR_LOAD, AsyncKind.TENSOR_STORE)
 HOPS = 4  # accesses between two that order them
@@ -38,7 +38,7 @@ class Use:
     bound: Bound
     kind: AsyncKind | None
     threads: Threads
-    block: Block
+    block: CellBlock
     stamps: Ints | None
     issued: int = 0
     after: list[Use] = field(default_factory=list)
@@ -86,7 +86,7 @@ class TensorOrder:
         self.clocks, self.agents, self.report = clocks, agents, report
         self._uses: dict[int, list[Use]] = defaultdict(list)
 
-    def started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+    def started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]) -> None:
         """Threads have started work on tensor memory."""
         agent = kind is AsyncKind.TENSOR
         stamps = self.agents().now[threads].copy() if agent else self.clocks.now[threads].copy()

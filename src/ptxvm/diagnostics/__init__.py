@@ -5,7 +5,7 @@ people, as ptxas's lines, as JSON or as SARIF.  This package needs nothing but t
 colours come from `rich`, imported on first use.
 """
 
-from ptxvm.diagnostics.code import Code
+from ptxvm.diagnostics.code import DiagnosticCode
 from ptxvm.diagnostics.codes import all_codes, explain, register, register_lookup
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity, Span
 from ptxvm.diagnostics.kinds import KINDS
@@ -15,8 +15,8 @@ from ptxvm.diagnostics.suggest import closest, did_you_mean, edit_distance, list
 __all__ = [
     "FORMATS",
     "KINDS",
-    "Code",
     "Diagnostic",
+    "DiagnosticCode",
     "Severity",
     "Span",
     "all_codes",

@@ -10,7 +10,7 @@ _CHAPTERS = {"P01": "syntax", "P02": "syntax", "P03": "instruction-set", "P05": 
 
 
 @dataclass(frozen=True, slots=True)
-class Code:
+class DiagnosticCode:
     """A kind of finding: its number, its name in a few words, and the page that explains it.
 
     `stops_ptxas` tells that ptxas gives up at such an error, whatever follows in the module; `anchor` is the place in the
@@ -24,7 +24,7 @@ class Code:
     anchor: str = ""
 
     @classmethod
-    def of(cls, code: str, title: str, text: str, anchor: str) -> Code:
+    def of(cls, code: str, title: str, text: str, anchor: str) -> DiagnosticCode:
         """One whose explanation is an indented text."""
         return cls(code, title, inspect.cleandoc(text), anchor=anchor)
 

@@ -10,14 +10,14 @@ import inspect
 import re
 from collections.abc import Callable
 
-from ptxvm.diagnostics.code import Code
+from ptxvm.diagnostics.code import DiagnosticCode
 from ptxvm.diagnostics.kinds import KINDS
 
 _FORM = re.compile(r"P\d{4}")
 
 
-_CODES: dict[str, Code] = {}
-_LOOKUPS: list[Callable[[str], Code | None]] = []
+_CODES: dict[str, DiagnosticCode] = {}
+_LOOKUPS: list[Callable[[str], DiagnosticCode | None]] = []
 
 
 def register(code: str, title: str, explanation: str, *, stops_ptxas: bool = False) -> str:
@@ -28,25 +28,25 @@ def register(code: str, title: str, explanation: str, *, stops_ptxas: bool = Fal
     if not _FORM.fullmatch(code):
         message = f"a diagnostic code has the form Pnnnn, not {code!r}"
         raise ValueError(message)
-    entry = Code(code, title, inspect.cleandoc(explanation), stops_ptxas)
+    entry = DiagnosticCode(code, title, inspect.cleandoc(explanation), stops_ptxas)
     if _CODES.setdefault(code, entry) != entry:
         message = f"{code} is already the code of {_CODES[code].title!r}"
         raise ValueError(message)
     return code
 
 
-def register_lookup(lookup: Callable[[str], Code | None]) -> None:
+def register_lookup(lookup: Callable[[str], DiagnosticCode | None]) -> None:
     """Let a room above answer for codes of its own: those that instructions declare with their rules."""
     _LOOKUPS.append(lookup)
 
 
-def explain(code: str) -> Code | None:
+def explain(code: str) -> DiagnosticCode | None:
     """The entry of a code, in either case of its letter, or of a kind of fault; None if there is none."""
     entry = _CODES.get(code.upper()) or KINDS.get(code.lower())
     return entry or next((found for lookup in _LOOKUPS if (found := lookup(code.upper()))), None)
 
 
-def all_codes() -> list[Code]:
+def all_codes() -> list[DiagnosticCode]:
     """Every code entered so far, in order."""
     return [_CODES[code] for code in sorted(_CODES)]
 

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from ptxvm.diagnostics.code import Code
+from ptxvm.diagnostics.code import DiagnosticCode
 
 _PAGES = (
     ("race", "data race", "memory-consistency-model", """
@@ -144,5 +144,5 @@ _PAGES = (
         """),
 )  # fmt: skip
 
-KINDS: dict[str, Code] = {kind: Code.of(kind, title, text, anchor) for kind, title, anchor, text in _PAGES}
+KINDS: dict[str, DiagnosticCode] = {kind: DiagnosticCode.of(kind, title, text, anchor) for kind, title, anchor, text in _PAGES}
 """The kinds by name."""

@@ -9,7 +9,7 @@ from hashlib import sha256
 from importlib import metadata
 from urllib.parse import quote
 
-from ptxvm.diagnostics.code import Code
+from ptxvm.diagnostics.code import DiagnosticCode
 from ptxvm.diagnostics.codes import explain
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity, Span
 from ptxvm.diagnostics.findings import Findings, Text
@@ -47,7 +47,7 @@ def _version() -> str:
 def _rule(code: str, pairs: Pairs) -> dict[str, object]:
     """The page of a code; of one that has none, what its first finding says."""
     first = next(diagnostic for _, diagnostic in pairs if diagnostic.code == code)
-    entry = explain(code) or Code(code, code.replace("-", " "), first.message)
+    entry = explain(code) or DiagnosticCode(code, code.replace("-", " "), first.message)
     text = f"{entry.explanation or entry.title}\n\n`ptxvm explain {code}` prints this page."
     return {
         "id": code,

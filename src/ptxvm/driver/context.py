@@ -24,7 +24,7 @@ from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
 from ptxvm.driver.device import Device
 from ptxvm.driver.graph import Capture, Graph, Node, Task
-from ptxvm.driver.launch_checks import Checked, Host, wanted
+from ptxvm.driver.launch_checks import Checked, HostThread, wanted
 from ptxvm.driver.queue import Mark, Queue, Work
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.driver.shared_memory import SharedPoints
@@ -227,7 +227,7 @@ class Stream:
         """
         for mark in self.before():
             self.follow(mark)
-        order, host = self.order if len(self.context.streams) > 1 else None, Host()
+        order, host = self.order if len(self.context.streams) > 1 else None, HostThread()
         if order is not None or any(not each.queue.is_idle for each in list(STREAMS)):
             host.go_on()
         if not task.may_wait and self.queue.run(lambda: task.run(Checked(checks, order, None if host.waits else host))):

@@ -90,7 +90,7 @@ class Elements:
 
 
 @dataclass(eq=False)
-class Array:
+class CudaArray:
     """Elements in one to three directions; `height` and `depth` are 0 for directions that it does not have.
 
     The depth of a layered array is its layers, that of a cube map its faces.
@@ -115,13 +115,13 @@ class Array:
         directions = [each for each in (self.depth, self.height) if each]
         return np.zeros(self.elements.shape(*directions, self.width), self.elements.format.dtype)
 
-    def viewed(self, elements: Elements, layers: slice = slice(None)) -> Array:
+    def viewed(self, elements: Elements, layers: slice = slice(None)) -> CudaArray:
         """The same memory with other elements of the same size, or some of the layers; DriverError for another size."""
         if elements.size != self.elements.size:
             said = f"elements of {self.elements.size} bytes are not viewed as some of {elements.size}"
             raise DriverError(Result.INVALID_VALUE, said)
         chosen = self.data[layers] if self.layered else self.data
-        view = Array(self.width, self.height, len(chosen) if self.layered else self.depth, elements, self.flags)
+        view = CudaArray(self.width, self.height, len(chosen) if self.layered else self.depth, elements, self.flags)
         view.data = chosen.view(elements.format.dtype).reshape(elements.shape(*chosen.shape[: view.dimensions]))
         return view
 
@@ -150,22 +150,22 @@ class Mipmapped:
     """An array and smaller copies of it, each half as large as the one before."""
 
     @classmethod
-    def of(cls, levels: Sequence[Array]) -> Mipmapped:
+    def of(cls, levels: Sequence[CudaArray]) -> Mipmapped:
         """Levels that there are."""
         made = cls.__new__(cls)
         made.levels = list(levels)
         return made
 
-    def __init__(self, first: Array, levels: int) -> None:
+    def __init__(self, first: CudaArray, levels: int) -> None:
         most = max(first.width, first.height, 0 if first.layered else first.depth).bit_length()
         self.levels = [first]
         while len(self.levels) < min(levels, most):
             last = self.levels[-1]
             width, height = max(1, last.width // 2), last.height and max(1, last.height // 2)
             depth = last.depth if first.layered or first.cubemap else last.depth and max(1, last.depth // 2)
-            self.levels.append(Array(width, height, depth, first.elements, first.flags))
+            self.levels.append(CudaArray(width, height, depth, first.elements, first.flags))
 
-    def level(self, number: int) -> Array:
+    def level(self, number: int) -> CudaArray:
         """The array of a level; DriverError beyond the last one."""
         if not 0 <= number < len(self.levels):
             raise DriverError(Result.INVALID_VALUE, f"the array has {len(self.levels)} levels")
@@ -180,7 +180,7 @@ class View:
     levels: tuple[int, int] = (0, 0)
     layers: tuple[int, int] = (0, 0)
 
-    def of(self, resource: Array | Mipmapped) -> Array | Mipmapped:
+    def of(self, resource: CudaArray | Mipmapped) -> CudaArray | Mipmapped:
         """What is seen; DriverError for levels or layers that there are not."""
         first, last = self.levels
         if isinstance(resource, Mipmapped):
@@ -189,7 +189,7 @@ class View:
             return Mipmapped.of([self._array(each) for each in resource.levels[first : last + 1]])
         return self._array(resource)
 
-    def _array(self, array: Array) -> Array:
+    def _array(self, array: CudaArray) -> CudaArray:
         first, last = self.layers
         if array.layered and not first <= last < array.depth:
             raise DriverError(Result.INVALID_VALUE, f"there are {array.depth} layers, not {first} to {last}")
@@ -230,7 +230,7 @@ class Sampling:
     border: Sequence[float] = (0, 0, 0, 0)
 
 
-def texture(resource: Array | Mipmapped | Linear, sampling: Sampling) -> Texture:
+def texture(resource: CudaArray | Mipmapped | Linear, sampling: Sampling) -> Texture:
     """A texture; DriverError for arguments that make none.
 
     Coordinates that are not normalized cannot wrap: they are clamped, as hardware does.  Reads outside plain memory give 0.
@@ -250,7 +250,7 @@ def texture(resource: Array | Mipmapped | Linear, sampling: Sampling) -> Texture
             data, filter_name(linear=sampling.linear), cast("list[Address]", modes), normalized=sampling.normalized,
             read="normalized_float" if as_floats else "element", srgb=sampling.srgb, border=sampling.border, mipmaps=more,
             mipmap_filter=filter_name(linear=sampling.linear_mipmaps), channels=first.elements.channels,
-            layered=isinstance(first, Array) and first.layered, cubemap=isinstance(first, Array) and first.cubemap,
+            layered=isinstance(first, CudaArray) and first.layered, cubemap=isinstance(first, CudaArray) and first.cubemap,
         )  # fmt: skip
     except (TypeError, ValueError) as wrong:
         raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
@@ -261,7 +261,7 @@ def filter_name(*, linear: bool) -> Literal["linear", "nearest"]:
     return "linear" if linear else "nearest"
 
 
-def surface(array: Array) -> Surface:
+def surface(array: CudaArray) -> Surface:
     """A surface of an array; DriverError for an array that was not made for it."""
     if not array.flags & SURFACE:
         raise DriverError(Result.INVALID_VALUE, "the array was created without the flag for surfaces")
@@ -269,5 +269,5 @@ def surface(array: Array) -> Surface:
 
 
 __all__ = [
-    "Array", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "View", "format_of", "surface", "texture",
+    "CudaArray", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "View", "format_of", "surface", "texture",
 ]  # fmt: skip

@@ -111,7 +111,7 @@ class Node:
 
 
 @dataclass(eq=False)
-class Resource:
+class UserObject:
     """A user object (CUuserObject): `end` destroys the client's object when the last user releases it."""
 
     end: Callable[[], None]
@@ -136,7 +136,7 @@ class Graph:
 
     nodes: list[Node] = field(default_factory=list)
     number: int = field(default_factory=lambda: next(NUMBERS))
-    resources: Counter[Resource] = field(default_factory=Counter)  # the uses of each by this graph
+    resources: Counter[UserObject] = field(default_factory=Counter)  # the uses of each by this graph
     defaults: dict[int, int] = field(default_factory=dict)  # default values of conditions, by address
     origins: dict[Node, Node] = field(default_factory=dict)  # where this is a clone: the original of each node
 
@@ -155,11 +155,11 @@ class Graph:
             if each not in node.after:
                 node.after.append(each)
 
-    def retain(self, resource: Resource, count: int) -> None:
+    def retain(self, resource: UserObject, count: int) -> None:
         """Add uses of a resource."""
         self.resources[resource] += count
 
-    def release(self, resource: Resource, count: int) -> None:
+    def release(self, resource: UserObject, count: int) -> None:
         """Remove uses of a resource; DriverError for more than the graph has."""
         if count > self.resources[resource]:
             raise DriverError(Result.INVALID_VALUE, f"a graph uses a resource {self.resources[resource]} times, not {count}")
@@ -279,7 +279,7 @@ class Child(Task):
             node.task.run(checked)
 
 
-class Branch(IntEnum):
+class ConditionalType(IntEnum):
     """How a conditional node chooses a graph (CUgraphConditionalNodeType)."""
 
     IF = 0
@@ -289,7 +289,7 @@ class Branch(IntEnum):
     @property
     def most_bodies(self) -> int:
         """How many graphs such a node has at most."""
-        return {Branch.IF: 2, Branch.WHILE: 1, Branch.SWITCH: 1 << 16}[self]
+        return {ConditionalType.IF: 2, ConditionalType.WHILE: 1, ConditionalType.SWITCH: 1 << 16}[self]
 
 
 @dataclass(frozen=True)
@@ -298,7 +298,7 @@ class Conditional(Task):
 
     context: Failing
     condition: int  # the address of the word
-    branch: Branch
+    branch: ConditionalType
     bodies: Sequence[Graph]
     is_short = False
 
@@ -310,11 +310,11 @@ class Conditional(Task):
     def run(self, checked: Checked | None) -> None:
         """Run the chosen graph; a loop ends when the word is 0 or a kernel fails."""
         match self.branch:
-            case Branch.IF:
+            case ConditionalType.IF:
                 self._run(0 if self.value else 1, checked)
-            case Branch.SWITCH:
+            case ConditionalType.SWITCH:
                 self._run(self.value, checked)
-            case Branch.WHILE:
+            case ConditionalType.WHILE:
                 while self.value and not self.context.failure:
                     self._run(0, checked)
 
@@ -376,4 +376,16 @@ class Capture:
         return self.graph
 
 
-__all__ = ["Branch", "Capture", "Child", "Conditional", "Empty", "Executable", "Graph", "Node", "Prepared", "Resource", "Task"]
+__all__ = [
+    "Capture",
+    "Child",
+    "Conditional",
+    "ConditionalType",
+    "Empty",
+    "Executable",
+    "Graph",
+    "Node",
+    "Prepared",
+    "Task",
+    "UserObject",
+]

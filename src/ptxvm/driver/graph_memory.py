@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxvm.driver.context import STREAMS
-from ptxvm.driver.graph import Child, Described, Executable, Graph, Resource, Task
-from ptxvm.driver.memory import Block, Blocks, Kind
+from ptxvm.driver.graph import Child, Described, Executable, Graph, Task, UserObject
+from ptxvm.driver.memory import AllocationKind, MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
 
 
@@ -20,7 +20,7 @@ class GraphAllocation:
     """The memory of an allocation node; `is_live` from a launch until it is freed, as the client sees it."""
 
     device: int
-    block: Block
+    block: MemoryBlock
     is_live: bool = False
     is_of_graph: bool = True
 
@@ -31,7 +31,7 @@ class GraphAllocation:
 
     def join(self, graph: Graph) -> None:
         """Stay as long as the graph, its copies and what is instantiated of it."""
-        graph.retain(Resource(self.leave), 1)
+        graph.retain(UserObject(self.leave), 1)
 
     def leave(self) -> None:
         """No graph has it any more."""
@@ -75,7 +75,7 @@ class Usage:
 class GraphMemory:
     """The memory of the graphs of a process, by device."""
 
-    blocks: Blocks
+    blocks: MemoryBlocks
     usage: dict[int, Usage] = field(default_factory=dict)
     allocations: dict[int, GraphAllocation] = field(default_factory=dict)  # by address
 
@@ -83,7 +83,7 @@ class GraphMemory:
         """What the graphs of a device use."""
         return self.usage.setdefault(device, Usage())
 
-    def allocate(self, device: int, size: int, kind: Kind = Kind.DEVICE) -> GraphAllocation:
+    def allocate(self, device: int, size: int, kind: AllocationKind = AllocationKind.DEVICE) -> GraphAllocation:
         """The memory of a new node, which is at least one byte; DriverError where there is not so much."""
         self.trim(device)
         made = GraphAllocation(device, self.blocks.allocate(max(size, 1), kind, device=device))

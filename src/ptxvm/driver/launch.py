@@ -113,7 +113,7 @@ class Launch(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Call(Task):
+class FunctionTask(Task):
     """A call of a Python function; `description` is the structure by which a client described it as a node.
 
     `is_short` is False for functions of the client, which may wait.
@@ -130,4 +130,4 @@ class Call(Task):
             self.function()
 
 
-__all__ = ["Call", "Launch"]
+__all__ = ["FunctionTask", "Launch"]

@@ -36,7 +36,7 @@ def exact_bounds() -> bool:
     return "memory" in (wanted() or ())
 
 
-class Host:
+class HostThread:
     """The host thread that has put work on a stream under checks: it waits until the work is done or lets it go on."""
 
     def __init__(self) -> None:
@@ -76,7 +76,7 @@ class Checked(NamedTuple):
 
     checks: frozenset[options.Check]
     order: Stream | None
-    host: Host | None
+    host: HostThread | None
 
 
 class Findings:
@@ -100,4 +100,4 @@ class Findings:
 
 FINDINGS = Findings()
 
-__all__ = ["FINDINGS", "Checked", "Host", "exact_bounds", "wanted"]
+__all__ = ["FINDINGS", "Checked", "HostThread", "exact_bounds", "wanted"]

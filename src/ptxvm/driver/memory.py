@@ -24,7 +24,7 @@ from ptxvm.machine.memory import default_memory, room_for
 ALIGNMENT = 512  # of allocations, and their granularity, as on hardware
 
 
-class Kind(Enum):
+class AllocationKind(Enum):
     """The kind of an allocation, as a client asked for it."""
 
     DEVICE = auto()
@@ -32,11 +32,11 @@ class Kind(Enum):
     MANAGED = auto()
 
 
-class Block(NamedTuple):
+class MemoryBlock(NamedTuple):
     """A block: an allocation of the machine, for a client."""
 
     allocation: Allocation
-    kind: Kind
+    kind: AllocationKind
     number: int
     size: int  # as asked for
     flags: int = 0
@@ -48,23 +48,23 @@ class Block(NamedTuple):
         return self.allocation.start
 
 
-class Blocks:
+class MemoryBlocks:
     """The blocks of a process's driver."""
 
     def __init__(self) -> None:
         self.memory = default_memory()
-        self.by_address: dict[int, Block] = {}
+        self.by_address: dict[int, MemoryBlock] = {}
         self.pages: dict[int, Pages] = {}  # of memory of devices, by address
         self.opened: Counter[int] = Counter()  # the number of times that memory of other processes was opened, by address
         self.parts: dict[bytes, int] = {}  # the address, by handle
         self.numbers = 0
 
-    def allocate(self, size: int, kind: Kind = Kind.DEVICE, flags: int = 0, device: int = 0) -> Block:
+    def allocate(self, size: int, kind: AllocationKind = AllocationKind.DEVICE, flags: int = 0, device: int = 0) -> MemoryBlock:
         """New memory, not cleared; DriverError for a size of 0 or more than there is."""
         if not size:
             raise DriverError(Result.INVALID_VALUE, "an allocation has at least one byte")
         room = size if exact_bounds() else -(-size // ALIGNMENT) * ALIGNMENT
-        pages = Pages(room_for(room, ALIGNMENT)) if kind is Kind.DEVICE else None
+        pages = Pages(room_for(room, ALIGNMENT)) if kind is AllocationKind.DEVICE else None
         owner, name = (pages.array if pages is not None else None), f"an allocation of {size} bytes"
         try:
             allocation = self.memory.allocate(room, ALIGNMENT, name=name, zero=False, owner=owner)
@@ -72,7 +72,7 @@ class Blocks:
             raise DriverError(Result.OUT_OF_MEMORY, str(none_left)) from none_left
         if pages is not None:
             self.pages[allocation.start] = pages
-        return self.enter(Block(allocation, kind, self.number(), size, flags, device))
+        return self.enter(MemoryBlock(allocation, kind, self.number(), size, flags, device))
 
     def share(self, address: int) -> bytes:
         """A handle of the memory of a device for other processes; DriverError for other memory."""
@@ -89,7 +89,7 @@ class Blocks:
             part = opened(handle)
             data = part.file.mapped()[part.offset : part.offset + part.size]
             allocation = self.memory.adopt(data, f"{part.size} bytes of another process").allocation
-            self.parts[handle] = self.enter(Block(allocation, Kind.DEVICE, self.number(), part.size)).address
+            self.parts[handle] = self.enter(MemoryBlock(allocation, AllocationKind.DEVICE, self.number(), part.size)).address
         self.opened[self.parts[handle]] += 1
         return self.parts[handle]
 
@@ -102,21 +102,21 @@ class Blocks:
             self.parts = {handle: at for handle, at in self.parts.items() if at != address}
             self.free(address)
 
-    def register(self, address: int, size: int, flags: int = 0, device: int = 0) -> Block:
+    def register(self, address: int, size: int, flags: int = 0, device: int = 0) -> MemoryBlock:
         """Register memory of the host: kernels may use it; DriverError for no bytes, or bytes that are registered."""
         if not (address and size):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at {address:#x} are no memory")
         if address in self.by_address:
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
         adopted = self.memory.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
-        return self.enter(Block(adopted.allocation, Kind.HOST, self.number(), size, flags, device), address)
+        return self.enter(MemoryBlock(adopted.allocation, AllocationKind.HOST, self.number(), size, flags, device), address)
 
     def number(self) -> int:
         """A number that no other block has."""
         self.numbers += 1
         return self.numbers
 
-    def enter(self, block: Block, address: int | None = None) -> Block:
+    def enter(self, block: MemoryBlock, address: int | None = None) -> MemoryBlock:
         """Add a block."""
         self.by_address[block.address if address is None else address] = block
         return block
@@ -129,7 +129,7 @@ class Blocks:
         self.pages.pop(address, None)
         self.memory.release(block.allocation)
 
-    def find(self, address: int) -> tuple[int, Block] | None:
+    def find(self, address: int) -> tuple[int, MemoryBlock] | None:
         """The block around an address, and its beginning."""
         if (block := self.by_address.get(address)) is not None:
             return address, block
@@ -184,4 +184,4 @@ def fill_rectangle(target: Rectangle, value: int, element: int, width: int, heig
         fill(target.row(y, 0), value, element, width)
 
 
-__all__ = ["Block", "Blocks", "Kind", "Rectangle", "copy", "copy_rectangle", "fill", "fill_rectangle"]
+__all__ = ["AllocationKind", "MemoryBlock", "MemoryBlocks", "Rectangle", "copy", "copy_rectangle", "fill", "fill_rectangle"]

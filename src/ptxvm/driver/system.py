@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxvm.driver.context import STREAMS, Context
 from ptxvm.driver.device import Device
 from ptxvm.driver.graph_memory import GraphMemory
-from ptxvm.driver.memory import Blocks
+from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.models import chosen
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.virtual_memory import VirtualMemory
@@ -18,7 +18,7 @@ class Driver:
         model, count = chosen()
         self.devices = [Device(n, model) for n in range(count)]
         self.primary = [Context(device) for device in self.devices]
-        self.blocks = Blocks()
+        self.blocks = MemoryBlocks()
         self.virtual = VirtualMemory(self.blocks)
         self.graph_memory = GraphMemory(self.blocks)
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import mmap
 from dataclasses import dataclass, field
 
-from ptxvm.driver.memory import Block, Blocks, Kind
+from ptxvm.driver.memory import AllocationKind, MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File, fresh, map_fixed
 from ptxvm.machine.backing import address_of, bytes_at
@@ -37,7 +37,7 @@ class Physical:
 
 
 @dataclass
-class Piece:
+class MappedPiece:
     """A mapped piece of memory."""
 
     start: int
@@ -51,22 +51,22 @@ class Piece:
 
 
 @dataclass(eq=False)
-class Range:
+class AddressRange:
     """Reserved addresses, the pieces that are mapped there, and the blocks of adjacent pieces."""
 
     start: int
     size: int
     owner: object  # gives the addresses back
-    pieces: dict[int, Piece] = field(default_factory=dict)
-    blocks: list[Block] = field(default_factory=list)
+    pieces: dict[int, MappedPiece] = field(default_factory=dict)
+    blocks: list[MemoryBlock] = field(default_factory=list)
 
 
 class VirtualMemory:
     """The ranges of a process; `blocks` is its memory."""
 
-    def __init__(self, blocks: Blocks) -> None:
+    def __init__(self, blocks: MemoryBlocks) -> None:
         self.blocks = blocks
-        self.ranges: dict[int, Range] = {}
+        self.ranges: dict[int, AddressRange] = {}
 
     def reserve(self, size: int, alignment: int) -> int:
         """Reserve addresses; DriverError for a size that is no multiple of the granularity."""
@@ -76,7 +76,7 @@ class VirtualMemory:
         owner = fresh(size + alignment, NO_RESERVE, mmap.PROT_READ)
         start = -(-address_of(owner) // alignment) * alignment
         map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
-        self.ranges[start] = Range(start, size, owner)
+        self.ranges[start] = AddressRange(start, size, owner)
         return start
 
     def give_back(self, start: int, size: int) -> None:
@@ -86,7 +86,7 @@ class VirtualMemory:
             raise DriverError(Result.INVALID_VALUE, f"{start:#x} is no range of {size} bytes without memory")
         del self.ranges[start]
 
-    def range_of(self, start: int, size: int) -> Range:
+    def range_of(self, start: int, size: int) -> AddressRange:
         """The range around some addresses; DriverError where there is none."""
         for each in self.ranges.values():
             if each.start <= start and start + size <= each.start + each.size:
@@ -100,9 +100,9 @@ class VirtualMemory:
             raise DriverError(Result.INVALID_VALUE, f"memory of {memory.size} bytes is mapped as a whole")
         if any(each.start < start + size and start < each.end for each in found.pieces.values()):
             raise DriverError(Result.INVALID_VALUE, "there is memory already")
-        found.pieces[start] = Piece(start, memory)
+        found.pieces[start] = MappedPiece(start, memory)
 
-    def pieces_of(self, start: int, size: int) -> tuple[Range, list[Piece]]:
+    def pieces_of(self, start: int, size: int) -> tuple[AddressRange, list[MappedPiece]]:
         """The pieces at some addresses; DriverError where they are not whole pieces."""
         found = self.range_of(start, size)
         pieces = sorted((each for each in found.pieces.values() if start <= each.start < start + size), key=lambda p: p.start)
@@ -120,7 +120,7 @@ class VirtualMemory:
             each.access = access
         self.enter(found)
 
-    def piece_at(self, address: int) -> Piece:
+    def piece_at(self, address: int) -> MappedPiece:
         """The piece around an address; DriverError where there is none."""
         for each in self.range_of(address, 1).pieces.values():
             if each.start <= address < each.end:
@@ -135,12 +135,12 @@ class VirtualMemory:
         self.enter(found)
         map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
 
-    def enter(self, range: Range) -> None:
+    def enter(self, range: AddressRange) -> None:
         """Update the blocks: adjacent pieces with the same access are one block."""
         for block in range.blocks:
             self.blocks.free(block.address)
         range.blocks.clear()
-        runs: list[list[Piece]] = []
+        runs: list[list[MappedPiece]] = []
         for piece in sorted(range.pieces.values(), key=lambda piece: piece.start):
             if piece.access == NONE:
                 continue
@@ -152,7 +152,7 @@ class VirtualMemory:
             size = run[-1].end - run[0].start
             data = bytes_at(run[0].start, size, run[0].access == READ_WRITE)
             allocation = self.blocks.memory.adopt(data, f"mapped memory of {size} bytes").allocation
-            made = Block(allocation, Kind.DEVICE, self.blocks.number(), size, device=run[0].memory.device)
+            made = MemoryBlock(allocation, AllocationKind.DEVICE, self.blocks.number(), size, device=run[0].memory.device)
             range.blocks.append(self.blocks.enter(made))
 
 

@@ -42,7 +42,7 @@ Run = Callable[[Function, LaunchShape, int, int], Counters]
 
 
 @dataclass(eq=False, slots=True)
-class Call:
+class RuntimeCall:
     """The call of a library function by one thread: its grid, its cohort and lane, its position among the calling lanes."""
 
     grid: int
@@ -63,7 +63,7 @@ class Call:
 
 
 @dataclass(eq=False, slots=True)
-class Child:
+class ChildGrid:
     """A launched grid that has not run yet, and the CTA that launched it."""
 
     kernel: Function
@@ -83,22 +83,22 @@ class Child:
 class LaunchListener(Protocol):
     """A listener for launches of child grids."""
 
-    def asked(self, buffer: Allocation, call: Call) -> None:
+    def asked(self, buffer: Allocation, call: RuntimeCall) -> None:
         """A thread has allocated a buffer for the parameters of a launch."""
 
     def unlaunched(self, buffers: Sequence[Allocation]) -> None:
         """All grids have ended, and these buffers were never launched with."""
 
-    def launched(self, child: Child, call: Call, stream: int) -> None:
+    def launched(self, child: ChildGrid, call: RuntimeCall, stream: int) -> None:
         """A thread has launched a grid into a stream."""
 
-    def begins(self, child: Child, parameters: Allocation) -> None:
+    def begins(self, child: ChildGrid, parameters: Allocation) -> None:
         """A child grid begins, with its parameters."""
 
-    def ended(self, child: Child) -> None:
+    def ended(self, child: ChildGrid) -> None:
         """A child grid has ended, and all that it launched."""
 
-    def waited(self, call: Call) -> None:
+    def waited(self, call: RuntimeCall) -> None:
         """A thread has waited for the grids of its CTA."""
 
 
@@ -111,10 +111,10 @@ class Children:
         self.run: Run | None = None
         self.listener: LaunchListener | None = None
         self.counters = Counters()
-        self.waiting: list[Child] = []
+        self.waiting: list[ChildGrid] = []
         self._grid = self._waits = 0
         self._buffers: dict[int, Allocation] = {}
-        self._prepared: dict[int, Child] = {}
+        self._prepared: dict[int, ChildGrid] = {}
         self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
         self._streams: dict[int, int] = {}  # streams that kernels have made, and the grid of each
         self._kept: dict[int, object] = {}  # windows of the parent, so that no window of a child reuses an address
@@ -143,10 +143,10 @@ class Children:
             self._forget()
         return self.counters
 
-    def _finish(self, first: list[Child]) -> None:
+    def _finish(self, first: list[ChildGrid]) -> None:
         """Run some grids, each followed at once by its children: a grid ends after its children."""
         elders, self.waiting = self.waiting, []
-        generations, parents = [first], list[Child]()
+        generations, parents = [first], list[ChildGrid]()
         while generations:
             if generations[-1]:
                 parents.append(generations[-1].pop(0))
@@ -159,7 +159,7 @@ class Children:
                 del parents[-1:]
         self.waiting = elders
 
-    def _begin(self, child: Child) -> None:
+    def _begin(self, child: ChildGrid) -> None:
         """Run one child grid."""
         if self.run is None:
             raise Unsupported("a launch from the device without a grid")
@@ -175,7 +175,7 @@ class Children:
             self._grid = parent
             self.memory.release(bank)
 
-    def _take(self, cta: tuple[int, Extent] | None = None) -> list[Child]:
+    def _take(self, cta: tuple[int, Extent] | None = None) -> list[ChildGrid]:
         """Take the grids that run now, in order: all that wait, or the waiting grids of a CTA."""
         taken = [child for child in self.waiting if cta is None or (cta == child.cta and not child.last)]
         self.waiting = [child for child in self.waiting if child not in taken]
@@ -198,7 +198,7 @@ class Children:
 
     # ── the functions, for one thread ───────────────────────────────────────────────────
 
-    def get_parameter_buffer(self, call: Call, alignment: int, size: int) -> int:
+    def get_parameter_buffer(self, call: RuntimeCall, alignment: int, size: int) -> int:
         """Allocate a buffer for the parameters of a launch."""
         buffer = self.memory.allocate(max(size, 1), max(alignment, BUFFER_ALIGNMENT), name="the parameters of a launch")
         self._buffers[buffer.start] = buffer
@@ -206,13 +206,13 @@ class Children:
             self.listener.asked(buffer, call)
         return buffer.start
 
-    def launch_device(self, call: Call, kernel: int, buffer: int, *rest: int) -> int:
+    def launch_device(self, call: RuntimeCall, kernel: int, buffer: int, *rest: int) -> int:
         """Launch a kernel: its address, its parameters, grid, block, shared memory and stream."""
         *sizes, shared, stream = rest
         child = self._child(call, kernel, buffer, sizes, shared)
         return INVALID_CONFIGURATION if child is None else self._launch(call, child, stream)
 
-    def get_parameter_buffer_v2(self, call: Call, kernel: int, *rest: int) -> int:
+    def get_parameter_buffer_v2(self, call: RuntimeCall, kernel: int, *rest: int) -> int:
         """Allocate a buffer for the parameters, shape and shared memory of a launch; null where the shape is invalid."""
         *sizes, shared = rest
         buffer = self.get_parameter_buffer(call, BUFFER_ALIGNMENT, self.image.parameters(self._kernel(call, kernel)).size)
@@ -223,14 +223,14 @@ class Children:
         self._prepared[buffer] = child
         return buffer
 
-    def launch_device_v2(self, call: Call, buffer: int, stream: int) -> int:
+    def launch_device_v2(self, call: RuntimeCall, buffer: int, stream: int) -> int:
         """Launch the kernel of a buffer."""
         child = self._prepared.pop(buffer, None)
         if child is None:
             raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
         return self._launch(call, child, stream)
 
-    def device_synchronize(self, call: Call) -> int:
+    def device_synchronize(self, call: RuntimeCall) -> int:
         """Wait for the grids that the CTA has launched."""
         if self._waits == MOST_WAITS:
             self._errors[call.thread] = SYNC_DEPTH_EXCEEDED
@@ -243,15 +243,15 @@ class Children:
             self.listener.waited(call)
         return SUCCESS
 
-    def get_last_error(self, call: Call) -> int:
+    def get_last_error(self, call: RuntimeCall) -> int:
         """The last error of the thread; it is reset."""
         return self._errors.pop(call.thread, SUCCESS)
 
-    def peek_at_last_error(self, call: Call) -> int:
+    def peek_at_last_error(self, call: RuntimeCall) -> int:
         """The last error of the thread."""
         return self._errors.get(call.thread, SUCCESS)
 
-    def stream_create_with_flags(self, call: Call, target: int, flags: int) -> int:
+    def stream_create_with_flags(self, call: RuntimeCall, target: int, flags: int) -> int:
         """Make a stream; here all grids run in the order of their launches, whatever their streams."""
         stream = next(STREAMS)
         try:
@@ -262,13 +262,13 @@ class Children:
         self._streams[stream] = call.grid
         return SUCCESS
 
-    def stream_destroy(self, call: Call, stream: int) -> int:
+    def stream_destroy(self, call: RuntimeCall, stream: int) -> int:
         """End the use of a stream."""
         self._check_stream(call, stream)
         del self._streams[stream]
         return SUCCESS
 
-    def _check_stream(self, call: Call, stream: int) -> None:
+    def _check_stream(self, call: RuntimeCall, stream: int) -> None:
         """Refuse a stream of another grid."""
         grid = self._streams.get(stream)
         if grid is None:
@@ -277,7 +277,7 @@ class Children:
             said = f"the stream {stream:#x} was made by another grid, and only the threads of that one may use it"
             raise AccessFault("invalid-launch", said, stream, lane_index=call.position)
 
-    def _launch(self, call: Call, child: Child, stream: int) -> int:
+    def _launch(self, call: RuntimeCall, child: ChildGrid, stream: int) -> int:
         if stream not in OF_THE_CTA and stream not in (TAIL_LAUNCH, FIRE_AND_FORGET):
             self._check_stream(call, stream)
         child.cta, child.last = call.cta, stream == TAIL_LAUNCH
@@ -288,7 +288,7 @@ class Children:
             self.listener.launched(child, call, stream)
         return SUCCESS
 
-    def _child(self, call: Call, kernel: int, buffer: int, sizes: Sequence[int], shared: int) -> Child | None:
+    def _child(self, call: RuntimeCall, kernel: int, buffer: int, sizes: Sequence[int], shared: int) -> ChildGrid | None:
         """A child grid; None, and an error of the thread, where the shape is invalid for the kernel."""
         if buffer not in self._buffers:
             raise AccessFault("invalid-launch", f"{buffer:#x} is no buffer for a launch", buffer, lane_index=call.position)
@@ -304,9 +304,9 @@ class Children:
         except ValueError:
             self._errors[call.thread] = INVALID_CONFIGURATION
             return None
-        return Child(function, shape, shared, self._buffers[buffer])
+        return ChildGrid(function, shape, shared, self._buffers[buffer])
 
-    def _kernel(self, call: Call, address: int) -> Function:
+    def _kernel(self, call: RuntimeCall, address: int) -> Function:
         """The kernel at an address."""
         function = self.image.function_at(address)
         if function is None or not function.entry or not function.defined:
@@ -321,7 +321,7 @@ class Children:
                 raise Unsupported("a launch from the device without a grid")
             columns = [column.tolist() for column in arguments]
             rows = zip(*columns, strict=True) if columns else [()] * len(lanes)
-            calls = [Call(self._grid, cohort, lane, position) for position, lane in enumerate(lanes.tolist())]
+            calls = [RuntimeCall(self._grid, cohort, lane, position) for position, lane in enumerate(lanes.tolist())]
             answers = [function(self, call, *row) for call, row in zip(calls, rows, strict=True)]
             return np.array(answers, np.uint64)
 

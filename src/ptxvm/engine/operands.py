@@ -200,7 +200,7 @@ class Operands:
         if isinstance(node, tree.Float):
             return Value(self.alg, type.as_bits, self.alg.const(type.as_bits, float_bits(node, type))).view(type)
         found = constants.evaluate(node, bound.scope.find)
-        if isinstance(found, constants.Address):
+        if isinstance(found, constants.SymbolAddress):
             if isinstance(found.symbol, Variable):
                 return self.fit(self.variable_address(found.symbol, found.offset), type)
             return self.fit(self.function_address(found.symbol) + found.offset, type)

@@ -25,7 +25,7 @@ from functools import cache, cached_property, lru_cache, wraps
 from typing import Any, NoReturn, Required, TypeAlias, TypedDict, Unpack
 
 from ptxvm.algebra.types import Type
-from ptxvm.diagnostics import Code, register_lookup
+from ptxvm.diagnostics import DiagnosticCode, register_lookup
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.exactness import DEFINED, Exactness
@@ -249,13 +249,13 @@ ISA = Registry()
 
 
 @cache
-def rule_page(code: str) -> Code | None:
+def rule_page(code: str) -> DiagnosticCode | None:
     """The page of a code that instructions declare with rules: their sentences; None where there is no such rule."""
     found = dict.fromkeys(rule.sentence for each in ISA.instructions for rule in each.rules if rule.code == code)
     if not found:
         return None
     title, *rest = found
-    return Code(code, title.partition("\n")[0], "\n".join([title, *rest] if not rest or "\n" in title else rest))
+    return DiagnosticCode(code, title.partition("\n")[0], "\n".join([title, *rest] if not rest or "\n" in title else rest))
 
 
 register_lookup(rule_page)

@@ -21,7 +21,7 @@ from ptxvm.algebra.types import Type
 
 
 @dataclass(frozen=True)
-class Slot:
+class ModifierSlot:
     """One place for a modifier: `.sat`, `{.sat}`, `.type`."""
 
     name: str
@@ -83,7 +83,7 @@ class Match:
 
     bound: dict[str, str]
     extra: tuple[int, ...]  # indexes of words that fit no slot
-    missing: tuple[Slot, ...]
+    missing: tuple[ModifierSlot, ...]
 
     @property
     def fits(self) -> bool:
@@ -97,14 +97,14 @@ class Form:
 
     text: str
     opcode: str
-    slots: tuple[Slot, ...]
+    slots: tuple[ModifierSlot, ...]
     operands: tuple[Operand, ...]
     fixed: int = 0  # so many leading slots must come first and in this order (`mul.lo`)
     counts: tuple[int, int] = field(default=(0, 0))
-    marks: tuple[Slot, ...] = ()  # what operands may bear: selectors and signs
+    marks: tuple[ModifierSlot, ...] = ()  # what operands may bear: selectors and signs
 
     @cached_property
-    def by_name(self) -> dict[str, Slot]:
+    def by_name(self) -> dict[str, ModifierSlot]:
         """The slots and marks."""
         return {slot.name: slot for slot in (*self.marks, *reversed(self.slots))}
 
@@ -183,7 +183,7 @@ def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int | str) -
     types = [s for s in slots if s.literal and s.name in Type.named]
     if len(types) == 1 and not any(s.name == "type" for s in slots):  # `add.s32` is `add.type` with one choice
         at = slots.index(types[0])
-        slots[at] = Slot("type", types[0].choices, types[0].optional, literal=False, order=types[0].order)
+        slots[at] = ModifierSlot("type", types[0].choices, types[0].optional, literal=False, order=types[0].order)
     if isinstance(fixed, str):
         words = fixed.split()
         fixed = len(list(takewhile(lambda s: s.name in words, slots)))
@@ -193,20 +193,20 @@ def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int | str) -
     return Form(head, m[1], tuple(slots), operands, fixed, (needed, len(operands)), tuple(parse_marks(operands, rules)))
 
 
-def parse_marks(operands: Sequence[Operand], rules: dict[str, tuple[str, ...]]) -> Iterator[Slot]:
+def parse_marks(operands: Sequence[Operand], rules: dict[str, tuple[str, ...]]) -> Iterator[ModifierSlot]:
     """The selectors and signs of a form's operands; a selector without a list of choices takes any word."""
     for operand in operands:
         if operand.selector:
             order = rules.get(operand.selector, ())
-            yield Slot(operand.selector, frozenset(order), optional=True, literal=False, order=order)
+            yield ModifierSlot(operand.selector, frozenset(order), optional=True, literal=False, order=order)
         if operand.minus:
-            yield Slot(operand.minus, frozenset("-"), optional=True, literal=True, order=("-",))
+            yield ModifierSlot(operand.minus, frozenset("-"), optional=True, literal=True, order=("-",))
 
 
-def parse_slot(brace: str, word: str, rules: dict[str, tuple[str, ...]]) -> Slot:
+def parse_slot(brace: str, word: str, rules: dict[str, tuple[str, ...]]) -> ModifierSlot:
     """`.type` with its choices, or a word that stands for itself."""
     order = rules.get(word, (word,))
-    return Slot(word.replace("::", "_"), frozenset(order), bool(brace), word not in rules, order)
+    return ModifierSlot(word.replace("::", "_"), frozenset(order), bool(brace), word not in rules, order)
 
 
 class OperandReader:

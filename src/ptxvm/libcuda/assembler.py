@@ -18,7 +18,7 @@ Labels = Mapping[str, int]
 
 
 @dataclass
-class Code:
+class MachineCode:
     """Code from an address on; `labels` are the addresses that it names, 0 as long as they are unknown."""
 
     at: int
@@ -60,47 +60,47 @@ class Processor:
         """The code of a function that returns a number."""
         raise NotImplementedError
 
-    def begin(self, code: Code) -> None:
+    def begin(self, code: MachineCode) -> None:
         """The start of a function that calls others."""
         raise NotImplementedError
 
-    def end(self, code: Code) -> None:
+    def end(self, code: MachineCode) -> None:
         """The end of such a function."""
         raise NotImplementedError
 
-    def arguments(self, code: Code, values: Sequence[str | int], result: str = "") -> None:
+    def arguments(self, code: MachineCode, values: Sequence[str | int], result: str = "") -> None:
         """Pass up to four arguments: addresses of labels, and numbers below 65,536; `result` is the address for a structure."""
         raise NotImplementedError
 
-    def keep(self, code: Code) -> None:
+    def keep(self, code: MachineCode) -> None:
         """Keep the result of the last call."""
         raise NotImplementedError
 
-    def kept(self, code: Code) -> None:
+    def kept(self, code: MachineCode) -> None:
         """Pass the kept result as the first argument."""
         raise NotImplementedError
 
-    def call(self, code: Code, cell: str) -> None:
+    def call(self, code: MachineCode, cell: str) -> None:
         """Call the function whose address a cell has."""
         raise NotImplementedError
 
-    def unless_linked(self, code: Code, cell: str, label: str) -> None:
+    def unless_linked(self, code: MachineCode, cell: str, label: str) -> None:
         """Go to a label where a cell has 0."""
         raise NotImplementedError
 
-    def if_zero(self, code: Code, label: str) -> None:
+    def if_zero(self, code: MachineCode, label: str) -> None:
         """Go to a label if the last call returned 0."""
         raise NotImplementedError
 
-    def go(self, code: Code, label: str) -> None:
+    def go(self, code: MachineCode, label: str) -> None:
         """Go to a label."""
         raise NotImplementedError
 
-    def fill(self, code: Code, count: int) -> None:
+    def fill(self, code: MachineCode, count: int) -> None:
         """A function that lets all `count` slots lead to `unfilled`."""
         raise NotImplementedError
 
-    def first_call(self, code: Code) -> None:
+    def first_call(self, code: MachineCode) -> None:
         """The code that slots lead to at first: `pthread_once(once, start)`, then the function behind the slot.
 
         It keeps the arguments of the called function.  Where the slot still leads here, it goes to `unfilled`.
@@ -125,15 +125,15 @@ class X86(Processor):
         """`endbr64; mov $result, %eax; ret`."""
         return (self.ENDBR + b"\xb8" + pack("<i", result) + b"\xc3").ljust(STUB, b"\x90")
 
-    def begin(self, code: Code) -> None:
+    def begin(self, code: MachineCode) -> None:
         """`endbr64; push %rbx`, which also aligns the stack."""
         code.data += self.ENDBR + b"\x53"
 
-    def end(self, code: Code) -> None:
+    def end(self, code: MachineCode) -> None:
         """`pop %rbx; ret`."""
         code.data += b"\x5b\xc3"
 
-    def arguments(self, code: Code, values: Sequence[str | int], result: str = "") -> None:
+    def arguments(self, code: MachineCode, values: Sequence[str | int], result: str = "") -> None:
         """`lea value(%rip), %register` or `mov $value, %register`; the address of a result is the first argument."""
         for number, value in enumerate([result, *values] if result else values):
             if isinstance(value, int):
@@ -141,44 +141,44 @@ class X86(Processor):
             else:
                 self.relative_to_here(code, self.ADDRESSES[number], value)
 
-    def keep(self, code: Code) -> None:
+    def keep(self, code: MachineCode) -> None:
         """`mov %eax, %ebx`."""
         code.data += b"\x89\xc3"
 
-    def kept(self, code: Code) -> None:
+    def kept(self, code: MachineCode) -> None:
         """`mov %ebx, %edi`."""
         code.data += b"\x89\xdf"
 
-    def call(self, code: Code, cell: str) -> None:
+    def call(self, code: MachineCode, cell: str) -> None:
         """`call *cell(%rip)`."""
         self.relative_to_here(code, b"\xff\x15", cell)
 
-    def unless_linked(self, code: Code, cell: str, label: str) -> None:
+    def unless_linked(self, code: MachineCode, cell: str, label: str) -> None:
         """`mov cell(%rip), %rax; test %rax, %rax; je label`."""
         self.relative_to_here(code, b"\x48\x8b\x05", cell)
         self.relative_to_here(code, b"\x48\x85\xc0\x0f\x84", label)
 
-    def if_zero(self, code: Code, label: str) -> None:
+    def if_zero(self, code: MachineCode, label: str) -> None:
         """`test %eax, %eax; je label`."""
         self.relative_to_here(code, b"\x85\xc0\x0f\x84", label)
 
-    def go(self, code: Code, label: str) -> None:
+    def go(self, code: MachineCode, label: str) -> None:
         """`jmp label`."""
         self.relative_to_here(code, b"\xe9", label)
 
-    def relative_to_here(self, code: Code, opcode: bytes, label: str) -> None:
+    def relative_to_here(self, code: MachineCode, opcode: bytes, label: str) -> None:
         """An instruction that ends with the distance of a label from its end."""
         code.data += opcode
         code.data += pack("<i", code.address(label) - (code.here + 4))
 
-    def fill(self, code: Code, count: int) -> None:
+    def fill(self, code: MachineCode, count: int) -> None:
         """`endbr64; lea slots(%rip), %rdi; lea unfilled(%rip), %rax; mov $count, %ecx; rep stosq; ret`."""
         code.data += self.ENDBR
         self.relative_to_here(code, b"\x48\x8d\x3d", "slots")
         self.relative_to_here(code, b"\x48\x8d\x05", "unfilled")
         code.data += b"\xb9" + pack("<I", count) + b"\xf3\x48\xab\xc3"
 
-    def first_call(self, code: Code) -> None:
+    def first_call(self, code: MachineCode) -> None:
         """Push rdi, rsi, rdx, rcx, r8, r9, r11 and rax, store xmm0 to xmm7; afterwards compare the slot, and jump."""
         saved = range(8)
         code.data += self.ENDBR + b"\x55\x48\x89\xe5" + b"\x57\x56\x52\x51\x41\x50\x41\x51\x41\x53\x50"
@@ -212,15 +212,15 @@ class Aarch64(Processor):
         """`bti c; mov w0, #result; ret`."""
         return pack("<3I", self.BTI, 0x52800000 | result << 5, self.RET).ljust(STUB, b"\0")
 
-    def begin(self, code: Code) -> None:
+    def begin(self, code: MachineCode) -> None:
         """`bti c; stp x29, x30, [sp, #-32]!; mov x29, sp; str x19, [sp, #16]`."""
         code.words(self.BTI, 0xA9BE7BFD, 0x910003FD, 0xF9000BF3)
 
-    def end(self, code: Code) -> None:
+    def end(self, code: MachineCode) -> None:
         """`ldr x19, [sp, #16]; ldp x29, x30, [sp], #32; ret`."""
         code.words(0xF9400BF3, 0xA8C27BFD, self.RET)
 
-    def arguments(self, code: Code, values: Sequence[str | int], result: str = "") -> None:
+    def arguments(self, code: MachineCode, values: Sequence[str | int], result: str = "") -> None:
         """`adrp` and `add`, or `mov`; the address of a result has a register of its own."""
         for register, value in [*enumerate(values), *([(self.RESULT, result)] if result else [])]:
             if isinstance(value, int):
@@ -228,50 +228,50 @@ class Aarch64(Processor):
             else:
                 self.address(code, register, value)
 
-    def address(self, code: Code, register: int, label: str) -> None:
+    def address(self, code: MachineCode, register: int, label: str) -> None:
         """`adrp register, label; add register, register, :lo12:label`."""
         at = code.address(label)
         code.words(adrp(register, code.here, at), 0x91000000 | (at & 0xFFF) << 10 | register << 5 | register)
 
-    def keep(self, code: Code) -> None:
+    def keep(self, code: MachineCode) -> None:
         """`mov w19, w0`."""
         code.words(0x2A0003F3)
 
-    def kept(self, code: Code) -> None:
+    def kept(self, code: MachineCode) -> None:
         """`mov w0, w19`."""
         code.words(0x2A1303E0)
 
-    def call(self, code: Code, cell: str) -> None:
+    def call(self, code: MachineCode, cell: str) -> None:
         """`adrp x16, cell; ldr x16, [x16, :lo12:cell]; blr x16`."""
         at = code.address(cell)
         code.words(adrp(16, code.here, at), load(16, at), 0xD63F0200)
 
-    def unless_linked(self, code: Code, cell: str, label: str) -> None:
+    def unless_linked(self, code: MachineCode, cell: str, label: str) -> None:
         """`adrp x16, cell; ldr x16, [x16, :lo12:cell]; cbz x16, label`."""
         at = code.address(cell)
         code.words(adrp(16, code.here, at), load(16, at))
         self.branch(code, 0xB4000010, label)
 
-    def if_zero(self, code: Code, label: str) -> None:
+    def if_zero(self, code: MachineCode, label: str) -> None:
         """`cbz w0, label`."""
         self.branch(code, 0x34000000, label)
 
-    def branch(self, code: Code, word: int, label: str) -> None:
+    def branch(self, code: MachineCode, word: int, label: str) -> None:
         """A conditional branch, of 19 bits."""
         code.words(word | (code.address(label) - code.here >> 2 & 0x7FFFF) << 5)
 
-    def go(self, code: Code, label: str) -> None:
+    def go(self, code: MachineCode, label: str) -> None:
         """`b label`."""
         code.words(0x14000000 | code.address(label) - code.here >> 2 & 0x3FFFFFF)
 
-    def fill(self, code: Code, count: int) -> None:
+    def fill(self, code: MachineCode, count: int) -> None:
         """The addresses in x0 and x1, `mov w2, #count`; `str x1, [x0], #8; subs w2, w2, #1; b.ne` back to the `str`."""
         code.words(self.BTI)
         self.address(code, 0, "slots")
         self.address(code, 1, "unfilled")
         code.words(0x52800002 | count << 5, 0xF8008401, 0x71000442, 0x54FFFFC1, self.RET)
 
-    def first_call(self, code: Code) -> None:
+    def first_call(self, code: MachineCode) -> None:
         """Store x0 to x8, x17 and q0 to q7; afterwards compare the slot, and jump."""
         pairs = [(0, 1, 2), (2, 3, 4), (4, 5, 6), (6, 7, 8), (8, 17, 10)]  # registers, and 8-byte units from sp
         vectors = [(0, 1, 6), (2, 3, 8), (4, 5, 10), (6, 7, 12)]  # ... and 16-byte units
@@ -307,4 +307,4 @@ PROCESSORS: Mapping[str, Processor] = MappingProxyType({
     "aarch64": Aarch64(183, relative=1027, symbolic=1025),
 })  # fmt: skip
 
-__all__ = ["PROCESSORS", "STUB", "Code", "Labels", "Processor"]
+__all__ = ["PROCESSORS", "STUB", "Labels", "MachineCode", "Processor"]

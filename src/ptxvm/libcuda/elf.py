@@ -69,7 +69,7 @@ def library(
     entries = [(14, strings.add(soname)), *([(1, strings.add(starter.python))] if starter.python else [])]
     versions = version_table(strings, soname, version) if version else b""
     numbers = pack(f"<{len(symbols) + 1}H", 0, *[GLOBAL] * len(IMPORTS), *[VERSIONED] * (len(names) + 2)) if version else b""
-    read = Layout(HEADER + 4 * PROGRAM_HEADER, {
+    read = DataLayout(HEADER + 4 * PROGRAM_HEADER, {
         ".hash": hash_table(symbols), ".dynsym": bytes(SYMBOL * (len(symbols) + 1)), ".dynstr": strings.data,
         ".gnu.version": numbers, ".gnu.version_d": versions,
         ".rela.dyn": bytes(RELOCATION * (len(names) + 1 + len(IMPORTS))),
@@ -80,7 +80,7 @@ def library(
     dynamic_at = aligned(stubs_at + STUB * len(names), PAGE)
     entries += dynamic_entries(read, len(names), versioned=bool(version))
     dynamic = b"".join(pack("<QQ", *entry) for entry in [*entries, (0, 0)])
-    written = Layout(aligned(dynamic_at + len(dynamic), 64), {
+    written = DataLayout(aligned(dynamic_at + len(dynamic), 64), {
         "slots": bytes(8 * len(names)), **{name: bytes(8) for name in IMPORTS}, **starter.data(),
     })  # fmt: skip
 
@@ -121,7 +121,7 @@ def segments(text_end: int, dynamic_at: int, dynamic_size: int, end: int) -> lis
     ]
 
 
-class Layout:
+class DataLayout:
     """Pieces of data one behind the other, at multiples of 16, and their addresses."""
 
     def __init__(self, at: int, pieces: Mapping[str, bytes]) -> None:
@@ -150,7 +150,7 @@ class Layout:
         return self.labels[name], bytes(self.data[start : start + self.sizes[name]])
 
 
-def dynamic_entries(read: Layout, count: int, *, versioned: bool) -> list[tuple[int, int]]:
+def dynamic_entries(read: DataLayout, count: int, *, versioned: bool) -> list[tuple[int, int]]:
     """The tables that the dynamic linker reads, each a tag and a value; `count` slots and one more pointer are relative."""
     at, sizes = read.labels, read.sizes
     entries = [(4, at[".hash"]), (5, at[".dynstr"]), (6, at[".dynsym"]), (10, sizes[".dynstr"]), (11, SYMBOL)]

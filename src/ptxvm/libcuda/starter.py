@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ptxvm.libcuda.assembler import Code, Labels, Processor
+from ptxvm.libcuda.assembler import Labels, MachineCode, Processor
 
 PYTHON = (
     "Py_IsInitialized", "PyConfig_InitIsolatedConfig", "PyConfig_SetBytesArgv", "Py_InitializeFromConfig",
@@ -47,9 +47,9 @@ class Starter:
         }
 
 
-def starting_code(cpu: Processor, at: int, labels: Labels, count: int) -> Code:
+def starting_code(cpu: Processor, at: int, labels: Labels, count: int) -> MachineCode:
     """The code from an address on, of a library with `count` slots; it defines `first call`, `start` and `forked`."""
-    code = Code(at, labels)
+    code = MachineCode(at, labels)
     code.label("first call")
     cpu.first_call(code)
     code.label("start")
@@ -84,7 +84,7 @@ def starting_code(cpu: Processor, at: int, labels: Labels, count: int) -> Code:
     return code
 
 
-def call(cpu: Processor, code: Code, cell: str, *arguments: str | int, result: str = "") -> None:
+def call(cpu: Processor, code: MachineCode, cell: str, *arguments: str | int, result: str = "") -> None:
     """A call with arguments; `result` is the address for a result in memory."""
     cpu.arguments(code, arguments, result)
     cpu.call(code, cell)

@@ -14,7 +14,7 @@ from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import base_of
 from ptxvm.libcudart.calls import load_functions
-from ptxvm.libcudart.runtime_state import FUNCTIONS, Entry, RuntimeApiError, runtime
+from ptxvm.libcudart.runtime_state import FUNCTIONS, RuntimeApiError, RuntimeFunction, runtime
 from ptxvm.libcudart.signatures import KINDS, MAJORS, signatures
 
 LOG = logging.getLogger("ptxvm.libcudart")
@@ -34,7 +34,7 @@ def callback(name: str, major: str) -> CFunction:
     return prototype(lacking(name) if entry is None else guarded(name, entry, result))
 
 
-def guarded(name: str, entry: Entry, kind: str) -> Callable[..., int]:
+def guarded(name: str, entry: RuntimeFunction, kind: str) -> Callable[..., int]:
     """A function that turns every exception into a result, and stores the error for its thread."""
 
     def call(*arguments: object) -> int:

@@ -38,7 +38,7 @@ class RuntimeApiError(Exception):
         self.result = result
 
 
-class Entry(NamedTuple):
+class RuntimeFunction(NamedTuple):
     """A function of the runtime, and whether it works after a kernel has failed, and before there is a device."""
 
     implementation: Callable[..., int | None]
@@ -46,15 +46,15 @@ class Entry(NamedTuple):
     stateless: bool
 
 
-FUNCTIONS: dict[str, Entry] = {}
+FUNCTIONS: dict[str, RuntimeFunction] = {}
 """The implemented functions, by symbol; they raise errors as exceptions."""
 
 
 def function(*symbols: str, any_state: bool = False, stateless: bool = False) -> Callable[[F], F]:
-    """Enter a function under its symbols; `any_state` and `stateless` are those of `Entry`."""
+    """Enter a function under its symbols; `any_state` and `stateless` are those of `RuntimeFunction`."""
 
     def enter(implementation: F) -> F:
-        FUNCTIONS.update(dict.fromkeys(symbols, Entry(implementation, any_state, stateless)))
+        FUNCTIONS.update(dict.fromkeys(symbols, RuntimeFunction(implementation, any_state, stateless)))
         return implementation
 
     return enter
@@ -88,7 +88,7 @@ class Fatbin:
         return self.modules[key]
 
 
-class Symbol(NamedTuple):
+class RegisteredSymbol(NamedTuple):
     """A function or a variable of device code, by its name."""
 
     fatbin: Fatbin
@@ -119,8 +119,8 @@ class Runtime:
 
     def __init__(self) -> None:
         self.fatbins: dict[int, Fatbin] = {}
-        self.functions: dict[int, Symbol] = {}
-        self.variables: dict[int, Symbol] = {}
+        self.functions: dict[int, RegisteredSymbol] = {}
+        self.variables: dict[int, RegisteredSymbol] = {}
         self.thread = Thread()
 
     def kernel(self, address: int) -> Kernel:
@@ -163,4 +163,14 @@ def runtime() -> Runtime:
     return Runtime()
 
 
-__all__ = ["FUNCTIONS", "Entry", "Fatbin", "Launching", "RuntimeApiError", "RuntimeResult", "Symbol", "function", "runtime"]
+__all__ = [
+    "FUNCTIONS",
+    "Fatbin",
+    "Launching",
+    "RegisteredSymbol",
+    "RuntimeApiError",
+    "RuntimeFunction",
+    "RuntimeResult",
+    "function",
+    "runtime",
+]

@@ -21,7 +21,7 @@ KINDS: Mapping[str, Any] = MappingProxyType(  # ctypes classes, None for void, a
 STRUCTURE = "C"  # a structure as the result: its address comes as a first parameter, and goes back (System V ABI, x86-64)
 
 
-class Signature(NamedTuple):
+class CSignature(NamedTuple):
     """The kinds of a result and of parameters."""
 
     result: str
@@ -29,15 +29,15 @@ class Signature(NamedTuple):
 
 
 @cache
-def signatures(major: str) -> Mapping[str, Signature]:
+def signatures(major: str) -> Mapping[str, CSignature]:
     """The functions of a version of the library."""
     found = {}
     for line in Path(__file__).with_name("functions.txt").read_text(encoding="ascii").splitlines():
         majors, name, result, *parameters = line.split()
         if major in majors.split(","):
             kinds = "".join(parameters)
-            found[name] = Signature("p", "p" + kinds) if result == STRUCTURE else Signature(result, kinds)
+            found[name] = CSignature("p", "p" + kinds) if result == STRUCTURE else CSignature(result, kinds)
     return MappingProxyType(found)
 
 
-__all__ = ["KINDS", "MAJORS", "Signature", "signatures"]
+__all__ = ["KINDS", "MAJORS", "CSignature", "signatures"]

@@ -65,7 +65,7 @@ class Bank:
         declared = [each for each in parameters if isinstance(each, Variable)]
         layout = parameter_bank(declared)
         self.kernel, self.size = kernel, layout.size
-        self.slots = [Slot(number, each, layout.offsets[each]) for number, each in enumerate(declared)]
+        self.slots = [ParameterSlot(number, each, layout.offsets[each]) for number, each in enumerate(declared)]
 
     def pack(self, args: Sequence[object], memory: Memory) -> Arguments:
         """The bytes for these arguments; see `pack_arguments`."""
@@ -99,7 +99,7 @@ def pack_arguments(
     return Bank(parameters, kernel).pack(args, memory)
 
 
-class Slot:
+class ParameterSlot:
     """A parameter and its offset in the bank; `pointer_bits` is its size if it is one integer, which may hold an address."""
 
     def __init__(self, number: int, parameter: Variable, offset: int) -> None:

@@ -30,7 +30,7 @@ from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.per_lane import Array
-from ptxvm.machine.tensor_blocks import Block
+from ptxvm.machine.tensor_blocks import CellBlock
 
 Threads = npt.NDArray[np.int64]
 Offsets = npt.NDArray[np.int64]
@@ -354,7 +354,9 @@ class Watcher(Protocol):
         It is `atomic` where what it writes is combined with what is there.
         """
 
-    def tensor_started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[Block]) -> None:
+    def tensor_started(
+        self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]
+    ) -> None:
         """A warp, or one thread, starts work on blocks of the tensor memory of a CTA, whose first thread is `cta`.
 
         The kind says what waits for it; None is for a deallocation, which is done at once.

@@ -11,7 +11,7 @@ import numpy as np
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.constants import Address, ConstantError, evaluate
+from ptxvm.analysis.constants import ConstantError, SymbolAddress, evaluate
 from ptxvm.analysis.linking import definition, linked_functions, linked_variables
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.shapes import names_in
@@ -22,7 +22,15 @@ from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.arguments import Bank
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.initialise import dimensions_of, initial_bytes, size_of
-from ptxvm.machine.layout import Layout, SharedLayout, frame, module_local, open_argument_size, parameter_bank, shared_memory
+from ptxvm.machine.layout import (
+    SharedLayout,
+    VariableLayout,
+    frame,
+    module_local,
+    open_argument_size,
+    parameter_bank,
+    shared_memory,
+)
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.opaque import Opaque, Unbound
 from ptxvm.machine.per_lane import Array
@@ -67,9 +75,9 @@ class Image:
         self.bound: dict[Variable, Opaque] = {}
         self._banks: dict[int, Allocation] = {}
         self._numbers: dict[Variable, int] | None = None
-        self._frames: dict[Function, Layout] = {}
+        self._frames: dict[Function, VariableLayout] = {}
         self._declared_shared: dict[Function, int] = {}
-        self._banks_of: dict[Function, Layout] = {}
+        self._banks_of: dict[Function, VariableLayout] = {}
         self._packers: dict[Function, Bank] = {}
         self.shared: SharedLayout = shared_memory(self.programs, self.variables)
         self.module_local = module_local(self.programs)
@@ -107,7 +115,7 @@ class Image:
             return self.allocations[variable].start
         return self.allocations[self._definition(variable)].start
 
-    def parameters(self, kernel: Function) -> Layout:
+    def parameters(self, kernel: Function) -> VariableLayout:
         """The layout of a kernel's parameter bank."""
         if kernel not in self._banks_of:
             self._banks_of[kernel] = parameter_bank(kernel.signature.parameters)
@@ -119,7 +127,7 @@ class Image:
             self._packers[kernel] = Bank(kernel.signature.parameters, f"kernel '{kernel.name}'")
         return self._packers[kernel]
 
-    def frame(self, function: Function) -> Layout:
+    def frame(self, function: Function) -> VariableLayout:
         """The layout of a function's frame: its `.local` and `.param` variables."""
         if function not in self._frames:
             self._frames[function] = frame(function)
@@ -281,7 +289,7 @@ class Image:
         if initial:
             self.allocations[variable].bytes[: len(initial)] = np.frombuffer(initial, np.uint8)
 
-    def _address_of(self, address: Address) -> int:
+    def _address_of(self, address: SymbolAddress) -> int:
         symbol = address.symbol
         start = self.address(symbol) if isinstance(symbol, Variable) else self.function_address(symbol)
         return start + address.offset

@@ -8,11 +8,11 @@ from math import copysign, inf, prod
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import constants
-from ptxvm.analysis.constants import Address, ConstantError, Lookup
+from ptxvm.analysis.constants import ConstantError, Lookup, SymbolAddress
 from ptxvm.analysis.symbols import Variable
 from ptxvm.syntax import tree
 
-AddressOf = Callable[[Address], int]
+AddressOf = Callable[[SymbolAddress], int]
 
 FORMATS = {16: ("<e", "<H"), 32: ("<f", "<I"), 64: ("<d", "<Q")}
 
@@ -64,7 +64,7 @@ class _Initialiser:
         if isinstance(node, tree.Float):
             return float_bits(node, self.type)
         value = constants.evaluate(node, self.lookup)
-        if isinstance(value, Address):
+        if isinstance(value, SymbolAddress):
             return value.masked(self.address_of(value))
         if isinstance(value, int) and (not self.type.is_float or self.type.bits not in (32, 64)):
             return value

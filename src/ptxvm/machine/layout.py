@@ -18,7 +18,7 @@ def align(offset: int, alignment: int) -> int:
     return -(-offset // alignment) * alignment
 
 
-class Layout:
+class VariableLayout:
     """Offsets of variables in a block of memory, its size and its alignment."""
 
     def __init__(self, offsets: dict[Variable, int] | None = None, size: int = 0, alignment: int = 1) -> None:
@@ -34,16 +34,16 @@ class Layout:
         return start + variable.size
 
 
-def parameter_bank(parameters: Iterable[Register | Variable]) -> Layout:
+def parameter_bank(parameters: Iterable[Register | Variable]) -> VariableLayout:
     """The parameters of a kernel, one after the other (PTX 5.1.6.1)."""
-    layout = Layout()
+    layout = VariableLayout()
     for parameter in parameters:
         if isinstance(parameter, Variable):
             layout.add(parameter)
     return layout
 
 
-def frame(function: Function) -> Layout:
+def frame(function: Function) -> VariableLayout:
     """The stack frame: `.local` and `.param` variables; those of disjoint blocks share their bytes."""
     own = {id(v.node): v for v in function.variables if v.space in (Space.LOCAL, Space.PARAM) and v.node is not None}
     # `a<3>` declares several variables in one node
@@ -51,7 +51,7 @@ def frame(function: Function) -> Layout:
     for variable in function.variables:
         if id(variable.node) in families and variable.space in (Space.LOCAL, Space.PARAM):
             families[id(variable.node)].append(variable)
-    layout = Layout(alignment=STACK_ALIGNMENT)
+    layout = VariableLayout(alignment=STACK_ALIGNMENT)
     at = 0
     if not function.entry:
         for formal in (*function.signature.results, *function.signature.parameters):
@@ -65,9 +65,9 @@ def frame(function: Function) -> Layout:
     return layout
 
 
-def module_local(programs: Iterable[Program]) -> Layout:
+def module_local(programs: Iterable[Program]) -> VariableLayout:
     """The `.local` variables of modules (PTX 5.1.5), at the foot of the stack of each thread."""
-    layout = Layout(alignment=STACK_ALIGNMENT)
+    layout = VariableLayout(alignment=STACK_ALIGNMENT)
     for program in programs:
         for variable in program.variables.values():
             if variable.space is Space.LOCAL:
@@ -87,7 +87,7 @@ def open_argument_size(function: Function, call: Bound) -> int:
     return given.size if isinstance(given, Variable) else 0
 
 
-def _block(block: tree.Block, families: dict[int, list[Variable]], layout: Layout, at: int) -> None:
+def _block(block: tree.Block, families: dict[int, list[Variable]], layout: VariableLayout, at: int) -> None:
     for statement in block.statements:
         if isinstance(statement, tree.Variable):
             for declarator in statement.declarators:
@@ -118,7 +118,7 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
     A declaration of what another module defines lies where the definition lies; `linked` has the definition of each name.
     """
     programs = list(programs)
-    common, alignment, waiting = Layout(), STACK_ALIGNMENT, []
+    common, alignment, waiting = VariableLayout(), STACK_ALIGNMENT, []
     elsewhere: dict[Variable, Variable] = {}
     kernels = [function for program in programs for function in program.functions.values() if function.entry]
     for variable in _common_shared(programs):
@@ -133,7 +133,7 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
     common.offsets.update({variable: common.offsets[meant] for variable, meant in elsewhere.items()})
     result = SharedLayout(common.offsets)
     for kernel in kernels:
-        own = Layout(dict(common.offsets), common.size)
+        own = VariableLayout(dict(common.offsets), common.size)
         for variable in kernel.statics:
             if variable.space is Space.SHARED:
                 own.add(variable)

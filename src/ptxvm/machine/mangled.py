@@ -22,7 +22,7 @@ class _NotRead(Exception):  # noqa: N818 - it says what happened
 
 
 @dataclass(frozen=True, slots=True)
-class Signature:
+class DemangledName:
     """A name with its dots, and the types of its parameters."""
 
     name: str
@@ -33,7 +33,7 @@ class Signature:
 
 
 @lru_cache(maxsize=256)
-def read(mangled: str) -> Signature | None:
+def read(mangled: str) -> DemangledName | None:
     """A mangled name, read; None for a name that is not mangled, or has an unknown form."""
     if not mangled.startswith("_Z"):
         return None
@@ -47,7 +47,7 @@ def read(mangled: str) -> Signature | None:
             types.append(reader.type())
     except (_NotRead, IndexError):
         return None
-    return Signature(name, () if types == ["void"] else tuple(types))
+    return DemangledName(name, () if types == ["void"] else tuple(types))
 
 
 @dataclass(slots=True)
@@ -178,4 +178,4 @@ class _Reader:
         return int(found[1], 36) + 1 if found[1] else 0
 
 
-__all__ = ["Signature", "read"]
+__all__ = ["DemangledName", "read"]

@@ -50,7 +50,7 @@ class StreamLaunch:
 
 
 @dataclass(slots=True)
-class Device:
+class DeviceWork:
     """The launches that may run beside later ones: followed by a checker, and not waited for by the host.
 
     Those that `run` now have threads of their own.
@@ -102,7 +102,7 @@ class Device:
                     each.others.append(launch)
 
 
-DEVICE = Device()
+DEVICE = DeviceWork()
 
 
 class Event:

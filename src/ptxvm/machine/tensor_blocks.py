@@ -16,7 +16,7 @@ EVERY_LANE = (1 << LANES) - 1
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class CellBlock:
     """Cells of some lanes, a bit each in a mask, in the columns from `first` to before `end`."""
 
     lanes: int
@@ -27,20 +27,20 @@ class Block:
     accumulates: bool = False
     """Is it matrix D of a product?"""
 
-    def overlaps(self, other: Block) -> bool:
+    def overlaps(self, other: CellBlock) -> bool:
         """Do the blocks have a cell in common?"""
         return bool(self.lanes & other.lanes) and self.first < other.end and other.first < self.end
 
-    def covers(self, other: Block) -> bool:
+    def covers(self, other: CellBlock) -> bool:
         """Does the block have all cells of another?"""
         return not other.lanes & ~self.lanes and self.first <= other.first and other.end <= self.end
 
-    def conflicts(self, other: Block) -> bool:
+    def conflicts(self, other: CellBlock) -> bool:
         """Do both access a cell that one of them writes?"""
         return (self.writes or other.writes) and self.overlaps(other)
 
 
-def of_move(work: Move, memory: TensorMemory, warp: int, operands: Mapping[str, int]) -> list[Block]:
+def of_move(work: Move, memory: TensorMemory, warp: int, operands: Mapping[str, int]) -> list[CellBlock]:
     """The cells of a load or store of a warp, with the columns of both parts of a tile that has two."""
     split = operands.get("split", 0)
     rows, columns = tensor_memory.cells_of(work, memory, warp, operands["a"] & 0xFFFF_FFFF, split)
@@ -48,26 +48,26 @@ def of_move(work: Move, memory: TensorMemory, warp: int, operands: Mapping[str, 
     found = []
     for half in (slice(0, WARP // 2), slice(WARP // 2, WARP)):
         first, end = int(columns[half].min()), int(columns[half].max()) + width
-        found.append(Block(mask(rows[half].reshape(-1)), first, end, reads=reads, writes=not reads))
+        found.append(CellBlock(mask(rows[half].reshape(-1)), first, end, reads=reads, writes=not reads))
     return found
 
 
-def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, operands: Mapping[str, int]) -> list[Block]:
+def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, operands: Mapping[str, int]) -> list[CellBlock]:
     """The cells of a copy, shift or product, in one of the CTAs."""
     if isinstance(work, Shift):
         address = operands["a"] & 0xFFFF_FFFF
         memory.check(address, tensor_unit.SHIFTED, "a shift")
         first = address & 0xFFFF
-        return [Block(LANES_OF_A_WARP << (address >> 16), first, first + tensor_unit.SHIFTED, reads=True, writes=True)]
+        return [CellBlock(LANES_OF_A_WARP << (address >> 16), first, first + tensor_unit.SHIFTED, reads=True, writes=True)]
     if isinstance(work, CopyToTensor):
         address, width = operands["a"] & 0xFFFF_FFFF, work.bytes // 4
         memory.check(address, width, "a copy")
         first, height = address & 0xFFFF, tensor_unit.height_of_copy(work)
         lanes = [(address >> 16) + warp * WARP + row for warp in range(len(work.warps)) for row in range(height)]
-        return [Block(mask(lanes), first, first + width, reads=False, writes=True)]
+        return [CellBlock(mask(lanes), first, first + width, reads=False, writes=True)]
     idesc = instruction_descriptor(work, operands["idesc"])
     found = [
-        Block(mask(rows), columns.start, columns.stop, bool(operands["enable"]), writes=True, accumulates=True)
+        CellBlock(mask(rows), columns.start, columns.stop, bool(operands["enable"]), writes=True, accumulates=True)
         for rows, columns in tensor_unit.blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
     ]
     if work.in_tensor_memory:
@@ -75,24 +75,24 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
         memory.check(address, words, "matrix A")
         first = address & 0xFFFF
         found.append(
-            Block(mask(tensor_unit.lanes_of_rows(work, address, idesc.m)), first, first + words, reads=True, writes=False)
+            CellBlock(mask(tensor_unit.lanes_of_rows(work, address, idesc.m)), first, first + words, reads=True, writes=False)
         )
     if work.sparse:
         address, words = operands["meta"] & 0xFFFF_FFFF, tensor_unit.words_of_metadata(idesc)
         memory.check(address, words, "the metadata")
         first, lanes = address & 0xFFFF, tensor_unit.lanes_of_rows(work, address, idesc.m, "the metadata")
-        found.append(Block(mask(lanes), first, first + words, reads=True, writes=False))
+        found.append(CellBlock(mask(lanes), first, first + words, reads=True, writes=False))
     for name, count in (("scale_a", idesc.m // work.ctas), ("scale_b", idesc.n)) if work.blocks else ():
         address, words = operands[name] & 0xFFFF_FFFF, -(-count // WARP)
         memory.check(address, words, "the scales")
-        found.append(Block(LANES_OF_A_WARP, address & 0xFFFF, (address & 0xFFFF) + words, reads=True, writes=False))
+        found.append(CellBlock(LANES_OF_A_WARP, address & 0xFFFF, (address & 0xFFFF) + words, reads=True, writes=False))
     return found
 
 
-def of_allocation(operands: Mapping[str, int]) -> list[Block]:
+def of_allocation(operands: Mapping[str, int]) -> list[CellBlock]:
     """The cells that are given back."""
     first = operands["a"] & 0xFFFF
-    return [Block(EVERY_LANE, first, first + operands["columns"], reads=False, writes=True)]
+    return [CellBlock(EVERY_LANE, first, first + operands["columns"], reads=False, writes=True)]
 
 
 def mask(lanes: Iterable[int] | PerLane) -> int:

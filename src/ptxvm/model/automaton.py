@@ -33,7 +33,7 @@ Answered: TypeAlias = Any
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class ScriptCall:
     """One call on a script: the method and its arguments."""
 
     name: str
@@ -62,7 +62,7 @@ class AutomatonState:
     """A state of the automaton: the question at which the thread stops, or how it ended."""
 
     history: tuple[Answer, ...]
-    question: Call | None = None
+    question: ScriptCall | None = None
     registers: Mapping[str, int] = field(default_factory=dict)
     fault: Fault | None = None
     loops_silently: bool = False
@@ -74,7 +74,7 @@ class AutomatonState:
 class Transition:
     """A transition: the calls that the thread makes before it reaches the next state."""
 
-    calls: tuple[Call, ...]
+    calls: tuple[ScriptCall, ...]
     target: AutomatonState
 
 
@@ -159,8 +159,8 @@ class Recorder:
 
     def __init__(self, history: tuple[Answer, ...], is_shared: Callable[[ThreadAccess], bool]) -> None:
         self.left, self.is_shared = list(history), is_shared
-        self.calls: list[Call] = []
-        self.question: Call | None = None
+        self.calls: list[ScriptCall] = []
+        self.question: ScriptCall | None = None
         self.standing: Callable[[], Hashable] = lambda: None
         self.since: list[Answer] = []
         self.repetitions = 0
@@ -169,7 +169,7 @@ class Recorder:
         """The state of the thread: does it ask nothing, where did its run of instructions begin, and the answers since then."""
         return self.question is None, self.standing(), tuple(self.since)
 
-    def _ask(self, call: Call) -> Answered:
+    def _ask(self, call: ScriptCall) -> Answered:
         if not self.left:
             self.question = call
             raise StopThread
@@ -180,25 +180,25 @@ class Recorder:
         return answer
 
     def _record(self, name: str, *given: object, **named: object) -> None:
-        self.calls.append(Call(name, given, named))
+        self.calls.append(ScriptCall(name, given, named))
 
     # ── questions ───────────────────────────────────────────────────────────────────────
 
     def reads(self, touch: ThreadAccess) -> Sequence[int] | None:
         """Ask for the values of memory that other threads may write; record other reads."""
         if self.is_shared(touch):
-            found: Sequence[int] = self._ask(Call("reads", (touch,)))
+            found: Sequence[int] = self._ask(ScriptCall("reads", (touch,)))
             return found
         self._record("reads", touch)
         return None
 
     def updates(self, touch: ThreadAccess, modify: Callable[[int], int], compared: int | None) -> int:
         """Ask which value the atomic operation finds."""
-        return int(self._ask(Call("updates", (touch, modify, compared))))
+        return int(self._ask(ScriptCall("updates", (touch, modify, compared))))
 
     def exchanges(self, meeting: Rendezvous, given: Payload) -> Mapping[int, Payload]:
         """Ask which values the other threads give."""
-        return dict(self._ask(Call("exchanges", (meeting, given))))
+        return dict(self._ask(ScriptCall("exchanges", (meeting, given))))
 
     # ── calls without an answer ─────────────────────────────────────────────────────────
 

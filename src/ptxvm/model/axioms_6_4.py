@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.model.execution import Execution
-from ptxvm.model.memory_events import Kind
+from ptxvm.model.memory_events import EventKind
 from ptxvm.model.relations import Events, Relation
 
 
@@ -80,27 +80,27 @@ class PTX64(Execution):
     @cached_property
     def releases(self) -> Events:
         """8.4: the write of a release operation."""
-        return self.those(lambda e: e.kind is Kind.WRITE and e.order is Order.RELEASE)
+        return self.those(lambda e: e.kind is EventKind.WRITE and e.order is Order.RELEASE)
 
     @cached_property
     def acquires(self) -> Events:
         """8.4: the read of an acquire operation; `red` is no read operation."""
-        return self.those(lambda e: e.kind is Kind.READ and e.order is Order.ACQUIRE and not e.is_red)
+        return self.those(lambda e: e.kind is EventKind.READ and e.order is Order.ACQUIRE and not e.is_red)
 
     @cached_property
     def strong_reads(self) -> Events:
         """8.4: strong read operations, which `red` is not."""
-        return self.those(lambda e: e.kind is Kind.READ and e.is_strong and not e.is_red)
+        return self.those(lambda e: e.kind is EventKind.READ and e.is_strong and not e.is_red)
 
     @cached_property
     def releasing_fences(self) -> Events:
         """8.7: any fence can begin a release pattern."""
-        return self.those(lambda e: e.kind is Kind.FENCE)
+        return self.those(lambda e: e.kind is EventKind.FENCE)
 
     @cached_property
     def acquiring_fences(self) -> Events:
         """8.7: any fence can end an acquire pattern."""
-        return self.those(lambda e: e.kind is Kind.FENCE)
+        return self.those(lambda e: e.kind is EventKind.FENCE)
 
     @cached_property
     def release_pattern(self) -> Relation:
@@ -139,7 +139,7 @@ class PTX64(Execution):
     @cached_property
     def ordering_barriers(self) -> Events:
         """Arrivals that order memory: all but relaxed ones."""
-        return self.those(lambda e: e.kind is Kind.ARRIVAL and e.barrier is not None and e.barrier.orders)
+        return self.those(lambda e: e.kind is EventKind.ARRIVAL and e.barrier is not None and e.barrier.orders)
 
     @cached_property
     def patterns_synchronize(self) -> Relation:

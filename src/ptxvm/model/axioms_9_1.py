@@ -12,7 +12,7 @@ from functools import cached_property
 
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.axioms_6_4 import PTX64
-from ptxvm.model.memory_events import Kind
+from ptxvm.model.memory_events import EventKind
 from ptxvm.model.relations import Events, Relation
 
 
@@ -58,12 +58,12 @@ class PTX91(PTX64):
     @cached_property
     def releasing_fences(self) -> Events:
         """8.8: a release pattern begins with a fence that releases."""
-        return self.those(lambda e: e.kind is Kind.FENCE and e.order.releases)
+        return self.those(lambda e: e.kind is EventKind.FENCE and e.order.releases)
 
     @cached_property
     def acquiring_fences(self) -> Events:
         """8.8: an acquire pattern ends with a fence that acquires."""
-        return self.those(lambda e: e.kind is Kind.FENCE and e.order.acquires)
+        return self.those(lambda e: e.kind is EventKind.FENCE and e.order.acquires)
 
     # ── 8.9.5: causality keeps to proxies ───────────────────────────────────────────────
 
@@ -80,7 +80,7 @@ class PTX91(PTX64):
     @cached_property
     def fenced(self) -> Relation:
         """A proxy fence serves the accesses of its own CTA by the proxy that it names (8.6, and `fence.proxy`)."""
-        fences = self.those(lambda e: e.kind is Kind.PROXY_FENCE)
+        fences = self.those(lambda e: e.kind is EventKind.PROXY_FENCE)
         return (self.same_proxy & self.same_cta).between(fences, self.reads | self.writes)
 
     @cached_property
@@ -106,7 +106,7 @@ class PTX91(PTX64):
     @cached_property
     def past_an_alias_fence(self) -> Relation:
         """8.9.5, 3: the same, with an alias fence along the path."""
-        alias_fences = self.those(lambda e: e.kind is Kind.PROXY_FENCE and e.proxy is Proxy.ALIAS)
+        alias_fences = self.those(lambda e: e.kind is EventKind.PROXY_FENCE and e.proxy is Proxy.ALIAS)
         to_fence = self.becomes_generic.then(self.base_causality.between(~0, alias_fences))
         return to_fence.then(self.base_causality).then(self.was_generic)
 

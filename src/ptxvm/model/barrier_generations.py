@@ -13,7 +13,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.special_registers import WARP
 from ptxvm.model.execution import Execution
 from ptxvm.model.litmus_program import Thread
-from ptxvm.model.memory_events import Event, Kind
+from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.relations import Relation
 from ptxvm.model.search import Steps, flattened
 
@@ -33,9 +33,9 @@ def phase_orders(x: Execution) -> Iterator[Relation]:
     """Every way in which the barriers of an execution can open, from arrivals to waits; none if it cannot end."""
     barriers: dict[BarrierKey, dict[str, list[int]]] = {}
     for i, event in enumerate(x.events):
-        if event.kind is Kind.ARRIVAL and event.thread:
+        if event.kind is EventKind.ARRIVAL and event.thread:
             barriers.setdefault(_key(x, event), {}).setdefault(event.thread.name, []).append(i)
-    waits = {(event.key[0], event.made_of): i for i, event in enumerate(x.events) if event.kind is Kind.WAIT}
+    waits = {(event.key[0], event.made_of): i for i, event in enumerate(x.events) if event.kind is EventKind.WAIT}
     for chosen in product(*(list(_openings(x, barrier, queues, waits)) for barrier, queues in barriers.items())):
         order = Relation.of((pair for opened, _ in chosen for pair in opened), x.count)
         ended = Relation.of((pair for _, left in chosen for pair in left), x.count)
@@ -75,7 +75,9 @@ def _openings(
             for phase, wait in waited:
                 came = {x.events[i].key[0] for i in phase}
                 absent = {thread.name for thread in x.test.threads if _is_awaited(x, thread, barrier)} - came
-                left += [(i, wait) for i, event in enumerate(x.events) if event.kind is Kind.WAIT and event.key[0] in absent]
+                left += [
+                    (i, wait) for i, event in enumerate(x.events) if event.kind is EventKind.WAIT and event.key[0] in absent
+                ]
         yield opened, left
 
 

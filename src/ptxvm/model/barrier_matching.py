@@ -14,7 +14,7 @@ from itertools import combinations, product
 from ptxvm.model.barrier_generations import phase_orders
 from ptxvm.model.execution import Execution
 from ptxvm.model.litmus_program import DEPTH, Barrier, Thread
-from ptxvm.model.memory_events import Event, Kind
+from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import Key, evaluate
 
@@ -52,8 +52,8 @@ def _key(event: Event, known: Mapping[Key, int]) -> BarrierKey:
 def _openings(execution: Execution, barrier: BarrierKey, numbers: list[int], known: Mapping[Key, int]) -> Iterator[Pairs]:
     """The ways in which one barrier opens: pairs of an arrival and a wait."""
     events = execution.events
-    arrivals = [i for i in numbers if events[i].kind is Kind.ARRIVAL]
-    waits = [i for i in numbers if events[i].kind is Kind.WAIT]
+    arrivals = [i for i in numbers if events[i].kind is EventKind.ARRIVAL]
+    waits = [i for i in numbers if events[i].kind is EventKind.WAIT]
     count = next((events[i].count for i in numbers if events[i].count is not None), None)
     if count is not None:
         first = combinations(arrivals, evaluate(count, known) or 0)

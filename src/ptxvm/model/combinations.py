@@ -10,10 +10,10 @@ from ptxvm.machine.single_thread import Payload
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.histories import History
 from ptxvm.model.litmus_program import Location
-from ptxvm.model.memory_events import Kind
+from ptxvm.model.memory_events import EventKind
 from ptxvm.model.paths import FOREVER, Encounter, Path
 from ptxvm.model.search import Steps, flattened
-from ptxvm.model.values import Key, Read, Value
+from ptxvm.model.values import Key, ReadValue, Value
 
 LocatedValue = tuple[Location, Value]
 """A value at a location."""
@@ -39,12 +39,12 @@ def coherent_accesses(
 ) -> Mapping[Location, Sequence[Sequence[CoherentAccess]]]:
     """The accesses of a path to the locations in `chained`; reads that are not morally strong with the writes are left out."""
     found: dict[Location, list[list[CoherentAccess]]] = {}
-    of_atomic = {e.atomic: e for e in path.events if e.kind is Kind.WRITE and e.atomic}
+    of_atomic = {e.atomic: e for e in path.events if e.kind is EventKind.WRITE and e.atomic}
     for event in path.events:
         location = event.location
-        if location is None or location not in chained or (event.kind is Kind.WRITE and event.atomic):
+        if location is None or location not in chained or (event.kind is EventKind.WRITE and event.atomic):
             continue
-        written = of_atomic.get(event.key) if event.kind is Kind.READ else event
+        written = of_atomic.get(event.key) if event.kind is EventKind.READ else event
         if written is None and not chained[location].is_strong_with(path.thread, event.scope):
             continue
         access = CoherentAccess(finds.get(event.key), written.value if written else None)
@@ -72,9 +72,9 @@ class PathSummary:
     @classmethod
     def of(cls, path: Path, initial: Initial, chained: Mapping[Location, History]) -> PathSummary:
         """Summarise a path."""
-        finds = {one.left.event: one.right for one in path.conditions if isinstance(one.left, Read)}
-        reads = [(e.location, finds[e.key]) for e in path.events if e.kind is Kind.READ and e.location]
-        writes = [e for e in path.events if e.kind is Kind.WRITE and e.location]
+        finds = {one.left.event: one.right for one in path.conditions if isinstance(one.left, ReadValue)}
+        reads = [(e.location, finds[e.key]) for e in path.events if e.kind is EventKind.READ and e.location]
+        writes = [e for e in path.events if e.kind is EventKind.WRITE and e.location]
         offers = {(one.encounter, one.thread): one.offered for one in path.exchanges}
         taken = {(one.encounter, other): payload for one in path.exchanges for other, payload in one.received.items()}
         return cls(

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, replace
 
 from ptxvm.algebra.asynchronous import AsyncKind
-from ptxvm.model.memory_events import Event, Kind
+from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.paths import FOREVER, Path
 from ptxvm.model.values import Key
 
@@ -20,7 +20,7 @@ class PendingCopy:
     events: range
 
 
-class Copying:
+class PathCopies:
     """The asynchronous copies of a path."""
 
     def __init__(self, path: Path) -> None:
@@ -49,7 +49,7 @@ class Copying:
 
     @staticmethod
     def _ends(event: Event, *, reading: bool) -> bool:
-        return event.end == FOREVER and (event.kind is Kind.READ or not reading)
+        return event.end == FOREVER and (event.kind is EventKind.READ or not reading)
 
     def keys(self, kind: AsyncKind, *, last: bool) -> frozenset[Key]:
         """The events of the copies of a kind; with `last`, only those since the last call."""

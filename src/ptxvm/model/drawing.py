@@ -8,7 +8,7 @@ from html import escape
 
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.cycle_explanation import EDGES, Step, cycle
-from ptxvm.model.drawing_layout import HEIGHT, LETTER, MARGIN, TOP, Box, Layout, layout
+from ptxvm.model.drawing_layout import HEIGHT, LETTER, MARGIN, TOP, Box, DrawingLayout, layout
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.relations import Relation
 
@@ -130,7 +130,7 @@ def at(points: tuple[Point, Point, Point, Point], t: float) -> Point:
     )
 
 
-def _arrow(together: list[Step], plan: Layout, labels: list[Point], *, bold: bool) -> str:
+def _arrow(together: list[Step], plan: DrawingLayout, labels: list[Point], *, bold: bool) -> str:
     first = together[0]
     points = curve(plan.boxes[first.first], plan.boxes[first.second])
     labels.append(at(points, 0.5))
@@ -144,7 +144,7 @@ def _arrow(together: list[Step], plan: Layout, labels: list[Point], *, bold: boo
     )
 
 
-def labelled(together: list[list[Step]], plan: Layout, middles: list[Point], wrong: list[Step]) -> Iterator[str]:
+def labelled(together: list[list[Step]], plan: DrawingLayout, middles: list[Point], wrong: list[Step]) -> Iterator[str]:
     """The labels of the arrows, placed where they hide nothing; program order has none."""
     taken: defaultdict[int, list[Point]] = defaultdict(list)
     boxes = list(plan.boxes.values())

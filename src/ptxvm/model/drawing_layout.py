@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.enumerate import Candidate
-from ptxvm.model.memory_events import Kind
+from ptxvm.model.memory_events import EventKind
 from ptxvm.model.relations import Relation, members
 from ptxvm.model.values import evaluate
 
@@ -34,7 +34,7 @@ class Box:
 
 
 @dataclass(frozen=True)
-class Layout:
+class DrawingLayout:
     """The boxes by event number, the names of the columns, and the size of the drawing."""
 
     boxes: dict[int, Box]
@@ -43,7 +43,7 @@ class Layout:
     height: float
 
 
-def layout(candidate: Candidate) -> Layout:
+def layout(candidate: Candidate) -> DrawingLayout:
     """Place the events in a column for each thread."""
     x = candidate.execution
     texts = {i: _text(candidate, i) for i in range(x.count)}
@@ -65,7 +65,7 @@ def layout(candidate: Candidate) -> Layout:
         boxes[i] = Box(over, MARGIN, wide(texts[i]), texts[i], -1)
         over += wide(texts[i]) + GAP / 2
     bottom = max((box.top for box in boxes.values()), default=TOP) + HEIGHT
-    return Layout(boxes, titles, max(left - GAP, over - GAP / 2) + 2 * MARGIN, bottom + MARGIN)
+    return DrawingLayout(boxes, titles, max(left - GAP, over - GAP / 2) + 2 * MARGIN, bottom + MARGIN)
 
 
 def rows(x: PTX64) -> list[int]:
@@ -95,8 +95,8 @@ def wide(text: str) -> float:
 def _text(candidate: Candidate, i: int) -> str:
     event = candidate.execution.events[i]
     half = {"A": "arrive: ", "B": "wait: "}.get(event.kind.value, "")
-    if event.kind is Kind.READ:
+    if event.kind is EventKind.READ:
         return f"{event.text} \N{RIGHTWARDS ARROW} {candidate.known[event.key]}"
-    value = evaluate(event.value, candidate.known) if event.kind is Kind.WRITE and event.thread else None
+    value = evaluate(event.value, candidate.known) if event.kind is EventKind.WRITE and event.thread else None
     shown = value is None or (event.atomic is None and event.text.endswith((f" {value}", f"{value}}}")))
     return half + event.text + ("" if shown else f" = {value}")

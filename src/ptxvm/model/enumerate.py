@@ -16,7 +16,7 @@ from ptxvm.model.deadline import seconds_left
 from ptxvm.model.execution import WHOLE, Cell, Execution
 from ptxvm.model.litmus_program import Location
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.memory_events import Event, Kind
+from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.names import register_names
 from ptxvm.model.paths import Path, PathCondition, paths
 from ptxvm.model.relations import Relation
@@ -180,7 +180,7 @@ def initial_writes(test: Test, events: list[Event]) -> list[Event]:
         if size and size < test.sizes.get(variable, WHOLE):
             value &= (1 << 8 * size) - 1
         location = Location(variable, at, size)
-        written.append(Event(Kind.WRITE, (variable, at), f"{location} = {value}", location=location, value=value))
+        written.append(Event(EventKind.WRITE, (variable, at), f"{location} = {value}", location=location, value=value))
     return written
 
 
@@ -188,7 +188,7 @@ def reads(
     x: PTX64, taken: list[PathCondition], takes: Callable[[PTX64, int, int], bool]
 ) -> Iterator[tuple[Sources, dict[Key, int]]]:
     """Every choice of a write for each cell of each read with which the branches go as the paths require."""
-    slots = [(i, cell) for i, event in enumerate(x.events) if event.kind is Kind.READ for cell in x.cells[i]]
+    slots = [(i, cell) for i, event in enumerate(x.events) if event.kind is EventKind.READ for cell in x.cells[i]]
     choices = {slot: [w for w in x.memory[slot[1]] if takes(x, slot[0], w)] for slot in slots}
 
     def choose(n: int, sources: Sources, known: dict[Key, int]) -> Steps[tuple[Sources, dict[Key, int]]]:

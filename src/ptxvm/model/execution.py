@@ -13,7 +13,7 @@ from typing import Self
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.memory_events import Event, Kind
+from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.relations import Events, Relation
 from ptxvm.model.values import Key
 
@@ -59,22 +59,22 @@ class Execution:
     @cached_property
     def writes(self) -> Events:
         """All writes."""
-        return self.those(lambda e: e.kind is Kind.WRITE)
+        return self.those(lambda e: e.kind is EventKind.WRITE)
 
     @cached_property
     def reads(self) -> Events:
         """All reads, also those of `red`."""
-        return self.those(lambda e: e.kind is Kind.READ)
+        return self.those(lambda e: e.kind is EventKind.READ)
 
     @cached_property
     def strong_writes(self) -> Events:
         """Strong writes."""
-        return self.those(lambda e: e.kind is Kind.WRITE and e.is_strong)
+        return self.those(lambda e: e.kind is EventKind.WRITE and e.is_strong)
 
     @cached_property
     def fence_scs(self) -> Events:
         """`fence.sc` operations, including `membar`."""
-        return self.those(lambda e: e.kind is Kind.FENCE and e.order is Order.SC)
+        return self.those(lambda e: e.kind is EventKind.FENCE and e.order is Order.SC)
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
@@ -112,7 +112,7 @@ class Execution:
         """The writes of each cell, the initial write first."""
         found: dict[Cell, list[int]] = {}
         for i, event in enumerate(self.events):
-            if event.kind is Kind.WRITE:
+            if event.kind is EventKind.WRITE:
                 for cell in self.cells[i]:
                     found.setdefault(cell, []).append(i)
         return found
@@ -141,7 +141,7 @@ class Execution:
             (
                 (self.number[event.atomic], i)
                 for i, event in enumerate(self.events)
-                if event.kind is Kind.WRITE and event.atomic is not None
+                if event.kind is EventKind.WRITE and event.atomic is not None
             ),
             self.count,
         )

@@ -19,7 +19,7 @@ from ptxvm.model.cycle_explanation import cycle
 from ptxvm.model.deadline import OutOfTime, seconds_left, time_limit
 from ptxvm.model.ending import Ending
 from ptxvm.model.enumerate import LOOPS, Candidate, Search, may_take
-from ptxvm.model.litmus_program import Atomic, Fence, Instruction, Load, Location, Store
+from ptxvm.model.litmus_program import Atomic, Fence, LitmusInstruction, Load, Location, Store
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.liveness import termination
 from ptxvm.model.memory_events import Event
@@ -169,7 +169,7 @@ def choices(test: Test) -> int:
     return int(prod(each)) << fences * (fences - 1) // 2
 
 
-def _locations(one: Instruction, kind: type[Load | Store]) -> tuple[Location, ...]:
+def _locations(one: LitmusInstruction, kind: type[Load | Store]) -> tuple[Location, ...]:
     if isinstance(one, kind):
         return one.locations
     return (one.location,) if isinstance(one, Atomic) else ()

@@ -14,7 +14,7 @@ from itertools import pairwise, product
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.single_thread import Meeting, Rendezvous, Stage, ThreadAccess
-from ptxvm.model.automaton import Answer, Automaton, AutomatonState, Call, Transition, automata
+from ptxvm.model.automaton import Answer, Automaton, AutomatonState, ScriptCall, Transition, automata
 from ptxvm.model.ending import Ending
 from ptxvm.model.litmus_program import Location, Thread
 from ptxvm.model.litmus_states import remains
@@ -57,7 +57,7 @@ class ThreadState:
     state: AutomatonState
 
     @property
-    def call(self) -> Call | None:
+    def call(self) -> ScriptCall | None:
         """The next call or question; None at the end of the thread."""
         return self.transition.calls[self.done] if self.transition is not None else self.state.question
 
@@ -175,7 +175,7 @@ class KernelMachine:
         else:
             yield from (self._after_call(after, number) for after in self._done(state, number, call))
 
-    def _asked(self, state: KernelState, number: int, call: Call) -> Iterator[KernelState]:
+    def _asked(self, state: KernelState, number: int, call: ScriptCall) -> Iterator[KernelState]:
         """The states after a read or an atomic operation: one for each value that it may find."""
         match call.name:
             case "reads":
@@ -188,7 +188,7 @@ class KernelMachine:
                     wrote = state if compared not in (None, old) else self._wrote(state, number, touch, modify(old))
                     yield self._answered(wrote, number, old)
 
-    def _done(self, state: KernelState, number: int, call: Call) -> Iterator[KernelState]:
+    def _done(self, state: KernelState, number: int, call: ScriptCall) -> Iterator[KernelState]:
         """The states after a write, a copy, or the end of a copy."""
         match call.name:
             case "writes":
@@ -303,7 +303,7 @@ class KernelMachine:
                 return self._settled(freed)
         return state
 
-    def _released(self, state: KernelState, number: int, given: Mapping[int, Call | None]) -> KernelState:
+    def _released(self, state: KernelState, number: int, given: Mapping[int, ScriptCall | None]) -> KernelState:
         """Let a thread continue with the values that the others gave."""
         call = given[number]
         if call is None or call.name != "exchanges":

@@ -43,12 +43,12 @@ DECLARED = re.compile(r"(\w+)\s*:\s*\.?(\w+)\s*(?:\[(\d+)\])?\s*(?:=\s*(-?\w+))?
 QUESTION = ("filter", "exists", "~exists", "notexists", "forall")
 
 Bytes = npt.NDArray[np.uint8]
-Explore = Callable[[Function, "Launch", Callable[[Stage], None]], None]
+Explore = Callable[[Function, "TestLaunch", Callable[[Stage], None]], None]
 """Sets up the stage of a launch and calls a function with it."""
 
 
 @dataclass
-class Launch:
+class TestLaunch:
     """The launch of a kernel; `args` are arrays and numbers, as a launch takes them."""
 
     kernel: Function
@@ -89,7 +89,7 @@ class NamedVariable:
 class KernelTest(Test):
     """A litmus test that is a kernel."""
 
-    launch: Launch = field(kw_only=True, compare=False)
+    launch: TestLaunch = field(kw_only=True, compare=False)
     named_variables: list[NamedVariable] = field(kw_only=True, compare=False)
 
     __test__ = False
@@ -194,7 +194,7 @@ class _Reader:
             first = value.to_bytes(type.bytes, "little") * elements.count
             yield match[1], (aligned(first), elements)
 
-    def launched(self) -> Launch:
+    def launched(self) -> TestLaunch:
         """The launch that `//: launch` describes."""
         match = LAUNCH.fullmatch(self.lines["launch"])
         sizes = split(match[2]) if match else []
@@ -211,7 +211,7 @@ class _Reader:
             LaunchShape.of(extent(sizes[0]), extent(sizes[1]))
         except ValueError as wrong:
             raise NotALitmusTest(f"`{self.lines['launch']}` cannot be launched: {wrong}") from wrong
-        return Launch(kernel, extent(sizes[0]), extent(sizes[1]), number(sizes[2]) if sizes[2:] else 0, args)
+        return TestLaunch(kernel, extent(sizes[0]), extent(sizes[1]), number(sizes[2]) if sizes[2:] else 0, args)
 
     def argument(self, text: str) -> Bytes | int:
         """A pointer to declared memory, or a number."""

@@ -19,7 +19,7 @@ from ptxvm.model.litmus_program import (
     Compute,
     Copy,
     Fence,
-    Instruction,
+    LitmusInstruction,
     Load,
     Location,
     Operand,
@@ -44,7 +44,7 @@ WORDS = re.compile(r"[^\s,{}]+|\{[^}]*\}")
 MEMBAR = {"cta": Scope.CTA, "gl": Scope.GPU, "sys": Scope.SYS}
 
 
-def instruction(text: str) -> list[Instruction | str]:
+def instruction(text: str) -> list[LitmusInstruction | str]:
     """Read an instruction or a label; an abbreviation gives several instructions.  A label is a `str`."""
     text = " ".join(text.split())
     if text.endswith(":"):
@@ -66,7 +66,7 @@ def _why(wrong: Exception, text: str) -> str:
     return f"; write such as {example}"
 
 
-def _instruction(opcode: str, modifiers: list[str], operands: list[str], text: str) -> list[Instruction | str]:
+def _instruction(opcode: str, modifiers: list[str], operands: list[str], text: str) -> list[LitmusInstruction | str]:
     if opcode == "goto":
         return [Branch("==", 0, 0, operands[0], text=text)]
     if opcode in COMPARE:
@@ -99,7 +99,7 @@ def location(text: str, size: int = 0, element: int = 0) -> Location:
     return Location(name.strip(), int(offset or "0", 0) + element * size, size)
 
 
-def _fence(modifiers: list[str], text: str) -> list[Instruction | str]:
+def _fence(modifiers: list[str], text: str) -> list[LitmusInstruction | str]:
     if modifiers[0] == "alias":
         return [ProxyFence(Proxy.ALIAS, text=text)]
     if modifiers[0] == "proxy":
@@ -112,7 +112,7 @@ def _fence(modifiers: list[str], text: str) -> list[Instruction | str]:
     return [Fence(Order(order), SCOPES[scope], text=text)]
 
 
-def _barrier(modifiers: list[str], operands: list[str], text: str) -> Instruction:
+def _barrier(modifiers: list[str], operands: list[str], text: str) -> LitmusInstruction:
     """`bar.cta.sync name[, number[, threads]]`."""
     scope = SCOPES[modifiers.pop(0)] if modifiers[0] in SCOPES else Scope.CTA
     kind = modifiers[0]
@@ -131,7 +131,7 @@ def _barrier(modifiers: list[str], operands: list[str], text: str) -> Instructio
     )
 
 
-def _copy(modifiers: list[str], operands: list[str], text: str) -> Instruction:
+def _copy(modifiers: list[str], operands: list[str], text: str) -> LitmusInstruction:
     if modifiers[-1] == "wait_all":
         return WaitForCopies(text=text)
     proxy = Proxy.ASYNC if "bulk" in modifiers else Proxy.GENERIC
@@ -139,7 +139,7 @@ def _copy(modifiers: list[str], operands: list[str], text: str) -> Instruction:
     return Copy(location(operands[0], size), location(operands[1], size), proxy=proxy, text=text)
 
 
-def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[Instruction | str]:
+def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[LitmusInstruction | str]:
     """An arrival counts on the object and releases; a wait reads it until so many arrived, and acquires.
 
     This is what PTX 8.8 says of both, as release and acquire patterns; phases are not modelled: one is enough here.
@@ -155,7 +155,7 @@ def _mbarrier(modifiers: list[str], operands: list[str], text: str) -> list[Inst
     return [again, read, Branch("!=", register, operand(operands[1]), again, text=text)]
 
 
-def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -> Instruction:
+def _access(opcode: str, modifiers: list[str], operands: list[str], text: str) -> LitmusInstruction:
     proxy = PROXIES[opcode]
     for modifier in modifiers:
         if modifier not in KNOWN and not re.fullmatch(r"v\d|[busf]\d+", modifier):

@@ -25,14 +25,14 @@ class Location:
 
 
 @dataclass(frozen=True)
-class Instruction:
+class LitmusInstruction:
     """The base of all instructions; `text` is the source text."""
 
     text: str = field(kw_only=True, default="", compare=False)
 
 
 @dataclass(frozen=True)
-class Access(Instruction):
+class MemoryInstruction(LitmusInstruction):
     """The base of all memory operations (PTX 8.4): an order, the scope of a strong one, and a proxy."""
 
     order: Order = field(kw_only=True, default=Order.WEAK)
@@ -41,7 +41,7 @@ class Access(Instruction):
 
 
 @dataclass(frozen=True)
-class Load(Access):
+class Load(MemoryInstruction):
     """Read scalars, one for each register of a vector."""
 
     registers: tuple[str, ...]
@@ -49,7 +49,7 @@ class Load(Access):
 
 
 @dataclass(frozen=True)
-class Store(Access):
+class Store(MemoryInstruction):
     """Write scalars, one for each element of a vector."""
 
     locations: tuple[Location, ...]
@@ -57,7 +57,7 @@ class Store(Access):
 
 
 @dataclass(frozen=True)
-class Atomic(Access):
+class Atomic(MemoryInstruction):
     """Read, modify and write; `red` has no register."""
 
     operation: str
@@ -67,7 +67,7 @@ class Atomic(Access):
 
 
 @dataclass(frozen=True)
-class Copy(Access):
+class Copy(MemoryInstruction):
     """An asynchronous copy (PTX 8.9.1.1): after earlier operations of its thread, and before none until the thread waits."""
 
     target: Location
@@ -75,12 +75,12 @@ class Copy(Access):
 
 
 @dataclass(frozen=True)
-class WaitForCopies(Instruction):
+class WaitForCopies(LitmusInstruction):
     """`cp.async.wait_all`: wait for all copies of the thread."""
 
 
 @dataclass(frozen=True)
-class Fence(Instruction):
+class Fence(LitmusInstruction):
     """`fence` and `membar`."""
 
     order: Order
@@ -88,14 +88,14 @@ class Fence(Instruction):
 
 
 @dataclass(frozen=True)
-class ProxyFence(Instruction):
+class ProxyFence(LitmusInstruction):
     """`fence.proxy`; its proxy may be `alias`."""
 
     proxy: Proxy
 
 
 @dataclass(frozen=True)
-class Barrier(Instruction):
+class Barrier(LitmusInstruction):
     """`bar`, and `barrier.cluster`: a thread arrives, waits, or both.
 
     `name` is the barrier as the test writes it, `identity` its number when that is only known at run time, and `count`
@@ -115,7 +115,7 @@ class Barrier(Instruction):
 
 
 @dataclass(frozen=True)
-class Compute(Instruction):
+class Compute(LitmusInstruction):
     """Arithmetic on registers; a move is an exchange."""
 
     operation: str
@@ -125,7 +125,7 @@ class Compute(Instruction):
 
 
 @dataclass(frozen=True)
-class Branch(Instruction):
+class Branch(LitmusInstruction):
     """Go to the label if the comparison holds; `0 == 0` always does."""
 
     comparison: str
@@ -141,7 +141,7 @@ class Thread:
     name: str
     cta: tuple[int, int, int]
     """The device, the cluster and the CTA."""
-    code: tuple[Instruction, ...]
+    code: tuple[LitmusInstruction, ...]
     labels: Mapping[str, int]
     registers: Mapping[str, int]
 

@@ -18,7 +18,7 @@ from ptxvm.model.litmus_program import (
     Barrier,
     Branch,
     Compute,
-    Instruction,
+    LitmusInstruction,
     Load,
     Location,
     Operand,
@@ -50,7 +50,7 @@ class State:
     """The threads that have arrived at a barrier, and wait there."""
 
 
-class Machine:
+class LitmusStates:
     """The states of a test and the steps between them; only instructions that can decide a branch or a barrier are followed."""
 
     def __init__(self, test: Test) -> None:
@@ -115,7 +115,7 @@ class Machine:
             at += 1
         return at
 
-    def _matters(self, thread: Thread, instruction: Instruction) -> bool:
+    def _matters(self, thread: Thread, instruction: LitmusInstruction) -> bool:
         """Can the instruction decide a branch or a barrier of any thread?"""
         match instruction:
             case Branch() | Barrier():
@@ -170,7 +170,7 @@ def remains(threads: Sequence[Thread], number: int, scope: Scope | None, old: Wr
 class _ThreadStep:
     """One step of one thread: the state before it, and a copy of its registers, which the step may change."""
 
-    machine: Machine
+    machine: LitmusStates
     before: State
     number: int
     registers: dict[str, int]
@@ -236,7 +236,7 @@ def deciding(test: Test) -> tuple[set[tuple[str, str]], set[str]]:
     return registers, variables
 
 
-def _flow(instruction: Instruction) -> tuple[tuple[str, ...] | None, tuple[Location, ...], tuple[Operand | None, ...]]:
+def _flow(instruction: LitmusInstruction) -> tuple[tuple[str, ...] | None, tuple[Location, ...], tuple[Operand | None, ...]]:
     """The registers that an instruction writes (None: it decides), the locations that it accesses, and its operands."""
     match instruction:
         case Branch():

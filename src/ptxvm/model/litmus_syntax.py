@@ -9,7 +9,7 @@ from typing import Literal
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.model.conditions import NotALitmusTest, condition
 from ptxvm.model.litmus_instructions import instruction
-from ptxvm.model.litmus_program import Alias, Branch, Instruction, Thread
+from ptxvm.model.litmus_program import Alias, Branch, LitmusInstruction, Thread
 from ptxvm.model.litmus_test import Test
 from ptxvm.model.names import register_names, variables_of
 
@@ -109,7 +109,7 @@ def thread(
     name: str, position: tuple[int, int, int], lines: Iterable[str], registers: Mapping[str, int] | None = None
 ) -> Thread:
     """A thread, from the text of its instructions and labels."""
-    code: list[Instruction] = []
+    code: list[LitmusInstruction] = []
     labels: dict[str, int] = {}
     for line in lines:
         for item in instruction(line):

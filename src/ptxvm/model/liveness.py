@@ -13,7 +13,7 @@ from typing import Protocol, TypeVar
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.ending import Ending
 from ptxvm.model.litmus_program import Barrier, Branch, Thread
-from ptxvm.model.litmus_states import Machine
+from ptxvm.model.litmus_states import LitmusStates
 from ptxvm.model.litmus_test import Test
 
 STATES = 20_000
@@ -60,7 +60,7 @@ def termination(test: Test) -> Ending:
     """Does a litmus test with a table of code terminate?"""
     if not any(isinstance(i, Barrier) or jumps_back(thread, n) for thread in test.threads for n, i in enumerate(thread.code)):
         return Ending("terminates")
-    return decided(Machine(test))
+    return decided(LitmusStates(test))
 
 
 def decided(machine: TransitionSystem[S], most: int = STATES) -> Ending:

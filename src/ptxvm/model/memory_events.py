@@ -11,7 +11,7 @@ from ptxvm.model.litmus_program import Barrier, Location, Thread
 from ptxvm.model.values import Key, Value
 
 
-class Kind(Enum):
+class EventKind(Enum):
     """The operation types of PTX 8.4 that have a meaning of their own here.
 
     A barrier is two events, an arrival and a wait: as one event it would precede itself in base causality order.
@@ -33,7 +33,7 @@ class Event:
     elements of a vector are unordered (PTX 8.2.4), and an asynchronous operation goes on until it is waited for.
     """
 
-    kind: Kind
+    kind: EventKind
     key: Key
     text: str
     thread: Thread | None = None
@@ -63,12 +63,12 @@ class Event:
     @property
     def is_memory(self) -> bool:
         """A read or a write?"""
-        return self.kind in (Kind.READ, Kind.WRITE)
+        return self.kind in (EventKind.READ, EventKind.WRITE)
 
     @property
     def is_strong(self) -> bool:
         """PTX 8.4: a fence, or a memory operation with an order other than weak."""
-        return self.kind is Kind.FENCE or (self.is_memory and self.order.strong)
+        return self.kind is EventKind.FENCE or (self.is_memory and self.order.strong)
 
     def __str__(self) -> str:
         where = self.thread.name if self.thread else "init"

@@ -15,12 +15,12 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.fences import proxy_of_fence
 from ptxvm.machine.single_thread import Holder, Meeting, Payload, Rendezvous, StopThread, ThreadAccess
-from ptxvm.model.copying import Copying
+from ptxvm.model.copying import PathCopies
 from ptxvm.model.dependencies import NONE, Dependencies
 from ptxvm.model.litmus_program import Barrier, Location, Thread
-from ptxvm.model.memory_events import Event, Kind
+from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.paths import FOREVER, Encounter, Exchange, Path, PathCondition
-from ptxvm.model.values import Key, Read
+from ptxvm.model.values import Key, ReadValue
 from ptxvm.syntax import tree
 
 STRONG = {Order.VOLATILE: Order.RELAXED}
@@ -109,7 +109,7 @@ class PathRun:
         self.before: dict[Location, EarlierAccesses] = {}
         self.offered: list[tuple[Encounter, str, Payload]] = []
         self.meetings = Counter[Encounter]()
-        self.copying = Copying(self.path)
+        self.copying = PathCopies(self.path)
         self.iterations = Counter[int]()
         self.found: int | None = None
         self.running = self.elements = self.learned = 0
@@ -147,7 +147,7 @@ class PathRun:
         values = []
         for n in range(touch.count):
             location = Location(start[0], start[1] + n * touch.size, touch.size)
-            key = self._add(Kind.READ, touch, location)
+            key = self._add(EventKind.READ, touch, location)
             self.flow.read(key)
             values.append(self._choose(key, location))
         self.path.time += 2
@@ -162,7 +162,7 @@ class PathRun:
             return
         for n, value in enumerate(values):
             location = Location(start[0], start[1] + n * touch.size, touch.size)
-            self._add(Kind.WRITE, touch, location, value=value, data=self.flow.of_element("b", n, touch.count))
+            self._add(EventKind.WRITE, touch, location, value=value, data=self.flow.of_element("b", n, touch.count))
         self.path.time += 2
 
     def updates(self, touch: ThreadAccess, modify: Callable[[int], int], compared: int | None) -> int:
@@ -177,7 +177,7 @@ class PathRun:
         for n in range(touch.parts):
             location = Location(start[0], start[1] + n * size, size)
             key = self._key
-            self._add(Kind.READ, touch, location, order=acquires, atomic=key, is_red=is_red)
+            self._add(EventKind.READ, touch, location, order=acquires, atomic=key, is_red=is_red)
             keys.append((key, location))
             self.flow.read(key)
             old |= self._choose(key, location) << 8 * size * n
@@ -189,7 +189,7 @@ class PathRun:
                 value = new >> 8 * size * n & (1 << 8 * size) - 1
                 data = given if _replaces(touch.bound) else given | {key}
                 self.found = old >> 8 * size * n & (1 << 8 * size) - 1
-                self._add(Kind.WRITE, touch, location, order=releases, atomic=key, value=value, data=data)
+                self._add(EventKind.WRITE, touch, location, order=releases, atomic=key, value=value, data=data)
                 self.found = None
         self.path.time += 2
         return old
@@ -200,7 +200,7 @@ class PathRun:
         value: int = self._one_of(self.choices.at(location, before))
         before.value = value
         self.chains_behind[key] = self.choices.chains_behind(location, value)
-        self.path.conditions.append(PathCondition("==", Read(key), value, outcome=True))
+        self.path.conditions.append(PathCondition("==", ReadValue(key), value, outcome=True))
         return value
 
     def _one_of(self, choices: Sequence[C]) -> C:
@@ -232,7 +232,7 @@ class PathRun:
                 continue
             for n in range(touch.count):
                 location = Location(start[0], start[1] + n * touch.size, touch.size)
-                key = self._add(Kind.READ, touch, location, end=FOREVER)
+                key = self._add(EventKind.READ, touch, location, end=FOREVER)
                 found += self._choose(key, location).to_bytes(touch.size, "little")
                 keys |= {key}
         self._write_copy(target, found.ljust(target.count * target.size, b"\0"), keys)
@@ -246,7 +246,7 @@ class PathRun:
         for at in range(0, target.count * target.size, target.size):
             location = Location(start[0], start[1] + at, target.size)
             value = int.from_bytes(found[at : at + target.size], "little")
-            self._add(Kind.WRITE, target, location, end=FOREVER, value=value, data=keys)
+            self._add(EventKind.WRITE, target, location, end=FOREVER, value=value, data=keys)
 
     def groups(self, kind: AsyncKind) -> None:
         """Complete a group of the copies since the last group."""
@@ -256,7 +256,7 @@ class PathRun:
         """End groups; a proxy fence makes copies by the async proxy visible to the generic proxy (PTX 9.7.9.25.2)."""
         self.path.done += 1
         ended = self.copying.end(kind, left, reading=reading)
-        if any(event.proxy is Proxy.ASYNC and event.kind is Kind.WRITE for event in ended):
+        if any(event.proxy is Proxy.ASYNC and event.kind is EventKind.WRITE for event in ended):
             self._fence_async(NONE)
 
     def _fence_async(self, follows: frozenset[Key], *, end: int | None = None) -> Key:
@@ -264,7 +264,7 @@ class PathRun:
         said = "(the end of a bulk copy)"
         thread, done = self.path.thread, self.path.done
         what: dict[str, EventField] = {"proxy": Proxy.ASYNC, "made_of": done, "follows": follows}
-        self.path.events.append(Event(Kind.PROXY_FENCE, key, said, thread, time, end or time + 1, **what))
+        self.path.events.append(Event(EventKind.PROXY_FENCE, key, said, thread, time, end or time + 1, **what))
         self.path.time += 2
         return key
 
@@ -281,10 +281,10 @@ class PathRun:
         location, key = Location(start[0], start[1], touch.size), self._key
         acquires, releases = touch.order.halves
         many: dict[str, EventField] = {"atomic": key, "end": FOREVER, "proxy": Proxy.GENERIC}
-        self._add(Kind.READ, touch, location, order=acquires, is_red=True, follows=after, **many)
+        self._add(EventKind.READ, touch, location, order=acquires, is_red=True, follows=after, **many)
         value = modify(self._choose(key, location))
         self._before(location).scopes.add(None)  # the time of the update is not fixed
-        self._add(Kind.WRITE, touch, location, order=releases, value=value, data={key}, follows=after | {key}, **many)
+        self._add(EventKind.WRITE, touch, location, order=releases, value=value, data={key}, follows=after | {key}, **many)
         self.path.time += 2
 
     # ── order ───────────────────────────────────────────────────────────────────────────
@@ -293,7 +293,7 @@ class PathRun:
         """Add a fence, or a proxy fence where the instruction is one."""
         self._encounter(bound)
         proxy = proxy_of_fence(bound.i)
-        kind = Kind.FENCE if proxy is None else Kind.PROXY_FENCE
+        kind = EventKind.FENCE if proxy is None else EventKind.PROXY_FENCE
         ordered = order if isinstance(order, Order) else Order.WEAK  # the proxy of a proxy fence determines what it orders
         self._put(kind, bound, bound.node.head, order=ordered, scope=scope, proxy=proxy or Proxy.GENERIC)
         self.path.time += 2
@@ -350,10 +350,10 @@ class PathRun:
             meeting.name, meeting.number, meeting.threads, waits=waits, of_warp=not of_cta, orders=orders, text=text_of(bound)
         )  # fmt: skip
         fields: dict[str, EventField] = {"barrier": barrier, "identity": meeting.number, "count": meeting.threads}
-        self._put(Kind.ARRIVAL, bound, barrier.text, **fields)
+        self._put(EventKind.ARRIVAL, bound, barrier.text, **fields)
         self.path.time += 1
         if waits:
-            self._put(Kind.WAIT, bound, barrier.text, **fields)
+            self._put(EventKind.WAIT, bound, barrier.text, **fields)
         self.path.time += 2
 
     # ── events ──────────────────────────────────────────────────────────────────────────
@@ -368,25 +368,25 @@ class PathRun:
             self.running, self.elements = bound.node.start, 0
             self.iterations[self.running] += 1
 
-    def _add(self, kind: Kind, touch: ThreadAccess, location: Location, **what: EventField) -> Key:
+    def _add(self, kind: EventKind, touch: ThreadAccess, location: Location, **what: EventField) -> Key:
         what.setdefault("order", STRONG.get(touch.order, touch.order))
         scope = touch.scope if what["order"] is not Order.WEAK else None
         what.setdefault("proxy", touch.proxy)
         what["data"] = what.get("data", NONE) | self.flow.of_operands("a")
         return self._put(kind, touch.bound, describe(touch.bound, location), location=location, scope=scope, **what)
 
-    def _put(self, kind: Kind, bound: Bound, text: str, **what: EventField) -> Key:
+    def _put(self, kind: EventKind, bound: Bound, text: str, **what: EventField) -> Key:
         key, time = self._key, self.path.time
         control, end = self.flow.control | self.flow.of_guard(bound), what.pop("end", time + 1)
         event = Event(kind, key, text, self.path.thread, time, end, control=control, made_of=self.path.done, **what)
         self.path.events.append(event)
         initialises = any(access.mbarrier and access.verb is Verb.WRITE for access in bound.summary.accesses)
-        makes = initialises and kind is Kind.WRITE and self.found is None
+        makes = initialises and kind is EventKind.WRITE and self.found is None
         if event.location is not None:
             before = self._before(event.location)
             if not makes:
                 before.scopes.add(event.scope if end == time + 1 else None)
-        if kind is Kind.WRITE and event.location is not None and isinstance(event.value, int):
+        if kind is EventKind.WRITE and event.location is not None and isinstance(event.value, int):
             link = self._instance()
             self.written.append(PathWrite(
                 event.location, event.value, self._chains(event, link), self.path.thread, link, event.scope, self.found, makes

@@ -13,7 +13,7 @@ from ptxvm.model.litmus_program import (
     Compute,
     Copy,
     Fence,
-    Instruction,
+    LitmusInstruction,
     Load,
     Operand,
     ProxyFence,
@@ -21,8 +21,8 @@ from ptxvm.model.litmus_program import (
     Thread,
     WaitForCopies,
 )
-from ptxvm.model.memory_events import Event, Kind
-from ptxvm.model.values import COMPARISONS, Key, Read, Value, operation, reads_in
+from ptxvm.model.memory_events import Event, EventKind
+from ptxvm.model.values import COMPARISONS, Key, ReadValue, Value, operation, reads_in
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,7 +80,7 @@ class Path:
         """The value of an operand at this point."""
         return operand if isinstance(operand, int) else self.registers.get(operand, 0)
 
-    def add(self, kind: Kind, of: Instruction, *, ends: int = 1, **what: object) -> Key:
+    def add(self, kind: EventKind, of: LitmusInstruction, *, ends: int = 1, **what: object) -> Key:
         """Append an event that lasts `ends` steps of time; its order, scope and proxy come from the instruction."""
         key = (self.thread.name, len(self.events))
         for name in ("order", "scope", "proxy"):
@@ -155,21 +155,21 @@ def _jump(path: Path, branch: Branch, taken: PathCondition, bound: int) -> Itera
         yield jumped
 
 
-def _perform(path: Path, instruction: Instruction) -> None:
+def _perform(path: Path, instruction: LitmusInstruction) -> None:
     """Append the events of an instruction that has one outcome."""
     match instruction:
         case Load(registers, locations):
             for register, location in zip(registers, locations, strict=True):
-                path.registers[register] = Read(path.add(Kind.READ, instruction, location=location))
+                path.registers[register] = ReadValue(path.add(EventKind.READ, instruction, location=location))
         case Store(locations, values):
             for location, operand in zip(locations, values, strict=True):
                 value = path.value(operand)
-                path.add(Kind.WRITE, instruction, location=location, value=value, data=reads_in(value))
+                path.add(EventKind.WRITE, instruction, location=location, value=value, data=reads_in(value))
         case Atomic():
             read = _atomic_read(path, instruction)
             _atomic_write(path, instruction, operation(instruction.operation, read, path.value(instruction.operands[0])))
         case Fence() | ProxyFence():
-            path.add(Kind.FENCE if isinstance(instruction, Fence) else Kind.PROXY_FENCE, instruction)
+            path.add(EventKind.FENCE if isinstance(instruction, Fence) else EventKind.PROXY_FENCE, instruction)
         case Barrier():
             _barrier(path, instruction)
         case Copy():
@@ -184,16 +184,16 @@ FOREVER = 1 << 30
 
 
 def _copy(path: Path, copy: Copy) -> None:
-    read = path.add(Kind.READ, copy, ends=FOREVER, location=copy.source)
-    path.add(Kind.WRITE, copy, ends=FOREVER, location=copy.target, value=Read(read), data=frozenset({read}))
+    read = path.add(EventKind.READ, copy, ends=FOREVER, location=copy.source)
+    path.add(EventKind.WRITE, copy, ends=FOREVER, location=copy.target, value=ReadValue(read), data=frozenset({read}))
 
 
-def _end_copies(path: Path, wait: Instruction) -> None:
+def _end_copies(path: Path, wait: LitmusInstruction) -> None:
     """End all copies; a proxy fence follows those by the async proxy (PTX 9.7.9.25.2)."""
     by_proxy = any(event.end >= FOREVER and event.proxy is Proxy.ASYNC for event in path.events)
     path.events = [replace(event, end=path.time) if event.end >= FOREVER else event for event in path.events]
     if by_proxy:
-        path.add(Kind.PROXY_FENCE, wait, proxy=Proxy.ASYNC)
+        path.add(EventKind.PROXY_FENCE, wait, proxy=Proxy.ASYNC)
 
 
 def _barrier(path: Path, barrier: Barrier) -> None:
@@ -201,26 +201,26 @@ def _barrier(path: Path, barrier: Barrier) -> None:
     identity = path.value(barrier.identity)
     count = None if barrier.count is None else path.value(barrier.count)
     if barrier.arrives:
-        path.add(Kind.ARRIVAL, barrier, barrier=barrier, identity=identity, count=count)
+        path.add(EventKind.ARRIVAL, barrier, barrier=barrier, identity=identity, count=count)
         path.time += 1
     if barrier.waits:
-        path.add(Kind.WAIT, barrier, barrier=barrier, identity=identity, count=count)
+        path.add(EventKind.WAIT, barrier, barrier=barrier, identity=identity, count=count)
 
 
-def _atomic_read(path: Path, atom: Atomic) -> Read:
+def _atomic_read(path: Path, atom: Atomic) -> ReadValue:
     order = atom.order.halves[0]
     key: Key = (path.thread.name, len(path.events))
-    path.add(Kind.READ, atom, location=atom.location, order=order, atomic=key, is_red=atom.register is None)
+    path.add(EventKind.READ, atom, location=atom.location, order=order, atomic=key, is_red=atom.register is None)
     if atom.register:
-        path.registers[atom.register] = Read(key)
-    return Read(key)
+        path.registers[atom.register] = ReadValue(key)
+    return ReadValue(key)
 
 
 def _atomic_write(path: Path, atom: Atomic, value: Value) -> None:
     order = atom.order.halves[1]
     key = path.events[-1].key
     path.time += 1
-    path.add(Kind.WRITE, atom, location=atom.location, order=order, atomic=key, value=value, data=reads_in(value))
+    path.add(EventKind.WRITE, atom, location=atom.location, order=order, atomic=key, value=value, data=reads_in(value))
 
 
 def _swap(path: Path, atom: Atomic) -> None:

@@ -18,12 +18,12 @@ from ptxvm.model.deadline import seconds_left
 from ptxvm.model.enumerate import Candidate, initial_writes, may_take
 from ptxvm.model.execution import Cell
 from ptxvm.model.litmus_test import Test
-from ptxvm.model.memory_events import Kind
+from ptxvm.model.memory_events import EventKind
 from ptxvm.model.names import register_names
 from ptxvm.model.paths import Path
 from ptxvm.model.relations import Relation, members
 from ptxvm.model.symbolic import Symbolic, Truth
-from ptxvm.model.values import COMPARISONS, Key, Read, Value
+from ptxvm.model.values import COMPARISONS, Key, ReadValue, Value
 
 BITS = 64
 OPERATIONS = {
@@ -53,7 +53,7 @@ class Question:
     def __init__(self, test: Test, model: type[PTX64], chosen: tuple[Path, ...], barriers: Relation, start: PTX64) -> None:
         self.test, self.start, self.chosen, self.barriers = test, start, chosen, barriers
         self.solver = z3.Solver()
-        self.values = {e.key: z3.BitVec(f"v{i}", BITS) for i, e in enumerate(start.events) if e.kind is Kind.READ}
+        self.values = {e.key: z3.BitVec(f"v{i}", BITS) for i, e in enumerate(start.events) if e.kind is EventKind.READ}
         self.takes = dict(self.sources())
         self.sc = self.fence_sc()
         self.co = self.coherence()
@@ -86,7 +86,7 @@ class Question:
         """The value as a z3 term."""
         if isinstance(value, int):
             return z3.BitVecVal(value, BITS)
-        if isinstance(value, Read):
+        if isinstance(value, ReadValue):
             return self.values[value.event]
         if value.name not in OPERATIONS:
             raise CannotSolve(f"`{value.name}` has no formula for z3")
@@ -291,7 +291,7 @@ def questions(
         start = model(test, [*initial_writes(test, events), *events])
         for name in (*model.known_from_the_start, "overlap"):
             getattr(start, name)
-        if any(not isinstance(event.identity, int) or isinstance(event.count, Read) for event in events if event.barrier):
+        if any(not isinstance(event.identity, int) or isinstance(event.count, ReadValue) for event in events if event.barrier):
             raise CannotSolve("a barrier with a number from memory has no formula for z3")
         orders = list(barrier_orders(start, {}))
         if not orders:

@@ -15,15 +15,15 @@ from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.isa.special_registers import WARP
 from ptxvm.model.conditions import REGISTER, Condition
 from ptxvm.model.litmus_program import (
-    Access,
     Atomic,
     Barrier,
     Branch,
     Compute,
     Fence,
-    Instruction,
+    LitmusInstruction,
     Load,
     Location,
+    MemoryInstruction,
     Operand,
     ProxyFence,
     Store,
@@ -175,7 +175,7 @@ class _Translation:
         self.cuts += 1
         return f"    bra CUT_{self.cuts};\nCUT_{self.cuts}:"
 
-    def instruction(self, thread: Thread, one: Instruction) -> Iterator[str]:
+    def instruction(self, thread: Thread, one: LitmusInstruction) -> Iterator[str]:
         """One instruction of the test."""
         match one:
             case Load(registers, locations):
@@ -272,7 +272,7 @@ def registers_of(thread: Thread) -> list[str]:
     return list(dict.fromkeys([*register_names(thread), *(f"{thread.name}:{each}" for each in named)]))
 
 
-def ordered(one: Access) -> str:
+def ordered(one: MemoryInstruction) -> str:
     """The modifiers for order and scope."""
     if one.proxy is not Proxy.GENERIC:
         raise Untranslatable(f"`{one.text}`: another proxy")

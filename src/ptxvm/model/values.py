@@ -13,7 +13,7 @@ Key = tuple[str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class ReadValue:
     """The value that the event with this key reads."""
 
     event: Key
@@ -29,7 +29,7 @@ class Operation:
     depth: int = field(default=1, compare=False, repr=False)  # of nested operations
 
 
-Value = int | Read | Operation
+Value = int | ReadValue | Operation
 DEEPEST = 100  # nested operations; the functions on values are recursive
 
 ARITHMETIC: dict[str, Callable[[int, int], int]] = {
@@ -73,7 +73,7 @@ def reads_in(value: Value) -> frozenset[Key]:
     """The reads on which a value depends."""
     if isinstance(value, int):
         return frozenset()
-    if isinstance(value, Read):
+    if isinstance(value, ReadValue):
         return frozenset({value.event})
     return reads_in(value.left) | reads_in(value.right)
 
@@ -82,7 +82,7 @@ def evaluate(value: Value, known: Mapping[Key, int]) -> int | None:
     """The number, or None if it depends on an unknown read."""
     if isinstance(value, int):
         return value
-    if isinstance(value, Read):
+    if isinstance(value, ReadValue):
         return known.get(value.event)
     left, right = evaluate(value.left, known), evaluate(value.right, known)
     return None if left is None or right is None else ARITHMETIC[value.name](left, right)

@@ -11,7 +11,7 @@ from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.cycle_explanation import EDGES, cycle
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.judge import MODELS, NO_GUARANTEE, Judgement, State
-from ptxvm.model.memory_events import Kind
+from ptxvm.model.memory_events import EventKind
 from ptxvm.model.relations import Relation
 from ptxvm.model.values import evaluate
 
@@ -111,14 +111,14 @@ def table(candidate: Candidate) -> Iterator[str]:
     for i in number:
         event = x.events[i]
         note = ""
-        if event.kind is Kind.READ:
+        if event.kind is EventKind.READ:
             writes = dict.fromkeys(x.sources[i, cell] for cell in x.cells[i])
             note = f"reads {candidate.known[event.key]} from {' and '.join(str(number[w]) for w in writes)}"
-        elif event.kind is Kind.WRITE and event.thread is not None:
+        elif event.kind is EventKind.WRITE and event.thread is not None:
             value = evaluate(event.value, candidate.known)
             note = "" if not event.atomic and value in numbers_of(event.text) else f"writes {value}"
-        elif event.kind in (Kind.ARRIVAL, Kind.WAIT):
-            note = "arrives" if event.kind is Kind.ARRIVAL else "waits"
+        elif event.kind in (EventKind.ARRIVAL, EventKind.WAIT):
+            note = "arrives" if event.kind is EventKind.ARRIVAL else "waits"
         lines.append((number[i], event.thread.name if event.thread else "first", event.text, note))
     names = max(len(name) for _, name, _, _ in lines)
     wide = min(max(len(text) for _, _, text, _ in lines), WIDTH - 28 - names)

@@ -54,7 +54,7 @@ class Quantity:
 
 
 @dataclass(frozen=True, slots=True)
-class Result:
+class Evaluation:
     """The operands that went in, and those that came out."""
 
     inputs: tuple[Quantity, ...]
@@ -147,7 +147,7 @@ class Carry:
     carry: Value
 
 
-def compute(reading: Reading, given: Mapping[str, int]) -> Result:
+def compute(reading: Reading, given: Mapping[str, int]) -> Evaluation:
     """The results, from the bits of every register in `wanted`."""
     i = reading.decoded
     evaluator = Evaluator(reading, given)
@@ -163,7 +163,7 @@ def compute(reading: Reading, given: Mapping[str, int]) -> Result:
         inputs.append(Quantity("cc", CARRY, pred, given[CARRY]))
     if carry.carry is not before:
         outputs.append(Quantity("cc", CARRY, pred, _bits(carry.carry)))
-    return Result(tuple(inputs), tuple(outputs))
+    return Evaluation(tuple(inputs), tuple(outputs))
 
 
 def _outputs(reading: Reading, results: Sequence[Any]) -> Iterator[Quantity]:  # each a Value, or those of a vector

@@ -61,7 +61,7 @@ class Computation:
 
 
 @dataclass(frozen=True)
-class Run:
+class ExampleRun:
     """A kernel of one CTA: its text, how many threads it has, and which of their registers are shown.
 
     `%r0` is the number of the thread, `%rd0` points to the words 100, 101, ... in global memory.  With `images`, `%rd1`
@@ -120,7 +120,7 @@ class Run:
         return WorkedExample(self.text, head, tuple((register, *column) for register, column in rows))
 
 
-Example = Computation | Run
+Example = Computation | ExampleRun
 
 
 def _letters(register: str) -> str:
@@ -165,7 +165,7 @@ def _table() -> dict[str, Example]:
         key, lanes, registers = (part.strip() for part in head.split("|"))
         extent, _, target = lanes.partition(" ")
         threads, _, shown = extent.partition("/")
-        found[key] = Run(
+        found[key] = ExampleRun(
             text.strip(),
             int(threads),
             int(shown or threads),

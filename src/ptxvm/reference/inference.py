@@ -13,7 +13,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.analysis.program import follow
-from ptxvm.analysis.scope import Scope, special
+from ptxvm.analysis.scope import NameScope, special
 from ptxvm.analysis.shapes import VECTOR_PARTS, names_in, shape_of
 from ptxvm.analysis.symbols import Variable
 from ptxvm.isa.model import Decoded, Problem
@@ -96,7 +96,7 @@ def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
     names = unknown(node)
     found = Names(vectors={n.text for n in names if n.component in VECTOR_PARTS})
     found.bare = not any(n.text.startswith("%") for n in names) and not any(isinstance(o, tree.Index) for o in node.operands)
-    provisional = Scope(registers=[])
+    provisional = NameScope(registers=[])
     for name in names:
         provisional.declare(provisional.new_register(name.text, ANY))
     for indexed in (operand for operand in node.operands if isinstance(operand, tree.Index)):

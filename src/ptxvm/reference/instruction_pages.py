@@ -18,7 +18,7 @@ from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.matrix import variants_with_shape
 from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
-from ptxvm.reference.examples import Run, WorkedExample, example_of
+from ptxvm.reference.examples import ExampleRun, WorkedExample, example_of
 from ptxvm.reference.markdown import Files, code, escaped, keywords, prose, table, toctree
 from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.page import Page, pages
@@ -173,12 +173,12 @@ def _example(instruction: Instruction) -> Iterator[str]:
     if example is None:
         return
     worked: WorkedExample = example.work()
-    said = _circumstances(example) if isinstance(example, Run) else ""
+    said = _circumstances(example) if isinstance(example, ExampleRun) else ""
     yield from (f"**Example.** {said}".strip(), "", "```{code-block} ptx", ":force:", "", *worked.text.splitlines(), "```", "")
     yield from (*table(worked.head, [tuple(code(cell) for cell in row) for row in worked.rows]), "")
 
 
-def _circumstances(example: Run) -> str:
+def _circumstances(example: ExampleRun) -> str:
     """What the kernel around an example is, and what its registers hold."""
     threads = f", of {example.threads} threads," if example.threads > 1 else ""
     held = ["`%r0` is the number of the thread"]
@@ -237,7 +237,7 @@ def _shuffles() -> Iterator[tuple[str, str]]:
     """What lanes get, from a kernel in which each sends its own number."""
     for mode, amount, clamp in SHUFFLES:
         text = f"shfl.sync.{mode}.b32 %r1|%p1, %r0, {amount}, {clamp:#x}, -1;"
-        rows = {name: values for name, *values in Run(text, 32, 32, ("%r1", "%p1")).work().rows}
+        rows = {name: values for name, *values in ExampleRun(text, 32, 32, ("%r1", "%p1")).work().rows}
         sources, found = [int(lane) for lane in rows["%r1"]], [word == "true" for word in rows["%p1"]]
         yield (
             f"`.{mode}` with b = {amount} and c = {clamp:#x}; a lane whose predicate is false keeps its own (dashed):",

@@ -7,7 +7,7 @@ everywhere stands alone, one whose meaning depends on its place stands behind th
 from __future__ import annotations
 
 from ptxvm.algebra.types import Type
-from ptxvm.isa.notation import Slot
+from ptxvm.isa.notation import ModifierSlot
 
 WORDS = {
     # rounding
@@ -143,7 +143,7 @@ FORMATS = {
 }
 
 
-def meaning(slot: Slot, word: str) -> str:
+def meaning(slot: ModifierSlot, word: str) -> str:
     """What a word at this place of a mnemonic says; the other choices where nothing better is known."""
     for key in (f"{slot.name}.{word}", word):
         if key in WORDS:

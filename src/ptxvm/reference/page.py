@@ -11,7 +11,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.matrix import variants_with_shape
 from ptxvm.isa.model import ISA, Instruction, OperandType
-from ptxvm.isa.notation import Slot
+from ptxvm.isa.notation import ModifierSlot
 
 EFFECTS = {
     "cc": "reads or writes the carry flag CC.CF",
@@ -128,7 +128,7 @@ class Page:
         return [EFFECTS[effect] for effect in sorted(self.of.effects)]
 
 
-def _only_word(slot: Slot) -> str:
+def _only_word(slot: ModifierSlot) -> str:
     """The word that always stands there, unless it is a type; otherwise empty."""
     if slot.optional or len(slot.choices) != 1 or slot.is_type:
         return ""

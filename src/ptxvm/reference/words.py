@@ -8,7 +8,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.directives import FEATURES, Feature
 from ptxvm.isa.model import ISA, Instruction
-from ptxvm.isa.notation import Slot
+from ptxvm.isa.notation import ModifierSlot
 from ptxvm.isa.targets import LOWEST, Need, Target, Version, parse_need, parse_target
 from ptxvm.reference import modifiers
 from ptxvm.reference.page import Page
@@ -32,7 +32,7 @@ def short_title(instruction: Instruction) -> str:
     return ".".join(word for word in Page(instruction).title.split(".") if "::" not in word)
 
 
-def _slots(instruction: Instruction, word: str) -> Iterator[Slot]:
+def _slots(instruction: Instruction, word: str) -> Iterator[ModifierSlot]:
     for form in instruction.forms:
         yield from (slot for slot in (*form.slots, *form.marks) if word in slot.choices)
 

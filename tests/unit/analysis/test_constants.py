@@ -5,7 +5,7 @@ from math import inf, isnan
 
 import pytest
 
-from ptxvm.analysis.constants import Address, ConstantError, evaluate
+from ptxvm.analysis.constants import ConstantError, SymbolAddress, evaluate
 from ptxvm.syntax import tree
 
 S64_MIN, U64 = -(1 << 63), 1 << 64
@@ -140,14 +140,14 @@ def find(name):
 @pytest.mark.parametrize(
     ("node", "value"),
     [
-        (NAME, Address(X)),
-        (tree.Binary("+", NAME, FOUR), Address(X, 4)),
-        (tree.Binary("-", NAME, FOUR), Address(X, -4)),
-        (tree.Binary("+", FOUR, NAME), Address(X, 4)),
-        (tree.Index(NAME, THREE), Address(X, 24)),
-        (tree.Call(tree.Name("generic"), NAME), Address(X, generic=True)),
-        (tree.Binary("+", tree.Call(tree.Name("generic"), NAME), FOUR), Address(X, 4, generic=True)),
-        (tree.Call(integer(0xFF00), tree.Binary("+", NAME, FOUR)), Address(X, 4, mask=0xFF00)),
+        (NAME, SymbolAddress(X)),
+        (tree.Binary("+", NAME, FOUR), SymbolAddress(X, 4)),
+        (tree.Binary("-", NAME, FOUR), SymbolAddress(X, -4)),
+        (tree.Binary("+", FOUR, NAME), SymbolAddress(X, 4)),
+        (tree.Index(NAME, THREE), SymbolAddress(X, 24)),
+        (tree.Call(tree.Name("generic"), NAME), SymbolAddress(X, generic=True)),
+        (tree.Binary("+", tree.Call(tree.Name("generic"), NAME), FOUR), SymbolAddress(X, 4, generic=True)),
+        (tree.Call(integer(0xFF00), tree.Binary("+", NAME, FOUR)), SymbolAddress(X, 4, mask=0xFF00)),
     ],
     ids=repr,
 )
@@ -160,7 +160,7 @@ def test_a_mask_takes_bits_out():
     assert evaluate(tree.Call(integer(0xFF), tree.Binary("+", integer(1000), integer(546)))) == 1546 & 0xFF
     assert evaluate(tree.Call(integer(0xFF00), integer(131187))) == 0x00
     assert evaluate(tree.Call(integer(0xFF << 56), MINUS_ONE)) == 0xFF
-    assert Address(X, mask=0xFF0000).masked(0x12345678) == 0x34
+    assert SymbolAddress(X, mask=0xFF0000).masked(0x12345678) == 0x34
 
 
 @pytest.mark.parametrize(

@@ -9,7 +9,7 @@ import pytest
 
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver.host_memory import HostMemory
-from ptxvm.driver.memory import Blocks
+from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
 from ptxvm.engine.watching import Snapshot, outliving
@@ -81,7 +81,7 @@ def test_memory_that_the_client_describes_ends_with_its_last_byte(run, alone):
 
 
 def test_memory_of_the_driver_that_was_freed_is_not_memory_of_the_host(run):
-    blocks = Blocks()
+    blocks = MemoryBlocks()
     freed, kept = blocks.allocate(256), blocks.allocate(256)
     held = list(freed.allocation.owners)  # nothing else gets these addresses
     blocks.free(freed.address)

@@ -7,7 +7,7 @@ import pytest
 
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.model.conditions import NotALitmusTest, condition
-from ptxvm.model.values import DEEPEST, Read, evaluate, operation, reads_in
+from ptxvm.model.values import DEEPEST, ReadValue, evaluate, operation, reads_in
 
 CONDITIONS = {
     "x == 1": lambda x, y, z: x,
@@ -60,7 +60,7 @@ def test_any_depth(text):
 
 
 def test_values_have_a_depth():
-    value = Read(("P0", 0))
+    value = ReadValue(("P0", 0))
     for _ in range(DEEPEST):
         value = operation("add", value, 1)
     assert evaluate(value, {("P0", 0): 5}) == 5 + DEEPEST

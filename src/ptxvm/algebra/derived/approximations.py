@@ -24,7 +24,7 @@ TWO_OVER_PI = 0xA2F983  # the significand of the f32 next to 2/pi
 
 
 @dataclass(frozen=True)
-class Unit:
+class Quadratic:
     """One quadratic: its rows, where the terms enter the sum, the bit of the sum that is 1.0, and the bias there."""
 
     rows: tuple[tuple[int, int, int], ...]
@@ -58,12 +58,12 @@ class Unit:
         return c0 + c1 * x.to(s64) + c2 * square.view(s64)
 
 
-RCP = Unit(coefficients.RCP, 7, 30, 17, -1, +1, 56, 0x67E7_0000_0000_0000)
-SQRT = Unit(coefficients.SQRT, 6, 33, 18, +1, -1, 58, 0x7FFF_8000_0000_0000)
-RSQRT = Unit(coefficients.RSQRT, 6, 31, 17, -1, +1, 57, 0x7FFF_8000_0000_0000)
-EX2 = Unit(coefficients.EX2, 6, 32, 19, +1, +1, 57, 0x6FC4_0000_0000_0000)
-LG2 = Unit(coefficients.LG2, 6, 30, 18, +1, -1, 56, 0x868B_0000_0000_0000)
-SIN = Unit(coefficients.SIN, 6, 31, 19, +1, -1, 56, 0)
+RCP = Quadratic(coefficients.RCP, 7, 30, 17, -1, +1, 56, 0x67E7_0000_0000_0000)
+SQRT = Quadratic(coefficients.SQRT, 6, 33, 18, +1, -1, 58, 0x7FFF_8000_0000_0000)
+RSQRT = Quadratic(coefficients.RSQRT, 6, 31, 17, -1, +1, 57, 0x7FFF_8000_0000_0000)
+EX2 = Quadratic(coefficients.EX2, 6, 32, 19, +1, +1, 57, 0x6FC4_0000_0000_0000)
+LG2 = Quadratic(coefficients.LG2, 6, 30, 18, +1, -1, 56, 0x868B_0000_0000_0000)
+SIN = Quadratic(coefficients.SIN, 6, 31, 19, +1, -1, 56, 0)
 
 
 @derived

@@ -11,7 +11,7 @@ import numpy as np
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update
-from ptxvm.engine.interp.async_products import Product, ProductCohort
+from ptxvm.engine.interp.async_products import ProductCohort, StartedProduct
 from ptxvm.engine.interp.lane_memory import located
 from ptxvm.engine.interp.lanes import spread
 from ptxvm.engine.interp.ports import Multiplying
@@ -26,7 +26,7 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterF
 from ptxvm.machine.transfers import pieces
 from ptxvm.machine.window import MASKED_RANKS, RANK, WITHIN
 
-Asynchronous: TypeAlias = "Copy | Arrival | Product | TensorTask | UnderWay"
+Asynchronous: TypeAlias = "Copy | Arrival | StartedProduct | TensorTask | UnderWay"
 UNGROUPED = (
     AsyncKind.TENSOR_LOAD,
     AsyncKind.TENSOR_STORE,
@@ -109,7 +109,7 @@ class Copies:
     def __init__(self, cohort: CopyCohort) -> None:
         self.cohort = cohort
         self.under_way: list[Asynchronous] = []
-        self.unwaited: list[Product | TensorLoad] = []  # whose registers no instruction may use, done or not
+        self.unwaited: list[StartedProduct | TensorLoad] = []  # whose registers no instruction may use, done or not
         self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in AsyncKind}  # that lanes have made
         self.groups |= {kind: np.ones(cohort.size, np.int64) for kind in UNGROUPED}
 
@@ -168,7 +168,7 @@ class Copies:
             return np.array(np.broadcast_to(value, count))
 
         parts = [[copied(each) for each in part] for part in further]
-        product = Product(
+        product = StartedProduct(
             work, numbers, RegisterSlots(file, slots), [copied(each) for each in a], copied(b), copied(enabled), parts,
             self.groups[AsyncKind.PRODUCT][numbers],
         )  # fmt: skip
@@ -232,7 +232,7 @@ class Copies:
                 pending.append(each)
                 continue
             due = waits[each.lanes] & (each.group < self.groups[kind][each.lanes] - left)
-            if isinstance(each, Product | TensorTask):
+            if isinstance(each, StartedProduct | TensorTask):
                 due = each.whole(due)
             pending += self._end(each, due)
         self.under_way = pending
@@ -248,7 +248,7 @@ class Copies:
         ]
         self.unwaited = [
             part for each, done in over if not done.all()
-            if isinstance(part := each.of(np.flatnonzero(~done)), Product | TensorLoad)
+            if isinstance(part := each.of(np.flatnonzero(~done)), StartedProduct | TensorLoad)
         ]  # fmt: skip
 
     def end_loads(self, due: Callable[[TensorLoad], bool]) -> None:
@@ -304,7 +304,7 @@ class Copies:
                 pending += under_way[n:]
                 break
             due = order.free(each) & (True if share is None else share[each.lanes])
-            if isinstance(each, Product | TensorTask):
+            if isinstance(each, StartedProduct | TensorTask):
                 due = each.whole(due)
             if most is not None and due.any():
                 most -= 1
@@ -323,7 +323,7 @@ class Copies:
             done.end(self.cohort)
         elif isinstance(done, Arrival):
             self.cohort.mem.atomic(done.access, done.lanes, None, done.address, done.update, [])
-        elif isinstance(done, Product):
+        elif isinstance(done, StartedProduct):
             done.finish(self.cohort)
         elif isinstance(done, TensorTask):
             done.finish()
@@ -364,7 +364,7 @@ class CompletionOrder:
         """The lanes of some work that may end now."""
         if isinstance(each, Arrival):
             return ~self.busy[each.lanes]
-        if isinstance(each, Product):
+        if isinstance(each, StartedProduct):
             return ~self.multiplies[each.lanes]
         if isinstance(each, TensorTask) and not each.tensor.work.collective:
             return ~np.isin(self.layout.cta[each.lanes], list(self.at_work))
@@ -374,7 +374,7 @@ class CompletionOrder:
         """Some work goes on: what follows it waits."""
         if isinstance(each, Copy) and each.kind is AsyncKind.COPY:
             self.busy[each.lanes] = True
-        elif isinstance(each, Product):
+        elif isinstance(each, StartedProduct):
             self.multiplies[each.lanes] = True
         elif isinstance(each, TensorTask) and not each.tensor.work.collective:
             self.busy[each.lanes] = True

@@ -28,7 +28,7 @@ class ProductCohort(CohortLanes, Protocol):
 
 
 @dataclass
-class Product:
+class StartedProduct:
     """Products that warps started with one instruction: the registers and descriptors of their lanes, warp after warp.
 
     D stays in its registers: products of one accumulator come one after the other.
@@ -49,7 +49,7 @@ class Product:
         """The instruction."""
         return self.work.bound
 
-    def of(self, positions: PerLane) -> Product:
+    def of(self, positions: PerLane) -> StartedProduct:
         """The products of the lanes at some positions."""
         return replace(
             self, lanes=self.lanes[positions], a=[each[positions] for each in self.a], b=self.b[positions],

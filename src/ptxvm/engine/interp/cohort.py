@@ -22,7 +22,7 @@ from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.accesses import Access, Copying
 from ptxvm.engine.interp.async_copies import Copies
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
-from ptxvm.engine.interp.lanes import Layout, at, spread
+from ptxvm.engine.interp.lanes import LaneLayout, at, spread
 from ptxvm.engine.interp.ports import Multiplication, TextureAccess
 from ptxvm.engine.interp.registers_in_use import awaits
 from ptxvm.engine.interp.segment import Slots
@@ -32,7 +32,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
-from ptxvm.machine.tensor_blocks import Block
+from ptxvm.machine.tensor_blocks import CellBlock
 from ptxvm.machine.window import Window
 
 
@@ -46,7 +46,7 @@ class Cohort:
     follows_registers = False
 
     def __init__(self, inputs: CohortInputs, memory_type: type[LaneMemory] = LaneMemory) -> None:
-        self.layout = Layout(inputs.shape, inputs.ctas)
+        self.layout = LaneLayout(inputs.shape, inputs.ctas)
         self.size = self.layout.size
         self.memory, self.environment, self.clusters = inputs.memory, inputs.environment, inputs.clusters
         self.mem = memory_type(inputs, self.layout)
@@ -269,7 +269,7 @@ class Cohort:
         """Lanes have started products that read shared memory."""
 
     def tensor_started(
-        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]
+        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[CellBlock]
     ) -> None:
         """A warp, or one lane, starts work on blocks of the tensor memory of a CTA of the cohort."""
 

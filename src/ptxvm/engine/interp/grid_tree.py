@@ -15,7 +15,7 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Place
-from ptxvm.engine.dynamic_parallelism import FIRE_AND_FORGET, OF_THE_CTA, TAIL_LAUNCH, Call, Child
+from ptxvm.engine.dynamic_parallelism import FIRE_AND_FORGET, OF_THE_CTA, TAIL_LAUNCH, ChildGrid, RuntimeCall
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Extent
 from ptxvm.machine.events import Scene, Watcher
@@ -42,7 +42,7 @@ class GridTree:
         self.watcher, self.variables = watcher, variables
         self._running = [scene]
         self._threads = scene.shape.ctas * scene.shape.threads
-        self._known: dict[Child, LaunchedGrid] = {}
+        self._known: dict[ChildGrid, LaunchedGrid] = {}
         self._last: dict[Hashable, int] = {}  # by stream
         self._ended: set[int] = set()
         self._launched: dict[tuple[int, Extent], list[int]] = {}  # by CTA
@@ -54,7 +54,7 @@ class GridTree:
         """The grid that runs."""
         return self._running[-1]
 
-    def asked(self, buffer: Allocation, call: Call) -> None:
+    def asked(self, buffer: Allocation, call: RuntimeCall) -> None:
         """A thread has allocated a buffer for the parameters of a launch."""
         self._asked[buffer] = call.cohort.calling, int(call.cohort.threads[call.lane])
 
@@ -66,7 +66,7 @@ class GridTree:
         for bound, mine in by_call.items():
             self.watcher.unlaunched(bound, np.array([self._asked[buffer][1] for buffer in mine]), mine)
 
-    def launched(self, child: Child, call: Call, stream: int) -> None:
+    def launched(self, child: ChildGrid, call: RuntimeCall, stream: int) -> None:
         """A thread has launched a grid into a stream."""
         cohort, grid = call.cohort, len(self._known) + 1
         thread, bound = int(cohort.threads[call.lane]), cohort.calling
@@ -81,12 +81,12 @@ class GridTree:
             self._launched.setdefault(call.cta, []).append(grid)
         self.watcher.launches(grid, thread)
 
-    def _stream(self, call: Call, stream: int) -> Hashable:
+    def _stream(self, call: RuntimeCall, stream: int) -> Hashable:
         if stream in OF_THE_CTA:
             return call.cta
         return call.cohort.scene.grid, stream  # a grid has its streams for itself
 
-    def begins(self, child: Child, parameters: Allocation) -> None:
+    def begins(self, child: ChildGrid, parameters: Allocation) -> None:
         """A child grid begins, with its parameters."""
         self.watcher.parameters_passed(child.buffer, parameters)
         known = self._known[child]
@@ -97,14 +97,14 @@ class GridTree:
         self._running.append(scene)
         self.watcher.child_begins(scene, after)
 
-    def ended(self, child: Child) -> None:
+    def ended(self, child: ChildGrid) -> None:
         """A child grid has ended, and all that it launched."""
         grid = self._known[child].grid
         self._running = [scene for scene in self._running if scene.grid != grid]
         self._ended.add(grid)
         self.watcher.child_ends(grid)
 
-    def waited(self, call: Call) -> None:
+    def waited(self, call: RuntimeCall) -> None:
         """A thread has waited for the grids of its CTA."""
         thread, grids = int(call.cohort.threads[call.lane]), self._launched.get(call.cta, [])
         fresh = grids[self._waited.get(thread, 0) :]

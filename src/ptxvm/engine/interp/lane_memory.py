@@ -14,7 +14,7 @@ import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.interp.accesses import Access, Update
-from ptxvm.engine.interp.lanes import Layout, spread
+from ptxvm.engine.interp.lanes import LaneLayout, spread
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.environment import Environment
@@ -48,7 +48,7 @@ class CohortInputs:
 class LaneMemory:
     """The memory of the lanes of a cohort."""
 
-    def __init__(self, inputs: CohortInputs, layout: Layout) -> None:
+    def __init__(self, inputs: CohortInputs, layout: LaneLayout) -> None:
         self.layout, self.machine = layout, inputs.memory
         self.stack_size = inputs.stack_size
         self.parameters = np.uint64(inputs.parameters)
@@ -272,7 +272,7 @@ class LaneMemory:
 class CohortLanes(Protocol):
     """The part of a cohort that all asynchronous work uses: its lanes and their memory."""
 
-    layout: Layout
+    layout: LaneLayout
 
     @property
     def mem(self) -> LaneMemory:

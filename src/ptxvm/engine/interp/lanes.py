@@ -27,7 +27,7 @@ def spread(value: PerLane, positions: PerLane) -> PerLane:
     return value[positions] if np.ndim(value) else np.full(len(positions), value)
 
 
-class Layout:
+class LaneLayout:
     """The layout of a cohort's lanes: the CTA, the warp and the position of each lane."""
 
     def __init__(self, shape: LaunchShape, ctas: Sequence[int]) -> None:
@@ -112,13 +112,13 @@ def _coordinate(number: PerLane, extent: tuple[int, int, int], axis: int) -> Per
     return np.asarray(found).astype(np.uint64)[()]
 
 
-def _ctaid(at: Layout, axis: int) -> PerLane:
+def _ctaid(at: LaneLayout, axis: int) -> PerLane:
     if at.shape.cluster_size == 1 or axis >= 3:
         return _coordinate(at.cta_number, at.shape.grid, axis)
     return np.asarray(at.shape.ctaid(at.cta_number)[axis]).astype(np.uint64)[()]
 
 
-def _clusters(at: Layout) -> tuple[int, int, int]:
+def _clusters(at: LaneLayout) -> tuple[int, int, int]:
     """Clusters of the grid."""
     x, y, z = (count // size for count, size in zip(at.shape.grid, at.shape.cluster_extent, strict=True))
     return x, y, z
@@ -127,12 +127,12 @@ def _clusters(at: Layout) -> tuple[int, int, int]:
 ONE, TWO, ALL = np.uint64(1), np.uint64(2), np.uint64(0xFFFF_FFFF)
 
 
-def _mask(layout: Layout, mask: Callable[[PerLane], PerLane]) -> PerLane:
+def _mask(layout: LaneLayout, mask: Callable[[PerLane], PerLane]) -> PerLane:
     """A mask that follows from the bit of each lane."""
     return mask(ONE << layout.lane.astype(np.uint64))
 
 
-PLACES: dict[str, Callable[[Layout, int], PerLane]] = {
+PLACES: dict[str, Callable[[LaneLayout, int], PerLane]] = {
     "tid": lambda at, axis: _coordinate(at.thread, at.shape.block, axis),
     "ntid": lambda at, axis: _of(at.shape.block, axis),
     "ctaid": _ctaid,

@@ -29,7 +29,7 @@ HEAP_SPACES = (Space.GENERIC, Space.GLOBAL)
 
 
 @dataclass(eq=False, slots=True)
-class Extent:
+class ObjectExtent:
     """An object of shared or local memory as some lanes see it: its offset in the window, its size, and whether it lives."""
 
     begin: PerLane
@@ -44,11 +44,11 @@ class NamedObject:
     name: str
     space: Space
     end_of_life: str
-    extent: Callable[[Cohort, LaneNumbers, PerLane], Extent | None]  # of a cohort, lanes, and counts of calls
+    extent: Callable[[Cohort, LaneNumbers, PerLane], ObjectExtent | None]  # of a cohort, lanes, and counts of calls
 
 
 @dataclass(eq=False, slots=True)
-class Block:
+class AllocaBlock:
     """A block of `alloca` of some lanes of a cohort."""
 
     cohort: Cohort
@@ -57,9 +57,9 @@ class Block:
     size: PerLane
     live: PerLane
 
-    def extent(self, cohort: Cohort, lanes: Lanes, calls: PerLane) -> Extent | None:
+    def extent(self, cohort: Cohort, lanes: Lanes, calls: PerLane) -> ObjectExtent | None:
         """The extent for some lanes; None for another cohort, whose windows differ."""
-        return Extent(self.begin[lanes], self.size[lanes], self.live[lanes]) if cohort is self.cohort else None
+        return ObjectExtent(self.begin[lanes], self.size[lanes], self.live[lanes]) if cohort is self.cohort else None
 
     def end(self, lanes: Lanes, from_here: PerLane) -> None:
         """End the blocks that reach beyond an offset of the stack."""
@@ -90,7 +90,7 @@ class Objects:
             self._known.append(NamedObject(f"'{variable.name}'", variable.space, fate, extent))
         return self._variables[key], own
 
-    def stack_block(self, block: Block) -> int:
+    def stack_block(self, block: AllocaBlock) -> int:
         """The number of a block of `alloca`."""
         fate = "which stackrestore, or the end of its function, has freed"
         self._known.append(NamedObject("a block of alloca", Space.LOCAL, fate, block.extent))
@@ -132,7 +132,7 @@ class Objects:
             wrong[mine] = ~live | (at < self._start[which]) | (at + np.uint64(size) > self._end[which])
         return wrong
 
-    def _extent(self, number: int, cohort: Cohort, access: Access, lanes: LaneNumbers, tags: PerLane) -> Extent | None:
+    def _extent(self, number: int, cohort: Cohort, access: Access, lanes: LaneNumbers, tags: PerLane) -> ObjectExtent | None:
         known = self._known[number]
         if known is None or access.space not in (Space.GENERIC, known.space):
             return None
@@ -176,10 +176,10 @@ class WindowVariable:
     variable: Variable
     begin: int
 
-    def __call__(self, cohort: Cohort, lanes: LaneNumbers, calls: PerLane) -> Extent:
+    def __call__(self, cohort: Cohort, lanes: LaneNumbers, calls: PerLane) -> ObjectExtent:
         """The extent for some lanes."""
         like = np.zeros(len(lanes), np.int64)
-        return Extent(like + self.begin, like + self.variable.size, np.ones(len(lanes), np.bool_))
+        return ObjectExtent(like + self.begin, like + self.variable.size, np.ones(len(lanes), np.bool_))
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,9 +190,9 @@ class FrameVariable:
     begin: int
     depth: int
 
-    def __call__(self, cohort: Cohort, lanes: LaneNumbers, calls: PerLane) -> Extent:
+    def __call__(self, cohort: Cohort, lanes: LaneNumbers, calls: PerLane) -> ObjectExtent:
         """The extent for some lanes; the variable lives as long as the call that its tag counts."""
         like = np.zeros(len(lanes), np.int64)
         frame = np.broadcast_to(cohort.frames[self.depth], cohort.size)[lanes].astype(np.int64)
         live = cohort.shadow.calls(self.depth)[lanes] == calls
-        return Extent(frame + self.begin, like + self.variable.size, live)
+        return ObjectExtent(frame + self.begin, like + self.variable.size, live)

@@ -9,12 +9,12 @@ import numpy as np
 
 from ptxvm.analysis.flow import changes, reads_and_writes, registers_in
 from ptxvm.analysis.program import Bound
-from ptxvm.engine.interp.async_products import Product
+from ptxvm.engine.interp.async_products import StartedProduct
 from ptxvm.engine.interp.segment import Slots
 from ptxvm.engine.interp.tensor_tasks import TensorLoad
 from ptxvm.machine.per_lane import Lanes, RegisterFile
 
-Work: TypeAlias = Product | TensorLoad
+Work: TypeAlias = StartedProduct | TensorLoad
 
 
 class Use(NamedTuple):
@@ -32,7 +32,7 @@ def touched(works: Sequence[Work], code: Sequence[Bound], numbering: Slots, lane
         some = work.lanes if lanes is None else np.intersect1d(work.lanes, lanes)
         if work.registers.file is not file or not len(some):
             continue
-        find = of_product if isinstance(work, Product) else of_load
+        find = of_product if isinstance(work, StartedProduct) else of_load
         for bound in code:
             if (said := find(work.bound, bound, numbering)) is not None:
                 yield Use(bound, int(some[0]), said, work.bound)

@@ -28,7 +28,7 @@ from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import arrays, ports
 from ptxvm.engine.interp.ports import Action, Request
-from ptxvm.engine.interp.trace import Code, TraceAlgebra
+from ptxvm.engine.interp.trace import TraceAlgebra, TracedCode
 from ptxvm.engine.operands import Operands, OperandValue, fitting
 from ptxvm.isa.effects import Jump
 from ptxvm.isa.model import PORTS
@@ -100,7 +100,7 @@ class Tracer(Operands):
     image: Image
     whole: bool
     clustered: bool = False  # do launches have clusters of several CTAs?
-    code: Code = field(default_factory=Code)
+    code: TracedCode = field(default_factory=TracedCode)
     current: dict[int, Value] = field(default_factory=dict)
     written: set[int] = field(default_factory=set)
     action: Action | None = None

@@ -18,10 +18,10 @@ from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lanes import at, spread
-from ptxvm.engine.interp.objects import CALLS, Block, Objects
+from ptxvm.engine.interp.objects import CALLS, AllocaBlock, Objects
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.shadow_algebra import LOST, NUMBER, SET, joined, lost, whole
-from ptxvm.engine.interp.tracked import TAGS, Read
+from ptxvm.engine.interp.tracked import TAGS, RegisterRead
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Watcher
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
@@ -41,7 +41,7 @@ class ArgumentSlot:
     offset: PerLane = None  # of a variable, in local memory
 
 
-class Shadow:
+class CohortShadow:
     """The shadow state of a cohort."""
 
     def __init__(self, cohort: Cohort, watcher: Watcher, objects: Objects) -> None:
@@ -52,7 +52,7 @@ class Shadow:
         self._cells: dict[Allocation, PerLane] = {}
         self._payload: list[PerLane] = []
         self._calls: list[PerLane] = []
-        self._blocks: list[Block] = []
+        self._blocks: list[AllocaBlock] = []
 
     # ── registers ───────────────────────────────────────────────────────────────────────
 
@@ -73,7 +73,7 @@ class Shadow:
             file[slot] = np.full(self.cohort.size, file[slot])
         file[slot][lanes] = shadow
 
-    def unset(self, read: Read, lanes: Lanes, guard: Guard, mask: PerLane) -> PerLane:
+    def unset(self, read: RegisterRead, lanes: Lanes, guard: Guard, mask: PerLane) -> PerLane:
         """Report reads of an unset register; returns the mask that is left, where only some bytes may be needed."""
         if not np.any(mask):
             return SET
@@ -309,7 +309,7 @@ class Shadow:
         live, mine = np.zeros(self.cohort.size, np.bool_), slice(None) if lanes is None else lanes
         starts, sizes = every.copy(), every
         starts[mine], sizes[mine], live[mine] = begin, size, True if guard is None else guard
-        block = Block(self.cohort, self.cohort.depth, starts, sizes, live)
+        block = AllocaBlock(self.cohort, self.cohort.depth, starts, sizes, live)
         self._blocks.append(block)
         self.new_block = np.int64(self.objects.stack_block(block))
         for each in np.unique(sizes[live]).tolist():

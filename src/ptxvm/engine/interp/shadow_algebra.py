@@ -16,7 +16,7 @@ from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Rounding, Value
 from ptxvm.analysis.provenance import WORD
 from ptxvm.engine.interp import arrays, primitives
-from ptxvm.engine.interp.trace import Code, TraceAlgebra
+from ptxvm.engine.interp.trace import TraceAlgebra, TracedCode
 from ptxvm.machine.per_lane import PerLane
 
 NUMBER, LOST = np.int64(0), np.int64(-1)
@@ -93,7 +93,7 @@ class ShadowAlgebra(TraceAlgebra):
     for an operand whose unset bytes cannot be followed any further.
     """
 
-    def __init__(self, code: Code, use: Callable[[str], None]) -> None:
+    def __init__(self, code: TracedCode, use: Callable[[str], None]) -> None:
         super().__init__(code)
         self.tags: dict[str, str] = {}
         self.unset: dict[str, str] = {}

@@ -31,7 +31,7 @@ from ptxvm.isa.tensor_memory import (
 from ptxvm.machine import tensor_blocks, tensor_unit
 from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
-from ptxvm.machine.tensor_blocks import Block
+from ptxvm.machine.tensor_blocks import CellBlock
 from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory
 
 
@@ -45,7 +45,7 @@ class TensorCohort(CohortLanes, Protocol):
         """Lanes have started work that reads shared memory."""
 
     def tensor_started(
-        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]
+        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[CellBlock]
     ) -> None:
         """A warp, or one lane, starts work on blocks of the tensor memory of a CTA of the cohort."""
 
@@ -192,7 +192,7 @@ class TensorUnit:
                 for cta, there in blocks:
                     self.cohort.tensor_started(tensor.bound, kind_of(work), cta, some, there)
 
-    def _blocks(self, work: TensorWork, lane: int, operands: dict[str, PerLane]) -> list[tuple[int, list[Block]]]:
+    def _blocks(self, work: TensorWork, lane: int, operands: dict[str, PerLane]) -> list[tuple[int, list[CellBlock]]]:
         """The cells that a warp, or one lane, will read and write, in each CTA."""
         first = tensor_unit.uniform(operands)
         if isinstance(work, Move):

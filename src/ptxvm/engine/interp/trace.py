@@ -26,7 +26,7 @@ VARIABLE = re.compile(r"\bt\d+\b")
 MAY_RETURN_ARGUMENT = {"flush_subnormal", "canonical_nan", "clamp01"}
 
 
-class Code:
+class TracedCode:
     """Lines of source under construction, with the objects that they name."""
 
     def __init__(self) -> None:
@@ -83,7 +83,7 @@ class Code:
 class TraceAlgebra:
     """Values are names of variables of the code."""
 
-    def __init__(self, code: Code) -> None:
+    def __init__(self, code: TracedCode) -> None:
         self.code = code
 
     def apply(self, function: Callable[..., PerLane], *args: str) -> str:
@@ -150,7 +150,7 @@ def _replacement(name: str) -> Callable[[Value], Value]:
     function = primitives.derived(name)
 
     def call(a: Value) -> Value:
-        code: Code = a.alg.code  # type: ignore[attr-defined]
+        code: TracedCode = a.alg.code  # type: ignore[attr-defined]
         origin = a.raw if name in MAY_RETURN_ARGUMENT else ""
         raw = code.emit(f"{code.refer(function)}({a.raw})", origin=origin)
         return Value(a.alg, primitives.derived_type(name, a.type), raw)

@@ -85,7 +85,7 @@ class Planes:
 
 
 @dataclass(frozen=True, slots=True)
-class Read:
+class RegisterRead:
     """A read of a register by an instruction; `partly` says that some of the bytes may be enough."""
 
     bound: Bound
@@ -131,14 +131,14 @@ class TrackedTracer(Tracer):
         """The guard; unset registers are reported before the instruction has any effect."""
         used = use(bound)
         for register in used.guards:
-            self.read(Read(bound, register), None)
+            self.read(RegisterRead(bound, register), None)
         guard = Tracer.guard_of(self, bound)
         partly = bound.i.of.effects <= {"mem"}
         for register in used.reads:
-            self.read(Read(bound, register, partly), guard)
+            self.read(RegisterRead(bound, register, partly), guard)
         return guard
 
-    def read(self, read: Read, guard: str | None) -> None:
+    def read(self, read: RegisterRead, guard: str | None) -> None:
         """Report an unset register; the algebra follows the bytes of its mask that are left."""
         if read.register not in self.following.unset:
             return

@@ -27,7 +27,7 @@ from ptxvm.engine.interp.register_fences import RegisterFences
 from ptxvm.engine.interp.registers_in_use import line_of, touched
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.segment import Slots
-from ptxvm.engine.interp.shadow import ArgumentSlot, Shadow
+from ptxvm.engine.interp.shadow import ArgumentSlot, CohortShadow
 from ptxvm.engine.interp.texture_memory import Images
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.engine.interp.watched_memory import WatchedMemory
@@ -38,7 +38,7 @@ from ptxvm.machine.builtins import Cohort as Caller, Function
 from ptxvm.machine.events import ClusterStep, Scene, Watcher
 from ptxvm.machine.faults import AccessFault, plural
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
-from ptxvm.machine.tensor_blocks import Block
+from ptxvm.machine.tensor_blocks import CellBlock
 from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import Watched
 
@@ -91,7 +91,7 @@ class WatchedCohort(Cohort):
         self.follows_registers = watching.products
         self.fences = RegisterFences(self.size) if watching.products else None
         if any(each.planes is not None for each in schedule.code.routines):
-            self.shadow = Shadow(self, watching.watcher, watching.objects)
+            self.shadow = CohortShadow(self, watching.watcher, watching.objects)
             self.shadow.start(schedule.kernel, schedule.file(schedule.kernel, 0), None)
 
     # ── memory ──────────────────────────────────────────────────────────────────────────
@@ -174,7 +174,7 @@ class WatchedCohort(Cohort):
             self.watcher.copying(access, those, allocation, offsets, Verb.READ)
 
     def tensor_started(
-        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[Block]
+        self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[CellBlock]
     ) -> None:
         """Report work on tensor memory."""
         self.watcher.tensor_started(bound, kind, self.barrier(cta, 0)[0], self.threads[lanes], blocks)

@@ -22,7 +22,7 @@ NEEDS = {
 }
 
 
-class Kind(NamedTuple):
+class MatrixKind(NamedTuple):
     """What the matrices of a shape are like: their formats, whether they may be transposed, how many move at once.
 
     In memory a matrix has `rows` rows, each at the address that a lane of its own gives.
@@ -38,13 +38,13 @@ class Kind(NamedTuple):
 
 
 LOADED = {
-    "m8n8":   Kind(("b16",), (False, True), ("x1", "x2", "x4"), 8, 1, 2),
-    "m8n16":  Kind(("b8x16", "s8"), (False,), ("x1", "x2", "x4"), 8, 1, 4),
-    "m16n16": Kind(("b8", "b8x16"), (True,), ("x1", "x2"), 16, 2, 4, ((0, 0), (8, 0))),
+    "m8n8":   MatrixKind(("b16",), (False, True), ("x1", "x2", "x4"), 8, 1, 2),
+    "m8n16":  MatrixKind(("b8x16", "s8"), (False,), ("x1", "x2", "x4"), 8, 1, 4),
+    "m16n16": MatrixKind(("b8", "b8x16"), (True,), ("x1", "x2"), 16, 2, 4, ((0, 0), (8, 0))),
 }  # fmt: skip
 STORED = {
-    "m8n8":   Kind(("b16",), (False, True), ("x1", "x2", "x4"), 8, 1, 2),
-    "m16n8":  Kind(("b8",), (True,), ("x1", "x2", "x4"), 8, 1, 2, ((0, 0), (8, 0))),
+    "m8n8":   MatrixKind(("b16",), (False, True), ("x1", "x2", "x4"), 8, 1, 2),
+    "m16n8":  MatrixKind(("b8",), (True,), ("x1", "x2", "x4"), 8, 1, 2, ((0, 0), (8, 0))),
 }  # fmt: skip
 WIDTHS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4, "s4": 4}
 
@@ -85,13 +85,13 @@ def ldmatrix(i, a, warp, mem):
     return found
 
 
-def element_groups(i: Decoded, kind: Kind, per_register: int) -> list[tuple[int, int]]:
+def element_groups(i: Decoded, kind: MatrixKind, per_register: int) -> list[tuple[int, int]]:
     """The matrix and the first element of each register."""
     count = int(i.num[1:])
     return [(matrix, per_register * n) for matrix in range(count) for n in range(kind.registers)]
 
 
-def locate(tiles: Tiles, kind: Kind, peers: Peers, lane: Value, first: tuple[int, int], n: int) -> tuple[Value, Value]:
+def locate(tiles: Tiles, kind: MatrixKind, peers: Peers, lane: Value, first: tuple[int, int], n: int) -> tuple[Value, Value]:
     """Where an element lies in memory: the address of its row, and its column."""
     matrix, element = first
     row, column = tiles(lane, element + n)
@@ -157,7 +157,7 @@ def stmatrix(i, a, b, warp, mem):
             mem.store(window(i), i.type, at, [value], **WEAK)
 
 
-def matrices(i: Decoded, kinds: dict[str, Kind], operand: str) -> Problem | None:
+def matrices(i: Decoded, kinds: dict[str, MatrixKind], operand: str) -> Problem | None:
     """What is wrong with the kind of matrix, or with the number of its registers."""
     kind, name, format = kinds[i.mnk], i.form.opcode, i.type or i.dtype
     if format.name not in kind.formats:

@@ -20,7 +20,7 @@ from ptxvm.libcuda.session import function, session
 SIZE = 64  # bytes of a value
 
 
-class Attribute(IntEnum):
+class LaunchAttributeId(IntEnum):
     """What can be set of a stream, a node or a launch."""
 
     ACCESS_POLICY_WINDOW = 1
@@ -37,7 +37,7 @@ class Attribute(IntEnum):
     NVLINK_UTIL_CENTRIC_SCHEDULING = 16
 
 
-A = Attribute
+A = LaunchAttributeId
 OF_BOTH = frozenset({
     A.ACCESS_POLICY_WINDOW, A.PRIORITY, A.MEM_SYNC_DOMAIN_MAP, A.MEM_SYNC_DOMAIN, A.NVLINK_UTIL_CENTRIC_SCHEDULING,
 })  # fmt: skip
@@ -53,11 +53,11 @@ DEFAULTS: Mapping[int, bytes] = {
 }
 
 
-def known(number: int, allowed: frozenset[Attribute], what: str) -> Attribute:
+def known(number: int, allowed: frozenset[LaunchAttributeId], what: str) -> LaunchAttributeId:
     """An attribute by its number; DriverError for what cannot be set of such a thing."""
     if number not in allowed:
         raise DriverError(Result.INVALID_VALUE, f"{what} has no attribute {number}")
-    return Attribute(number)
+    return LaunchAttributeId(number)
 
 
 def told(out: int, value: bytes) -> None:
@@ -119,7 +119,7 @@ def set_of_node(handle: int, number: int, value: int) -> None:
     put_on_node(kernel_node(handle), known(number, OF_NODES, "a kernel node"), bytes_from(value, SIZE))
 
 
-def put_on_node(node: Node, which: Attribute, value: bytes) -> None:
+def put_on_node(node: Node, which: LaunchAttributeId, value: bytes) -> None:
     """Set an attribute; DriverError for a cluster that the launch cannot have."""
     if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
         x, y, z = (max(size, 1) for size in struct.unpack_from("<3I", value))
@@ -132,4 +132,4 @@ def copy_of_node(target: int, source: int) -> None:
     """Let a kernel node have the attributes of another."""
     to, of = kernel_node(target), kernel_node(source)
     for which, value in of.attributes.items():
-        put_on_node(to, Attribute(which), value)
+        put_on_node(to, LaunchAttributeId(which), value)

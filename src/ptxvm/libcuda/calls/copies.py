@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
 
-from ptxvm.driver.cuda_arrays import Array, Mipmapped
-from ptxvm.driver.launch import Call
+from ptxvm.driver.cuda_arrays import CudaArray, Mipmapped
+from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import structure_at
@@ -32,7 +32,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class Copying(Transfer):
+class AddressedCopy(Transfer):
     """A copy, and the addresses of its two sides."""
 
     target: int
@@ -52,30 +52,30 @@ def put(handle: int, work: Transfer, type: int = MEMCPY) -> None:
     synchronization behavior").
     """
     stream = session().stream(handle)
-    if stream.capture is None and isinstance(work, Copying) and not stream.is_default and work.is_pageable:
+    if stream.capture is None and isinstance(work, AddressedCopy) and not stream.is_default and work.is_pageable:
         stream.sync()
         work()
         return
-    stream.put(task(work) if stream.capture is not None else Call(work), type)
+    stream.put(task(work) if stream.capture is not None else FunctionTask(work), type)
     if stream.capture is None and stream.is_default and type == MEMCPY:
         stream.sync()
 
 
-def task(work: Transfer) -> Call:
+def task(work: Transfer) -> FunctionTask:
     """A copy or a fill as a node of a graph."""
-    return Call(work, bytes(work.described()))
+    return FunctionTask(work, bytes(work.described()))
 
 
-def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> Copying:
+def copied(target: int, source: int, size: int, device: tuple[int, ...]) -> AddressedCopy:
     """The copy of some bytes; DriverError where a device address is out of bounds."""
     described = partial(as_rows, Rectangle(target, size, 1), Rectangle(source, size, 1), size)
     if not size:
-        return Copying(partial(copy, 0, 0, 0), described, target, source)
+        return AddressedCopy(partial(copy, 0, 0, 0), described, target, source)
     for address in device:
         session().driver.blocks.check(address, size)
     if not (target and source):
         raise DriverError(Result.INVALID_VALUE, "an address is null")
-    return Copying(partial(copy, target, source, size), described, target, source)
+    return AddressedCopy(partial(copy, target, source, size), described, target, source)
 
 
 def as_rows(target: Rectangle, source: Rectangle, width: int, height: int = 1) -> Copy3D:
@@ -174,12 +174,12 @@ def corner(c: Copy2D | Copy3D, side: str, width: int) -> Rectangle:
     return Rectangle(start + (z * rows + get("y")) * pitch + get("x"), pitch, rows)
 
 
-def array_of(c: Copy2D | Copy3D, side: str) -> Array:
+def array_of(c: Copy2D | Copy3D, side: str) -> CudaArray:
     """The array of one side of a copy, or a level of a mipmapped one; DriverError where there is none."""
     found = session().handles.objects.get(_field(c, side, "array"))
     if isinstance(found, Mipmapped):
         found = found.level(_field(c, side, "level") if isinstance(c, Copy3D) else 0)
-    if not isinstance(found, Array):
+    if not isinstance(found, CudaArray):
         raise DriverError(Result.INVALID_HANDLE, f"{_field(c, side, 'array'):#x} is no handle of an array")
     return found
 
@@ -199,7 +199,7 @@ def _field(c: Copy2D | Copy3D, side: str, name: str) -> int:
     return value
 
 
-def rectangular(c: Copy2D | Copy3D) -> Copying:
+def rectangular(c: Copy2D | Copy3D) -> AddressedCopy:
     """The copy that a structure describes."""
     depth = c.depth if isinstance(c, Copy3D) else 1
     target, source = corner(c, "target", c.width), corner(c, "source", c.width)
@@ -211,7 +211,7 @@ def rectangular(c: Copy2D | Copy3D) -> Copying:
         elif _field(c, side, "type") == ARRAY:
             check_in_array(c, side, depth)
     work = partial(copy_rectangle, target, source, c.width, c.height, depth)
-    return Copying(work, partial(as_slices, c), target.start, source.start)
+    return AddressedCopy(work, partial(as_slices, c), target.start, source.start)
 
 
 def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None:
@@ -261,7 +261,7 @@ def copy_3d_peer_async(description: int, stream: int) -> None:
 
 def within(handle: int, offset: int, size: int) -> int:
     """The address of some bytes of an array; DriverError where they are out of bounds."""
-    array = session().handles.object(handle, Array)
+    array = session().handles.object(handle, CudaArray)
     if offset + size > array.data.nbytes:
         raise DriverError(Result.INVALID_VALUE, f"the array has {array.data.nbytes} bytes")
     return array.rows.start + offset

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from enum import IntEnum
 from typing import NamedTuple
 
-from ptxvm.driver.cuda_arrays import Array
+from ptxvm.driver.cuda_arrays import CudaArray
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_u64_if, structure_at, u64s
-from ptxvm.libcuda.calls.copies import ARRAY, UNIFIED, Copying, copied, put, rectangular
+from ptxvm.libcuda.calls.copies import ARRAY, UNIFIED, AddressedCopy, copied, put, rectangular
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy3D, CopyAttributes, CopyOperand, CopyOperation
 
@@ -36,7 +36,7 @@ def reading(number: int) -> Reading:
 class Ordered(NamedTuple):
     """A copy, and when its source is read."""
 
-    work: Copying
+    work: AddressedCopy
     read: Reading
 
 
@@ -139,9 +139,9 @@ def in_elements(d: CopyOperation) -> Ordered:
     return Ordered(rectangular(made), reading(d.read))
 
 
-def array_of(operand: CopyOperand) -> Array:
+def array_of(operand: CopyOperand) -> CudaArray:
     """The array of one side of a copy."""
-    return session().handles.object(operand.of.array.array, Array)
+    return session().handles.object(operand.of.array.array, CudaArray)
 
 
 def fields_of(operand: CopyOperand, d: CopyOperation, size: int) -> dict[str, int]:

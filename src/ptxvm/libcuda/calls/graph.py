@@ -6,9 +6,9 @@ import ctypes
 from collections.abc import Sequence
 from functools import partial
 
-from ptxvm.driver.graph import Child, Empty, Executable, Graph, InOrder, Node, Resource, Task
+from ptxvm.driver.graph import Child, Empty, Executable, Graph, InOrder, Node, Task, UserObject
 from ptxvm.driver.graph_memory import begin_launch
-from ptxvm.driver.launch import Call, Launch
+from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, not_null, put_i32, put_u64, put_u64_if, structure_at, u64, u64s
@@ -257,26 +257,26 @@ def destroy_node(handle: int) -> None:
 def create_resource(out: int, pointer: int, destroy: int, count: int, flags: int) -> None:
     """A user object: an object of the client, and its destructor."""
     ended = HOST_FUNCTION(not_null(destroy))
-    put_u64(out, session().handles.handle(Resource(partial(ended, pointer), count)))
+    put_u64(out, session().handles.handle(UserObject(partial(ended, pointer), count)))
 
 
 @function("cuUserObjectRetain")
 def retain_resource(handle: int, count: int) -> None:
     """Add users."""
-    session().handles.object(handle, Resource).retain(count)
+    session().handles.object(handle, UserObject).retain(count)
 
 
 @function("cuUserObjectRelease", any_state=True)
 def release_resource(handle: int, count: int) -> None:
     """Remove users."""
-    session().handles.object(handle, Resource).release(count)
+    session().handles.object(handle, UserObject).release(count)
 
 
 @function("cuGraphRetainUserObject")
 def use_resource(handle: int, resource: int, count: int, flags: int) -> None:
     """Let a graph use a resource: by a new use, or by one of the client's."""
     handed_over = 1  # CU_GRAPH_USER_OBJECT_MOVE
-    found = session().handles.object(resource, Resource)
+    found = session().handles.object(resource, UserObject)
     if not flags & handed_over:
         found.retain(count)
     graph_of(handle).retain(found, count)
@@ -285,7 +285,7 @@ def use_resource(handle: int, resource: int, count: int, flags: int) -> None:
 @function("cuGraphReleaseUserObject", any_state=True)
 def release_resource_of_graph(handle: int, resource: int, count: int) -> None:
     """Remove uses of a resource by a graph."""
-    graph_of(handle).release(session().handles.object(resource, Resource), count)
+    graph_of(handle).release(session().handles.object(resource, UserObject), count)
 
 
 # ── nodes ───────────────────────────────────────────────────────────────────────────────
@@ -302,22 +302,22 @@ def kernel_task(description: int) -> Launch:
     return launch(d.function or d.kernel, tuple(d.grid), tuple(d.block), d.shared, d.parameters, d.extra)
 
 
-def copy_task(description: int) -> Call:
+def copy_task(description: int) -> FunctionTask:
     """The copy that a structure describes."""
     d = Copy3D.from_buffer_copy(structure_at(Copy3D, description))
-    return Call(rectangular(d), bytes(d))
+    return FunctionTask(rectangular(d), bytes(d))
 
 
-def fill_task(description: int) -> Call:
+def fill_task(description: int) -> FunctionTask:
     """The fill that a structure describes."""
     d = structure_at(MemsetNode, description)
-    return Call(filled_rows(Rectangle(d.target, d.pitch, d.height), d.value, d.element, d.width, d.height), bytes(d))
+    return FunctionTask(filled_rows(Rectangle(d.target, d.pitch, d.height), d.value, d.element, d.width, d.height), bytes(d))
 
 
-def host_task(description: int) -> Call:
+def host_task(description: int) -> FunctionTask:
     """The call of a function of the client that a structure describes."""
     d = structure_at(HostNode, description)
-    return Call(partial(HOST_FUNCTION(not_null(d.function)), d.argument), bytes(d), is_short=False)
+    return FunctionTask(partial(HOST_FUNCTION(not_null(d.function)), d.argument), bytes(d), is_short=False)
 
 
 @function("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")

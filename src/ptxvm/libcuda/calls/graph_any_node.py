@@ -7,8 +7,8 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxvm.driver.context import Event
-from ptxvm.driver.graph import Branch, Child, Conditional, Described, Empty, Graph, Node, Resource, Task
-from ptxvm.driver.launch import Call, Launch
+from ptxvm.driver.graph import Child, Conditional, ConditionalType, Described, Empty, Graph, Node, Task, UserObject
+from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls import graph, graph_nodes, pools, stream_memory
@@ -105,9 +105,9 @@ def describe_task(task: Task, at: int) -> None:
     match task:
         case Launch():
             graph.describe_launch(task, at)
-        case Call(description=description) if len(description) == ctypes.sizeof(Copy3D):
+        case FunctionTask(description=description) if len(description) == ctypes.sizeof(Copy3D):
             put_bytes(at + COPY, description)
-        case Call(description=description) | Described(description=description) if description:
+        case FunctionTask(description=description) | Described(description=description) if description:
             put_bytes(at, description)
         case Child():
             put_u64(at, handles.handle(task.graph))
@@ -145,7 +145,7 @@ def create_condition(out: int, handle: int, context: int, value: int, flags: int
     owner, blocks = graph.graph_of(handle), session().driver.blocks
     block = blocks.allocate(4)
     put_i32(block.address, value)
-    resource = Resource(partial(blocks.free, block.address))
+    resource = UserObject(partial(blocks.free, block.address))
     owner.retain(resource, 1)
     if flags & ASSIGN_DEFAULT:
         owner.defaults[block.address] = value
@@ -156,7 +156,7 @@ def add_conditional(out: int, handle: int, after: int, count: int, description: 
     """A conditional node: its condition chooses one of its graphs; the client fills the graphs."""
     d = structure_at(ConditionalNode, description)
     try:
-        branch = Branch(d.type)
+        branch = ConditionalType(d.type)
     except ValueError:
         raise DriverError(Result.INVALID_VALUE, f"there is no type {d.type} of conditional nodes") from None
     if not d.size or d.size > branch.most_bodies:

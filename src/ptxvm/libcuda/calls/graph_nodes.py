@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Child, Described, Executable, Node, Prepared, Task
 from ptxvm.driver.graph_memory import Allocate, Release
-from ptxvm.driver.launch import Call
+from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.queue import Mark
 from ptxvm.driver.results import DriverError, Result
@@ -188,7 +188,7 @@ def set_host(handle: int, description: int) -> None:
 def description_of(handle: int, out: int) -> None:
     """The structure by which a client described a copy, a fill or a call."""
     task = node_at(handle).task
-    if not isinstance(task, Call) or not task.description:
+    if not isinstance(task, FunctionTask) or not task.description:
         raise DriverError(Result.INVALID_VALUE, "the node is no copy, fill or call, or it was captured and has no structure")
     put_bytes(out, task.description)
 

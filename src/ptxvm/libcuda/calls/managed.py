@@ -9,7 +9,7 @@ import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
 
-from ptxvm.driver.memory import Kind
+from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, u64, u64s
 from ptxvm.libcuda.session import function, session
@@ -29,7 +29,7 @@ class Advice(IntEnum):
     UNSET_ACCESSED_BY = 6
 
 
-class Attribute(IntEnum):
+class RangeAttribute(IntEnum):
     """What can be asked of a range (CUmem_range_attribute)."""
 
     READ_MOSTLY = 1
@@ -42,13 +42,13 @@ class Attribute(IntEnum):
     LAST_PREFETCH_LOCATION_ID = 8
 
 
-A = Attribute
+A = RangeAttribute
 Place = tuple[int, int]  # a CUmemLocationType and the number of a device
 PREFERRED = frozenset({A.PREFERRED_LOCATION, A.PREFERRED_LOCATION_TYPE, A.PREFERRED_LOCATION_ID})
 
 
 @dataclass
-class Ranges:
+class RangeValues:
     """Values of ranges of addresses, which do not overlap."""
 
     values: list[tuple[int, int, Place]] = field(default_factory=list)
@@ -67,16 +67,16 @@ class Ranges:
         return values.pop() if len(values) == 1 and sum(b - a for a, b, _ in inside) == end - start else None
 
 
-ADVICE: dict[tuple[int, str | int], Ranges] = {}
+ADVICE: dict[tuple[int, str | int], RangeValues] = {}
 """What was advised, by the number of an allocation, and `read`, `preferred`, `prefetched` or the device that accesses it."""
 
 
-def ranges(address: int, size: int, what: str | int) -> Ranges:
+def ranges(address: int, size: int, what: str | int) -> RangeValues:
     """The advice of a kind on an allocation; DriverError for bytes that leave it."""
     blocks = session().driver.blocks
     blocks.check(address, size)
     found = blocks.find(address)
-    return ADVICE.setdefault((found[1].number if found is not None else 0, what), Ranges())
+    return ADVICE.setdefault((found[1].number if found is not None else 0, what), RangeValues())
 
 
 def place_of(location: int) -> Place:
@@ -158,7 +158,7 @@ def discard_batch(addresses: int, sizes: int, count: int, flags: int, stream: in
         raise DriverError(Result.INVALID_VALUE, "the flags are 0")
     for address, size in zip(u64s(addresses, count), u64s(sizes, count), strict=True):
         found = session().driver.blocks.find(address)
-        if found is None or found[1].kind is not Kind.MANAGED or address + size > found[0] + found[1].size:
+        if found is None or found[1].kind is not AllocationKind.MANAGED or address + size > found[0] + found[1].size:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not managed memory")
 
 
@@ -175,7 +175,13 @@ def discard_and_prefetch_batch(
 def range_attribute(out: int, room: int, number: int, address: int, size: int) -> None:
     """An attribute of a range of managed memory."""
     found = session().driver.blocks.find(address)
-    if found is None or found[1].kind is not Kind.MANAGED or number not in frozenset(Attribute) or room % 4 or not room:
+    if (
+        found is None
+        or found[1].kind is not AllocationKind.MANAGED
+        or number not in frozenset(RangeAttribute)
+        or room % 4
+        or not room
+    ):
         raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no managed memory, or there is no attribute {number}")
     if number == A.ACCESSED_BY:
         numbers = (*range(len(session().driver.devices)), HOST_DEVICE)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.memory import Kind
+from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if
 from ptxvm.libcuda.session import function, session
@@ -13,7 +13,9 @@ PITCH = 512
 # ── allocations ─────────────────────────────────────────────────────────────────────────
 
 
-def allocate(out: int, size: int, kind: Kind = Kind.DEVICE, flags: int = 0, device: int | None = None) -> None:
+def allocate(
+    out: int, size: int, kind: AllocationKind = AllocationKind.DEVICE, flags: int = 0, device: int | None = None
+) -> None:
     """New memory of a device, by its number: of that of the current context where none is named."""
     here = session().context.device.ordinal
     put_u64(out, 0)
@@ -41,19 +43,19 @@ def allocate_managed(out: int, size: int, flags: int) -> None:
     """Memory that the host and all devices share."""
     if flags not in (1, 2):
         raise DriverError(Result.INVALID_VALUE, "managed memory is attached to the host or globally")
-    allocate(out, size, Kind.MANAGED, flags)
+    allocate(out, size, AllocationKind.MANAGED, flags)
 
 
 @function("cuMemAllocHost_v2")
 def allocate_host(out: int, size: int) -> None:
     """Memory of the host that the device reaches."""
-    allocate(out, size, Kind.HOST)
+    allocate(out, size, AllocationKind.HOST)
 
 
 @function("cuMemHostAlloc")
 def allocate_host_flags(out: int, size: int, flags: int) -> None:
     """Memory of the host that the device reaches, with flags."""
-    allocate(out, size, Kind.HOST, flags)
+    allocate(out, size, AllocationKind.HOST, flags)
 
 
 @function("cuMemHostRegister", "cuMemHostRegister_v2")
@@ -83,7 +85,7 @@ def device_pointer(out: int, address: int, flags: int) -> None:
 def host_flags(out: int, address: int) -> None:
     """The flags with which host memory was allocated."""
     found = session().driver.blocks.find(address)
-    if found is None or found[1].kind is not Kind.HOST:
+    if found is None or found[1].kind is not AllocationKind.HOST:
         raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of the host that kernels reach")
     put_i32(out, found[1].flags)
 

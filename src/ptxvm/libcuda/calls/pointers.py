@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.memory import Block, Kind
+from ptxvm.driver.memory import AllocationKind, MemoryBlock
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_i32, put_u64, u32, u64
 from ptxvm.libcuda.calls.pools import OWNERS, READ_WRITE
@@ -15,16 +15,18 @@ SYNCHRONOUS_BLOCKS: set[int] = set()
 """The numbers of blocks whose copies a client has made synchronous."""
 
 
-def words_of(block: Block, handle_types: int) -> dict[int, int]:
+def words_of(block: MemoryBlock, handle_types: int) -> dict[int, int]:
     """The attributes of 32 bits, by their numbers (CUpointer_attribute)."""
     return {
-        2: HOST_TYPE if block.kind is Kind.HOST else DEVICE_TYPE, SYNCHRONOUS: int(block.number in SYNCHRONOUS_BLOCKS),
-        8: int(block.kind is Kind.MANAGED), 9: block.device, 10: int(block.kind is Kind.DEVICE), 13: 1, 14: handle_types, 15: 0,
+        2: HOST_TYPE if block.kind is AllocationKind.HOST else DEVICE_TYPE,
+        SYNCHRONOUS: int(block.number in SYNCHRONOUS_BLOCKS),
+        8: int(block.kind is AllocationKind.MANAGED), 9: block.device, 10: int(block.kind is AllocationKind.DEVICE),
+        13: 1, 14: handle_types, 15: 0,
         16: READ_WRITE, 21: 0,
     }  # fmt: skip
 
 
-def sizes_of(start: int, block: Block, pool: int) -> dict[int, int]:
+def sizes_of(start: int, block: MemoryBlock, pool: int) -> dict[int, int]:
     """The attributes of 64 bits, by their numbers."""
     here = session().context
     context = here if here.device.ordinal == block.device else session().driver.primary_context(block.device)

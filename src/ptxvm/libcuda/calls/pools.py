@@ -13,8 +13,8 @@ from enum import IntEnum
 
 from ptxvm.driver.context import Stream
 from ptxvm.driver.graph_memory import Allocate, Release
-from ptxvm.driver.launch import Call
-from ptxvm.driver.memory import Kind
+from ptxvm.driver.launch import FunctionTask
+from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
 from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
@@ -79,11 +79,11 @@ class Pool:
         return self.place[1] if self.place[0] == ON_DEVICE else 0
 
     @property
-    def kind(self) -> Kind:
+    def kind(self) -> AllocationKind:
         """What its memory is said to be."""
         if self.type == MANAGED:
-            return Kind.MANAGED
-        return Kind.DEVICE if self.place[0] == ON_DEVICE else Kind.HOST
+            return AllocationKind.MANAGED
+        return AllocationKind.DEVICE if self.place[0] == ON_DEVICE else AllocationKind.HOST
 
     def grow(self, size: int) -> None:
         """So many bytes more are in use; DriverError where the pool has not so many."""
@@ -207,7 +207,7 @@ def free_async(address: int, stream: int) -> None:
     elif found.queue.is_idle or address in driver.graph_memory.allocations:
         give_back(address)
     else:
-        found.put(Call(lambda: give_back(address)), FREE)
+        found.put(FunctionTask(lambda: give_back(address)), FREE)
 
 
 def give_back(address: int) -> None:

@@ -9,7 +9,7 @@ from functools import partial
 
 from ptxvm.driver.context import Context
 from ptxvm.driver.graph import Empty, InOrder, Node, Task
-from ptxvm.driver.launch import Call
+from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, structure_at, u32, u64
 from ptxvm.libcuda.calls.context import of
@@ -32,7 +32,7 @@ POLL = 20e-6  # seconds between two reads of a word
 def write(address: int, value: int, bits: int) -> Task:
     """The task that writes a word; DriverError where it is out of bounds."""
     session().driver.blocks.check(address, bits // 8)
-    return Call(partial(put_i32 if bits == 32 else put_u64, address, value))
+    return FunctionTask(partial(put_i32 if bits == 32 else put_u64, address, value))
 
 
 def wait(context: Context, address: int, value: int, flags: int, bits: int) -> Task:
@@ -48,7 +48,7 @@ def wait(context: Context, address: int, value: int, flags: int, bits: int) -> T
         while not holds() and context.failure is Result.SUCCESS:
             time.sleep(POLL)
 
-    return Call(work, is_short=False)
+    return FunctionTask(work, is_short=False)
 
 
 def enter(bits: int) -> None:

@@ -35,7 +35,7 @@ def check_rank(rank: int) -> None:
         raise DriverError(Result.INVALID_VALUE, f"a tensor has 1 to 5 dimensions, not {rank}")
 
 
-class Described(TypedDict):
+class MapFields(TypedDict):
     """The fields that all kinds of maps have."""
 
     sizes: list[int]
@@ -47,7 +47,7 @@ class Described(TypedDict):
     fill: OobFill
 
 
-def described(rank: int, sizes: int, strides: int, steps: int, *modes: int) -> Described:
+def described(rank: int, sizes: int, strides: int, steps: int, *modes: int) -> MapFields:
     """The arguments of all encoders: lists by their addresses, then interleave, swizzle, promotion and fill."""
     check_rank(rank)
     interleave, swizzle, promotion, fill = modes

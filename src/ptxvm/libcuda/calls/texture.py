@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, View, format_of, surface, texture
+from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, View, format_of, surface, texture
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_u64, structure_at
 from ptxvm.libcuda.session import OpaqueObject, function, session
@@ -21,13 +21,13 @@ def create(out: int, description: int) -> None:
     """A new array of one or two dimensions."""
     d = structure_at(ArrayDescriptor, description)
     elements = Elements(format_of(d.format), d.channels)
-    put_u64(out, session().handles.handle(Array(d.width, d.height, 0, elements)))
+    put_u64(out, session().handles.handle(CudaArray(d.width, d.height, 0, elements)))
 
 
-def array_3d(description: int) -> Array:
+def array_3d(description: int) -> CudaArray:
     """The array that a structure describes."""
     d = structure_at(Array3DDescriptor, description)
-    return Array(d.width, d.height, d.depth, Elements(format_of(d.format), d.channels), d.flags)
+    return CudaArray(d.width, d.height, d.depth, Elements(format_of(d.format), d.channels), d.flags)
 
 
 @function("cuArray3DCreate_v2")
@@ -39,7 +39,7 @@ def create_3d(out: int, description: int) -> None:
 @function("cuArrayDestroy", any_state=True)
 def destroy(handle: int) -> None:
     """Forget an array; textures of it keep it."""
-    session().handles.object(handle, Array)
+    session().handles.object(handle, CudaArray)
     session().driver.finish()
     session().handles.drop(handle)
 
@@ -64,7 +64,7 @@ def plane(out: int, handle: int, number: int) -> None:
 
 def refuse(handle: int, quality: str) -> None:
     """DriverError for an array, which lacks a quality."""
-    if not isinstance(session().handles.objects.get(handle), Array | Mipmapped):
+    if not isinstance(session().handles.objects.get(handle), CudaArray | Mipmapped):
         raise DriverError(Result.INVALID_HANDLE, f"{handle:#x} is no handle of an array")
     raise DriverError(Result.INVALID_VALUE, f"no array {quality}")
 
@@ -72,7 +72,7 @@ def refuse(handle: int, quality: str) -> None:
 @function("cuArrayGetDescriptor_v2")
 def describe(out: int, handle: int) -> None:
     """The form of an array, as one of two dimensions."""
-    a = session().handles.object(handle, Array)
+    a = session().handles.object(handle, CudaArray)
     d = structure_at(ArrayDescriptor, out)
     d.width, d.height, d.format, d.channels = a.width, a.height, a.elements.format, a.elements.channels
 
@@ -80,7 +80,7 @@ def describe(out: int, handle: int) -> None:
 @function("cuArray3DGetDescriptor_v2")
 def describe_3d(out: int, handle: int) -> None:
     """The form of an array."""
-    a = session().handles.object(handle, Array)
+    a = session().handles.object(handle, CudaArray)
     d = structure_at(Array3DDescriptor, out)
     d.width, d.height, d.depth, d.flags = a.width, a.height, a.depth, a.flags
     d.format, d.channels = a.elements.format, a.elements.channels
@@ -111,12 +111,12 @@ def destroy_mipmapped(handle: int) -> None:
 # ── textures and surfaces ───────────────────────────────────────────────────────────────
 
 
-def resource(d: Resource) -> Array | Mipmapped | Linear:
+def resource(d: Resource) -> CudaArray | Mipmapped | Linear:
     """The resource that a structure describes."""
     handles, linear = session().handles, d.of.linear
     match d.type:
         case 0:
-            return handles.object(d.of.array, Array)
+            return handles.object(d.of.array, CudaArray)
         case 1:
             return handles.object(d.of.array, Mipmapped)
         case 2 | 3:
@@ -151,7 +151,7 @@ def create_texture(out: int, of: int, how: int, view: int) -> None:
 
 
 def keep_texture(
-    out: int, of: Array | Mipmapped | Linear, how: Sampling, described: bytes, read: bytes, view: int
+    out: int, of: CudaArray | Mipmapped | Linear, how: Sampling, described: bytes, read: bytes, view: int
 ) -> None:  # fmt: skip
     """Give a client a texture, with how it is described, and through a view where there is one."""
     seen = b""
@@ -168,7 +168,7 @@ VIEWED = (
 """The formats of CUresourceViewFormat in its order, which has each for 1, 2 and 4 channels; 0 is the array's own."""
 
 
-def viewed(d: ResourceView, of: Array | Mipmapped | Linear) -> Array | Mipmapped:
+def viewed(d: ResourceView, of: CudaArray | Mipmapped | Linear) -> CudaArray | Mipmapped:
     """What a structure sees of an array; DriverError for plain memory, and for blocks of compressed pixels."""
     if isinstance(of, Linear):
         raise DriverError(Result.INVALID_VALUE, "a view is one of an array")
@@ -184,7 +184,7 @@ def create_surface(out: int, of: int) -> None:
     """A surface of an array."""
     described = structure_at(Resource, of)
     found = resource(described)
-    if not isinstance(found, Array):
+    if not isinstance(found, CudaArray):
         raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")
     keep(out, OpaqueObject(surface(found), bytes(described)))
 

@@ -9,7 +9,7 @@ import ctypes
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
-from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, format_of, surface, texture
+from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, format_of, surface, texture
 from ptxvm.driver.module import Module
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_f32, put_i32, put_u64, put_u64_if, string, structure_at
@@ -29,7 +29,7 @@ class Reference:
 
     module: Module | None = None
     name: str = ""
-    resource: Array | Mipmapped | Linear | None = None
+    resource: CudaArray | Mipmapped | Linear | None = None
     sampling: Sampling = field(default_factory=Sampling)
     elements: Elements = field(default_factory=lambda: Elements(Format.FLOAT, 1))
     flags: int = 0
@@ -40,7 +40,7 @@ class Reference:
         if self.module is not None and self.resource is not None:
             self._put(texture(self.resource, self.sampling))
 
-    def bind_surface(self, array: Array) -> None:
+    def bind_surface(self, array: CudaArray) -> None:
         """Let the variable stand for a surface."""
         self.resource = array
         self._put(surface(array))
@@ -49,9 +49,9 @@ class Reference:
         if self.module is not None:
             self.module.bind(self.name, found)
 
-    def array(self) -> Array:
+    def array(self) -> CudaArray:
         """What is bound, which is an array; DriverError where it is not."""
-        if not isinstance(self.resource, Array):
+        if not isinstance(self.resource, CudaArray):
             raise DriverError(Result.INVALID_VALUE, "no array is bound to the reference")
         return self.resource
 
@@ -99,7 +99,7 @@ def destroy(handle: int) -> None:
 # ── what is bound ───────────────────────────────────────────────────────────────────────
 
 
-def bind(handle: int, resource: Array | Mipmapped | Linear) -> None:
+def bind(handle: int, resource: CudaArray | Mipmapped | Linear) -> None:
     """Bind something; unless it is plain memory, it has elements of its own."""
     found = reference(handle)
     first = resource.levels[0] if isinstance(resource, Mipmapped) else resource
@@ -110,7 +110,7 @@ def bind(handle: int, resource: Array | Mipmapped | Linear) -> None:
 @function("cuTexRefSetArray")
 def set_array(handle: int, array: int, flags: int) -> None:
     """Bind an array."""
-    bind(handle, session().handles.object(array, Array))
+    bind(handle, session().handles.object(array, CudaArray))
 
 
 @function("cuTexRefSetMipmappedArray")
@@ -167,7 +167,7 @@ def mipmapped_of(out: int, handle: int) -> None:
 @function("cuSurfRefSetArray")
 def set_surface(handle: int, array: int, flags: int) -> None:
     """Bind an array to a surface reference."""
-    reference(handle).bind_surface(session().handles.object(array, Array))
+    reference(handle).bind_surface(session().handles.object(array, CudaArray))
 
 
 # ── how it is read ──────────────────────────────────────────────────────────────────────

@@ -20,7 +20,7 @@ def check_kind(kind: int) -> None:
         raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, f"there is no direction {kind} of copies")
 
 
-def copied(target: int, source: int, size: int, kind: int) -> driver.Copying:
+def copied(target: int, source: int, size: int, kind: int) -> driver.AddressedCopy:
     """The copy of some bytes; DriverError where the memory does not fit the direction."""
     check_kind(kind)
     on_device = [target] * (kind in (TO_DEVICE, ON_DEVICE)) + [source] * (kind in (TO_HOST, ON_DEVICE))
@@ -110,7 +110,7 @@ def copy_2d_async(target: int, to_pitch: int, source: int, pitch: int, width: in
         if kind in kinds:
             driver.check_rows(rows, width, height)
     work, described = partial(copy_rectangle, to, of, width, height), partial(driver.as_rows, to, of, width, height)
-    driver.put(stream, driver.Copying(work, described, target, source))
+    driver.put(stream, driver.AddressedCopy(work, described, target, source))
 
 
 @function("cudaMemset")

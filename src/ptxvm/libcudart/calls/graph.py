@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.graph import Node, Task
-from ptxvm.driver.launch import Call, Launch
+from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures
 from ptxvm.libcuda.c_values import put_bytes, structure_at
@@ -27,7 +27,7 @@ def kernel_task(description: int) -> Launch:
     return launch(kernel(d.function, grid, block, d.shared), grid, block, d.shared, d.parameters, d.extra)
 
 
-def copy_task(description: int) -> Call:
+def copy_task(description: int) -> FunctionTask:
     """The copy that a structure describes."""
     return task(rectangular(volume(structure_at(Copy3D, description))))
 
@@ -96,7 +96,7 @@ def get_copy(handle: int, description: int) -> None:
 
 def describe_copy(task: Task, description: int) -> None:
     """Fill the structure of a copy."""
-    if not isinstance(task, Call) or len(task.description) != ctypes.sizeof(structures.Copy3D):
+    if not isinstance(task, FunctionTask) or len(task.description) != ctypes.sizeof(structures.Copy3D):
         raise DriverError(Result.INVALID_VALUE, "the node is no copy")
     put_bytes(description, bytes(parameters_of(structures.Copy3D.from_buffer_copy(task.description))))
 

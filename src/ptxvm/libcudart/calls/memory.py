@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.memory import Kind
+from ptxvm.driver.memory import AllocationKind
 from ptxvm.libcuda.c_values import put_bytes, put_u64, structure_at
 from ptxvm.libcuda.calls import managed, memory as driver, pools
 from ptxvm.libcuda.session import session
@@ -13,7 +13,7 @@ from ptxvm.libcudart.structures import Channels, Extent, Location, PitchedPointe
 
 UNREGISTERED, HOST, DEVICE, MANAGED = range(4)  # cudaMemoryType
 GLOBALLY = 1  # cudaMemAttachGlobal
-TYPES = {Kind.DEVICE: DEVICE, Kind.HOST: HOST, Kind.MANAGED: MANAGED}
+TYPES = {AllocationKind.DEVICE: DEVICE, AllocationKind.HOST: HOST, AllocationKind.MANAGED: MANAGED}
 
 
 @function("cudaMalloc")
@@ -67,7 +67,7 @@ def attributes(out: int, address: int) -> None:
     if (found := session().driver.blocks.find(address)) is not None:
         kind = found[1].kind
         made = PointerAttributes(type=TYPES[kind], device=found[1].device, on_device=address)
-        made.on_host = 0 if kind is Kind.DEVICE else address
+        made.on_host = 0 if kind is AllocationKind.DEVICE else address
     put_bytes(out, bytes(made)[:24])  # fields of both versions
 
 

@@ -9,7 +9,7 @@ from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, stri
 from ptxvm.libcuda.calls.entry import PER_THREAD, VERSION, address_v2
 from ptxvm.libcuda.calls.module import MAX_DYNAMIC_SHARED, set_kernel_attribute
 from ptxvm.libcuda.session import session
-from ptxvm.libcudart.runtime_state import Fatbin, RuntimeApiError, RuntimeResult, Symbol, function, runtime
+from ptxvm.libcudart.runtime_state import Fatbin, RegisteredSymbol, RuntimeApiError, RuntimeResult, function, runtime
 from ptxvm.libcudart.structures import FunctionAttributes
 
 
@@ -49,7 +49,7 @@ def register_function(
     handle: int, function: int, device: int, name: int, limit: int, tid: int, bid: int, block: int, grid: int, warp: int
 ) -> None:
     """Register a kernel under the address of a function of the program."""
-    runtime().functions[function] = Symbol(fatbin(handle), string(name))
+    runtime().functions[function] = RegisteredSymbol(fatbin(handle), string(name))
 
 
 @function("__cudaRegisterVar", stateless=True)
@@ -57,7 +57,7 @@ def register_variable(
     handle: int, variable: int, device: int, name: int, external: int, size: int, constant: int, visible: int
 ) -> None:
     """Register a variable of the device under the address of its shadow in the program."""
-    runtime().variables[variable] = Symbol(fatbin(handle), string(name))
+    runtime().variables[variable] = RegisteredSymbol(fatbin(handle), string(name))
 
 
 @function("__cudaRegisterManagedVar", stateless=True)
@@ -67,7 +67,7 @@ def register_managed(
     """Register a managed variable: the program reaches it through a pointer, which `__cudaInitModule` fills."""
     found = fatbin(handle)
     found.managed.append((pointer, string(name)))
-    runtime().variables[pointer] = Symbol(found, string(name))
+    runtime().variables[pointer] = RegisteredSymbol(found, string(name))
 
 
 @function("__cudaInitModule")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.cuda_arrays import Array, Elements, Format, Linear, Mipmapped, Sampling, surface
+from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, surface
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls import texture as driver
@@ -43,21 +43,21 @@ def described(e: Elements) -> Channels:
 @function("cudaMallocArray")
 def create(out: int, channels: int, width: int, height: int, flags: int) -> None:
     """A new array of one or two dimensions."""
-    made = Array(width, height, 0, elements(structure_at(Channels, channels)), flags)
+    made = CudaArray(width, height, 0, elements(structure_at(Channels, channels)), flags)
     put_u64(out, session().handles.handle(made))
 
 
 @function("cudaMalloc3DArray")
 def create_3d(out: int, channels: int, extent: Extent, flags: int) -> None:
     """A new array."""
-    made = Array(extent.width, extent.height, extent.depth, elements(structure_at(Channels, channels)), flags)
+    made = CudaArray(extent.width, extent.height, extent.depth, elements(structure_at(Channels, channels)), flags)
     put_u64(out, session().handles.handle(made))
 
 
 @function("cudaMallocMipmappedArray")
 def create_mipmapped(out: int, channels: int, extent: Extent, levels: int, flags: int) -> None:
     """A new array with smaller copies of it."""
-    first = Array(extent.width, extent.height, extent.depth, elements(structure_at(Channels, channels)), flags)
+    first = CudaArray(extent.width, extent.height, extent.depth, elements(structure_at(Channels, channels)), flags)
     put_u64(out, session().handles.handle(Mipmapped(first, levels)))
 
 
@@ -84,7 +84,7 @@ def destroy_mipmapped(handle: int) -> None:
 @function("cudaArrayGetInfo")
 def info(channels: int, extent: int, flags: int, handle: int) -> None:
     """The form of an array."""
-    array = session().handles.object(handle, Array)
+    array = session().handles.object(handle, CudaArray)
     if channels:
         ctypes.memmove(channels, ctypes.byref(described(array.elements)), ctypes.sizeof(Channels))
     if extent:
@@ -102,11 +102,11 @@ def channels_of(out: int, handle: int) -> None:
 # ── textures and surfaces ───────────────────────────────────────────────────────────────
 
 
-def resource(d: Resource) -> Array | Mipmapped | Linear:
+def resource(d: Resource) -> CudaArray | Mipmapped | Linear:
     """The resource that a structure describes."""
     handles, linear = session().handles, d.of.linear
     if d.type == driver.ARRAY:
-        return handles.object(d.of.array, Array)
+        return handles.object(d.of.array, CudaArray)
     if d.type == driver.MIPMAPPED:
         return handles.object(d.of.array, Mipmapped)
     of = elements(linear.channels)
@@ -135,7 +135,7 @@ def create_surface(out: int, of: int) -> None:
     """A surface of an array."""
     d = structure_at(Resource, of)
     found = resource(d)
-    if not isinstance(found, Array):
+    if not isinstance(found, CudaArray):
         raise DriverError(Result.INVALID_VALUE, "a surface is one of an array")
     driver.keep(out, OpaqueObject(surface(found), bytes(d)))
 

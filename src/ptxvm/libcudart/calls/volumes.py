@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.cuda_arrays import Array
+from ptxvm.driver.cuda_arrays import CudaArray
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures as driver
 from ptxvm.libcuda.c_values import structure_at
@@ -16,7 +16,7 @@ from ptxvm.libcudart.structures import Copy3D, CopyPeer3D, Extent, PitchedPointe
 def volume(d: Copy3D | CopyPeer3D) -> driver.Copy3D:
     """The driver's structure for a copy, which counts bytes."""
     handles, made = session().handles, driver.Copy3D()
-    arrays = [handles.object(each, Array) for each in (d.source_array, d.target_array) if each]
+    arrays = [handles.object(each, CudaArray) for each in (d.source_array, d.target_array) if each]
     sizes = {array.elements.size for array in arrays}
     if len(sizes) > 1:
         raise DriverError(Result.INVALID_VALUE, "the elements of two arrays have not the same size")
@@ -41,7 +41,7 @@ def parameters_of(made: driver.Copy3D) -> Copy3D:
         type, array, *at = (getattr(made, f"{side}_{name}") for name in ("type", "array", "x", "y", "z"))
         memory = (getattr(made, f"{side}_{name}") for name in ("device", "pitch", "height"))
         if type == ARRAY:
-            element = handles.object(array, Array).elements.size
+            element = handles.object(array, CudaArray).elements.size
             at[0] //= element
             setattr(d, f"{side}_array", array)
         else:
@@ -126,7 +126,7 @@ def array_to_array(target: int, to_x: int, to_y: int, source: int, x: int, y: in
 
 def rows_of(handle: int, x: int, y: int, count: int) -> int:
     """The address of `count` bytes of an array that may go on in its next rows."""
-    array = session().handles.object(handle, Array)
+    array = session().handles.object(handle, CudaArray)
     at = y * array.rows.pitch + x
     if at + count > array.data.nbytes:
         raise DriverError(Result.INVALID_VALUE, f"the array has {array.data.nbytes} bytes")

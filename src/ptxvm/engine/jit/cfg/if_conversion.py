@@ -32,7 +32,7 @@ PLACES = {"tid", "laneid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemas
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class BasicBlock:
     """Instructions `start:end` of a region, and its successors: where its last branch goes first, if it has one.
 
     `written` are the registers of the function that it may write, `live` those that are live at its end, as masks.
@@ -58,7 +58,7 @@ class Region:
     """
 
     entries: tuple[int, int]
-    blocks: tuple[Block, ...]
+    blocks: tuple[BasicBlock, ...]
     join: int
     reads: int
     by_data: bool
@@ -151,7 +151,7 @@ class _Search:
         repeated = any(first <= at <= last for first, last in self.loops)
         return bool(self.lanes & guard) and (repeated or not self.grid & guard)
 
-    def _block(self, block: Segment) -> Block:
+    def _block(self, block: Segment) -> BasicBlock:
         last = self.code[block.end - 1]
         live = block.live_out
         if (guard := last.guard()) is not None and last.summary.jump is not None:
@@ -159,7 +159,7 @@ class _Search:
         written = 0
         for bound in self.code[block.start : block.end]:
             written |= changes(bound)
-        return Block(block.start, block.end, tuple(block.successors_at), written, live)
+        return BasicBlock(block.start, block.end, tuple(block.successors_at), written, live)
 
     def _plain(self, block: Segment, *, dirty: bool) -> bool | None:
         """Does a block only compute, load, store, update and branch?  Then: has it changed memory by its end?"""

@@ -27,7 +27,7 @@ PRIVATE = STEADY | {Space.LOCAL}
 
 
 @dataclass(frozen=True, slots=True)
-class Calls:
+class PollingCalls:
     """The calls of a function that poll with strong accesses, and those that load weakly."""
 
     polling: frozenset[Bound] = frozenset()
@@ -54,7 +54,7 @@ def _find(image: Image, kernel: Function) -> frozenset[Bound]:
         own = calls[function].items()
         polls = frozenset(b for b, inner in own if not polling.isdisjoint(inner))
         loads = frozenset(b for b, inner in own if not loading.isdisjoint(inner) and changing.isdisjoint(inner))
-        found |= _spin_branches(function, Calls(polls, loads))
+        found |= _spin_branches(function, PollingCalls(polls, loads))
     return frozenset(found)
 
 
@@ -73,7 +73,7 @@ def _reaching(calls: dict[Function, dict[Bound, list[Function]]], does: Callable
     return found
 
 
-def _spin_branches(function: Function, calls: Calls) -> set[Bound]:
+def _spin_branches(function: Function, calls: PollingCalls) -> set[Bound]:
     """The branches at the ends of spin loops in a function."""
     code = function.instructions
     loops = [(min(targets(b)), n) for n, b in enumerate(code) if targets(b) and min(targets(b)) <= n]
@@ -83,7 +83,7 @@ def _spin_branches(function: Function, calls: Calls) -> set[Bound]:
 # ── loops that poll ─────────────────────────────────────────────────────────────────────
 
 
-def _polling_loops(code: list[Bound], loops: list[tuple[int, int]], calls: Calls) -> set[Bound]:
+def _polling_loops(code: list[Bound], loops: list[tuple[int, int]], calls: PollingCalls) -> set[Bound]:
     """The ends of loops with an atomic or strong load in which a branch depends on such a load."""
     found: set[Bound] = set()
     polled = written(b for b in code if _polls(b) or b in calls.polling)
@@ -121,7 +121,7 @@ def _polls(bound: Bound) -> bool:
 # ── loops on a weak load ────────────────────────────────────────────────────────────────
 
 
-def _weak_loops(function: Function, loops: list[tuple[int, int]], calls: Calls) -> set[Bound]:
+def _weak_loops(function: Function, loops: list[tuple[int, int]], calls: PollingCalls) -> set[Bound]:
     """The ends of loops that end only by another thread's store to an address that they load weakly."""
     found: set[Bound] = set()
     code = function.instructions

@@ -217,13 +217,13 @@ class Addressing:
             return indexed.gather(self.code, llvm, self.width, start, vector, unit, lanes)
         return self.at.gather(llvm, self._pointers(start, (type, vector), unit), lanes)
 
-    def plan(self, affine: Affine | None, size: int, count: int, *, writing: bool) -> permuted_rows.Plan | None:
+    def plan(self, affine: Affine | None, size: int, count: int, *, writing: bool) -> permuted_rows.RowPlan | None:
         """How to access rows and permute them, where all lanes are active."""
         if affine is None or self.at.active_vector() is not None:
             return None
         return (permuted_rows.stores if writing else permuted_rows.loads)(affine, size, elements(size, count), self.width)
 
-    def row_pointers(self, space: Space, raw: Affine, plan: permuted_rows.Plan) -> list[str]:
+    def row_pointers(self, space: Space, raw: Affine, plan: permuted_rows.RowPlan) -> list[str]:
         """Where rows begin: those of the same scalars at constant distances."""
         moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
         first: dict[tuple[int, ...], tuple[str, int]] = {}
@@ -239,7 +239,7 @@ class Addressing:
         return found
 
     def _load_permuted(
-        self, space: Space, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, count: int
+        self, space: Space, llvm: str, size: int, raw: Affine, plan: permuted_rows.RowPlan, count: int
     ) -> list[str]:  # fmt: skip
         code, each = self.code, plan.each
         vectors, scalars = {}, {}
@@ -431,7 +431,7 @@ class Addressing:
             self.at.scatter(llvm, vector, self._pointers(start, (type, offsets), unit), lanes)
 
     def store_permuted(
-        self, space: Space, llvm: str, size: int, raw: Affine, plan: permuted_rows.Plan, vectors: list[str]
+        self, space: Space, llvm: str, size: int, raw: Affine, plan: permuted_rows.RowPlan, vectors: list[str]
     ) -> None:  # fmt: skip
         """Store vectors of all lanes as the rows of a plan."""
         code, each = self.code, plan.each

@@ -34,7 +34,7 @@ class Row:
 
 
 @dataclass(frozen=True, slots=True)
-class Plan:
+class RowPlan:
     """The rows of an access, and the position in them of every element of every lane (`component * width + lane`)."""
 
     rows: tuple[Row, ...]
@@ -56,7 +56,7 @@ def register(size: int) -> int:
     return (64 if cpu.has("avx512f") else 32) // size
 
 
-def kind(plan: Plan) -> str:
+def kind(plan: RowPlan) -> str:
     """The plan in words."""
     rows, single = sum(row.count > 1 for row in plan.rows), sum(row.count == 1 for row in plan.rows)
     counted = ((rows, "row"), (single, "element"))
@@ -67,14 +67,14 @@ def kind(plan: Plan) -> str:
 # ── which rows ──────────────────────────────────────────────────────────────────────────
 
 
-def loads(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
+def loads(raw: Affine, size: int, offsets: Pattern, width: int) -> RowPlan | None:
     """A plan for loads at some offsets in bytes from the address of each lane; None where a gather is as good."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
     return _loads(*_elements(raw, offsets, width), size, len(offsets), width, min(register(size), width))
 
 
-def stores(raw: Affine, size: int, offsets: Pattern, width: int) -> Plan | None:
+def stores(raw: Affine, size: int, offsets: Pattern, width: int) -> RowPlan | None:
     """A plan for stores; None where a scatter is as good, or where the order of lanes matters."""
     if size > 2 * NATIVE or not cpu.has("avx2"):
         return None
@@ -93,7 +93,7 @@ def _elements(raw: Affine, offsets: Pattern, width: int) -> tuple[tuple[Pattern,
 @lru_cache(REMEMBERED)
 def _loads(
     factors: tuple[Pattern, ...], distances: Pattern, size: int, count: int, width: int, each: int
-) -> Plan | None:  # fmt: skip
+) -> RowPlan | None:  # fmt: skip
     groups = _groups(factors, distances, size, width)
     if groups is None:
         return None
@@ -107,7 +107,7 @@ def _loads(
                         found.setdefault((factor, offset), (len(rows), (offset - start) // size))
                 rows.append(Row(lane, start, length))
     positions = tuple(found[factors[n % width], distance] for n, distance in enumerate(distances))
-    plan = Plan(tuple(rows), positions, each)
+    plan = RowPlan(tuple(rows), positions, each)
     cost = sum(LOAD if row.count > 1 else SCALAR for row in rows) + SHUFFLE * _shuffles(plan)
     return plan if cost < width * count * (GATHERED if size >= NATIVE else OUT_OF_LINE) else None
 
@@ -115,7 +115,7 @@ def _loads(
 @lru_cache(REMEMBERED)
 def _stores(
     factors: tuple[Pattern, ...], distances: Pattern, size: int, count: int, width: int, each: int, *, gaps: bool
-) -> Plan | None:  # fmt: skip
+) -> RowPlan | None:  # fmt: skip
     groups = _groups(factors, distances, size, width)
     order = list(dict.fromkeys(factors))
     in_order = [order.index(factor) for factor in factors]
@@ -130,13 +130,13 @@ def _stores(
                 found |= {(factor, offset): (len(rows), (offset - start) // size) for offset in own}
                 rows.append(Row(lane, start, length))
         plans.append(
-            Plan(tuple(rows), tuple(found[factors[n % width], distance] for n, distance in enumerate(distances)), each)
+            RowPlan(tuple(rows), tuple(found[factors[n % width], distance] for n, distance in enumerate(distances)), each)
         )
     plan = min(plans, key=_cost_of_stores)
     return plan if _cost_of_stores(plan) < width * count * (SCATTERED if size >= NATIVE else OUT_OF_LINE) else None
 
 
-def _cost_of_stores(plan: Plan) -> float:
+def _cost_of_stores(plan: RowPlan) -> float:
     cost = 0.0
     for own in plan.sources():
         registers = {position[0] for position in own if position is not None}
@@ -202,7 +202,7 @@ def _covers(run: list[int], size: int, each: int) -> list[tuple[int, int]]:
 # ── permutations ────────────────────────────────────────────────────────────────────────
 
 
-def _shuffles(plan: Plan) -> int:
+def _shuffles(plan: RowPlan) -> int:
     """How many shuffles of two registers bring the elements to their lanes."""
     parts = {plan.positions[n : n + plan.each] for n in range(0, len(plan.positions), plan.each)}
     return sum(max(len({row for row, _ in part}) - 1, 1) for part in parts if len({*part}) > 1)

@@ -22,7 +22,7 @@ from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.engine.jit.run.signals import Signals
 from ptxvm.engine.launch import mark_written
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.arguments import Arguments, Bank, Slot
+from ptxvm.machine.arguments import Arguments, Bank, ParameterSlot
 from ptxvm.machine.device_array import DeviceArray, is_usable
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import ADOPTED
@@ -76,7 +76,7 @@ class Relaunch:
         self._unused = Arguments(self.memory, bytearray())
         self._last: list[Allocation | None] = [None] * len(self.slots)  # the allocation that each parameter pointed to
         self._packed: list[object] = [NOTHING] * len(self.slots)  # the number, or the allocation, that the bank holds
-        self._arrays: list[tuple[Slot, Array | DeviceArray]] = []  # the arrays among the arguments
+        self._arrays: list[tuple[ParameterSlot, Array | DeviceArray]] = []  # the arrays among the arguments
         self._known: list[Allocation] = []  # the allocations that the runner knows from the launch before
         self._adopted: list[Allocation] = []
         self._before: tuple[Sequence[object], int] | None = None  # the bytes in the bank, and what had been freed then
@@ -118,7 +118,7 @@ class Relaunch:
         self._before = (args, self.memory.table.removed) if raws else None
         return allocations
 
-    def _raw(self, slot: Slot, value: object, allocations: list[Allocation]) -> bytes | None:
+    def _raw(self, slot: ParameterSlot, value: object, allocations: list[Allocation]) -> bytes | None:
         """The bytes of an argument, none where the bank has them already; None for an unusual one.  Adds what it points to."""
         if type(value) is np.ndarray or type(value) is DeviceArray:
             return self._pointer(slot, value, allocations)
@@ -136,7 +136,7 @@ class Relaunch:
             self._packed[slot.number] = value
         return raw
 
-    def _pointer(self, slot: Slot, array: Array | DeviceArray, allocations: list[Allocation]) -> bytes | None:
+    def _pointer(self, slot: ParameterSlot, array: Array | DeviceArray, allocations: list[Allocation]) -> bytes | None:
         allocation = self._device(slot, array) if isinstance(array, DeviceArray) else self._host(slot, array)
         if allocation is None:
             return None
@@ -155,7 +155,7 @@ class Relaunch:
         found = self.memory.table.find(int.from_bytes(value, "little"))
         return found if found is not None and found.space is Space.GLOBAL and not found.yields else None
 
-    def _host(self, slot: Slot, array: Array) -> Allocation | None:
+    def _host(self, slot: ParameterSlot, array: Array) -> Allocation | None:
         """The memory of a host array; None for an unusual one."""
         known = self._last[slot.number]
         if known is not None and known.writable and _is_at(array, known):
@@ -171,11 +171,11 @@ class Relaunch:
         self._arrays.append((slot, array))
         return last if size else None
 
-    def _device(self, slot: Slot, array: DeviceArray) -> Allocation | None:
+    def _device(self, slot: ParameterSlot, array: DeviceArray) -> Allocation | None:
         self._arrays.append((slot, array))
         return array.allocation if array.memory is self.memory and array.live else None
 
-    def _may_point(self, slot: Slot, allocation: Allocation) -> bool:
+    def _may_point(self, slot: ParameterSlot, allocation: Allocation) -> bool:
         """May the parameter, as it is declared, point to an allocation?"""
         return (
             slot.pointer_bits == 64

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from functools import cache
 
 from ptxvm.algebra.derived import approximations
-from ptxvm.algebra.derived.approximations import Unit
+from ptxvm.algebra.derived.approximations import Quadratic
 from ptxvm.algebra.types import f32
 from ptxvm.algebra.value import Value
 from ptxvm.engine.jit.ir import cpu, preserving_calls
@@ -34,7 +34,7 @@ C1_BITS = 17  # the low bits of an entry, with c1; c2 is in the others
 class Scale:
     """A unit of the sum: 2**unit.  Of the result's bits the `exact` lowest are those of the sum from 32 - exact on."""
 
-    quadratic: Unit
+    quadratic: Quadratic
     unit: int
     exact: int
     swapped: bool = False  # rows of odd exponents first
@@ -277,7 +277,7 @@ class Writer:
 
 
 @dataclass(frozen=True)
-class Range:
+class ArgumentRange:
     """The arguments that are ordinary: by their bits, from `first` on, before `end`; of both signs, or else positive."""
 
     first: int
@@ -286,11 +286,11 @@ class Range:
 
 
 ORDINARY = {
-    "rcp": Range(0x0080_0000, 0x7E80_0000, signed=True),
-    "rsqrt": Range(0x0080_0000, 0x7F80_0000),
-    "sqrt": Range(0x0080_0000, 0x7F80_0000),
-    "lg2": Range(0x0080_0000, 0x7F80_0000),
-    "ex2": Range(0x0000_0000, 0x42FC_0000, signed=True),  # below 126
+    "rcp": ArgumentRange(0x0080_0000, 0x7E80_0000, signed=True),
+    "rsqrt": ArgumentRange(0x0080_0000, 0x7F80_0000),
+    "sqrt": ArgumentRange(0x0080_0000, 0x7F80_0000),
+    "lg2": ArgumentRange(0x0080_0000, 0x7F80_0000),
+    "ex2": ArgumentRange(0x0000_0000, 0x42FC_0000, signed=True),  # below 126
 }
 
 

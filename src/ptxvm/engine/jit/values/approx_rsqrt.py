@@ -12,7 +12,7 @@ from functools import cache, reduce
 from ptxvm.algebra.derived.approximations import RSQRT
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import vector_literal
-from ptxvm.engine.jit.values.approx_exact import EACH, ORDINARY, WORDS, Range, Writer, registers
+from ptxvm.engine.jit.values.approx_exact import EACH, ORDINARY, WORDS, ArgumentRange, Writer, registers
 
 LANES = 2 * EACH
 SHORTS, BYTES, CHOICE = f"<{LANES} x i16>", f"<{2 * LANES} x i8>", f"<{LANES} x i1>"
@@ -115,7 +115,7 @@ class VectorPair:
         none = self.op(f"icmp eq {SHORTS} {self.low}, zeroinitializer")
         return self.op(f"and {CHOICE} {none}, {self.op(f'and {CHOICE} {first}, {small}')}")
 
-    def unusual(self, ordinary: Range) -> str:
+    def unusual(self, ordinary: ArgumentRange) -> str:
         """Bits of the lanes out of a range."""
         above = self.short("sub", self.high, ordinary.first >> 16)
         wrong = self.op(f"icmp uge {SHORTS} {above}, splat (i16 {ordinary.end - ordinary.first >> 16})")
