@@ -388,9 +388,9 @@ def counting_engine(engine: EngineName, asked: frozenset[Check] | None, schedule
     """The engine of a launch for a profile, which is the interpreter; what it cannot do is refused by name."""
     options.instance("profile", profile, bool, "True or False")
     if engine == "jit":
-        raise Unsupported("a profile on the JIT; the interpreter counts")
+        raise Unsupported("a profile on the JIT")
     if asked or schedules > 1:
-        raise Unsupported("a profile of a launch with checks or several schedules; launch it twice")
+        raise Unsupported("a profile of a launch with checks or several schedules")
     return "interp"
 
 

@@ -95,6 +95,30 @@ def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which
     return run(Request(**options))
 
 
+@app.command(context_settings=NUMBERS)
+@click.argument("file", metavar="FILE")
+@click.argument("arguments", metavar="[ARG]...", nargs=-1)
+@click.option("--lines", metavar="N", type=AT_LEAST_0, default=10, help="How many lines of PTX are listed.")
+@click.option("--sort", metavar="METRIC", help="By what; else by instructions, sectors and wavefronts together.")
+@click.option("--device", metavar="sm_NN", help="The card whose limits of occupancy are shown.")
+@click.option("--json", "form", flag_value="json", help="Print all metrics, of each line, as --format json does.")
+@run_options
+def profile(lines: int, sort: str | None, device: str | None, **options: Any) -> int:  # noqa: ANN401 - the fields of a Request
+    """Run a kernel, and count what it does.
+
+    Each ARG is an argument of the kernel, as for `ptxvm run`, whose options this has, too. The counts are exact, of PTX, and
+    called as in Nsight Compute where they are the same. The interpreter makes them. No time of a GPU is claimed.
+
+    \b
+    ptxvm profile transpose.ptx --grid 4,4 --block 32,32 \\
+        'f32[128,128]' 'f32[128,128]=arange' 128
+    """  # noqa: D301
+    from ptxvm.cli.profile import profile
+    from ptxvm.cli.run import Request
+
+    return profile(Request(**options), lines, sort, device)
+
+
 @app.command()
 @click.argument("what", metavar="CODE-or-INSTRUCTION...", nargs=-1, required=True)
 @click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="The value of a register; may be repeated.")

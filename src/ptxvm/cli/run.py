@@ -5,7 +5,7 @@ from __future__ import annotations
 import io
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass
 from functools import cache
@@ -27,6 +27,7 @@ from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.options import COMPLETIONS, DUMPS, Check, Completion, Dump, EngineName, Numerics
+from ptxvm.profile.profile import Profile
 from ptxvm.syntax.source import Source
 
 Extent = tuple[int, ...]
@@ -62,8 +63,8 @@ class Request:
     suppress: str | None = None
 
 
-def run(request: Request) -> int:
-    """Load, launch, print."""
+def run(request: Request, show: Callable[[Profile], None] | None = None) -> int:
+    """Load, launch, print: the arrays, or a profile where something shows one."""
     if request.dump is not None:
         return print_dump(request)
     grid, block = extent("grid", request.grid), extent("block", request.block)
@@ -92,6 +93,7 @@ def run(request: Request) -> int:
                 check=cast("tuple[Check, ...] | None", checks), allow=allow, schedules=request.schedules, seed=request.seed,
                 steps=request.steps, timeout=request.timeout, threads=request.threads,
                 numerics=cast("Numerics", request.numerics), asynchronous=cast("Completion | None", request.asynchronous),
+                profile=show is not None,
             )  # fmt: skip
     except (ptxvm.InvalidPTX, ptxvm.Fault, ptxvm.Unsupported) as wrong:
         if request.form != "text":
@@ -105,8 +107,12 @@ def run(request: Request) -> int:
     if request.form != "text":
         report.saved, report.compiling = saved, kernel.module.compiling
         return print_report(report, request.form)
-    print_arrays(kernel, args)
-    print_counters(result, (loaded - began, kernel.module.compiling) if request.time else None)
+    if show is not None and result.profile is not None:
+        show(result.profile)
+    else:
+        print_arrays(kernel, args)
+    if show is None or request.time:
+        print_counters(result, (loaded - began, kernel.module.compiling) if request.time else None)
     return print_findings(report, request)
 
 

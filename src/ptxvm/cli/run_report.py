@@ -90,7 +90,13 @@ class Report:
             "findings": [] if invalid else objects([(self.source, [d for d in self.diagnostics if d.details])]),
             "fault": fault(self.wrong, self.source) if isinstance(self.wrong, ptxvm.Fault) else None,
             "diagnostics": objects([(self.source, self.diagnostics)]) if invalid else [],
-        }
+        } | self.profile
+
+    @property
+    def profile(self) -> dict[str, object]:
+        """The profile, where one was asked for."""
+        found = self.result.profile if self.result is not None else None
+        return {"profile": found.details} if found is not None else {}
 
     def name(self, number: int) -> str:
         """The name of a parameter, as the table of `--format text` has it."""

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.context import Context
 from ptxvm.driver.module import Kernel
+from ptxvm.profile.occupancy import Multiprocessor, occupancy_limits
 
 WARP = 32
 GROUP = 16  # multiprocessors of a GPC, of which cards have between 14 and 18
@@ -17,18 +18,21 @@ def resident_blocks(context: Context, kernel: Kernel, threads: int, dynamic: int
     """Blocks of so many threads, with so many bytes of dynamic shared memory, that a multiprocessor holds at once."""
     if not 0 < threads <= kernel.most_threads:
         return 0
-    warps, device = -(-threads // WARP), context.device
-    limits = [
-        device.attribute(Attribute.MAX_BLOCKS_PER_MULTIPROCESSOR),
-        device.attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR) // (warps * WARP),
-        device.attribute(Attribute.MAX_REGISTERS_PER_MULTIPROCESSOR) // (warps * WARP * kernel.registers),
-    ]
-    shared = kernel.shared + dynamic
-    if shared > device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN):
+    attribute, shared, warps = context.device.attribute, kernel.shared + dynamic, -(-threads // WARP)
+    if shared > attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN):
         return 0
-    if shared := shared + device.attribute(Attribute.RESERVED_SHARED_MEMORY_PER_BLOCK):
-        limits.append(device.attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR) // shared)
-    return min(limits)
+    by_registers = attribute(Attribute.MAX_REGISTERS_PER_MULTIPROCESSOR) // (warps * WARP * kernel.registers)
+    return min(by_registers, *occupancy_limits(multiprocessor(attribute), threads, shared).values())
+
+
+def multiprocessor(attribute: Callable[[Attribute], int]) -> Multiprocessor:
+    """What a multiprocessor holds, by the attributes of its device."""
+    return Multiprocessor(
+        attribute(Attribute.MAX_BLOCKS_PER_MULTIPROCESSOR),
+        attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR),
+        attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        attribute(Attribute.RESERVED_SHARED_MEMORY_PER_BLOCK),
+    )
 
 
 def resident_clusters(context: Context, kernel: Kernel, threads: int, dynamic: int, size: int) -> int:
@@ -56,4 +60,4 @@ def largest_block(context: Context, kernel: Kernel, dynamic: Callable[[int], int
     return best, resident[best] * context.multiprocessors
 
 
-__all__ = ["largest_block", "largest_cluster", "resident_blocks", "resident_clusters"]
+__all__ = ["largest_block", "largest_cluster", "multiprocessor", "resident_blocks", "resident_clusters"]
