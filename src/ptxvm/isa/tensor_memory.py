@@ -235,8 +235,10 @@ def _shape(work: Multiply, m: int, n: int) -> None:
     step = 8 * work.ctas
     rows: tuple[int, ...] = (128, 256) if work.pairs else (128,) if work.blocks else (64, 128)
     columns: tuple[int, ...] = tuple(range(step, 257, step))
+    if work.pairs and work.blocks and work.sparse:
+        rows = (256,)
     if work.weights:
-        rows, columns = (32, 64, 128), (64, 128, 256)
+        rows, columns = (32, 64, 128), (64, 128) if work.sparse else (64, 128, 256)
     if work.kind == "i8" and not work.weights:
         columns = tuple(range(32, 257, 32)) if work.pairs else (8, 16, 24, *range(32, 257, 16))
     if m not in rows or n not in columns:

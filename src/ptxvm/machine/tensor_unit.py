@@ -322,12 +322,22 @@ def of_cta(
     if idesc.negated[0]:
         left = left ^ sign(product.a)
     blocks = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
+    same_lanes(work, operands, idesc)
     added = accumulators(np.hstack([memory.cells[rows, columns] for rows, columns in blocks]), idesc, operands)
     further = [metadata(work, memory, operands["meta"] & 0xFFFF_FFFF, idesc)] if work.sparse else []
     further += scales(work, memory, operands, idesc) if work.blocks else []
     quick = None if machine.faster is None else machine.faster.multiply(product, left, right, added, further)
     made = by_sixteen(product, left, right, added, further) if quick is None else quick
     return list(zip(blocks, np.split(made.astype(np.uint32), len(blocks), axis=1), strict=True))
+
+
+def same_lanes(work: Multiply, operands: Mapping[str, int], idesc: InstructionDescriptor) -> None:
+    """A, D and the metadata begin at the same lane where they take half of the lanes of each warp (PTX 9.7.16.10.8.5)."""
+    names = ["d"] + ["a"] * work.in_tensor_memory + ["meta"] * work.sparse
+    lanes = {operands[name] >> 16 & 0xFFFF for name in names}
+    if len(lanes) > 1 and half_of_the_lanes(work, idesc.m):
+        said = "matrices A and D and the metadata of 64 rows in a CTA begin at the same lane"
+        raise AccessFault("tensor-memory", said, operands["d"] & 0xFFFF_FFFF)
 
 
 def sign(fragment: fragments.Fragment) -> PerLane:
@@ -351,12 +361,21 @@ def by_sixteen(product: Product, left: Matrices, right: Matrices, added: Matrice
 def lanes_of_rows(work: Multiply, address: int, m: int, what: str = "matrix A") -> PerLane:
     """The lane of each row of A, D or the metadata in a CTA (PTX 9.7.16.10.5); `m` counts the rows of all CTAs."""
     rows = np.arange(m // work.ctas)
-    if len(rows) == LANES // 2 and not (work.weights or work.pairs):  # half of the lanes of each warp
+    if half_of_the_lanes(work, m):
         rows = rows // 16 * WARP + rows % 16
+        if address >> 16 not in (0, 16):
+            raise AccessFault(
+                "tensor-memory", f"{what} of 64 rows in a CTA begins at lane 0 or 16, not {address >> 16}", address
+            )
     found = rows + (address >> 16)
     if found[-1] >= LANES:
         raise AccessFault("tensor-memory", f"{what} at {address:#x} goes beyond the lanes of tensor memory", address)
     return found
+
+
+def half_of_the_lanes(work: Multiply, m: int) -> bool:
+    """Are the rows of A, D and the metadata in half of the lanes of each warp (PTX 9.7.16.10.5, layouts C and F)?"""
+    return m // work.ctas == LANES // 2 and not work.weights and (work.sparse or not work.pairs)
 
 
 def blocks_of_d(
@@ -364,10 +383,10 @@ def blocks_of_d(
 ) -> list[tuple[PerLane, slice]]:
     """The lanes and columns of D in a CTA, in one part.
 
-    The columns of fewer rows lie in several parts: with .ws, and in pairs where each CTA has 64 rows.
+    The columns of fewer rows lie in several parts: with .ws, and in pairs where each CTA has 64 rows of a dense A.
     """
     own = idesc.m // work.ctas
-    parts = LANES // own if work.weights or work.pairs else 1
+    parts = 1 if half_of_the_lanes(work, idesc.m) else LANES // own
     width, first = idesc.n // parts, address & 0xFFFF
     memory.check(address, width, "matrix D")
     rows = lanes_of_rows(work, address, idesc.m, "matrix D")
@@ -379,7 +398,7 @@ def blocks_of_d(
 
 def of_tensor_memory(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> Matrices:
     """The elements of A in tensor memory, packed in its words."""
-    if work.pairs and idesc.m == LANES:
+    if work.pairs and idesc.m == LANES and not work.sparse:
         raise Unsupported("'tcgen05.mma' of 128 rows in a pair of CTAs with A in tensor memory")
     bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
     words = idesc.stored * bits // 32
@@ -395,22 +414,20 @@ def of_tensor_memory(work: Multiply, memory: TensorMemory, address: int, idesc: 
 def metadata(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> Matrices:
     """The metadata of each row and chunk of a sparse A, four bits (PTX 9.7.16.10.8).
 
-    PTX shows their layout in pictures only.  This one is that of CUTLASS, for kinds of 16 and 32 bits and for smaller ones,
-    where 128 rows are in a CTA, or fewer with `.ws`.
+    PTX shows their layout in pictures only.  This one is that of CUTLASS for 128 rows in a CTA, and for any with `.ws`.  Where
+    64 rows are in half of the lanes, each block of 16 rows is taken to lie in its lanes as one of 128 rows does: D and the
+    metadata have the same lanes there (9.7.16.10.8.5).
     """
-    rows = idesc.m // work.ctas
-    if rows < LANES and not work.weights:
-        raise Unsupported(f"'{work.mnemonic}' of {idesc.m} rows" + (" in a pair of CTAs" if work.pairs else ""))
     if idesc.selector:
         raise Unsupported(f"'{work.mnemonic}' with the sparsity selector {idesc.selector}")
     words = words_of_metadata(idesc)
     memory.check(address, words, "the metadata")
-    lanes_of_rows(work, address, idesc.m, "the metadata")
-    row, chunk = np.arange(rows)[:, None], np.arange(words * CHUNKS)[None, :]
-    lane, place = row, chunk % CHUNKS
+    lanes = lanes_of_rows(work, address, idesc.m, "the metadata")
+    row, chunk = np.arange(len(lanes))[:, None], np.arange(words * CHUNKS)[None, :]
+    of_row, place = row, chunk % CHUNKS
     if words == 1:
-        lane, place = row % 8 + row // 16 * 16 + chunk // 4 * 8, row // 8 % 2 * 4 + chunk % 4
-    held = memory.cells[lane + (address >> 16), (address & 0xFFFF) + chunk // CHUNKS]
+        of_row, place = row % 8 + row // 16 * 16 + chunk // 4 * 8, row // 8 % 2 * 4 + chunk % 4
+    held = memory.cells[lanes[of_row], (address & 0xFFFF) + chunk // CHUNKS]
     found: Matrices = held >> np.uint32(4) * place.astype(np.uint32) & np.uint32(15)
     return found
 

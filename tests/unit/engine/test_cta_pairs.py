@@ -81,6 +81,51 @@ def test_a_pair_of_ctas_multiplies_together(engine, rows, columns):
     assert (found == wanted).all()
 
 
+FURTHER = """add.u32 %x, %x, %n; { .reg .b32 %w<8>;
+ld.global.v4.b32 {%w0,%w1,%w2,%w3}, [%pb+32]; ld.global.v4.b32 {%w4,%w5,%w6,%w7}, [%pb+48];
+st.shared.v4.b32 [%x+8448], {%w0,%w1,%w2,%w3}; st.shared.v4.b32 [%x+8576], {%w4,%w5,%w6,%w7};
+ld.global.v4.b32 {%w0,%w1,%w2,%w3}, [%pb]"""
+METADATA = """ld.param.u64 %q, [meta]; mad.lo.u32 %x, %rank, 128, %t; mad.wide.u32 %q, %x, 4, %q; ld.global.b32 %v, [%q];
+add.u32 %x, %mine, 48; tcgen05.st.sync.aligned.32x32b.x1.b32 [%x], {%v}; tcgen05.wait::st.sync.aligned;
+tcgen05.fence::before_thread_sync; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+tcgen05.fence::after_thread_sync;
+setp.ne.u32 %done, %i, %i;"""
+# What is another where A is sparse: B has rows of 64 bytes, and the metadata of each lane lie in column 48 of tensor memory.
+SPARSE = {
+    ".param .u64 out,": ".param .u64 out, .param .u64 meta,",
+    "mul.wide.u32 %q, %x, 32; add.u64 %pb": "mul.wide.u32 %q, %x, 64; add.u64 %pb",
+    "{ .reg .b32 %w<8>; ld.global.v4.b32 {%w0,%w1,%w2,%w3}, [%pb]": FURTHER,
+    "add.s64 %b, %b, 0x401000080000": "add.s64 %b, %b, 0x402000080000",
+    "setp.ne.u32 %done, %i, %i;": METADATA,
+    "tcgen05.mma.cta_group::2": "add.u32 %x, %d, 48; tcgen05.mma.sp.cta_group::2",
+    "%b, %i, %done;": "%b, [%x], %i, %done;",
+}
+
+
+def of_sparse_a() -> str:
+    """The same kernel for a sparse A."""
+    text = PRODUCT
+    for old, new in SPARSE.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    return text
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("rows", [256, 128])
+def test_a_pair_multiplies_a_sparse_matrix(engine, rows, rng):
+    """Each chunk of four has its first and third element; of 128 rows half of the lanes are used (9.7.16.10.5, layout C)."""
+    columns, row = 32, np.arange(rows // 2)
+    stored, b = rng.integers(-3, 4, (rows, 16)).astype(np.float16), rng.integers(-3, 4, (columns, 32)).astype(np.float16)
+    dense = np.zeros((rows, 32))
+    dense[:, ::2] = stored
+    out, meta = np.zeros((2, 128, columns), np.float32), np.full(256, 0x8888_8888, np.uint32)
+    idesc = 1 << 2 | 1 << 4 | columns // 8 << 17 | rows // 16 << 24
+    ptxvm.load(of_sparse_a()).kernel().launch(2, 128, [stored, b, out, meta, idesc, columns], cluster=2, engine=engine)
+    lanes = row if rows == 256 else row // 16 * 32 + row % 16
+    assert (np.vstack(list(out[:, lanes])) == dense @ b.T.astype(np.float64)).all()
+
+
 def test_a_pair_without_a_race_has_no_findings():
     *_, findings = product("interp", 256, 16, check=("race", "sync", "memory"), asynchronous="late")
     assert findings == []

@@ -284,7 +284,10 @@ def warps_of_a_shape(i: Decoded) -> str | None:
     fixed="shift",
 )
 def tcgen05_shift(i, a, tmem):
-    """Start to shift 31 rows of 32 bytes in tensor memory down by one."""
+    """Start to shift 31 rows of 32 bytes in tensor memory down by one, to higher lanes; the first row stays as well.
+
+    No recorded hardware says which direction is down.
+    """
     tmem.tensor(works.Shift(i.opcode, pairs(i)), a=a)
 
 
