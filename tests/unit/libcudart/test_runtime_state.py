@@ -11,6 +11,7 @@ from scale_kernel import scale
 
 from ptxvm.driver.code_images import FATBIN, WRAPPER
 from ptxvm.libcuda.session import session
+from ptxvm.libcuda.structures import DeviceResource
 from ptxvm.libcudart.library import install, soname
 from ptxvm.libcudart.structures import Channels, Copy3D, ThreeSizes
 
@@ -164,3 +165,33 @@ def test_what_a_capture_has_made_is_described_and_can_be_changed(program):
         described = ctypes.create_string_buffer(256)
         assert program.cudaGraphNodeGetParams(c_void_p(nodes[1]), described) == 0
         assert Copy3D.from_buffer(described, 32).extent.width == 8
+
+
+@pytest.mark.parametrize("program", ["13"], indirect=True)
+def test_an_execution_context_has_a_part_of_the_multiprocessors(program):
+    """It is a green context (CUDA Runtime API, "Execution Context Management")."""
+    library, whole, group, count = program.library, DeviceResource(), DeviceResource(), c_uint(1)
+    succeed(library.cudaDeviceGetDevResource(0, byref(whole), 1))
+    succeed(library.cudaDevSmResourceSplitByCount(byref(group), byref(count), byref(whole), None, 0, 8))
+    description, green, primary, stream, event = (c_void_p() for _ in range(5))
+    succeed(library.cudaDevResourceGenerateDesc(byref(description), byref(group), 1))
+    succeed(library.cudaGreenCtxCreate(byref(green), description, 0, 0))
+    succeed(library.cudaDeviceGetExecutionCtx(byref(primary), 0))
+    for context, multiprocessors in ((green, 8), (primary, whole.count)):
+        told, device = DeviceResource(), c_int(-1)
+        succeed(library.cudaExecutionCtxGetDevResource(context, byref(told), 1))
+        succeed(library.cudaExecutionCtxGetDevice(byref(device), context))
+        assert (told.count, device.value) == (multiprocessors, 0)
+    succeed(library.cudaExecutionCtxStreamCreate(byref(stream), green, 0, 0))
+    succeed(library.cudaEventCreate(byref(event)))
+    succeed(library.cudaExecutionCtxRecordEvent(green, event))
+    succeed(library.cudaExecutionCtxWaitEvent(primary, event))
+    succeed(library.cudaExecutionCtxSynchronize(green))
+    succeed(library.cudaStreamGetDevResource(stream, byref(told), 1))
+    assert told.count == 8
+    succeed(library.cudaExecutionCtxDestroy(green))
+    assert library.cudaExecutionCtxDestroy(primary) != 0
+
+
+def succeed(result):
+    assert result == 0
