@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick format docs score bench ptx picture lock changelog clean
+.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick format docs score bench ptx picture lock changelog release clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -108,6 +108,9 @@ picture: $(VENV)/run.done ## draw the picture in the README from a real session
 
 changelog: $(VENV)/dev.done ## show the notes of the next release
 	$(BIN)/towncrier build --draft --version next
+
+release: $(VENV)/dev.done ## build the distributions in dist/ and try them from outside the checkout; with notes and a bill of materials
+	$(BIN)/python tools/release.py
 
 # Both locks name the same versions, for every supported Python and platform, with hashes.
 UV_COMPILE = uv pip compile --quiet --universal --fork-strategy fewest --generate-hashes \
