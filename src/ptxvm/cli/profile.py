@@ -15,9 +15,9 @@ from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.models import DEFAULT, MODELS, Model
 from ptxvm.driver.occupancy import multiprocessor
 from ptxvm.isa.special_registers import WARP
-from ptxvm.profile.metrics import METRICS
+from ptxvm.profile.metrics import METRICS, Number
 from ptxvm.profile.occupancy import occupancy_limits
-from ptxvm.profile.profile import Line, Measured, Number, Profile
+from ptxvm.profile.profile import Line, Measured, Profile
 
 KINDS = 6  # that are listed
 LIMITS = {"blocks": "their number", "warps": "warps", "shared_mem": "shared memory"}

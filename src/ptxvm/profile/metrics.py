@@ -6,7 +6,7 @@ or the kernel.  A derived metric is a formula over such sums.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from ptxvm.algebra.state_space import Space
@@ -14,10 +14,14 @@ from ptxvm.isa.effects import Verb
 
 SASS = "ncu counts SASS, which ptxas makes of the PTX."
 TOGETHER = "Hardware may serve passes of an access of 8 or 16 bytes together where they ask for the same words."
+ONCE = "Lanes that update one word count once; atomic_steps says how often hardware does them."
 WIDTHS = (16, 32, 64)  # bits of floating-point operations that are counted
 WORDS = {Verb.READ: "load", Verb.WRITE: "store", Verb.UPDATE: "atomic"}
 OF_NCU = {Verb.READ: "ld", Verb.WRITE: "st", Verb.UPDATE: "atom"}
 ACCESSED = (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.CONST, Space.PARAM)
+
+
+Number = int | float | None
 
 
 @dataclass(frozen=True)
@@ -29,13 +33,16 @@ class Formula:
     minus: tuple[str, ...] = ()
     times: int = 1
 
-    def __call__(self, counts: Mapping[str, int]) -> int | float | None:
-        """The value; None where it would be a division by zero."""
-        value = self.times * (sum(counts[each] for each in self.over) - sum(counts[each] for each in self.minus))
+    def __call__(self, value: Callable[[str], Number]) -> Number:
+        """The value, from those of other metrics; None where it would be a division by zero."""
+
+        def summed(names: tuple[str, ...]) -> int | float:
+            return sum(value(name) or 0 for name in names)
+
+        over, under = self.times * (summed(self.over) - summed(self.minus)), summed(self.under)
         if not self.under:
-            return value
-        under = sum(counts[each] for each in self.under)
-        return value / under if under else None
+            return over
+        return over / under if under else None
 
     def __str__(self) -> str:
         over, under = " + ".join(self.over), " + ".join(self.under)
@@ -65,7 +72,7 @@ def counted() -> Iterator[Metric]:
                  "smsp__thread_inst_executed.sum", SASS)  # fmt: skip
     yield Metric("thread_inst_executed_true", "inst", "Active lanes whose guard predicate holds, or that have none.",
                  "smsp__thread_inst_executed_pred_on.sum", SASS)  # fmt: skip
-    yield Metric("branches", "inst", "Branches (bra, brx.idx) of warps.", "smsp__sass_inst_executed_op_branch.sum",
+    yield Metric("branches", "inst", "Branches (bra, brx.idx) of warps.", "smsp__inst_executed_op_branch.sum",
                  f"{SASS} It predicates short branches.")  # fmt: skip
     yield Metric("divergent_branches", "inst", "Branches after which lanes of the warp are at several places.",
                  note="ncu counts the targets: smsp__branch_targets_threads_divergent.")  # fmt: skip
@@ -88,30 +95,35 @@ def counted() -> Iterator[Metric]:
 
 def accesses(space: Space, verb: Verb, name: str) -> Iterator[Metric]:
     """The metrics of the accesses of one kind to one state space."""
-    how = f"{'atomics' if verb is Verb.UPDATE else f'{WORDS[verb]}s'} of .{space}"
-    measured = space in (Space.GLOBAL, Space.SHARED, Space.LOCAL)
-    at = f"pipe_lsu_mem_{space}_op_{OF_NCU[verb]}.sum"
-    yield Metric(f"{name}_requests", "request", f"Instructions of warps that are {how}.",
-                 f"l1tex__t_requests_{at}" if measured else "", SASS)  # fmt: skip
+    op, how = OF_NCU[verb], f"{'atomics' if verb is Verb.UPDATE else f'{WORDS[verb]}s'} of .{space}"
+    note = f"{SASS} It counts red apart from atom." if verb is Verb.UPDATE else SASS
+    yield Metric(f"{name}_requests", "request", f"Instructions of warps that are {how}.", requests_of_ncu(space, verb), note)
     yield Metric(f"{name}_bytes", "byte", f"Bytes that the lanes ask for by {how}.")
     if space is Space.GLOBAL:
-        yield Metric(f"{name}_sectors", "sector", f"Sectors of 32 bytes that {how} touch.", f"l1tex__t_sectors_{at}")
+        yield Metric(f"{name}_sectors", "sector", f"Sectors of 32 bytes that {how} touch.",
+                     f"l1tex__t_sectors_pipe_lsu_mem_global_op_{op}.sum")  # fmt: skip
         yield Metric(f"{name}_sectors_ideal", "sector", "The fewest sectors that hold as many bytes.")
         yield Metric(f"{name}_lines", "line", f"Lines of 128 bytes that {how} touch.")
     if space is Space.SHARED:
         yield Metric(f"{name}_wavefronts", "wavefront", f"Passes over the banks that {how} take.",
-                     f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{OF_NCU[verb]}.sum", TOGETHER)  # fmt: skip
+                     f"l1tex__data_pipe_lsu_wavefronts_mem_shared_op_{op}.sum",
+                     ONCE if verb is Verb.UPDATE else TOGETHER)  # fmt: skip
         yield Metric(f"{name}_wavefronts_ideal", "wavefront", "The same without bank conflicts.")
+
+
+def requests_of_ncu(space: Space, verb: Verb) -> str:
+    """What Nsight Compute calls the accesses of a kind to a state space; empty where it does not count them so."""
+    if space is Space.SHARED:
+        return f"smsp__inst_executed_op_shared_{OF_NCU[verb]}.sum"
+    if space is Space.GLOBAL or (space is Space.LOCAL and verb is not Verb.UPDATE):
+        return f"l1tex__t_requests_pipe_lsu_mem_{space}_op_{OF_NCU[verb]}.sum"
+    return ""
 
 
 def every(space: Space, what: str) -> tuple[str, ...]:
     """The metrics of loads, stores and atomics of a state space."""
     return tuple(f"{space}_{word}_{what}" for word in WORDS.values())
 
-
-FLOPS = tuple(f"fp{bits}_operations" for bits in WIDTHS)
-SECTORS, SECTORS_IDEAL = every(Space.GLOBAL, "sectors"), every(Space.GLOBAL, "sectors_ideal")
-WAVEFRONTS, WAVEFRONTS_IDEAL = every(Space.SHARED, "wavefronts"), every(Space.SHARED, "wavefronts_ideal")
 
 COUNTED = {metric.name: metric for metric in counted()}
 """The metrics that are counted, by name."""
@@ -130,26 +142,27 @@ DERIVED = {
         Metric("branch_uniform_pct", "%", "Branches after which all lanes of the warp are at one place.", note=SASS,
                formula=Formula(("branches",), ("branches",), ("divergent_branches",), 100)),
         Metric("global_sectors", "sector", "Sectors of 32 bytes that accesses of .global touch.",
-               "memory_l2_theoretical_sectors_global", formula=Formula(SECTORS)),
+               "memory_l2_theoretical_sectors_global", formula=Formula(every(Space.GLOBAL, "sectors"))),
         Metric("global_sectors_ideal", "sector", "The fewest sectors that hold as many bytes.",
                note="ncu's memory_l2_theoretical_sectors_global_ideal, but lanes that ask for the same bytes count once.",
-               formula=Formula(SECTORS_IDEAL)),
+               formula=Formula(every(Space.GLOBAL, "sectors_ideal"))),
         Metric("global_sectors_excessive", "sector", "Sectors beyond the ideal.",
-               formula=Formula(SECTORS, minus=SECTORS_IDEAL)),
+               formula=Formula(("global_sectors",), minus=("global_sectors_ideal",))),
         Metric("global_sectors_per_request", "sector/request", "Sectors that an access of a warp touches.",
-               formula=Formula(SECTORS, every(Space.GLOBAL, "requests"))),
+               formula=Formula(("global_sectors",), every(Space.GLOBAL, "requests"))),
         Metric("global_coalesced_pct", "%", "The ideal sectors, of those touched.",
-               formula=Formula(SECTORS_IDEAL, SECTORS, times=100)),
+               formula=Formula(("global_sectors_ideal",), ("global_sectors",), times=100)),
         Metric("global_bytes", "byte", "Bytes that the lanes ask for of .global.",
                formula=Formula(every(Space.GLOBAL, "bytes"))),
         Metric("shared_wavefronts", "wavefront", "Passes over the banks of shared memory.", "memory_l1_wavefronts_shared",
-               formula=Formula(WAVEFRONTS)),
+               formula=Formula(every(Space.SHARED, "wavefronts"))),
         Metric("shared_wavefronts_ideal", "wavefront", "The same without bank conflicts.", "memory_l1_wavefronts_shared_ideal",
-               formula=Formula(WAVEFRONTS_IDEAL)),
+               formula=Formula(every(Space.SHARED, "wavefronts_ideal"))),
         Metric("shared_bank_conflicts", "wavefront", "Passes beyond the ideal.",
-               "derived__memory_l1_wavefronts_shared_excessive", formula=Formula(WAVEFRONTS, minus=WAVEFRONTS_IDEAL)),
+               "derived__memory_l1_wavefronts_shared_excessive",
+               formula=Formula(("shared_wavefronts",), minus=("shared_wavefronts_ideal",))),
         Metric("shared_conflict_free_pct", "%", "The ideal passes, of those taken.",
-               formula=Formula(WAVEFRONTS_IDEAL, WAVEFRONTS, times=100)),
+               formula=Formula(("shared_wavefronts_ideal",), ("shared_wavefronts",), times=100)),
         Metric("shared_bytes", "byte", "Bytes that the lanes ask for of .shared.",
                formula=Formula(every(Space.SHARED, "bytes"))),
         Metric("local_bytes", "byte", "Bytes that the lanes ask for of .local.",
@@ -157,16 +170,16 @@ DERIVED = {
         Metric("atomic_contention", "thread/address", "Atomics of a warp to an address.",
                formula=Formula(("atomic_operations",), ("atomic_addresses",))),
         Metric("flop", "flop", "Floating-point operations of threads, without those of matrix instructions.",
-               formula=Formula(FLOPS)),
+               formula=Formula(tuple(f"fp{bits}_operations" for bits in WIDTHS))),
         Metric("arithmetic_intensity", "op/byte", "Operations for each byte that is asked for of .global, without caches.",
-               formula=Formula((*FLOPS, "tensor_operations"), every(Space.GLOBAL, "bytes"))),
+               formula=Formula(("flop", "tensor_operations"), ("global_bytes",))),
     )
 }  # fmt: skip
-"""The metrics that are derived from the counted ones, by name."""
+"""The metrics that are derived from others, by name."""
 
 METRICS: Mapping[str, Metric] = COUNTED | DERIVED
 POSITION = {name: n for n, name in enumerate(COUNTED)}
 """The column of a counted metric in an array of counts."""
 
 
-__all__ = ["COUNTED", "DERIVED", "METRICS", "POSITION", "Formula", "Metric"]
+__all__ = ["COUNTED", "DERIVED", "METRICS", "POSITION", "Formula", "Metric", "Number"]

@@ -9,9 +9,8 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.profile.counter import Counts
-from ptxvm.profile.metrics import COUNTED, METRICS
+from ptxvm.profile.metrics import COUNTED, METRICS, Number
 
-Number = int | float | None
 Extent = tuple[int, int, int]
 
 
@@ -24,7 +23,7 @@ class Measured:
     def __getitem__(self, name: str) -> Number:
         """A metric; None for a ratio of nothing.  KeyError where there is none of the name."""
         formula = METRICS[name].formula
-        return self.counts[name] if formula is None else formula(self.counts)
+        return self.counts[name] if formula is None else formula(self.__getitem__)
 
     @property
     def metrics(self) -> dict[str, Number]:

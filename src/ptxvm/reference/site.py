@@ -12,6 +12,7 @@ from pathlib import Path
 from ptxvm.reference.code_pages import code_pages, fault_page
 from ptxvm.reference.instruction_pages import instruction_pages
 from ptxvm.reference.markdown import Files
+from ptxvm.reference.metrics_page import metrics_page
 from ptxvm.reference.numerics_page import numerics_page
 from ptxvm.reference.table_pages import table_pages
 
@@ -21,7 +22,7 @@ FOLDER = "reference"
 def site(opcodes: Collection[str] = ()) -> Files:
     """Every file of the reference; of instructions all, or those of some opcodes."""
     files, entries = instruction_pages(opcodes)
-    return files | code_pages(entries) | fault_page() | numerics_page(entries) | table_pages()
+    return files | code_pages(entries) | fault_page() | metrics_page() | numerics_page(entries) | table_pages()
 
 
 def write(folder: Path, opcodes: Collection[str] = (), others: Mapping[str, str] | None = None) -> None:
