@@ -36,6 +36,13 @@ def outputs(function: Function) -> dict[Bound, Variable]:
     return {bound: parameter for bound, parameter in stores.items() if parameter not in read}
 
 
+def written_parameters(function: Function) -> set[Variable]:
+    """The parameters that some write, atomic or call of the function uses an address from."""
+    known = sources(function)
+    writing = (bound for bound in function.instructions if known and reaches_memory(bound) and not only_reads(bound))
+    return {parameter for bound in writing for parameter in used(bound, known)}
+
+
 def pointers(function: Function) -> list[Variable]:
     """The parameters that may be pointers: those of one 64-bit word."""
     return [each for each in function.signature.parameters if isinstance(each, Variable) and each.size == WORD]
@@ -70,6 +77,11 @@ def reaches_memory(bound: Bound) -> bool:
 def only_writes(bound: Bound) -> bool:
     """Is every access of the instruction a write?"""
     return bool(bound.summary.accesses) and all(access.verb is Verb.WRITE for access in bound.summary.accesses)
+
+
+def only_reads(bound: Bound) -> bool:
+    """Is every access of the instruction a read?"""
+    return bool(bound.summary.accesses) and all(access.verb is Verb.READ for access in bound.summary.accesses)
 
 
 def loaded(bound: Bound) -> set[Variable]:

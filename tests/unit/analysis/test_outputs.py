@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxvm
-from ptxvm.analysis.outputs import outputs
+from ptxvm.analysis.outputs import outputs, written_parameters
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n.func take(.reg .b64 %at) { ret; }\n"
 BODY = """
@@ -51,3 +51,15 @@ def test_a_kernel_only_writes_through_a_parameter(name: str) -> None:
     found = outputs(function)
     assert [parameter.name for parameter in found.values()] == wanted
     assert all(bound.node.opcode == "st" for bound in found)
+
+
+WRITTEN = {
+    "a copy": "b", "in place": "b", "an atomic": "b", "a distance": "ab", "one of two": "ab", "given away": "b",
+    "a pointer from memory": "b",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", WRITTEN)
+def test_a_kernel_may_write_through_a_parameter(name: str) -> None:
+    function = ptxvm.load(HEAD + BODY.format(CASES[name][0])).kernel().function
+    assert sorted(parameter.name for parameter in written_parameters(function)) == list(WRITTEN[name])

@@ -15,7 +15,7 @@ from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.memory.cta_clocks import words
 from ptxvm.engine.jit.memory.pending_copies import log_size
-from ptxvm.engine.jit.memory.tags import BEFORE, EPOCH, EVER, FIRST, MANY, NEVER, PENDING
+from ptxvm.engine.jit.memory.tags import BEFORE, EPOCH, EVER, FIRST, MANY, NEVER, PENDING, UNTAGGED
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.run.callbacks import Callbacks
@@ -44,13 +44,21 @@ class Suspicious(Exception):  # noqa: N818 - it says what happened
     """A suspicion, which the exact checker decides."""
 
 
+class WrittenLater(Exception):  # noqa: N818 - it says what happened
+    """Memory is written that has been read without tags: the launch must begin again, with tags for all memory."""
+
+
 @dataclass
 class ObservedLaunch:
-    """An instrumented launch of a kernel; `new` is the memory that is uninitialised."""
+    """An instrumented launch of a kernel.
+
+    `new` is the memory that is uninitialised, `written` that which is expected to be written; None if all may be.
+    """
 
     memory: Memory
     kernel: KernelContext
     new: frozenset[Allocation] = frozenset()
+    written: frozenset[Allocation] | None = None
     before: dict[Allocation, Bytes] = field(default_factory=dict)  # written memory, and its contents before the launch
     spare: dict[int, Bytes] = field(
         default_factory=dict
@@ -101,7 +109,7 @@ class ObservedLaunch:
         if shadow is None or not (shadow.race or shadow.init):
             return
         shared = calls.windows[Space.SHARED].allocation
-        tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, record)
+        tags = calls.tags = Tags(calls.memory, shadow, shared, self.new, self.written, record)
         calls.renumber = RENUMBER(tags.renumber)
         fields = {
             "epoch": FIRST - EPOCH,
@@ -166,20 +174,28 @@ class ObservedCallbacks(Callbacks):
         if room < site.size or (site.size > 16 and low != start):
             return
         if self.tags is not None:
-            self.sites[number, 3] = self.tags.displacement(found) % (1 << 64)
+            self.sites[number, 3] = self.tags.of_site(found, writing=site.writing) % (1 << 64)
         log = site.size.bit_length() - 1
         whole = ((room - site.size - site.span) >> log) + 1 if room >= site.size + site.span else 0
         self.sites[number, :3] = low, whole, ((room - site.size) >> log) + 1
 
 
 class Tags:
-    """The tags of all cells of memory that a launch can reach; the host only backs those that are touched."""
+    """The tags of all cells of memory that a launch can reach; the host only backs those that are touched.
+
+    Memory that the grid only reads, and that has values, has no tags: nothing races with its accesses.  What is written is
+    guessed at the beginning.  A wrong guess shows at the first write of each access site, which asks here.
+    """
 
     def __init__(
-        self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation], record: Record
-    ) -> None:
+        self, memory: Memory, shadow: Shadow, shared: Allocation, fresh: Collection[Allocation],
+        written: Collection[Allocation] | None, record: Record,
+    ) -> None:  # fmt: skip
         self.shadow, self.shared, self.record, self._memory = shadow, shared, record, memory
-        self._unwritten = {*fresh, *(each for each in memory.table.items if each.name == HEAP_BLOCK)}
+        self._fresh = {*fresh, *(each for each in memory.table.items if each.name == HEAP_BLOCK)}
+        self._unwritten = set(self._fresh)
+        self._written = set(memory.table.items if written is None else written)
+        self._read_untagged: set[Allocation] = set()
         self._begins: dict[Allocation, int] = {}
         end = 0
         for allocation in memory.table.items:
@@ -197,6 +213,25 @@ class Tags:
         self._fill(allocation)
         return self._start + self._begins[allocation] - (allocation.origin << self._shift(allocation))
 
+    def of_site(self, allocation: Allocation, *, writing: bool) -> int:
+        """The displacement for an access site, or UNTAGGED."""
+        return self.displacement(allocation) if self._tagged(allocation, writing=writing) else UNTAGGED
+
+    def _tagged(self, allocation: Allocation, *, writing: bool) -> bool:
+        """Shall the cells of an allocation have tags?  Raises WrittenLater where reads of it have left none."""
+        if allocation.home is not None or (self.shadow.init and allocation in self._fresh):
+            return True
+        if not self.shadow.race:
+            return False
+        if writing and allocation in self._read_untagged:
+            raise WrittenLater
+        if writing:
+            self._written.add(allocation)
+        tagged = allocation in self._written
+        if not tagged:
+            self._read_untagged.add(allocation)
+        return tagged
+
     def read(self, touched: AccessedBytes) -> None:
         """Tag texture reads; reading bytes that the grid has written, or uninitialised ones, is suspicious (PTX 2.3)."""
         table = self._memory.table
@@ -205,7 +240,8 @@ class Tags:
         for owner in np.unique(owners).tolist():
             allocation, addresses = table.items[owner], every[owners == owner]
             inside = (addresses >= allocation.start) & (addresses < allocation.end)
-            if inside.any() and allocation.space is Space.GLOBAL:
+            reached = inside.any() and allocation.space is Space.GLOBAL
+            if reached and self._tagged(allocation, writing=False):
                 self._read(allocation, (addresses[inside] - allocation.base).view(np.int64))
 
     def _read(self, allocation: Allocation, offsets: Array) -> None:

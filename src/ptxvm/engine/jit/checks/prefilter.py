@@ -9,7 +9,7 @@ or strong ones of one size and of scopes that include each other.  If they are o
 between them, they have the same epoch, and whichever comes later finds the tag of the other: a write leaves its tag until
 a write of a later epoch, a read until a later epoch or, of several, as `MANY`.  If they are of different CTAs, the later
 one finds a tag below those of its own CTA: that of the first CTA that wrote the cell, or read it, stays.  What remains
-is ordered by a barrier, and no race.
+is ordered by a barrier, and no race.  Memory that the grid does not write has no race, and no tags.
 
 Where barriers are for some of the threads, *epoch* is the clock of a warp, and an access is ordered where the warp of the later
 one knows the clock in the tag of the earlier one (`memory.cta_clocks`).  Warps come to such barriers as a whole, or it is
@@ -28,16 +28,19 @@ not of this kind, one run of it answers for itself only, and the exact checker r
 
 from __future__ import annotations
 
+import ctypes
 import logging
 from collections.abc import Callable, Sequence
+from functools import partial
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import special_registers
+from ptxvm.analysis.outputs import written_parameters
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.cfg import unset_registers
-from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Suspicious
+from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Suspicious, WrittenLater
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.limits import Limits
@@ -68,6 +71,8 @@ class Prefilter:
         self._decided: dict[tuple[KernelContext, Callable[[Bound], bool]], Bound | None] = {}
         self._unset: dict[KernelContext, str | None] = {}
         self._spare: dict[int, Bytes] = {}
+        self._outputs: dict[KernelContext, list[int]] = {}  # the offsets of the parameters through which it writes
+        self._written_anywhere: set[KernelContext] = set()  # kernels that write memory which no such parameter points to
 
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
@@ -79,27 +84,50 @@ class Prefilter:
         """
         if not watch.checks:
             return None
-        observed: ObservedLaunch | None = None
         shape = self.jit.clustered(kernel, shape)
         wanted = self._wanted(watch, kernel, shape, options, limits)
         try:
             translated = self.jit.code_cache.translation(wanted).versions.kernel
             reason = self._doubt(translated, watch)
             if reason is None:
-                observed = ObservedLaunch(self.jit.image.memory, translated, frozenset(new), spare=self._spare)
-                counters = self.jit.examine(wanted, shape, parameters, observed, limits)
-                self._spare = {room.nbytes: room for room in observed.before.values() if room.nbytes <= MOST_SPARE}
-                return counters, "".join(observed.library.output)
-        except GivenUp:
-            if observed is not None:
-                observed.undo()
-            raise
+                launch = partial(self._observed, wanted, shape, parameters, limits, frozenset(new))
+                written = self._written(translated, parameters)
+                try:
+                    return launch(translated, written)
+                except WrittenLater:
+                    self._written_anywhere.add(translated)
+                    if limits is not None:
+                        limits.renew()
+                    return launch(translated, None)
         except (Fault, Unsupported, Suspicious) as found:
             reason = str(found)
-            if observed is not None:
-                observed.undo()
         log.info("the exact checker runs '%s': %s", kernel.name, reason)
         return None
+
+    def _observed(
+        self, wanted: Specialisation, shape: LaunchShape, parameters: int, limits: Limits | None, new: frozenset[Allocation],
+        kernel: KernelContext, written: frozenset[Allocation] | None,
+    ) -> tuple[Counters, str]:  # fmt: skip
+        """Run instrumented code; whatever ends it early restores memory."""
+        observed = ObservedLaunch(self.jit.image.memory, kernel, new, written, spare=self._spare)
+        try:
+            counters = self.jit.examine(wanted, shape, parameters, observed, limits)
+        except (GivenUp, Fault, Unsupported, Suspicious, WrittenLater):
+            observed.undo()
+            raise
+        self._spare = {room.nbytes: room for room in observed.before.values() if room.nbytes <= MOST_SPARE}
+        return counters, "".join(observed.library.output)
+
+    def _written(self, kernel: KernelContext, parameters: int) -> frozenset[Allocation] | None:
+        """The memory that a launch is expected to write, by the parameters through which it writes; None for all memory."""
+        if kernel in self._written_anywhere:
+            return None
+        if kernel not in self._outputs:
+            offsets = self.jit.image.parameters(kernel.function).offsets
+            self._outputs[kernel] = [offsets[each] for each in written_parameters(kernel.function)]
+        table = self.jit.image.memory.table
+        found = (table.find(ctypes.c_uint64.from_address(parameters + at).value) for at in self._outputs[kernel])
+        return frozenset(each for each in found if each is not None)
 
     def judges(self, watch: Watch, kernel: Function, shape: LaunchShape, options: LaunchOptions, limits: Limits | None) -> bool:
         """Could instrumented code clear the kernel?"""

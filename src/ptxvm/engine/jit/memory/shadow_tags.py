@@ -9,6 +9,9 @@ release and acquire, order nothing here.
 
 Where barriers are for some of the threads, each warp has an epoch of its own: `tag_order` and `cta_clocks`.
 
+Memory of which a tag would tell nothing has none, and its accesses skip the check: the sites that reach it have no
+displacement (`checks.observed_launch`).
+
 Local memory that is interleaved has marks in place of tags, one byte for each: has the thread written it?
 
 Strong accesses and atomics of one size leave a tag of their own kind, which other accesses of that kind do not suspect.
@@ -24,7 +27,7 @@ from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import Chunk, pieces
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
-from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, READ_FOR_GOOD, STRONG
+from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, READ_FOR_GOOD, STRONG, UNTAGGED
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
@@ -56,15 +59,28 @@ class ShadowCheck(CellVectors):
         self.cells = max(size // self.shadow.grain[self.own], 1)
         self.verb, self.coherent, self.late, self._wrong = access.verb, access.coherent, access.asynchronous, {}
         self._moved = self._displacement()
+        if self.own:
+            self._check_cells(raw, size, access)
+            return
+        tagged, onward = self.code.label(), self.code.label()
+        self.code.branch(self.code.emit(f"icmp ne i64 {self._moved}, {UNTAGGED}"), tagged, onward)
+        with self.code.scope():
+            self.code.block(tagged)
+            self._check_cells(raw, size, access)
+            self.code.jump(onward)
+        self.code.block(onward)
+
+    def _check_cells(self, raw: Raw, size: int, access: Access) -> None:
+        """Check an access of cells that have tags."""
         self.order = (ClockOrder if self.at.kernel.clocked else EpochOrder)(self.at, own=self.own)
         if access.strong:
             self._strong_lanes(raw, access)
         else:
-            affine = self.addressing.affine(space, raw)
+            affine = self.addressing.affine(self.space, raw)
             cut = pieces(affine, size, self.width) if affine is not None else None
             if affine is not None and cut is not None:
-                self._pieces([(piece, self.addressing.piece_pointer(space, affine, piece)) for piece in cut])
-            elif affine is None or not self._shared_rows(space, affine, size, access):
+                self._pieces([(piece, self.addressing.piece_pointer(self.space, affine, piece)) for piece in cut])
+            elif affine is None or not self._shared_rows(self.space, affine, size, access):
                 self._lanes(raw)
         self._leave()
         if self.late and self.verb is Verb.WRITE:

@@ -10,3 +10,4 @@ LAST = (1 << 32) - 4 * EPOCH  # the tag from which on epochs are renumbered
 EVER = (1 << 32) - 1  # the tag of reads that precede nothing of their CTA: later than all clocks, and of all warps
 PENDING = (1 << 32) - EPOCH | MANY  # that of a copy under way, to which its thread is added: later than all clocks
 READ_FOR_GOOD = 1  # the tag of reads that precede no write of the grid: as if another CTA had read
+UNTAGGED = 0  # in place of the displacement of tags, for an access site whose memory has none

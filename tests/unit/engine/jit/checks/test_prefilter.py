@@ -255,6 +255,39 @@ def test_an_array_may_begin_anywhere(quick):
     assert data[:128].tolist() == [1] * 128
 
 
+TABLE = HEAD.replace(".visible .entry", ".global .u32 table[1024];\n.visible .entry")
+OWN_ENTRY = """
+    mov.u64 %rd6, table;
+    mul.wide.u32 %rd7, %r4, 4;
+    add.u64 %rd7, %rd6, %rd7;
+"""
+
+
+@pytest.mark.parametrize(("writes", "hazards"), [("%rd7", []), ("%rd6", ["WAW", "WAR"])])
+def test_memory_that_turns_out_to_be_written_has_its_reads_looked_at_too(writes, hazards, quick):
+    """No parameter points to the table.  A word that all threads write, and thread 0 has read, has both hazards."""
+    kernel = ptxvm.load(f"{TABLE}{OWN_ENTRY} ld.global.u32 %r9, [%rd7]; st.global.u32 [{writes}], %r9;\n ret;\n}}").kernel()
+    for _ in range(2):
+        result = kernel.launch(2, 64, [np.zeros(1024, np.uint32)], engine="jit", check=("race",), steps=10**6)
+        assert sorted(each.hazard for each in result.findings) == sorted(hazards)
+        assert quick() == (not hazards)
+
+
+def test_memory_that_is_only_read_has_no_tags(monkeypatch):
+    tagged = set()
+    of_site = observed_launch.Tags.of_site
+
+    def noted(tags, allocation, **how):
+        tagged.add(of_site(tags, allocation, **how))
+        return of_site(tags, allocation, **how)
+
+    monkeypatch.setattr(observed_launch.Tags, "of_site", noted)
+    read = f"{TABLE}{OWN_ENTRY} ld.global.u32 %r9, [%rd7]; ld.global.u32 %r10, [%rd3]; st.shared.u32 [%r6], %r9;\n ret;\n}}"
+    result = ptxvm.load(read).kernel().launch(2, 64, [np.zeros(1024, np.uint32)], engine="jit", check=CHECKS)
+    assert result.findings == []
+    assert tagged == {0}
+
+
 def test_schedules_of_a_kernel_with_barriers_only_are_all_alike(quick):
     assert launched(FINE["loops with barriers"], schedules=50)[0] == []
     assert quick()
