@@ -39,9 +39,10 @@ def elements(size: int, count: int) -> Pattern:
 class Addressing:
     """Loads and stores of checked addresses, for the active lanes."""
 
-    def __init__(self, at: NodeBuilder, bound: Bound | None = None) -> None:
-        """`bound` is the instruction that accesses, if it is one."""
+    def __init__(self, at: NodeBuilder, bound: Bound | None = None, shared: str = "%shared") -> None:
+        """`bound` is the instruction that accesses, if it is one; `shared` is the pointer of the window of shared memory."""
         self.at, self.alg, self.code, self.width, self.bound = at, at.alg, at.code, at.code.width, bound
+        self.shared = shared
 
     # ── pointers ────────────────────────────────────────────────────────────────────────
 
@@ -87,7 +88,7 @@ class Addressing:
             root, constant = self.alg.scalar("add", 32, root, constant & 0xFFFF_FFFF), 0
         for factor, u in steps:
             root = self.alg.scalar("add", 32, root, self.alg.scalar("mul", 32, u, factor & 0xFFFF_FFFF))
-        start = self.code.emit(f"getelementptr i8, ptr %shared, i32 {text('i32', root)}") if root != 0 else "%shared"
+        start = self.code.emit(f"getelementptr i8, ptr {self.shared}, i32 {text('i32', root)}") if root != 0 else self.shared
         return self.code.offset(start, constant)
 
     def pointers(self, space: Space, raw: Raw, more: int = 0) -> str:
@@ -128,7 +129,9 @@ class Addressing:
         stride = text(word, found.step)
         if space is Space.SHARED:
             wide = self.code.emit(f"sext i32 {stride} to i64")
-            return [self.code.emit(f"getelementptr i8, ptr %shared, i32 {text(word, each)}") for each in found.firsts], wide
+            return [
+                self.code.emit(f"getelementptr i8, ptr {self.shared}, i32 {text(word, each)}") for each in found.firsts
+            ], wide
         return [self.code.emit(f"inttoptr i64 {text(word, each)} to ptr") for each in found.firsts], stride
 
     def _elements(self, pointers: list[str], size: int, count: int) -> list[list[str]]:
@@ -139,7 +142,7 @@ class Addressing:
         """The addresses of all lanes plus some bytes: as distances from a pointer, or as addresses; and their type."""
         if space is Space.SHARED:
             low = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
-            return self.code.offset("%shared", more), ("i32", low)
+            return self.code.offset(self.shared, more), ("i32", low)
         flat = self.alg.vector(u64, self.flat(space, raw))
         if more:
             flat = self.code.emit(f"add <{self.width} x i64> {flat}, splat (i64 {more})")

@@ -19,12 +19,17 @@ Strong accesses and atomics of one size leave a tag of their own kind, which oth
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import u64
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
-from ptxvm.engine.jit.memory.lane_offsets import Chunk, pieces
+from ptxvm.engine.jit.memory.lane_offsets import Chunk, constant_offsets, pieces
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
 from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, READ_FOR_GOOD, STRONG, UNTAGGED
@@ -33,6 +38,24 @@ from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
 
 WIDE = (Scope.GPU, Scope.SYS)
+
+
+@dataclass(frozen=True, slots=True)
+class LaneTags:
+    """The tags of `count` cells of each lane, which are loaded and stored as the lanes' own elements are."""
+
+    addressing: Addressing
+    space: Space
+    places: Raw
+    count: int
+
+    def load(self) -> list[str]:
+        """The tags of the first cells of all lanes, of the second ones, and so on."""
+        return self.addressing.load(self.space, "i32", GRAIN, self.places, self.count)
+
+    def store(self, tags: list[str]) -> None:
+        """Leave tags."""
+        self.addressing.store(self.space, "i32", GRAIN, self.places, tags)
 
 
 class ShadowCheck(CellVectors):
@@ -62,13 +85,8 @@ class ShadowCheck(CellVectors):
         if self.own:
             self._check_cells(raw, size, access)
             return
-        tagged, onward = self.code.label(), self.code.label()
-        self.code.branch(self.code.emit(f"icmp ne i64 {self._moved}, {UNTAGGED}"), tagged, onward)
-        with self.code.scope():
-            self.code.block(tagged)
+        with self._where(self.code.emit(f"icmp ne i64 {self._moved}, {UNTAGGED}"), likely=None):
             self._check_cells(raw, size, access)
-            self.code.jump(onward)
-        self.code.block(onward)
 
     def _check_cells(self, raw: Raw, size: int, access: Access) -> None:
         """Check an access of cells that have tags."""
@@ -196,46 +214,81 @@ class ShadowCheck(CellVectors):
     def _lanes(self, raw: Raw) -> None:
         """Check each lane by itself; two lanes may share a cell."""
         mask, count = self.at.active_vector(), self.width
-        mine = self.order.mine(range(count))
-        for n in range(self.cells):
-            cells = self._cells(raw, n)
-            wrote = self.at.gather("i32", cells, mask)
+        mine, tags = self.order.mine(range(count)), self._lane_tags(raw, self._moved)
+        for wrote in tags.load():
             self._suspect(count, self._suspicious(count, wrote, mine, writes=True), mask)
-            if not self.shadow.race:
-                if self.verb is Verb.WRITE and not self.late:
-                    self.at.scatter("i32", self.every(count, "0"), cells, mask)
-                continue
-            reads = self._reads(cells, count)
-            read = self.at.gather("i32", reads, mask)
-            if self.verb is Verb.WRITE:
+        if not self.shadow.race:
+            if self.verb is Verb.WRITE and not self.late:
+                tags.store([self.every(count, "0")] * self.cells)
+            return
+        reads = self._lane_tags(raw, self.code.emit(f"add i64 {self._moved}, {self._distance()}"))
+        if self.verb is Verb.WRITE:
+            for read in reads.load():
                 self._suspect(count, self._suspicious(count, read, mine, writes=False), mask)
-                left = self._left(count, mine)
-                self.at.scatter("i32", left, cells, mask)
-                self._suspect(count, self._lost(cells, left, mask), mask)
-                continue
-            if self.late:
-                self.at.scatter("i32", self.every(count, str(READ_FOR_GOOD)), reads, mask)
-                continue
-            many = self.every(count, self.order.many())
-            made = self.order.readers(count, read, mine)
-            self.at.scatter("i32", made, reads, mask)
-            lost = self._lost(reads, made, mask)
-            if mask is not None:
-                lost = self.code.emit(f"and <{count} x i1> {lost}, {mask}")
-            some, onward = self.code.label(), self.code.label()
-            self.code.branch(self._any(count, lost), some, onward, likely=False)
-            self.code.block(some)
-            self.at.scatter("i32", many, reads, lost)
+            left = [self._left(count, mine)] * self.cells
+            tags.store(left)
+            for lost in self._lost(tags, raw, left):
+                self._suspect(count, lost, mask)
+        elif self.late:
+            reads.store([self.every(count, str(READ_FOR_GOOD))] * self.cells)
+        else:
+            self._read_by_lanes(reads, raw, mine)
+
+    def _read_by_lanes(self, reads: LaneTags, raw: Raw, mine: str) -> None:
+        """Leave the tags of reads; those that say it already stay, and what several lanes read is marked."""
+        code, mask, count = self.code, self.at.active_vector(), self.width
+        before = reads.load()
+        made = [self.order.readers(count, read, mine) for read in before]
+        changes = [code.emit(f"icmp ne <{count} x i32> {old}, {new}") for old, new in zip(before, made, strict=True)]
+        with self._where(self._some(changes, mask), likely=None):
+            reads.store(made)
+            for n, lost in enumerate(self._lost(reads, raw, made)):
+                with self._where(self._some([lost], mask), likely=False):
+                    again = lost if mask is None else self.both(count, lost, mask)
+                    self.at.scatter("i32", self.every(count, self.order.many()), self._reads(self._cells(raw, n), count), again)
+
+    def _some(self, wrong: list[str], mask: str | None) -> str:
+        """Is one of some predicates true for an active lane?"""
+        code, count = self.code, self.width
+        found, *more = wrong
+        for each in more:
+            found = code.emit(f"or <{count} x i1> {found}, {each}")
+        return self._any(count, found if mask is None else self.both(count, found, mask))
+
+    @contextmanager
+    def _where(self, condition: str, *, likely: bool | None) -> Iterator[None]:
+        """Code that runs if a condition holds."""
+        there, onward = self.code.label(), self.code.label()
+        self.code.branch(condition, there, onward, likely=likely)
+        with self.code.scope():
+            self.code.block(there)
+            yield
             self.code.jump(onward)
-            self.code.block(onward)
+        self.code.block(onward)
+
+    def _lane_tags(self, raw: Raw, moved: str) -> LaneTags:
+        """The tags of each lane's cells, at a distance from the address, which is scaled to cells."""
+        alg, shift, bound = self.at.alg, self._shift(), self.addressing.bound
+        scaled = alg.integer("shl", u64, raw, Affine(shift)) if shift else raw
+        if not self.own:
+            return LaneTags(Addressing(self.at, bound), self.space, alg.integer("add", u64, scaled, Affine(moved)), self.cells)
+        start = self.code.emit(f"shl i64 {self.code.emit('ptrtoint ptr %shared to i64')}, {shift}")
+        window = self.code.emit(f"inttoptr i64 {self.code.emit(f'add i64 {start}, {moved}')} to ptr")
+        return LaneTags(Addressing(self.at, bound, window), self.space, scaled, self.cells)
 
     def _left(self, count: int, mine: str) -> str:
         """The tags that a write leaves: of a copy that goes on beside the threads, those of pending ones."""
         return pending(self.at, mine, count) if self.late else mine
 
-    def _lost(self, cells: str, made: str, mask: str | None) -> str:
-        """The lanes whose tag another lane has overwritten."""
-        return self.code.emit(f"icmp ne <{self.width} x i32> {self.at.gather('i32', cells, mask)}, {made}")
+    def _lost(self, tags: LaneTags, raw: Raw, made: list[str]) -> list[str]:
+        """For each cell the lanes whose tag another lane has overwritten; nothing where no two lanes share a cell."""
+        offsets, grain = constant_offsets(raw, self.width) if isinstance(raw, Affine) else None, self.shadow.grain[self.own]
+        if offsets is not None:
+            cells = {offset // grain + n for offset in offsets for n in range(self.cells)}
+            if len(cells) == self.width * self.cells and not any(offset % grain for offset in offsets):
+                return []
+        found = zip(tags.load(), made, strict=True)
+        return [self.code.emit(f"icmp ne <{self.width} x i32> {left}, {mine}") for left, mine in found]
 
     def _strong_lanes(self, raw: Raw, access: Access) -> None:
         """Check strong accesses, which do not suspect others of their kind."""
@@ -315,9 +368,13 @@ class ShadowCheck(CellVectors):
             return self.code.emit(f"load i64, ptr {where}, align 8")
         return self.at.site_field(self.site, 3)
 
+    def _shift(self) -> int:
+        """The logarithm of the distance of two tags in bytes, for each byte between their cells."""
+        return (GRAIN // self.shadow.grain[self.own]).bit_length() - 1
+
     def _cell(self, pointer: str) -> str:
         """The address of the tag of the last write."""
-        code, shift = self.code, (GRAIN // self.shadow.grain[self.own]).bit_length() - 1
+        code, shift = self.code, self._shift()
         if not shift:
             return code.emit(f"getelementptr i8, ptr {pointer}, i64 {self._moved}")
         moved = code.emit(f"shl i64 {code.emit(f'ptrtoint ptr {pointer} to i64')}, {shift}")
@@ -325,7 +382,7 @@ class ShadowCheck(CellVectors):
 
     def _cells(self, raw: Raw, number: int) -> str:
         """The addresses of the tags of a cell of each lane."""
-        code, shift = self.code, (GRAIN // self.shadow.grain[self.own]).bit_length() - 1
+        code, shift = self.code, self._shift()
         found, wide = self.addressing.pointers(self.space, raw), f"<{self.width} x i64>"
         if not shift:
             offset = code.emit(f"add i64 {self._moved}, {4 * number}") if number else self._moved
@@ -337,9 +394,13 @@ class ShadowCheck(CellVectors):
 
     def _reads(self, cells: str, count: int = 1) -> str:
         """The addresses of the tags of reads, from those of writes."""
-        where = self.at.kernel.field(self.code, "reads")
-        distance = self.code.emit(f"load i64, ptr {where}, align 8")
-        return self.code.emit(f"getelementptr i8, {'ptr' if count == 1 else f'<{count} x ptr>'} {cells}, i64 {distance}")
+        return self.code.emit(
+            f"getelementptr i8, {'ptr' if count == 1 else f'<{count} x ptr>'} {cells}, i64 {self._distance()}"
+        )
+
+    def _distance(self) -> str:
+        """Bytes from the tag of a write to that of reads."""
+        return self.code.emit(f"load i64, ptr {self.at.kernel.field(self.code, 'reads')}, align 8")
 
     # ── vectors ─────────────────────────────────────────────────────────────────────────
 
