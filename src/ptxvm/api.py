@@ -38,12 +38,12 @@ if TYPE_CHECKING:
     from ptxvm.machine.texture import Sampler, Surface, Texture
 
 Text = str | bytes | os.PathLike[str]
-PREFILTER_PAYS = 1 << 16  # threads from which on it pays to compile a kernel for the prefilter, before the checkers
-MOST_OPTIONS = 64  # sets of options that a kernel remembers, so as not to check them again
+PREFILTER_PAYS = 1 << 16  # threads of a launch from which on it pays to compile the kernel for the prefilter
+MOST_OPTIONS = 64  # checked sets of options that a kernel remembers
 Usual = tuple[Extent, Extent, int]
-"""A usual launch: its extents and shared memory; it has one schedule, and all else is left open."""
+"""The key of a usual launch, which gives nothing else: grid, block and bytes of dynamic shared memory."""
 
-USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False)  # all else that a launch may leave open
+USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False)  # the defaults of all other options
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 
 
@@ -96,7 +96,7 @@ def read(source: Text) -> Source:
 
 
 def wanted_target(target: str | None) -> str | None:
-    """A target by its name; what is none is not asked for."""
+    """The name of a target, checked for its type; None for the module's own."""
     options.instance("target", target, (str, type(None)), "the name of one, such as 'sm_90'")
     return target
 
@@ -163,7 +163,7 @@ class Module:
 
     @cached_property
     def prefilter(self) -> Prefilter:
-        """The quick look at whether the checkers have anything to find, on compiled code."""
+        """Compiled code that tells whether the checkers can find anything in a launch."""
         from ptxvm.engine.jit.checks.prefilter import Prefilter  # noqa: PLC0415 - only checks need it
 
         return Prefilter(self.jit)
@@ -174,7 +174,7 @@ class Module:
         return self._jit.seconds if self._jit is not None else 0.0
 
     def engine(self, name: str) -> Engine:
-        """`interp`, or `jit`, which `auto` takes: it runs whatever the interpreter runs."""
+        """The interpreter for `interp`, the JIT for `jit` and `auto`."""
         return self.interpreter if name == "interp" else self.jit
 
     @property
@@ -220,7 +220,7 @@ class Kernel:
     def __init__(self, module: Module, function: Function) -> None:
         self.module, self.function = module, function
         self.name = function.name
-        self._options: dict[Usual | None, LaunchOptions] = {}  # of usual launches; None never stands there
+        self._options: dict[Usual | None, LaunchOptions] = {}  # checked options of usual launches; None is never a key
 
     def __repr__(self) -> str:
         return f"<Kernel {self.name}({', '.join(f'{spelling(p)} {p.name}' for p in self.function.signature.parameters)})>"
@@ -287,36 +287,36 @@ class Kernel:
         return done
 
     def _engine(self, engine: EngineName, ends: str) -> EngineName:
-        """The engine of a launch whose asynchronous work ends at some time."""
+        """The engine for `auto`: the JIT, unless asynchronous work ends late or the kernel calls too many functions."""
         early = ends in ("", "early")
         return "interp" if engine == "auto" and not (early and self.module.jit.takes(self.function)) else engine
 
     def relaunch(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
-        """Run a short launch that is like one before, unchecked ones only; None where there was none, or it is unusual."""
+        """Run an unchecked launch as an equal short one before; None where there was none, or this one is unusual."""
         done = self.module.jit.repeat(self.function, asking, args)
         if done is not None:
             DEVICE.waited()
         return done
 
     def is_short(self, asking: LaunchOptions) -> bool:
-        """Would a launch be a `relaunch` that takes well under a millisecond, whatever the host does meanwhile?"""
+        """Would `relaunch` take it, well under a millisecond, without waiting for the host?"""
         return self.module.jit.is_short(self.function, asking)
 
     def may_wait(self) -> bool:
-        """Has it a loop that waits for what another thread writes, which may be one of the host?"""
+        """Has the kernel a loop that polls memory?  The host may be what it waits for."""
         return self.module.jit.spins(self.function)
 
     def launch_beside(
         self, asking: LaunchOptions, args: Sequence[object], checks: frozenset[Check], stream: Stream | None, host: Host | None
     ) -> LaunchResult:
-        """Run a launch for checks beside a host that may go on before it ends."""
+        """Run a checked launch; the host may go on before it ends."""
         engine = "auto" if self.module.jit.takes(self.function) else "interp"
         with DEVICE.launched(self.name, stream, args) as launched:
             watch = watching(self.module, engine, checks, 1, None, launched, host=host)
             return self._run(engine, asking, args, watch)
 
     def _run(self, engine: str, asking: LaunchOptions, args: Sequence[object], watch: Watch | None) -> LaunchResult:
-        """Run the kernel: a watched one is interpreted."""
+        """Run the kernel; the interpreter runs watched launches."""
         from ptxvm.engine.launch import launch  # noqa: PLC0415 - NumPy comes with the first launch
 
         settings.check()
@@ -375,7 +375,7 @@ def wanted(
     numerics: str = "exact",
     stream: Stream | None = None,
 ) -> frozenset[Check] | None:
-    """Refuse what a launch cannot do, by name; the checks that are asked for, None where nothing is said of them."""
+    """Refuse wrong options by name; returns the wanted checks, None if the launch does not name any."""
     options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
     options.count_or_none("threads", threads)
     options.one_of("engine", engine, options.ENGINES)
@@ -395,7 +395,7 @@ def counting_engine(engine: EngineName, asked: frozenset[Check] | None, schedule
 
 
 def completion(asynchronous: object, engine: str) -> str:
-    """When asynchronous work ends, empty for any time; what an engine cannot do is refused by name."""
+    """When asynchronous work ends, empty if the launch does not say; refuses by name what the engine cannot do."""
     if asynchronous is None:
         return ""
     found = str(options.one_of("asynchronous", asynchronous, options.COMPLETIONS, "asynchronous work does not end"))
@@ -405,7 +405,7 @@ def completion(asynchronous: object, engine: str) -> str:
 
 
 def allowed(codes: Collection[str]) -> frozenset[str]:
-    """The codes of findings that are not to be reported; ValueError where there is none of a name."""
+    """The codes of findings that are not reported; ValueError for an unknown code."""
     found = options.names("allow", codes, "the code of a finding, or several")
     for each in found:
         if each not in KINDS:

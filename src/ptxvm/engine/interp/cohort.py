@@ -37,9 +37,10 @@ from ptxvm.machine.window import Window
 
 
 class Cohort:
-    """The state that the traced code of all lanes shares; `shadow` is the shadow state, where values are followed.
+    """The state that the traced code of all lanes shares.
 
-    One that `follows_registers` gets every segment before it runs.
+    `shadow` is the shadow state where a check follows values.  A cohort that `follows_registers` sees every segment before
+    it runs.
     """
 
     shadow: Any = None  # a `shadow.Shadow`, whose module stands above this
@@ -52,8 +53,8 @@ class Cohort:
         self.mem = memory_type(inputs, self.layout)
         self.parameter_bank = np.uint64(inputs.parameters)
         self.stack_size = inputs.stack_size
-        self.frames = [np.uint64(0)]  # of each depth, where the frame begins: one for all lanes, or an array
-        self.ends: list[PerLane] = [np.uint64(0)]  # and where it ends, with the blocks of alloca
+        self.frames = [np.uint64(0)]  # by depth of calls, where the frame begins: one offset for all lanes, or an array
+        self.ends: list[PerLane] = [np.uint64(0)]  # by depth of calls, where the frame ends, blocks of alloca included
         self.depth = 0
         self.own: list[PerLane] = []  # the registers of the module
         self.alive = np.ones(self.size, np.bool_)
@@ -67,7 +68,7 @@ class Cohort:
         self.calling: Bound | None = None  # the last call of a function of the device
         self.copies = Copies(self)
         self.tensor = TensorUnit(self, self.copies)
-        self.polling: PerLane = None  # the lanes whose last test of an mbarrier found its phase under way, where they count
+        self.polling: PerLane = None  # the lanes whose last test found an mbarrier's phase incomplete; None if nothing asks
 
     @property
     def windows(self) -> dict[Space, Window]:
@@ -87,9 +88,9 @@ class Cohort:
         every = np.arange(count) if chosen is None else chosen
         if not len(every):
             return texture_unit.no_results(access.dtypes, count)
-        given = {name: [spread(each, every) for each in values] for name, values in operands.items()}
+        chosen_operands = {name: [spread(each, every) for each in values] for name, values in operands.items()}
         try:
-            found = access.work(self.memory, given)
+            found = access.work(self.memory, chosen_operands)
         except AccessFault as fault:
             raise located(fault, Access(access.bound, Space.GENERIC, b32), those) from None
         if chosen is None:
@@ -182,8 +183,8 @@ class Cohort:
             fault = AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp", lane_index=broken)
             raise located(fault, Access(work.bound, Space.GENERIC, b32), lanes)
         count = self.layout.count(lanes)
-        dtype = [[np.broadcast_to(raw, count) for raw in registers] for registers in fragments]
-        return warp_matrix.multiply(work.product, work.architecture, *dtype, fma=_fma)
+        spread_fragments = [[np.broadcast_to(raw, count) for raw in registers] for registers in fragments]
+        return warp_matrix.multiply(work.product, work.architecture, *spread_fragments, fma=_fma)
 
     def _broken_warp(self, lanes: Lanes) -> int | None:
         """The first lane whose warp is not whole."""
@@ -216,7 +217,7 @@ class Cohort:
             self.keep_payload(n, value.dtype, lanes, value)
 
     def votes(self, lanes: Lanes) -> tuple[PerLane, PerLane, PerLane]:
-        """The votes of a barrier: how many are true, whether all are, whether any is."""
+        """The outcome of a vote at a barrier: the number of ayes, are all of them, is any."""
         ayes, voters = at(self.votes_for, lanes).copy(), at(self.voters, lanes)  # a copy: later barriers overwrite it
         return ayes, ayes == voters, ayes != 0
 
@@ -235,17 +236,17 @@ class Cohort:
         if len(those):
             self.cluster_arrivals.append(those)
 
-    # ── functions of the device, and what cannot go on ──────────────────────────────────
+    # ── functions of the device, and lanes with a fault ─────────────────────────────────
 
     def ask(self, name: str, function: builtins.Function, lanes: LaneNumbers, arguments: Sequence[PerLane]) -> PerLane:
         """Call a function of the device; returns its results."""
         return function(self, lanes, arguments)
 
     def abandoned(self, fault: Fault, bound: Bound, lanes: Lanes) -> bool:
-        """Lanes cannot go on.  Is it enough to end them?"""
+        """May the launch go on without some lanes that have a fault?"""
         return False
 
-    # ── what watched cohorts report ───────────────────────────────────────────────
+    # ── events that watched cohorts report ──────────────────────────────────────────────
 
     def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
         """Lanes have tested whether a phase of an mbarrier is over; `over` says where it is."""
@@ -261,7 +262,7 @@ class Cohort:
         """Lanes have started copies."""
 
     def stepping(self, code: Sequence[Bound], slots: Slots, lanes: Lanes, file: RegisterFile) -> None:
-        """Lanes that have work under way, which writes registers, are about to run a segment: end what it depends on."""
+        """Lanes are about to run a segment: end asynchronous loads of registers that the segment uses."""
         if self.copies.under_way:
             self.copies.end_loads(lambda load: awaits(load, code, lanes, file))
 

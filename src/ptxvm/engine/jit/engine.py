@@ -34,12 +34,12 @@ if TYPE_CHECKING:
 
 
 OFTEN = 2  # launches after which a relaunch is prepared
-MANY = 1000  # functions of a module, from which on kernels are checked for too many calls
+MANY = 1000  # functions of a module; in larger modules `takes` counts the functions that a kernel calls
 REPEATS = 64  # relaunches that are kept ready
 
 
 class Observer(Protocol):
-    """The observer of an instrumented launch (`checks.observed_launch`)."""
+    """What an instrumented launch calls before and after it runs (`checks.observed_launch`)."""
 
     @property
     def calls(self) -> type[Callbacks]:
@@ -50,10 +50,10 @@ class Observer(Protocol):
         """The functions of the device."""
 
     def begin(self, calls: Callbacks, record: Record) -> None:
-        """The launch begins."""
+        """Prepare the launch record; called before the first CTA runs."""
 
     def end(self, calls: Callbacks, record: Record) -> None:
-        """The launch has ended; raises if something was suspicious."""
+        """Read the launch record after the last CTA; raises if something was suspicious."""
 
 
 class Jit:
@@ -73,7 +73,7 @@ class Jit:
         return self.image.library
 
     def compiled(self, wanted: Specialisation, shape: LaunchShape | None = None) -> Compiled:
-        """The code of a kernel, of the tier that a launch of a shape deserves."""
+        """The code of a kernel, compiled at least at the tier that pays for a launch of this shape."""
         found, tier = self._compiled.get(wanted), tiering.first(shape)
         if found is None:
             make, translated = partial(self._get, wanted), partial(self.code_cache.host_calls, wanted)
@@ -89,7 +89,7 @@ class Jit:
         return version
 
     def takes(self, kernel: Function) -> bool:
-        """Does compiling pay?  The interpreter is faster for a kernel that calls thousands of functions."""
+        """Does it pay to compile the kernel?  The interpreter is faster for one that calls thousands of functions."""
         if sum(len(program.functions) for program in self.image.programs) < MANY:
             return True
         if kernel not in self._takes:
@@ -100,7 +100,7 @@ class Jit:
         return self._takes[kernel]
 
     def clustered(self, kernel: Function, shape: LaunchShape) -> LaunchShape:
-        """The shape in which to run a kernel: without clusters, where it cannot tell."""
+        """The shape in which to run a kernel: without clusters, unless the kernel depends on them."""
         if shape.cluster is None:
             return shape
         from ptxvm.engine.jit.cfg import requirements  # noqa: PLC0415 - few launches have clusters
@@ -108,7 +108,7 @@ class Jit:
         return shape if requirements.clusters(self.image, kernel) else shape._replace(cluster=None)
 
     def repeat(self, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
-        """Run a relaunch that `prepare` made ready; None where the launch must take the usual way."""
+        """Relaunch a kernel as `prepare` made it ready; None where nothing is ready and `launch` must run it."""
         found = self._relaunches.get((kernel, options))
         if found is None:
             return None
@@ -121,12 +121,12 @@ class Jit:
         return result
 
     def is_short(self, kernel: Function, options: LaunchOptions) -> bool:
-        """Is a relaunch prepared, of a kernel that cannot wait for other threads, not even of the host?"""
+        """Is a relaunch ready, and does the kernel never wait for other threads or the host?"""
         found = self._relaunches.get((kernel, options))
         return found is not None and found.valid and not found.waits
 
     def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape) -> None:
-        """Prepare relaunches like a launch that has ended, if it was short; `repeat` finds them by kernel and options."""
+        """After a short launch, make relaunches with the same options ready for `repeat`."""
         if shape.cluster is not None:
             return
         wanted = Specialisation(self.image.resolve(kernel), shape.block, options.shared, options.fast, trusted=options.trusted)
@@ -219,10 +219,8 @@ class Jit:
         """Run a grid of instrumented code, its CTAs in order."""
         compiled = self.compiled(wanted)
         launch = Launch(self.image, compiled.facts, shape, limits)
-        runner, progress = (
-            Runner(compiled, shape, observer.calls, observer.library),
-            cta_distribution.Progress(shape.ctas, None),
-        )
+        runner = Runner(compiled, shape, observer.calls, observer.library)
+        progress = cta_distribution.Progress(shape.ctas, None)
         runner.enter(launch, parameters, ())
         try:
             observer.begin(runner.calls, runner.record)

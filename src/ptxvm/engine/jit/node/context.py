@@ -42,11 +42,11 @@ BYTES_IN_STEP = 1 << 26  # ... and bytes of their records, shared and local memo
 
 
 class KernelContext:
-    """A version of a kernel under translation: inputs, derived facts, and what its nodes share.
+    """A version of a kernel under translation: inputs, derived facts, and the state that its nodes share.
 
     A `general` version has a lane scheduler, which runs lanes that are at any node.  The shapeless version is general, and
-    so is one with `partial_barriers` (barriers for some threads).  The general version of a `fair` kernel, which has spin
-    loops, lets no spinning lane starve others; its other versions leave a spin loop that lasts for the general one.  In
+    so is one with `partial_barriers` (barriers for some threads).  A kernel with spin loops is `fair`: its general version
+    lets no spinning lane starve others, and its other versions leave for the general one when a spin loop lasts.  In
     instrumented code a spin loop that lasts is a suspicion instead: the thread may wait for one that runs later.
     """
 
@@ -56,13 +56,13 @@ class KernelContext:
     SPIN = 1 << 6  # ... an iteration of a spin loop counts as so many
     SPINS = 1 << 9  # iterations of spin loops after which a warp leaves for the general version, or is suspected
 
-    def __init__(  # noqa: PLR0913 - what is to be translated, and how
+    def __init__(  # noqa: PLR0913 - each is an independent choice of a version
         self, analysis: KernelAnalysis, block: tuple[int, int, int], shared_size: int,
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
         before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
         metered: bool = False, cluster: tuple[int, int, int] | None = None, one_warp: KernelContext | None = None,
     ) -> None:  # fmt: skip
-        """`before` is the version from which warps come to this one; `one_warp` the straight one for one warp at a time."""
+        """`before` is the version that warps leave for this one; `one_warp` is the straight version of one warp at a time."""
         image, function = analysis.image, analysis.function
         self.analysis, self.image, self.function, self.block, self.constants = analysis, image, function, block, constants
         self.cluster, self.before, self.one_warp = cluster, before, one_warp
@@ -98,13 +98,12 @@ class KernelContext:
         self.buffers: dict[str, str] = {}
         self.endings: set[int] = set()  # nodes of the straight version at which the masked one takes over
         self.spin_exits: set[int] = set()  # nodes that whole warps leave to the general version
-        self.parting: dict[
-            int, tuple[int, int]
-        ] = {}  # nodes of the straight version at which lanes diverge, and their two targets
+        self.parting: dict[int, tuple[int, int]] = {}  # nodes of the straight version where lanes diverge, and both targets
         self.sites: list[tuple[Bound, Space, int, int, bool]] = before.sites if before else []
         self.site_numbers: dict[tuple[int, Space, int, int, bool], int] = before.site_numbers if before else {}
         self.cached_bounds: set[tuple[int, int]] = set()  # access sites in loops, and which of their fields
-        self.prefetches, self.pauses = 0, set[int]()  # pauses: heads of grid-stride loops, at which others may catch up
+        self.prefetches = 0
+        self.pauses: set[int] = set()  # heads of grid-stride loops, at which other CTAs may catch up
         self.uses_local = self.leaves_all = False
         self.addresses: set[int] = set()
         self.barrier_numbers: dict[int, int] = {}
@@ -115,9 +114,9 @@ class KernelContext:
         self.most_sites = self.most_spans + 4 * (len(self.instructions) + 16)
 
     def _steady(self) -> int:
-        """The registers that will have one shape in whole warps: lanes that part by loaded data do not write them apart.
+        """The registers that keep one shape in whole warps: not written on one side of a branch by loaded data.
 
-        Other branches compare the number of a thread with a size: nearly all warps agree on them.
+        Other branches mostly compare the number of a thread with a size: nearly all warps agree on them.
         """
         if self.general or self.straight:
             return 0
@@ -125,7 +124,7 @@ class KernelContext:
         return ~control_dependence.written_apart(self.nodes, branching)
 
     def _by_data(self, node: nodes.Node) -> bool:
-        """Does loaded data decide where its lanes go?"""
+        """Does loaded data decide the branch at its end?"""
         guard = node.code[-1].guard() if node.code else None
         return guard is None or bool(self.by_memory(node.frame) >> guard[0].index & 1)
 
@@ -163,7 +162,7 @@ class KernelContext:
 
     @property
     def scans_pending(self) -> bool:
-        """Are the lane masks of its nodes an array that the lane scheduler searches?  A few are variables, and a bit each."""
+        """Does the lane scheduler search an array of the lane masks?  A few masks are variables instead, with a bit each."""
         return self.general and len(self.pending) > MOST_BITS
 
     @cached_property
@@ -277,7 +276,7 @@ class KernelContext:
 
     @property
     def polls(self) -> bool:
-        """Is it instrumented, and looks for the ends of phases of mbarriers?  Its warps yield to each other, in one CTA."""
+        """Does instrumented code test phases of mbarriers?  Then warps of a CTA yield to each other."""
         return self.shadow is not None and self.analysis.polls
 
     @cached_property
