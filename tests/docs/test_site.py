@@ -61,13 +61,28 @@ def test_a_page_has_what_the_declaration_says(handful):
 
 def test_an_example_shows_the_result_that_was_computed(handful):
     rows = table_after(handful["reference/instructions/logic/prmt.md"], "**Example.**")
-    assert rows[-1] == ["out", "d", ".b32", "0x55441100", str(0x55441100)]
+    assert rows[-1] == ["out", "d", ".b32", "0x55ff1100", str(0x55FF1100)]
 
 
 def test_an_example_of_lanes_ran_in_a_kernel(handful):
     rows = table_after(handful["reference/instructions/warp/shfl-sync.md"], "**Example.**")
     assert rows[0] == ["%r1", "2", "3", "4", "5", "6", "7", "6", "7"]
     assert rows[1] == ["%p1", *["true"] * 6, "false", "false"]
+
+
+def test_an_example_of_mma_tells_the_elements_apart():
+    """Lane 4g + t holds the elements 2t and 2t + 1 of rows g and g + 8 (PTX 9.7.14.5.6); element (r, n) is 10 r + n + 0.5."""
+    mma = next(i for i in ISA.instructions if i.meaning.__name__ == "mma")
+    rows = {name: [float(value) for value in values] for name, *values in example_of(mma).work().rows}
+    lanes = [(lane // 4, 2 * (lane % 4)) for lane in range(8)]
+    assert rows["%f1"] == [10 * row + column + 0.5 for row, column in lanes]
+    assert rows["%f4"] == [10 * (row + 8) + column + 1.5 for row, column in lanes]
+
+
+def test_the_picture_of_an_example_stands_behind_it(handful):
+    """Four bytes are picked by 0x5A10, one of them its sign."""
+    behind = handful["reference/instructions/logic/prmt.md"].partition("**Example.**")[2]
+    assert behind.index("c = 0x5a10") < behind.index("A mode takes")
 
 
 def test_what_is_bounded_is_said(handful):
@@ -233,7 +248,7 @@ def test_a_part_of_the_site_builds(tmp_path):
     build(tmp_path, "-D", f"opcodes={','.join(HANDFUL)}")
     page = (tmp_path / "html" / "reference" / "instructions" / "logic" / "prmt.html").read_text()
     assert "<svg" in page
-    assert "0x55441100" in page
+    assert "0x55ff1100" in page
     assert (tmp_path / "html" / "reference" / "diagnostics" / "p03.html").exists()
 
 

@@ -93,7 +93,7 @@ COMPUTED = """
     logic.shf                 shf.l.wrap.b32 d, a, b, c;                  a=0xaabbccdd b=0x11223344 c=8
     logic.shl                 shl.b32 d, a, b;                            a=1 b=31
     logic.shr                 shr.s32 d, a, b;                            a=0x80000000 b=40
-    logic.prmt                prmt.b32 d, a, b, 0x5410;                   a=0x33221100 b=0x77665544
+    logic.prmt                prmt.b32 d, a, b, 0x5A10;                   a=0x33aa1100 b=0x77665544
     move.mov                  mov.b32 {d, e}, a;                          a=0x12345678
     convert.cvt               cvt.rni.s32.f32 d, a;                       a=2.5
     convert.cvt_limited       cvt.rn.satfinite.f16.f32 d, a;              a=1e10
@@ -408,15 +408,22 @@ mov.f64 %fd1, 0.5;
 mov.f64 %fd2, 3.0;
 wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64 {%fd3, %fd4}, {%fd1}, {%fd2}, {%fd1, %fd2};
 
-== mma.mma | 32/2 | %f1 %f2 %f3 %f4
-mov.b32 %r1, 0x3c003c00; mov.b32 %r2, 0x40004000;  // A is all ones, B all twos
+== mma.mma | 32/8 | %f1 %f2 %f3 %f4
+.reg .b16 %h<4>;
+shr.u32 %r4, %r0, 2; and.b32 %r5, %r0, 3; shl.b32 %r5, %r5, 1;
+mad.lo.u32 %r6, %r4, 10, %r5;               // A[r][k] = 10 r + k
+cvt.rn.f16.u32 %h0, %r6; add.u32 %r6, %r6, 1; cvt.rn.f16.u32 %h1, %r6; mov.b32 %r1, {%h0, %h1};
+add.u32 %r6, %r6, 79; cvt.rn.f16.u32 %h2, %r6; add.u32 %r6, %r6, 1; cvt.rn.f16.u32 %h3, %r6; mov.b32 %r2, {%h2, %h3};
+setp.eq.u32 %p1, %r4, %r5; selp.b32 %r3, 0x3c00, 0, %p1;
+add.u32 %r5, %r5, 1; setp.eq.u32 %p1, %r4, %r5; selp.b32 %r3, 0x3c000000, %r3, %p1;  // B is the identity
 mov.f32 %f0, 0.5;
-mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32
-    {%f1, %f2, %f3, %f4}, {%r1, %r1}, {%r2}, {%f0, %f0, %f0, %f0};
+mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32    // D[r][n] = 10 r + n + 0.5
+    {%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r3}, {%f0, %f0, %f0, %f0};
 
-== mma.mma_integer | 32/2 | %r3 %r4
-mov.b32 %r1, 0x01010101; mov.b32 %r2, 0x02020202;  // A is all ones, B all twos
-mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};
+== mma.mma_integer | 32/8 | %r3 %r4
+shr.u32 %r1, %r0, 2; mul.lo.u32 %r1, %r1, 0x01010101; mov.b32 %r2, 0;
+mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32    // A[r][k] = r and B[k][n] = n: D[r][n] = 16 r n
+    {%r3, %r4}, {%r1}, {%r1}, {%r2, %r2};
 
 == mma.mma_bits | 32/2 | %r3 %r4
 mov.b32 %r1, 0x11111111;

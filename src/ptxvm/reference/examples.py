@@ -17,7 +17,7 @@ from ptxvm.isa.model import Instruction
 from ptxvm.machine.texture import Surface, Texture
 from ptxvm.reference.evaluation import bits_of, compute, hexadecimal, number, wanted
 from ptxvm.reference.example_table import COMPUTED, RUN
-from ptxvm.reference.reading import read
+from ptxvm.reference.reading import Reading, read
 
 Rows = tuple[tuple[str, ...], ...]
 
@@ -47,11 +47,20 @@ class Computation:
     text: str
     values: tuple[tuple[str, str], ...]
 
+    @property
+    def reading(self) -> Reading:
+        """The instruction, understood."""
+        return read(self.text)
+
+    @property
+    def bits(self) -> dict[str, int]:
+        """The bits of each register that is read."""
+        types = wanted(self.reading)
+        return {name: bits_of(value, types[name]) for name, value in self.values}
+
     def work(self) -> WorkedExample:
         """The operands that went in, and those that came out."""
-        reading = read(self.text)
-        types = wanted(reading)
-        result = compute(reading, {name: bits_of(value, types[name]) for name, value in self.values})
+        result = compute(self.reading, self.bits)
         rows = [*(("in", q) for q in result.inputs), *(("out", q) for q in result.outputs)]
         return WorkedExample(
             self.text,

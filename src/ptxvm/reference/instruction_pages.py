@@ -18,7 +18,8 @@ from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.matrix import variants_with_shape
 from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
-from ptxvm.reference.examples import ExampleRun, WorkedExample, example_of
+from ptxvm.reference.drawings import of_computation
+from ptxvm.reference.examples import Computation, ExampleRun, WorkedExample, example_of
 from ptxvm.reference.markdown import Files, code, escaped, keywords, prose, table, toctree
 from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.page import Page, pages
@@ -176,6 +177,9 @@ def _example(instruction: Instruction) -> Iterator[str]:
     said = _circumstances(example) if isinstance(example, ExampleRun) else ""
     yield from (f"**Example.** {said}".strip(), "", "```{code-block} ptx", ":force:", "", *worked.text.splitlines(), "```", "")
     yield from (*table(worked.head, [tuple(code(cell) for cell in row) for row in worked.rows]), "")
+    if isinstance(example, Computation):
+        for drawing in of_computation(example.reading, example.bits):
+            yield from ("```{raw} html", drawing, "```", "")
 
 
 def _circumstances(example: ExampleRun) -> str:
@@ -206,10 +210,7 @@ def _drawn(instruction: Instruction) -> Iterator[str]:
 def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
     match instruction.meaning.__name__:
         case "prmt":
-            yield (
-                "Each hexadecimal digit of `c` picks a byte; with 8 added, that byte's sign (dashed):",
-                pictures.bytes_of_prmt(0x5A10),
-            )
+            yield "Each hexadecimal digit of `c` picks a byte; with 8 added, that byte's sign (dashed).", ""
             yield "\n".join(["A mode takes two bits of `c`; the bytes of `d` are then these:", "", *_modes()]), ""
         case "lop3":
             for table in (0xCA, 0x96, 0xE8):
