@@ -24,7 +24,7 @@ def explain_descriptor(of: str, value: str) -> int:
     """Print the fields of a descriptor of a matrix, or of the instruction descriptor of a kind."""
     bits = number(value)
     try:
-        rows = of_matrix(MATRICES[of](bits)) if of in MATRICES else of_instruction(instruction(of, bits))
+        rows = of_matrix(MATRICES[of](bits)) if of in MATRICES else of_instructions(instructions(of, bits))
     except InvalidDescriptor as wrong:
         return say(str(wrong), FINDINGS)
     console().print(labelled(of, rows))
@@ -41,11 +41,23 @@ def number(value: str) -> int:
         ) from None
 
 
-def instruction(kind: str, bits: int) -> InstructionDescriptor:
-    """The fields of an instruction descriptor."""
+def instructions(kind: str, bits: int) -> dict[str, InstructionDescriptor]:
+    """The fields of an instruction descriptor, by the instruction that it may be of."""
     if kind not in TYPES:
         raise WrongCall(f"there is no descriptor of '{kind}': there are {', '.join((*MATRICES, *TYPES))}")
-    return instruction_descriptor(Multiply("", kind=kind, blocks=BLOCKS.get(kind, 0)), bits)
+    found, wrong = {}, []
+    sparse = bool(bits >> 2 & 1)
+    for weights, pairs in ((False, False), (False, True), (True, False)):
+        work = Multiply("", pairs, kind=kind, blocks=BLOCKS.get(kind, 0), weights=weights, sparse=sparse)
+        name = f"tcgen05.mma{'.ws' * weights}{'.sp' * sparse}.cta_group::{work.ctas}"
+        try:
+            if not (weights and work.blocks):
+                found[name] = instruction_descriptor(work, bits)
+        except InvalidDescriptor as each:
+            wrong.append(each)
+    if not found:
+        raise wrong[0]
+    return found
 
 
 def of_matrix(found: MatrixDescriptor) -> Rows:
@@ -60,8 +72,9 @@ def of_matrix(found: MatrixDescriptor) -> Rows:
     ]
 
 
-def of_instruction(found: InstructionDescriptor) -> Rows:
-    """A product."""
+def of_instructions(forms: dict[str, InstructionDescriptor]) -> Rows:
+    """A product, by one of some instructions, for which the fields are the same."""
+    found = next(iter(forms.values()))
     rows: Rows = [("shape", f"m{found.m}n{found.n}k{found.k}"), ("D, A and B", f"{found.d}, {found.a}, {found.b}")]
     for name, pair in (("negated", found.negated), ("transposed", found.transposed)):
         rows.append((name, " and ".join(matrix for matrix, holds in zip("AB", pair, strict=True) if holds) or "neither"))
@@ -69,4 +82,6 @@ def of_instruction(found: InstructionDescriptor) -> Rows:
         rows.append(("scales", f"{found.scales}, from byte {found.scale_ids[0]} of A's words and {found.scale_ids[1]} of B's"))
     if found.saturates:
         rows.append(("sums", "are limited to the range of .s32"))
-    return rows
+    if found.sparse:
+        rows.append(("sparsity", f"half of A is stored; selector {found.selector}"))
+    return [*rows, *(("of" if n == 0 else "", name) for n, name in enumerate(forms))]
