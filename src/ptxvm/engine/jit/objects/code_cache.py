@@ -26,6 +26,7 @@ from ptxvm.machine.image import Image
 if TYPE_CHECKING:
     from ptxvm.engine.jit.translate.translation import Translation
 
+MOMENT = 0.1  # seconds after which a wait looks for what the handlers of signals have to do
 REMEMBERED = 8  # translations
 UNRELATED = {"__pycache__", "checkers", "cli", "interp", "model", "reference"}  # folders that compiled code does not depend on
 
@@ -160,7 +161,8 @@ def _beside_signals(text: str, tier: Tier, *, background: bool) -> bytes:
 
     thread = Thread(target=work, name="ptxvm compiles")
     thread.start()
-    thread.join()
+    while thread.is_alive():  # a signal that another thread receives does not end the wait of this one
+        thread.join(MOMENT)
     for error in errors:
         raise error
     return made[0]
