@@ -47,6 +47,11 @@ class HostMemory:
             self._described.clear()
         self._described[address] = (start, size)
 
+    def reaches(self, address: int, size: int) -> bool:
+        """Are some bytes pageable memory, in one mapping of the process?"""
+        known = not self._unknown([address.to_bytes(8, "little")])
+        return not known and any(each.start <= address and address + size <= each.end for each in mappings())
+
     @contextmanager
     def given(self, arguments: Sequence[bytes]) -> Iterator[None]:
         """Let kernels use the memory of the host that arguments point to."""

@@ -14,6 +14,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxvm.diagnostics.errors import Fault
+from ptxvm.driver.host_memory import host_memory
 from ptxvm.driver.launch_checks import exact_bounds
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import Pages, opened
@@ -142,9 +143,10 @@ class MemoryBlocks:
         return None
 
     def check(self, address: int, size: int) -> None:
-        """DriverError for bytes that are not in one block."""
+        """DriverError for bytes that are neither in one block nor pageable memory of the host, which devices reach too."""
         allocation = self.memory.table.find(address)
-        if allocation is None or address + size > allocation.end:
+        reached = host_memory().reaches(address, size) if allocation is None else address + size <= allocation.end
+        if not reached:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from ctypes import byref, c_size_t, c_uint, c_uint64
+from ctypes import addressof, byref, c_size_t, c_uint, c_uint64
 from pathlib import Path
 
 INVALID_VALUE = 1
@@ -62,3 +62,16 @@ def test_memory_is_of_the_device_whose_context_allocated_it():
     environment = os.environ | {"PTXVM_DEVICES": "2"}
     done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
+
+
+def test_pageable_memory_is_reached_as_memory_of_a_device(cuda):
+    """The devices say so (CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS); what is not mapped, or was freed, is not reached."""
+    pageable, freed = (c_uint * 2)(3, 4), c_uint64()
+    cuda.cuMemcpyDtoD_v2(cuda.memory, c_uint64(addressof(pageable)), c_size_t(8))
+    assert (cuda.flag.value, cuda.cell.value) == (3, 4)
+    cuda.cuMemsetD32_v2(c_uint64(addressof(pageable)), c_uint(7), c_size_t(2))
+    assert list(pageable) == [7, 7]
+    cuda.cuMemAllocHost_v2(byref(freed), c_size_t(8))
+    cuda.cuMemFreeHost(freed)
+    for wrong in (c_uint64(1 << 20), freed):
+        assert cuda.library.cuMemcpyDtoD_v2(cuda.memory, wrong, c_size_t(8)) == INVALID_VALUE
