@@ -8,7 +8,8 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.cli.explain_instruction import Rows, chosen, print_reading
 from ptxvm.cli.terminal import console, labelled
 from ptxvm.machine.faults import plural
-from ptxvm.reference.accesses import LINE, SECTOR, Pass, Place, WarpAccess, access_of, in_ranges
+from ptxvm.profile.warp_accesses import LINE, SECTOR, WORD
+from ptxvm.reference.accesses import Pass, Place, WarpAccess, access_of, in_ranges
 from ptxvm.reference.reading import Reading
 from ptxvm.reference.warp import LANE, lane_values
 
@@ -74,7 +75,7 @@ def conflict(each: Pass) -> str:
     """The banks that are asked for most words, and the words of the first of them."""
     worst = [bank for bank, words in each.words.items() if len(words) == each.turns]
     words = each.words[worst[0]]
-    named = ", ".join(f"{word * 4:#x}" for word in words[:MOST_WORDS]) + (", ..." if len(words) > MOST_WORDS else "")
+    named = ", ".join(f"{word * WORD:#x}" for word in words[:MOST_WORDS]) + (", ..." if len(words) > MOST_WORDS else "")
     lanes = f"lanes {each.lanes.start}-{each.lanes.stop - 1}"
     banks = f"bank{'s' * (len(worst) > 1)} {in_ranges(sorted(worst))}"
     which = f"at {named}" if len(worst) == 1 else f"those of bank {worst[0]} at {named}"

@@ -10,14 +10,9 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import constants
 from ptxvm.isa.special_registers import WARP
+from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD
 from ptxvm.reference.reading import Reading
 from ptxvm.syntax import tree
-
-SECTOR, LINE = 32, 128
-"""Bytes that global memory gives at once, and of a line of the cache (CUDA C++ Programming Guide, "Global Memory")."""
-
-BANKS, WORD = 32, 4
-"""Banks of shared memory, and the bytes of the words that lie in them in turn ("Shared Memory")."""
 
 
 @dataclass(frozen=True, slots=True)

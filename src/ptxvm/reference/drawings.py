@@ -9,8 +9,9 @@ from itertools import groupby
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import pred
 from ptxvm.isa.special_registers import WARP
+from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD
 from ptxvm.reference import boolean
-from ptxvm.reference.accesses import BANKS, LINE, SECTOR, WORD, WarpAccess, in_ranges
+from ptxvm.reference.accesses import WarpAccess, in_ranges
 from ptxvm.reference.evaluation import Quantity, constants_of, number
 from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.pictures import box, bytes_of_prmt, color, label, matrix_of_fragment, picture, table_of_lop3

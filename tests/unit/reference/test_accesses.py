@@ -4,9 +4,13 @@ from __future__ import annotations
 
 from math import gcd
 
+import numpy as np
 import pytest
 
-from ptxvm.reference.accesses import WarpAccess, access_of, in_ranges, place_of
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import u64
+from ptxvm.profile.warp_accesses import global_traffic, shared_traffic
+from ptxvm.reference.accesses import Place, WarpAccess, access_of, in_ranges, place_of
 from ptxvm.reference.reading import read
 
 
@@ -74,6 +78,18 @@ def test_misaligned_lanes_are_known():
 )
 def test_other_instructions_have_no_place(text):
     assert place_of(read(text)) is None
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
+def test_wavefronts_and_sectors_are_those_that_a_profile_counts(rng, size):
+    """The counters have formulas of their own, over arrays."""
+    registers = rng.integers(0, 64, 32) * size
+    place = Place("%r1", u64, 0, Space.SHARED, size)
+    found = access_of(place, registers.tolist())
+    warp, lanes = np.zeros(32, np.int64), np.arange(32)
+    assert sum(each.turns for each in found.passes) == shared_traffic(warp, lanes, registers, size).wavefronts
+    counted = global_traffic(warp, registers, size)
+    assert (len(found.sectors), found.fewest_sectors, len(found.lines)) == (counted.sectors, counted.ideal, counted.lines)
 
 
 def test_numbers_in_order_are_ranges():
