@@ -113,7 +113,8 @@ def _index(chapters: Mapping[str, Collection[Entry]]) -> str:
 def _family(chapter: str, entries: Collection[Entry]) -> str:
     """The list of a family."""
     rows = [(f"[{code(entry.title)}]({entry.slug}.md)", escaped(entry.declarations[0].headline)) for entry in entries]
-    lines = [f"# {escaped(chapter)}", "", *table(("instruction", "what it does"), rows), ""]
+    lines = [f"# {escaped(short_title(chapter))}", "", f"{escaped(chapter)}.", ""]
+    lines += [*table(("instruction", "what it does"), rows), ""]
     return "\n".join([*lines, *toctree(entry.slug for entry in entries)])
 
 

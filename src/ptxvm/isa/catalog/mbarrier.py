@@ -1,4 +1,4 @@
-"""Mbarrier objects, barriers in shared memory (PTX 9.7.13.15); `isa.mbarrier` has their contents."""
+"""Mbarrier objects, barriers in shared memory (PTX 9.7.13.15).  `isa.mbarrier` has their contents."""
 
 from __future__ import annotations
 
