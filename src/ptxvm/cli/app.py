@@ -90,9 +90,9 @@ def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which
     ptxvm run saxpy.ptx --grid 4 --block 256 \\
         1000 2.5 'f32[1000]=arange' 'f32[1000]=ones'
     """  # noqa: D301 - \b keeps click from filling the lines of a list
-    from ptxvm.cli.run import Request, run
+    from ptxvm.cli.run import RunRequest, run
 
-    return run(Request(**options))
+    return run(RunRequest(**options))
 
 
 @app.command(context_settings=NUMBERS)
@@ -114,9 +114,9 @@ def profile(lines: int, sort: str | None, device: str | None, **options: Any) ->
         'f32[128,128]' 'f32[128,128]=arange' 128
     """  # noqa: D301
     from ptxvm.cli.profile import profile
-    from ptxvm.cli.run import Request
+    from ptxvm.cli.run import RunRequest
 
-    return profile(Request(**options), lines, sort, device)
+    return profile(RunRequest(**options), lines, sort, device)
 
 
 @app.command()

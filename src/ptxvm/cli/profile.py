@@ -9,7 +9,7 @@ from math import prod
 from rich.text import Text
 
 from ptxvm.cli.failures import WrongCall
-from ptxvm.cli.run import Request, run
+from ptxvm.cli.run import RunRequest, run
 from ptxvm.cli.terminal import GAP, console, labelled, tabulated, width
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.models import DEFAULT, MODELS, Model
@@ -53,7 +53,7 @@ class Shown:
         return sum(line[name] or 0 for name in ((self.sort,) if self.sort else COST))
 
 
-def profile(request: Request, lines: int, sort: str | None, device: str | None) -> int:
+def profile(request: RunRequest, lines: int, sort: str | None, device: str | None) -> int:
     """Load, launch, print."""
     if sort is not None and sort not in METRICS:
         raise WrongCall(f"--sort {sort}: no such metric; {did_you_mean(sort, METRICS) or '--json names all'}")

@@ -21,7 +21,7 @@ from ptxvm.api import allowed, wanted
 from ptxvm.cli import arguments
 from ptxvm.cli.check import known_format, known_target, read, read_suppressions, tell_unused
 from ptxvm.cli.failures import InFile, WrongCall, one_line
-from ptxvm.cli.run_report import Report, short_name
+from ptxvm.cli.run_report import RunReport, short_name
 from ptxvm.cli.terminal import console, has_color, tabulated, width, working
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.arguments import pack_arguments
@@ -35,7 +35,7 @@ FORMATS = ("text", "json", "sarif", "junit", "github")
 
 
 @dataclass(frozen=True, slots=True)
-class Request:
+class RunRequest:
     """What the command line asks for, as it stands there."""
 
     file: str
@@ -63,7 +63,7 @@ class Request:
     suppress: str | None = None
 
 
-def run(request: Request, show: Callable[[Profile], None] | None = None) -> int:
+def run(request: RunRequest, show: Callable[[Profile], None] | None = None) -> int:
     """Load, launch, print: the arrays, or a profile where something shows one."""
     if request.dump is not None:
         return print_dump(request)
@@ -78,7 +78,7 @@ def run(request: Request, show: Callable[[Profile], None] | None = None) -> int:
     known_completion(request.asynchronous)
     allow = known_findings(request.allow)
     source = read(request.file)
-    report, began = Report(source, suppressions=read_suppressions(request.suppress)), time.perf_counter()
+    report, began = RunReport(source, suppressions=read_suppressions(request.suppress)), time.perf_counter()
     try:
         kernel = report.kernel = find_kernel(load(request.file, source, request.target), request.entry)
         loaded = time.perf_counter()
@@ -117,7 +117,7 @@ def run(request: Request, show: Callable[[Profile], None] | None = None) -> int:
 
 
 @contextmanager
-def printing(report: Report, form: str) -> Iterator[None]:
+def printing(report: RunReport, form: str) -> Iterator[None]:
     """Around the launch: what the kernel prints is a field of the report, where it would stand in the midst of JSON."""
     if form == "text":
         yield
@@ -229,13 +229,13 @@ def print_arrays(kernel: ptxvm.Kernel, args: Sequence[object]) -> None:
         console().print(tabulated(headings, rows, {0, 4, 5, 6}), soft_wrap=True)
 
 
-def print_report(report: Report, form: str) -> int:
+def print_report(report: RunReport, form: str) -> int:
     """All of it on the output, for tools; the exit code."""
     print(report.rendered(form), end="")
     return report.exit_code
 
 
-def print_findings(report: Report, request: Request) -> int:
+def print_findings(report: RunReport, request: RunRequest) -> int:
     """What the checks found, on the standard error; the exit code, which warnings leave at 0."""
     source, findings, count = report.source, report.findings, report.suppressions.count
     suppressed = f"{count} suppressed" if count else ""
@@ -264,7 +264,7 @@ def print_counters(result: ptxvm.LaunchResult, before: tuple[float, float] | Non
         console().print(Text(f"{took}: {rate:,.1f} million thread-instructions a second"), soft_wrap=True)
 
 
-def print_dump(request: Request) -> int:
+def print_dump(request: RunRequest) -> int:
     """What the JIT makes of the kernel."""
     block = extent("block", request.block)
     if request.dump not in DUMPS:

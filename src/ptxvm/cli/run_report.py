@@ -26,7 +26,7 @@ EXACT = 1 << 53  # integers up to which every reader of JSON keeps all digits
 
 
 @dataclass
-class Report:
+class RunReport:
     """A run of the command: filled as far as it comes."""
 
     source: Source
@@ -177,4 +177,4 @@ def place(at: Place) -> dict[str, object]:
     }
 
 
-__all__ = ["Report", "short_name"]
+__all__ = ["RunReport", "short_name"]

@@ -56,7 +56,7 @@ def architecture_for(bound: Bound) -> Architecture:
     return architecture_of(program.target.number if program is not None else 0)
 
 
-class Unit(NamedTuple):
+class Accumulation(NamedTuple):
     """How a tensor core adds products of floats.
 
     `length` products are added at once, cut off `fraction` bits below the largest exponent; an f32 result has
@@ -83,30 +83,30 @@ FLOOR = (2.0**-133, 2.0**-21)  # of accumulators of f32 and f16, since Hopper
 FLOOR_OF_GROUPS = (2.0**-139, 2.0**-139)
 
 # From each architecture on, until the next that is named.  Where the first is newer than the target, it stands in.
-UNITS: dict[str, dict[Architecture, Unit]] = {
-    "f16": {V: Unit(4, 23), T: Unit(8, 24), H: Unit(16, 25, floor=FLOOR)},
-    "bf16": {A: Unit(8, 24), H: Unit(16, 25, floor=FLOOR)},
-    "tf32": {A: Unit(4, 24), H: Unit(8, 25, floor=FLOOR)},
+UNITS: dict[str, dict[Architecture, Accumulation]] = {
+    "f16": {V: Accumulation(4, 23), T: Accumulation(8, 24), H: Accumulation(16, 25, floor=FLOOR)},
+    "bf16": {A: Accumulation(8, 24), H: Accumulation(16, 25, floor=FLOOR)},
+    "tf32": {A: Accumulation(4, 24), H: Accumulation(8, 25, floor=FLOOR)},
     # Recorded dot products of Hopper (32 products, added to f32) are one sum, as those of wgmma are.  Sums in f16, and
     # those of the Blackwell of data centres, are what ptxas makes of them: it converts fp8 to f16 (sm_90, sm_100).
     "fp8": {
-        L: Unit(16, 13, accumulator_bits=13),
-        H: Unit(32, 13, accumulator_bits=13, floor=FLOOR),
-        B: Unit(16, 25, converted=True, floor=FLOOR),
-        R: Unit(32, 25, floor=FLOOR),
+        L: Accumulation(16, 13, accumulator_bits=13),
+        H: Accumulation(32, 13, accumulator_bits=13, floor=FLOOR),
+        B: Accumulation(16, 25, converted=True, floor=FLOOR),
+        R: Accumulation(32, 25, floor=FLOOR),
     },
     "fp8 in f16": {
-        L: Unit(16, 13, accumulator_bits=13),
-        H: Unit(16, 25, converted=True, floor=FLOOR),
-        R: Unit(32, 25, floor=FLOOR),
+        L: Accumulation(16, 13, accumulator_bits=13),
+        H: Accumulation(16, 25, converted=True, floor=FLOOR),
+        R: Accumulation(32, 25, floor=FLOOR),
     },
 }
-WARPGROUP = Unit(32, 13, accumulator_bits=13, floor=FLOOR)  # of fp8, in `wgmma`
-FIFTH_GENERATION = Unit(32, 25, floor=FLOOR)  # of 8 bits and less, in `tcgen05.mma`, and of blocks with a scale
-HALF_BYTES = Unit(64, 35, floor=FLOOR_OF_GROUPS, group=16)  # of blocks of half bytes with a scale
+WARPGROUP = Accumulation(32, 13, accumulator_bits=13, floor=FLOOR)  # of fp8, in `wgmma`
+FIFTH_GENERATION = Accumulation(32, 25, floor=FLOOR)  # of 8 bits and less, in `tcgen05.mma`, and of blocks with a scale
+HALF_BYTES = Accumulation(64, 35, floor=FLOOR_OF_GROUPS, group=16)  # of blocks of half bytes with a scale
 
 
-def unit_of(product: Product, architecture: Architecture) -> Unit:
+def unit_of(product: Product, architecture: Architecture) -> Accumulation:
     """The unit for a product of floats.
 
     `mma.m8n8k4` ended with Turing; what ptxas puts in its place later is no matrix product, so Turing's unit does it.
@@ -153,7 +153,9 @@ ACCUMULATORS: dict[Type, tuple[type, type, float, int]] = {
 AT_ONCE = 1 << 15  # products that fit in the caches
 
 
-def floats(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices, further: Sequence[Matrices] = ()) -> Matrices:
+def floats(
+    product: Product, unit: Accumulation, a: Matrices, b: Matrices, c: Matrices, further: Sequence[Matrices] = ()
+) -> Matrices:
     """A product of f16, bf16, tf32 or narrower floats."""
     count, rows, depth = a.shape
     step = max(1, AT_ONCE // (rows * depth * b.shape[2]))
@@ -162,7 +164,7 @@ def floats(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices, 
     return results[0] if len(results) == 1 else np.concatenate(results)
 
 
-def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices, further: Sequence[Matrices]) -> Matrices:
+def chain(product: Product, unit: Accumulation, a: Matrices, b: Matrices, c: Matrices, further: Sequence[Matrices]) -> Matrices:
     """The products, added in steps of the unit's length; in f32, unless C and D are both f16."""
     accumulated = f16 if product.c.type is product.d.type is f16 else f32
     left, right = (
@@ -194,7 +196,7 @@ def chain(product: Product, unit: Unit, a: Matrices, b: Matrices, c: Matrices, f
     return encoded(product.d.type, total)
 
 
-def steps(depth: int, unit: Unit) -> Iterator[Matrices | slice]:
+def steps(depth: int, unit: Accumulation) -> Iterator[Matrices | slice]:
     """The products along the depth that are added at once, sum by sum."""
     order = np.arange(depth)
     if unit.converted:  # a register holds four
@@ -213,7 +215,7 @@ def products(a: Matrices, b: Matrices) -> Matrices:
     return np.moveaxis(a, 2, 0)[..., None] * across
 
 
-def aligned_sum(values: Matrices, powers: Matrices, total: Matrices, accumulated: Type, unit: Unit) -> Matrices:
+def aligned_sum(values: Matrices, powers: Matrices, total: Matrices, accumulated: Type, unit: Accumulation) -> Matrices:
     """The sum of products and accumulator, each cut off so many bits below the largest exponent.
 
     `powers` are the powers of two of the products' exponents; `values` is used up.
@@ -398,4 +400,4 @@ def number(type: Type, bits: Matrices) -> Matrices:
     return np.where(value < 1 << type.bits - 1, value, value - (1 << type.bits)) if type.is_signed else value
 
 
-__all__ = ["UNITS", "Architecture", "Unit", "architecture_for", "architecture_of", "multiply"]
+__all__ = ["UNITS", "Accumulation", "Architecture", "architecture_for", "architecture_of", "multiply"]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ptxvm.isa.exactness import Exactness
 from ptxvm.isa.model import ISA
-from ptxvm.machine.tensor_core import UNITS, Architecture, Unit
+from ptxvm.machine.tensor_core import UNITS, Accumulation, Architecture
 from ptxvm.reference.instruction_pages import Entry
 from ptxvm.reference.markdown import Files, code, escaped, table
 
@@ -51,11 +51,11 @@ def _named(architecture: Architecture) -> str:
     return " ".join(word if word == "RTX" else word.title() for word in architecture.name.split("_"))
 
 
-def _since(of: tuple[Architecture, Unit]) -> Architecture:
+def _since(of: tuple[Architecture, Accumulation]) -> Architecture:
     return of[0]
 
 
-def _row(unit: Unit) -> tuple[str, ...]:
+def _row(unit: Accumulation) -> tuple[str, ...]:
     at_once = f"{unit.length}, as f16" if unit.converted else str(unit.length)
     floor = f"{unit.floor[0]:.3g}" if unit.floor[0] else ""
     return at_once, str(unit.fraction), str(unit.accumulator_bits), floor

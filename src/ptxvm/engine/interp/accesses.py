@@ -38,7 +38,7 @@ class Access:
 
 
 @dataclass(eq=False)
-class Copying:
+class CopyInstruction:
     """An asynchronous copy in the code of `size` bytes at once; `kind` says what waits for it."""
 
     bound: Bound

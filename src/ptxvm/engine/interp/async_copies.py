@@ -10,7 +10,7 @@ import numpy as np
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
-from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update
+from ptxvm.engine.interp.accesses import Access, CopyInstruction, Transferring, Update
 from ptxvm.engine.interp.async_products import ProductCohort, StartedProduct
 from ptxvm.engine.interp.lane_memory import located
 from ptxvm.engine.interp.lanes import spread
@@ -41,7 +41,7 @@ class Copy:
     more.
     """
 
-    copying: Copying
+    copying: CopyInstruction
     lanes: LaneNumbers
     target: PerLane
     source: PerLane
@@ -85,7 +85,9 @@ class CopyCohort(ProductCohort, TensorCohort, Protocol):
     def products_started(self, product: Bound, lanes: LaneNumbers, file: RegisterFile) -> None:
         """Warps have started products of registers."""
 
-    def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
+    def copy_started(
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+    ) -> None:
         """Lanes have started copies."""
 
     def transfer_started(self, begun: UnderWay) -> None:
@@ -115,7 +117,9 @@ class Copies:
 
     # ── what instructions ask for ───────────────────────────────────────────────────────
 
-    def start(self, copying: Copying, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, given: PerLane) -> None:
+    def start(
+        self, copying: CopyInstruction, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, given: PerLane
+    ) -> None:
         """Start to copy `copying.size` bytes: `given` of them (None: all) are read, the rest are zeros."""
         lanes, positions = self._named(lanes, guard)
         there = np.full(len(lanes), copying.size) if given is None else spread(given, positions).astype(np.int64)
@@ -341,7 +345,7 @@ class Copies:
         words = np.ascontiguousarray(moved.view(np.uint32).T)
         self.cohort.mem.store(copy.copying.target, copy.lanes, None, copy.target, list(words))
 
-    def _read(self, copying: Copying, given: int, lanes: LaneNumbers, source: PerLane) -> PerLane:
+    def _read(self, copying: CopyInstruction, given: int, lanes: LaneNumbers, source: PerLane) -> PerLane:
         """Bytes of the source, a row for each lane."""
         pieces = [self.cohort.mem.load(access, lanes, None, source + np.uint64(at)) for access, at in copying.reads(given)]
         columns = np.concatenate([np.reshape(piece, (-1, len(lanes))) for piece in pieces])

@@ -19,7 +19,7 @@ from ptxvm.algebra.types import b32
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.interp import arrays
-from ptxvm.engine.interp.accesses import Access, Copying
+from ptxvm.engine.interp.accesses import Access, CopyInstruction
 from ptxvm.engine.interp.async_copies import Copies
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory, located
 from ptxvm.engine.interp.lanes import LaneLayout, at, spread
@@ -258,7 +258,9 @@ class Cohort:
     def state_asked(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, state: PerLane) -> None:
         """Lanes test the phase of an mbarrier by the state that an arrival returned."""
 
-    def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
+    def copy_started(
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+    ) -> None:
         """Lanes have started copies."""
 
     def stepping(self, code: Sequence[Bound], slots: Slots, lanes: Lanes, file: RegisterFile) -> None:

@@ -9,7 +9,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b8
 from ptxvm.analysis.program import Bound
-from ptxvm.engine.interp.accesses import Access, Copying, Update
+from ptxvm.engine.interp.accesses import Access, CopyInstruction, Update
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory
 from ptxvm.engine.interp.ports import TextureAccess
@@ -104,7 +104,9 @@ class CountingCohort(Cohort):
         self.counter.sampled(access.bound, self.warps_of(those))
         return super().texture(access, lanes, guard, operands)
 
-    def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
+    def copy_started(
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+    ) -> None:
         """Count copies as the loads and stores that they do."""
         for size in np.unique(given[given > 0]).tolist():
             some = np.flatnonzero(given == size)

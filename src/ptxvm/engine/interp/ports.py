@@ -25,7 +25,7 @@ from ptxvm.engine import textures
 from ptxvm.engine.argument_words import Argument
 from ptxvm.engine.carry_flag import CarryFlag
 from ptxvm.engine.interp import arrays
-from ptxvm.engine.interp.accesses import Access, Copying, Transferring, Update, window_of
+from ptxvm.engine.interp.accesses import Access, CopyInstruction, Transferring, Update, window_of
 from ptxvm.engine.interp.trace import TraceAlgebra
 from ptxvm.isa.effects import Jump
 from ptxvm.isa.fragments import Product
@@ -62,7 +62,7 @@ class Multiplying:
 
 
 @dataclass(eq=False)
-class Tensor:
+class TensorAccess:
     """Work on tensor memory in the code."""
 
     bound: Bound
@@ -381,7 +381,7 @@ class Tasks(Port):
 
     def copy(self, target: Value, source: Value, size: Value, source_size: Value | None) -> None:
         """Start a copy."""
-        copying = self.code.refer(Copying(self.bound, int(self.code.names[size.raw])))
+        copying = self.code.refer(CopyInstruction(self.bound, int(self.code.names[size.raw])))
         there = source_size.raw if source_size is not None else None
         self.code.run(f"C.copies.start({copying}, L, {self.guard}, {target.raw}, {source.raw}, {there})")
 
@@ -439,7 +439,7 @@ class TensorMemory(Port):
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Do or start work."""
         named = ", ".join(f"{name!r}: {value.raw}" for name, value in operands.items())
-        how = self.code.refer(Tensor(self.bound, work))
+        how = self.code.refer(TensorAccess(self.bound, work))
         if not work.results:
             self.code.run(f"C.tensor.perform({how}, L, {self.guard}, {{{named}}})")
             return []

@@ -9,7 +9,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import NUMBER, Provenance
 from ptxvm.analysis.unset import may_be_unset
 from ptxvm.engine.interp.counting_tracer import CountingTracer
-from ptxvm.engine.interp.segment import Compiled, Slots, Tracer, trace
+from ptxvm.engine.interp.segment import Slots, TracedSegment, Tracer, trace
 from ptxvm.engine.interp.tracked import Planes, TrackedTracer, TrackedValues
 from ptxvm.machine.image import Image
 from ptxvm.machine.per_lane import PerLane
@@ -44,8 +44,8 @@ class Routine:
         )
         self.planes = None if following.nothing else Planes(self.slots, following)
         self.unset: list[tuple[int, np.uint32]] = list(self.planes.unset()) if self.planes is not None else []
-        self._whole: list[Compiled | None] = [None] * self.end
-        self._some: list[Compiled | None] = [None] * self.end
+        self._whole: list[TracedSegment | None] = [None] * self.end
+        self._some: list[TracedSegment | None] = [None] * self.end
 
     def segment_at(self, index: int) -> int:
         """The segment that begins at an instruction, or at the end of the code."""
@@ -55,7 +55,7 @@ class Routine:
         """A register file of zeros, with the shadows of the registers."""
         return self.slots.fresh_file() + (self.planes.zeros() if self.planes is not None else [])
 
-    def compiled(self, n: int, *, whole: bool) -> Compiled:
+    def compiled(self, n: int, *, whole: bool) -> TracedSegment:
         """The code of a segment, for all lanes or for some."""
         traced = self._whole if whole else self._some
         found = traced[n]

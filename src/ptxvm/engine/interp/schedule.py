@@ -23,7 +23,7 @@ from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import first
 from ptxvm.engine.interp.ports import Action, Wait
 from ptxvm.engine.interp.routine import Routine
-from ptxvm.engine.interp.segment import Compiled
+from ptxvm.engine.interp.segment import TracedSegment
 from ptxvm.engine.limits import Limits
 from ptxvm.isa.effects import Jump
 from ptxvm.machine.faults import PlacedFault
@@ -276,7 +276,7 @@ class Schedule:
 
     # ── waiting ─────────────────────────────────────────────────────────────────────────
 
-    def arrive(self, key: Key, lanes: Lanes, compiled: Compiled, file: RegisterFile) -> None:
+    def arrive(self, key: Key, lanes: Lanes, compiled: TracedSegment, file: RegisterFile) -> None:
         """Lanes reach an instruction at which they may wait."""
         guard, raws = compiled.arrive(file, lanes, self.cohort)  # type: ignore[misc]
         going, staying = self.split(lanes, guard)

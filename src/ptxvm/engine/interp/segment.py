@@ -50,7 +50,7 @@ Suspended = Generator[Any, Any, Any]  # a request, an outcome and results, each 
 
 
 @dataclass(eq=False, slots=True)
-class Compiled:
+class TracedSegment:
     """A traced segment: `run(R, L, C)`, for a wait also `arrive`; and the action or request at its end."""
 
     run: Callable[..., PerLane]
@@ -282,7 +282,7 @@ def put(file: RegisterFile, slot: int, lanes: Lanes, value: PerLane, size: int) 
     dtype[lanes] = value
 
 
-def trace(function: Function, segment: Segment, tracer_of: Callable[[], Tracer]) -> Compiled:
+def trace(function: Function, segment: Segment, tracer_of: Callable[[], Tracer]) -> TracedSegment:
     """The code of a segment, written by a new tracer."""
     code = function.instructions[segment.start : segment.end]
     tracer = tracer_of()
@@ -299,10 +299,10 @@ def trace(function: Function, segment: Segment, tracer_of: Callable[[], Tracer])
         if action.jump is Jump.CALL:  # which reads its arguments from the file
             live |= reads_and_writes(code[-1])[0]
         run, source = tracer.finish(f"{tracer.guard}, ({raws})", live)
-    return Compiled(run, source, action)
+    return TracedSegment(run, source, action)
 
 
-def trace_wait(segment: Segment, before: Tracer, after: Tracer) -> Compiled:
+def trace_wait(segment: Segment, before: Tracer, after: Tracer) -> TracedSegment:
     """Trace an instruction at which a warp can wait: up to the wait, and past it."""
     (bound,) = before.function.instructions[segment.start : segment.end]
     before.instruction(bound, "arrive")
@@ -313,4 +313,4 @@ def trace_wait(segment: Segment, before: Tracer, after: Tracer) -> Compiled:
     arrive, source = before.finish(f"{before.guard}, ({raws})", None)
     after.instruction(bound, "run")
     run, more = after.finish("None, None", segment.live_out)
-    return Compiled(run, source + more, None, request, arrive)
+    return TracedSegment(run, source + more, None, request, arrive)

@@ -14,7 +14,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.lane_memory import CohortLanes, located
 from ptxvm.engine.interp.lanes import spread
-from ptxvm.engine.interp.ports import Tensor
+from ptxvm.engine.interp.ports import TensorAccess
 from ptxvm.engine.interp.register_slots import RegisterSlots
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import (
@@ -54,7 +54,7 @@ class TensorCohort(CohortLanes, Protocol):
 class TensorTask:
     """Work that threads have started, one after the other in each CTA."""
 
-    tensor: Tensor
+    tensor: TensorAccess
     unit: TensorUnit
     lanes: LaneNumbers
     operands: dict[str, PerLane]
@@ -121,10 +121,10 @@ class TensorUnit:
     def __init__(self, cohort: TensorCohort, queue: Queue) -> None:
         self.cohort, self.queue = cohort, queue
         self.memories: dict[int, TensorMemory] = {}
-        self.doing: Tensor | None = None
+        self.doing: TensorAccess | None = None
         self.allocated_at: dict[int, tuple[Bound, int]] = {}  # of each CTA, the last instruction and its lane
 
-    def perform(self, tensor: Tensor, lanes: Lanes, guard: Guard, operands: dict[str, PerLane]) -> None:
+    def perform(self, tensor: TensorAccess, lanes: Lanes, guard: Guard, operands: dict[str, PerLane]) -> None:
         """Do or start the work of some lanes."""
         numbers, given = self._named(lanes, guard, operands)
         if not len(numbers):
@@ -139,7 +139,7 @@ class TensorUnit:
         self.queue.add(TensorTask(tensor, self, numbers, given, np.zeros(len(numbers), np.int64), kind_of(tensor.work)))
 
     def load(
-        self, tensor: Tensor, lanes: Lanes, file: RegisterFile, slots: Sequence[int], operands: dict[str, PerLane]
+        self, tensor: TensorAccess, lanes: Lanes, file: RegisterFile, slots: Sequence[int], operands: dict[str, PerLane]
     ) -> list[PerLane]:
         """Start to load; returns what the registers hold until the load ends.
 
@@ -163,7 +163,7 @@ class TensorUnit:
         positions = np.flatnonzero(np.broadcast_to(True if guard is None else guard, len(every)))
         return every[positions], {name: spread(each, positions) for name, each in operands.items()}
 
-    def do(self, tensor: Tensor, lanes: LaneNumbers, operands: dict[str, PerLane]) -> list[PerLane]:
+    def do(self, tensor: TensorAccess, lanes: LaneNumbers, operands: dict[str, PerLane]) -> list[PerLane]:
         """Do the work of some lanes now."""
         self.doing = tensor
         if isinstance(tensor.work, Allocate):
@@ -171,7 +171,7 @@ class TensorUnit:
         with self._placed(tensor, lanes):
             return tensor_unit.perform(tensor.work, self, lanes, operands)
 
-    def _check(self, tensor: Tensor, lanes: LaneNumbers, operands: dict[str, PerLane]) -> None:
+    def _check(self, tensor: TensorAccess, lanes: LaneNumbers, operands: dict[str, PerLane]) -> None:
         """Check the descriptors and the addresses, and report what will be read and written."""
         work, step = tensor.work, WARP if tensor.work.collective else 1
         with self._placed(tensor, lanes):
@@ -206,7 +206,7 @@ class TensorUnit:
     def _cta(self, lane: int) -> int:
         return int(self.cohort.layout.cta[lane])
 
-    def _check_shared(self, tensor: Tensor, lane: int, operands: dict[str, int]) -> None:
+    def _check_shared(self, tensor: TensorAccess, lane: int, operands: dict[str, int]) -> None:
         """Check the matrices in shared memory, and report that they will be read."""
         if isinstance(tensor.work, Multiply):
             pieces = [each.reshape(-1) for _, each in tensor_unit.factors(tensor.work, operands)]
@@ -222,7 +222,7 @@ class TensorUnit:
             self.cohort.product_started(tensor.read, lanes_of, addresses)
 
     @contextmanager
-    def _placed(self, tensor: Tensor, lanes: LaneNumbers) -> Iterator[None]:
+    def _placed(self, tensor: TensorAccess, lanes: LaneNumbers) -> Iterator[None]:
         """A fault gets its instruction and lane."""
         try:
             yield

@@ -16,7 +16,7 @@ from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.provenance import Provenance
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.faults import listed
-from ptxvm.engine.interp.accesses import Access, Copying
+from ptxvm.engine.interp.accesses import Access, CopyInstruction
 from ptxvm.engine.interp.barriers import Waiting
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory
@@ -139,7 +139,9 @@ class WatchedCohort(Cohort):
 
     # ── asynchronous copies, mbarriers ──────────────────────────────────────────────────
 
-    def copy_started(self, copying: Copying, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane) -> None:
+    def copy_started(
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+    ) -> None:
         """Report the reads and writes that the copies will do."""
         for size in np.unique(given[given > 0]).tolist():
             some = np.flatnonzero(given == size)

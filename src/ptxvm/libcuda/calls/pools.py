@@ -29,7 +29,7 @@ ANYWHERE, ON_DEVICE, ON_HOST = 0, 1, (2, 3, 4)  # CUmemLocationType
 NO_ACCESS, READ_WRITE = 0, 3  # CUmemAccess_flags
 
 
-class Attribute(IntEnum):
+class PoolAttribute(IntEnum):
     """What can be asked of a pool (CUmemPool_attribute)."""
 
     REUSE_FOLLOW_EVENT_DEPENDENCIES = 1
@@ -47,7 +47,7 @@ class Attribute(IntEnum):
     MAX_POOL_SIZE = 13
 
 
-A = Attribute
+A = PoolAttribute
 SWITCHES = frozenset({
     A.REUSE_FOLLOW_EVENT_DEPENDENCIES, A.REUSE_ALLOW_OPPORTUNISTIC, A.REUSE_ALLOW_INTERNAL_DEPENDENCIES,
 })  # fmt: skip
@@ -63,7 +63,7 @@ class Pool:
     type: int = PINNED
     handle_types: int = 0
     most: int = 0  # bytes; 0 where nothing limits them
-    chosen: dict[Attribute, int] = field(default_factory=dict)
+    chosen: dict[PoolAttribute, int] = field(default_factory=dict)
     used: int = 0
     high: int = 0
     is_imported: bool = False
@@ -92,7 +92,7 @@ class Pool:
         self.used += size
         self.high = max(self.high, self.used)
 
-    def attribute(self, which: Attribute) -> int:
+    def attribute(self, which: PoolAttribute) -> int:
         """One of its attributes."""
         if which in IN_USE:
             return self.used
@@ -300,10 +300,10 @@ def trim(handle: int, size: int) -> None:
     pool(handle)
 
 
-def attribute_of(number: int) -> Attribute:
+def attribute_of(number: int) -> PoolAttribute:
     """An attribute by its number; DriverError where there is none."""
     try:
-        return Attribute(number)
+        return PoolAttribute(number)
     except ValueError:
         raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number} of pools") from None
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from typing import NamedTuple, TypeAlias
 
 from ptxvm.algebra.types import Type
-from ptxvm.machine.tensor_core import Unit
+from ptxvm.machine.tensor_core import Accumulation
 
 HEIGHT, WIDTH = 16, 8  # of a tile
 CALL = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5, *[ctypes.c_int] * 3)
@@ -31,7 +31,7 @@ class TileProduct(NamedTuple):
     b: Type
     sums: Type
     depth: int
-    core: Unit | None
+    core: Accumulation | None
     small: bool = False
     sparse: bool = False
     finite: bool = False

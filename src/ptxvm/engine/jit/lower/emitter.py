@@ -18,7 +18,7 @@ from ptxvm.engine.jit.lower.predicated_region import PredicatedRegion
 from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks
 from ptxvm.engine.jit.memory.joined_stores import JoinedStores
 from ptxvm.engine.jit.memory.memory import Memory
-from ptxvm.engine.jit.memory.merged_checks import Ranges
+from ptxvm.engine.jit.memory.merged_checks import MergedRangeChecks
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
@@ -59,7 +59,7 @@ class Emitter(Conditionals):
     def __init__(self, kernel: KernelContext, node: Node, *, full: bool) -> None:
         super().__init__(kernel, node, full=full)
         self.action: Action | None = None
-        self.merged = self.ranges = Ranges(self)
+        self.merged = self.ranges = MergedRangeChecks(self)
         self.stores = JoinedStores(self)
         self._port: Memory | None = None
         self.voted = False  # threads vote at its barrier

@@ -15,7 +15,7 @@ from ptxvm.isa.fragments import Product, Scaling
 from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.machine import tensor_core
 from ptxvm.machine.per_lane import Array
-from ptxvm.machine.tensor_core import FORMATS, Architecture, Matrices, Unit, unit_of
+from ptxvm.machine.tensor_core import FORMATS, Accumulation, Architecture, Matrices, unit_of
 from ptxvm.machine.tensor_unit import InPlace
 from ptxvm.machine.window import Window
 
@@ -75,7 +75,7 @@ class Tiles:
         """The function for a product whose factors come as floats or integers of some types."""
         if product.c.type is not product.d.type or product.operation != "mul" or product.a.matrices > 1:
             return None
-        core: Unit | None = None
+        core: Accumulation | None = None
         if product.d.type is not s32:
             core = unit_of(product, self.architecture)
             if core.converted or core.group > 1 or product.d.type not in (f16, f32) or types[0] is not types[1]:

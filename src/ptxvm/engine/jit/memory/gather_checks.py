@@ -79,7 +79,7 @@ def compared(unit: Unit, type: Type, log: int, *, some: bool) -> str:
     return unit.piece(f"ptxvm.inside.{llvm}.{log}{'.some' if some else ''}", "i1", signature, write)
 
 
-def allowed(unit: Unit, shape: slow_path.Shape, type: Type, search: Callable[[], str]) -> str:
+def allowed(unit: Unit, shape: slow_path.CheckKind, type: Type, search: Callable[[], str]) -> str:
     """Define the function that compares with the last allocation of `%site`, or the window, with the slow path; its name."""
     some, log = not shape.full, shape.size.bit_length() - 1
 

@@ -28,7 +28,7 @@ SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.GENERIC)
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class LoadRun:
     """Loads of neighbouring elements, by the positions of their instructions in the node.
 
     `before` is how many bytes the first element is before that of the load at which they are loaded.
@@ -42,7 +42,7 @@ class Run:
         return len(self.positions) * size
 
 
-def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> Run | None:
+def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> LoadRun | None:
     """The run of the load at the current position, of a size in bytes; None if it stands alone."""
     kernel, code = at.kernel, at.node.code
     if at.position >= at.together_until or code[at.position] is not bound:
@@ -68,7 +68,7 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> Run | None:
         for first in range(own[1] - extent + size, own[1] + 1, size):
             distances = range(first, first + extent, size)
             if len(distances) > 1 and all(distance in found for distance in distances):
-                return Run(tuple(found[distance] for distance in distances), own[1] - first)
+                return LoadRun(tuple(found[distance] for distance in distances), own[1] - first)
     return None
 
 
@@ -81,7 +81,7 @@ class Loader:
     alone: Callable[[Bound, Raw], list[Value]]
 
 
-def load(at: NodeBuilder, run: Run, type: Type, count: int, raw: Raw, loader: Loader) -> None:
+def load(at: NodeBuilder, run: LoadRun, type: Type, count: int, raw: Raw, loader: Loader) -> None:
     """Load all elements of a run, vectors of `count`, and keep them for the positions of their instructions."""
     code, size = at.code, type.bytes * count
     first = at.alg.integer("sub", u64, raw, Affine(run.before)) if run.before else raw
@@ -116,7 +116,7 @@ def _block(at: NodeBuilder, label: str, write: Callable[[], list[str]], onward: 
     return found, done
 
 
-def _apart(at: NodeBuilder, run: Run, type: Type, size: int, first: Raw, loader: Loader) -> list[str]:
+def _apart(at: NodeBuilder, run: LoadRun, type: Type, size: int, first: Raw, loader: Loader) -> list[str]:
     """Check and load each element of a run by itself, in the order of the instructions."""
     here, found = at.position, dict[int, list[str]]()
     for position in sorted(run.positions):

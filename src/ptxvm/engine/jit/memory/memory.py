@@ -266,13 +266,13 @@ class Memory(Port):
         # All lanes must be in one allocation, whose tags the site has now.
         code.branch(self._exact(site, space, raw, size), onward, "suspect", likely=True)
 
-    def _shape(self, site: int, space: Space, raw: Raw, size: int) -> slow_path.Shape:
+    def _shape(self, site: int, space: Space, raw: Raw, size: int) -> slow_path.CheckKind:
         """The shape of the question that the slow path asks."""
         full, window, watched = self.at.active_vector() is None, space in WINDOWS, self.at.kernel.shadow is not None
         fixed = isinstance(raw, Affine) and constant_offsets(raw, self.width) is not None
         tests_lanes = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
         _, _, _, span, writing = self.at.kernel.sites[site]
-        return slow_path.Shape(
+        return slow_path.CheckKind(
             width=self.width,
             terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Affine) else None,
             window=self._window_bound(space, size) if window else None,

@@ -17,7 +17,7 @@ Key = tuple[int, tuple[int, int], str, Terms, int]
 
 
 @dataclass(slots=True)
-class Range:
+class ByteRange:
     """The bytes that accesses of one size touch, relative to the first of them."""
 
     number: int
@@ -34,12 +34,12 @@ class Range:
         return {f"@low.{self.number}@": str(self.low - self.first), f"@limit.{self.number}@": str(limit)}
 
 
-class Ranges:
+class MergedRangeChecks:
     """The merged checks of a node for whole warps."""
 
     def __init__(self, at: NodeBuilder) -> None:
         self.at, self.code = at, at.code
-        self._found: dict[Key, Range] = {}
+        self._found: dict[Key, ByteRange] = {}
 
     def covers(self, low: Raw, size: int, part: tuple[int, int]) -> bool:
         """Does a merged check cover an access?  `part` is its part of the window: the first byte, and the count."""
@@ -59,12 +59,12 @@ class Ranges:
         if found is None:
             if at.dirty:
                 return False  # the node cannot begin again
-            found = self._found[key] = Range(len(self._found), size.bit_length() - 1, room // size, first, first, first)
+            found = self._found[key] = ByteRange(len(self._found), size.bit_length() - 1, room // size, first, first, first)
             self._compare(found, low.base, box.least - begin)
         found.low, found.high = min(found.low, first), max(found.high, first + box.span)
         return True
 
-    def _compare(self, range_: Range, base: str, distance: int) -> None:
+    def _compare(self, range_: ByteRange, base: str, distance: int) -> None:
         code, number, log = self.code, range_.number, range_.log
         here = code.emit(f"add i32 {base}, {wrapped(distance, 32)}", pure=False)
         lowest = code.emit(f"add i32 {here}, @low.{number}@", pure=False)

@@ -28,7 +28,7 @@ Word = tuple[int, str, str]  # the index of a word, its LLVM type and its operan
 
 
 @dataclass(frozen=True)
-class Shape:
+class CheckKind:
     """The shape of a question, for which a function is specialised.
 
     `terms` are those of an affine address, None if the lanes are given.  `window` is the number of elements in a window,
@@ -52,18 +52,18 @@ def begin() -> str:
     return f"  {ROOM} = alloca [{WORDS} x i64], align 64"
 
 
-def ask(code: Code, shape: Shape, search: str, words: Sequence[Word]) -> str:
+def ask(code: Code, shape: CheckKind, search: str, words: Sequence[Word]) -> str:
     """Ask whether an access is allowed; `words` are its site, the masks unless all lanes are active, and the address."""
     refused = preserving_calls.ask(code, _function(code.unit, shape, search), ROOM, [*CALLER, *words])
     return code.emit(f"icmp eq i64 {refused}, 0", pure=False)
 
 
-def kind(shape: Shape) -> str:
+def kind(shape: CheckKind) -> str:
     """A digest of a shape, for the names of functions."""
     return Digest().add(repr(shape)).text[:16]
 
 
-def _function(unit: Unit, shape: Shape, search: str) -> str:
+def _function(unit: Unit, shape: CheckKind, search: str) -> str:
     """Define the function for a shape; returns its name."""
     name = f"ptxvm.slow_path.{kind(shape)}"
     if name not in unit.helpers:
@@ -71,7 +71,7 @@ def _function(unit: Unit, shape: Shape, search: str) -> str:
     return name
 
 
-def _body(unit: Unit, shape: Shape, search: str) -> str:
+def _body(unit: Unit, shape: CheckKind, search: str) -> str:
     code, width = Code(unit), shape.width
     lanes = f"<{width} x i64>"
     addresses = _addresses(code, shape)
@@ -104,7 +104,7 @@ def _word(code: Code, word: int, llvm: str = "i64") -> str:
     return code.emit(f"load {llvm}, ptr {_place(code, word)}, align 8", pure=False)
 
 
-def _addresses(code: Code, shape: Shape) -> str:
+def _addresses(code: Code, shape: CheckKind) -> str:
     width = shape.width
     if shape.terms is None:
         return code.emit(f"load <{width} x i64>, ptr {_place(code, ADDRESS)}, align 64", pure=False)
@@ -119,7 +119,7 @@ def _addresses(code: Code, shape: Shape) -> str:
     return total
 
 
-def _inside(code: Code, shape: Shape, addresses: str) -> str:
+def _inside(code: Code, shape: CheckKind, addresses: str) -> str:
     """Is each active lane aligned and in bounds?"""
     width = shape.width
     lanes = f"<{width} x i64>"
@@ -142,11 +142,11 @@ def _inside(code: Code, shape: Shape, addresses: str) -> str:
     return code.emit(f"icmp eq i32 {total}, 0")
 
 
-def _mask(code: Code, shape: Shape, n: int) -> str:
+def _mask(code: Code, shape: CheckKind, n: int) -> str:
     return "-1" if shape.full else _word(code, MASKS + n, "i32")
 
 
-def _asked(code: Code, shape: Shape, search: str, n: int) -> str:
+def _asked(code: Code, shape: CheckKind, search: str, n: int) -> str:
     ctx = _word(code, CTX, "ptr")
     own = code.emit(f"getelementptr i64, ptr %room, i64 {n * WARP}")
     site, mask = code.emit(f"trunc i64 {_word(code, SITE)} to i32"), _mask(code, shape, n)

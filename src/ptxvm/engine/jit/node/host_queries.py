@@ -30,7 +30,7 @@ class IsInSpace:
 
 
 @dataclass(frozen=True, slots=True)
-class SpecialRegister:
+class SpecialRegisterQuery:
     """Host call: the value of a special register that is the same for all threads and is known only at run time."""
 
     name: str

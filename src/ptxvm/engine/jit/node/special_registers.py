@@ -9,7 +9,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, from_lanes
-from ptxvm.engine.jit.node.host_queries import LAUNCH, TIMES, SpecialRegister
+from ptxvm.engine.jit.node.host_queries import LAUNCH, TIMES, SpecialRegisterQuery
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import SPECIAL, WARP
 from ptxvm.machine.launch import MAX_GRID
@@ -32,7 +32,7 @@ def value(at: NodeBuilder, bound: Bound, name: str, type: Type) -> Value:
     if SPECIAL[name.partition(".")[0]].of_cluster:
         return _of_cluster(at, name, type)
     if name in LAUNCH or name in TIMES:
-        asked: Value = at.host_call(bound, SpecialRegister(name), [], [u64])[0]
+        asked: Value = at.host_call(bound, SpecialRegisterQuery(name), [], [u64])[0]
         return asked.to(type)
     raw = _raw(at, name)
     if raw is None:

@@ -1,7 +1,7 @@
 """Serialisation of compiled code and its metadata: the contents of an entry of the disk cache.
 
 The first line counts the bytes of text; the text follows, and then the code.  Each line of the text is a number, a word or
-a truth, in the order of the forms below; a sequence begins with its length.  A reader only makes values of the types that
+a truth, in the order of the codecs below; a sequence begins with its length.  A reader only makes values of the types that
 it expects: nothing in an entry names what is imported or called, except functions of the C library (`loader`) and the
 host calls that are listed here.
 """
@@ -26,14 +26,14 @@ TRUTHS = {"0": False, "1": True}
 
 
 class NotSerialisable(Exception):  # noqa: N818 - it says what is wrong
-    """A value for which there is no form."""
+    """A value without a codec."""
 
 
 Entered: TypeAlias = Any
-"""A value of an entry, of the type that its form is for; `choice` checks the type at run time."""
+"""A value of an entry, of the type that its codec is for; `choice` checks the type at run time."""
 
 
-class Form(NamedTuple):
+class Codec(NamedTuple):
     """How a value of some type is written as lines, and read back."""
 
     write: Callable[[Entered], Iterable[str]]
@@ -41,8 +41,8 @@ class Form(NamedTuple):
 
 
 def packed(facts: Facts, code: FlatCode, tier: int) -> bytes:
-    """The contents of an entry; host calls that have no form are left out."""
-    calls = [work if has_form(work) else work._replace(host_call=None) for work in facts.host_calls]
+    """The contents of an entry; host calls without a codec are left out."""
+    calls = [work if is_serialisable(work) else work._replace(host_call=None) for work in facts.host_calls]
     return _packed(ENTRY, (facts._replace(host_calls=calls), code, tier), code)
 
 
@@ -68,18 +68,18 @@ def unpacked_code(data: bytes) -> FlatCode | None:
     return whole if whole is not None and fits(whole) else None
 
 
-def _packed(form: Form, value: object, code: FlatCode) -> bytes:
-    text = "\n".join(form.write(value)).encode()
+def _packed(codec: Codec, value: object, code: FlatCode) -> bytes:
+    text = "\n".join(codec.write(value)).encode()
     return b"%d\n" % len(text) + text + code.code
 
 
-def _unpacked(form: Form, data: bytes) -> tuple[Any, bytes] | None:
-    """The value of a form, as `read` gives it, and the code behind the text; None for contents of another kind."""
+def _unpacked(codec: Codec, data: bytes) -> tuple[Entered, bytes] | None:
+    """The value as the codec reads it, and the code behind the text; None for contents of another kind."""
     first, _, rest = data.partition(b"\n")
     try:
         size = int(first)
         lines = iter(rest[:size].decode().split("\n"))
-        value = form.read(lines)
+        value = codec.read(lines)
     except (ValueError, KeyError, StopIteration, AttributeError, ImportError, TypeError):
         return None
     return (value, rest[size:]) if next(lines, None) is None else None
@@ -92,7 +92,7 @@ def fits(code: FlatCode) -> bool:
     return all(0 <= at < size for at in inside) and all(0 <= at <= size - WORD for at in (*code.inner, *code.outer))
 
 
-def has_form(work: HostCallSite) -> bool:
+def is_serialisable(work: HostCallSite) -> bool:
     """Can the host call be cached?"""
     try:
         list(HOST_CALL_SITE.write(work))
@@ -101,7 +101,7 @@ def has_form(work: HostCallSite) -> bool:
     return True
 
 
-# ── forms ───────────────────────────────────────────────────────────────────────────────
+# ── codecs ──────────────────────────────────────────────────────────────────────────────
 
 
 def line(value: object) -> tuple[str]:
@@ -112,28 +112,28 @@ def line(value: object) -> tuple[str]:
     return (written,)
 
 
-number = Form(lambda value: line(int(value)), lambda lines: int(next(lines)))
-word = Form(line, next)
-truth = Form(lambda value: line(int(value)), lambda lines: TRUTHS[next(lines)])
-type_ = Form(lambda value: line(value.name), lambda lines: named_type(next(lines)))
+number = Codec(lambda value: line(int(value)), lambda lines: int(next(lines)))
+word = Codec(line, next)
+truth = Codec(lambda value: line(int(value)), lambda lines: TRUTHS[next(lines)])
+type_ = Codec(lambda value: line(value.name), lambda lines: named_type(next(lines)))
 
 
-def several(item: Form, make: Callable[[list[Entered]], Entered] = tuple) -> Form:
-    """The form of a sequence; `make` makes it of a list."""
+def several(item: Codec, make: Callable[[list[Entered]], Entered] = tuple) -> Codec:
+    """The codec of a sequence; `make` makes it of a list."""
 
     def write(values: Sequence[Entered]) -> Iterable[str]:
         return chain(line(len(values)), *map(item.write, values))
 
-    return Form(write, lambda lines: make([item.read(lines) for _ in range(int(next(lines)))]))
+    return Codec(write, lambda lines: make([item.read(lines) for _ in range(int(next(lines)))]))
 
 
-def record(make: Callable[..., Entered], *parts: Form) -> Form:
-    """The form of an object, by its fields."""
+def record(make: Callable[..., Entered], *parts: Codec) -> Codec:
+    """The codec of an object, by its fields."""
 
     def write(value: object) -> Iterable[str]:
         return chain.from_iterable(part.write(each) for part, each in zip(parts, fields(value), strict=True))
 
-    return Form(write, lambda lines: make(*[part.read(lines) for part in parts]))
+    return Codec(write, lambda lines: make(*[part.read(lines) for part in parts]))
 
 
 def fields(value: object) -> Sequence[object]:
@@ -143,19 +143,19 @@ def fields(value: object) -> Sequence[object]:
     return [int(value)] if isinstance(value, int) else [getattr(value, name) for name in type(value).__match_args__]  # type: ignore[attr-defined]
 
 
-def group(*parts: Form) -> Form:
-    """The form of a tuple."""
+def group(*parts: Codec) -> Codec:
+    """The codec of a tuple."""
     return record(lambda *values: values, *parts)
 
 
-def mapping(key: Form, value: Form) -> Form:
-    """The form of a dictionary."""
+def mapping(key: Codec, value: Codec) -> Codec:
+    """The codec of a dictionary."""
     items = several(group(key, value), dict)
-    return Form(lambda held: items.write(list(held.items())), items.read)
+    return Codec(lambda held: items.write(list(held.items())), items.read)
 
 
-def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
-    """The form of an object of some classes with their fields, or of some functions (None), all as `room.module:name`.
+def choice(kinds: dict[str, Sequence[Codec] | None]) -> Codec:
+    """The codec of an object of some classes with their fields, or of some functions (None), all as `room.module:name`.
 
     A module is imported when one of its objects is read.
     """
@@ -164,7 +164,7 @@ def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
     def write(value: object) -> Iterable[str]:
         name = getattr(value, "__qualname__", type(value).__qualname__)
         if name not in known:
-            raise NotSerialisable(f"there is no form of {value!r}")
+            raise NotSerialisable(f"there is no codec for {value!r}")
         parts = known[name][1]
         return chain(line(name), () if parts is None else record(type(value), *parts).write(value))
 
@@ -174,19 +174,19 @@ def choice(kinds: dict[str, Sequence[Form] | None]) -> Form:
         found = getattr(import_module(f"ptxvm.{module}"), name)
         return found if parts is None else record(found, *parts).read(lines)
 
-    return Form(write, read)
+    return Codec(write, read)
 
 
-def optional(form: Form) -> Form:
-    """The form of a value that may be None."""
+def optional(codec: Codec) -> Codec:
+    """The codec of a value that may be None."""
 
     def write(value: object) -> Iterable[str]:
-        return line(0) if value is None else chain(line(1), form.write(value))
+        return line(0) if value is None else chain(line(1), codec.write(value))
 
-    return Form(write, lambda lines: form.read(lines) if truth.read(lines) else None)
+    return Codec(write, lambda lines: codec.read(lines) if truth.read(lines) else None)
 
 
-SPACE = Form(lambda space: line(space.value), lambda lines: Space(next(lines)))
+SPACE = Codec(lambda space: line(space.value), lambda lines: Space(next(lines)))
 
 # ── host calls ─────────────────────────────────────────────────────────────────────────
 
@@ -204,7 +204,7 @@ LAYOUT = choice(
 FRAGMENT = choice({"isa.fragments:Fragment": (type_, group(number, number), LAYOUT, number, number, number, truth)})
 SPARSITY = choice({"isa.fragments:Sparsity": (number, FRAGMENT)})
 SCALING = choice({"isa.fragments:Scaling": (FRAGMENT, FRAGMENT)})
-CORE = Form(lambda core: line(core.value), lambda lines: Core(next(lines)))
+CORE = Codec(lambda core: line(core.value), lambda lines: Core(next(lines)))
 PRODUCT = choice(
     {
         "isa.fragments:Product": (
@@ -216,9 +216,9 @@ WARPGROUP_PRODUCT = choice({"isa.warpgroup:WarpgroupProduct": (PRODUCT, truth, g
 ARCHITECTURE = choice({"machine.tensor_core:Architecture": (number,)})
 FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number))})
 LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
-PATTERN = Form(lambda pattern: line(pattern.name), lambda lines: Pattern[next(lines)])
+PATTERN = Codec(lambda pattern: line(pattern.name), lambda lines: Pattern[next(lines)])
 TRANSFER = choice({"isa.transfers:Transfer": (PATTERN, SPACE, SPACE, truth, truth, truth, word, optional(type_), truth, word)})
-TILE = Form(lambda tile: line(tile.value), lambda lines: Tile(next(lines)))
+TILE = Codec(lambda tile: line(tile.value), lambda lines: Tile(next(lines)))
 TENSOR_WORK = word, truth, several(type_)  # of all work on tensor memory
 MOVE = *TENSOR_WORK, TILE, number, truth
 TENSOR = choice(
@@ -234,9 +234,9 @@ TENSOR = choice(
         "isa.tensor_memory:Multiply": (*TENSOR_WORK, word, truth, truth, number, truth, truth),
     }
 )
-HOST_CALLS: dict[str, Sequence[Form] | None] = {
+HOST_CALLS: dict[str, Sequence[Codec] | None] = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
-    "engine.jit.node.host_queries:SpecialRegister": (word,),
+    "engine.jit.node.host_queries:SpecialRegisterQuery": (word,),
     "engine.jit.node.host_queries:IsInSpace": (SPACE,),
     "engine.jit.lower.barriers:NoSuchBarrier": (),
     "engine.jit.memory.cluster_addresses:OutsideCluster": (number,),
@@ -265,6 +265,6 @@ FACTS = record(
     several(group(number, number)), number, several(number), several(number), several(SITE), several(HOST_CALL_SITE), SUSPENDED,
     truth,
 )  # fmt: skip
-NO_CODE = Form(lambda _: (), lambda _: b"")  # the code stands behind the text
+NO_CODE = Codec(lambda _: (), lambda _: b"")  # the code stands behind the text
 CODE = record(FlatCode, NO_CODE, mapping(word, number), mapping(number, number), mapping(number, word))
 ENTRY = group(FACTS, CODE, number)

@@ -10,7 +10,7 @@ from ptxvm.engine.jit.values.mma_floats import FORMS, Exact, ExactSmall, Fast
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
 from ptxvm.engine.jit.values.mma_writer import Writer
 from ptxvm.isa.fragments import Product
-from ptxvm.machine.tensor_core import Architecture, Unit as Core, unit_of
+from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_of
 
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:

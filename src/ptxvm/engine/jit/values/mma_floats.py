@@ -26,7 +26,7 @@ EXPONENT = 0x7F80_0000
 
 
 @dataclass(frozen=True)
-class Form:
+class FloatFormat:
     """A format: the position of the biased exponent, and the exponents for which f32 holds all products."""
 
     fraction: int
@@ -40,8 +40,8 @@ class Form:
         return self.most - self.least
 
 
-WIDE = Form(7, 127, 127 - 50, 127 + 63)  # of bf16, and of the upper halves of tf32
-FORMS = {f16: Form(10, 15, 1, 31), bf16: WIDE, tf32: WIDE}
+WIDE = FloatFormat(7, 127, 127 - 50, 127 + 63)  # of bf16, and of the upper halves of tf32
+FORMS = {f16: FloatFormat(10, 15, 1, 31), bf16: WIDE, tf32: WIDE}
 TF32 = 0xFFFF_E000  # the significant bits of a register
 LEAST_F16 = 127 - 14 << 23  # the least exponent of f16, in the bits of an f32
 KEPT, WORD_BITS, LONG_BITS = 24, 32, 64  # bits of a result, and of sums
@@ -147,7 +147,7 @@ class Fast(Floats):
 class Exact(Floats):
     """The sums of the tensor cores: `length` products at once, each truncated `fraction` bits below the largest exponent."""
 
-    def __init__(self, unit: Unit, product: Product, core: tensor_core.Unit, *, sparse: bool = False) -> None:
+    def __init__(self, unit: Unit, product: Product, core: tensor_core.Accumulation, *, sparse: bool = False) -> None:
         super().__init__(unit, product)
         self.length, self.fraction, self.form = min(core.length << sparse, self.depth), core.fraction, FORMS[self.type]
         self.parts = max(1, self.length >> SUMMED - core.fraction + sparse)

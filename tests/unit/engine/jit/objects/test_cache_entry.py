@@ -25,7 +25,7 @@ from ptxvm.engine.jit.lower.textures import TextureQuestion
 from ptxvm.engine.jit.lower.warpgroup_on_host import WarpgroupMultiplication
 from ptxvm.engine.jit.memory.cluster_addresses import OutsideCluster
 from ptxvm.engine.jit.node.counters import StepLimitExceeded
-from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, SpecialRegister
+from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, SpecialRegisterQuery
 from ptxvm.engine.jit.node.stack import Overflow
 from ptxvm.engine.jit.objects import cache_entry
 from ptxvm.engine.jit.objects.cache_entry import packed, packed_code, unpacked, unpacked_code
@@ -41,7 +41,7 @@ from ptxvm.machine.texture_unit import LookUp, query
 FRAGMENTS = [mma_fragment(matrix, held, "m16n8k8") for matrix, held in zip("abcd", (f16, f16, f32, f32), strict=True)]
 TRANSFER = TransferCall(Transfer(Pattern.TENSOR, Space.GLOBAL, Space.SHARED, operation="add", type=f32), (("a", 1), ("c", 2)))
 WORKS: list[Any] = [
-    NoTarget("list", 3), SpecialRegister("gridid"), IsInSpace(Space.SHARED), NoSuchBarrier(), OutsideCluster(4), TRANSFER,
+    NoTarget("list", 3), SpecialRegisterQuery("gridid"), IsInSpace(Space.SHARED), NoSuchBarrier(), OutsideCluster(4), TRANSFER,
     PartialCopy(8), StepLimitExceeded((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), MissingBody("f"),
     NoFunction(), Overflow("alloca", 64),
     TextureQuestion(LookUp(Fetch("2d", component=1)), (("handle", 1), ("coordinates", 2))),
