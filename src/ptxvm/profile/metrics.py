@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from ptxvm.algebra.state_space import Space
 from ptxvm.isa.effects import Verb
 
-SASS = "ncu counts SASS, which ptxas makes of the PTX."
+SASS = "Nsight Compute counts SASS, which ptxas makes of the PTX."
 TOGETHER = "Hardware may serve passes of an access of 8 or 16 bytes together where they ask for the same words."
-ONCE = "Lanes that update one word count once; atomic_steps says how often hardware does them."
+ONCE = "Lanes that update one word count once; `atomic_steps` says how often hardware does them."
 WIDTHS = (16, 32, 64)  # bits of floating-point operations that are counted
 WORDS = {Verb.READ: "load", Verb.WRITE: "store", Verb.UPDATE: "atomic"}
 OF_NCU = {Verb.READ: "ld", Verb.WRITE: "st", Verb.UPDATE: "atom"}
@@ -73,9 +73,9 @@ def counted() -> Iterator[Metric]:
     yield Metric("thread_inst_executed_true", "inst", "Active lanes whose guard predicate holds, or that have none.",
                  "smsp__thread_inst_executed_pred_on.sum", SASS)  # fmt: skip
     yield Metric("branches", "inst", "Branches (bra, brx.idx) of warps.", "smsp__inst_executed_op_branch.sum",
-                 f"{SASS} It predicates short branches.")  # fmt: skip
+                 f"{SASS} ptxas predicates short branches.")  # fmt: skip
     yield Metric("divergent_branches", "inst", "Branches after which lanes of the warp are at several places.",
-                 note="ncu counts the targets: smsp__branch_targets_threads_divergent.")  # fmt: skip
+                 note="Nsight Compute counts their targets: `smsp__branch_targets_threads_divergent`.")  # fmt: skip
     yield Metric("barriers", "inst", "Arrivals of warps at barriers of their CTA or cluster.")
     for space in ACCESSED:
         for verb, word in WORDS.items():
@@ -88,7 +88,7 @@ def counted() -> Iterator[Metric]:
     yield Metric("atomic_steps", "step", "Atomics of each warp to its most wanted address: they are done one after the other.")
     for bits in WIDTHS:
         yield Metric(f"fp{bits}_operations", "flop", f"Sums and products of .f{bits} of threads; a fused multiply-add is two.",
-                     note=f"{SASS} It counts fadd, fmul and ffma apart.")  # fmt: skip
+                     note=f"{SASS} It counts sums, products and fused ones apart.")  # fmt: skip
     yield Metric("tensor_operations", "op", "Multiplications and additions of matrix instructions, stored elements only.",
                  note="Without those of tcgen05, whose shape is in a descriptor.")  # fmt: skip
 
@@ -96,7 +96,7 @@ def counted() -> Iterator[Metric]:
 def accesses(space: Space, verb: Verb, name: str) -> Iterator[Metric]:
     """The metrics of the accesses of one kind to one state space."""
     op, how = OF_NCU[verb], f"{'atomics' if verb is Verb.UPDATE else f'{WORDS[verb]}s'} of .{space}"
-    note = f"{SASS} It counts red apart from atom." if verb is Verb.UPDATE else SASS
+    note = f"{SASS} It counts `red` apart from `atom`." if verb is Verb.UPDATE else SASS
     yield Metric(f"{name}_requests", "request", f"Instructions of warps that are {how}.", requests_of_ncu(space, verb), note)
     yield Metric(f"{name}_bytes", "byte", f"Bytes that the lanes ask for by {how}.")
     if space is Space.GLOBAL:
@@ -144,7 +144,7 @@ DERIVED = {
         Metric("global_sectors", "sector", "Sectors of 32 bytes that accesses of .global touch.",
                "memory_l2_theoretical_sectors_global", formula=Formula(every(Space.GLOBAL, "sectors"))),
         Metric("global_sectors_ideal", "sector", "The fewest sectors that hold as many bytes.",
-               note="ncu's memory_l2_theoretical_sectors_global_ideal, but lanes that ask for the same bytes count once.",
+               note="Nsight Compute has `memory_l2_theoretical_sectors_global_ideal`; here the same bytes count once.",
                formula=Formula(every(Space.GLOBAL, "sectors_ideal"))),
         Metric("global_sectors_excessive", "sector", "Sectors beyond the ideal.",
                formula=Formula(("global_sectors",), minus=("global_sectors_ideal",))),

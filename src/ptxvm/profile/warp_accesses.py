@@ -41,9 +41,16 @@ class Contention(NamedTuple):
 
 
 def distinct(values: Ints) -> Ints:
-    """The different ones, in order."""
-    ordered = np.sort(values)
-    return ordered[np.concatenate(([True], ordered[1:] != ordered[:-1]))] if len(ordered) else ordered
+    """The different ones, in order; most are in order already."""
+    ordered = values if (values[1:] >= values[:-1]).all() else np.sort(values)
+    return ordered[begins(ordered)]
+
+
+def begins(ordered: Ints) -> npt.NDArray[np.bool_]:
+    """Where a value differs from the one before it."""
+    found = np.ones(len(ordered), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=found[1:])
+    return found
 
 
 def requests(warps: Ints) -> int:
@@ -74,8 +81,8 @@ def shared_traffic(warps: Ints, lanes: Ints, addresses: Ints, size: int) -> Shar
     passes = warps * (BANKS // together) + lanes // together
     words = [passes << ADDRESS | (addresses // WORD + n) for n in range(max(size // WORD, 1))]
     asked = distinct(np.concatenate(words))
-    _, number = np.unique(asked >> ADDRESS, return_inverse=True)
-    count = int(number.max()) + 1
+    number = np.cumsum(begins(asked >> ADDRESS)) - 1
+    count = int(number[-1]) + 1
     turns = np.bincount(number * BANKS + asked % BANKS, minlength=count * BANKS).reshape(count, BANKS)
     return SharedTraffic(int(turns.max(axis=1).sum()), count)
 
