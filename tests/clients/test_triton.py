@@ -277,3 +277,75 @@ def test_fused_attention(on_device, rng, causal):
         scores[:, np.triu_indices(N, 1)[0], np.triu_indices(N, 1)[1]] = -np.inf
     powers = np.exp(scores - scores.max(2, keepdims=True))
     np.testing.assert_allclose(out, powers / powers.sum(2, keepdims=True) @ v.astype(np.float64), rtol=5e-3, atol=2e-3)
+
+
+class Buffer:
+    """Memory that a kernel asks for, where it makes the descriptors of its tensors."""
+
+    def __init__(self, size, alignment):
+        self.array = np.zeros(size + alignment, np.uint8)
+        self.start = -self.array.ctypes.data % alignment + self.array.ctypes.data
+
+    def data_ptr(self):
+        return self.start
+
+
+@triton.jit
+def persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr, PROGRAMS: tl.constexpr):
+    """Each program computes several tiles of C = A B^T; descriptors of tensors become tensor copies from sm_90 on."""
+    left = tl.make_tensor_descriptor(a, [M, K], [K, 1], [BM, BK])
+    right = tl.make_tensor_descriptor(b, [N, K], [K, 1], [BN, BK])
+    result = tl.make_tensor_descriptor(c, [M, N], [N, 1], [BM, BN])
+    across = tl.cdiv(N, BN)
+    for tile in range(tl.program_id(0), tl.cdiv(M, BM) * across, PROGRAMS):
+        m, n = tile // across * BM, tile % across * BN
+        total = tl.zeros((BM, BN), tl.float32)
+        for k in range(0, K, BK):
+            total = tl.dot(left.load([m, k]), right.load([n, k]).T, total)
+        result.store([m, n], total)
+
+
+def test_persistent_matmul(on_device, rng):
+    """No side is a multiple of a tile: copies fill with zeros, and leave out what is outside."""
+    M, N, K = 200, 136, 96
+    a, b = (rng.integers(-8, 9, shape).astype(np.float16) for shape in ((M, K), (N, K)))
+    c = np.zeros((M, N), np.float32)
+    kept = []
+    triton.set_allocator(lambda size, alignment, _: kept.append(Buffer(size, alignment)) or kept[-1])
+    given = [on_device(each) for each in (a, b, c)]
+    persistent[(2,)](*given, M, N, K, BM=128, BN=64, BK=64, PROGRAMS=2)
+    assert (c == a.astype(np.float32) @ b.astype(np.float32).T).all()
+
+
+@triton.jit
+def of_scaled_blocks(a, of_a, b, of_b, c, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.constexpr):
+    """C = A B^T, whose factors are e4m3 with a scale for each 32 of K."""
+    m = tl.program_id(0) * BM + tl.arange(0, BM)
+    n = tl.program_id(1) * BN + tl.arange(0, BN)
+    total = tl.zeros((BM, BN), tl.float32)
+    for start in range(0, K, BK):
+        k, block = start + tl.arange(0, BK), start // 32 + tl.arange(0, BK // 32)
+        left = tl.load(a + m[:, None] * K + k[None, :])
+        right = tl.load(b + n[None, :] * K + k[:, None])
+        rows = tl.load(of_a + m[:, None] * (K // 32) + block[None, :]).to(tl.uint8, bitcast=True)
+        columns = tl.load(of_b + n[:, None] * (K // 32) + block[None, :]).to(tl.uint8, bitcast=True)
+        total = tl.dot_scaled(left, rows, "e4m3", right, columns, "e4m3", total)
+    tl.store(c + m[:, None] * N + n[None, :], total)
+
+
+def test_matmul_of_scaled_blocks(on_device, rng):
+    """Small integers times powers of two near one: every sum is exact."""
+    from ml_dtypes import float8_e4m3fn
+
+    if triton.runtime.driver.active.get_current_target().arch < 89:
+        pytest.skip("Triton has e4m3 since sm_89")
+    M, N, K = 128, 128, 256
+    a, b = (rng.integers(-8, 9, (rows, K)) for rows in (M, N))
+    powers = [rng.integers(-2, 3, (rows, K // 32)) for rows in (M, N)]
+    c = np.zeros((M, N), np.float32)
+    small = [each.astype(float8_e4m3fn).view(np.uint8) for each in (a, b)]
+    scales = [(each + 127).astype(np.uint8) for each in powers]
+    given = [on_device(each) for each in (small[0], scales[0], small[1], scales[1], c)]
+    of_scaled_blocks[(1, 1)](*given, N, K, BM=128, BN=128, BK=128)
+    left, right = (each * 2.0 ** power.repeat(32, axis=1) for each, power in zip((a, b), powers, strict=True))
+    assert (c == left @ right.T).all()

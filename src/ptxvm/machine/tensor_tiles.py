@@ -42,14 +42,19 @@ class DecodedMap:
     """A tensor map in memory, read."""
 
     def __init__(self, data: bytes, address: int) -> None:
-        if data[: len(MARK)] != MARK:
+        self.data = data
+        if data[: len(MARK)] != MARK and not self._of_zeros:
             said = f"at {address:#x} lies no tensor map, as ptxvm.TensorMap or the driver encodes one"
             raise AccessFault("invalid-tensor-map", said, address, SIZE)
-        self.data = data
         self.rank = self.number("rank") + 1
         self.sizes = [self.number("global_dim", n) or 1 << 32 for n in range(self.rank)]
         self.strides = [self.number("global_stride", n) for n in range(self.rank - 1)]
         self.steps = [max(self.number("element_stride", n), 1) for n in range(self.rank)]
+
+    @property
+    def _of_zeros(self) -> bool:
+        """Is it what `tensormap.replace` makes of zeros, as compilers begin a map?"""
+        return not any(self.data[: len(MARK)]) and self.number("global_address") != 0
 
     def number(self, name: str, n: int = 0, *, signed: bool = False) -> int:
         """The value of a field."""

@@ -270,13 +270,15 @@ CHANGED = """
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_map_that_the_kernel_changes(engine):
+@pytest.mark.parametrize("begun", ["ld.param.b32 %v, [%at];", "mov.b32 %v, 0;"])
+def test_a_map_that_the_kernel_changes(begun, engine):
+    """It begins with the map of another tensor, or with zeros, as Triton does."""
     made = TensorMap.tiled(TensorType.FLOAT16, DeviceArray(64, np.float16), (32,), fill=OobFill.NAN)
     tile = np.arange(1, 33, dtype=np.uint32).reshape(4, 8)
     reduces = "cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [fresh, {-1, 7}], [tile]"
     array = DeviceArray.from_host(np.full((9, 8), 100, np.uint32))
-    kernel = ptxvm.load(CHANGED.replace("ROWS", "4").replace("COPY", reduces)).kernel()
-    kernel.launch(1, 32, [made, array], engine=engine)
+    text = CHANGED.replace("ROWS", "4").replace("COPY", reduces).replace("ld.param.b32 %v, [%at];", begun)
+    ptxvm.load(text).kernel().launch(1, 32, [made, array], engine=engine)
     want = np.full((9, 8), 100, np.uint32)
     want[7:9, :7] += tile[:2, 1:]  # column 7 is padding: the tensor has seven
     assert (array.array == want).all()

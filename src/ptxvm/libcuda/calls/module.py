@@ -15,7 +15,7 @@ from ptxvm.libcuda.session import function, session
 
 INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
 MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set
-CLUSTER_ATTRIBUTES = range(10, 18)
+CLUSTER_ATTRIBUTES = range(10, 16)
 
 
 # ── modules and libraries ───────────────────────────────────────────────────────────────
