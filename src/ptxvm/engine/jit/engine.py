@@ -16,7 +16,7 @@ from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run import cta_distribution, tiering
 from ptxvm.engine.jit.run.compiled import Compiled
 from ptxvm.engine.jit.run.launch_state import Launch
-from ptxvm.engine.jit.run.runner import Runner
+from ptxvm.engine.jit.run.runner import Runner, pointers_at
 from ptxvm.engine.jit.run.signals import Signals
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
@@ -217,11 +217,12 @@ class Jit:
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None
     ) -> Counters:
         """Run a grid of instrumented code, its CTAs in order."""
-        compiled = self.compiled(wanted)
+        compiled, table = self.compiled(wanted), self.image.memory.table
         launch = Launch(self.image, compiled.facts, shape, limits)
+        found = (table.find(each) for each in pointers_at(parameters, compiled.facts.pointers).values())
         runner = Runner(compiled, shape, observer.calls, observer.library)
-        progress = cta_distribution.Progress(shape.ctas, None)
-        runner.enter(launch, parameters, ())
+        progress = cta_distribution.Progress(shape.ctas, compiled.rate)
+        runner.enter(launch, parameters, tuple(dict.fromkeys(each for each in found if each is not None)))
         try:
             observer.begin(runner.calls, runner.record)
             with Signals(launch):

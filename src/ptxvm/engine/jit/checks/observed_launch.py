@@ -147,10 +147,12 @@ class ObservedCallbacks(Callbacks):
         lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
         if site.space in self.windows or not len(lanes):
             return
-        found = self.memory.table.find(int(addresses[lanes[0]]))
+        table = self.memory.table
+        if site.writing:
+            for owner in np.unique(table.columns.owners(addresses[lanes])).tolist():
+                self.observed.save(table.items[owner])
+        found = table.find(int(addresses[lanes[0]]))
         if found is not None:
-            if site.writing:
-                self.observed.save(found)
             self._remember(number, site, found)
 
     def look_up(self, work: Work, operands: Operands) -> None:

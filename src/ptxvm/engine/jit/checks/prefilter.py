@@ -28,7 +28,6 @@ not of this kind, one run of it answers for itself only, and the exact checker r
 
 from __future__ import annotations
 
-import ctypes
 import logging
 from collections.abc import Callable, Sequence
 from functools import partial
@@ -43,6 +42,7 @@ from ptxvm.engine.jit.cfg import unset_registers
 from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Suspicious, WrittenLater
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.run.runner import pointers_at
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.time_box import GivenUp
@@ -126,7 +126,7 @@ class Prefilter:
             offsets = self.jit.image.parameters(kernel.function).offsets
             self._outputs[kernel] = [offsets[each] for each in written_parameters(kernel.function)]
         table = self.jit.image.memory.table
-        found = (table.find(ctypes.c_uint64.from_address(parameters + at).value) for at in self._outputs[kernel])
+        found = (table.find(each) for each in pointers_at(parameters, self._outputs[kernel]).values())
         return frozenset(each for each in found if each is not None)
 
     def judges(self, watch: Watch, kernel: Function, shape: LaunchShape, options: LaunchOptions, limits: Limits | None) -> bool:

@@ -51,12 +51,7 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> LoadRun | Non
     if own is None or bound.node.guard is not None or isinstance(at.region_guard, Affine):
         return None
     whole_addresses = kernel.image.memory.address_bits == 64 and kernel.cluster_size == 1
-    if (
-        kernel.shadow is not None
-        or space not in SPACES
-        or not whole_addresses
-        or not lane_chunks.suits(size, EXTENTS[0] // size)
-    ):
+    if kernel.tagged or space not in SPACES or not whole_addresses or not lane_chunks.suits(size, EXTENTS[0] // size):
         return None
     found: dict[int, int] = {}
     for position, distance in _neighbours(at, own[0]):

@@ -73,7 +73,7 @@ class JoinedStores:
         if affine is None or not affine.terms or size > 8 or at.active_vector() is not None or at.nested:
             return None
         cut = pieces(affine, size * count, at.width)
-        if at.kernel.shadow is not None or (cut is not None and all(piece.contiguous for piece in cut)):
+        if at.kernel.tagged or (cut is not None and all(piece.contiguous for piece in cut)):
             return None
         bits = 32 if space is Space.SHARED else 64
         root, offset = ("", affine.base) if isinstance(affine.base, int) else self.code.sums.get(affine.base, (affine.base, 0))

@@ -181,7 +181,8 @@ class Memory(Port):
         span = self._span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
         # Under the checks the first access of a site has its allocation saved, and the place of its tags found.
-        within = self.at.kernel.shadow is None and variable_bounds.certain(self.at, space, raw, size, writing=writing)
+        asks = self.at.kernel.tagged or (self.at.kernel.shadow is not None and writing)
+        within = not asks and variable_bounds.certain(self.at, space, raw, size, writing=writing)
         if not within and not self._compared_together(space, raw, size):
             self._compare(site, space, raw, size)
             variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
@@ -202,7 +203,8 @@ class Memory(Port):
     def _compare(self, site: int, space: Space, raw: Raw, size: int) -> None:
         """Check a single access against the window, or the last allocation of its site."""
         code = self.code
-        if isinstance(raw, Varying) and self.at.kernel.shadow is None and (space in WINDOWS or not self.at.caches_bounds):
+        together = space in WINDOWS or not (self.at.caches_bounds or self.at.kernel.tagged)
+        if isinstance(raw, Varying) and together:
             self._compare_lanes(site, space, raw, size)
             return
         good = self._good_window(space, raw, size) if space in WINDOWS else self._good(site, raw, size)
@@ -239,7 +241,7 @@ class Memory(Port):
     def _slow(self, site: int, space: Space, raw: Raw, size: int, onward: str) -> None:
         """The slow path: search all allocations; the warp faults if the access is refused."""
         code = self.code
-        lanes, window, watched = self.at.active_vector(), space in WINDOWS, self.at.kernel.shadow is not None
+        lanes, window, tagged = self.at.active_vector(), space in WINDOWS, self.at.kernel.tagged
         shape = self._shape(site, space, raw, size)
         words = [(slow_path.SITE, "i64", str(site))]
         if lanes is not None:
@@ -253,14 +255,14 @@ class Memory(Port):
             where = code.emit(f"getelementptr i64, ptr {slow_path.ROOM}, i64 {slow_path.ADDRESS}")
             code.run(f"store {held} {lanes_at}, ptr {where}, align 64")
         allowed = slow_path.ask(code, shape, "" if shape.asks_host else allocation_search.helper(self.at.kernel), words)
-        if not self.at.caches_bounds and (not watched or window):
+        if not self.at.caches_bounds and (not tagged or window):
             code.branch(allowed, onward, "fault", likely=True)
             return
         kept = code.label()
         code.branch(allowed, kept, "fault", likely=True)
         code.block(kept)
         self.at.reload_site(site)
-        if not watched or window:
+        if not tagged or window:
             code.jump(onward)
             return
         # All lanes must be in one allocation, whose tags the site has now.
@@ -268,15 +270,16 @@ class Memory(Port):
 
     def _shape(self, site: int, space: Space, raw: Raw, size: int) -> slow_path.CheckKind:
         """The shape of the question that the slow path asks."""
-        full, window, watched = self.at.active_vector() is None, space in WINDOWS, self.at.kernel.shadow is not None
+        full, window, kernel = self.at.active_vector() is None, space in WINDOWS, self.at.kernel
         fixed = isinstance(raw, Affine) and constant_offsets(raw, self.width) is not None
         tests_lanes = isinstance(raw, Affine) and bool(raw.terms) and not (full and fixed)
-        _, _, _, span, writing = self.at.kernel.sites[site]
+        _, _, _, span, writing = kernel.sites[site]
+        asks_host = window or kernel.tagged or (kernel.shadow is not None and writing)  # which saves what is written
         return slow_path.CheckKind(
             width=self.width,
             terms=tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms) if isinstance(raw, Affine) else None,
             window=self._window_bound(space, size) if window else None,
-            asks_host=window or watched, tests_lanes=tests_lanes, full=full,
+            asks_host=asks_host, tests_lanes=tests_lanes, full=full,
             size=size, span=span, need=allocation_search.need(space, writing=writing),
         )  # fmt: skip
 

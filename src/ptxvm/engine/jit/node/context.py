@@ -131,7 +131,8 @@ class KernelContext:
     @cached_property
     def parts(self) -> PartedRegions:
         """The regions in which lanes of the straight version part."""
-        possible, narrow = self.shadow is None and not self.metered, self.one_warp.parts if self.one_warp is not None else None
+        possible = not self.follows_threads and not self.metered
+        narrow = self.one_warp.parts if self.one_warp is not None else None
         return PartedRegions(self.nodes, self.registers, self.written, possible, narrow)
 
     @cached_property
@@ -195,7 +196,7 @@ class KernelContext:
     @property
     def one_group(self) -> bool:
         """Do all threads of the CTA run as one group?  Its barriers then open at once."""
-        return self.straight and self.width == self.threads and self.shadow is None
+        return self.straight and self.width == self.threads and not self.follows_threads
 
     @property
     def runs_partial_warps(self) -> bool:
@@ -260,7 +261,7 @@ class KernelContext:
     def grid_strides(self) -> frozenset[Bound]:
         """The branches at the ends of loops that its CTAs may run in step: in the version for whole warps."""
         ordered = not IN_ORDER.isdisjoint(self.device_functions) or self.frees or self.plan.shared
-        if not self.straight or not self.main or self.fair or self.metered or self.shadow is not None or ordered:
+        if not self.straight or not self.main or self.fair or self.metered or self.follows_threads or ordered:
             return frozenset()
         return self.analysis.grid_strides
 
@@ -273,6 +274,16 @@ class KernelContext:
     def unbounded(self) -> bool:
         """Is the depth of its stack unknown?"""
         return self.analysis.unbounded
+
+    @property
+    def follows_threads(self) -> bool:
+        """Does a check follow what threads do one after the other?"""
+        return self.shadow is not None and not self.shadow.bounds_only
+
+    @property
+    def tagged(self) -> bool:
+        """Are accesses followed by tags, so that those of an instruction must all be in one allocation?"""
+        return self.shadow is not None and self.shadow.tags
 
     @property
     def polls(self) -> bool:

@@ -34,6 +34,16 @@ class Shadow:
         """Does it check for reads of uninitialised bytes?"""
         return "init" in self.checks
 
+    @property
+    def tags(self) -> bool:
+        """Are accesses followed by tags, which belong to one allocation?"""
+        return self.race or self.init
+
+    @property
+    def bounds_only(self) -> bool:
+        """Does it check nothing but where accesses go, whatever the order?"""
+        return self.checks == {"memory"}
+
     def note(self, space: Space, size: int) -> None:
         """Note an access of elements of some size."""
         for shared in (True, False) if space is Space.GENERIC else (space is Space.SHARED,):

@@ -206,7 +206,7 @@ class NodeBuilder(operands.Operands):
 
     def reload_site(self, site: int) -> None:
         """Reload the cached fields of a site, after the slow path may have changed them."""
-        if self.caches_bounds and self.kernel.shadow is not None:
+        if self.caches_bounds and self.kernel.tagged:
             self.kernel.cached_bounds |= {(site, n) for n in range(4)}  # instrumented accesses read all of them from here on
         for n in range(4 if self.caches_bounds else 0):
             if (site, n) in self.kernel.cached_bounds:

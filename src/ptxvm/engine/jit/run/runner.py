@@ -165,7 +165,7 @@ class Runner:
     def _cached_outputs(self, parameters: int) -> int:
         """A bit for each parameter with streamable stores: 0 if they shall be non-temporal."""
         facts, cached = self.compiled.facts, EVERY
-        pointed_to = {at: ctypes.c_uint64.from_address(parameters + at).value for at in facts.pointers}
+        pointed_to = pointers_at(parameters, facts.pointers)
         for each in self._large:
             inside = [at for at, address in pointed_to.items() if each.start <= address < each.end]
             if len(inside) == 1 and inside[0] in facts.streamed:
@@ -234,3 +234,8 @@ def aligned(room: Array) -> int:
 def address(function: CFuncPtr) -> int:
     """The address of a callback."""
     return int(ctypes.cast(function, ctypes.c_void_p).value or 0)
+
+
+def pointers_at(parameters: int, offsets: Sequence[int]) -> dict[int, int]:
+    """The addresses at some offsets of a parameter bank."""
+    return {at: ctypes.c_uint64.from_address(parameters + at).value for at in offsets}

@@ -230,22 +230,41 @@ def test_a_false_suspicion_costs_time_only(quick):
     assert data[128:].tolist() == list(range(128, 1024))
 
 
-def test_lanes_of_one_access_in_two_arrays_go_to_the_exact_checker(quick):
+TWO_ARRAYS = """
+    ld.param.u64 %rd6, [other];
+    mul.wide.u32 %rd7, %r1, 4; add.u64 %rd6, %rd6, %rd7;
+    setp.ge.u32 %p1, %r1, 32;      // the second warp
+    @%p1 mov.u64 %rd3, %rd6;
+    ld.global.u32 %r9, [%rd3];
+    add.u32 %r9, %r9, %r1;
+    st.global.u32 [%rd3], %r9;
+"""
+
+
+def of_two_arrays(more, check, engine="jit"):
+    """Launch a kernel whose first access reaches both arrays: the findings, and the arrays."""
     text = HEAD.replace(".param .u64 data)", ".param .u64 data, .param .u64 other)")
-    body = """
-        ld.param.u64 %rd6, [other];
-        mul.wide.u32 %rd7, %r1, 4; add.u64 %rd6, %rd6, %rd7;
-        setp.ge.u32 %p1, %r1, 32;      // the second warp
-        @%p1 mov.u64 %rd3, %rd6;
-        ld.global.u32 %r9, [%rd3];
-        st.global.u32 [%rd3], %r1;
-        ret; }"""
-    kernel = ptxvm.load(text + body).kernel()
+    kernel = ptxvm.load(f"{text}{TWO_ARRAYS}{more} ret; }}").kernel()
     arrays = [np.zeros(64, np.uint32), np.zeros(1 << 20, np.uint32)]
-    assert kernel.launch(1, 64, arrays, engine="jit", check=("race",)).findings == []
-    assert not quick()
+    return kernel.launch(1, 64, arrays, engine=engine, check=(check,)).findings, arrays
+
+
+@pytest.mark.parametrize("check", ["race", "memory"])
+def test_lanes_of_one_access_in_two_arrays_go_to_the_exact_checker_where_tags_matter(check, quick):
+    found, arrays = of_two_arrays("", check)
+    assert found == []
+    assert quick() == (check == "memory")
     assert arrays[0].tolist() == [*range(32), *[0] * 32]
     assert arrays[1][:64].tolist() == [*[0] * 32, *range(32, 64)]
+
+
+def test_what_lanes_of_one_access_wrote_in_two_arrays_is_restored_for_the_exact_checker(quick):
+    wrong = "mov.u64 %rd6, 64; st.global.u32 [%rd6], 1;"
+    found, arrays = of_two_arrays(wrong, "memory")
+    assert not quick()
+    expected, left = of_two_arrays(wrong, "memory", "interp")
+    assert [str(each) for each in found] == [str(each) for each in expected] != []
+    assert [each.tolist() for each in arrays] == [each.tolist() for each in left]
 
 
 def test_an_array_may_begin_anywhere(quick):
