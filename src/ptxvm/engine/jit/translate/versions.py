@@ -19,7 +19,9 @@ from ptxvm.machine.options import Check
 WIDTHS = {256: 0.75, 128: 0.8, 64: 0.85, WARP: 1.0}  # the time of a warp in code for so many lanes, about
 ALONE = 2.0  # that of a warp for which there is no group, in the masked version
 REGISTERS = 28  # vectors that may be live at once: the processor has 32
-HOPE = {256: 1.0, 128: 1.3, 64: 1.3}  # wider versions may need fewer than their width says, since equal parts share one
+ONE_GROUP = 1.3  # times as many where a CTA with barriers is one group, whose barriers are free: others spill all registers
+HOPE = {256: 1.0, 128: 1.3, 64: 1.3}  # wider versions may need fewer than their width says, since equal parts share one ...
+HOPE_OF_ONE = 2.0  # ... and one group is worth more tries
 
 
 @dataclass(eq=False)
@@ -39,7 +41,7 @@ class Versions:
     @property
     def fits(self) -> bool:
         """Does the straight version pay off, within the registers of the processor?"""
-        return self.kernel.pays_off() and self.registers <= REGISTERS
+        return self.kernel.pays_off() and self.registers <= _room(self.kernel)
 
     def masked(self) -> str:
         """The text of the masked version, which takes over from the straight one."""
@@ -96,11 +98,26 @@ def _whole_warps(make: Callable[..., KernelContext], threads: int) -> Versions |
     for width in widths:
         if width == known and not (width == WARP and found.kernel.endings):
             return found
-        if width not in (WARP, first) and needed * width <= HOPE[width] * REGISTERS * known:
+        if width not in (WARP, first) and needed * width <= _hope(narrow, width) * known:
             wide = _wide(make, width, one_warp)
             if wide is not None and wide.fits:
                 return wide
     return None
+
+
+def _room(kernel: KernelContext) -> float:
+    """How many vector registers may be live at once in a version."""
+    return REGISTERS * (ONE_GROUP if _barriers_are_free(kernel, kernel.width) else 1)
+
+
+def _hope(kernel: KernelContext, width: int) -> float:
+    """Below how many vector registers, by what another version needs, one of a width is worth a try."""
+    return REGISTERS * (HOPE_OF_ONE if _barriers_are_free(kernel, width) else HOPE[width])
+
+
+def _barriers_are_free(kernel: KernelContext, width: int) -> bool:
+    """Is a CTA that has barriers one group in a version of a width?"""
+    return kernel.threads == width and any(node.barrier_wait for node in kernel.nodes)
 
 
 def _time(warps: int, width: int) -> float:
