@@ -23,7 +23,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS_WIDTH, ROOM_HEIGHT = 680.0, 30.0
 
 GROUPS = {
-    "Modules and kernels": "load check link Module Kernel LaunchResult Diagnostic",
+    "Modules and kernels": "load check link Module Kernel LaunchResult Trace Diagnostic",
     "Memory of the device": "DeviceArray",
     "Streams": "Stream Event",
     "Textures and surfaces": "Texture Sampler Surface",

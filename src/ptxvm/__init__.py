@@ -17,6 +17,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.streams import Event, Stream
     from ptxvm.machine.tensor_map import Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TensorType
     from ptxvm.machine.texture import Sampler, Surface, Texture
+    from ptxvm.profile.trace import Trace
 
 __version__ = "0.1.0"
 LAZY = {
@@ -30,6 +31,7 @@ LAZY = {
         "ptxvm.machine.streams": ("Event", "Stream"),
         "ptxvm.machine.tensor_map": ("Interleave", "L2Promotion", "OobFill", "Swizzle", "TensorMap", "TensorType"),
         "ptxvm.machine.texture": ("Sampler", "Surface", "Texture"),
+        "ptxvm.profile.trace": ("Trace",),
     }.items()
     for name in names
 }
@@ -71,6 +73,7 @@ __all__ = [
     "TensorMap",
     "TensorType",
     "Texture",
+    "Trace",
     "Unsupported",
     "check",
     "link",

@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
     from ptxvm.machine.texture import Sampler, Surface, Texture
+    from ptxvm.profile.trace import Trace
 
 Text = str | bytes | os.PathLike[str]
 PREFILTER_PAYS = 1 << 16  # threads of a launch from which on it pays to compile the kernel for the prefilter
@@ -43,7 +44,7 @@ MOST_OPTIONS = 64  # checked sets of options that a kernel remembers
 Usual = tuple[Extent, Extent, int]
 """The key of a usual launch, which gives nothing else: grid, block and bytes of dynamic shared memory."""
 
-USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False)  # the defaults of all other options
+USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False, None)  # the defaults of all other options
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 
 
@@ -245,6 +246,7 @@ class Kernel:
         numerics: Numerics = "exact",
         asynchronous: Completion | None = None,
         profile: bool = False,
+        trace: Trace | None = None,
     ) -> LaunchResult:
         """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
@@ -260,9 +262,10 @@ class Kernel:
         (the reference), or "auto": the JIT, but for kernels with thousands of functions.  `numerics` is "exact" or "fast":
         approximations within the manual's bounds.  `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early", at
         their start; "late", where a thread waits; at "random" between the two, by `seed`; the JIT has "early" alone.  With
-        `profile` the interpreter runs it, and the result has a `profile`.  Raises TypeError and ValueError and `Unsupported`.
+        `profile` the interpreter runs it, and the result has a `profile`; a `trace` records what threads do, also before a
+        Fault.  Raises TypeError and ValueError and `Unsupported`.
         """
-        said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, profile
+        said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, profile, trace
         extents = options.extent("grid", grid), options.extent("block", block)
         usual = (*extents, shared) if is_usual(said, shared, schedules) else None
         if usual in self._options and (done := self.relaunch(self._options[usual], options.arguments(args))) is not None:
@@ -270,7 +273,8 @@ class Kernel:
         args, schedules = options.arguments(args), options.count("schedules", schedules)
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
         ends, seed = completion(asynchronous, engine), options.count_or_none("seed", seed)
-        engine = self._engine(engine, ends) if not profile else counting_engine(engine, asked, schedules, profile)
+        followed = instrumented(profile, trace)
+        engine = instrumented_engine(followed, engine, asked, schedules) if followed else self._engine(engine, ends)
         unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(
             *extents, options.count("shared", shared), options.count_or_none("steps", steps),
@@ -281,7 +285,7 @@ class Kernel:
             return done
         with DEVICE.launched(self.name, stream, args) as launched:
             watch = watching(self.module, engine, asked, schedules, seed, launched, allow)
-            done = self._run_counting(asking, args) if profile else self._run(engine, asking, args, watch)
+            done = self._run_instrumented(asking, args, trace) if followed else self._run(engine, asking, args, watch)
         if unwatched:
             self._prepare(asking, done, usual if engine == "auto" else None)
         return done
@@ -323,18 +327,24 @@ class Kernel:
         interprets = engine == "interp" or watch is not None
         return launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
 
-    def _run_counting(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult:
-        """Run the kernel for a profile."""
-        from ptxvm.engine.interp.counting import CountingInterpreter  # noqa: PLC0415 - few launches are profiled
+    def _run_instrumented(self, asking: LaunchOptions, args: Sequence[object], trace: Trace | None) -> LaunchResult:
+        """Run the kernel for a trace, or for a profile."""
+        from ptxvm.engine.interp.instrumented import (  # noqa: PLC0415 - few launches are profiled or traced
+            Counting,
+            InstrumentedInterpreter,
+            Recording,
+        )
         from ptxvm.engine.launch import launch  # noqa: PLC0415
         from ptxvm.profile.counter import Counter  # noqa: PLC0415
         from ptxvm.profile.profile import profile  # noqa: PLC0415
 
         settings.check()
         counter, image = Counter(), self.module.image
-        done = launch(CountingInterpreter(image, counter), self.function, asking, args)
-        shared = image.shared_size(self.function, asking.shared)
-        done.profile = profile(self.name, done.grid, done.block, shared, counter.counts())
+        instrument = Counting(counter) if trace is None else Recording(trace)
+        done = launch(InstrumentedInterpreter(image, instrument), self.function, asking, args)
+        if trace is None:
+            shared = image.shared_size(self.function, asking.shared)
+            done.profile = profile(self.name, done.grid, done.block, shared, counter.counts())
         return done
 
     def _prepare(self, asking: LaunchOptions, done: LaunchResult, usual: Usual | None) -> None:
@@ -384,13 +394,25 @@ def wanted(
     return options.checks(check)
 
 
-def counting_engine(engine: EngineName, asked: frozenset[Check] | None, schedules: int, profile: object) -> EngineName:
-    """The engine of a launch for a profile, which is the interpreter; what it cannot do is refused by name."""
+def instrumented(profile: object, trace: object) -> str:
+    """What follows a launch: a profile or a trace; empty if neither does."""
     options.instance("profile", profile, bool, "True or False")
+    if trace is None:
+        return "a profile" if profile else ""
+    from ptxvm.profile.trace import Trace  # noqa: PLC0415 - few launches are traced
+
+    options.instance("trace", trace, Trace, "a ptxvm.Trace")
+    if profile:
+        raise Unsupported("a profile and a trace of one launch")
+    return "a trace"
+
+
+def instrumented_engine(what: str, engine: EngineName, asked: frozenset[Check] | None, schedules: int) -> EngineName:
+    """The engine of a launch for a profile or a trace, which is the interpreter; what it cannot do is refused by name."""
     if engine == "jit":
-        raise Unsupported("a profile on the JIT")
+        raise Unsupported(f"{what} on the JIT")
     if asked or schedules > 1:
-        raise Unsupported("a profile of a launch with checks or several schedules")
+        raise Unsupported(f"{what} of a launch with checks or several schedules")
     return "interp"
 
 

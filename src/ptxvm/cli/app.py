@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ptxvm.cli.failures import TRACEBACK
-from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, run_options
+from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, launch_options, run_options
 
 NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and no option
 files = click.argument("files", metavar="FILE...", nargs=-1, required=True)
@@ -117,6 +117,33 @@ def profile(lines: int, sort: str | None, device: str | None, **options: Any) ->
     from ptxvm.cli.run import RunRequest
 
     return profile(RunRequest(**options), lines, sort, device)
+
+
+@app.command(context_settings=NUMBERS)
+@click.argument("file", metavar="FILE")
+@click.argument("arguments", metavar="[ARG]...", nargs=-1)
+@click.option("--thread", metavar="CTA/THREAD", help="The thread; each is a number or X,Y,Z.  [default: 0/0]")
+@click.option("--warp", metavar="CTA/WARP", help="All threads of a warp, by its number in the CTA.")
+@click.option("--limit", metavar="N", type=AT_LEAST_1, default=1000, help="Instructions of each warp that are recorded.")
+@click.option("--format", "form", metavar="text|json|perfetto", default="text", help="How the trace is printed.")
+@launch_options
+def trace(thread: str | None, warp: str | None, limit: int, form: str, **options: Any) -> int:  # noqa: ANN401 - the fields of a Request
+    """Run a kernel, and print what a thread does.
+
+    Each ARG is an argument of the kernel, as for `ptxvm run`, whose options this has, too. For each instruction: its line, the
+    values that it reads and writes, the addresses that it accesses, where a branch goes. The interpreter runs the kernel.
+
+    Format perfetto is for https://ui.perfetto.dev: a track for each warp, of the whole grid where no thread or warp is
+    named. Its time is steps of the schedule: one for each instruction that some warp executes. No time of a GPU is claimed.
+
+    \b
+    ptxvm trace saxpy.ptx --grid 4 --block 256 --thread 0/5 \\
+        1000 2.5 'f32[1000]=arange' 'f32[1000]=ones'
+    """  # noqa: D301
+    from ptxvm.cli.run import RunRequest
+    from ptxvm.cli.trace import trace
+
+    return trace(RunRequest(**options), thread, warp, limit, form)
 
 
 @app.command()

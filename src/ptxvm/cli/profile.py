@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from typing import cast
 
 from rich.text import Text
 
 from ptxvm.cli.failures import WrongCall
-from ptxvm.cli.run import RunRequest, run
+from ptxvm.cli.run import Following, RunRequest, run
 from ptxvm.cli.terminal import GAP, console, labelled, tabulated, width
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.models import DEFAULT, MODELS, Model
 from ptxvm.driver.occupancy import multiprocessor
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.result import LaunchResult
 from ptxvm.profile.metrics import METRICS, Number
 from ptxvm.profile.occupancy import occupancy_limits
 from ptxvm.profile.profile import Line, Measured, Profile
@@ -35,9 +37,9 @@ class Shown:
     sort: str | None = None
     device: str | None = None
 
-    def __call__(self, profile: Profile) -> None:
-        """Print it."""
-        out = console()
+    def __call__(self, result: LaunchResult) -> None:
+        """Print the profile of a launch."""
+        out, profile = console(), cast("Profile", result.profile)
         grid, block = (",".join(map(str, extent)) for extent in (profile.grid, profile.block))
         out.print(Text.assemble((profile.kernel, "bold"), f"  grid {grid}  block {block}\n"))
         for label, said in summary(profile, MODELS[self.device or DEFAULT]):
@@ -59,7 +61,7 @@ def profile(request: RunRequest, lines: int, sort: str | None, device: str | Non
         raise WrongCall(f"--sort {sort}: no such metric; {did_you_mean(sort, METRICS) or '--json names all'}")
     if device is not None and device not in MODELS:
         raise WrongCall(f"--device is one of {', '.join(MODELS)}, not {device}")
-    return run(request, Shown(lines, sort, device))
+    return run(request, Following(Shown(lines, sort, device), profile=True))
 
 
 def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:

@@ -27,7 +27,7 @@ from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.options import COMPLETIONS, DUMPS, Check, Completion, Dump, EngineName, Numerics
-from ptxvm.profile.profile import Profile
+from ptxvm.profile.trace import Trace
 from ptxvm.syntax.source import Source
 
 Extent = tuple[int, ...]
@@ -63,8 +63,17 @@ class RunRequest:
     suppress: str | None = None
 
 
-def run(request: RunRequest, show: Callable[[Profile], None] | None = None) -> int:
-    """Load, launch, print: the arrays, or a profile where something shows one."""
+@dataclass(frozen=True, slots=True)
+class Following:
+    """What follows a launch, a profile or a trace, and shows that in place of the arrays."""
+
+    show: Callable[[ptxvm.LaunchResult], None]
+    profile: bool = False
+    trace: Trace | None = None
+
+
+def run(request: RunRequest, following: Following | None = None) -> int:
+    """Load, launch, print: the arrays, or what followed the launch."""
     if request.dump is not None:
         return print_dump(request)
     grid, block = extent("grid", request.grid), extent("block", request.block)
@@ -85,7 +94,8 @@ def run(request: RunRequest, show: Callable[[Profile], None] | None = None) -> i
         random = cache(lambda: np.random.default_rng(request.seed or 0))
         args = report.args = [arguments.parse(word, random) for word in request.arguments]
         how = request.engine, named, request.threads, request.numerics
-        refuse_wrong_launch(kernel, (grid, block, cluster), args, how)
+        trace = following.trace if following is not None else None
+        refuse_wrong_launch(kernel, (grid, block, cluster), args, how, trace)
         saved = [which_to_save(kernel, args, each) for each in request.save]
         with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"), printing(report, request.form):
             result = report.result = kernel.launch(
@@ -93,7 +103,7 @@ def run(request: RunRequest, show: Callable[[Profile], None] | None = None) -> i
                 check=cast("tuple[Check, ...] | None", checks), allow=allow, schedules=request.schedules, seed=request.seed,
                 steps=request.steps, timeout=request.timeout, threads=request.threads,
                 numerics=cast("Numerics", request.numerics), asynchronous=cast("Completion | None", request.asynchronous),
-                profile=show is not None,
+                profile=following is not None and following.profile, trace=trace,
             )  # fmt: skip
     except (ptxvm.InvalidPTX, ptxvm.Fault, ptxvm.Unsupported) as wrong:
         if request.form != "text":
@@ -107,11 +117,11 @@ def run(request: RunRequest, show: Callable[[Profile], None] | None = None) -> i
     if request.form != "text":
         report.saved, report.compiling = saved, kernel.module.compiling
         return print_report(report, request.form)
-    if show is not None and result.profile is not None:
-        show(result.profile)
+    if following is not None:
+        following.show(result)
     else:
         print_arrays(kernel, args)
-    if show is None or request.time:
+    if following is None or request.time:
         print_counters(result, (loaded - began, kernel.module.compiling) if request.time else None)
     return print_findings(report, request)
 
@@ -165,11 +175,14 @@ def refuse_wrong_launch(
     shape: tuple[Extent, Extent, Extent | None],
     args: Sequence[object],
     how: tuple[str, Sequence[str], int | None, str],
+    trace: Trace | None = None,
 ) -> None:
     """Find what is wrong with the arguments before the launch, where such errors could be bugs of ours."""
     try:
         wanted(*how)
-        LaunchShape.of(*shape).for_kernel(kernel.function)
+        chosen = LaunchShape.of(*shape).for_kernel(kernel.function)
+        if trace is not None:
+            trace.begin(chosen.grid, chosen.block)
         parameters = kernel.function.signature.parameters
         pack_arguments(parameters, args, kernel.module.memory, f"kernel '{kernel.name}'").release()
     except (TypeError, ValueError) as wrong:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import TypeVar
 
 import click
@@ -10,6 +10,14 @@ import click
 AT_LEAST_0, AT_LEAST_1 = click.IntRange(0), click.IntRange(1)
 
 Command = TypeVar("Command", bound=Callable[..., object])
+
+FORMAT = click.option(
+    "--format",
+    "form",
+    metavar="text|json|sarif|junit|github",
+    default="text",
+    help="How all of it is printed; the last three have findings only.",
+)
 
 OPTIONS = (
     click.option("--grid", metavar="X[,Y,Z]", help="CTAs of the grid."),
@@ -32,10 +40,7 @@ OPTIONS = (
     click.option(
         "--schedules", metavar="N", type=AT_LEAST_1, default=1, help="Check it so often: as usual, then in random schedules."
     ),
-    click.option(
-        "--format", "form", metavar="text|json|sarif|junit|github", default="text",
-        help="How all of it is printed; the last three have findings only.",
-    ),
+    FORMAT,
     click.option("--suppress", metavar="FILE", help="Findings that are meant: a line CODE FILE:LINE for each."),
     click.option(
         "--steps", metavar="N", type=AT_LEAST_1, help="Stop where the threads have executed more than N instructions."
@@ -55,6 +60,16 @@ OPTIONS = (
 
 def run_options(command: Command) -> Command:
     """Give a command the options of `ptxvm run`, in this order."""
-    for option in reversed(OPTIONS):
+    return with_options(command, OPTIONS)
+
+
+def launch_options(command: Command) -> Command:
+    """Give a command the options of `ptxvm run` but `--format`: it has formats of its own."""
+    return with_options(command, [option for option in OPTIONS if option is not FORMAT])
+
+
+def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:
+    """Give a command options, in this order."""
+    for option in reversed(options):
         command = option(command)
     return command

@@ -1,1 +1,1 @@
-"""Counters: what a launch does, instruction by instruction, as exact numbers under the names of Nsight Compute."""
+"""Counters, under the names of Nsight Compute, and traces: what a launch does, instruction by instruction."""

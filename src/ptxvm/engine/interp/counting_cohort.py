@@ -9,9 +9,10 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b8
 from ptxvm.analysis.program import Bound
-from ptxvm.engine.interp.accesses import Access, CopyInstruction, Update
+from ptxvm.engine.interp.accesses import Access, CopyInstruction
 from ptxvm.engine.interp.cohort import Cohort
-from ptxvm.engine.interp.lane_memory import CohortInputs, LaneMemory
+from ptxvm.engine.interp.lane_memory import CohortInputs
+from ptxvm.engine.interp.observed_memory import ObservedMemory, Values
 from ptxvm.engine.interp.ports import TextureAccess
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.effects import Verb
@@ -38,30 +39,13 @@ class Places:
         return np.int64(self._first[allocation])
 
 
-class CountingMemory(LaneMemory):
+class CountingMemory(ObservedMemory):
     """Memory whose accesses are counted."""
 
     counter: Counter
     places: Places
 
-    def gather(self, access: Access, lanes: Lanes, address: PerLane) -> PerLane:
-        """Load, and count it."""
-        values = super().gather(access, lanes, address)
-        self.count(access, Verb.READ, lanes, address)
-        return values
-
-    def scatter(self, access: Access, lanes: Lanes, address: PerLane, values: Sequence[PerLane]) -> None:
-        """Store, and count it."""
-        super().scatter(access, lanes, address, values)
-        self.count(access, Verb.WRITE, lanes, address)
-
-    def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
-        """Update, and count it."""
-        old = super().update(access, lanes, address, update, operands)
-        self.count(access, Verb.UPDATE, lanes, address)
-        return old
-
-    def count(self, access: Access, verb: Verb, lanes: Lanes, address: PerLane) -> None:
+    def observe(self, access: Access, verb: Verb, lanes: Lanes, address: PerLane, values: Values) -> None:
         """Count an access of a thread that waits for it."""
         if NOT_COUNTED.isdisjoint(access.attributes):
             self.count_all(access, verb, self.layout.every(lanes), address)

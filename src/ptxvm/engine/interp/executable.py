@@ -8,7 +8,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import Provenance, of_program
 from ptxvm.engine.dynamic_parallelism import Children
 from ptxvm.engine.interp.routine import Routine
-from ptxvm.engine.interp.segment import Slots
+from ptxvm.engine.interp.segment import Slots, Tracer
 from ptxvm.machine.builtins import Function as DeviceFunction, Library
 from ptxvm.machine.image import Image
 
@@ -18,14 +18,14 @@ class Executable:
 
     One that follows values has the functions of the device of `other`: it tells which `registers` it reads that have no
     value, or holds accesses to the objects that their `addresses` come from.  A `clustered` one runs launches in clusters of
-    several CTAs; the code of a `counting` one tells of guards.
+    several CTAs; a `tracer` of its own adds instrumentation to the code.
     """
 
     def __init__(
         self, image: Image, other: Executable | None = None, *, registers: bool = False, addresses: bool = False,
-        clustered: bool = False, counting: bool = False,
+        clustered: bool = False, tracer: type[Tracer] = Tracer,
     ) -> None:  # fmt: skip
-        self.image, self.counting = image, counting
+        self.image, self.tracer = image, tracer
         self.library: Library = image.library
         self.children: Children = other.children if other is not None else Children(image)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
@@ -34,7 +34,7 @@ class Executable:
         self.routines = [
             Routine(
                 function, n, image, self.module, registers=registers, provenance=known.get(function), clustered=clustered,
-                counting=counting,
+                tracer=tracer,
             )
             for n, function in enumerate(defined)
         ]  # fmt: skip
@@ -42,9 +42,7 @@ class Executable:
 
     def another(self, *, registers: bool, addresses: bool, clustered: bool) -> Executable:
         """Another one of the image, with the functions of the device of this one."""
-        return Executable(
-            self.image, self, registers=registers, addresses=addresses, clustered=clustered, counting=self.counting
-        )
+        return Executable(self.image, self, registers=registers, addresses=addresses, clustered=clustered, tracer=self.tracer)
 
     @cached_property
     def provenance(self) -> dict[Function, Provenance]:

@@ -8,7 +8,6 @@ from ptxvm.analysis.flow import Segment, segments
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import NUMBER, Provenance
 from ptxvm.analysis.unset import may_be_unset
-from ptxvm.engine.interp.counting_tracer import CountingTracer
 from ptxvm.engine.interp.segment import Slots, TracedSegment, Tracer, trace
 from ptxvm.engine.interp.tracked import Planes, TrackedTracer, TrackedValues
 from ptxvm.machine.image import Image
@@ -19,15 +18,15 @@ class Routine:
     """The traced code of a function; `number` orders the routines of a program.
 
     The code of a `clustered` one is for launches in clusters of several CTAs.  It follows
-    registers that may be unset where `registers` says so, and addresses where `provenance` is given; that of a `counting`
-    one tells of guards.
+    registers that may be unset where `registers` says so, and addresses where `provenance` is given; a `tracer` of
+    its own adds instrumentation.
     """
 
     def __init__(
         self, function: Function, number: int, image: Image, module: Slots, *, registers: bool = False,
-        provenance: Provenance | None = None, clustered: bool = False, counting: bool = False,
+        provenance: Provenance | None = None, clustered: bool = False, tracer: type[Tracer] = Tracer,
     ) -> None:  # fmt: skip
-        self.clustered, self.counting = clustered, counting
+        self.clustered, self.tracer = clustered, tracer
         self.function, self.number, self.image = function, number, image
         self.slots = Slots(function.registers, module)
         self.segments: list[Segment] = segments(function)
@@ -65,6 +64,5 @@ class Routine:
 
     def _tracer(self, *, whole: bool) -> Tracer:
         if self.planes is None:
-            tracer = CountingTracer if self.counting else Tracer
-            return tracer(self.function, self.slots, self.image, whole, self.clustered)
+            return self.tracer(self.function, self.slots, self.image, whole, self.clustered)
         return TrackedTracer(self.function, self.slots, self.image, whole, self.clustered, planes=self.planes)

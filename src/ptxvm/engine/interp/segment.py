@@ -13,7 +13,7 @@ There are two of each: one for all lanes of the cohort (L is None, registers are
 from __future__ import annotations
 
 import inspect
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -40,7 +40,7 @@ PORT = {
     "clock": ports.Clock, "tex": ports.Textures, "tasks": ports.Tasks, "tmem": ports.TensorMemory,
     "cc": ports.ConditionCode,
 }  # fmt: skip
-CARRY = -1
+CARRY_SLOT = 0
 
 BASES = {
     Placement.PARAMETER: "C.parameters(L)", Placement.FRAME: "C.frame(L)", Placement.GENERIC_FRAME: "C.generic_frame(L)",
@@ -126,8 +126,7 @@ class Tracer(Operands):
             tasks.updated = self.slots_of(bound, i.of.updates)
         if isinstance(tensors := given.get("tmem"), ports.TensorMemory):
             tensors.written = self.slots_of(bound, i.destinations())
-        arguments = [given[p] if p in given else self.operand(bound, p) for p in i.of.parameters]
-        result = i.of.meaning(i, *arguments)
+        result = i.of.meaning(i, *self.arguments(bound, given))
         if inspect.isgenerator(result):
             result = self.staged(result, bound, stage)
             if stage == "arrive":
@@ -135,6 +134,10 @@ class Tracer(Operands):
         if isinstance(flow := given.get("flow"), ports.Flow):
             self.action = flow.action
         self.commit(bound, result)
+
+    def arguments(self, bound: Bound, given: Mapping[str, ports.Port]) -> list[Any]:  # ports, and operands of any kind
+        """The arguments of a meaning: its ports, and the values of its operands."""
+        return [given[p] if p in given else self.operand(bound, p) for p in bound.i.of.parameters]
 
     def port(self, name: str, bound: Bound) -> ports.Port:
         """A port of the machine for an instruction."""
@@ -162,9 +165,9 @@ class Tracer(Operands):
         """Connect the port to the carry flag."""
 
         def write(value: Value) -> None:
-            self.assign(0, pred, value)
+            self.assign(CARRY_SLOT, pred, value)
 
-        port.read = lambda: self.slot(0, pred)
+        port.read = lambda: self.slot(CARRY_SLOT, pred)
         port.write = write
 
     def slots_of(self, bound: Bound, names: Iterable[str]) -> list[int]:
