@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
     from ptxvm.machine.texture import Sampler, Surface, Texture
+    from ptxvm.profile.stores import StoreLog
     from ptxvm.profile.trace import Trace
 
 Text = str | bytes | os.PathLike[str]
@@ -246,7 +247,7 @@ class Kernel:
         numerics: Numerics = "exact",
         asynchronous: Completion | None = None,
         profile: bool = False,
-        trace: Trace | None = None,
+        trace: Trace | StoreLog | None = None,
     ) -> LaunchResult:
         """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
@@ -327,20 +328,26 @@ class Kernel:
         interprets = engine == "interp" or watch is not None
         return launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
 
-    def _run_instrumented(self, asking: LaunchOptions, args: Sequence[object], trace: Trace | None) -> LaunchResult:
+    def _run_instrumented(self, asking: LaunchOptions, args: Sequence[object], trace: Trace | StoreLog | None) -> LaunchResult:
         """Run the kernel for a trace, or for a profile."""
         from ptxvm.engine.interp.instrumented import (  # noqa: PLC0415 - few launches are profiled or traced
             Counting,
+            Instrument,
             InstrumentedInterpreter,
+            Logging,
             Recording,
         )
         from ptxvm.engine.launch import launch  # noqa: PLC0415
         from ptxvm.profile.counter import Counter  # noqa: PLC0415
         from ptxvm.profile.profile import profile  # noqa: PLC0415
+        from ptxvm.profile.stores import StoreLog  # noqa: PLC0415
 
         settings.check()
         counter, image = Counter(), self.module.image
-        instrument = Counting(counter) if trace is None else Recording(trace)
+        if isinstance(trace, StoreLog):
+            instrument: Instrument = Logging(trace)
+        else:
+            instrument = Counting(counter) if trace is None else Recording(trace)
         done = launch(InstrumentedInterpreter(image, instrument), self.function, asking, args)
         if trace is None:
             shared = image.shared_size(self.function, asking.shared)
@@ -399,9 +406,10 @@ def instrumented(profile: object, trace: object) -> str:
     options.instance("profile", profile, bool, "True or False")
     if trace is None:
         return "a profile" if profile else ""
-    from ptxvm.profile.trace import Trace  # noqa: PLC0415 - few launches are traced
+    from ptxvm.profile.stores import StoreLog  # noqa: PLC0415 - few launches are traced
+    from ptxvm.profile.trace import Trace  # noqa: PLC0415
 
-    options.instance("trace", trace, Trace, "a ptxvm.Trace")
+    options.instance("trace", trace, (Trace, StoreLog), "a ptxvm.Trace")
     if profile:
         raise Unsupported("a profile and a trace of one launch")
     return "a trace"

@@ -146,6 +146,28 @@ def trace(thread: str | None, warp: str | None, limit: int, form: str, **options
     return trace(RunRequest(**options), thread, warp, limit, form)
 
 
+@app.command(context_settings=NUMBERS)
+@click.argument("file", metavar="A.ptx")
+@click.argument("second", metavar="B.ptx")
+@click.argument("arguments", metavar="[ARG]...", nargs=-1)
+@launch_options
+def diff(second: str, **options: Any) -> int:  # noqa: ANN401 - the fields of a Request
+    """Run two versions of a kernel, and print where they part.
+
+    Both get the same arguments, as for `ptxvm run`, whose options this has, too. What they leave in each argument is compared,
+    then the stores of each thread to global memory in their order: the address in its argument, and the bits.
+    Exits with 1 where they differ. The interpreter runs both.
+
+    \b
+    ptxvm diff before.ptx after.ptx --grid 4 --block 256 \\
+        1000 2.5 'f32[1000]=arange' 'f32[1000]=ones'
+    """  # noqa: D301
+    from ptxvm.cli.diff import diff
+    from ptxvm.cli.run import RunRequest
+
+    return diff(RunRequest(**options), second)
+
+
 @app.command()
 @click.argument("what", metavar="CODE-or-INSTRUCTION...", nargs=-1, required=True)
 @click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="The value of a register; may be repeated.")

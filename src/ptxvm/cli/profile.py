@@ -11,6 +11,7 @@ from rich.text import Text
 
 from ptxvm.cli.failures import WrongCall
 from ptxvm.cli.run import Following, RunRequest, run
+from ptxvm.cli.run_report import RunReport
 from ptxvm.cli.terminal import GAP, console, labelled, tabulated, width
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.models import DEFAULT, MODELS, Model
@@ -37,9 +38,10 @@ class Shown:
     sort: str | None = None
     device: str | None = None
 
-    def __call__(self, result: LaunchResult) -> None:
+    def __call__(self, report: RunReport) -> None:
         """Print the profile of a launch."""
-        out, profile = console(), cast("Profile", result.profile)
+        out, profile = console(), cast("LaunchResult", report.result).profile
+        assert profile is not None  # noqa: S101 - for mypy; the launch was asked for it
         grid, block = (",".join(map(str, extent)) for extent in (profile.grid, profile.block))
         out.print(Text.assemble((profile.kernel, "bold"), f"  grid {grid}  block {block}\n"))
         for label, said in summary(profile, MODELS[self.device or DEFAULT]):

@@ -27,6 +27,7 @@ from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.options import COMPLETIONS, DUMPS, Check, Completion, Dump, EngineName, Numerics
+from ptxvm.profile.stores import StoreLog
 from ptxvm.profile.trace import Trace
 from ptxvm.syntax.source import Source
 
@@ -67,9 +68,9 @@ class RunRequest:
 class Following:
     """What follows a launch, a profile or a trace, and shows that in place of the arrays."""
 
-    show: Callable[[ptxvm.LaunchResult], None]
+    show: Callable[[RunReport], None]
     profile: bool = False
-    trace: Trace | None = None
+    trace: Trace | StoreLog | None = None
 
 
 def run(request: RunRequest, following: Following | None = None) -> int:
@@ -118,7 +119,7 @@ def run(request: RunRequest, following: Following | None = None) -> int:
         report.saved, report.compiling = saved, kernel.module.compiling
         return print_report(report, request.form)
     if following is not None:
-        following.show(result)
+        following.show(report)
     else:
         print_arrays(kernel, args)
     if following is None or request.time:
@@ -175,7 +176,7 @@ def refuse_wrong_launch(
     shape: tuple[Extent, Extent, Extent | None],
     args: Sequence[object],
     how: tuple[str, Sequence[str], int | None, str],
-    trace: Trace | None = None,
+    trace: Trace | StoreLog | None = None,
 ) -> None:
     """Find what is wrong with the arguments before the launch, where such errors could be bugs of ours."""
     try:

@@ -43,7 +43,7 @@ def of_datum(datum: Datum, said: Said) -> dict[str, object]:
 
 
 def of_access(touched: Touched, said: Said) -> dict[str, object]:
-    """An access: what it does, where, and the elements; of an atomic those before and after it."""
+    """An access: what it does, where, and the elements; of an atomic those before and after it, and operands."""
     return {
         "access": str(touched.verb), "space": str(touched.space), "type": touched.type.name, "bytes": touched.size,
         "places": {str(lane): place for lane, place in touched.places.items()},

@@ -40,7 +40,8 @@ class Datum:
 class Touched:
     """An access to memory: NAME+OFFSET by lane of the warp, and the bits of its elements.
 
-    `values` has those that were read or written; of an atomic the value before and the one after it.
+    `values` has those that were read or written; of an atomic the value before and the one after it, and its
+    operands.
     """
 
     verb: Verb

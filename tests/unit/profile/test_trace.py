@@ -113,7 +113,7 @@ def test_addresses_count_from_the_argument_that_they_are_in():
 def test_atomics_have_the_values_before_and_after():
     trace = traced(OUT + "atom.global.add.u32 %r1, [%rd1], 5;", ptxvm.Trace(0, thread=3))
     (update,) = only(trace, "atom").accesses  # the fourth thread that adds 5
-    assert (update.verb, update.places, update.values) == (Verb.UPDATE, {3: "out+0"}, {3: (15, 20)})
+    assert (update.verb, update.places, update.values) == (Verb.UPDATE, {3: "out+0"}, {3: (15, 20, 5)})
     assert values(only(trace, "atom").writes) == {"%r1": 15}
 
 

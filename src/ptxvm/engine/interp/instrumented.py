@@ -12,6 +12,7 @@ from ptxvm.engine.interp.counting_tracer import CountingTracer
 from ptxvm.engine.interp.engine import Begin, Interpreter
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lane_memory import CohortInputs
+from ptxvm.engine.interp.logging_cohort import LoggingCohort
 from ptxvm.engine.interp.recording_cohort import RecordingCohort
 from ptxvm.engine.interp.recording_schedule import RecordingSchedule
 from ptxvm.engine.interp.recording_tracer import RecordingTracer
@@ -21,6 +22,7 @@ from ptxvm.engine.interp.segment import Tracer
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.profile.counter import Counter
+from ptxvm.profile.stores import StoreLog
 from ptxvm.profile.trace import Trace
 
 
@@ -47,22 +49,46 @@ class Counting:
         return CountingSchedule(CountingCohort(inputs, self.counter, self.places), code, routine)
 
 
+class OfGrid:
+    """Follows the launched grid, and none that its threads launch."""
+
+    def __init__(self, record: Trace | StoreLog) -> None:
+        self.record = record
+        self.grid: object = None  # the clusters of the launched grid, whose cohorts begin first
+
+    def follows(self, inputs: CohortInputs) -> bool:
+        """Is a cohort of the launched grid?"""
+        if self.grid is None:
+            self.grid = inputs.clusters
+            self.record.begin(inputs.shape.grid, inputs.shape.block)
+        return inputs.clusters is self.grid
+
+
 class Recording:
     """Records what the chosen threads of the launched grid do, instruction by instruction."""
 
     tracer: type[Tracer] = RecordingTracer
 
     def __init__(self, trace: Trace) -> None:
-        self.trace = trace
-        self.grid: object = None  # the clusters of the launched grid, whose cohorts begin first
+        self.trace, self.launched = trace, OfGrid(trace)
 
     def schedule(self, inputs: CohortInputs, code: Executable, routine: Routine) -> Schedule:
         """The schedule of a cohort that records."""
-        if self.grid is None:
-            self.grid = inputs.clusters
-            self.trace.begin(inputs.shape.grid, inputs.shape.block)
-        cohort = RecordingCohort(inputs, self.trace, follows=inputs.clusters is self.grid)
+        cohort = RecordingCohort(inputs, self.trace, follows=self.launched.follows(inputs))
         return RecordingSchedule(cohort, code, routine)
+
+
+class Logging:
+    """Logs the stores of all threads of the launched grid."""
+
+    tracer: type[Tracer] = Tracer
+
+    def __init__(self, log: StoreLog) -> None:
+        self.log, self.launched = log, OfGrid(log)
+
+    def schedule(self, inputs: CohortInputs, code: Executable, routine: Routine) -> Schedule:
+        """The schedule of a cohort that logs."""
+        return Schedule(LoggingCohort(inputs, self.log if self.launched.follows(inputs) else None), code, routine)
 
 
 class InstrumentedInterpreter(Interpreter):
@@ -91,4 +117,4 @@ def begin(
     return schedule
 
 
-__all__ = ["Counting", "InstrumentedInterpreter", "Recording"]
+__all__ = ["Counting", "InstrumentedInterpreter", "Logging", "Recording"]

@@ -20,7 +20,8 @@ class ObservedMemory(LaneMemory):
     def observe(self, access: Access, verb: Verb, lanes: Lanes, address: PerLane, values: Values) -> None:
         """Lanes have accessed memory.
 
-        `values` computes the elements that were read or written; of an atomic the values before and after it.
+        `values` computes the elements that were read or written; of an atomic the values before
+        and after it, and its operands.
         """
         raise NotImplementedError
 
@@ -38,7 +39,7 @@ class ObservedMemory(LaneMemory):
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
         """Update, and tell of it."""
         old = super().update(access, lanes, address, update, operands)
-        self.observe(access, Verb.UPDATE, lanes, address, lambda: [old, update(old, *operands)])
+        self.observe(access, Verb.UPDATE, lanes, address, lambda: [old, update(old, *operands), *operands])
         return old
 
 

@@ -1,0 +1,98 @@
+"""`ptxvm diff`: launches two versions of a kernel on the same arguments, and prints the first place where they part."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+
+import numpy as np
+from rich.text import Text
+
+from ptxvm.cli.failures import FINDINGS, WrongCall
+from ptxvm.cli.run import Following, RunRequest, run
+from ptxvm.cli.run_report import RunReport
+from ptxvm.cli.terminal import aligned, console, width
+from ptxvm.cli.trace import value
+from ptxvm.isa.effects import Verb
+from ptxvm.machine.faults import plural
+from ptxvm.machine.per_lane import Array
+from ptxvm.profile.profile import place, text
+from ptxvm.profile.stores import Parting, Store, StoreLog, first_parting
+
+WORDS = {Verb.WRITE: "stores", Verb.UPDATE: "atomic with"}
+
+
+def diff(request: RunRequest, second: str) -> int:
+    """Load and launch both, compare, print; 1 where they differ."""
+    if request.save or request.dump:
+        raise WrongCall("--save and --dump are options of ptxvm run, and not of ptxvm diff")
+    (one, first), (other, then) = launched(request), launched(replace(request, file=second))
+    lines = list(arguments(one, other))
+    parting = first_parting(first, then)
+    if not lines and parting is None:
+        console().print(Text("no difference: arguments and stores are equal"))
+        return 0
+    out = console()
+    for line in lines or ["all arguments are equal in the end"]:
+        out.print(Text(line), soft_wrap=True)
+    if parting is not None:
+        out.print(Text(f"\n{heading(parting)}", "bold"))
+        for line in aligned(list(rows(parting, one, other)), (), width()):
+            out.print(Text(line), soft_wrap=True)
+    else:
+        out.print(
+            Text("all stores to global memory are equal: what atomics found there differs, or what surfaces got"),
+            soft_wrap=True,
+        )
+    return FINDINGS
+
+
+def launched(request: RunRequest) -> tuple[RunReport, StoreLog]:
+    """Run a kernel; its arguments afterwards, and its stores."""
+    log, found = StoreLog(), list[RunReport]()
+    run(request, Following(found.append, trace=log))
+    return found[0], log
+
+
+def arguments(one: RunReport, other: RunReport) -> Iterator[str]:
+    """The arrays that the two leave with different bytes: how many elements, and the first."""
+    for number, (mine, theirs) in enumerate(zip(one.args, other.args, strict=True)):
+        if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
+            unequal = np.flatnonzero(bytes_of(mine) != bytes_of(theirs))
+            if len(unequal):
+                at = int(unequal[0])
+                found = f"{mine.reshape(-1)[at]!s} and {theirs.reshape(-1)[at]!s}"
+                count = f"{len(unequal):,} of {plural(mine.size, 'element')} differ"
+                yield f"argument {number} ({one.name(number)}): {count}; the first is [{at}], {found}"
+
+
+def bytes_of(values: Array) -> Array:
+    """The elements of an array as bytes, which are equal where NaNs are the same."""
+    flat = np.ascontiguousarray(values).reshape(-1)
+    return flat.view(np.dtype(f"V{flat.dtype.itemsize}"))
+
+
+def heading(parting: Parting) -> str:
+    """Which store of which thread it is."""
+    cta, thread = (",".join(map(str, each)) for each in (parting.cta, parting.thread))
+    return f"first to part: CTA {cta}  thread {thread}, its store {parting.number:,} to global memory"
+
+
+def rows(parting: Parting, one: RunReport, other: RunReport) -> Iterator[tuple[str, ...]]:
+    """The store of each version: its line, its instruction, and what it does."""
+    for report, store in ((one, parting.first), (other, parting.second)):
+        if store is None:
+            yield report.source.name, "has no such store"
+        else:
+            yield f"{report.source.name}:{place(store.bound)[1]}", f"{text(store.bound)}  {told(store, one)}"
+
+
+def told(store: Store, report: RunReport) -> str:
+    """What a store does, with the name of the argument."""
+    where, _, offset = store.place.rpartition("+")
+    kind, _, number = where.partition(" ")
+    name = report.name(int(number)) if kind == "argument" and number.isdecimal() else where
+    return f"{WORDS[store.verb]} {name}+{offset} = {value(store.type, store.bits)}"
+
+
+__all__ = ["diff"]
