@@ -17,6 +17,7 @@ from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.symbols import spelling
 from ptxvm.diagnostics import KINDS, Diagnostic, Severity, did_you_mean
 from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
+from ptxvm.diagnostics.notebook import card
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine import options, settings
 from ptxvm.machine.launch_options import LaunchOptions
@@ -125,6 +126,11 @@ class Module:
         targets = ", ".join(dict.fromkeys(str(program.target) for program in self.programs))
         return f"<Module {sources} ({targets}): {', '.join(self.kernels) or 'no kernels'}>"
 
+    def _repr_html_(self) -> str:
+        """The module for a notebook: where it comes from, and its kernels with their parameters."""
+        sources = [(program.source.name, str(program.target)) for program in self.programs]
+        return card("Module", [*sources, *(("kernel", kernel.declaration) for kernel in self.kernels.values())])
+
     @property
     def memory(self) -> Memory:
         """The memory of the device that the module lives on."""
@@ -225,7 +231,12 @@ class Kernel:
         self._options: dict[Usual | None, LaunchOptions] = {}  # checked options of usual launches; None is never a key
 
     def __repr__(self) -> str:
-        return f"<Kernel {self.name}({', '.join(f'{spelling(p)} {p.name}' for p in self.function.signature.parameters)})>"
+        return f"<Kernel {self.declaration}>"
+
+    @property
+    def declaration(self) -> str:
+        """The name of the kernel, and its parameters with their types."""
+        return f"{self.name}({', '.join(f'{spelling(p)} {p.name}' for p in self.function.signature.parameters)})"
 
     def launch(  # noqa: PLR0913 - all of a launch stands in one call
         self,

@@ -6,6 +6,8 @@ import enum
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
+from ptxvm.diagnostics.notebook import card
+
 
 class Severity(enum.StrEnum):
     """How bad it is."""
@@ -51,3 +53,8 @@ class Diagnostic:
 
     def __repr__(self) -> str:
         return f"<Diagnostic {self}>"
+
+    def _repr_html_(self) -> str:
+        """The finding for a notebook."""
+        rows = [("at", self.label), ("note", self.note), ("help", self.help), *(("related", said) for said, _ in self.related)]
+        return card(str(self), rows)

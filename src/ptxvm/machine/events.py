@@ -26,6 +26,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import MOST_LAUNCHES, Fault, Place
+from ptxvm.diagnostics.notebook import card
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
@@ -227,6 +228,11 @@ class Finding:
     def __str__(self) -> str:
         lines = [f"{self.kind}: {self.message}", *(f"  {each}" for each in self.accesses)]
         return "\n".join([*lines, f"  missing: {self.missing}"] if self.missing else lines)
+
+    def _repr_html_(self) -> str:
+        """The finding for a notebook."""
+        rows = [("kernel", self.kernel), *(("access", str(each)) for each in self.accesses), ("missing", self.missing)]
+        return card(f"{self.severity}[{self.code}]: {self.message}", rows)
 
 
 @dataclass(frozen=True, slots=True)

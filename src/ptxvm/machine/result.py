@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from ptxvm.diagnostics.notebook import card
+
 if TYPE_CHECKING:
     from ptxvm.machine.events import Finding
     from ptxvm.profile.profile import Profile
@@ -39,3 +41,13 @@ class LaunchResult:
         said += [f"findings: {', '.join(each.kind for each in self.findings)}"] if self.findings else []
         shape = f"grid {self.grid}, block {self.block}" + (f", cluster {self.cluster}" if self.cluster else "")
         return f"<LaunchResult {shape}: {', '.join(said)}>"
+
+    def _repr_html_(self) -> str:
+        """The result for a notebook: counters, what was printed, and the findings, each in a row."""
+        rows = [
+            ("grid", str(self.grid)), ("block", str(self.block)), ("cluster", str(self.cluster or "")),
+            ("instructions", f"{self.instructions:,} of groups, {self.thread_instructions:,} of threads"),
+            ("time", f"{self.seconds:.3g} s"), ("schedules", str(self.schedules) if self.schedules > 1 else ""),
+            ("printed", self.output), *(("finding", str(each)) for each in self.findings),
+        ]  # fmt: skip
+        return card("LaunchResult", rows)
