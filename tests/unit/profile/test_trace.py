@@ -153,13 +153,23 @@ def test_a_warp_is_recorded_with_the_values_of_its_lanes():
     assert (negative.off, negative.writes[0].bits) == ({0}, {1: (-33) % 2**32})
 
 
-def test_time_counts_the_instructions_of_the_schedule_and_a_wait_is_long():
+def test_time_counts_the_instructions_of_the_schedule():
     body = "mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 32;\n@%p1 bra MEET;\nmov.u32 %r2, 1;\nMEET:\nbar.sync 0;"
     trace = traced(body, ptxvm.Trace(), block=64)
     first = [(step.text.split()[0], step.time, step.end) for step in trace.steps if step.warp.warp == 0]
     # Both warps execute the first three; warp 1 alone the fourth, time 3; both wait from time 4 on, where they meet.
     assert first == [("mov.u32", 0, 1), ("setp.lt.u32", 1, 2), ("@%p1", 2, 3), ("bar.sync", 4, 5), ("ret;", 5, 6)]
     assert trace.executed == {((0, 0, 0), 0): 5, ((0, 0, 0), 1): 6}
+
+
+def test_an_instruction_that_waits_is_long():
+    body = """mov.u32 %r1, %tid.x;\nsetp.ge.u32 %p1, %r1, 32;\n@%p1 bra LATER;\nbar.sync 1, 64;\nret;
+        LATER: mov.u32 %r2, 1;\nmov.u32 %r2, 2;\nbar.sync 1, 64;"""
+    trace = traced(body, ptxvm.Trace(), block=64)
+    # Warp 0 comes to its barrier at time 3, and waits while warp 1 executes three instructions, the last its own barrier.
+    assert [(step.warp.warp, step.time, step.end) for step in trace.steps if step.bound.node.opcode == "bar"] == [
+        (0, 3, 7), (1, 6, 7),
+    ]  # fmt: skip
 
 
 def test_a_limit_counts_for_each_warp():
