@@ -195,9 +195,13 @@ class Emitter(Conditionals):
         return ports.Peers(self, bound, members, payload)
 
     def _collective(self, bound: Bound, request: Request) -> ports.Peers:
-        """The peers of a collective; a side exit is taken to a version that can wait if a member is at another node."""
-        self.code.one_warp()
+        """The peers of a collective; a side exit is taken to a version that can wait if a member is at another node.
+
+        Several warps abreast have peers only where all lanes of all of them take part.
+        """
         members, *payload = request.values
+        if self.guard is not None or not self.full or self.kernel.shadow or not self._all_lanes(members):
+            self.code.one_warp()
         here = self.active_raw()
         collectives.expect_agreement(self, bound.i.mnemonic, request)
         barrier_epochs.lanes_meet(self, members.raw, whole="membermask" not in bound.operands)  # type: ignore[union-attr]
@@ -214,6 +218,10 @@ class Emitter(Conditionals):
         cta_clocks.lanes_synchronise(self, bound, self.alg.vector(u32, members.raw))  # type: ignore[union-attr]
         taking_part = self.alg.integer("and", u32, members.raw, here)  # type: ignore[union-attr]
         return ports.Peers(self, bound, taking_part, tuple(each for each in payload if each))
+
+    def _all_lanes(self, members: Value | None) -> bool:
+        """Does a member mask name all lanes?"""
+        return members is not None and self.alg.known(u32, members.raw) == (0xFFFF_FFFF,) * self.width
 
     def _elsewhere(self) -> str:
         """The live lanes at other nodes, as a mask."""

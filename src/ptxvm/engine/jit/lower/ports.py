@@ -34,6 +34,7 @@ class Peers:
 
     def ballot(self, payload: int = 0) -> Value:
         """The bits of a predicate."""
+        self.code.one_warp()
         bits = self.code.mask_bits(self.alg.vector(pred, self.payload[payload].raw))
         return Value(self.alg, u32, self.alg.integer("and", u32, Affine(bits), self.mask))
 
@@ -68,11 +69,13 @@ class Peers:
     def _permuted(self, type: Type, raw: Raw, lane: Raw) -> Raw:
         llvm, vector = scalar_type(type), self.alg.vector(type, raw)
         known = self.alg.known(u32, lane)
+        if known is not None and (self.width > WARP or len({*known}) > 1):
+            order = [n - n % WARP + (lane & WARP - 1) for n, lane in enumerate(known)]
+            return Varying(self.code.shuffle(llvm, self.width, vector, "poison", order), loose=raw.loose)
+        self.code.one_warp()
         if isinstance(lane, Affine) and not lane.terms:
             index = str(lane.base & 31) if isinstance(lane.base, int) else self.code.emit(f"and i32 {lane.base}, 31")
             return Affine(self.code.emit(f"extractelement {self.alg.vector_type(type)} {vector}, i32 {index}"), loose=raw.loose)
-        if known is not None:
-            return Varying(self.code.shuffle(llvm, self.width, vector, "poison", [n & 31 for n in known]), loose=raw.loose)
         index = self.alg.vector(u32, lane)
         if llvm == "i32" and cpu.has("avx512f"):
             return Varying(self._vpermi2(vector, index), loose=raw.loose)
