@@ -33,6 +33,9 @@ PARTS = {PARTED: "lanes that part run in the masked version", MAY_PART: "lanes t
 IN_STEP = ", in step"
 """The addition for the branch of a loop that CTAs may run in step."""
 
+ENDS, BEHIND = "masked from here", "masked"
+"""The notes of where the version for whole warps ends, and of what comes then."""
+
 WIDTH = 118
 
 
@@ -81,6 +84,9 @@ def cause(definitions: Definitions, bound: Bound, note: str) -> str:
     elif note == ON_HOST:
         said = f"computed in Python, which takes microseconds for each warp: {bound.i.mnemonic} has no machine code"
         return f"line {line(bound)}: {said}"
+    elif note == ENDS:
+        why = f"{bound.i.mnemonic} is written for one warp" if "warp" in bound.i.of.effects else "lanes part behind it"
+        return f"line {line(bound)}: from here on each warp runs alone, under masks: {why}"
     else:
         return ""
     reasons = list(dict.fromkeys(definitions.roots(registers)))

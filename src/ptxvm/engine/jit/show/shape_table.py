@@ -15,7 +15,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, wrapped
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.show.causes import IN_STEP, MAY_PART, PARTED, causes
+from ptxvm.engine.jit.show.causes import BEHIND, ENDS, IN_STEP, MAY_PART, PARTED, causes
 from ptxvm.engine.jit.translate.register_pressure import most_registers
 from ptxvm.isa.special_registers import WARP
 
@@ -28,7 +28,7 @@ a scalar that the code computes, lane%16 and lane/16 count within and between gr
 Memory: one place for all lanes is a broadcast or a single store; rows are contiguous, for some lanes each, or permuted
 between memory and the lanes; gathers, scatters and accesses lane by lane are slow.  Control: lanes stay together, or
 may part and meet again; a warp that is "together, else masked" goes on in the masked version if its lanes part; CTAs
-of a large launch run a loop in step if it strides by the size of the grid."""
+of a large launch run a loop in step if it strides by the size of the grid; what is masked has no shapes here."""
     ""
 )
 
@@ -79,8 +79,16 @@ def _line(words: tuple[str, ...] | list[str], widths: list[int]) -> str:
 
 
 def _noted(kernel: KernelContext) -> Iterator[tuple[Bound, str, str]]:
-    """Each instruction with the shapes of its results and a note on its access or branch."""
+    """Each instruction with the shapes of its results and a note on its access or branch.
+
+    Where this version ends, and behind it, there are no shapes: the masked version runs what is left.
+    """
+    reached = _reached(kernel)
     for node in kernel.nodes:
+        if node.number in kernel.endings or node.number not in reached:
+            ends = node.number in kernel.endings and node.number in reached
+            yield from ((bound, "", ENDS if ends and not n else BEHIND) for n, bound in enumerate(node.code) if not node.waits)
+            continue
         found = kernel.written.get((node.number, True)) or kernel.written.get((node.number, False))
         if found is None:
             continue
@@ -91,6 +99,17 @@ def _noted(kernel: KernelContext) -> Iterator[tuple[Bound, str, str]]:
             note = found.notes.get(position, "")
             last = position == len(node.code) - 1
             yield bound, ", ".join(values), note or (_leaving(kernel, node) if last else "")
+
+
+def _reached(kernel: KernelContext) -> set[int]:
+    """The numbers of the nodes that this version comes to."""
+    work, reached = [0], set[int]()
+    while work:
+        number = work.pop()
+        if number not in reached:
+            reached.add(number)
+            work += kernel.nodes[number].successors if number not in kernel.endings else ()
+    return reached
 
 
 def _location(bound: Bound) -> tuple[int, str]:

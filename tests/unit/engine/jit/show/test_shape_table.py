@@ -206,3 +206,39 @@ def test_shapes_in_words(type: object, raw: Affine | Varying, said: str) -> None
 
 def test_numbers_are_read_by_their_type() -> None:
     assert [number(f32, 0x7F800000), number(u64, 1 << 40), number(s32, 0xFFF0_0001)] == ["inf", hex(1 << 40), "-1048575"]
+
+
+def test_where_the_version_for_whole_warps_ends_is_told():
+    """A ballot is written for one warp: behind a loop that runs for several it is masked, and nothing is said of its values."""
+    text = """
+        .version 7.0
+        .target sm_75
+        .address_size 64
+        .visible .entry k(.param .u64 data, .param .u32 count)
+        {
+            .reg .b32 %r<8>; .reg .b64 %d<4>; .reg .pred %p<3>;
+            ld.param.u64 %d1, [data];
+            ld.param.u32 %r6, [count];
+            mov.u32 %r1, %tid.x;
+            mad.wide.u32 %d1, %r1, 4, %d1;
+            mov.u32 %r5, 0;
+            mov.u32 %r3, 0;
+        AGAIN:
+            ld.global.b32 %r2, [%d1];
+            add.u32 %r3, %r3, %r2;
+            add.u32 %r5, %r5, 1;
+            setp.lt.u32 %p2, %r5, %r6;
+            @%p2 bra AGAIN;
+            setp.gt.u32 %p1, %r3, 7;
+            vote.sync.ballot.b32 %r4, %p1, 0xffffffff;
+            add.u32 %r4, %r4, 1;
+            st.global.b32 [%d1], %r4;
+            ret;
+        }
+        """
+    lines = ptxvm.load(text).kernel().dump("shapes", 256).splitlines()
+    rows = {line.split()[1]: line.split()[-1] for line in lines if line[:4].strip().isdigit()}
+    assert rows["vote.sync.ballot.b32"] == "here"
+    assert rows["st.global.b32"] == "masked"
+    assert "line 21: from here on each warp runs alone, under masks: vote.sync.ballot.b32 is written for one warp" in lines
+    assert not any("varies" in line or "=" in line for line in lines if " add.u32 %r4" in line)
