@@ -13,7 +13,7 @@ from fnmatch import fnmatchcase
 
 from ptxvm.diagnostics.codes import explain
 from ptxvm.diagnostics.diagnostic import Diagnostic
-from ptxvm.diagnostics.findings import Findings, Text
+from ptxvm.diagnostics.findings import Text
 from ptxvm.diagnostics.kinds import KINDS
 from ptxvm.diagnostics.suggest import did_you_mean
 
@@ -59,10 +59,6 @@ class Suppressions:
         kept = [each for each in diagnostics if not self._suppresses(source, each)]
         self.count += len(diagnostics) - len(kept)
         return kept
-
-    def of_all(self, findings: Findings) -> Findings:
-        """The same of several sources."""
-        return [(source, self.kept(source, diagnostics)) for source, diagnostics in findings]
 
     @property
     def unused(self) -> list[Rule]:
