@@ -262,20 +262,17 @@ class Kernel:
     ) -> LaunchResult:
         """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
-        `grid` and `block` are extents in CTAs and threads: up to three numbers.  `shared` is bytes of dynamic shared memory,
-        `cluster` the CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by their bytes, Python
-        numbers are converted, bytes are structs, a `DeviceArray` stays where it is.  It runs at once, on a `stream` too.
-        `check` names checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`),
-        `race`s.  Then the result has `findings`, faults included, and the kernel goes on where it can; `allow` has codes of
-        intended findings, such as "race-of-equal-values".  `()` turns all checks off: a wrong access may end the process.
-        `schedules` counts runs from the same memory: the first as usual, others random by `seed`.  `steps` limits the
-        instructions of all threads, `timeout` the seconds; more is a `Fault`.  `threads` of the host run the grid on the JIT:
-        by default `PTXVM_THREADS` or all processors, one for `steps`; with one, CTAs run in order.  `engine` is "jit", "interp"
-        (the reference), or "auto": the JIT, but for kernels with thousands of functions.  `numerics` is "exact" or "fast":
-        approximations within the manual's bounds.  `asynchronous` says when copies, `wgmma` and `tcgen05` end: "early", at
-        their start; "late", where a thread waits; at "random" between the two, by `seed`; the JIT has "early" alone.  With
-        `profile` the interpreter runs it, and the result has a `profile`; a `trace` records what threads do, also before a
-        Fault.  Raises TypeError and ValueError and `Unsupported`.
+        `grid` and `block` are extents in CTAs and threads: up to three.  `shared` is bytes of dynamic shared memory, `cluster`
+        the CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by their bytes, Python numbers are
+        converted, bytes are structs, a `DeviceArray` stays where it is.  It runs at once, on a `stream` too.  `check` names
+        checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), `race`s.  The
+        result then has `findings`, faults included; `allow` has codes that are meant.  `()` turns all checks off: a wrong
+        access may end the process.  `schedules` counts runs from the same memory: all but the first random, by `seed`.  `steps`
+        limits the instructions of all threads, `timeout` the seconds; more is a `Fault`.  The JIT runs the grid on `threads` of
+        the host: by default all, or `PTXVM_THREADS`; one for `steps`.  `engine` is "jit", "interp" (the reference) or "auto".
+        `numerics` is "exact", or "fast" within the manual's bounds.  `asynchronous` says when copies, `wgmma` and `tcgen05`
+        end: "early"; "late", where a thread waits; "random" between, by `seed`; the JIT has "early" alone.  The interpreter
+        counts what it does for `profile`, and records it in a `trace`.  Raises TypeError, ValueError and `Unsupported`.
         """
         said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, profile, trace
         extents = options.extent("grid", grid), options.extent("block", block)

@@ -2,12 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
-from pathlib import Path
-
 import pytest
 
 MODULE = """
@@ -50,36 +44,29 @@ def test_of_no_kernel(ptx_module):
 """
 
 
-def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests in a process of their own, with no plugin but ours."""
-    (folder / "test_them.py").write_text(TESTS)
-    (folder / "kernels.ptx").write_text(MODULE)
-    command = [sys.executable, "-m", "pytest", "-p", "ptxvm.pytest_kernels", "-rA", "-p", "no:cacheprovider", *options]
-    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment.pop("PYTEST_ADDOPTS", None)
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+def test_without_checks_each_test_runs_once_and_passes(run_pytest):
+    done = run_pytest("ptxvm.pytest_kernels", TESTS, **{"kernels.ptx": MODULE})
+    assert set(done.outcomes.values()) == {"PASSED"}, done.out + done.err
+    assert "findings of ptxvm" not in done.out
 
 
-def outcomes(said: str) -> dict[str, str]:
-    """The outcome of each test by its name, from the summary."""
-    return {name: outcome for outcome, name in re.findall(r"^(PASSED|FAILED|ERROR) test_them\.py::(\S+)", said, re.MULTILINE)}
-
-
-def test_without_checks_each_test_runs_once_and_passes(tmp_path):
-    done = run_pytest(tmp_path)
-    assert set(outcomes(done.stdout).values()) == {"PASSED"}, done.stdout + done.stderr
-    assert "findings of ptxvm" not in done.stdout
-
-
-def test_each_set_of_checks_is_a_run_of_the_test(tmp_path):
+def test_each_set_of_checks_is_a_run_of_the_test(run_pytest):
     """The race detector finds what 64 threads that write one word do; `memory` has nothing to say of it."""
-    done = run_pytest(tmp_path, "--ptx-engine=interp", "--ptx-check=race", "--ptx-check=memory,init", "--ptx-target=sm_80")
-    found = outcomes(done.stdout)
-    assert [name for name, outcome in found.items() if outcome == "FAILED"] == ["test_all_at_once[interp-race]"], done.stdout
+    done = run_pytest(
+        "ptxvm.pytest_kernels",
+        TESTS,
+        "--ptx-engine=interp",
+        "--ptx-check=race",
+        "--ptx-check=memory,init",
+        "--ptx-target=sm_80",
+        **{"kernels.ptx": MODULE},
+    )
+    found = done.outcomes
+    assert [name for name, outcome in found.items() if outcome == "FAILED"] == ["test_all_at_once[interp-race]"], done.out
     assert len(found) == 9
-    assert "in kernel all_at_once:" in done.stdout
-    assert "error[race]: WAW race" in done.stdout
-    summary = done.stdout.partition("findings of ptxvm")[2]
+    assert "in kernel all_at_once:" in done.out
+    assert "error[race]: WAW race" in done.out
+    summary = done.out.partition("findings of ptxvm")[2]
     assert "test_all_at_once[interp-race]: 1 finding\n" in summary
     assert "test_with_a_warning[interp-race]: 1 finding\n" in summary
     assert "test_that_is_meant" not in summary.partition("short test summary")[0]
@@ -88,8 +75,8 @@ def test_each_set_of_checks_is_a_run_of_the_test(tmp_path):
 @pytest.mark.parametrize(
     ("option", "said"), [("--ptx-check=rice", "rice"), ("--ptx-target=sm_1000", "sm_1000"), ("--ptx-engine=gpu", "gpu")]
 )
-def test_wrong_options_are_refused_before_any_test(tmp_path, option, said):
-    done = run_pytest(tmp_path, option)
-    assert done.returncode == 4
-    assert said in done.stderr
-    assert "Traceback" not in done.stderr
+def test_wrong_options_are_refused_before_any_test(run_pytest, option, said):
+    done = run_pytest("ptxvm.pytest_kernels", TESTS, option, **{"kernels.ptx": MODULE})
+    assert done.code == 4
+    assert said in done.err
+    assert "Traceback" not in done.err

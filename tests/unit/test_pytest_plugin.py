@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import re
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -62,36 +58,22 @@ def test_a_program_of_a_test():
 '''
 
 
-def run_pytest(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
-    """Run the tests in a process of their own, with no plugin but ours."""
-    (folder / "test_them.py").write_text(TESTS)
-    command = [sys.executable, "-m", "pytest", "-p", "ptxvm.pytest_plugin", "-rA", "-p", "no:cacheprovider", *options]
-    environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
-    environment.pop("PYTEST_ADDOPTS", None)
-    return subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
-
-
-def outcomes(said: str) -> dict[str, str]:
-    """The outcome of each test by its name, from the summary."""
-    return {name: outcome for outcome, name in re.findall(r"^(PASSED|FAILED|ERROR) test_them\.py::(\S+)", said, re.MULTILINE)}
-
-
-def test_a_test_fails_in_whose_kernel_a_check_finds_an_error(tmp_path):
+def test_a_test_fails_in_whose_kernel_a_check_finds_an_error(run_pytest):
     """64 threads that write one word race; each test that launches them fails, and the one beside passes."""
-    done = run_pytest(tmp_path, "--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=race")
-    assert outcomes(done.stdout) == {
+    done = run_pytest("ptxvm.pytest_plugin", TESTS, "--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=race")
+    assert done.outcomes == {
         "test_in_order": "PASSED",
         "test_all_at_once[1]": "FAILED",
         "test_all_at_once[2]": "FAILED",
         "test_a_program_of_a_test": "PASSED",
-    }, done.stdout + done.stderr
-    assert "ptxvm: in kernel all_at_once: race: WAW race" in done.stdout
-    assert (done.returncode, "1 × T4 (sm_75), checks race" in done.stdout) == (1, True)
+    }, done.out + done.err
+    assert "ptxvm: in kernel all_at_once: race: WAW race" in done.out
+    assert (done.code, "1 × T4 (sm_75), checks race" in done.out) == (1, True)
 
 
-def test_without_checks_only_the_test_itself_decides(tmp_path):
-    done = run_pytest(tmp_path, "--ptxvm", "--ptxvm-device=sm_75")
-    assert (done.returncode, set(outcomes(done.stdout).values())) == (0, {"PASSED"}), done.stdout + done.stderr
+def test_without_checks_only_the_test_itself_decides(run_pytest):
+    done = run_pytest("ptxvm.pytest_plugin", TESTS, "--ptxvm", "--ptxvm-device=sm_75")
+    assert (done.code, set(done.outcomes.values())) == (0, {"PASSED"}), done.out + done.err
 
 
 @pytest.mark.parametrize(
@@ -102,11 +84,11 @@ def test_without_checks_only_the_test_itself_decides(tmp_path):
         (["--ptxvm", "--ptxvm-device=sm_20"], "there is no 'sm_20'; there are sm_75"),
     ],
 )
-def test_wrong_options_are_refused_before_any_test(tmp_path, options, said):
-    done = run_pytest(tmp_path, *options)
-    assert done.returncode == 4
-    assert done.stderr.startswith("ERROR: ")
-    assert said in done.stderr
+def test_wrong_options_are_refused_before_any_test(run_pytest, options, said):
+    done = run_pytest("ptxvm.pytest_plugin", TESTS, *options)
+    assert done.code == 4
+    assert done.err.startswith("ERROR: ")
+    assert said in done.err
 
 
 def test_pytest_finds_the_plugin_where_ptxvm_is_installed():

@@ -387,7 +387,7 @@ class RaceDetector:
         loose = self._compare(shadow, site, cells, earlier, threads, observes=observes)
         stays: npt.NDArray[np.bool_] = np.zeros(len(cells), np.bool_)
         if self.sites.scope[site]:
-            others, same_cta = self.packing.site_of(earlier), self._same_cta(earlier, threads)
+            others, same_cta = self.packing.site_of(earlier), self.grids.together(self.packing.thread_of(earlier), threads)
             stays = (earlier != 0) & ~self.sites.covers(np.array([site]), others, same_cta)
             if observes:
                 stays &= ~self.sites.morally_strong(site, others, self._needed(earlier, threads))
@@ -410,10 +410,9 @@ class RaceDetector:
     def _stands_for(self, later: Records, earlier: Records, threads: Threads) -> npt.NDArray[np.bool_]:
         """Does every access that races with an earlier read also race with a later one, of these threads?"""
         others = self.packing.thread_of(earlier)
-        known = others == threads
-        known |= ~self.clocks.unknown(threads, others, self.packing.stamp_of(earlier))
+        known = (others == threads) | ~self.clocks.unknown(threads, others, self.packing.stamp_of(earlier))
         stands: npt.NDArray[np.bool_] = known & self.sites.covers(
-            self.packing.site_of(later), self.packing.site_of(earlier), self._same_cta(earlier, threads)
+            self.packing.site_of(later), self.packing.site_of(earlier), self.grids.together(others, threads)
         )
         return stands
 
@@ -426,10 +425,6 @@ class RaceDetector:
     def _needed(self, records: Records, threads: Threads) -> Cells:
         """The ranks of the scopes that include each access and thread."""
         return self.grids.scope(self.packing.thread_of(records), threads)
-
-    def _same_cta(self, records: Records, threads: Threads) -> npt.NDArray[np.bool_]:
-        same: npt.NDArray[np.bool_] = self.grids.together(self.packing.thread_of(records), threads)
-        return same
 
     # ── release and acquire ─────────────────────────────────────────────────────────────
 

@@ -1,0 +1,44 @@
+"""Runs pytest with one of ptxvm's plugins, for the tests of these."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+
+
+@dataclass(frozen=True)
+class Run:
+    """A run of pytest that has ended."""
+
+    code: int
+    out: str
+    err: str
+
+    @property
+    def outcomes(self) -> dict[str, str]:
+        """The outcome of each test by its name, from the summary."""
+        found = re.findall(r"^(PASSED|FAILED|ERROR) test_them\.py::(\S+)", self.out, re.MULTILINE)
+        return {name: outcome for outcome, name in found}
+
+
+@pytest.fixture
+def run_pytest(tmp_path: Path) -> Callable[..., Run]:
+    """`run_pytest(plugin, tests, *options, **files)` runs tests in a process of their own, with no plugin but that."""
+
+    def run(plugin: str, tests: str, *options: str, **files: str) -> Run:
+        for name, text in {"test_them.py": tests, **files}.items():
+            (tmp_path / name).write_text(text)
+        command = [sys.executable, "-m", "pytest", "-p", plugin, "-rA", "-p", "no:cacheprovider", *options]
+        environment = os.environ | {"PYTEST_DISABLE_PLUGIN_AUTOLOAD": "1"}
+        environment.pop("PYTEST_ADDOPTS", None)
+        done = subprocess.run(command, cwd=tmp_path, env=environment, capture_output=True, text=True, check=False)
+        return Run(done.returncode, done.stdout, done.stderr)
+
+    return run
