@@ -73,8 +73,8 @@ def wavefronts(access: WarpAccess) -> Rows:
 
 def conflict(each: Pass) -> str:
     """The banks that are asked for most words, and the words of the first of them."""
-    worst = [bank for bank, words in each.words.items() if len(words) == each.turns]
-    words = each.words[worst[0]]
+    worst = [bank for bank, asked in each.by_bank.items() if len(asked) == each.turns]
+    words = each.by_bank[worst[0]]
     named = ", ".join(f"{word * WORD:#x}" for word in words[:MOST_WORDS]) + (", ..." if len(words) > MOST_WORDS else "")
     lanes = f"lanes {each.lanes.start}-{each.lanes.stop - 1}"
     banks = f"bank{'s' * (len(worst) > 1)} {in_ranges(sorted(worst))}"

@@ -81,9 +81,9 @@ def show(text: str) -> int:
 
 def version() -> str:
     """The version of ptxvm."""
-    from importlib.metadata import version
+    from importlib import metadata
 
-    return version("ptxvm")
+    return metadata.version("ptxvm")
 
 
 def release() -> str:

@@ -31,12 +31,12 @@ class Pass:
     """Lanes that shared memory serves together, and the words that they ask each bank for."""
 
     lanes: range
-    words: dict[int, list[int]]
+    by_bank: dict[int, list[int]]
 
     @property
     def turns(self) -> int:
         """How many wavefronts it takes: a bank gives one word in each, to all lanes that want it."""
-        return max(map(len, self.words.values()))
+        return max(map(len, self.by_bank.values()))
 
 
 @dataclass(frozen=True)
