@@ -74,10 +74,9 @@ class KernelRunner:
 
         module = self.load(kernel) if isinstance(kernel, (str, Path)) else kernel
         found = module.kernel(entry) if isinstance(module, Module) else module
-        checks = [] if self.variant.checks == NONE else self.variant.checks.split(",")
         chosen: dict[str, Any] = {"engine": self.variant.engine, "allow": self.allowed}
         if self.variant.checks:
-            chosen["check"] = checks
+            chosen["check"] = listed(self.variant.checks)
         result = found.launch(args=args, **chosen | options)
         self._judge(found, result)
         return result
@@ -92,6 +91,9 @@ class KernelRunner:
         wrong = [text for text, each in zip(texts, diagnostics, strict=True) if each.severity is Severity.ERROR]
         if wrong:
             pytest.fail(f"in kernel {kernel.name}:\n" + "\n\n".join(wrong), pytrace=False)
+
+
+RUNNER = pytest.StashKey[KernelRunner]()
 
 
 # ── options ─────────────────────────────────────────────────────────────────────────────
@@ -118,21 +120,28 @@ def pytest_configure(config: pytest.Config) -> None:
 
     try:
         for each in options.ptx_check or ():
-            checks([] if each == NONE else each.split(","))
+            checks(listed(each))
         if options.ptx_target:
             device_target(options.ptx_target)
     except ValueError as wrong:
         raise pytest.UsageError(f"--ptx-check or --ptx-target: {wrong}") from wrong
 
 
+def listed(checks: str) -> list[str]:
+    """The checks that an option names."""
+    return [] if checks == NONE else checks.split(",")
+
+
+def variants(config: pytest.Config) -> list[Variant]:
+    """How the kernels of each test run: once for each engine and each set of checks."""
+    engines, checks = config.option.ptx_engine or ["auto"], config.option.ptx_check or [""]
+    return [Variant(*each) for each in itertools.product(engines, checks)]
+
+
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    """Run each test that launches kernels once for each engine and each set of checks."""
-    if "ptx_variant" not in metafunc.fixturenames:
-        return
-    options = metafunc.config.option
-    variants = [Variant(*each) for each in itertools.product(options.ptx_engine or ["auto"], options.ptx_check or [""])]
-    if len(variants) > 1:
-        metafunc.parametrize("ptx_variant", variants, ids=str, indirect=True)
+    """Run each test that launches kernels in all variants."""
+    if "ptx_variant" in metafunc.fixturenames and len(found := variants(metafunc.config)) > 1:
+        metafunc.parametrize("ptx_variant", found, ids=str, indirect=True)
 
 
 # ── fixtures ────────────────────────────────────────────────────────────────────────────
@@ -141,9 +150,7 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture
 def ptx_variant(request: pytest.FixtureRequest) -> Variant:
     """The engine and the checks of the test's kernels."""
-    options = request.config.option
-    chosen = Variant((options.ptx_engine or ["auto"])[0], (options.ptx_check or [""])[0])
-    return getattr(request, "param", chosen)
+    return getattr(request, "param", variants(request.config)[0])
 
 
 @pytest.fixture(scope="session")
@@ -176,9 +183,6 @@ def run_kernel(request: pytest.FixtureRequest, ptx_variant: Variant, ptx_module:
     runner = KernelRunner(ptx_variant, ptx_module, allowed)
     request.node.stash[RUNNER] = runner
     return runner
-
-
-RUNNER = pytest.StashKey[KernelRunner]()
 
 
 # ── the report ──────────────────────────────────────────────────────────────────────────

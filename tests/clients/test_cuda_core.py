@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 from cuda.core import (
     Buffer,
-    Device,
     EventOptions,
     LaunchConfig,
     Linker,
@@ -23,20 +22,6 @@ template<typename T> __global__ void saxpy(T a, const T* x, T* y, size_t n) {
     if (i < n) y[i] = a * x[i] + y[i];
 }
 """
-
-
-@pytest.fixture
-def device():
-    device = Device()
-    device.set_current()
-    return device
-
-
-@pytest.fixture
-def stream(device):
-    stream = device.create_stream()
-    yield stream
-    stream.close()
 
 
 def compiled(device, code, *names, kind="cubin"):

@@ -7,7 +7,6 @@ import pytest
 from cuda.core import (
     Buffer,
     ContextOptions,
-    Device,
     GraphMemoryResource,
     LaunchConfig,
     ManagedMemoryResource,
@@ -29,20 +28,6 @@ extern "C" __global__ void count_down(cudaGraphConditionalHandle again, int *cel
 }
 """
 ONE = LaunchConfig(grid=1, block=1)
-
-
-@pytest.fixture
-def device():
-    device = Device()
-    device.set_current()
-    return device
-
-
-@pytest.fixture
-def stream(device):
-    stream = device.create_stream()
-    yield stream
-    stream.close()
 
 
 @pytest.fixture

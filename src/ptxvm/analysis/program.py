@@ -62,6 +62,24 @@ class Bound:
         return self.function.program if self.function is not None else None
 
     @property
+    def line(self) -> int:
+        """The line of the source; 0 where there is none."""
+        program = self.program
+        return 0 if program is None else program.source.location(self.node.start)[0]
+
+    @property
+    def text(self) -> str:
+        """The instruction as it stands in the source, on one line; its head where there is none."""
+        program = self.program
+        return self.node.head if program is None else " ".join(program.source.text[self.node.start : self.node.end].split())
+
+    @property
+    def origin(self) -> str:
+        """FILE:LINE of what it was compiled from, as `.loc` says; empty where that is not said."""
+        program, location = self.program, self.location
+        return "" if program is None or location is None else f"{program.files.get(location.file, '?')}:{location.line}"
+
+    @property
     def summary(self) -> Summary:
         """The effects of the instruction besides computing its results; empty for an unrecognised one."""
         return COMPUTES if self.decoded is None else summary(self.decoded)

@@ -16,7 +16,6 @@ from ptxvm.cli.trace import value
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.faults import plural
 from ptxvm.machine.per_lane import Array
-from ptxvm.profile.profile import place, text
 from ptxvm.profile.stores import Parting, Store, StoreLog, first_parting
 
 WORDS = {Verb.WRITE: "stores", Verb.UPDATE: "atomic with"}
@@ -84,7 +83,7 @@ def rows(parting: Parting, one: RunReport, other: RunReport) -> Iterator[tuple[s
         if store is None:
             yield report.source.name, "has no such store"
         else:
-            yield f"{report.source.name}:{place(store.bound)[1]}", f"{text(store.bound)}  {told(store, one)}"
+            yield f"{report.source.name}:{store.bound.line}", f"{store.bound.text}  {told(store, one)}"
 
 
 def told(store: Store, report: RunReport) -> str:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import sys
 import textwrap
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from ptxvm import __version__
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f64
 from ptxvm.analysis.check import analyse
@@ -22,20 +23,18 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.cli.failures import OUR_BUG, one_line
 from ptxvm.cli.ptxas_options import DEFAULT_TARGET, OPTIONS, RefusedError, Request, Takes, parse
 from ptxvm.cli.standard_streams import OutputLost, watched, write_error
-from ptxvm.diagnostics import Diagnostic, Severity, render
+from ptxvm.diagnostics import Diagnostic, Severity
+from ptxvm.diagnostics.ptxas import ABORTED, lines
 from ptxvm.isa.targets import LOWEST, VERSIONS
 from ptxvm.syntax.source import Source
 
 REFUSED = 255  # the exit code of ptxas, whatever is wrong
-ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors\n"
 DOUBLES = "Program is doing double precision computations."
 OPEN, IGNORED = "Unresolved extern variable", "in whole program compilation, ignoring extern qualifier"
 VALUES = {
     Takes.TEXT: "FILE", Takes.LIST: "A,B", Takes.MODULE: "PTX", Takes.NUMBER: "N", Takes.BOOL: "true|false",
     Takes.REGISTERS: "N", Takes.TARGET: "sm_NN", Takes.BITS: "64", Takes.TOOL: "TOOL",
 }  # fmt: skip
-
-Checked = tuple[Source, Program, list[Diagnostic]]
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -59,7 +58,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def run(request: Request) -> int:
     """Do what the options ask for."""
     if request.has("version"):
-        return show(f"ptxas of ptxvm {version()}: verifies PTX, and makes no machine code\n{release()}\n")
+        return show(f"ptxas of ptxvm {__version__}: verifies PTX, and makes no machine code\n{release()}\n")
     if request.has("list-version"):
         return show("".join(f"{major}.{minor}\n" for major, minor in VERSIONS))
     if request.has("help") or not (request.files or request.has("input-as-string")):
@@ -79,13 +78,6 @@ def show(text: str) -> int:
     return 0
 
 
-def version() -> str:
-    """The version of ptxvm."""
-    from importlib import metadata
-
-    return metadata.version("ptxvm")
-
-
 def release() -> str:
     """The line from which LLVM's tests and Triton read which PTX there is: the CUDA release that brought the newest version."""
     major, minor = VERSIONS[-1]
@@ -95,14 +87,14 @@ def release() -> str:
 def usage() -> str:
     """The page of options."""
     used = [each for each in OPTIONS if each.help]
-    lines = ["Usage: ptxvm-ptxas [options] FILE...", "", "Verifies PTX as ptxas does; - is the standard input.", ""]
+    page = ["Usage: ptxvm-ptxas [options] FILE...", "", "Verifies PTX as ptxas does; - is the standard input.", ""]
     for each in used:
         value = f" {VALUES[each.takes]}" if each.takes is not Takes.NOTHING else ""
-        lines += [f"--{each.name}{value} (-{each.short})", f"        {each.help}"]
+        page += [f"--{each.name}{value} (-{each.short})", f"        {each.help}"]
         if each.takes is Takes.TARGET:  # from here LLVM's tests read which targets there are
-            lines += filled([f"'{target}'," for target in sorted(LOWEST)], " " * 8)
-    lines += ["", "These are about machine code, and have no effect:"]
-    return "\n".join([*lines, *filled([f"--{each.name}" for each in OPTIONS if not each.help]), ""])
+            page += filled([f"'{target}'," for target in sorted(LOWEST)], " " * 8)
+    page += ["", "These are about machine code, and have no effect:"]
+    return "\n".join([*page, *filled([f"--{each.name}" for each in OPTIONS if not each.help]), ""])
 
 
 def filled(words: Sequence[str], indent: str = "") -> list[str]:
@@ -120,13 +112,13 @@ def verify(request: Request) -> int:
     target = request.last("gpu-name", DEFAULT_TARGET)
     kind, _, number = target.partition("_")
     sources = list(read(request))
-    checked = [(source, *_analysed(source, f"sm_{number}")) for source in sources]
-    found = [(source, _wanted(request, [*diagnostics, *extra(request, program)])) for source, program, diagnostics in checked]
-    write_error(render(found, "ptxas").replace(ABORTED, ""))
+    checked = [analyse(source, f"sm_{number}") for source in sources]
+    found = [(report.source, _wanted(request, [*report.diagnostics, *extra(request, program)])) for program, report in checked]
+    write_error("".join(f"{line}\n" for each in found for line in lines(*each)))
     if any(each.severity is Severity.ERROR for _, diagnostics in found for each in diagnostics):
-        write_error(ABORTED)
+        write_error(f"{ABORTED}\n")
         return REFUSED
-    programs = [program for _, program, _ in checked]
+    programs = [program for program, _ in checked]
     linked = together(request, programs) if kind == "sm" else 0
     if linked == 0:
         inform(request, programs, f"sm_{number}")
@@ -140,14 +132,9 @@ def read(request: Request) -> Iterator[Source]:
         try:
             yield Source(sys.stdin.buffer.read(), "<stdin>") if file == "-" else Source.read(file)
         except OSError:
-            raise RefusedError(f"Input file '{file}' could not be opened\n{ABORTED.rstrip()}") from None
+            raise RefusedError(f"Input file '{file}' could not be opened\n{ABORTED}") from None
     for number, text in enumerate(request.all("input-as-string")):
         yield Source(text, f"<input-as-string {number}>")
-
-
-def _analysed(source: Source, target: str) -> tuple[Program, list[Diagnostic]]:
-    program, report = analyse(source, target)
-    return program, report.diagnostics
 
 
 def extra(request: Request, program: Program) -> Iterator[Diagnostic]:
@@ -157,7 +144,7 @@ def extra(request: Request, program: Program) -> Iterator[Diagnostic]:
     report = Report(program.source)
     for function in program.functions.values():
         for bound in function.instructions:
-            if f64 in map(bound.i.type_of, bound.operands) or any(f64.name == word for word in bound.i.bound.values()):
+            if f64.name in bound.i.bound.values():
                 report.warning("", DOUBLES, bound.node)
     yield from report.diagnostics
 
@@ -196,20 +183,20 @@ def _warnings(request: Request, warned: Sequence[str]) -> int:
         return 0
     as_errors = request.has("warning-as-error")
     word = "error  " if as_errors else "warning"
-    write_error("".join(f"ptxas {word} : {each}\n" for each in warned) + ABORTED * as_errors)
+    write_error("".join(f"ptxas {word} : {each}\n" for each in warned) + f"{ABORTED}\n" * as_errors)
     return REFUSED * as_errors
 
 
 def _local_memory(programs: Sequence[Program]) -> Iterator[str]:
     """What is to be said of kernels with local memory."""
     for kernel in (kernel for program in programs for kernel in program.kernels):
-        if size := bytes_of(kernel, Space.LOCAL):
+        if size := bytes_in(Space.LOCAL, kernel.variables):
             yield f"Local memory used for function '{kernel.name}', size of stack frame: {size} bytes"
 
 
-def bytes_of(function: Function, space: Space) -> int:
-    """The bytes that a function declares in a space."""
-    return sum(each.size for each in function.variables if each.space is space)
+def bytes_in(space: Space, variables: Iterable[Variable]) -> int:
+    """The bytes of the variables that are in a space."""
+    return sum(each.size for each in variables if each.space is space)
 
 
 def inform(request: Request, programs: Sequence[Program], target: str) -> None:
@@ -218,17 +205,16 @@ def inform(request: Request, programs: Sequence[Program], target: str) -> None:
         return
     for program in programs:
         declared = [*program.variables.values(), *(each for f in program.functions.values() for each in f.statics)]
-        memory = {space: sum(each.size for each in declared if each.space is space) for space in (Space.GLOBAL, Space.CONST)}
-        constants = f", {memory[Space.CONST]} bytes cmem[3]" if memory[Space.CONST] else ""
-        lines = [f"ptxas info    : {memory[Space.GLOBAL]} bytes gmem{constants}"]
+        constants = f", {size} bytes cmem[3]" if (size := bytes_in(Space.CONST, declared)) else ""
+        told = [f"ptxas info    : {bytes_in(Space.GLOBAL, declared)} bytes gmem{constants}"]
         for kernel in program.kernels:
-            shared = bytes_of(kernel, Space.SHARED)
-            lines += [
+            local, shared = (bytes_in(space, kernel.variables) for space in (Space.LOCAL, Space.SHARED))
+            told += [
                 f"ptxas info    : Compiling entry function '{kernel.name}' for '{target}'",
                 f"ptxas info    : Function properties for {kernel.name}",
-                f"    {bytes_of(kernel, Space.LOCAL)} bytes of .local declared, {shared} bytes smem; registers are not known",
+                f"    {local} bytes of .local declared, {shared} bytes smem; registers are not known",
             ]
-        write_error("\n".join([*lines, ""]))
+        write_error("\n".join([*told, ""]))
 
 
 def write(request: Request, sources: Sequence[Source]) -> None:

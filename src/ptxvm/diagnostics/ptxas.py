@@ -6,19 +6,28 @@ ptxas fatal   : Ptx assembly aborted due to errors
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxvm.diagnostics.codes import explain
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity
 from ptxvm.diagnostics.findings import Findings, Text
 
+ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors"
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
 
 
 def render(findings: Findings) -> str:
     """A line for each finding up to the first error at which ptxas stops, and the verdict."""
-    return "".join(f"{line}\n" for source, diagnostics in findings for line in _lines(source, list(diagnostics)))
+    found: list[str] = []
+    for source, diagnostics in findings:
+        found += lines(source, diagnostics)
+        if any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics):
+            found.append(ABORTED)
+    return "".join(f"{line}\n" for line in found)
 
 
-def _lines(source: Text, diagnostics: list[Diagnostic]) -> list[str]:
+def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
+    """The findings of a source, up to the first error at which ptxas stops."""
     found = []
     for line, diagnostic in sorted(((_line(each, source), each) for each in diagnostics), key=lambda pair: pair[0]):
         fatal = diagnostic.severity is Severity.ERROR and _stops(diagnostic)
@@ -27,8 +36,6 @@ def _lines(source: Text, diagnostics: list[Diagnostic]) -> list[str]:
         found.append(f"ptxas{place} {word:<8}: {diagnostic.ptxas or diagnostic.message}")
         if fatal:
             break
-    if any(diagnostic.severity is Severity.ERROR for diagnostic in diagnostics):
-        found.append("ptxas fatal   : Ptx assembly aborted due to errors")
     return found
 
 

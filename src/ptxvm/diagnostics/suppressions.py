@@ -32,10 +32,9 @@ class Rule:
     line: int = 0
     used: bool = False
 
-    def matches(self, source: Text, diagnostic: Diagnostic) -> bool:
-        """Is a finding meant?"""
-        here = diagnostic.line or source.location(diagnostic.span.start)[0]
-        return self.code == diagnostic.code and self.line in (0, here) and fnmatchcase(source.name, self.pattern)
+    def matches(self, source: Text, code: str, line: int) -> bool:
+        """Is a finding on a line meant?"""
+        return self.code == code and self.line in (0, line) and fnmatchcase(source.name, self.pattern)
 
 
 @dataclass(slots=True)
@@ -66,11 +65,11 @@ class Suppressions:
         return [rule for rule in self.rules if not rule.used]
 
     def _suppresses(self, source: Text, diagnostic: Diagnostic) -> bool:
-        found = [rule for rule in self.rules if rule.matches(source, diagnostic)]
+        first, last = (source.location(place)[0] for place in (diagnostic.span.start, diagnostic.span.end))
+        found = [rule for rule in self.rules if rule.matches(source, diagnostic.code, diagnostic.line or first)]
         for rule in found:
             rule.used = True
-        lines = (source.location(place)[0] for place in (diagnostic.span.start, diagnostic.span.end))
-        return bool(found) or diagnostic.code in in_comments(source, *lines)
+        return bool(found) or diagnostic.code in in_comments(source, first, last)
 
 
 def _rule(text: str, number: int) -> Rule:

@@ -26,11 +26,8 @@ class Waiting(NamedTuple):
 def place(kernel: str, bound: Bound, cta: Extent, thread: Extent) -> Place:
     """The place of an instruction, and the thread that ran it."""
     file, line, text = locate(bound)
-    function, origin = bound.function, ""
-    if bound.location is not None and function is not None and function.program is not None:
-        origin = f"{function.program.files.get(bound.location.file, '?')}:{bound.location.line}"
-    span = Span(bound.node.start, bound.node.end)
-    return Place(kernel, line, text, cta, thread, function.name if function is not None else "", file, origin, span)
+    function, span = bound.function, Span(bound.node.start, bound.node.end)
+    return Place(kernel, line, text, cta, thread, function.name if function is not None else "", file, bound.origin, span)
 
 
 def locate(bound: Bound) -> tuple[str, int, str]:
@@ -38,9 +35,7 @@ def locate(bound: Bound) -> tuple[str, int, str]:
     program = bound.program
     if program is None:
         return "", 0, bound.node.head
-    line, _ = program.source.location(bound.node.start)
-    text = program.source.text[bound.node.start : bound.node.end]
-    return program.source.name, line, " ".join(text.split()).rstrip(";")
+    return program.source.name, bound.line, bound.text.rstrip(";")
 
 
 def unfold(number: int, extent: Extent) -> Extent:

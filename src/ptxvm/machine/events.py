@@ -259,11 +259,10 @@ class Scene:
         at = self.shape.ctaid(cta), unfold(within, self.shape.block)
         if program is None:
             return Place(self.kernel, 0, bound.node.head, *at, name, grid=self.grid, launched=self.launched)
-        line, _ = program.source.location(bound.node.start)
-        text = " ".join(program.source.text[bound.node.start : bound.node.end].split()).rstrip(";")
-        origin = f"{program.files.get(bound.location.file, '?')}:{bound.location.line}" if bound.location else ""
-        span = Span(bound.node.start, bound.node.end)
-        return Place(self.kernel, line, text, *at, name, program.source.name, origin, span, self.grid, self.launched)
+        span, text = Span(bound.node.start, bound.node.end), bound.text.rstrip(";")
+        return Place(
+            self.kernel, bound.line, text, *at, name, program.source.name, bound.origin, span, self.grid, self.launched
+        )
 
 
 class Scenes:

@@ -421,9 +421,7 @@ def _replaces(bound: Bound) -> bool:
 
 def text_of(bound: Bound) -> str:
     """An instruction as its source writes it."""
-    program = bound.program
-    text = program.source.text[bound.node.start : bound.node.end] if program is not None else bound.node.head
-    return " ".join(text.split()).rstrip(";").split("}")[-1].strip()
+    return bound.text.rstrip(";").split("}")[-1].strip()
 
 
 def describe(bound: Bound, location: Location | None) -> str:

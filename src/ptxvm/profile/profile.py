@@ -98,25 +98,16 @@ def profile(
 
 def line(file: str, number: int, bounds: list[Bound], instructions: Mapping[Bound, Counts]) -> Line:
     """A line, of its instructions."""
-    first = bounds[0]
-    location, program, function = first.location, first.program, first.function
-    source = f"{program.files.get(location.file, '?')}:{location.line}" if location and program is not None else ""
+    first, function = bounds[0], bounds[0].function
     return Line(
-        summed(instructions[bound] for bound in bounds), file, number, "  ".join(map(text, bounds)), source,
+        summed(instructions[bound] for bound in bounds), file, number, "  ".join(bound.text for bound in bounds), first.origin,
         function.name if function is not None else "", tuple(dict.fromkeys(map(kind, bounds))),
     )  # fmt: skip
 
 
 def place(bound: Bound) -> tuple[str, int]:
     """The file and line of an instruction."""
-    program = bound.program
-    return ("", 0) if program is None else (program.source.name, program.source.location(bound.node.start)[0])
-
-
-def text(bound: Bound) -> str:
-    """An instruction as it stands in the file, on one line."""
-    program = bound.program
-    return bound.node.head if program is None else " ".join(program.source.text[bound.node.start : bound.node.end].split())
+    return bound.program.source.name if bound.program is not None else "", bound.line
 
 
 def kind(bound: Bound) -> str:

@@ -12,7 +12,6 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
-from ptxvm.profile.profile import place, text
 
 Extent = tuple[int, int, int]
 
@@ -87,12 +86,12 @@ class Step:
     @property
     def line(self) -> int:
         """The line of PTX."""
-        return place(self.bound)[1]
+        return self.bound.line
 
     @property
     def text(self) -> str:
         """The instruction as it stands there."""
-        return text(self.bound)
+        return self.bound.text
 
     @property
     def function(self) -> str:

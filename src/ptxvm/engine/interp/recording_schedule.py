@@ -8,7 +8,6 @@ from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.converging_schedule import ConvergingSchedule
 from ptxvm.engine.interp.recording_cohort import RecordingCohort
 from ptxvm.machine.per_lane import Lanes, PerLane
-from ptxvm.profile.profile import place
 
 
 class RecordingSchedule(ConvergingSchedule):
@@ -20,7 +19,7 @@ class RecordingSchedule(ConvergingSchedule):
         """Record the lines at which lanes go on; 0 is the end of the code."""
         routine = self.code.routines[key[1]]
         code = routine.function.instructions
-        lines = {n: place(code[routine.segments[n].start])[1] if n < routine.end else 0 for n in np.unique(places).tolist()}
+        lines = {n: code[routine.segments[n].start].line if n < routine.end else 0 for n in np.unique(places).tolist()}
         self.cohort.went(lanes, np.array([lines[n] for n in places.tolist()]))
 
 

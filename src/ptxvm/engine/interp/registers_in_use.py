@@ -87,5 +87,4 @@ def slots(bound: Bound, operand: str, numbering: Slots) -> dict[int, str]:
 
 def line_of(bound: Bound) -> str:
     """The line of an instruction, for a message."""
-    program = bound.program
-    return "" if program is None else f" of line {program.source.location(bound.node.start)[0]}"
+    return f" of line {bound.line}" if bound.line else ""

@@ -70,7 +70,7 @@ class Peers:
         llvm, vector = scalar_type(type), self.alg.vector(type, raw)
         known = self.alg.known(u32, lane)
         if known is not None and (self.width > WARP or len({*known}) > 1):
-            order = [n - n % WARP + (lane & WARP - 1) for n, lane in enumerate(known)]
+            order = [n - n % WARP + (other & WARP - 1) for n, other in enumerate(known)]
             return Varying(self.code.shuffle(llvm, self.width, vector, "poison", order), loose=raw.loose)
         self.code.one_warp()
         if isinstance(lane, Affine) and not lane.terms:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.engine.collector import NoCollection
-from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite
+from ptxvm.engine.jit.abi.metadata import HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
@@ -24,6 +24,7 @@ from ptxvm.engine.jit.objects.version import Version
 from ptxvm.machine.image import Image
 
 if TYPE_CHECKING:
+    from ptxvm.engine.jit.objects.codegen import LinkedObject
     from ptxvm.engine.jit.translate.translation import Translation
 
 MOMENT = 0.1  # seconds after which a wait looks for what the handlers of signals have to do
@@ -72,12 +73,13 @@ class CodeCache:
         if (found := unpacked(data)) is None:
             return None
         facts, code, made = found
-        return _version(kind, facts, code, made) if made >= tier else None
+        if made < tier:
+            return None
+        loaded = Loaded(code)
+        return Version(facts, loaded, loaded.address(kind.entry), made, 0.0)
 
     def _compile(self, wanted: Specialisation, kind: VersionKind, tier: Tier, *, background: bool) -> Version:
         import logging  # noqa: PLC0415
-
-        from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415
 
         log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
         translation = self.translation(wanted)
@@ -87,17 +89,10 @@ class CodeCache:
         data = object_code(text, tier, background=background)
         took = time.perf_counter() - began
         log.debug("%s, %s for %s: compiled in %.3f s", facts.name, kind, wanted.block, took)
-        try:
-            code = flatten(data)
-        except NotFlatError as reason:
-            log.debug("%s is not cached: %s", facts.name, reason)
-            from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415
-
-            linked = LinkedObject(data, [kind.entry])
-            return Version(facts, linked, linked.address(kind.entry), tier, took)
-        if self.store is not None and not wanted.checks:
+        linked, code = link(data, kind.entry, facts.name)
+        if code is not None and self.store is not None and not wanted.checks:
             self.store.put(self.key(wanted, kind), packed(facts, code, tier))
-        return _version(kind, facts, code, tier, took)
+        return Version(facts, linked, linked.address(kind.entry), tier, took)
 
     # ── keys ────────────────────────────────────────────────────────────────────────────
 
@@ -168,9 +163,20 @@ def _beside_signals(text: str, tier: Tier, *, background: bool) -> bytes:
     return made[0]
 
 
-def _version(kind: VersionKind, facts: Facts, code: FlatCode, tier: int, seconds: float = 0.0) -> Version:
-    loaded = Loaded(code)
-    return Version(facts, loaded, loaded.address(kind.entry), tier, seconds)
+def link(data: bytes, entry: str, name: str) -> tuple[Loaded | LinkedObject, FlatCode | None]:
+    """The code of an object file, in memory, and in the form that is kept on disk; None where it has none."""
+    from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415 - code that is ready needs none
+
+    try:
+        code = flatten(data)
+    except NotFlatError as reason:  # on other processors than x86-64
+        import logging  # noqa: PLC0415
+
+        from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415
+
+        logging.getLogger("ptxvm.jit").debug("%s is not cached: %s", name, reason)
+        return LinkedObject(data, [entry]), None
+    return Loaded(code), code
 
 
 @functools.cache

@@ -11,8 +11,8 @@ from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.objects import disk_cache
 from ptxvm.engine.jit.objects.cache_entry import packed_code, unpacked_code
-from ptxvm.engine.jit.objects.code_cache import object_code, ourselves
-from ptxvm.engine.jit.objects.loader import Loaded, NotFlatError
+from ptxvm.engine.jit.objects.code_cache import link, object_code, ourselves
+from ptxvm.engine.jit.objects.loader import Loaded
 
 NAME = "ptxvm.tiles"
 _LOCK = allocate_lock()
@@ -48,21 +48,12 @@ def _compiled(tile: TileProduct) -> tuple[TileFunction, object] | None:
     with NoCollection():
         from ptxvm.engine.jit.functions.warp_function import module_text  # noqa: PLC0415 - code that is ready needs none
         from ptxvm.engine.jit.ir.builder import Unit  # noqa: PLC0415 - ... of these
-        from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415
         from ptxvm.engine.jit.values import mma_tiles  # noqa: PLC0415
     unit = Unit()
     if mma_tiles.written(unit, tile) is None:
         return None
-    data = object_code(module_text(unit), Tier.BEST, background=False)
-    try:
-        code = flatten(data)
-    except NotFlatError:
-        from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415 - other processors than x86-64
-
-        linked = LinkedObject(data, [NAME])
-        return CALL(linked.address(NAME)), linked
+    linked, code = link(object_code(module_text(unit), Tier.BEST, background=False), NAME, NAME)
     store = disk_cache.from_environment()
-    if store is not None:
+    if code is not None and store is not None:
         store.put(_key(tile), packed_code(code))
-    loaded = Loaded(code)
-    return CALL(loaded.address(NAME)), loaded
+    return CALL(linked.address(NAME)), linked

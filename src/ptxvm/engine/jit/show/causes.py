@@ -63,11 +63,11 @@ class Definitions:
             for bound in self.varying.get(register, ()):
                 sources = [each for each in read(bound) if each in self.varying]
                 if loads(bound):
-                    yield f"line {line(bound)} loads {register.name}"
+                    yield f"line {bound.line} loads {register.name}"
                 elif sources:
                     work += sources
                 else:
-                    yield f"line {line(bound)} ({bound.i.mnemonic}) makes {register.name} differ"
+                    yield f"line {bound.line} ({bound.i.mnemonic}) makes {register.name} differ"
             if register not in self.varying and len(lines := lines_of(self.written.get(register, ()))) > 1:
                 yield f"{register.name} comes from lines {' and '.join(map(str, lines))}"
 
@@ -83,15 +83,15 @@ def cause(definitions: Definitions, bound: Bound, note: str) -> str:
         finding, unknown = PARTS[note], "the condition is a formula of the lane"
     elif note == ON_HOST:
         said = f"computed in Python, which takes microseconds for each warp: {bound.i.mnemonic} has no machine code"
-        return f"line {line(bound)}: {said}"
+        return f"line {bound.line}: {said}"
     elif note == ENDS:
         why = f"{bound.i.mnemonic} is written for one warp" if "warp" in bound.i.of.effects else "lanes part behind it"
-        return f"line {line(bound)}: from here on each warp runs alone, under masks: {why}"
+        return f"line {bound.line}: from here on each warp runs alone, under masks: {why}"
     else:
         return ""
     reasons = list(dict.fromkeys(definitions.roots(registers)))
     said = "; ".join(reasons) if reasons else unknown
-    return "\n".join(wrap(f"line {line(bound)}: {finding}: {said}", WIDTH, subsequent_indent="    "))
+    return "\n".join(wrap(f"line {bound.line}: {finding}: {said}", WIDTH, subsequent_indent="    "))
 
 
 def addressed(bound: Bound) -> Iterator[Register]:
@@ -115,13 +115,7 @@ def loads(bound: Bound) -> bool:
 
 def lines_of(bounds: Iterable[Bound]) -> list[int]:
     """The lines of instructions, each once."""
-    return sorted({line(bound) for bound in bounds})
-
-
-def line(bound: Bound) -> int:
-    """The line of an instruction in the source."""
-    program = bound.program
-    return program.source.location(bound.node.start)[0] if program is not None else 0
+    return sorted({bound.line for bound in bounds})
 
 
 def causes(kernel: KernelContext, rows: Iterable[tuple[Bound, str, str]]) -> Iterator[str]:

@@ -46,7 +46,7 @@ class Row:
 def shapes(kernel: KernelContext) -> str:
     """The table of a kernel that has been translated."""
     noted = list(_noted(kernel))
-    rows = [Row(*_location(bound), value, note) for bound, value, note in noted]
+    rows = [Row(bound.line, bound.text, value, note) for bound, value, note in noted]
     slow = list(causes(kernel, noted))
     widths = [max([len(HEADINGS[n]), *(len(cells(row)[n]) for row in rows)]) for n in range(3)]
     lines = [_line(HEADINGS, widths), _line(["─" * w for w in (*widths, len(HEADINGS[3]))], widths)]
@@ -110,14 +110,6 @@ def _reached(kernel: KernelContext) -> set[int]:
             reached.add(number)
             work += kernel.nodes[number].successors if number not in kernel.endings else ()
     return reached
-
-
-def _location(bound: Bound) -> tuple[int, str]:
-    program = bound.program
-    if program is None:
-        return 0, bound.node.head
-    line, _ = program.source.location(bound.node.start)
-    return line, " ".join(program.source.text[bound.node.start : bound.node.end].split())
 
 
 def _leaving(kernel: KernelContext, node: Node) -> str:
