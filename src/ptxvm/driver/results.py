@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from enum import IntEnum
+from types import MappingProxyType
 
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, PTXVMError, Unsupported
 
@@ -124,8 +126,32 @@ class Result(IntEnum):
 
     @property
     def text(self) -> str:
-        """A short description."""
-        return "no error" if self is Result.SUCCESS else self.name.lower().replace("_", " ")
+        """A short description: CUDA's own where programs know it, else the words of the name."""
+        return DESCRIPTIONS.get(self, self.name.lower().replace("_", " "))
+
+
+DESCRIPTIONS: Mapping[int, str] = MappingProxyType({
+    0: "no error", 1: "invalid argument", 2: "out of memory", 3: "initialization error", 4: "driver shutting down",
+    100: "no CUDA-capable device is detected", 101: "invalid device ordinal",
+    200: "device kernel image is invalid", 201: "invalid device context",
+    209: "no kernel image is available for execution on the device",
+    215: "limit is not supported on this architecture", 217: "peer access is not supported between these two devices",
+    218: "a PTX JIT compilation failed", 301: "file not found",
+    400: "invalid resource handle", 500: "named symbol not found", 600: "device not ready",
+    700: "an illegal memory access was encountered", 701: "too many resources requested for launch",
+    702: "the launch timed out and was terminated", 704: "peer access is already enabled",
+    705: "peer access has not been enabled", 708: "cannot set while device is active in this process",
+    709: "context is destroyed", 710: "device-side assert triggered",
+    712: "part or all of the requested memory range is already mapped",
+    713: "pointer does not correspond to a registered memory region", 714: "hardware stack error",
+    715: "an illegal instruction was encountered", 716: "misaligned address",
+    717: "operation not supported on global/shared address space", 718: "invalid program counter",
+    719: "unspecified launch failure", 720: "too many blocks in cooperative launch",
+    800: "operation not permitted", 801: "operation not supported",
+    900: "operation not permitted when stream is capturing",
+    907: "operation not permitted on an event last recorded in a capturing stream", 999: "unknown error",
+})  # fmt: skip
+"""What the driver and the runtime library say of an error, by its number: both have the same."""
 
 
 class DriverError(PTXVMError):
@@ -172,4 +198,4 @@ def result_of(error: BaseException) -> Result:
     return Result.UNKNOWN
 
 
-__all__ = ["DriverError", "Result", "result_of"]
+__all__ = ["DESCRIPTIONS", "DriverError", "Result", "result_of"]

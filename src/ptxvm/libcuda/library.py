@@ -9,6 +9,7 @@ import os
 import shutil
 import tempfile
 import threading
+from collections import ChainMap
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
@@ -45,8 +46,11 @@ class Libraries:
     def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it has one parameter
         """Let native code answer calls while the driver is initialised."""
         if ready and self.native is None:
-            self.native = native(session(), self.cuda.filled())
-            self.cuda.fill(self.native.addresses() if self.native is not None else {})
+            libraries = [self.cuda, *(each.library for each in self.linkers)]
+            self.native = native(session(), dict(ChainMap(*(each.filled() for each in libraries))))
+            addresses = self.native.addresses() if self.native is not None else {}
+            for library in libraries:
+                library.fill(addresses)
         if self.native is not None:
             self.native.set_ready(ready)
 

@@ -51,6 +51,7 @@ CLEANUP = (
     "cuMemAddressFree", "cuMemFreeAsync", "cuMemFreeAsync_ptsz", "cuMemFreeHost", "cuMemFree_v2", "cuMemPoolDestroy",
     "cuMemRelease", "cuMemUnmap", "cuMipmappedArrayDestroy", "cuModuleUnload", "cuStreamDestroy", "cuStreamDestroy_v2",
     "cuSurfObjectDestroy", "cuTexObjectDestroy", "cuUserObjectRelease", "cuDevicePrimaryCtxRelease_v2", "cuCtxDestroy_v2",
+    "nvJitLinkDestroy",
 )  # fmt: skip
 """The symbols of functions that destructors call, with an exception on its way or without."""
 FIRST_CLEANUP = 64  # the word of the first of them

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import logging
+import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import cache
 from pathlib import Path
 
@@ -13,6 +14,7 @@ from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import base_of
+from ptxvm.libcudart.bindings import BindingsFinder
 from ptxvm.libcudart.calls import load_functions
 from ptxvm.libcudart.runtime_state import FUNCTIONS, RuntimeApiError, RuntimeFunction, runtime
 from ptxvm.libcudart.signatures import KINDS, MAJORS, signatures
@@ -66,14 +68,15 @@ LOCK = threading.Lock()
 
 
 @cache
-def _libraries() -> tuple[Libraries, list[SharedLibrary]]:
+def _libraries() -> tuple[Libraries, Mapping[str, SharedLibrary]]:
     driver = install_driver()
     load_functions()
     write_runtime(driver.folder)
-    filled = [
-        SharedLibrary(driver.folder / soname(major), {name: callback(name, major) for name in signatures(major)})
+    filled = {
+        major: SharedLibrary(driver.folder / soname(major), {name: callback(name, major) for name in signatures(major)})
         for major in MAJORS
-    ]
+    }
+    sys.meta_path.insert(0, BindingsFinder(filled))
     return driver, filled
 
 

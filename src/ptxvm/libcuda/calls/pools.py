@@ -183,7 +183,13 @@ def allocate_from_pool(out: int, size: int, handle: int, stream: int) -> None:
 
 
 def allocate_on(stream: Stream, out: int, size: int, source: Pool) -> None:
-    """Memory of a pool in the order of a stream; while that is captured, memory of the graph, and a node that allocates it."""
+    """Memory of a pool in the order of a stream; while that is captured, memory of the graph, and a node that allocates it.
+
+    No bytes are at null.
+    """
+    if not size:
+        put_u64(out, 0)
+        return
     if stream.capture is None:
         allocate_from(out, size, source)
         return
@@ -198,8 +204,10 @@ def allocate_on(stream: Stream, out: int, size: int, source: Pool) -> None:
 
 @function("cuMemFreeAsync", any_state=True)
 def free_async(address: int, stream: int) -> None:
-    """Free memory, in the order of a stream."""
+    """Free memory, in the order of a stream; null has no effect."""
     found, driver = session().stream(stream), session().driver
+    if not address:
+        return
     if address not in driver.blocks.by_address:
         raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
     if found.capture is not None:

@@ -5,23 +5,14 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
+from ptxvm.driver import results as driver
 from ptxvm.driver.results import Result
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.runtime_state import function, runtime
 
-DESCRIPTIONS = {
-    0: "no error", 1: "invalid argument", 2: "out of memory", 3: "initialization error", 4: "driver shutting down",
+DESCRIPTIONS = dict(driver.DESCRIPTIONS) | {
     9: "invalid configuration argument", 13: "invalid device symbol", 21: "invalid copy direction for memcpy",
-    98: "invalid device function", 100: "no CUDA-capable device is detected", 101: "invalid device ordinal",
-    200: "device kernel image is invalid", 201: "invalid device context",
-    209: "no kernel image is available for execution on the device", 218: "a PTX JIT compilation failed",
-    400: "invalid resource handle", 600: "device not ready", 700: "an illegal memory access was encountered",
-    701: "too many resources requested for launch", 702: "the launch timed out and was terminated",
-    704: "peer access is already enabled", 705: "peer access has not been enabled", 710: "device-side assert triggered",
-    716: "misaligned address", 719: "unspecified launch failure",
-    720: "too many blocks in cooperative launch", 801: "operation not supported",
-    900: "operation not permitted when stream is capturing", 907: "operation not permitted on an event last recorded in a "
-    "capturing stream",
+    98: "invalid device function",
 }  # fmt: skip
 
 
