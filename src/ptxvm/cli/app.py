@@ -259,6 +259,21 @@ def litmus(
 
 
 @app.command()
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Wait for an editor at this port.")
+@click.option("--host", metavar="NAME", default="127.0.0.1", help="The address of the port.")
+@click.option("--stdio", is_flag=True, expose_value=False, help="Speak over the standard streams, as without a port.")
+def lsp(port: int | None, host: str) -> int:
+    """Serve editors: diagnostics, hover, completion, navigation.
+
+    Editors start this command and speak the Language Server Protocol with it. It needs the extra 'lsp':
+    pip install 'ptxvm[lsp]'.
+    """
+    from ptxvm.cli.lsp import lsp
+
+    return lsp(host, port)
+
+
+@app.command()
 @click.argument("names", metavar="[NAME]...", nargs=-1)
 @click.option("--json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--repeat", metavar="N", type=AT_LEAST_1, default=5, help="How often each is run; medians are shown.")

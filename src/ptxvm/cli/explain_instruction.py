@@ -10,9 +10,7 @@ from rich.text import Text
 from ptxvm.algebra.types import Type, pred
 from ptxvm.cli.failures import WrongCall
 from ptxvm.cli.terminal import console, filled, labelled
-from ptxvm.isa.model import Decoded
-from ptxvm.isa.targets import Target
-from ptxvm.reference import boolean, modifiers, permutation
+from ptxvm.reference import boolean, permutation
 from ptxvm.reference.evaluation import (
     BadValue,
     Quantity,
@@ -28,9 +26,9 @@ from ptxvm.reference.evaluation import (
     signed,
     wanted,
 )
+from ptxvm.reference.instruction_parts import modifiers_of, operands_of, requirements
 from ptxvm.reference.page import Page
 from ptxvm.reference.reading import Reading
-from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
 
 Rows = list[tuple[str, ...]]
@@ -60,7 +58,7 @@ def print_reading(reading: Reading) -> None:
     blocks: list[tuple[str, Rows]] = [
         ("form", [(f"{i.form.text};",), (f"{page.section}; needs {requirements(i)}",)]),
         ("modifiers", modifiers_of(i)),
-        ("operands", operands_of(reading)),
+        ("operands", operands_of(reading.bound, constants_of(reading))),
         ("effects", [(effect,) for effect in page.effects]),
         ("accuracy", [e for e in i.of.exactness if e.word != "exact"] if {"approx", "full"} & set(i.bound) else []),
         ("note", older(reading)),
@@ -68,50 +66,6 @@ def print_reading(reading: Reading) -> None:
     for label, rows in blocks:
         if rows:
             out.print(labelled(label, rows))
-
-
-def requirements(i: Decoded) -> str:
-    """`PTX 2.0, sm_20`: what all of the instruction's features need together."""
-    needs = [need for _, need in i.requirements()]
-    version = max((need.version for need in needs), default=(1, 0))
-    plain = [need.targets[0] for need in needs if len(need.targets) == 1 and not need.targets[0].suffix]
-    special = [" or ".join(map(str, n.targets)) for n in needs if n.targets and (len(n.targets) > 1 or n.targets[0].suffix)]
-    lowest: list[Target] = [max(plain)] if plain else []
-    targets = list(dict.fromkeys([*map(str, lowest), *special]))
-    return ", ".join([f"PTX {version[0]}.{version[1]}", *targets])
-
-
-def modifiers_of(i: Decoded) -> Rows:
-    """Each modifier that was written, in words."""
-    slots = [*i.form.slots, *(mark for mark in i.form.marks if mark.name in i.bound)]
-    words = [(i.bound[slot.name], slot) for slot in slots if slot.name in i.bound]
-    return [("-" if word == "-" else f".{word}", modifiers.meaning(slot, word)) for word, slot in words]
-
-
-def operands_of(reading: Reading) -> Rows:
-    """Each operand: its name in the form, what is written, and what it is."""
-    i, rows = reading.decoded, Rows()
-    results, constants = i.destinations(), constants_of(reading)
-    for name, node in reading.bound.operands.items():
-        type = i.type_of(name)
-        parts = ["result" if name in results else "source"]
-        if isinstance(node, tree.Address):
-            parts = ["address"]
-        elif isinstance(node, tree.Group):
-            parts = ["results" if name == "ret" else "arguments"]
-        elif type is not None:
-            parts.append(f".{type.name}")
-        if name in constants:
-            parts[0] = "constant"
-        if isinstance(node, tree.Unary) and node.op == "!":
-            parts.append("negated")
-        if isinstance(node, tree.Name) and (symbol := reading.bound.scope.find(node.text)) is not None:
-            parts[0] = symbol.shape.kind if symbol.shape.kind != "register" else parts[0]
-        rows.append((name, print_operand(node), ", ".join(parts)))
-    if guard := reading.bound.node.guard:
-        holds = "false" if guard.negated else "true"
-        rows.append(("guard", guard.name.text, f"only lanes where it is {holds} do this"))
-    return rows
 
 
 def older(reading: Reading) -> Rows:

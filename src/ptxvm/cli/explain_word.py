@@ -7,6 +7,7 @@ from rich.text import Text
 from ptxvm.cli.failures import FINDINGS, say
 from ptxvm.cli.terminal import console, filled, labelled
 from ptxvm.reference import modifiers, words
+from ptxvm.reference.directive_words import DIRECTIVES
 
 Rows = list[tuple[str, ...]]
 
@@ -14,16 +15,20 @@ Rows = list[tuple[str, ...]]
 def explain_word(word: str) -> int:
     """Print what a word behind a dot is."""
     type, directive, uses = words.type_named(word), words.directive(word), words.uses(word)
-    if type is None and directive is None and not uses:
+    said = DIRECTIVES.get(f".{word}")
+    if type is None and directive is None and said is None and not uses:
         return say(f"ptxvm explain: no modifier, type or directive is called '.{word}'", FINDINGS)
     out = console()
     blocks: list[tuple[str, Rows]] = []
     if type is not None:
         blocks.append(("a type", [(modifiers.type_in_words(type),)]))
         uses = {}
+    if said is not None:
+        blocks.append(("a directive", [(said[1],), (f"PTX ISA {said[0]}",)]))
     if directive is not None:
         gone = f"; until PTX {words.version(directive.until)}" if directive.until else ""
-        blocks += [("a feature" if uses or type else "a directive", [(f"PTX ISA {directive.section}",)])]
+        if said is None:
+            blocks.append(("a feature", [(f"PTX ISA {directive.section}",)]))
         blocks += [("needs", [(words.need(directive.need) + gone,)])]
     for meaning, titles in uses.items():
         blocks += [("a modifier", [(meaning or "has the meaning of its instruction",)]), ("of", [(", ".join(titles),)])]

@@ -47,6 +47,17 @@ def outline(source: Source) -> Outline | None:
     plain = PlainText(source)
     if plain.nul >= 0 or plain.unclosed_comment >= 0:
         return None
+    found, is_right = _read(source, plain)
+    return found if is_right else None
+
+
+def sketch(source: Source) -> Outline:
+    """The outline of any text: what could be understood of it; a body whose braces do not match is read, with what follows."""
+    return _read(source, PlainText(source))[0]
+
+
+def _read(source: Source, plain: PlainText) -> tuple[Outline, bool]:
+    """The outline; and has it all bodies, and no error of syntax?"""
     bodies = list(_bodies(plain.text))
     edges = [0, *(edge for start, end in bodies for edge in (start + 1, end - 1)), len(plain.text)]
     parser = Parser(
@@ -54,7 +65,7 @@ def outline(source: Source) -> Outline | None:
     )
     module = parser.module()
     unread = sum(isinstance(each, tree.Function) and isinstance(each.body, tree.Unread) for each in module.statements)
-    return None if parser.diagnostics or unread != len(bodies) else Outline(module, source, plain)
+    return Outline(module, source, plain), not parser.diagnostics and unread == len(bodies)
 
 
 def _bodies(text: str) -> Iterator[tuple[int, int]]:

@@ -1,0 +1,43 @@
+"""Diagnostics: what `ptxvm check` finds, as an editor shows it."""
+
+from __future__ import annotations
+
+from lsprotocol import types
+
+from ptxvm.analysis.check import analyse
+from ptxvm.diagnostics import Diagnostic, Severity, explain
+from ptxvm.lsp.document import Document
+
+NAME = "ptxvm"
+
+SEVERITY = {
+    Severity.ERROR: types.DiagnosticSeverity.Error,
+    Severity.WARNING: types.DiagnosticSeverity.Warning,
+    Severity.NOTE: types.DiagnosticSeverity.Information,
+}
+
+
+def diagnostics(document: Document) -> list[types.Diagnostic]:
+    """Everything that is wrong with a document."""
+    return [shown(document, each) for each in analyse(document.source)[1].diagnostics]
+
+
+def shown(document: Document, found: Diagnostic) -> types.Diagnostic:
+    """A finding: its message with note and help, its code with the page in the manual, and related places."""
+    page = explain(found.code)
+    start, end = found.span.start, found.span.end
+    said = [found.message, *(f"{label}: {text}" for label, text in (("note", found.note), ("help", found.help)) if text)]
+    related = [
+        types.DiagnosticRelatedInformation(types.Location(document.uri, document.text.range(span.start, span.end)), label)
+        for label, span in found.related
+    ]
+    return types.Diagnostic(
+        document.text.range(start, end),
+        "\n".join(said),
+        SEVERITY[found.severity],
+        found.code,
+        types.CodeDescription(page.link) if page is not None else None,
+        NAME,
+        related_information=related or None,
+        data={"help": found.help} if found.help else None,
+    )

@@ -1,0 +1,138 @@
+"""The server: the methods of the Language Server Protocol, each answered by a function of a document."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+from pygls.lsp.server import LanguageServer
+
+from ptxvm.lsp import completion, hover, navigation, signature, symbols
+from ptxvm.lsp.diagnostics import diagnostics
+from ptxvm.lsp.document import Document
+from ptxvm.lsp.documents import Documents
+from ptxvm.lsp.protocol import Protocol
+
+PAUSE = 0.02
+"""Seconds without an edit after which a document is checked: a burst of edits is checked once."""
+
+Answer = TypeVar("Answer")
+
+
+class Server(LanguageServer):
+    """A language server, its documents, and the checks that are due."""
+
+    def __init__(self, version: str) -> None:
+        super().__init__("ptxvm", version, protocol_cls=Protocol)
+        self.documents = Documents()
+        self._due: dict[str, asyncio.TimerHandle] = {}
+        for method, handler, options in HANDLERS:
+            self.feature(method, options)(_bound(self, handler))
+
+    # ── documents ───────────────────────────────────────────────────────────────────────
+
+    def opened(self, params: types.DidOpenTextDocumentParams) -> None:
+        """Keep a document, and check it."""
+        self.documents.encoding = types.PositionEncodingKind(self.workspace.position_encoding)
+        given = params.text_document
+        self.check(self.documents.open(given.uri, given.text, given.version))
+
+    def changed(self, params: types.DidChangeTextDocumentParams) -> None:
+        """Apply edits, and check the document when no more come."""
+        uri = params.text_document.uri
+        document = self.documents.edit(uri, params.content_changes, params.text_document.version)
+        if document is None:
+            return
+        if (due := self._due.pop(uri, None)) is not None:
+            due.cancel()
+        self._due[uri] = asyncio.get_running_loop().call_later(PAUSE, self.check_now, uri)
+
+    def closed(self, params: types.DidCloseTextDocumentParams) -> None:
+        """Forget a document, and what was found in it."""
+        uri = params.text_document.uri
+        if (due := self._due.pop(uri, None)) is not None:
+            due.cancel()
+        self.documents.close(uri)
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
+
+    def check_now(self, uri: str) -> None:
+        """Check the newest version of a document."""
+        self._due.pop(uri, None)
+        document = self.documents.get(uri)
+        if document is not None:
+            self.check(document)
+
+    def check(self, document: Document) -> None:
+        """Tell the editor what is wrong with a document."""
+        found = diagnostics(document)
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(document.uri, found, document.version))
+
+    def asked(self, params: Any, answer: Callable[[Document], Answer]) -> Answer | None:  # noqa: ANN401 - of any method
+        """The answer of a function about the document that a request names; None where it is not open."""
+        document = self.documents.get(params.text_document.uri)
+        return answer(document) if document is not None else None
+
+    def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
+        """Rename; a name that cannot be is an error that the editor shows."""
+        try:
+            return self.asked(params, lambda d: navigation.rename(d, params.position, params.new_name))
+        except navigation.BadName as wrong:
+            raise JsonRpcInvalidParams(str(wrong)) from None
+
+
+def _bound(server: Server, handler: Callable[[Server, Any], object]) -> Callable[[Any], object]:
+    def handle(params: Any) -> object:  # noqa: ANN401 - of any method
+        return handler(server, params)
+
+    return handle
+
+
+HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
+    (types.TEXT_DOCUMENT_DID_OPEN, Server.opened, None),
+    (types.TEXT_DOCUMENT_DID_CHANGE, Server.changed, None),
+    (types.TEXT_DOCUMENT_DID_CLOSE, Server.closed, None),
+    (types.TEXT_DOCUMENT_HOVER, lambda s, p: s.asked(p, lambda d: hover.hover(d, p.position)), None),
+    (
+        types.TEXT_DOCUMENT_COMPLETION,
+        lambda s, p: s.asked(p, lambda d: types.CompletionList(False, completion.completion(d, p.position))),  # noqa: FBT003 - lsprotocol's own order
+        types.CompletionOptions(trigger_characters=[".", "%", "@", "[", "{"]),
+    ),
+    (
+        types.TEXT_DOCUMENT_SIGNATURE_HELP,
+        lambda s, p: s.asked(p, lambda d: signature.signature_help(d, p.position)),
+        types.SignatureHelpOptions(trigger_characters=[" ", ","], retrigger_characters=["[", "{", "("]),
+    ),
+    (types.TEXT_DOCUMENT_DEFINITION, lambda s, p: s.asked(p, lambda d: navigation.definition(d, p.position)), None),
+    (
+        types.TEXT_DOCUMENT_REFERENCES,
+        lambda s, p: s.asked(p, lambda d: navigation.references(d, p.position, declaration=p.context.include_declaration)),
+        None,
+    ),
+    (types.TEXT_DOCUMENT_DOCUMENT_HIGHLIGHT, lambda s, p: s.asked(p, lambda d: navigation.highlights(d, p.position)), None),
+    (
+        types.TEXT_DOCUMENT_PREPARE_RENAME,
+        lambda s, p: s.asked(p, lambda d: navigation.renameable(d, p.position)),
+        None,
+    ),
+    (types.TEXT_DOCUMENT_RENAME, Server.rename, types.RenameOptions(prepare_provider=True)),
+    (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, lambda s, p: s.asked(p, symbols.document_symbols), None),
+    (types.WORKSPACE_SYMBOL, lambda s, p: symbols.workspace_symbols(list(s.documents), p.query), None),
+    (types.TEXT_DOCUMENT_FOLDING_RANGE, lambda s, p: s.asked(p, symbols.folding), None),
+)
+"""Each method with its handler and the options that the server tells the editor."""
+
+
+def serve(version: str, host: str, port: int | None) -> None:
+    """Serve an editor: over the standard streams, or the first that connects to a port."""
+    server = Server(version)
+    if port is not None:
+        server.start_tcp(host, port)
+        return
+    # What examples print must not get between the messages: the standard output becomes the standard error.
+    with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
+        os.dup2(2, 1)
+        server.start_io(requests, answers)

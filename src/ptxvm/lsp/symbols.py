@@ -1,0 +1,105 @@
+"""Symbols of a document, as an outline shows them, and folding."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lsprotocol import types
+
+from ptxvm.lsp.document import Document
+from ptxvm.lsp.hover import declaration
+from ptxvm.lsp.names import Definition, Kind
+
+SYMBOLS = {
+    Kind.KERNEL: types.SymbolKind.Function,
+    Kind.FUNCTION: types.SymbolKind.Function,
+    Kind.VARIABLE: types.SymbolKind.Variable,
+    Kind.PARAMETER: types.SymbolKind.Field,
+    Kind.REGISTER: types.SymbolKind.Array,
+    Kind.LABEL: types.SymbolKind.Key,
+    Kind.TABLE: types.SymbolKind.Array,
+    Kind.PROTOTYPE: types.SymbolKind.Interface,
+}
+
+_FOLDED = re.compile(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"|[{}]", re.DOTALL)
+
+
+def document_symbols(document: Document) -> list[types.DocumentSymbol]:
+    """The variables and functions of a module; within functions their parameters, variables and labels."""
+    module = document.module
+    bodies = {function.node.name_start: function for function in module.functions}
+    found = [_symbol(document, each) for each in module.names.every]
+    for each, symbol in zip(module.names.every, found, strict=True):
+        if (function := bodies.get(each.start)) is not None:
+            symbol.children = [_symbol(document, inner) for inner in function.names.every]
+    return found
+
+
+def _symbol(document: Document, found: Definition) -> types.DocumentSymbol:
+    text = document.text
+    first, last = found.declared_at
+    name = f"{found.name}<{found.count}>" if found.count is not None else found.name
+    return types.DocumentSymbol(
+        name or "?",
+        SYMBOLS[found.kind],
+        text.range(min(first, found.start), max(last, found.end)),
+        text.range(found.start, found.end),
+        detail=_detail(document, found),
+    )
+
+
+def _detail(document: Document, found: Definition) -> str:
+    """The kind of a function; the declaration of anything else, without its value."""
+    if found.kind in (Kind.KERNEL, Kind.FUNCTION, Kind.LABEL):
+        return str(found.kind.value)
+    return declaration(document.module, found).partition("=")[0].rstrip(" ;")[:80]
+
+
+def workspace_symbols(documents: list[Document], query: str) -> list[types.WorkspaceSymbol]:
+    """The kernels, functions and variables of all open documents whose names have the letters of a query, in their order."""
+    letters = re.compile(".*?".join(map(re.escape, query.lower())), re.DOTALL)
+    return [
+        types.WorkspaceSymbol(
+            types.Location(document.uri, document.text.range(each.start, each.end)), each.name, SYMBOLS[each.kind]
+        )
+        for document in documents
+        for each in document.module.names.every
+        if letters.search(each.name.lower())
+    ]
+
+
+# ── folding ─────────────────────────────────────────────────────────────────────────────
+
+
+def folding(document: Document) -> list[types.FoldingRange]:
+    """Blocks, comments over several lines, and runs of lines that are comments or places."""
+    return [*_blocks(document), *_runs(document)]
+
+
+def _blocks(document: Document) -> Iterator[types.FoldingRange]:
+    text, open_lines = document.text, list[int]()
+    for found in _FOLDED.finditer(document.source.text):
+        if found[0] == "{":
+            open_lines.append(text.line(found.start()))
+        elif found[0] == "}" and open_lines:
+            first, last = open_lines.pop(), text.line(found.start())
+            if last > first + 1:
+                yield types.FoldingRange(first, last - 1)
+        elif found[0].startswith("/*") and "\n" in found[0]:
+            yield types.FoldingRange(text.line(found.start()), text.line(found.end()), kind=types.FoldingRangeKind.Comment)
+
+
+def _runs(document: Document) -> Iterator[types.FoldingRange]:
+    """Runs of at least two lines that start alike: with `//`, `.reg`, or the data of a section."""
+    text, first, before = document.text, 0, ""
+    for number, start in enumerate([*text.line_starts, len(text.text)]):
+        end = text.line_starts[number + 1] if number + 1 < len(text.line_starts) else len(text.text)
+        line = text.text[start:end].lstrip()
+        kind = next((mark for mark in ("//", ".reg", ".b8", ".file") if line.startswith(mark)), "")
+        if kind == before:
+            continue
+        if before and number - first > 1:
+            is_comment = types.FoldingRangeKind.Comment if before == "//" else None
+            yield types.FoldingRange(first, number - 1, kind=is_comment)
+        first, before = number, kind

@@ -1,0 +1,119 @@
+"""The server, end to end: `ptxvm lsp` and the client of pytest-lsp, which holds every message against the protocol."""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+import warnings
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+pytest.importorskip("pytest_lsp", reason="the client of language servers is not installed")
+
+from lsprotocol import types
+from pygls.exceptions import JsonRpcInvalidParams
+from pytest_lsp import LanguageClient, LspSpecificationWarning, client_capabilities, make_test_lsp_client
+
+URI = "file:///kernel.ptx"
+TEXT = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 out)
+{
+    .reg .b32 %r<4>;
+    // \U0001f600 a smile has two code units
+    mov.u32 %r1, %tid.x; /* \U0001f600 */ mov.u32 %r2, %r1;
+    ret;
+}
+"""
+
+SECOND = {"utf-8": 36, "utf-16": 34, "utf-32": 33}
+"""The column of the second `mov` in the line with the smile, by encoding: counted by hand."""
+
+Session = Callable[[LanguageClient], Awaitable[None]]
+
+
+def drive(session: Session, client: str = "visual-studio-code") -> None:
+    """Run a session of an editor with a server that has the document open."""
+
+    async def run() -> None:
+        editor = make_test_lsp_client()
+        await editor.start_io(sys.executable, "-m", "ptxvm", "lsp")
+        editor.result = await editor.initialize_session(
+            types.InitializeParams(capabilities=client_capabilities(client), root_uri="file:///")
+        )
+        editor.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(URI, "ptx", 1, TEXT)))
+        await editor.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        await session(editor)
+        await editor.shutdown_session()
+        await editor.stop()
+        assert editor.error is None
+        assert editor._server.returncode == 0
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", LspSpecificationWarning)
+        asyncio.run(asyncio.wait_for(run(), 60))
+
+
+def place(line: int, character: int) -> dict[str, object]:
+    return {"text_document": types.TextDocumentIdentifier(URI), "position": types.Position(line, character)}
+
+
+def edit(line: int, first: int, last: int, text: str) -> types.TextDocumentContentChangePartial:
+    return types.TextDocumentContentChangePartial(types.Range(types.Position(line, first), types.Position(line, last)), text)
+
+
+def test_diagnostics_follow_the_edits():
+    async def session(editor):
+        assert editor.diagnostics[URI] == ()
+        document = types.VersionedTextDocumentIdentifier(2, URI)
+        change = edit(7, 34, 37, "mvo")
+        editor.text_document_did_change(types.DidChangeTextDocumentParams(document, [change]))
+        await editor.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        (wrong,) = editor.diagnostics[URI]
+        assert (wrong.code, wrong.range) == ("P0301", types.Range(types.Position(7, 34), types.Position(7, 37)))
+        assert "did you mean `mov`?" in wrong.message
+        editor.text_document_did_close(types.DidCloseTextDocumentParams(types.TextDocumentIdentifier(URI)))
+        await editor.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        assert editor.diagnostics[URI] == ()
+
+    drive(session)
+
+
+@pytest.mark.parametrize("client", ["visual-studio-code", "neovim", "emacs"])
+def test_questions_are_answered(client):
+    async def session(editor):
+        mov = SECOND[editor.result.capabilities.position_encoding]
+        hover = await editor.text_document_hover_async(types.HoverParams(**place(7, mov + 1)))
+        assert "mov.type d, {!}a;" in hover.contents.value
+        assert hover.range.start == types.Position(7, mov)
+        (found,) = await editor.text_document_definition_async(types.DefinitionParams(**place(7, mov + 13)))
+        assert found.range.start.line == 5
+        items = await editor.text_document_completion_async(types.CompletionParams(**place(7, mov + 4)))
+        assert "u32" in {item.label for item in items.items}
+        symbols = await editor.text_document_document_symbol_async(
+            types.DocumentSymbolParams(types.TextDocumentIdentifier(URI))
+        )
+        assert [each.name for each in symbols] == ["k"]
+        help = await editor.text_document_signature_help_async(types.SignatureHelpParams(**place(7, mov + 9)))
+        assert help.active_parameter == 0
+        context = types.ReferenceContext(include_declaration=True)
+        references = await editor.text_document_references_async(types.ReferenceParams(**place(7, 13), context=context))
+        assert len(references) == 2
+        assert len(await editor.text_document_document_highlight_async(types.DocumentHighlightParams(**place(7, 13)))) == 2
+        assert await editor.text_document_folding_range_async(types.FoldingRangeParams(types.TextDocumentIdentifier(URI)))
+        assert (await editor.workspace_symbol_async(types.WorkspaceSymbolParams("k")))[0].name == "k"
+
+    drive(session, client)
+
+
+def test_a_name_is_changed_or_refused():
+    async def session(editor):
+        edit = await editor.text_document_rename_async(types.RenameParams(**place(3, 16), new_name="kernel"))
+        assert edit.changes[URI][0].new_text == "kernel"
+        with pytest.raises(JsonRpcInvalidParams, match="no identifier"):
+            await editor.text_document_rename_async(types.RenameParams(**place(3, 16), new_name="4"))
+
+    drive(session)
