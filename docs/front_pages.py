@@ -11,8 +11,8 @@ import click
 
 import ptxvm
 from ptxvm.cli.app import app
-from ptxvm.cli.arguments import DTYPES, FILLS
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.argument_texts import DTYPES, FILLS
 from ptxvm.reference import pictures
 from ptxvm.reference.accesses import access_of, place_of
 from ptxvm.reference.drawings import memory_of_access
@@ -28,6 +28,7 @@ GROUPS = {
     "Streams": "Stream Event",
     "Textures and surfaces": "Texture Sampler Surface",
     "Tensor maps": "TensorMap TensorType Interleave Swizzle L2Promotion OobFill",
+    "Campaigns": "campaign",
     "Errors": "PTXVMError InvalidPTX Fault Unsupported Crash",
 }
 """The public names, in the order in which they are met."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ptxvm.api import Kernel, Module, check, link, load
+    from ptxvm.campaign.session import campaign
     from ptxvm.diagnostics import Diagnostic
     from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, PTXVMError, Unsupported
     from ptxvm.machine.device_array import DeviceArray
@@ -24,6 +25,7 @@ LAZY = {
     name: module
     for module, names in {
         "ptxvm.api": ("Kernel", "Module", "check", "link", "load"),
+        "ptxvm.campaign": ("campaign",),
         "ptxvm.diagnostics": ("Diagnostic",),
         "ptxvm.diagnostics.errors": ("Crash", "Fault", "InvalidPTX", "PTXVMError", "Unsupported"),
         "ptxvm.machine.device_array": ("DeviceArray",),
@@ -75,6 +77,7 @@ __all__ = [
     "Texture",
     "Trace",
     "Unsupported",
+    "campaign",
     "check",
     "link",
     "load",

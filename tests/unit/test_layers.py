@@ -29,7 +29,8 @@ def test_import_brings_no_room_and_the_names_no_command_line_and_no_compiler():
 
 
 def test_every_public_name_is_there_when_it_is_used():
-    assert all(getattr(ptxvm, name).__name__ == name for name in ptxvm.__all__)
+    """`campaign` is a room that can be called, and called `ptxvm.campaign`."""
+    assert all(getattr(ptxvm, name).__name__.removeprefix("ptxvm.") == name for name in ptxvm.__all__)
 
 
 @pytest.mark.parametrize("room", ["algebra", "analysis", "diagnostics", "isa", "syntax"])

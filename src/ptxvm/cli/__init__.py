@@ -1,4 +1,4 @@
-"""The command line: `ptxvm check`, `run`, `profile`, `trace`, `diff`, `explain`, `isa`, `litmus`, `lsp` and `bench`.
+"""The command line: the commands that `ptxvm --help` lists.
 
 Exit codes: 0 all is well, 1 the module or the kernel is wrong, 2 the call is wrong, 3 ptxvm is, 130 interrupted.
 """

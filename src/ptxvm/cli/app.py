@@ -287,3 +287,20 @@ def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None) 
     from ptxvm.cli.bench import bench
 
     return bench(names, repeat, shared, json=json)
+
+
+@app.command()
+@click.argument("file", metavar="FILE.toml")
+@click.option("--folder", metavar="DIR", help="Where the results are, and go on.  [default: NAME.campaign]", show_default=False)
+@click.option("--workers", metavar="N", type=AT_LEAST_1, help="Processes of this machine.  [default: one for each core]")
+@click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as tcp://host:8786, in place of this machine.")
+@click.option("--shrink/--no-shrink", default=True, help="Make failures small, and write tests that repeat them.")
+def campaign(file: str, folder: str | None, workers: int | None, scheduler: str | None, *, shrink: bool) -> int:
+    """Run a kernel over many parameters, and show what failed where.
+
+    FILE.toml says which kernel or Python function, its parameters, and what is expected. A campaign that was interrupted
+    goes on where it was. Exits with 1 where a case failed.
+    """
+    from ptxvm.cli.campaign import run_campaign
+
+    return run_campaign(file, folder, workers, scheduler, shrink=shrink)

@@ -17,6 +17,7 @@ from ptxvm.diagnostics import Diagnostic, Severity, render
 from ptxvm.diagnostics.errors import Place
 from ptxvm.diagnostics.json import objects
 from ptxvm.diagnostics.suppressions import Suppressions
+from ptxvm.machine.argument_texts import Argument
 from ptxvm.machine.per_lane import Array
 from ptxvm.syntax.source import Source
 
@@ -31,7 +32,7 @@ class RunReport:
 
     source: Source
     kernel: ptxvm.Kernel | None = None
-    args: Sequence[arguments.Argument] = ()
+    args: Sequence[Argument] = ()
     saved: list[tuple[int, str]] = field(default_factory=list)
     result: ptxvm.LaunchResult | None = None
     output: str = ""

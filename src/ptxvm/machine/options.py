@@ -37,6 +37,7 @@ COUNTS = {
     "schedules": Count("a launch is run 1 or more times", 1),
     "steps": Count("steps is how many instructions the threads may execute", 1),
     "threads": Count("a kernel is run by 1 or more threads of the host", 1),
+    "workers": Count("a campaign is run by 1 or more processes", 1),
     "seed": Count("seed is an integer, from which random schedules are made", None),
     "runs": Count("runs is how often a test is run", 0),
     "bound": Count("bound is how often a loop is followed", 0),

@@ -1,0 +1,99 @@
+"""Cases on a Dask cluster: tasks of some cases each, which a Dask worker runs in a process of its own.
+
+That process has the limits of a case, and its death is a failure of the case alone.  Where a Dask worker itself dies, Dask
+gives its task to another, which runs all of its cases again; none is counted twice.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from itertools import islice
+from types import TracebackType
+from typing import Any
+from uuid import uuid4
+
+from ptxvm.campaign.case import Job, Workload
+from ptxvm.campaign.declaration import CaseLimits
+from ptxvm.campaign.outcome import Done, Outcome, Verdict
+from ptxvm.campaign.pool import Pool
+
+SECONDS = 0.5  # of work in a task
+MOST = 1000  # cases of a task
+AHEAD = 2  # tasks for each thread of the cluster
+
+
+class Cluster(AbstractContextManager["Cluster"]):
+    """The workers of a Dask scheduler at an address."""
+
+    def __init__(self, workload: Workload, address: str, limits: CaseLimits) -> None:
+        try:
+            from distributed import Client  # noqa: PLC0415 - an extra
+        except ImportError:
+            raise ImportError("a Dask cluster needs the extra `dask`: pip install 'ptxvm[dask]'") from None
+        try:
+            self.client: Any = Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
+        except OSError as wrong:
+            raise ValueError(f"no scheduler answers at '{address}': {wrong}") from None
+        self.campaign, self.workload, self.limits = uuid4().hex, workload, limits
+        self.ended = self.seconds = 0.0
+
+    def outcomes(self, jobs: Iterable[Job]) -> Iterator[list[Done]]:
+        """Run cases; gives those that have ended, as soon as their task has."""
+        from distributed import as_completed  # noqa: PLC0415
+
+        waiting, workload = iter(jobs), self.client.scatter(self.workload, broadcast=True, hash=False)
+        tasks: dict[Any, list[Job]] = {}
+        completed: Any = as_completed(loop=self.client.loop)  # type: ignore[no-untyped-call]
+        while True:
+            while len(tasks) < AHEAD * max(1, sum(self.client.nthreads().values())) and (some := self._some(waiting)):
+                task = self.client.submit(run_task, self.campaign, workload, self.limits, some, pure=False)
+                tasks[task] = some
+                completed.add(task)
+            if not tasks:
+                return
+            task = next(completed)
+            done = self._done(task, tasks.pop(task))
+            self.ended += len(done)
+            self.seconds += sum(each.outcome.seconds for each in done)
+            yield done
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
+        self.client.close()
+
+    def _some(self, waiting: Iterator[Job]) -> list[Job]:
+        """The cases of a task: as many as take some time together."""
+        mean = self.seconds / self.ended if self.ended else SECONDS
+        return list(islice(waiting, max(1, min(MOST, int(SECONDS / max(mean, 1e-6))))))
+
+    @staticmethod
+    def _done(task: Any, jobs: list[Job]) -> list[Done]:  # noqa: ANN401 - Dask has no types
+        from distributed import KilledWorker  # noqa: PLC0415
+
+        try:
+            return task.result()  # type: ignore[no-any-return]
+        except KilledWorker as wrong:
+            return [Done(job.number, Outcome(Verdict.DIED, "Dask worker", "", str(wrong)), 1) for job in jobs]
+
+
+class Own(threading.local):
+    """Of a thread of a Dask worker: its process for the cases of a campaign."""
+
+    campaign = ""
+    pool: Pool | None = None
+
+
+OWN = Own()
+
+
+def run_task(campaign: str, workload: Workload, limits: CaseLimits, jobs: list[Job]) -> list[Done]:
+    """On a Dask worker: run some cases in the process of its thread."""
+    if OWN.pool is None or OWN.campaign != campaign:
+        if OWN.pool is not None:
+            OWN.pool.close()
+        OWN.campaign, OWN.pool = campaign, Pool(workload, 1, limits)
+    return [each for done in OWN.pool.outcomes(jobs) for each in done]
+
+
+__all__ = ["Cluster"]

@@ -1,0 +1,69 @@
+"""The outcome of a case: whether it passed, and what failed where."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from typing import NamedTuple
+
+
+class Verdict(enum.StrEnum):
+    """How a case ended."""
+
+    PASSED = "passed"
+    DIFFERS = "differs"
+    FINDING = "finding"
+    FAULT = "fault"
+    ERROR = "error"
+    TIMEOUT = "timeout"
+    MEMORY = "memory"
+    DIED = "died"
+
+
+MEANINGS = {
+    Verdict.PASSED: "what was expected held",
+    Verdict.DIFFERS: "the results are not those of the reference, or do not agree",
+    Verdict.FINDING: "a check found something",
+    Verdict.FAULT: "the kernel did what stops a grid",
+    Verdict.ERROR: "an exception, such as of an assertion, or of PTX that is not valid or not supported",
+    Verdict.TIMEOUT: "it took longer than it may",
+    Verdict.MEMORY: "it allocated more than it may",
+    Verdict.DIED: "it ended its process, each time that it was run",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a case ended: of failures the kind (`out-of-bounds`), the place (`saxpy.ptx:45`) and the whole message."""
+
+    verdict: Verdict = Verdict.PASSED
+    kind: str = ""
+    place: str = ""
+    message: str = ""
+    seconds: float = 0.0
+
+    @property
+    def failed(self) -> bool:
+        """Is it a failure?"""
+        return self.verdict is not Verdict.PASSED
+
+    @property
+    def reason(self) -> str:
+        """What failed and where, in a line: failures with one reason are told once."""
+        what = f"{self.verdict} {self.kind}".rstrip()
+        return f"{what} at {self.place}" if self.place else what
+
+    def is_as(self, other: Outcome) -> bool:
+        """Is it the same failure, perhaps at another line?"""
+        return (self.verdict, self.kind) == (other.verdict, other.kind)
+
+
+class Done(NamedTuple):
+    """A case that has ended: its number, its outcome, and how often it was run."""
+
+    number: int
+    outcome: Outcome
+    attempts: int
+
+
+__all__ = ["MEANINGS", "Done", "Outcome", "Verdict"]

@@ -1,0 +1,77 @@
+"""The parameter space of a campaign: a Cartesian product, or a random sample of it.
+
+A case is a number; its parameters are computed from it, so that a space of millions takes no memory.
+"""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import prod
+
+Position = tuple[int, ...]
+"""Of a case: for each parameter the index of its value."""
+
+
+@dataclass(frozen=True, slots=True)
+class ParameterSpace:
+    """Parameters, each with its values, the simplest first; `sample` of the combinations are cases, or all where it is 0."""
+
+    axes: Mapping[str, Sequence[object]]
+    sample: int = 0
+    seed: int = 0
+
+    @property
+    def combinations(self) -> int:
+        """How many there are."""
+        return prod(len(values) for values in self.axes.values())
+
+    @property
+    def cases(self) -> int:
+        """How many are run."""
+        return min(self.sample, self.combinations) if self.sample else self.combinations
+
+    @property
+    def is_sampled(self) -> bool:
+        """Are cases drawn, each on its own?"""
+        return 0 < self.sample < self.combinations
+
+    def position(self, number: int) -> Position:
+        """The position of a case: drawn by the seed and the number, or the last parameter is the fastest."""
+        if self.is_sampled:
+            drawn = random.Random(f"{self.seed} {number}")  # noqa: S311 - no secret
+            return tuple(drawn.randrange(len(values)) for values in self.axes.values())
+        found = []
+        for values in reversed(list(self.axes.values())):
+            number, index = divmod(number, len(values))
+            found.append(index)
+        return tuple(reversed(found))
+
+    def parameters(self, position: Position) -> dict[str, object]:
+        """The values at a position."""
+        return {name: values[index] for (name, values), index in zip(self.axes.items(), position, strict=True)}
+
+
+def axes(table: Mapping[str, object]) -> dict[str, Sequence[object]]:
+    """The values of each parameter of a table; ValueError where there are none."""
+    found = {}
+    for name, value in table.items():
+        if not name.isidentifier():
+            raise ValueError(f"[parameters] {name}: the name of a parameter is an identifier")
+        values = _range(name, value["range"]) if isinstance(value, Mapping) and set(value) == {"range"} else value
+        if isinstance(values, str) or not isinstance(values, Sequence):
+            raise ValueError(f"[parameters] {name} is a list of values, or {{ range = [START, STOP, STEP] }}, not {value!r}")  # noqa: TRY004 - of a file
+        if not values:
+            raise ValueError(f"[parameters] {name} has no values")
+        found[name] = values
+    return found
+
+
+def _range(name: str, bounds: object) -> range:
+    if isinstance(bounds, list) and 1 <= len(bounds) <= 3 and all(type(each) is int for each in bounds) and bounds[2:] != [0]:
+        return range(*bounds)
+    raise ValueError(f"[parameters] {name}: a range is one to three integers, the last not 0, not {bounds!r}")
+
+
+__all__ = ["ParameterSpace", "Position", "axes"]

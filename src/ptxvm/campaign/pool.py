@@ -1,0 +1,191 @@
+"""A pool of worker processes on this machine, with a time limit for each case and retries after a process has died.
+
+A worker runs its cases in their order and sends each outcome, so that the case that it runs is known at all times: the first
+that has none.  When the worker dies, that case is run again, and the others that it had are given to other workers.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter, deque
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from multiprocessing.connection import Connection, Pipe, wait
+from tempfile import TemporaryFile
+from types import TracebackType
+
+from ptxvm.campaign.case import Job, Workload
+from ptxvm.campaign.declaration import CaseLimits
+from ptxvm.campaign.outcome import Done, Outcome, Verdict
+from ptxvm.diagnostics.errors import Crash
+
+AHEAD = 0.05  # seconds of work that a worker has in advance
+MOST_AHEAD = 512  # cases
+LONGEST = 2000  # characters of what a process wrote before it died
+
+
+class Worker:
+    """A process that runs cases, and those that it has been given and not ended."""
+
+    def __init__(self, setting: bytes, threads: int) -> None:
+        self.connection, theirs = Pipe()
+        self.errors = TemporaryFile()  # noqa: SIM115 - closed with the worker
+        paths = os.pathsep.join(path for path in sys.path if path)
+        self.process = subprocess.Popen(  # noqa: S603 - this Python
+            [sys.executable, "-P", "-m", "ptxvm.campaign.worker", str(theirs.fileno())],
+            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
+            env={"PTXVM_THREADS": str(threads), **os.environ, "PYTHONPATH": paths},
+        )  # fmt: skip
+        theirs.close()
+        self.jobs: deque[Job] = deque()
+        self.is_ready, self.since = False, 0.0
+        self.connection.send_bytes(setting)
+
+    def give(self, jobs: list[Job]) -> None:
+        """Give it cases."""
+        if not self.jobs:
+            self.since = time.monotonic()
+        self.jobs.extend(jobs)
+        try:
+            self.connection.send(jobs)
+        except OSError:
+            return  # it has died, which the next wait tells
+
+    def close(self, *, kill: bool = True) -> str:
+        """End the process; gives how it ended, with what it wrote last."""
+        self.connection.close()
+        if kill:
+            self.process.kill()
+        code = self.process.wait()
+        self.errors.seek(0)
+        wrote = self.errors.read().decode(errors="replace")[-LONGEST:].strip()
+        self.errors.close()
+        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
+        return f"{how}: {wrote}" if wrote else how
+
+
+class Pool(AbstractContextManager["Pool"]):
+    """Some worker processes."""
+
+    def __init__(self, workload: Workload, workers: int, limits: CaseLimits) -> None:
+        self.limits, self.count = limits, workers
+        self.setting = pickle.dumps((workload, limits.memory))
+        self.threads = max(1, (os.cpu_count() or 1) // workers)
+        self.workers: dict[Connection, Worker] = {}
+        self.again: deque[Job] = deque()
+        self.attempts: Counter[int] = Counter()
+        self.ended = self.seconds = 0.0
+        self.failures_to_start = 0
+
+    def outcomes(self, jobs: Iterable[Job]) -> Iterator[list[Done]]:
+        """Run cases; gives those that have ended, as soon as they have."""
+        waiting = iter(jobs)
+        while True:
+            self._give(waiting)
+            busy = [worker for worker in self.workers.values() if worker.jobs]
+            if not busy:
+                return
+            ready = wait([worker.connection for worker in busy], self._patience(busy))
+            done = [each for connection in ready for each in self._received(self.workers[connection])]  # type: ignore[index]
+            done += self._overdue()
+            if done:
+                yield done
+
+    def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """End all processes."""
+        for worker in self.workers.values():
+            worker.close()
+        self.workers.clear()
+
+    def _give(self, waiting: Iterator[Job]) -> None:
+        """Give each worker as many cases as it may have in advance."""
+        ahead = self._ahead()
+        while len(self.workers) < self.count:
+            job = self._next(waiting)
+            if job is None:
+                break
+            worker = Worker(self.setting, self.threads)
+            self.workers[worker.connection] = worker
+            worker.give([job])
+        for worker in self.workers.values():
+            if len(worker.jobs) <= ahead // 2:
+                wanted = (self._next(waiting) for _ in range(max(ahead, 1) - len(worker.jobs)))
+                if jobs := [job for job in wanted if job is not None]:
+                    worker.give(jobs)
+
+    def _next(self, waiting: Iterator[Job]) -> Job | None:
+        return self.again.popleft() if self.again else next(waiting, None)
+
+    def _ahead(self) -> int:
+        """How many cases a worker has in advance: none of long ones, of which another worker would wait for work."""
+        mean = self.seconds / self.ended if self.ended else AHEAD
+        return min(int(AHEAD / max(mean, 1e-6)), MOST_AHEAD)
+
+    def _patience(self, busy: list[Worker]) -> float:
+        """The seconds until the first case is late."""
+        since = min(worker.since for worker in busy if worker.is_ready) if any(w.is_ready for w in busy) else time.monotonic()
+        return max(since + self.limits.seconds - time.monotonic(), 0.001)
+
+    def _received(self, worker: Worker) -> Iterator[Done]:
+        """What a worker has sent, or its death."""
+        try:
+            while worker.connection.poll():
+                found = worker.connection.recv()
+                worker.since = time.monotonic()
+                if found is None:
+                    worker.is_ready, self.failures_to_start = True, 0
+                else:
+                    yield self._done(worker.jobs.popleft(), found)
+        except (EOFError, OSError):
+            yield from self._died(worker)
+
+    def _done(self, job: Job, outcome: Outcome) -> Done:
+        self.ended += 1
+        self.seconds += outcome.seconds
+        return Done(job.number, outcome, self.attempts.pop(job.number, 0) + 1)
+
+    def _died(self, worker: Worker) -> Iterator[Done]:
+        """The case that it ran is run again, if it may be."""
+        how = self._remove(worker, kill=False)
+        if not worker.is_ready:
+            self.again.extendleft(reversed(worker.jobs))
+            self.failures_to_start += 1
+            if self.failures_to_start >= self.limits.attempts:
+                raise Crash(f"a worker does not start: {how}")
+            return
+        job = worker.jobs.popleft()
+        self.attempts[job.number] += 1
+        self.again.extendleft(reversed(worker.jobs))
+        if self.attempts[job.number] < self.limits.attempts:
+            self.again.appendleft(job)
+            return
+        attempts = self.attempts.pop(job.number)
+        said = f"it ended its process {attempts} times, with {how}"
+        yield Done(job.number, Outcome(Verdict.DIED, how.partition(":")[0], "", said), attempts)
+
+    def _overdue(self) -> Iterator[Done]:
+        """End the workers whose case takes too long."""
+        late = time.monotonic() - self.limits.seconds
+        for worker in [each for each in self.workers.values() if each.is_ready and each.jobs and each.since < late]:
+            self._remove(worker, kill=True)
+            job = worker.jobs.popleft()
+            self.again.extendleft(reversed(worker.jobs))
+            said = f"it took longer than {self.limits.seconds:g} seconds"
+            yield Done(
+                job.number, Outcome(Verdict.TIMEOUT, "", "", said, self.limits.seconds), self.attempts.pop(job.number, 0) + 1
+            )
+
+    def _remove(self, worker: Worker, *, kill: bool) -> str:
+        del self.workers[worker.connection]
+        return worker.close(kill=kill)
+
+
+__all__ = ["Pool"]

@@ -1,0 +1,135 @@
+"""A campaign from its declaration to its results: the cases that are left are run, and failures are made small."""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from ptxvm.campaign.case import DeclaredWorkload, Job, Workload
+from ptxvm.campaign.declaration import CaseLimits, Declaration, declared, read_declaration
+from ptxvm.campaign.outcome import Verdict
+from ptxvm.campaign.page import page
+from ptxvm.campaign.pool import Pool
+from ptxvm.campaign.python_function import Function, named
+from ptxvm.campaign.reproduction import write_tests
+from ptxvm.campaign.results import Case, Reason, Results, read_cases
+from ptxvm.campaign.shrink import smaller
+from ptxvm.machine import options
+
+if TYPE_CHECKING:
+    from ptxvm.campaign.cluster import Cluster
+
+RESULTS, PAGE = "results.sqlite", "index.html"
+MOST_SHRUNK = 20  # reasons whose first case is made small
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """The results of a campaign, in a folder: `results.sqlite`, `index.html`, and a test for each failure.
+
+    `counts` has the number of cases by how they ended, `reasons` the failures by what failed where, with the first case of
+    each; `tests` are the files that repeat those, made small.
+    """
+
+    name: str
+    folder: Path
+    counts: Mapping[Verdict, int]
+    reasons: list[Reason]
+    tests: list[Path] = field(default_factory=list)
+
+    @property
+    def cases(self) -> int:
+        """The cases that have ended."""
+        return sum(self.counts.values())
+
+    @property
+    def failed(self) -> int:
+        """Those that failed."""
+        return self.cases - self.counts.get(Verdict.PASSED, 0)
+
+    @property
+    def results(self) -> Path:
+        """The SQLite file."""
+        return self.folder / RESULTS
+
+    @property
+    def page(self) -> Path:
+        """The page that shows the parameters, and what failed where."""
+        return self.folder / PAGE
+
+    def failures(self) -> Iterator[Case]:
+        """All cases that failed."""
+        with closing(sqlite3.connect(f"file:{self.results}?mode=ro", uri=True)) as connection:
+            yield from read_cases(connection, "WHERE verdict <> 'passed'")
+
+    def __repr__(self) -> str:
+        counted = ", ".join(f"{count:,} {verdict}" for verdict, count in self.counts.items())
+        return f"<Campaign {self.name}: {counted or 'no cases'}>"
+
+
+def campaign(
+    what: str | os.PathLike[str] | Mapping[str, Mapping[str, object]] | Function,
+    parameters: Mapping[str, object] | None = None,
+    *,
+    folder: str | os.PathLike[str] | None = None,
+    workers: int | None = None,
+    scheduler: str | None = None,
+    shrink: bool = True,
+    progress: Callable[[int, int, int], object] | None = None,
+) -> Campaign:
+    """Run a kernel or a function over parameters, on the cores of this machine or on a Dask cluster, and return what failed.
+
+    `what` is a TOML file, its tables as a mapping, or a function at the top of a file, which is called with `parameters`: a
+    mapping of names to lists of values.  The results are in `folder`, by default `NAME.campaign`; a campaign that was
+    interrupted goes on there.  `workers` is the number of processes, by default one for each core, `scheduler` the address
+    of a Dask cluster (`tcp://host:8786`).  With `shrink` the first case of each failure is made small, and written as a
+    test.  `progress` is called with how many cases have ended, failed, and are to be run.  Raises ValueError where
+    the declaration is wrong, and TypeError.
+    """
+    declaration = declaration_of(what, parameters)
+    workers = os.cpu_count() or 1 if workers is None else options.count("workers", workers)
+    where = Path(folder) if folder is not None else Path(f"{declaration.subject.name}.campaign")
+    workload, space = DeclaredWorkload(declaration), declaration.space
+    with ExitStack() as open_until_the_end:
+        results = open_until_the_end.enter_context(Results(where / RESULTS, declaration.fingerprint))
+        results.describe(declaration.subject.name, space)
+        ended, failed = sum(results.counts().values()), results.failed()
+        pool = runner(workload, workers, scheduler, declaration.limits)
+        open_until_the_end.enter_context(pool)
+        for done in pool.outcomes(Job(number) for number in results.waiting(space.cases)):
+            results.add((each, space.parameters(space.position(each.number))) for each in done)
+            ended, failed = ended + len(done), failed + sum(each.outcome.failed for each in done)
+            if progress is not None:
+                progress(ended, failed, space.cases)
+        reasons, tests = results.reasons(), []
+        if shrink:
+            found = [smaller(declaration, reason.first, pool) for reason in reasons[:MOST_SHRUNK]]
+            tests = write_tests(where, declaration, found)
+        (where / PAGE).write_text(page(declaration.subject.name, space, results, tests), encoding="utf-8")
+        return Campaign(declaration.subject.name, where, results.counts(), reasons, tests)
+
+
+def runner(workload: Workload, workers: int, scheduler: str | None, limits: CaseLimits) -> Pool | Cluster:
+    """What runs the cases."""
+    if scheduler is None:
+        return Pool(workload, workers, limits)
+    from ptxvm.campaign.cluster import Cluster  # noqa: PLC0415 - Dask is an extra
+
+    return Cluster(workload, scheduler, limits)
+
+
+def declaration_of(what: object, parameters: Mapping[str, object] | None) -> Declaration:
+    """The declaration that a caller means."""
+    if isinstance(what, str | os.PathLike):
+        return read_declaration(Path(what))
+    if isinstance(what, Mapping):
+        return declared(what)
+    if callable(what):
+        subject = {"name": getattr(what, "__name__", "campaign"), "function": named(what)}
+        return declared({"campaign": subject, "parameters": dict(parameters or {})})
+    raise TypeError(f"a campaign is a TOML file, its tables or a function, not {options.shown(what)}")

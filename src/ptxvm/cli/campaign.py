@@ -1,0 +1,79 @@
+"""`ptxvm campaign`: runs a campaign, shows how far it is, and lists what failed where."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from rich.text import Text
+
+from ptxvm.campaign.outcome import Verdict
+from ptxvm.campaign.session import Campaign, campaign
+from ptxvm.cli.failures import FINDINGS, WrongCall, one_line
+from ptxvm.cli.terminal import console, tabulated
+from ptxvm.diagnostics.errors import Unsupported
+
+MOST_REASONS = 20
+Told = Callable[[int, int, int], None]
+"""Called with how many cases have ended, failed, and are to be run."""
+
+
+def run_campaign(file: str, folder: str | None, workers: int | None, scheduler: str | None, *, shrink: bool) -> int:
+    """Run the campaign of a file; 1 where a case failed."""
+    try:
+        with progressing(Path(file).stem) as told:
+            done = campaign(file, folder=folder, workers=workers, scheduler=scheduler, shrink=shrink, progress=told)
+    except FileNotFoundError as wrong:
+        raise WrongCall(f"no such file: '{wrong.filename}'") from None
+    except OSError as wrong:
+        raise WrongCall(f"cannot use '{wrong.filename}': {wrong.strerror}") from None
+    except (ValueError, ImportError) as wrong:
+        raise WrongCall(one_line(str(wrong))) from None
+    except Unsupported as wrong:
+        raise WrongCall(str(wrong)) from None
+    print_campaign(done)
+    return FINDINGS if done.failed else 0
+
+
+@contextmanager
+def progressing(name: str) -> Iterator[Told | None]:
+    """On a terminal a line that shows how far a campaign is, how fast, and how long it will take; nothing in a pipe."""
+    if not sys.stderr.isatty():
+        yield None
+        return
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (
+        TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(),
+    )  # fmt: skip
+    with Progress(*columns, console=console(sys.stderr), transient=True) as progress:
+        task = progress.add_task(name, total=None, said="")
+
+        def told(ended: int, failed: int, cases: int) -> None:
+            speed = progress.tasks[0].speed
+            rate = f"{speed:,.0f}/s" if speed else ""
+            progress.update(task, completed=ended, total=cases, said=f"{rate} {failed:,} failed" if failed else rate)
+
+        yield told
+
+
+def print_campaign(done: Campaign) -> None:
+    """How many cases ended how, a line for each reason, and where all of it is."""
+    counted = ", ".join(f"{done.counts[verdict]:,} {verdict}" for verdict in Verdict if done.counts.get(verdict))
+    out = console()
+    out.print(Text(f"{done.name}: {counted or 'no cases'}"))
+    if done.reasons:
+        rows = [
+            (f"{reason.count:,}", str(reason.first.number), reason.first.outcome.reason)
+            for reason in done.reasons[:MOST_REASONS]
+        ]
+        out.print(tabulated(("cases", "first", "reason"), rows, {0, 1}), soft_wrap=True)
+        more = len(done.reasons) - MOST_REASONS
+        if more > 0:
+            out.print(Text(f"and {more} more reasons"))
+    for test in done.tests:
+        out.print(Text(f"repeat: pytest {test}"), soft_wrap=True)
+    out.print(Text(f"page: {done.page}"), soft_wrap=True)

@@ -1,0 +1,67 @@
+"""Functions that the campaigns of the tests call, in other processes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+import numpy as np
+
+
+def passes(n: int) -> None:
+    """Does nothing."""
+
+
+def odd_fails(n: int) -> None:
+    """Fails for odd numbers."""
+    assert n % 2 == 0, f"{n} is odd"
+
+
+def noted(n: int, folder: str) -> None:
+    """Writes that it ran: a byte in a file of its own for each time."""
+    with Path(folder, str(n)).open("ab") as file:
+        file.write(b".")
+    time.sleep(0.01)
+
+
+def dies_once(n: int, folder: str) -> None:
+    """Ends its process the first time that it is called with 3."""
+    noted(n, folder)
+    if n == 3 and Path(folder, "3").stat().st_size == 1:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+def always_dies(n: int) -> None:
+    """Ends its process for 2."""
+    if n == 2:
+        os.kill(os.getpid(), signal.SIGSEGV)
+
+
+def sleeps(n: int) -> None:
+    """Takes very long for 1."""
+    if n == 1:
+        time.sleep(100)
+
+
+def allocates(n: int) -> None:
+    """Takes n MiB."""
+    np.ones(n << 20, np.uint8)
+
+
+def fails_from(n: int, m: int) -> None:
+    """Fails where n is 7 or more, whatever m is."""
+    if n >= 7:
+        raise KeyError(n)
+
+
+def saxpy(n: int, a: float, x: np.ndarray, y: np.ndarray) -> None:
+    """What the example saxpy computes."""
+    y += np.float32(a) * x
+
+
+def wrong_saxpy(n: int, a: float, x: np.ndarray, y: np.ndarray) -> None:
+    """Not what it computes, from the hundredth element on."""
+    saxpy(n, a, x, y)
+    y[100:] += 1

@@ -1,0 +1,37 @@
+"""A campaign on a Dask cluster gives what it gives on this machine."""
+
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from ptxvm.campaign.outcome import Verdict
+from ptxvm.campaign.session import Campaign
+
+distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
+
+
+pytestmark = pytest.mark.filterwarnings(
+    "ignore::ResourceWarning", "ignore::DeprecationWarning", "ignore::pytest.PytestUnraisableExceptionWarning"
+)
+
+
+@pytest.fixture
+def address() -> Iterator[str]:
+    """The address of a cluster whose workers are threads of this process; cases have processes of their own."""
+    with distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None, protocol="tcp") as cluster:
+        yield cluster.scheduler_address
+
+
+def test_cases_end_as_on_this_machine(run: Callable[..., Campaign], address: str) -> None:
+    found = run("always_dies", {"n": {"range": [6]}}, scheduler=address)
+    assert found.counts == {Verdict.PASSED: 5, Verdict.DIED: 1}
+
+
+def test_a_scheduler_that_does_not_answer_is_named(run: Callable[..., Campaign]) -> None:
+    import dask
+
+    with (
+        dask.config.set({"distributed.comm.timeouts.connect": "200ms"}),
+        pytest.raises(ValueError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:1'"),
+    ):
+        run("passes", {"n": [1]}, scheduler="tcp://127.0.0.1:1")

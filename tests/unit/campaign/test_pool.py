@@ -1,0 +1,43 @@
+"""Workers that die, hang and allocate: their cases are failures by name, and no other case is lost or run twice."""
+
+import sqlite3
+from collections.abc import Callable
+from pathlib import Path
+
+from ptxvm.campaign.outcome import Verdict
+from ptxvm.campaign.results import read_cases
+from ptxvm.campaign.session import Campaign
+
+Run = Callable[..., Campaign]
+
+
+def rows(found: Campaign) -> list[tuple[object, ...]]:
+    with sqlite3.connect(found.results) as connection:
+        return [(each.parameters["n"], each.outcome.verdict, each.attempts) for each in read_cases(connection)]
+
+
+def test_a_worker_that_dies_costs_its_running_case_only(run: Run, tmp_path: Path) -> None:
+    """The files count the runs: the case during which it died ran twice, all others once."""
+    folder = tmp_path / "runs"
+    folder.mkdir()
+    found = run("dies_once", {"n": {"range": [12]}, "folder": [str(folder)]}, workers=2)
+    assert {file.name: file.stat().st_size for file in folder.iterdir()} == {str(n): 1 + (n == 3) for n in range(12)}
+    assert rows(found) == [(n, Verdict.PASSED, 1 + (n == 3)) for n in range(12)]
+
+
+def test_a_case_that_ends_its_process_three_times_is_a_failure_by_name(run: Run) -> None:
+    found = run("always_dies", {"n": [1, 2, 3]})
+    assert rows(found) == [(1, Verdict.PASSED, 1), (2, Verdict.DIED, 3), (3, Verdict.PASSED, 1)]
+    (reason,) = found.reasons
+    assert (reason.first.outcome.reason, "3 times" in reason.first.outcome.message) == ("died signal SIGSEGV", True)
+
+
+def test_a_case_that_takes_too_long_is_ended(run: Run) -> None:
+    found = run("sleeps", {"n": [0, 1, 2]}, limits={"seconds": 0.3})
+    assert rows(found) == [(0, Verdict.PASSED, 1), (1, Verdict.TIMEOUT, 1), (2, Verdict.PASSED, 1)]
+    assert "longer than 0.3 seconds" in found.reasons[0].first.outcome.message
+
+
+def test_a_case_that_allocates_too_much_fails_and_the_next_has_all_of_its_limit(run: Run) -> None:
+    found = run("allocates", {"n": [1, 500, 40]}, limits={"memory": 64})
+    assert rows(found) == [(1, Verdict.PASSED, 1), (500, Verdict.MEMORY, 1), (40, Verdict.PASSED, 1)]

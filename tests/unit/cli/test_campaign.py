@@ -1,0 +1,48 @@
+import json
+from pathlib import Path
+
+import pytest
+
+from ptxvm.cli import main
+
+SUBJECTS = Path(__file__).parents[1] / "campaign" / "subjects.py"
+
+
+@pytest.fixture
+def file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """A campaign of four cases, of which two fail; the test runs in its folder."""
+    monkeypatch.chdir(tmp_path)
+    path = tmp_path / "odd.toml"
+    path.write_text(f"[campaign]\nfunction = {json.dumps(f'{SUBJECTS}:odd_fails')}\n[parameters]\nn = [0, 1, 2, 3]\n")
+    return path
+
+
+def test_what_failed_is_listed(file: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["campaign", "odd.toml", "--workers", "1"]) == 1
+    out, err = capsys.readouterr()
+    line = SUBJECTS.read_text().splitlines().index('    assert n % 2 == 0, f"{n} is odd"') + 1
+    assert out.splitlines() == [
+        "odd: 2 passed, 2 error",
+        "cases  first  reason",
+        f"    2      1  error AssertionError at subjects.py:{line}",
+        "repeat: pytest odd.campaign/test_odd_AssertionError_1.py",
+        "page: odd.campaign/index.html",
+    ]
+    assert not err
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (None, "no such file: 'odd.toml'"),
+        ("[campaign]\n", "[campaign] names what is run: a kernel or a function, and not both"),
+        ("[campain]\n", "no table is called 'campain'; did you mean `campaign`?"),
+        ("x", "odd.toml: Expected '=' after a key in a key/value pair (at end of document)"),
+    ],
+)
+def test_a_wrong_file_is_one_line(file: Path, text: str | None, said: str, capsys: pytest.CaptureFixture[str]) -> None:
+    file.unlink()
+    if text is not None:
+        file.write_text(text)
+    assert main(["campaign", "odd.toml"]) == 2
+    assert capsys.readouterr().err == f"ptxvm campaign: {said}\n"
