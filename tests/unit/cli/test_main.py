@@ -49,12 +49,15 @@ def test_without_a_command_it_shows_help(ptxvm):
     done = ptxvm()
     assert done.code == 0
     assert [line.split()[0] for line in done.out.partition("Commands:\n")[2].splitlines()] == [
-        "check", "run", "profile", "trace", "diff", "explain", "isa", "exec", "litmus", "bench",
+        "check", "run", "profile", "trace", "diff", "explain", "isa", "exec", "litmus", "lsp", "bench",
+        "campaign",
     ]  # fmt: skip
     assert "..." not in done.out.partition("Commands:\n")[2]  # each fits its line
 
 
-@pytest.mark.parametrize("command", ["check", "run", "profile", "trace", "diff", "explain", "isa", "exec", "litmus", "bench"])
+@pytest.mark.parametrize(
+    "command", ["check", "run", "profile", "trace", "diff", "explain", "isa", "exec", "litmus", "lsp", "bench", "campaign"]
+)
 def test_each_command_has_help(ptxvm, command):
     for option in ("--help", "-h"):
         done = ptxvm(command, option)
