@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import click
+import numpy as np
 
 import ptxvm
 from ptxvm.cli.app import app
@@ -23,7 +24,7 @@ ROOT = Path(__file__).parents[1]
 ROOMS_WIDTH, ROOM_HEIGHT = 680.0, 30.0
 
 GROUPS = {
-    "Modules and kernels": "load check link Module Kernel LaunchResult Trace Diagnostic",
+    "Modules and kernels": "load check link Module Kernel LaunchResult launch_report LaunchReport Trace Diagnostic",
     "Memory of the device": "DeviceArray",
     "Streams": "Stream Event",
     "Textures and surfaces": "Texture Sampler Surface",
@@ -59,6 +60,7 @@ def front_pages() -> Files:
         "reference/arguments.md": _arguments(),
         **_commands(),
         **_pictures(),
+        "reference/beside/transpose-profile.html": _profile(),
     }
 
 
@@ -72,6 +74,13 @@ def _pictures() -> Files:
         "reference/pictures/rooms.svg": _rooms(),
         "reference/pictures/banks.svg": _banks(),
     }
+
+
+def _profile() -> str:
+    """The page of a profile, of the guide's example."""
+    matrix = np.arange(128 * 128, dtype=np.uint32).reshape(128, 128)
+    kernel = ptxvm.load(ROOT / "docs" / "transpose.ptx").kernel()
+    return ptxvm.launch_report(kernel, (4, 4), (32, 32), [np.zeros_like(matrix), matrix, 128]).html
 
 
 def _banks() -> str:

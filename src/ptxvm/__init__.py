@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.tensor_map import Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TensorType
     from ptxvm.machine.texture import Sampler, Surface, Texture
     from ptxvm.profile.trace import Trace
+    from ptxvm.report.report import LaunchReport, launch_report
 
 __version__ = "0.1.0"
 LAZY = {
@@ -34,6 +35,7 @@ LAZY = {
         "ptxvm.machine.tensor_map": ("Interleave", "L2Promotion", "OobFill", "Swizzle", "TensorMap", "TensorType"),
         "ptxvm.machine.texture": ("Sampler", "Surface", "Texture"),
         "ptxvm.profile.trace": ("Trace",),
+        "ptxvm.report.report": ("LaunchReport", "launch_report"),
     }.items()
     for name in names
 }
@@ -64,6 +66,7 @@ __all__ = [
     "InvalidPTX",
     "Kernel",
     "L2Promotion",
+    "LaunchReport",
     "LaunchResult",
     "Module",
     "OobFill",
@@ -79,6 +82,7 @@ __all__ = [
     "Unsupported",
     "campaign",
     "check",
+    "launch_report",
     "link",
     "load",
 ]

@@ -100,10 +100,11 @@ def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which
 @click.argument("arguments", metavar="[ARG]...", nargs=-1)
 @click.option("--lines", metavar="N", type=AT_LEAST_0, default=10, help="How many lines of PTX are listed.")
 @click.option("--sort", metavar="METRIC", help="By what; else by instructions, sectors and wavefronts together.")
-@click.option("--device", metavar="sm_NN", help="The card whose limits of occupancy are shown.")
+@click.option("--device", metavar="sm_NN", help="The card whose limits are shown.")
 @click.option("--json", "form", flag_value="json", help="Print all metrics, of each line, as --format json does.")
+@click.option("--html", metavar="FILE", help="Write a page with source, pictures of accesses and lanes, and a roofline, too.")
 @run_options
-def profile(lines: int, sort: str | None, device: str | None, **options: Any) -> int:  # noqa: ANN401 - the fields of a Request
+def profile(lines: int, sort: str | None, device: str | None, html: str | None, **options: Any) -> int:  # noqa: ANN401 - the fields of a Request
     """Run a kernel, and count what it does.
 
     Each ARG is an argument of the kernel, as for `ptxvm run`, whose options this has, too. The counts are exact, of PTX, and
@@ -116,7 +117,7 @@ def profile(lines: int, sort: str | None, device: str | None, **options: Any) ->
     from ptxvm.cli.profile import profile
     from ptxvm.cli.run import RunRequest
 
-    return profile(RunRequest(**options), lines, sort, device)
+    return profile(RunRequest(**options), lines, sort, device, html)
 
 
 @app.command(context_settings=NUMBERS)

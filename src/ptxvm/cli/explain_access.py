@@ -33,7 +33,7 @@ def explain_access(reading: Reading, place: Place, given: Mapping[str, str]) -> 
     where = f"at lane*{place.size}" if not given else f"at {place.register}"
     offset = f"{place.offset:+}" if place.offset else ""
     together = plural(place.size, "byte")
-    out.print(labelled("memory", [(f"{together} for each lane {where}{offset}, from {min(access.addresses):#x} on",)]))
+    out.print(labelled("memory", [(f"{together} for each lane {where}{offset}, from {min(access.addresses.values()):#x} on",)]))
     if access.misaligned:
         lanes = in_ranges(access.misaligned)
         out.print(labelled("fault", [(f"misaligned: an address is a multiple of {place.size}; not that of lanes {lanes}",)]))
@@ -66,7 +66,7 @@ def lines(access: WarpAccess) -> Rows:
 def wavefronts(access: WarpAccess) -> Rows:
     """How many wavefronts shared memory takes, and what makes them more than needed."""
     passes = access.passes
-    needed, taken = len(passes), sum(each.turns for each in passes)
+    needed, taken = len(passes), access.wavefronts
     rows: Rows = [(f"{taken}; {needed} would do" if taken > needed else f"{taken}: no bank is asked for two words at once",)]
     return rows + [(conflict(each),) for each in passes if each.turns > 1]
 

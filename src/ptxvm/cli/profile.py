@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
+from pathlib import Path
 from typing import cast
 
 from rich.text import Text
 
+from ptxvm.api import Kernel
 from ptxvm.cli.failures import WrongCall
 from ptxvm.cli.run import Following, RunRequest, run
 from ptxvm.cli.run_report import RunReport
@@ -17,6 +19,7 @@ from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.models import DEFAULT, MODELS, Model
 from ptxvm.driver.occupancy import multiprocessor
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
 from ptxvm.profile.metrics import METRICS, Number
 from ptxvm.profile.occupancy import occupancy_limits
@@ -57,13 +60,42 @@ class Shown:
         return sum(line[name] or 0 for name in ((self.sort,) if self.sort else COST))
 
 
-def profile(request: RunRequest, lines: int, sort: str | None, device: str | None) -> int:
-    """Load, launch, print."""
+def profile(request: RunRequest, lines: int, sort: str | None, device: str | None, html: str | None) -> int:
+    """Load, launch, print; write a page."""
     if sort is not None and sort not in METRICS:
         raise WrongCall(f"--sort {sort}: no such metric; {did_you_mean(sort, METRICS) or '--json names all'}")
     if device is not None and device not in MODELS:
         raise WrongCall(f"--device is one of {', '.join(MODELS)}, not {device}")
-    return run(request, Following(Shown(lines, sort, device), profile=True))
+    shown = Shown(lines, sort, device)
+    if html is None:
+        return run(request, Following(shown, profile=True))
+    written = Written(html, device or DEFAULT)
+    return run(request, Following(shown, profile=True, begin=written.begin, end=written.end))
+
+
+class Written:
+    """The page of a launch, written to a file: a sample is taken before the launch."""
+
+    def __init__(self, path: str, device: str) -> None:
+        self.path, self.device = path, device
+
+    def begin(self, kernel: Kernel, asking: LaunchOptions, args: Sequence[object]) -> None:
+        """Take the sample."""
+        from ptxvm.report.sample import sample
+
+        self.sample = sample(kernel, asking, args)
+
+    def end(self, report: RunReport) -> None:
+        """Write the page."""
+        from ptxvm.report.report import page_of
+
+        kernel, result = report.kernel, report.result
+        assert kernel is not None  # noqa: S101 - for mypy; it was launched
+        assert result is not None  # noqa: S101
+        try:
+            Path(self.path).write_text(page_of(kernel, result, self.sample, self.device), encoding="utf-8")
+        except OSError as wrong:
+            raise WrongCall(f"cannot write '{self.path}': {wrong.strerror or wrong}") from None
 
 
 def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:

@@ -26,6 +26,7 @@ from ptxvm.cli.terminal import console, has_color, tabulated, width, working
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import COMPLETIONS, DUMPS, Check, Completion, Dump, EngineName, Numerics
 from ptxvm.profile.stores import StoreLog
 from ptxvm.profile.trace import Trace
@@ -66,14 +67,35 @@ class RunRequest:
 
 @dataclass(frozen=True, slots=True)
 class Following:
-    """What follows a launch, a profile or a trace, and shows that in place of the arrays."""
+    """What follows a launch, and what is shown of it: the arrays, a profile or a trace, with counters where they are wanted.
+
+    `begin` is called before the launch, `end` after it, whatever the format of the output is.
+    """
 
     show: Callable[[RunReport], None]
     profile: bool = False
     trace: Trace | StoreLog | None = None
+    begin: Callable[[ptxvm.Kernel, LaunchOptions, Sequence[object]], None] = lambda *_: None
+    end: Callable[[RunReport], None] = lambda _: None
+    counters: bool = False
 
 
-def run(request: RunRequest, following: Following | None = None) -> int:
+def print_arrays(report: RunReport) -> None:
+    """A line for each array."""
+    rows = []
+    for number, value in enumerate(report.args):
+        if isinstance(value, np.ndarray):
+            described, shown = arguments.described(value), arguments.preview(value)
+            rows.append((str(number), report.name(number), described, shown, *arguments.statistics(value)))
+    if rows:
+        headings = ("", "argument", "array", "values", "min", "max", "sum")
+        console().print(tabulated(headings, rows, {0, 4, 5, 6}), soft_wrap=True)
+
+
+ARRAYS = Following(print_arrays, counters=True)
+
+
+def run(request: RunRequest, following: Following = ARRAYS) -> int:
     """Load, launch, print: the arrays, or what followed the launch."""
     if request.dump is not None:
         return print_dump(request)
@@ -95,16 +117,16 @@ def run(request: RunRequest, following: Following | None = None) -> int:
         random = cache(lambda: np.random.default_rng(request.seed or 0))
         args = report.args = [arguments.parse(word, random) for word in request.arguments]
         how = request.engine, named, request.threads, request.numerics
-        trace = following.trace if following is not None else None
-        refuse_wrong_launch(kernel, (grid, block, cluster), args, how, trace)
+        refuse_wrong_launch(kernel, (grid, block, cluster), args, how, following.trace)
         saved = [which_to_save(kernel, args, each) for each in request.save]
         with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"), printing(report, request.form):
+            following.begin(kernel, asked(request, grid, block, cluster), args)
             result = report.result = kernel.launch(
                 grid, block, args, shared=request.shared, cluster=cluster, engine=cast("EngineName", request.engine),
                 check=cast("tuple[Check, ...] | None", checks), allow=allow, schedules=request.schedules, seed=request.seed,
                 steps=request.steps, timeout=request.timeout, threads=request.threads,
                 numerics=cast("Numerics", request.numerics), asynchronous=cast("Completion | None", request.asynchronous),
-                profile=following is not None and following.profile, trace=trace,
+                profile=following.profile, trace=following.trace,
             )  # fmt: skip
     except (ptxvm.InvalidPTX, ptxvm.Fault, ptxvm.Unsupported) as wrong:
         if request.form != "text":
@@ -115,16 +137,22 @@ def run(request: RunRequest, following: Following | None = None) -> int:
         raise InFile(source, wrong) from wrong
     for number, path in saved:
         arguments.save(path, np.asarray(args[number]))
+    following.end(report)
     if request.form != "text":
         report.saved, report.compiling = saved, kernel.module.compiling
         return print_report(report, request.form)
-    if following is not None:
-        following.show(report)
-    else:
-        print_arrays(kernel, args)
-    if following is None or request.time:
+    following.show(report)
+    if following.counters or request.time:
         print_counters(result, (loaded - began, kernel.module.compiling) if request.time else None)
     return print_findings(report, request)
+
+
+def asked(request: RunRequest, grid: Extent, block: Extent, cluster: Extent | None) -> LaunchOptions:
+    """The launch that the request asks for, without its limits and checks."""
+    return LaunchOptions(
+        grid, block, request.shared, threads=request.threads, fast=request.numerics == "fast", cluster=cluster,
+        asynchronous=request.asynchronous or "", seed=request.seed or 0,
+    )  # fmt: skip
 
 
 @contextmanager
@@ -222,25 +250,6 @@ def known_completion(asynchronous: str | None) -> None:
 
 
 # ── what is printed ─────────────────────────────────────────────────────────────────────
-
-
-def print_arrays(kernel: ptxvm.Kernel, args: Sequence[object]) -> None:
-    """A line for each array."""
-    rows = []
-    for number, value in enumerate(args):
-        if isinstance(value, np.ndarray):
-            rows.append(
-                (
-                    str(number),
-                    short_name(kernel, number),
-                    arguments.described(value),
-                    arguments.preview(value),
-                    *arguments.statistics(value),
-                )
-            )
-    if rows:
-        headings = ("", "argument", "array", "values", "min", "max", "sum")
-        console().print(tabulated(headings, rows, {0, 4, 5, 6}), soft_wrap=True)
 
 
 def print_report(report: RunReport, form: str) -> int:

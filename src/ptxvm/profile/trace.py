@@ -35,9 +35,24 @@ class Datum:
     places: dict[int, str]
 
 
+class Located(NamedTuple):
+    """Where an access is: the space and the name of the memory, and the offset in bytes.
+
+    `distance` is the same from a place that is a multiple of 256 bytes on a GPU, or bank 0.
+    """
+
+    space: Space
+    name: str
+    offset: int
+    distance: int
+
+    def __str__(self) -> str:
+        return f"{self.name}+{self.offset}" if self.name else hex(self.offset)
+
+
 @dataclass(frozen=True, slots=True)
 class Touched:
-    """An access to memory: NAME+OFFSET by lane of the warp, and the bits of its elements.
+    """An access to memory: where it is, by lane of the warp, and the bits of its elements.
 
     `values` has those that were read or written; of an atomic the value before and the one after it, and its
     operands.
@@ -47,8 +62,13 @@ class Touched:
     space: Space
     type: Type
     count: int
-    places: dict[int, str]
+    located: dict[int, Located]
     values: dict[int, tuple[int, ...]]
+
+    @property
+    def places(self) -> dict[int, str]:
+        """NAME+OFFSET by lane of the warp."""
+        return {lane: str(located) for lane, located in self.located.items()}
 
     @property
     def size(self) -> int:
@@ -161,6 +181,9 @@ class Trace:
         self.steps.append(Step(warp, self.clock - 1, bound, lanes, end=self.clock))
         return self.steps[-1]
 
+    def ended(self) -> None:
+        """The CTAs that ran together with a recorded one have ended; what is raised here ends the launch."""
+
 
 def coordinates(what: str, which: Which, of: str, extent: Extent) -> Extent:
     """A CTA of a grid, or a thread of a block; ValueError where there is none."""
@@ -173,4 +196,4 @@ def coordinates(what: str, which: Which, of: str, extent: Extent) -> Extent:
     return x, y, z
 
 
-__all__ = ["Datum", "Step", "Touched", "Trace", "WarpName", "Which"]
+__all__ = ["Datum", "Located", "Step", "Touched", "Trace", "WarpName", "Which"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -13,6 +13,9 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD
 from ptxvm.reference.reading import Reading
 from ptxvm.syntax import tree
+
+APART = 1 << 40
+"""The bytes between the beginnings of two memories in the addresses of one access."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,26 +44,31 @@ class Pass:
 
 @dataclass(frozen=True)
 class WarpAccess:
-    """The bytes that the lanes of a warp access, from their addresses on."""
+    """The bytes that active lanes of a warp access: `size` from the address of each lane on.
 
-    place: Place
-    addresses: tuple[int, ...]
+    Several `memories` are apart by `APART`: an address in the second one is that distance beyond the same one in the first.
+    """
+
+    space: Space
+    size: int
+    addresses: Mapping[int, int]
+    memories: tuple[str, ...] = ()
 
     @property
     def misaligned(self) -> list[int]:
         """The lanes whose address is no multiple of the size, which is a fault (PTX 6.4.1)."""
-        return [lane for lane, address in enumerate(self.addresses) if address % self.place.size]
+        return [lane for lane, address in self.addresses.items() if address % self.size]
 
     @cached_property
     def words(self) -> dict[int, list[int]]:
         """The lanes that access each word, by its number."""
         found: dict[int, list[int]] = {}
-        for lane in range(WARP):
-            for word in self._words(lane):
+        for lane in self.addresses:
+            for word in self.words_of(lane):
                 found.setdefault(word, []).append(lane)
         return dict(sorted(found.items()))
 
-    @property
+    @cached_property
     def sectors(self) -> dict[int, list[int]]:
         """The lanes that access each sector, by its number."""
         found: dict[int, set[int]] = {}
@@ -71,29 +79,51 @@ class WarpAccess:
     @property
     def fewest_sectors(self) -> int:
         """How many sectors would hold as many bytes."""
-        return -(-len(set(self.addresses)) * self.place.size // SECTOR)
+        return -(-len({*self.addresses.values()}) * self.size // SECTOR)
 
     @property
     def lines(self) -> list[int]:
         """The addresses of the lines of the cache."""
         return sorted({sector * SECTOR // LINE * LINE for sector in self.sectors})
 
-    @property
+    @cached_property
     def passes(self) -> list[Pass]:
         """A pass is for 128 bytes: for accesses of 8 bytes half a warp, for those of 16 a quarter."""
-        together = BANKS * WORD // max(self.place.size, WORD)
-        return [self._pass(range(first, first + together)) for first in range(0, WARP, together)]
+        together = BANKS * WORD // max(self.size, WORD)
+        found = (self._pass(range(first, first + together)) for first in range(0, WARP, together))
+        return [each for each in found if each.by_bank]
+
+    @property
+    def wavefronts(self) -> int:
+        """How many wavefronts all passes take."""
+        return sum(each.turns for each in self.passes)
+
+    def used_of_sector(self, sector: int) -> int:
+        """How many bytes of a sector the lanes ask for."""
+        first = sector * SECTOR
+        found = {
+            byte
+            for lane in self.sectors[sector]
+            for byte in range(max(self.addresses[lane], first), min(self.addresses[lane] + self.size, first + SECTOR))
+        }
+        return len(found)
+
+    def address_text(self, address: int) -> str:
+        """An address, in the memory that it is in: `x+0x40`."""
+        memory, offset = divmod(address, APART)
+        return f"{self.memories[memory]}+{offset:#x}" if self.memories else f"{address:#x}"
+
+    def words_of(self, lane: int) -> range:
+        """The words that a lane accesses, by their numbers."""
+        first = self.addresses[lane]
+        return range(first // WORD, (first + self.size - 1) // WORD + 1)
 
     def _pass(self, lanes: range) -> Pass:
-        wanted = {word for lane in lanes for word in self._words(lane)}
+        wanted = {word for lane in lanes if lane in self.addresses for word in self.words_of(lane)}
         banks: dict[int, list[int]] = {}
         for word in sorted(wanted):
             banks.setdefault(word % BANKS, []).append(word)
         return Pass(lanes, banks)
-
-    def _words(self, lane: int) -> range:
-        first = self.addresses[lane]
-        return range(first // WORD, (first + self.place.size - 1) // WORD + 1)
 
 
 def place_of(reading: Reading) -> Place | None:
@@ -127,19 +157,19 @@ def _parts(node: tree.Operand) -> tuple[tree.Name | None, int]:
 def access_of(place: Place, registers: Sequence[int]) -> WarpAccess:
     """The access with the values of the register in each lane."""
     most = (1 << place.type.bits) - 1
-    return WarpAccess(place, tuple(value + place.offset & most for value in registers))
+    addresses = {lane: value + place.offset & most for lane, value in enumerate(registers)}
+    return WarpAccess(place.space, place.size, addresses)
 
 
 def in_ranges(numbers: Sequence[int]) -> str:
     """`0-3, 8`: numbers in order, those that follow each other as ranges."""
-    return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in _runs(numbers))
+    return ", ".join(f"{first}" if first == last else f"{first}-{last}" for first, last in neighbours(numbers))
 
 
-def _runs(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
-    first = last = numbers[0]
-    for number in numbers[1:]:
-        if number != last + 1:
-            yield first, last
+def neighbours(numbers: Sequence[int]) -> Iterator[tuple[int, int]]:
+    """The first and the last of each run of numbers that follow each other."""
+    for n, number in enumerate(numbers):
+        if n == 0 or number != numbers[n - 1] + 1:
             first = number
-        last = number
-    yield first, last
+        if n == len(numbers) - 1 or number + 1 != numbers[n + 1]:
+            yield first, number

@@ -83,12 +83,13 @@ def _value(lanes: Lanes, lane: int) -> str:
 
 def memory_of_access(access: WarpAccess) -> str:
     """The words that lanes access: a row for each 128 bytes, which are a line, and one word of each bank."""
-    cell, high, left, top = 25.0, 22.0, 74.0, 30.0
+    cell, high, top = 25.0, 22.0, 30.0
     rows = {number: list(words) for number, words in groupby(access.words, key=lambda word: word * WORD // LINE)}
+    left = max(74.0, 12 + 6.2 * max(len(access.address_text(row * LINE)) for row in rows))
     parts = list(_head(access, left, cell))
     for n, (row, words) in enumerate(rows.items()):
         y = top + n * high
-        parts.append(label(left - 6, y + high / 2, f"{row * LINE:#x}", "end", size=10, opacity=0.7))
+        parts.append(label(left - 6, y + high / 2, access.address_text(row * LINE), "end", size=10, opacity=0.7))
         parts += [box(left + column * cell, y, cell, high) for column in range(LINE // WORD)]
         for word in words:
             lanes, x = access.words[word], left + word % BANKS * cell
@@ -100,7 +101,7 @@ def memory_of_access(access: WarpAccess) -> str:
 
 def _head(access: WarpAccess, left: float, cell: float) -> Iterator[str]:
     """The banks of shared memory, or the sectors of a line."""
-    if access.place.space is Space.SHARED:
+    if access.space is Space.SHARED:
         yield label(left - 6, 18, "bank", "end", size=10, opacity=0.7)
         yield from (label(left + (bank + 0.5) * cell, 18, bank, size=10, opacity=0.7) for bank in range(BANKS))
         return

@@ -39,6 +39,11 @@ def box(x: float, y: float, width: float, height: float, fill: str = "none") -> 
     )
 
 
+def titled(title: str, parts: Iterable[str]) -> str:
+    """Shapes with a title, which shows where the pointer rests on them."""
+    return f"<g><title>{escape(title)}</title>{''.join(parts)}</g>"
+
+
 def label(x: float, y: float, text: object, anchor: str = "middle", size: float = 12, opacity: float = 1) -> str:
     """A text; `y` is its middle."""
     faint = f" opacity='{opacity:g}'" if opacity < 1 else ""
@@ -53,6 +58,14 @@ def line(x1: float, y1: float, x2: float, y2: float, *, color: str = "currentCol
         f"<line x1='{x1:g}' y1='{y1:g}' x2='{x2:g}' y2='{y2:g}' stroke='{color}' stroke-width='1.6'{dashes}/>"
         f"<circle cx='{x2:g}' cy='{y2:g}' r='3' fill='{color}'/>"
     )
+
+
+def stroke(points: Iterable[tuple[float, float]], *, dashed: bool = False, faint: bool = False) -> str:
+    """A line through points."""
+    through = " ".join(f"{x:.5g},{y:.5g}" for x, y in points)
+    dashes = " stroke-dasharray='5 4'" if dashed else ""
+    width, opacity = ("1", " stroke-opacity='.5'") if faint else ("1.6", "")
+    return f"<polyline points='{through}' fill='none' stroke='currentColor' stroke-width='{width}'{opacity}{dashes}/>"
 
 
 def color(part: float, opacity: float = 0.28) -> str:

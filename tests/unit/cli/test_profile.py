@@ -116,3 +116,21 @@ def test_what_a_profile_cannot_have_is_refused(ptxvm, column):
 
 def test_numbers_are_short():
     assert [number(each) for each in (None, 12345, 12345.678, 0.123)] == ["-", "12,345", "12345.7", "0.12"]
+
+
+def test_a_page_is_written_beside_what_is_printed(ptxvm, column, tmp_path):
+    usual = ptxvm("profile", column, *LAUNCH)
+    done = ptxvm("profile", column, *LAUNCH, "--html", "page.html", "--device", "sm_90")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.replace("H100", "L4").splitlines()[:6] == usual.out.splitlines()[:6]
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert "<title>column - ptxvm profile</title>" in page
+    assert "A multiprocessor of H100" in page
+    assert json.loads(ptxvm("profile", column, *LAUNCH, "--json", "--html", "other.html").out)["outcome"] == "done"
+    assert (tmp_path / "other.html").exists()
+
+
+def test_a_page_that_cannot_be_written(ptxvm, column):
+    done = ptxvm("profile", column, *LAUNCH, "--html", "nowhere/page.html")
+    assert (done.code, done.out) == (2, "")
+    assert "cannot write 'nowhere/page.html': No such file or directory" in done.err

@@ -14,8 +14,9 @@ from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.observed_memory import ObservedMemory, Values
 from ptxvm.engine.interp.recording_tracer import Recorded
 from ptxvm.isa.effects import Verb
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
-from ptxvm.profile.trace import Datum, Step, Touched, Trace, WarpName
+from ptxvm.profile.trace import Datum, Located, Step, Touched, Trace, WarpName
 
 NOTHING = -1
 
@@ -35,18 +36,30 @@ class RecordingMemory(ObservedMemory):
         allocation = self.machine.table.find(address)
         if allocation is None:
             return ""
-        offset = address - allocation.start
-        if allocation.home is not None:
-            return f"{allocation.space}+{offset - int(allocation.home[lane])}"
-        name = str(allocation.space) if allocation.space is Space.PARAM else allocation.name.replace("`", "")
-        return f"{name}+{offset}"
+        return f"{name_of(allocation)}+{address - begin(allocation, allocation.start, lane)}"
 
-    def place_in(self, space: Space, address: int, lane: int) -> str:
-        """NAME+OFFSET of an address in a state space."""
+    def located(self, space: Space, address: int, lane: int) -> Located:
+        """Where an address in a state space is."""
         window = self.window(space)
-        if window is None:
-            return self.place(address, lane) or hex(address)
-        return f"{space.window}+{int(window.offsets(np.uint64(address), np.array([lane])).ravel()[0])}"
+        if window is not None:
+            offset = int(window.offsets(np.uint64(address), np.array([lane])).ravel()[0])
+            return Located(space.window, str(space.window), offset, offset)
+        allocation = self.machine.table.find(address)
+        if allocation is None:
+            return Located(space, "", address, address)
+        offset, distance = (address - begin(allocation, start, lane) for start in (allocation.start, allocation.origin))
+        return Located(allocation.space, name_of(allocation), offset, distance)
+
+
+def begin(allocation: Allocation, start: int, lane: int) -> int:
+    """The address where what a lane has of an allocation begins, which itself begins at `start`."""
+    return start if allocation.home is None else allocation.start + int(allocation.home[lane])
+
+
+def name_of(allocation: Allocation) -> str:
+    """The name of an allocation; that of its state space where each CTA or thread has one."""
+    plain = allocation.home is not None or allocation.space is Space.PARAM
+    return str(allocation.space) if plain else allocation.name.replace("`", "")
 
 
 class RecordingCohort(Cohort):
@@ -167,13 +180,13 @@ class RecordingCohort(Cohort):
     ) -> Touched:  # fmt: skip
         """An access of lanes, with the values at their positions."""
         numbers = self.layout.lane[lanes].tolist()
-        places = [
-            self.mem.place_in(access.space, address, lane)
-            for address, lane in zip(addresses.tolist(), lanes.tolist(), strict=True)
-        ]
+        found = {
+            number: self.mem.located(access.space, address, lane)
+            for number, address, lane in zip(numbers, addresses.tolist(), lanes.tolist(), strict=True)
+        }
         columns = zip(*(bits_of(at_positions(value, positions), access.type) for value in values), strict=True)
-        found = dict(zip(numbers, columns, strict=len(values) > 0))  # of a copy, no values are known yet
-        return Touched(verb, access.space, access.type, access.count, dict(zip(numbers, places, strict=True)), found)
+        elements = dict(zip(numbers, columns, strict=len(values) > 0))  # of a copy, no values are known yet
+        return Touched(verb, access.space, access.type, access.count, found, elements)
 
 
 def merge(data: list[Datum], datum: Datum) -> None:

@@ -15,6 +15,13 @@ class RecordingSchedule(ConvergingSchedule):
 
     cohort: RecordingCohort
 
+    def run(self, steps: int) -> bool:
+        """Run so many steps; tell the trace when the recorded lanes have ended."""
+        finished = super().run(steps)
+        if finished and self.cohort.follows:
+            self.cohort.trace.ended()
+        return finished
+
     def branched(self, key: Key, lanes: Lanes, places: PerLane) -> None:
         """Record the lines at which lanes go on; 0 is the end of the code."""
         routine = self.code.routines[key[1]]

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
     from ptxvm.engine.jit.run.callbacks import Callbacks
     from ptxvm.engine.jit.run.relaunch import Relaunch
+    from ptxvm.profile.timeline import Timeline
 
 
 OFTEN = 2  # launches after which a relaunch is prepared
@@ -57,10 +58,10 @@ class Observer(Protocol):
 
 
 class Jit:
-    """Runs the kernels of an image."""
+    """Runs the kernels of an image; a timeline records when it ran which CTAs."""
 
-    def __init__(self, image: Image) -> None:
-        self.image = image
+    def __init__(self, image: Image, timeline: Timeline | None = None) -> None:
+        self.image, self.timeline = image, timeline
         self.code_cache = CodeCache(image)
         self._compiled: dict[Specialisation, Compiled] = {}
         self._relaunches: dict[tuple[Function, LaunchOptions], Relaunch] = {}
@@ -187,7 +188,7 @@ class Jit:
     ) -> Counters:  # fmt: skip
         """Run one grid."""
         compiled = self.compiled(wanted, shape)
-        launch = Launch(self.image, compiled.facts, shape, limits, children)
+        launch = Launch(self.image, compiled.facts, shape, limits, children, self.timeline)
         progress, runners = cta_distribution.Progress(shape.ctas, compiled.rate), []
 
         def another() -> Runner:

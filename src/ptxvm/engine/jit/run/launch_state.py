@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
     from ptxvm.machine.cluster_queue import ClusterQueue
     from ptxvm.machine.environment import Environment
+    from ptxvm.profile.timeline import Timeline
 
 
 class Launch:
@@ -28,9 +29,11 @@ class Launch:
     """
 
     def __init__(
-        self, image: Image, facts: Facts, shape: LaunchShape, limits: Limits | None, children: Children | None = None
-    ) -> None:
+        self, image: Image, facts: Facts, shape: LaunchShape, limits: Limits | None, children: Children | None = None,
+        timeline: Timeline | None = None,
+    ) -> None:  # fmt: skip
         self.image, self.facts, self.shape, self.limits, self.children = image, facts, shape, limits, children
+        self.timeline = timeline
         self.steps = self.instructions = self.thread_instructions = 0
         self.limit = shape.ctas
         self.raised: BaseException | None = None

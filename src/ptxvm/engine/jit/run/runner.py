@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
@@ -174,6 +175,14 @@ class Runner:
 
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false if the launch must stop."""
+        if self.launch.timeline is None:
+            return self._run(first, last)
+        began = time.perf_counter()
+        goes_on = self._run(first, last)
+        self.launch.timeline.ran(first, last, began)
+        return goes_on
+
+    def _run(self, first: int, last: int) -> bool:
         if self.in_step or self.compiled.facts.cancels:
             self._words[RESIDENT] = self.resident  # which code counts
         if not self._grid(*self._arguments, first, last):
