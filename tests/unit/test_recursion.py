@@ -171,6 +171,7 @@ REASONS = {
     "cli.run_report.place": "launches by launches that are told (`diagnostics.errors.MOST_LAUNCHES`)",
     "checkers.clocks.Clocks.snapshot": "one level: the threads of each CTA",
     "engine.interp.schedule.Schedule.arrive_cta": ONCE,
+    "driver.graph.must_match": "graphs within graphs, as a client nests them",
     "driver.graph_memory.tasks_of": "graphs within graphs, as a client nests them",
     "engine.interp.recording_tracer.RecordingTracer.read": "a vector by its elements",
     "engine.interp.schedule.Schedule.exit": "the barriers of a CTA, 16 at most",

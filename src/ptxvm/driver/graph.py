@@ -205,7 +205,7 @@ class Graph:
         """The default values of all conditions, by address, those of nested graphs included."""
         found = dict(self.defaults)
         for node in self.nodes:
-            for each in node.task.bodies if isinstance(node.task, Conditional) else ():
+            for each in nested(node.task):
                 found |= each.all_defaults()
         return found
 
@@ -220,6 +220,43 @@ class Graph:
             done |= dict.fromkeys(ready)
             left = [node for node in left if node not in done]
         return list(done)
+
+
+class UpdateResult(IntEnum):
+    """Why an executable graph cannot be updated (CUgraphExecUpdateResult)."""
+
+    SUCCESS = 0
+    ERROR = 1
+    TOPOLOGY_CHANGED = 2
+    NODE_TYPE_CHANGED = 3
+    PARAMETERS_CHANGED = 5
+
+
+class UpdateError(DriverError):
+    """An update of an executable graph failed: why, at which node of the new graph, and at which of its dependencies."""
+
+    def __init__(self, reason: UpdateResult, message: str, node: Node | None = None, before: Node | None = None) -> None:
+        super().__init__(Result.GRAPH_EXEC_UPDATE_FAILURE, message)
+        self.reason, self.node, self.before = reason, node, before
+
+
+def must_match(graph: Graph, other: Graph) -> None:
+    """UpdateError where a graph has not the nodes and edges of another, nested graphs included; nodes pair by their order."""
+    if len(graph.nodes) != len(other.nodes):
+        raise UpdateError(UpdateResult.TOPOLOGY_CHANGED, f"a graph has {len(graph.nodes)} nodes, the other {len(other.nodes)}")
+    pairs = dict(zip(graph.nodes, other.nodes, strict=True))
+    for node, theirs in pairs.items():
+        if len(node.after) != len(theirs.after):
+            raise UpdateError(UpdateResult.TOPOLOGY_CHANGED, "a node has another number of dependencies", node)
+        for before in node.after:
+            if pairs[before] not in theirs.after:
+                raise UpdateError(UpdateResult.TOPOLOGY_CHANGED, "a node depends on another one", node, before)
+        if node.type != theirs.type:
+            raise UpdateError(UpdateResult.NODE_TYPE_CHANGED, f"a node has type {node.type}, not {theirs.type}", node)
+        if len(nested(node.task)) != len(nested(theirs.task)):
+            raise UpdateError(UpdateResult.PARAMETERS_CHANGED, "a conditional node has another number of graphs", node)
+        for body, twin in zip(nested(node.task), nested(theirs.task), strict=True):
+            must_match(body, twin)
 
 
 class Executable:
@@ -242,10 +279,8 @@ class Executable:
         return self.copies[original]
 
     def update(self, graph: Graph) -> None:
-        """cuGraphExecUpdate: take over the tasks of a graph with the same nodes; DriverError where the nodes differ."""
-        forms = [[(node.type, len(node.after)) for node in each.nodes] for each in (graph, self.graph)]
-        if forms[0] != forms[1]:
-            raise DriverError(Result.GRAPH_EXEC_UPDATE_FAILURE, "the graphs have different nodes")
+        """cuGraphExecUpdate: take over the tasks of a graph of the same form; UpdateError for one of another form."""
+        must_match(graph, self.graph)
         for node, ours in zip(graph.nodes, self.graph.nodes, strict=True):
             ours.task = node.task
             self.copies[node] = ours
@@ -277,6 +312,16 @@ class Child(Task):
         """Run its nodes."""
         for node in self.graph.sorted():
             node.task.run(checked)
+
+
+def nested(task: Task) -> Sequence[Graph]:
+    """The graphs that are part of a task."""
+    match task:
+        case Child():
+            return (task.graph,)
+        case Conditional():
+            return task.bodies
+    return ()
 
 
 class ConditionalType(IntEnum):
@@ -387,5 +432,7 @@ __all__ = [
     "Node",
     "Prepared",
     "Task",
+    "UpdateError",
+    "UpdateResult",
     "UserObject",
 ]

@@ -133,6 +133,12 @@ class InstantiateParameters(ctypes.Structure):
     _fields_ = (("flags", c_uint64), ("stream", c_uint64), ("failed", c_uint64), ("result", c_int32))
 
 
+class UpdateInformation(ctypes.Structure):
+    """CUgraphExecUpdateResultInfo."""
+
+    _fields_ = (("result", c_int32), ("node", c_uint64), ("before", c_uint64))
+
+
 class HostNode(ctypes.Structure):
     """CUDA_HOST_NODE_PARAMS."""
 
@@ -279,5 +285,5 @@ __all__ = [
     "CopyOperandUnion", "CopyOperation", "CopyPointer", "DeviceResource", "ExecutionAffinity", "ExternalBuffer",
     "ExternalMemoryHandle", "GroupParameters", "HostNode", "InstantiateParameters", "KernelNode", "LaunchAttribute",
     "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "PoolProperties", "Resource", "ResourceView",
-    "TextureDescriptor",
+    "TextureDescriptor", "UpdateInformation",
 ]  # fmt: skip

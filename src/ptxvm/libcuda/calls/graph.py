@@ -1,4 +1,4 @@
-"""Graphs: capture of streams, nodes, instantiation and launch."""
+"""Graphs: capture of streams, and nodes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import partial
 
-from ptxvm.driver.graph import Child, Empty, Executable, Graph, InOrder, Node, Task, UserObject
-from ptxvm.driver.graph_memory import begin_launch
+from ptxvm.driver.graph import Child, Empty, Graph, Node, Task, UserObject
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
@@ -16,13 +15,12 @@ from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import Copy3D, HostNode, InstantiateParameters, KernelNode, MemsetNode
+from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
 
 KERNEL, MEMCPY, MEMSET, HOST, GRAPH, EMPTY = range(6)  # CUgraphNodeType
 NONE, ACTIVE = 0, 1  # CUstreamCaptureStatus
 MODES = range(3)  # CUstreamCaptureMode
-UPDATED, UPDATE_ERROR = 0, 1  # CUgraphExecUpdateResult
-INSTANTIATED, INSTANTIATION_ERROR = 0, 1  # CUgraphInstantiateResult
+EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 
 
 # ── capture ─────────────────────────────────────────────────────────────────────────────
@@ -93,6 +91,12 @@ def capture_info(stream: int, status: int, number: int) -> None:
 @function("cuStreamGetCaptureInfo_v2")
 def capture_info_v2(stream: int, status: int, number: int, graph: int, nodes: int, count: int) -> None:
     """Is a stream captured, by which capture, into which graph, and which nodes come before the next one?"""
+    capture_info_v3(stream, status, number, graph, nodes, 0, count)
+
+
+@function("cuStreamGetCaptureInfo_v3")
+def capture_info_v3(stream: int, status: int, number: int, graph: int, nodes: int, edges: int, count: int) -> None:
+    """The same, and the data of the edges from those nodes: no edge has data of its own."""
     found = session().stream(stream)
     capture = found.capture
     put_i32(status, ACTIVE if capture is not None else NONE)
@@ -102,16 +106,9 @@ def capture_info_v2(stream: int, status: int, number: int, graph: int, nodes: in
     put_u64_if(graph, session().handles.handle(capture.graph))
     last = [session().handles.handle(node) for node in capture.last.get(found, ())]
     put_u64_if(count, len(last))
-    if nodes:
-        kept = session().keep(found, (ctypes.c_uint64 * max(len(last), 1))(*last))
-        put_u64(nodes, ctypes.addressof(kept) if last else 0)
-
-
-@function("cuStreamGetCaptureInfo_v3")
-def capture_info_v3(stream: int, status: int, number: int, graph: int, nodes: int, edges: int, count: int) -> None:
-    """The same; no edge has data of its own."""
-    capture_info_v2(stream, status, number, graph, nodes, count)
-    put_u64_if(edges, 0)
+    kept = session().keep(found, (ctypes.c_uint64 * max(2 * len(last), 1))(*last))  # as many words of data
+    put_u64_if(nodes, ctypes.addressof(kept) if last else 0)
+    put_u64_if(edges, ctypes.addressof(kept) + 8 * len(last) if last else 0)
 
 
 @function("cuThreadExchangeStreamCaptureMode")
@@ -193,6 +190,12 @@ def roots(handle: int, out: int, count: int) -> None:
     list_nodes(out, count, graph_of(handle).roots())
 
 
+def put_edge_data(out: int, count: int) -> None:
+    """The data of as many edges as a client got, if it asks: no edge has data of its own."""
+    if out:
+        ctypes.memset(out, 0, EDGE_DATA * u64(count))
+
+
 @function("cuGraphGetEdges")
 def edges(handle: int, before: int, after: int, count: int) -> None:
     """The pairs of a node and one that follows it."""
@@ -205,8 +208,9 @@ def edges(handle: int, before: int, after: int, count: int) -> None:
 
 @function("cuGraphGetEdges_v2")
 def edges_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
-    """The same; no edge has data of its own."""
+    """The same, and the data of the edges."""
     edges(handle, before, after, count)
+    put_edge_data(data, count)
 
 
 @function("cuGraphAddDependencies")
@@ -392,93 +396,3 @@ def parameter_pointers(task: Launch) -> tuple[ctypes.Array[ctypes.c_uint64], lis
     """The arguments of a launch as an array of pointers, and the values behind them."""
     data = [ctypes.create_string_buffer(each, len(each)) for each in task.arguments]
     return (ctypes.c_uint64 * max(len(data), 1))(*map(ctypes.addressof, data)), data
-
-
-# ── executable graphs ───────────────────────────────────────────────────────────────────
-
-
-@function("cuGraphInstantiate", "cuGraphInstantiate_v2")
-def instantiate_with_log(out: int, handle: int, node: int, log: int, size: int) -> None:
-    """A graph that can be launched; nothing is logged."""
-    instantiate(out, handle, 0)
-
-
-@function("cuGraphInstantiateWithFlags")
-def instantiate(out: int, handle: int, flags: int) -> None:
-    """A graph that can be launched."""
-    put_u64(out, 0)
-    put_u64(out, session().handles.handle(Executable(graph_of(handle), flags)))
-
-
-@function("cuGraphInstantiateWithParams")
-def instantiate_with_parameters(out: int, handle: int, parameters: int) -> None:
-    """A graph that can be launched; the structure tells that it was made."""
-    d = structure_at(InstantiateParameters, parameters)
-    d.failed, d.result = 0, INSTANTIATION_ERROR
-    instantiate(out, handle, d.flags)
-    d.result = INSTANTIATED
-
-
-@function("cuGraphExecDestroy", any_state=True)
-def destroy_executable(handle: int) -> None:
-    """Forget an executable graph."""
-    session().handles.object(handle, Executable).graph.destroy()
-    session().handles.drop(handle)
-
-
-@function("cuGraphUpload")
-def upload(handle: int, stream: int) -> None:
-    """Prepare a launch; it has no effect."""
-    session().handles.object(handle, Executable)
-
-
-@function("cuGraphLaunch")
-def launch_graph(handle: int, stream: int) -> None:
-    """Put a graph on a stream."""
-    executable = session().handles.object(handle, Executable)
-    begin_launch(executable)
-    session().stream(stream).put(InOrder(executable.tasks()), GRAPH)
-
-
-def executable_node(handle: int, node: int) -> Node:
-    """The copy of a node in an executable graph."""
-    handles = session().handles
-    return handles.object(handle, Executable).node(handles.object(node, Node))
-
-
-@function("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2")
-def set_executable_kernel(handle: int, node: int, description: int) -> None:
-    """Change the launch of a node."""
-    replace(executable_node(handle, node), kernel_task(description))
-
-
-@function("cuGraphExecMemcpyNodeSetParams")
-def set_executable_copy(handle: int, node: int, description: int, context: int) -> None:
-    """Change the copy of a node."""
-    executable_node(handle, node).task = copy_task(description)
-
-
-@function("cuGraphExecMemsetNodeSetParams")
-def set_executable_fill(handle: int, node: int, description: int, context: int) -> None:
-    """Change the fill of a node."""
-    executable_node(handle, node).task = fill_task(description)
-
-
-@function("cuGraphExecHostNodeSetParams")
-def set_executable_host(handle: int, node: int, description: int) -> None:
-    """Change the call of a node."""
-    executable_node(handle, node).task = host_task(description)
-
-
-@function("cuGraphExecUpdate")
-def update(handle: int, graph: int, node: int, result: int) -> None:
-    """Take the work of a graph of the same form."""
-    put_i32(result, UPDATE_ERROR)
-    session().handles.object(handle, Executable).update(graph_of(graph))
-    put_i32(result, UPDATED)
-
-
-@function("cuGraphExecUpdate_v2")
-def update_v2(handle: int, graph: int, information: int) -> None:
-    """Take the work of a graph of the same form; the result is the first field of the information."""
-    update(handle, graph, 0, information)

@@ -13,6 +13,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls import graph, graph_nodes, pools, stream_memory
 from ptxvm.libcuda.calls.context import of
+from ptxvm.libcuda.calls.graph_executables import executable_node
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import ConditionalNode, Copy3D
 
@@ -87,7 +88,7 @@ def change(node: Node, description: int) -> None:
 @function("cuGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
     """Change the task of a node of an executable graph."""
-    change(graph.executable_node(handle, which), description)
+    change(executable_node(handle, which), description)
 
 
 @function("cuGraphNodeGetParams")
@@ -129,7 +130,7 @@ def describe_task(task: Task, at: int) -> None:
 @function("cuGraphExecChildGraphNodeSetParams")
 def set_executable_child(handle: int, which: int, child: int) -> None:
     """Change the child graph of a node of an executable graph."""
-    graph.executable_node(handle, which).task = Child(graph.graph_of(child).copy()[0])
+    executable_node(handle, which).task = Child(graph.graph_of(child).copy()[0])
 
 
 # ── conditional nodes ───────────────────────────────────────────────────────────────────

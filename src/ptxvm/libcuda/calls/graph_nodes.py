@@ -12,18 +12,19 @@ from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.queue import Mark
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, structure_at
+from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls.graph import (
     add,
     copy_task,
     dependencies,
     dependents,
-    executable_node,
     fill_task,
     graph_of,
     host_task,
     nodes_at,
+    put_edge_data,
 )  # fmt: skip
+from ptxvm.libcuda.calls.graph_executables import executable_node
 from ptxvm.libcuda.calls.pools import ALLOCATE, FREE, pool_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AllocationNode
@@ -241,13 +242,13 @@ def remove_dependencies_v2(handle: int, before: int, after: int, data: int, coun
 
 @function("cuGraphNodeGetDependencies_v2")
 def dependencies_v2(node: int, out: int, data: int, count: int) -> None:
-    """The nodes that a node follows; the edges have no data here."""
+    """The nodes that a node follows, and the data of the edges."""
     dependencies(node, out, count)
-    put_u64_if(data, 0)
+    put_edge_data(data, count)
 
 
 @function("cuGraphNodeGetDependentNodes_v2")
 def dependents_v2(node: int, out: int, data: int, count: int) -> None:
-    """The nodes that follow a node; the edges have no data here."""
+    """The nodes that follow a node, and the data of the edges."""
     dependents(node, out, count)
-    put_u64_if(data, 0)
+    put_edge_data(data, count)

@@ -9,7 +9,7 @@ from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures
 from ptxvm.libcuda.c_values import put_bytes, structure_at
-from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node
+from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node, graph_executables as executables
 from ptxvm.libcuda.calls.copies import copied as driver_copied, rectangular, task
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.session import session
@@ -79,7 +79,7 @@ def function_of(task: Launch) -> int:
 @function("cudaGraphExecKernelNodeSetParams")
 def set_executable_kernel(handle: int, which: int, description: int) -> None:
     """Change the launch of a node of an executable graph."""
-    driver.replace(driver.executable_node(handle, which), kernel_task(description))
+    driver.replace(executables.executable_node(handle, which), kernel_task(description))
 
 
 @function("cudaGraphAddMemcpyNode")
@@ -110,7 +110,7 @@ def set_copy(handle: int, description: int) -> None:
 @function("cudaGraphExecMemcpyNodeSetParams")
 def set_executable_copy(handle: int, which: int, description: int) -> None:
     """Change the copy of a node of an executable graph."""
-    driver.executable_node(handle, which).task = copy_task(description)
+    executables.executable_node(handle, which).task = copy_task(description)
 
 
 @function("cudaGraphAddMemcpyNode1D")
@@ -128,7 +128,7 @@ def set_copy_1d(handle: int, target: int, source: int, size: int, kind: int) -> 
 @function("cudaGraphExecMemcpyNodeSetParams1D")
 def set_executable_copy_1d(handle: int, which: int, target: int, source: int, size: int, kind: int) -> None:
     """Change the copy of a node of an executable graph."""
-    driver.executable_node(handle, which).task = task(copied(target, source, size, kind))
+    executables.executable_node(handle, which).task = task(copied(target, source, size, kind))
 
 
 @function("cudaGraphAddMemcpyNodeToSymbol")
@@ -160,13 +160,13 @@ def add_fill(out: int, handle: int, after: int, count: int, description: int) ->
 @function("cudaGraphExecMemsetNodeSetParams")
 def set_executable_fill(handle: int, which: int, description: int) -> None:
     """Change the fill of a node of an executable graph."""
-    driver.set_executable_fill(handle, which, description, 0)
+    executables.set_executable_fill(handle, which, description, 0)
 
 
 @function("cudaGraphExecUpdate")
 def update(handle: int, graph: int, information: int) -> None:
     """Take the work of a graph of the same form."""
-    driver.update_v2(handle, graph, information)
+    executables.update_v2(handle, graph, information)
 
 
 # ── nodes of any kind ───────────────────────────────────────────────────────────────────
@@ -198,7 +198,7 @@ def set_node(handle: int, description: int) -> None:
 @function("cudaGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
     """Change the task of a node of an executable graph."""
-    driver.replace(driver.executable_node(handle, which), any_node.task_of(description, MAKERS)[1])
+    driver.replace(executables.executable_node(handle, which), any_node.task_of(description, MAKERS)[1])
 
 
 @function("cudaGraphNodeGetParams")

@@ -1,0 +1,124 @@
+"""Executable graphs: instantiation, launch, and changes of what they do."""
+
+from __future__ import annotations
+
+from ptxvm.driver.graph import Executable, InOrder, Node, UpdateError, UpdateResult
+from ptxvm.driver.graph_memory import begin_launch
+from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at
+from ptxvm.libcuda.calls.graph import GRAPH, copy_task, fill_task, graph_of, host_task, kernel_task, replace
+from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import InstantiateParameters, UpdateInformation
+
+INSTANTIATED, INSTANTIATION_ERROR = 0, 1  # CUgraphInstantiateResult
+
+
+@function("cuGraphInstantiate", "cuGraphInstantiate_v2")
+def instantiate_with_log(out: int, handle: int, node: int, log: int, size: int) -> None:
+    """A graph that can be launched; nothing is logged."""
+    instantiate(out, handle, 0)
+
+
+@function("cuGraphInstantiateWithFlags")
+def instantiate(out: int, handle: int, flags: int) -> None:
+    """A graph that can be launched."""
+    put_u64(out, 0)
+    put_u64(out, session().handles.handle(Executable(graph_of(handle), flags)))
+
+
+@function("cuGraphInstantiateWithParams")
+def instantiate_with_parameters(out: int, handle: int, parameters: int) -> None:
+    """A graph that can be launched; the structure tells that it was made."""
+    d = structure_at(InstantiateParameters, parameters)
+    d.failed, d.result = 0, INSTANTIATION_ERROR
+    instantiate(out, handle, d.flags)
+    d.result = INSTANTIATED
+
+
+@function("cuGraphExecDestroy", any_state=True)
+def destroy_executable(handle: int) -> None:
+    """Forget an executable graph."""
+    session().handles.object(handle, Executable).graph.destroy()
+    session().handles.drop(handle)
+
+
+@function("cuGraphUpload")
+def upload(handle: int, stream: int) -> None:
+    """Prepare a launch; it has no effect."""
+    session().handles.object(handle, Executable)
+
+
+@function("cuGraphLaunch")
+def launch_graph(handle: int, stream: int) -> None:
+    """Put a graph on a stream."""
+    executable = session().handles.object(handle, Executable)
+    begin_launch(executable)
+    session().stream(stream).put(InOrder(executable.tasks()), GRAPH)
+
+
+def executable_node(handle: int, node: int) -> Node:
+    """The copy of a node in an executable graph."""
+    handles = session().handles
+    return handles.object(handle, Executable).node(handles.object(node, Node))
+
+
+@function("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2")
+def set_executable_kernel(handle: int, node: int, description: int) -> None:
+    """Change the launch of a node."""
+    replace(executable_node(handle, node), kernel_task(description))
+
+
+@function("cuGraphExecMemcpyNodeSetParams")
+def set_executable_copy(handle: int, node: int, description: int, context: int) -> None:
+    """Change the copy of a node."""
+    executable_node(handle, node).task = copy_task(description)
+
+
+@function("cuGraphExecMemsetNodeSetParams")
+def set_executable_fill(handle: int, node: int, description: int, context: int) -> None:
+    """Change the fill of a node."""
+    executable_node(handle, node).task = fill_task(description)
+
+
+@function("cuGraphExecHostNodeSetParams")
+def set_executable_host(handle: int, node: int, description: int) -> None:
+    """Change the call of a node."""
+    executable_node(handle, node).task = host_task(description)
+
+
+@function("cuGraphExecUpdate")
+def update(handle: int, graph: int, node: int, result: int) -> None:
+    """Take the work of a graph of the same form."""
+    put_u64_if(node, 0)
+    try:
+        take_over(handle, graph, result)
+    except UpdateError as failure:
+        put_u64_if(node, handle_of(failure.node))
+        raise
+
+
+@function("cuGraphExecUpdate_v2")
+def update_v2(handle: int, graph: int, information: int) -> None:
+    """The same; the information has the reason, the node and its dependency where the forms differ."""
+    found = structure_at(UpdateInformation, information)
+    found.node, found.before = 0, 0
+    try:
+        take_over(handle, graph, information)
+    except UpdateError as failure:
+        found.node, found.before = handle_of(failure.node), handle_of(failure.before)
+        raise
+
+
+def take_over(handle: int, graph: int, result: int) -> None:
+    """Update an executable graph, and put the reason of a failure."""
+    put_i32(result, UpdateResult.ERROR)
+    try:
+        session().handles.object(handle, Executable).update(graph_of(graph))
+    except UpdateError as failure:
+        put_i32(result, failure.reason)
+        raise
+    put_i32(result, UpdateResult.SUCCESS)
+
+
+def handle_of(node: Node | None) -> int:
+    """The handle of a node, null for none."""
+    return 0 if node is None else session().handles.handle(node)
