@@ -305,3 +305,17 @@ def campaign(file: str, folder: str | None, workers: int | None, scheduler: str 
     from ptxvm.cli.campaign import run_campaign
 
     return run_campaign(file, folder, workers, scheduler, shrink=shrink)
+
+
+@app.command()
+@click.option("--port", metavar="N", type=click.IntRange(0, 65535), default=8471, help="Where; 0 is a free port.")
+@click.option("--browser/--no-browser", default=True, help="Open the page.")
+def play(port: int, *, browser: bool) -> int:
+    """Serve a page to write, check, run and follow kernels.
+
+    It is for this machine only, and sends nothing anywhere. Each kernel runs in a process of its own, with limits of time and
+    memory.
+    """
+    from ptxvm.cli.play import play
+
+    return play(port, browser=browser)

@@ -8,8 +8,9 @@ from contextlib import suppress
 
 from click import UsageError
 
+from ptxvm.analysis.faults import as_diagnostic
 from ptxvm.cli.standard_streams import OutputLost, write_error
-from ptxvm.diagnostics import Diagnostic, Severity, Span, render, summary
+from ptxvm.diagnostics import Severity, render, summary
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, Unsupported
 from ptxvm.syntax.source import Source
 
@@ -87,28 +88,3 @@ def rendered(source: Source, cause: InvalidPTX | Fault) -> str:
     if not errors:
         return f"{source.name}: {one_line(str(cause))}\n"
     return render([(source, errors)], **how) + f"\n{summary(errors)} in {source.name}\n"  # type: ignore[arg-type]
-
-
-def as_diagnostic(fault: Fault, source: Source) -> Diagnostic:
-    """A fault as a finding at the instruction that did it; the kind stands where a code would."""
-    place = fault.place
-    span = Span(0, 0)
-    line = column = 0
-    if place.line and (text := source.line(place.line)).strip():
-        column = len(text) - len(text.lstrip()) + 1
-        start = source.offset(place.line, column)
-        span, line = Span(start, start + len(text.partition("//")[0].strip())), place.line
-    where = [f"in kernel {place.kernel}"] if place.kernel else []
-    if place.cta is not None:
-        where.append(f"CTA {place.cta}")
-    if place.thread is not None:
-        where.append(f"thread {place.thread}")
-    if place.function and place.function != place.kernel:
-        where.append(f"function {place.function}")
-    if fault.address is not None and f"{fault.address:#x}" not in fault.message:
-        of_size = f" ({fault.size} byte{'s' if fault.size != 1 else ''})" if fault.size else ""
-        where.append(f"address {fault.address:#x}{of_size}")
-    note = ", ".join(where)
-    if place.source:
-        note += f"; compiled from {place.source}"
-    return Diagnostic(Severity.ERROR, fault.kind, one_line(fault.message), span, line, column, note=note)

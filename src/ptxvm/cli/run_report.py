@@ -11,8 +11,9 @@ from functools import cached_property
 import numpy as np
 
 import ptxvm
+from ptxvm.analysis.faults import as_diagnostic
 from ptxvm.cli import arguments
-from ptxvm.cli.failures import as_diagnostic, one_line
+from ptxvm.cli.failures import one_line
 from ptxvm.diagnostics import Diagnostic, Severity, render
 from ptxvm.diagnostics.errors import Place
 from ptxvm.diagnostics.json import objects

@@ -50,13 +50,14 @@ def test_without_a_command_it_shows_help(ptxvm):
     assert done.code == 0
     assert [line.split()[0] for line in done.out.partition("Commands:\n")[2].splitlines()] == [
         "check", "run", "profile", "trace", "diff", "explain", "isa", "exec", "litmus", "lsp", "bench",
-        "campaign",
+        "campaign", "play",
     ]  # fmt: skip
     assert "..." not in done.out.partition("Commands:\n")[2]  # each fits its line
 
 
 @pytest.mark.parametrize(
-    "command", ["check", "run", "profile", "trace", "diff", "explain", "isa", "exec", "litmus", "lsp", "bench", "campaign"]
+    "command",
+    ["check", "run", "profile", "trace", "diff", "explain", "isa", "exec", "litmus", "lsp", "bench", "campaign", "play"],
 )
 def test_each_command_has_help(ptxvm, command):
     for option in ("--help", "-h"):

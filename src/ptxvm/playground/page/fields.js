@@ -1,0 +1,44 @@
+// The fields of a launch: the kernel, its grid, and an argument for each parameter.
+
+import { h } from "./dom.js";
+
+/** Fill in the fields for the kernels of the text; what the user wrote stays. */
+export function fillFields(root, state, kernels) {
+  const kernel = kernels.find(({ name }) => name === state.entry) ?? kernels[0];
+  const parameters = kernel ? kernel.parameters : state.args.map((_, n) => ({ name: `argument ${n}`, type: "" }));
+  const shape = JSON.stringify([kernels.map(({ name }) => name), kernel?.name, parameters]);
+  if (root.dataset.shape === shape) return;
+  root.dataset.shape = shape;
+  state.args.length = parameters.length;
+  root.replaceChildren(
+    ...(kernels.length > 1 ? [choice(root, state, kernels, kernel)] : []),
+    field("grid", "grid", state.grid, 9, (value) => (state.grid = value)),
+    field("block", "block", state.block, 9, (value) => (state.block = value)),
+    ...parameters.map(({ name, type }, n) => field(short(name, kernel), type, state.args[n] ?? "", 16, (value) => (state.args[n] = value))),
+  );
+}
+
+/** Forget what the fields were made for: a new state has other values. */
+export function renewFields(root) {
+  delete root.dataset.shape;
+}
+
+function short(name, kernel) {
+  return kernel && name.startsWith(`${kernel.name}_`) ? name.slice(kernel.name.length + 1) : name;
+}
+
+function field(name, type, value, size, set) {
+  const hint = type && type !== name ? h("small", {}, type) : null;
+  const input = h("input", { value, size: String(size), spellcheck: "false", oninput: (event) => set(event.target.value) });
+  if (size > 9) input.placeholder = "5, 2.5, f32[64]=arange";
+  return h("label", {}, h("span", {}, name, " ", hint ?? ""), input);
+}
+
+function choice(root, state, kernels, kernel) {
+  const options = kernels.map(({ name }) => h("option", { value: name, selected: name === kernel.name }, name));
+  const pick = (event) => {
+    state.entry = event.target.value;
+    fillFields(root, state, kernels);
+  };
+  return h("label", {}, h("span", {}, "kernel"), h("select", { onchange: pick }, options));
+}
