@@ -1,6 +1,7 @@
 """`libnvJitLink`: a linker with an interface of its own, which calls the driver's linker (nvJitLink manual, "API").
 
-It reports version 12.0, which has no intermediate code for linking (LTO-IR), so clients give it PTX.
+It reports version 12.0, so that clients which can choose give it PTX.  Intermediate code (LTO-IR) goes through the toolkit's
+own library first, which makes PTX of it.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from ptxvm.driver import linker
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.results import DriverError
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, string, u64
+from ptxvm.libcuda.link_time import LTO_IR, LinkInput, linked_ptx, toolkit_linker
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS
@@ -23,15 +25,17 @@ from ptxvm.libcuda.signatures import KINDS
 LOG = logging.getLogger("ptxvm.libcuda")
 VERSION = (12, 0)
 SUCCESS, INVALID_INPUT, PTX_COMPILE, INTERNAL = 0, 3, 4, 6  # nvJitLinkResult
-INPUTS = {1: linker.CUBIN, 2: linker.PTX, 3: linker.NVVM, 4: linker.FATBINARY, 5: linker.OBJECT, 6: linker.LIBRARY}
-"""The driver's kinds of input, by those of nvJitLink."""
+INPUTS = {1: linker.CUBIN, 2: linker.PTX, 4: linker.FATBINARY, 5: linker.OBJECT, 6: linker.LIBRARY, 10: linker.FATBINARY}
+"""The driver's kinds of input, by those of nvJitLink; the last is any kind."""
 
 
 @dataclass(eq=False)
 class Link:
     """A link under way: its inputs and its log."""
 
+    options: list[str]
     parts: Linker = field(default_factory=Linker)
+    intermediate: list[LinkInput] = field(default_factory=list)
     errors: bytes = b"\0"
     ptx: bytes = b""
 
@@ -67,10 +71,10 @@ def link_of(handle: int) -> Link:
 
 
 def create(out: int, count: int, options: int) -> None:
-    """A new link; of the options only the limit of registers of a thread has an effect."""
-    link = Link()
-    for n in range(count):
-        name, _, value = string(u64(options + 8 * n)).partition("=")
+    """A new link; of the options only the limit of registers of a thread has an effect on PTX."""
+    link = Link([string(u64(options + 8 * n)) for n in range(count)])
+    for each in link.options:
+        name, _, value = each.partition("=")
         if name == "-maxrregcount":
             link.parts.most_registers = int(value)
     put_u64(out, session().handles.handle(link))
@@ -96,6 +100,9 @@ def logged(link: Link) -> Iterator[None]:
 
 def add(link: Link, kind: int, data: bytes, name: str) -> None:
     """Add an input."""
+    if kind == LTO_IR:
+        link.intermediate.append(LinkInput(data, name))
+        return
     with logged(link):
         link.parts.add(INPUTS.get(kind, linker.OBJECT), data, name)
 
@@ -114,6 +121,8 @@ def complete(handle: int) -> None:
     """Link the inputs."""
     link = link_of(handle)
     with logged(link):
+        if link.intermediate:
+            link.parts.add(linker.PTX, linked_ptx(toolkit_linker(), link.intermediate, link.options), "LTO-IR")
         link.parts.complete()
     link.ptx = b"\n".join(text.rstrip(b"\0") for text in link.parts.texts) + b"\0"
 

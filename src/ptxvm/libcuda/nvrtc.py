@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import ctypes
 import logging
-import os
-import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from pathlib import Path
 
 from ptxvm.libcuda.shared_library import SharedLibrary, write
+from ptxvm.libcuda.toolkit import installed
 
 LOG = logging.getLogger("ptxvm.libcuda")
 INTERNAL_ERROR = 11  # nvrtcResult
@@ -58,16 +57,8 @@ class Compiler:
 
 def compilers(folder: Path) -> list[Compiler]:
     """The libraries of the versions that are installed."""
-    found = {major: next(libraries(major), None) for major in ("12", "13")}
+    found = {major: next(installed("libnvrtc", "cuda_nvrtc", major), None) for major in ("12", "13")}
     return [Compiler(folder, major, path) for major, path in found.items() if path is not None]
-
-
-def libraries(major: str) -> Iterator[Path]:
-    """The paths of the toolkit's library: in packages of Python, in $CUDA_HOME and $CUDA_PATH, and in /usr/local/cuda."""
-    homes = [os.environ[name] for name in ("CUDA_HOME", "CUDA_PATH") if os.environ.get(name)]
-    folders = [Path(each, "nvidia", part, "lib") for each in sys.path for part in (f"cu{major}", "cuda_nvrtc")]
-    folders += [Path(each, part) for each in (*homes, "/usr/local/cuda") for part in ("lib64", "lib")]
-    return (path for folder in folders if (path := folder / f"libnvrtc.so.{major}").is_file())
 
 
 __all__ = ["Compiler", "compilers"]
