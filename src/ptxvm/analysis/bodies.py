@@ -77,30 +77,36 @@ class Bodies:
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
         """The body in full, or as it is where its function can do without until it runs."""
-        if binder.program.version >= OWN_VARIABLES:
-            check = BodyCheck(self, binder, function, body)
-            try:
-                check.run()
-            except Doubt:
-                pass
-            else:
-                binder.lines |= check.binder.lines
-                function.lazy = Lazy(self.outline, function, body, check)
-                return body
+        if (lazy := self.lazy(binder, function, body)) is not None:
+            function.lazy = lazy
+            return body
         found = self.outline.body(body)
         if found is None:
             raise SyntaxInBody
         return found
 
+    def lazy(self, binder: Binder, function: Function, body: tree.Unread) -> Lazy | None:
+        """The place of a body that is right; None for one that may not be."""
+        if binder.program.version < OWN_VARIABLES:
+            return None
+        check = BodyCheck(self, binder, function, body)
+        try:
+            check.run()
+        except Doubt:
+            return None
+        binder.lines |= check.binder.lines
+        return Lazy(self.outline, function, body, check)
+
 
 class Lazy:
     """A checked body that is read from the text when it is first asked for."""
 
-    __slots__ = ("body", "calls", "function", "outline", "statics", "unexecuted")
+    __slots__ = ("body", "calls", "function", "labels", "outline", "statics", "unexecuted")
 
     def __init__(self, outline: Outline, function: Function, body: tree.Unread, check: BodyCheck) -> None:
         self.outline, self.function, self.body = outline, function, body
         self.calls, self.unexecuted, self.statics = check.calls, check.unexecuted, check.copy.statics
+        self.labels = frozenset(check.copy.labels)
         for each in self.unexecuted:
             each.function = function
 
@@ -446,7 +452,7 @@ class BodyCheck:
         frame = self.frames[-1]
         if name == "WARP_SZ" or name.startswith("%") or frame.scope.declared(name) is not None:
             raise Doubt
-        frame.scope.declare(Label(name, 0))
+        self.copy.labels[name] = frame.scope.declare(Label(name, 0))
         frame.labels.add(name)
 
     def enter(self, number: int) -> None:

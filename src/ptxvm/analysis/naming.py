@@ -124,7 +124,7 @@ def _label(unknown: Unknown) -> str:
     if near:
         return near
     for other in function.program.functions.values():
-        if unknown.name.text in other.labels:
+        if unknown.name.text in other.label_names:
             return f"it is a label of '{other.name}': a branch stays within its function"
     return f"no label of '{function.name}' has this name"
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Protocol
 
@@ -136,6 +136,9 @@ class LazyBody(Protocol):
     unexecuted: list[Bound]
     """Its instructions that are checked and not executed."""
 
+    labels: frozenset[str]
+    """The names of its labels."""
+
     def read(self) -> None:
         """Give its function the body."""
         ...
@@ -194,6 +197,11 @@ class Function:
     def labels(self) -> dict[str, Label]:
         """The labels by name."""
         return self.code.labels
+
+    @property
+    def label_names(self) -> Collection[str]:
+        """The names of the labels; a lazy body stays unread."""
+        return self._code.labels.keys() if self.lazy is None else self.lazy.labels
 
     @property
     def variables(self) -> list[Variable]:

@@ -165,9 +165,16 @@ class NameScope:
         return None
 
     def spellings(self) -> set[str]:
-        """Every name in sight, for suggestions."""
-        own = set(self.names) | {f"{p}0" for p in self.families}
+        """Every name in sight, for suggestions; of a family its first register, whichever are used."""
+        own = {name for name in self.names if not self.in_family(name)} | {f"{p}0" for p in self.families}
         return own | (self.outer.spellings() if self.outer else set())
+
+    def in_family(self, name: str) -> bool:
+        """Is the name that of a register of a family in sight?"""
+        scope: NameScope | None = self
+        while scope is not None and scope.family_of(name) is None:
+            scope = scope.outer
+        return scope is not None
 
 
 @cache

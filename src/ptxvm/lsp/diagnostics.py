@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from lsprotocol import types
 
-from ptxvm.analysis.check import analyse
+from ptxvm.analysis.incremental import Checker
 from ptxvm.diagnostics import Diagnostic, Severity, explain
 from ptxvm.lsp.document import Document
 
@@ -17,9 +17,9 @@ SEVERITY = {
 }
 
 
-def diagnostics(document: Document) -> list[types.Diagnostic]:
-    """Everything that is wrong with a document."""
-    return [shown(document, each) for each in analyse(document.source)[1].diagnostics]
+def diagnostics(document: Document, checker: Checker) -> list[types.Diagnostic]:
+    """Everything that is wrong with a document; the checker remembers what it found in earlier versions."""
+    return [shown(document, each) for each in checker.check(document.source)]
 
 
 def shown(document: Document, found: Diagnostic) -> types.Diagnostic:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import gc
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -11,6 +12,8 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
+from ptxvm.analysis.incremental import Checker
+from ptxvm.isa.catalog import load_catalog
 from ptxvm.lsp import completion, hover, navigation, signature, symbols
 from ptxvm.lsp.diagnostics import diagnostics
 from ptxvm.lsp.document import Document
@@ -29,6 +32,7 @@ class Server(LanguageServer):
     def __init__(self, version: str) -> None:
         super().__init__("ptxvm", version, protocol_cls=Protocol)
         self.documents = Documents()
+        self.checker = Checker()
         self._due: dict[str, asyncio.TimerHandle] = {}
         for method, handler, options in HANDLERS:
             self.feature(method, options)(_bound(self, handler))
@@ -68,7 +72,7 @@ class Server(LanguageServer):
 
     def check(self, document: Document) -> None:
         """Tell the editor what is wrong with a document."""
-        found = diagnostics(document)
+        found = diagnostics(document, self.checker)
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(document.uri, found, document.version))
 
     def asked(self, params: Any, answer: Callable[[Document], Answer]) -> Answer | None:  # noqa: ANN401 - of any method
@@ -129,6 +133,8 @@ HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
 def serve(version: str, host: str, port: int | None) -> None:
     """Serve an editor: over the standard streams, or the first that connects to a port."""
     server = Server(version)
+    load_catalog()
+    gc.freeze()  # the declarations stay: what collects garbage between two edits need not look at them
     if port is not None:
         server.start_tcp(host, port)
         return

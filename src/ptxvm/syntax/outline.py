@@ -6,9 +6,10 @@ Only a text without errors of syntax has an outline, as an error can change what
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ptxvm.diagnostics import Diagnostic, codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.lexer import END, PlainText, Tokens
 from ptxvm.syntax.parser import Parser
@@ -20,23 +21,40 @@ _FUNCTION = re.compile(r"\.(?:entry|func)\b", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The tree of a module with unread bodies, and the text from which they are read."""
+    """The tree of a module with unread bodies, and the text from which they are read.
+
+    `diagnostics` are the errors of syntax around the bodies.  `is_whole` tells that the braces match: all that was not read
+    is the body of a function.
+    """
 
     module: tree.Module
     source: Source
     plain: PlainText
+    diagnostics: Sequence[Diagnostic] = ()
+    is_whole: bool = True
 
     def statements(self, start: int, end: int) -> list[tree.Statement] | None:
         """The statements of a piece of a body; None where it has an error of syntax."""
+        found = self.wrong_statements(start, end)
+        return None if found is None or found[1] else found[0]
+
+    def wrong_statements(self, start: int, end: int) -> tuple[list[tree.Statement], list[Diagnostic]] | None:
+        """What could be read of a piece of a body, and its errors of syntax; None where they reach beyond the piece."""
         parser = self._parser(start, end)
         found = parser.statements()
-        return None if parser.diagnostics or parser.texts[parser.at] != END else found
+        return None if parser.texts[parser.at] != END else (found, parser.diagnostics)
 
     def body(self, unread: tree.Unread) -> tree.Block | None:
         """The body in full; None where it has an error of syntax."""
+        found = self.wrong_body(unread)
+        return None if found is None or found[1] else found[0]
+
+    def wrong_body(self, unread: tree.Unread) -> tuple[tree.Block, list[Diagnostic]] | None:
+        """What could be read of a body, and its errors of syntax; None where they reach beyond the body."""
         parser = self._parser(unread.start, unread.end)
         found = parser.nested(parser.block)
-        return None if parser.diagnostics or parser.texts[parser.at] != END else found
+        is_open = any(each.code == codes.UNCLOSED for each in parser.diagnostics)  # whose message looks behind the body
+        return None if is_open or parser.texts[parser.at] != END else (found, parser.diagnostics)
 
     def _parser(self, start: int, end: int) -> Parser:
         return Parser(self.source, Tokens(self.source, self.plain, [(start, end)]))
@@ -47,17 +65,16 @@ def outline(source: Source) -> Outline | None:
     plain = PlainText(source)
     if plain.nul >= 0 or plain.unclosed_comment >= 0:
         return None
-    found, is_right = _read(source, plain)
-    return found if is_right else None
+    found = _read(source, plain)
+    return found if found.is_whole and not found.diagnostics else None
 
 
 def sketch(source: Source) -> Outline:
     """The outline of any text: what could be understood of it; a body whose braces do not match is read, with what follows."""
-    return _read(source, PlainText(source))[0]
+    return _read(source, PlainText(source))
 
 
-def _read(source: Source, plain: PlainText) -> tuple[Outline, bool]:
-    """The outline; and has it all bodies, and no error of syntax?"""
+def _read(source: Source, plain: PlainText) -> Outline:
     bodies = list(_bodies(plain.text))
     edges = [0, *(edge for start, end in bodies for edge in (start + 1, end - 1)), len(plain.text)]
     parser = Parser(
@@ -65,7 +82,7 @@ def _read(source: Source, plain: PlainText) -> tuple[Outline, bool]:
     )
     module = parser.module()
     unread = sum(isinstance(each, tree.Function) and isinstance(each.body, tree.Unread) for each in module.statements)
-    return Outline(module, source, plain), not parser.diagnostics and unread == len(bodies)
+    return Outline(module, source, plain, parser.diagnostics, unread == len(bodies))
 
 
 def _bodies(text: str) -> Iterator[tuple[int, int]]:

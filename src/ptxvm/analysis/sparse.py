@@ -1,0 +1,172 @@
+"""Sparse reading: of a body with errors, only the statements are read in full that may be wrong, and those that these need.
+
+The walk is that of `bodies`.  What it knows to be right has no place in the tree that comes out; declarations, labels, blocks,
+calls and loads of parameters have, and everything that is doubtful.  So the tree has the errors of the whole body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Sequence
+
+from ptxvm.analysis import passing
+from ptxvm.analysis.bind import Binder
+from ptxvm.analysis.bodies import OWN_VARIABLES, Bodies, BodyCheck, Doubt
+from ptxvm.analysis.memo import Key, Left
+from ptxvm.analysis.program import Function
+from ptxvm.analysis.recognise import Verdict
+from ptxvm.diagnostics import Diagnostic
+from ptxvm.isa.summary import calls
+from ptxvm.syntax import tree
+from ptxvm.syntax.cursor import NAME_START
+from ptxvm.syntax.statements import BLANKS
+
+_NAME = re.compile(r"[$_A-Za-z%][\w$]*", re.ASCII)
+
+
+class WholeBody(Exception):  # noqa: N818 - the whole body is read then
+    """An error of syntax may reach beyond its statement."""
+
+
+def sparse(bodies: Bodies, binder: Binder, function: Function, body: tree.Unread) -> tuple[tree.Block, list[Diagnostic]] | None:
+    """What has to be read of a body, and its errors of syntax; None where the whole body has to be."""
+    if binder.program.version < OWN_VARIABLES:
+        return None
+    missing: frozenset[str] = frozenset()
+    try:
+        while True:
+            walk = SparseWalk(bodies, binder, function, body, missing)
+            walk.run()
+            if walk.missing <= missing:
+                return walk.blocks[0], walk.syntax
+            missing |= walk.missing
+    except (Doubt, WholeBody):
+        return None
+
+
+class SparseWalk(BodyCheck):
+    """A walk over a body that keeps what is doubtful; `without` are labels that do not exist."""
+
+    def __init__(
+        self, bodies: Bodies, binder: Binder, function: Function, body: tree.Unread, without: Collection[str] = ()
+    ) -> None:
+        super().__init__(bodies, binder, function, body)
+        self.without = frozenset(without)
+        self.missing: frozenset[str] = frozenset()
+        self.blocks = [tree.Block([], start=body.start, end=body.end)]
+        self.syntax: list[Diagnostic] = []
+        self._has_kept = False
+
+    # ── statements ──────────────────────────────────────────────────────────────────────
+
+    def head(self, found: re.Match[str], number: int) -> None:
+        """An instruction, which is kept where it is not known to be right."""
+        self._has_kept = False
+        if self.without and not self.without.isdisjoint(_NAME.findall(found[3] or "")):
+            self.keep(*found.span())
+            return
+        try:
+            super().head(found, number)
+        except Doubt:
+            self.keep(*found.span())
+
+    def instruction_at(
+        self, start: int, end: int, key: tuple[object, ...], parts: Sequence[str], left: Left | None
+    ) -> Left | None:
+        """The same; loads of parameters are kept, for what they load may have no value."""
+        left = super().instruction_at(start, end, key, parts, left)
+        if left is Left.PARAMETER and not self._has_kept:
+            self.keep(start, end)
+        return left
+
+    def instruction(self, node: tree.Instruction) -> Verdict:
+        """The same; calls and loads of parameters are kept."""
+        verdict = super().instruction(node)
+        if self._has_kept:
+            return verdict
+        if calls(node.opcode) or (verdict.decoded is not None and passing.loads_parameter(verdict.decoded)):
+            self._add(node)
+        return verdict
+
+    def remember(self, number: int, at: int, named: list[str], left: Left, key: Key) -> None:
+        """The same; each load of a parameter is looked at."""
+        if left is Left.PARAMETER:
+            self.frames[-1].first = -1
+        else:
+            super().remember(number, at, named, left, key)
+
+    def statement(self, found: re.Match[str], number: int) -> bool:
+        """Any other statement."""
+        label, brace, place = found.group(4, 5, 6)
+        self._has_kept = False
+        if label is not None:
+            self._add(tree.Label(label, start=found.start(4), end=found.end()))
+        elif place is not None and self.inlines:
+            self.keep(*found.span())
+        try:
+            return super().statement(found, number)
+        except Doubt:
+            if brace is not None:
+                raise
+            self.report.diagnostics.clear()
+            if label is not None:
+                self.frames[-1].labels.add(label)
+            return False
+
+    def piece(self, start: int, end: int) -> None:
+        """What is read and bound as in `bind`; instructions above tell which names its declarations have."""
+        if self.frames[-1].passed:
+            self._add(tree.Block([], start=start, end=start))
+        self.keep(start, end)
+        super().piece(start, end)
+
+    def skip(self, at: int) -> tuple[int, int]:
+        """The same; where labels are missing, known lines may mention them."""
+        return (at, -1) if self.without else super().skip(at)
+
+    def enter(self, number: int) -> None:
+        """The begin of a block."""
+        super().enter(number)
+        block = tree.Block([])
+        self._add(block)
+        self.blocks.append(block)
+
+    def leave(self, at: int) -> None:
+        """The end of a block."""
+        super().leave(at)
+        self.blocks.pop()
+
+    def finish(self) -> None:
+        """Which labels are missing?"""
+        frame = self.frames[0]
+        self.missing = frozenset(frame.forms.wanted - frame.labels)
+
+    # ── what is kept ────────────────────────────────────────────────────────────────────
+
+    def keep(self, start: int, end: int) -> None:
+        """Read a statement in full; WholeBody where its errors may reach beyond it."""
+        self.report.diagnostics.clear()
+        found = self.outline.wrong_statements(start, end)
+        if found is None:
+            raise WholeBody
+        statements, wrong = found
+        if wrong and not self.has_own_lines(start, end):
+            raise WholeBody
+        self.syntax += wrong
+        for each in statements:
+            self._add(each)
+            if isinstance(each, tree.Instruction | tree.Block):
+                self.frames[-1].passed = True
+        self.frames[-1].first = -1
+
+    def has_own_lines(self, start: int, end: int) -> bool:
+        """Has a statement its lines for itself?  Then the reader goes on behind it, whatever is wrong with it."""
+        text = self.outline.plain.text
+        first = end - len(text[start:end].lstrip(BLANKS))
+        line_start, line_end = text.rfind("\n", 0, first) + 1, text.find("\n", end)
+        around = text[line_start:first] + text[end : line_end if line_end >= 0 else len(text)]
+        return not around.strip(BLANKS) and (text[first] in NAME_START or text[first] in ".@")
+
+    def _add(self, statement: tree.Statement) -> None:
+        self.blocks[-1].statements.append(statement)
+        self._has_kept = True

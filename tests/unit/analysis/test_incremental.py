@@ -1,0 +1,152 @@
+"""Incremental checking: after any edits, what a checker that remembers says is what reading the whole module says.
+
+The oracle reads and binds the module in one go: it knows no outline, no memo and no remembered body.
+"""
+
+from __future__ import annotations
+
+import random
+import re
+
+import pytest
+
+from ptxvm.algebra.float_environment import usual_arithmetic
+from ptxvm.analysis.incremental import Checker, whole
+from ptxvm.syntax.source import Source
+
+TEXT = """\
+.version 8.0
+.target sm_90
+.address_size 64
+.file 1 "a.cu"
+.global .u32 table[16];
+.extern .shared .align 16 .b8 dynamic[];
+.func (.param .b32 result) twice(.param .b32 x);
+.visible .entry first(.param .u64 out, .param .u32 n)
+{
+    .reg .b32 %r<8>;
+    .reg .b64 %rd<4>;
+    .reg .pred %p<2>;
+    .loc 1 10 5
+    ld.param.u64 %rd1, [out];
+    ld.param.u32 %r1, [n];
+$LOOP:
+    add.s32 %r2, %r1, 16;
+    setp.lt.s32 %p1, %r2, %r1;
+    @%p1 bra $LOOP;
+    .loc 1 20 5, function_name $info, inlined_at 1 10 5
+    {
+        .reg .b32 temporary;
+        mov.b32 temporary, %r2;
+        add.s32 %r3, temporary, 1;
+    }
+    {
+        .param .b32 argument;
+        .param .b32 value;
+        st.param.b32 [argument], %r3;
+        call.uni (value), twice, (argument);
+        ld.param.b32 %r4, [value];
+    }
+    st.global.u32 [%rd1], %r4;
+    ret;
+}
+.func (.param .b32 result) twice(.param .b32 x)
+{
+    .reg .b32 %r<3>;
+    .shared .b32 cell[4];
+    ld.param.b32 %r1, [x];
+    shl.b32 %r2, %r1, 1;
+    st.shared.b32 [cell], %r2;
+    st.param.b32 [result], %r2;
+    bra END;
+END:
+    ret;
+}
+.visible .entry second()
+{
+    .reg .b32 %r<4>;
+    .reg .f32 %f<4>;
+    mov.u32 %r1, table;
+    mov.u32 %r2, dynamic;
+    .reg .b64 late;
+    mov.u64 late, table;
+    fma.rn.f32 %f1, %f2, %f3, 0f3F800000; /* a comment */
+    ret;
+}
+"""
+PIECES = [
+    ";", "{", "}", "(", ")", "[", "]", ",", "\n", " ", "//", "/*", "*/", '"', ".", "%", "@", ":", "\0", "\u00e9", "\U0001f600",
+    ".reg .b32 x;", "bra $LOOP;", "$LOOP:", "END:", "add.s32 %r1, %r2;", "add.s33", "%r9", "ret;", "ret", ".func f();",
+    ".entry third() { ret; }", ".global .u32 table;", ".version 6.0", "mov.u32 %r1, nothing;", "@%p1 ", "1.5", "0f12", "twice",
+    ".param .b32 x;", "ld.param.b32 %r1, [result];", "bra MISSING;", "{ .reg .pred q; }", '.pragma "x";', ".shared .b8 s[99];",
+    ".loc 1 2 3, function_name $a, inlined_at 9 9 9\n", "L: .branchtargets END;", "brx.idx %r1, L;", ".alias a, b;", "\r\n",
+]  # fmt: skip
+
+
+def oracle(text):
+    with usual_arithmetic():
+        return sorted(whole(Source(text)).diagnostics, key=lambda each: each.span.start)
+
+
+def edited(text, rng):
+    """The text after one edit: a piece put in, taken out or replaced, mostly where a word ends."""
+    ends = [found.end() for found in re.finditer(r"\w+|\W", text)] or [0]
+    at = rng.choice(ends)
+    match rng.randrange(4):
+        case 0:
+            return text[:at] + rng.choice(PIECES) + text[at:]
+        case 1:
+            return text[:at] + text[min(len(text), at + rng.randrange(1, 30)) :]
+        case 2:
+            first = rng.choice(ends)
+            return text[:at] + text[first : first + rng.randrange(60)] + text[at:]
+    lines = text.split("\n")
+    line = rng.randrange(len(lines))
+    return "\n".join([*lines[:line], rng.choice([lines[line][: len(lines[line]) // 2], "", *lines]), *lines[line + 1 :]])
+
+
+@pytest.mark.parametrize("session", range(8))
+def test_edits_are_checked_as_the_whole_module_is(session, rng):
+    """A session of edits; every few the module is right again, as it is while one works."""
+    random_edits = random.Random(int(rng.integers(2**32)) + session)
+    checker, text = Checker(), TEXT
+    assert checker.check(Source(text)) == oracle(text) == []
+    for number in range(30):
+        text = TEXT if number % 6 == 0 else edited(text, random_edits)
+        assert checker.check(Source(text)) == oracle(text), text
+
+
+def reads(checker, text):
+    """How many bodies a check looks at."""
+    assert checker.check(Source(text)) == oracle(text)
+    return checker.read
+
+
+def test_only_the_edited_body_is_looked_at():
+    checker = Checker()
+    assert reads(checker, TEXT) == 3
+    assert reads(checker, TEXT) == 0
+    assert reads(checker, TEXT.replace("shl.b32", "shr.b32")) == 1
+    assert reads(checker, "// moved\n" + TEXT) == 0
+    assert reads(checker, TEXT.replace("1, 16;", "1, %r99;")) == 1
+    assert reads(checker, "\n\n" + TEXT.replace("1, 16;", "1, %r99;")) == 0
+
+
+def test_bodies_are_looked_at_again_where_a_name_that_they_mention_has_changed():
+    checker = Checker()
+    reads(checker, TEXT)
+    assert reads(checker, TEXT.replace(".global .u32 table[16]", ".global .f32 table[16]")) == 1
+    assert reads(checker, TEXT.replace("twice(.param .b32 x)", "twice(.param .b64 x)")) == 2
+    assert reads(checker, TEXT.replace("sm_90", "sm_80")) == 3
+
+
+@pytest.mark.parametrize("wrong", ["add.s32 %r2, %r1 16;", "add.s32 %r2, %r1, ;", "bra $NOWHERE;", "ld.param.u32 %r1, [m];"])
+def test_of_a_body_with_an_error_only_the_doubtful_statements_are_read(wrong, monkeypatch):
+    """A thousand right instructions beside a wrong one cost no reading."""
+    text = TEXT.replace("    ret;", "    add.s32 %r1, %r2, %r1;\n" * 1000 + f"    {wrong}\n    ret;", 1)
+    checker = Checker()
+    checker.check(Source(TEXT))
+    bound = []
+    monkeypatch.setattr("ptxvm.analysis.expressions.operands", lambda checks, node, scope: bound.append(node))
+    checker.check(Source(text))
+    assert 0 < len(bound) < 50
