@@ -29,10 +29,13 @@ class Segment:
     live_out: int = 0
 
 
-def segments(function: Function) -> list[Segment]:
-    """The segments of a function, in the order of the code, with successors and live registers."""
+def segments(function: Function, *, single: bool = False) -> list[Segment]:
+    """The segments of a function, in the order of the code, with successors and live registers.
+
+    Where they are `single`, each instruction is one.
+    """
     code = function.instructions
-    cuts = sorted({0, len(code), *cut_points(function)})
+    cuts = range(len(code) + 1) if single else sorted({0, len(code), *cut_points(function)})
     found = [Segment(a, b) for a, b in pairwise(cuts)]
     number = {s.start: n for n, s in enumerate(found)}
     for segment in found:

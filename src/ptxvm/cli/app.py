@@ -11,7 +11,7 @@ from typing import Any
 import click
 
 from ptxvm.cli.failures import TRACEBACK
-from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, launch_options, run_options
+from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, debug_options, launch_options, run_options
 
 NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and no option
 files = click.argument("files", metavar="FILE...", nargs=-1, required=True)
@@ -145,6 +145,30 @@ def trace(thread: str | None, warp: str | None, limit: int, form: str, **options
     from ptxvm.cli.trace import trace
 
     return trace(RunRequest(**options), thread, warp, limit, form)
+
+
+@app.command(context_settings=NUMBERS)
+@click.argument("file", metavar="FILE")
+@click.argument("arguments", metavar="[ARG]...", nargs=-1)
+@click.option("-ex", "--eval", "commands", metavar="COMMAND", multiple=True, help="Carry out a command; may be repeated.")
+@click.option("-x", "--command", "script", metavar="FILE", help="Carry out the commands of a file first.")
+@click.option("--batch", is_flag=True, help="Read no commands from the terminal.")
+@debug_options
+def debug(commands: Sequence[str], script: str | None, *, batch: bool, **options: Any) -> int:  # noqa: ANN401 - the fields of a Request
+    """Debug a kernel: stop it, step it forwards and back, look at it.
+
+    Each ARG is an argument of the kernel, as for `ptxvm run`. Commands are cuda-gdb's, such as break, run, step, print, x and
+    info cuda lanes; reverse-step and reverse-continue go back; help lists all. They come from -x, from -ex, and then from the
+    standard input. With --batch it exits with 1 where the kernel has a fault, with 2 where a command fails.
+
+    \b
+    ptxvm debug saxpy.ptx --grid 4 --block 256 \\
+        1000 2.5 'f32[1000]=arange' 'f32[1000]=ones' -ex 'break 45' -ex run
+    """  # noqa: D301
+    from ptxvm.cli.debug import debug
+    from ptxvm.cli.run import RunRequest
+
+    return debug(RunRequest(**options), commands, script, batch=batch)
 
 
 @app.command(context_settings=NUMBERS)

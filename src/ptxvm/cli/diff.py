@@ -12,7 +12,7 @@ from ptxvm.cli.failures import FINDINGS, WrongCall
 from ptxvm.cli.run import Following, RunRequest, run
 from ptxvm.cli.run_report import RunReport
 from ptxvm.cli.terminal import aligned, console, width
-from ptxvm.cli.trace import value
+from ptxvm.engine.interp.value_text import text as value
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.faults import plural
 from ptxvm.machine.per_lane import Array

@@ -10,6 +10,7 @@ from rich.text import Text
 from ptxvm.algebra.types import Type, pred
 from ptxvm.cli.failures import WrongCall
 from ptxvm.cli.terminal import console, filled, labelled
+from ptxvm.engine.interp.value_text import floats, signed
 from ptxvm.reference import boolean, permutation
 from ptxvm.reference.evaluation import (
     BadValue,
@@ -17,13 +18,11 @@ from ptxvm.reference.evaluation import (
     bits_of,
     compute,
     constants_of,
-    floats,
     hexadecimal,
     is_computable,
     names_an_address,
     number,
     readings,
-    signed,
     wanted,
 )
 from ptxvm.reference.instruction_parts import modifiers_of, operands_of, requirements

@@ -19,15 +19,22 @@ FORMAT = click.option(
     help="How all of it is printed; the last three have findings only.",
 )
 
-OPTIONS = (
+SHAPE = (
     click.option("--grid", metavar="X[,Y,Z]", help="CTAs of the grid."),
     click.option("--block", metavar="X[,Y,Z]", help="Threads of a CTA."),
     click.option("--entry", metavar="NAME", help="The kernel, where the module has several."),
     click.option("--shared", metavar="BYTES", type=AT_LEAST_0, default=0, help="Dynamic shared memory."),
     click.option("--cluster", metavar="X[,Y,Z]", help="CTAs of a cluster."),
     click.option("--target", metavar="sm_NN", help="Run as this target."),
+)
+SEED = click.option("--seed", metavar="N", type=AT_LEAST_0, help="For arrays of random numbers, and for the schedule.")
+ASYNCHRONOUS = click.option(
+    "--async", "asynchronous", metavar="early|late|random", help="When copies, wgmma and tcgen05 end; random by --seed."
+)
+OPTIONS = (
+    *SHAPE,
     click.option("--save", metavar="I=FILE.npy", multiple=True, help="Keep argument I (from 0, or a name) in a file."),
-    click.option("--seed", metavar="N", type=AT_LEAST_0, help="For arrays of random numbers, and for the schedule."),
+    SEED,
     click.option("--engine", metavar="auto|interp|jit", default="auto", help="What runs the kernel."),
     click.option(
         "--check", "checks", metavar="NAME,...", default="", show_default=False,
@@ -51,9 +58,7 @@ OPTIONS = (
         "--threads", metavar="N", type=AT_LEAST_1, help="Threads of the host on the JIT; 1 runs CTAs in their order."
     ),
     click.option("--numerics", metavar="exact|fast", default="exact", help="How approximations are computed."),
-    click.option(
-        "--async", "asynchronous", metavar="early|late|random", help="When copies, wgmma and tcgen05 end; random by --seed."
-    ),
+    ASYNCHRONOUS,
     click.option("--dump", metavar="shapes|llvm|asm", help="Show what the JIT makes of it, and run nothing."),
 )  # fmt: skip
 
@@ -66,6 +71,11 @@ def run_options(command: Command) -> Command:
 def launch_options(command: Command) -> Command:
     """Give a command the options of `ptxvm run` but `--format`: it has formats of its own."""
     return with_options(command, [option for option in OPTIONS if option is not FORMAT])
+
+
+def debug_options(command: Command) -> Command:
+    """Give a command the options that say how a kernel is launched, and nothing of what is done with it."""
+    return with_options(command, [*SHAPE, SEED, ASYNCHRONOUS])
 
 
 def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:

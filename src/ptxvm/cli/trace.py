@@ -8,15 +8,14 @@ from collections.abc import Iterator, Sequence
 
 from rich.text import Text
 
-from ptxvm.algebra.types import Type, pred
 from ptxvm.cli.failures import InFile, WrongCall
 from ptxvm.cli.run import Following, RunRequest, run
 from ptxvm.cli.terminal import console, width
 from ptxvm.cli.trace_events import document, events
+from ptxvm.engine.interp.value_text import text as value
 from ptxvm.isa.effects import Verb
 from ptxvm.profile.trace import Datum, Step, Touched, Trace
 from ptxvm.reference.accesses import in_ranges
-from ptxvm.reference.evaluation import Quantity, hexadecimal, number
 
 FORMATS = ("text", "json", "perfetto")
 FIRST = 2  # of different values of lanes that are shown
@@ -151,12 +150,6 @@ def listed(values: Sequence[str]) -> str:
     if len(values) <= FEW:
         return "{" + ", ".join(values) + "}"
     return "{" + ", ".join(values[:FIRST]) + f" … {values[-1]}" + "}"
-
-
-def value(type: Type, bits: int) -> str:
-    """A value as its type says; untyped bits as hexadecimal digits."""
-    quantity = Quantity("", "", type, bits)
-    return hexadecimal(quantity) if type is pred or type.kind == "b" else number(quantity)
 
 
 __all__ = ["trace"]

@@ -131,17 +131,29 @@ class Children:
         listener: LaunchListener | None = None,
     ) -> Counters:
         """Run a grid and all grids that it launches."""
-        self.run, self.counters, self.listener = run, Counters(), listener
-        self._grid = self._waits = 0
+        self.open(run, listener)
         try:
             self._count(run(kernel, shape, parameters, shared))
-            self._finish(self._take())
-            if self._buffers and listener is not None:
-                listener.unlaunched([*self._buffers.values()])
+            self.finish()
         finally:
-            self.run = self.listener = None
-            self._forget()
+            self.close()
         return self.counters
+
+    def open(self, run: Run, listener: LaunchListener | None = None) -> None:
+        """A grid begins whose threads may launch others, for `run` to run."""
+        self.run, self.counters, self.listener = run, Counters(), listener
+        self._grid = self._waits = 0
+
+    def finish(self) -> None:
+        """The grid has run to its end: run all grids that it launched."""
+        self._finish(self._take())
+        if self._buffers and self.listener is not None:
+            self.listener.unlaunched([*self._buffers.values()])
+
+    def close(self) -> None:
+        """The grid has ended, with all others or by a fault."""
+        self.run = self.listener = None
+        self._forget()
 
     def _finish(self, first: list[ChildGrid]) -> None:
         """Run some grids, each followed at once by its children: a grid ends after its children."""

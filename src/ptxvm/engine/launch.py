@@ -23,7 +23,10 @@ from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
     from ptxvm.engine.watching import Watch
+    from ptxvm.machine.allocation import Allocation
+    from ptxvm.machine.arguments import Arguments
     from ptxvm.machine.image import Image
+    from ptxvm.machine.memory import Memory
 
 BYTE = np.dtype(np.uint8)
 
@@ -41,11 +44,7 @@ def _launch(
     engine: Engine, kernel: Function, options: LaunchOptions, args: Sequence[object], limits: Limits | None, watch: Watch | None
 ) -> LaunchResult:
     memory, printed = engine.image.memory, engine.library.output
-    if not engine.image.resolve(kernel).defined:
-        raise ValueError(f"the kernel '{kernel.name}' has no body")
-    refuse_unexecuted(engine.image, kernel)
-    shape = launch_shape(options.grid, options.block, options.cluster).for_kernel(kernel)
-    check_shared(kernel, engine.image.declared_shared(kernel), options.shared)
+    shape = checked_shape(engine.image, kernel, options)
     printed.clear()
     try:
         packed, bank = engine.image.bank(kernel).pack(args, memory), None
@@ -54,9 +53,8 @@ def _launch(
             raise
         return not_run(kernel, shape, watch, fault)
     try:
-        bank = memory.lend(max(len(packed.data), 1), Space.PARAM, "the parameters")
+        bank = lend_bank(memory, packed)
         began = time.perf_counter()
-        bank.view(BYTE, 1).data[: len(packed.data)] = packed.data
         if watch is not None:
             from ptxvm.engine.watching import fresh, watched  # noqa: PLC0415 - only watched launches need it
 
@@ -82,6 +80,23 @@ def _launch(
         findings=watch.watcher.findings if watch is not None else [],
         cluster=shape.cluster,
     )
+
+
+def checked_shape(image: Image, kernel: Function, options: LaunchOptions) -> LaunchShape:
+    """The shape of a launch of a kernel that can run; ValueError or `Unsupported` where it cannot."""
+    if not image.resolve(kernel).defined:
+        raise ValueError(f"the kernel '{kernel.name}' has no body")
+    refuse_unexecuted(image, kernel)
+    shape = launch_shape(options.grid, options.block, options.cluster).for_kernel(kernel)
+    check_shared(kernel, image.declared_shared(kernel), options.shared)
+    return shape
+
+
+def lend_bank(memory: Memory, packed: Arguments) -> Allocation:
+    """Memory with packed arguments, for `Memory.take_back` afterwards."""
+    bank = memory.lend(max(len(packed.data), 1), Space.PARAM, "the parameters")
+    bank.view(BYTE, 1).data[: len(packed.data)] = packed.data
+    return bank
 
 
 def refuse_unexecuted(image: Image, kernel: Function) -> None:

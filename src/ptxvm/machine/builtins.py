@@ -21,7 +21,7 @@ from ptxvm.machine.per_lane import Addresses, LaneNumbers
 if TYPE_CHECKING:
     import numpy.typing as npt
 
-    from ptxvm.machine.heap import Heap
+    from ptxvm.machine.heap import Heap, HeapState
 
 Extent = tuple[int, int, int]
 Results: TypeAlias = "npt.NDArray[np.int64] | npt.NDArray[np.uint64] | None"
@@ -74,6 +74,16 @@ class Library:
 
             self._heap = Heap(self.memory)
         return self._heap
+
+    @property
+    def heap_state(self) -> HeapState | None:
+        """The blocks of the heap, to be put back; None where there is no heap yet."""
+        return None if self._heap is None else self._heap.state
+
+    @heap_state.setter
+    def heap_state(self, state: HeapState | None) -> None:
+        if self._heap is not None:
+            self._heap.state = state or self._heap.empty
 
     def get(self, name: str) -> Function | None:
         """The function of a name."""

@@ -28,6 +28,11 @@ class ClusterQueue:
         self._next = min(first + most, self.shape.ctas)
         return range(first, self._next)
 
+    @property
+    def begun(self) -> int:
+        """How many CTAs have begun, or were cancelled: those with the lowest numbers."""
+        return self._next
+
     def cancel(self) -> list[int]:
         """The answer to a request: two words of 64 bits.
 

@@ -6,6 +6,7 @@ CUDA C++ Programming Guide, Dynamic Global Memory Allocation and Operations.
 from __future__ import annotations
 
 from collections import deque
+from typing import NamedTuple
 from weakref import ref
 
 from ptxvm.algebra.state_space import Space
@@ -19,6 +20,15 @@ ALIGNMENT = 16
 HEADER = 16  # between two blocks, so that an access just past the end of one is not in the next
 
 
+class HeapState(NamedTuple):
+    """The free ranges of a heap, the blocks that rest, those that are in use, and those that were freed."""
+
+    free: list[tuple[int, int]]
+    resting: deque[Allocation]
+    blocks: dict[int, Allocation]
+    gone: dict[int, Allocation]
+
+
 class Heap:
     """Blocks of a fixed range of device memory; they live across launches, until they are freed.
 
@@ -29,10 +39,21 @@ class Heap:
         self.memory, self.size = memory, size
         self._arena = memory.allocate(size, 256, name="the device heap")
         memory.table.remove(self._arena, remember=False)  # its blocks are in the table instead
-        self._free = [(self._arena.start, size)]  # sorted by address
-        self._resting: deque[Allocation] = deque()
-        self._blocks: dict[int, Allocation] = {}
-        self._gone: dict[int, Allocation] = {}
+        self._free, self._resting, self._blocks, self._gone = self.empty  # the free ranges are sorted by address
+
+    @property
+    def empty(self) -> HeapState:
+        """The state without any blocks."""
+        return HeapState([(self._arena.start, self.size)], deque(), {}, {})
+
+    @property
+    def state(self) -> HeapState:
+        """The blocks, to be put back."""
+        return HeapState(list(self._free), self._resting.copy(), dict(self._blocks), dict(self._gone))
+
+    @state.setter
+    def state(self, state: HeapState) -> None:
+        self._free, self._resting, self._blocks, self._gone = state
 
     def malloc(self, size: int) -> int:
         """The address of a new block, 16-byte aligned; 0 where no block fits, or for a size of 0."""

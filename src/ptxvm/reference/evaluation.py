@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from decimal import Decimal
 from typing import Any
 
 import numpy as np
@@ -17,8 +16,9 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis import constants
 from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import names_in
-from ptxvm.engine.interp import arrays
+from ptxvm.engine.interp import arrays, value_text
 from ptxvm.engine.interp.eager import EAGER
+from ptxvm.engine.interp.value_text import as_floats, in_digits
 from ptxvm.engine.operands import OperandValue
 from ptxvm.isa.model import PORTS
 from ptxvm.isa.special_registers import WARP, lookup
@@ -27,12 +27,6 @@ from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
 
 CARRY = "CC.CF"
-MOST_DIGITS = 16
-"""Digits behind the first one that tell every f64 from its neighbours."""
-
-PLAIN = 1e-4, 1e16
-"""Numbers between these are written without an exponent."""
-
 FLOATS = {16: ("f16",), 32: ("f32", "f16x2"), 64: ("f64",)}
 """The types as which untyped bits are read too, by their size."""
 
@@ -307,45 +301,15 @@ def _is_hexadecimal(text: str) -> bool:
     return all(c in "0123456789abcdefABCDEF" for c in text)
 
 
-def signed(bits: int, width: int) -> int:
-    """The bits as a two's complement number."""
-    return bits - (1 << width) if bits >> width - 1 else bits
-
-
-def floats(bits: int, type: Type) -> list[str]:
-    """The bits as floating-point numbers of the type, the lowest element first; there are none of 8 bits."""
-    return [in_digits(number) for number in _as_floats(bits, type)]
-
-
-def in_digits(number: np.floating) -> str:
-    """The fewest digits that tell a number from its neighbours, all of an integer; an exponent only far from 1."""
-    type, value = np.dtype(number.dtype).type, float(number)
-    if not np.isfinite(value) or (value.is_integer() and abs(value) < PLAIN[1]):
-        return str(value)
-    digits = next(text for n in range(MOST_DIGITS + 1) if type(float(text := f"{value:.{n}e}")) == number)
-    if value and not PLAIN[0] <= abs(value) < PLAIN[1]:
-        return str(float(digits))
-    return f"{Decimal(digits):f}"
-
-
 def readings(bits: int, type: Type) -> list[tuple[str, Type]]:
     """Untyped bits as floating-point numbers of their size, where these are normal numbers or zeros, but not all zeros."""
     found = []
     for other in (Type.named[name] for name in FLOATS.get(type.bits, ()) if type.kind == "b"):
-        numbers = _as_floats(bits, other)
+        numbers = as_floats(bits, other)
         smallest = np.finfo(numbers[0].dtype).smallest_normal
         if bits and all(np.isfinite(number) and (number == 0 or abs(number) >= smallest) for number in numbers):
             found.append((", ".join(map(in_digits, numbers)), other))
     return found
-
-
-def _as_floats(bits: int, type: Type) -> list[np.floating]:
-    element = type.element
-    if not element.is_float or element.bits < 16:
-        return []
-    held = arrays.dtype(element)
-    parts = [bits >> n * element.bits & (1 << element.bits) - 1 for n in range(type.bits // element.bits)]
-    return [np.array([part], f"u{held.itemsize}").view(held)[0] for part in parts]
 
 
 def constants_of(reading: Reading) -> dict[str, int]:
@@ -360,25 +324,9 @@ def constants_of(reading: Reading) -> dict[str, int]:
 
 def hexadecimal(quantity: Quantity) -> str:
     """The bits, all of them."""
-    if quantity.type is pred:
-        return str(bool(quantity.bits)).lower()
-    return f"0x{quantity.bits:0{-(-quantity.type.bits // 4)}x}"
+    return value_text.hexadecimal(quantity.type, quantity.bits)
 
 
 def number(quantity: Quantity) -> str:
     """The bits as the type has them; for untyped ones, unsigned."""
-    type, bits = quantity.type, quantity.bits
-    if type is pred:
-        return ""
-    if type.is_float:
-        return ", ".join(floats(bits, type))
-    if type.is_packed:
-        return ", ".join(str(part) for part in _parts(bits, type))
-    return str(signed(bits, type.bits) if type.is_signed else bits)
-
-
-def _parts(bits: int, type: Type) -> list[int]:
-    """The elements of a packed value, the lowest first."""
-    width = type.element.bits
-    parts = [bits >> width * n & (1 << width) - 1 for n in range(type.lanes)]
-    return [signed(part, width) for part in parts] if type.element.is_signed else parts
+    return "" if quantity.type is pred else value_text.number(quantity.type, quantity.bits)

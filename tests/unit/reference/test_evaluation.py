@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 from ptxvm.algebra.types import Type
-from ptxvm.reference.evaluation import BadValue, bits_of, compute, constants_of, floats, is_computable, readings, signed, wanted
+from ptxvm.engine.interp.value_text import floats, signed
+from ptxvm.reference.evaluation import BadValue, bits_of, compute, constants_of, is_computable, readings, wanted
 from ptxvm.reference.reading import read
 
 

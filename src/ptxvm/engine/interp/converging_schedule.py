@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 
 import numpy as np
@@ -27,7 +28,7 @@ class ConvergingSchedule(Schedule):
     def __init__(self, cohort: Cohort, code: Executable, kernel: Routine) -> None:
         super().__init__(cohort, code, kernel)
         self.last_other = 0  # the last step of a group that was not the first
-        self.may_wait = cache(self._may_wait)
+        self.may_wait: Callable[[int, int], bool] = cache(self._may_wait)
 
     def choose(self) -> Key:
         """The group that runs next."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -118,24 +119,29 @@ class Interpreter:
         self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, shared: int,
         limits: Limits | None, begin: Begin,
     ) -> Counters:  # fmt: skip
+        opened = self.opened(code, kernel, shape, parameters, shared, begin)
+        try:
+            with np.errstate(all="ignore"):
+                return run_all(iter(opened.begin_next, None), limits)
+        finally:
+            opened.environment.release()
+
+    def opened(
+        self, code: Executable, kernel: Function, shape: LaunchShape, parameters: int, shared: int, begin: Begin
+    ) -> OpenGrid:
+        """A grid none of whose cohorts has begun."""
         routine = code.routine(kernel)
         if routine is None:
             raise ValueError(f"the kernel '{kernel.name}' has no body")
-        stack = self.stack_size(routine)
-        size = self.image.shared_size(kernel, shared)
-        program = kernel.program
-        environment = Environment(self.image.memory, shared, size, program.target.number if program is not None else 0)
+        stack, size = self.stack_size(routine), self.image.shared_size(kernel, shared)
+        program, memory, clusters = kernel.program, self.image.memory, ClusterQueue(shape)
+        environment = Environment(memory, shared, size, program.target.number if program is not None else 0)
 
-        memory, clusters = self.image.memory, ClusterQueue(shape)
-        schedules = (
-            begin(CohortInputs(shape, ctas, memory, parameters, size, stack, environment, clusters), code, routine)
-            for ctas in iter(partial(clusters.begin, self._together(clusters, stack)), range(0))
-        )
-        try:
-            with np.errstate(all="ignore"):
-                return run_all(schedules, limits)
-        finally:
-            environment.release()
+        def begin_with(ctas: range) -> Schedule:
+            inputs = CohortInputs(shape, ctas, memory, parameters, size, stack, environment, clusters)
+            return begin(inputs, code, routine)
+
+        return OpenGrid(clusters, environment, self._together(clusters, stack), begin_with)
 
     def _together(self, clusters: ClusterQueue, stack: int) -> int:
         """How many CTAs are a cohort: those of some clusters."""
@@ -174,6 +180,21 @@ class Interpreter:
 def _grows(bound: Bound) -> bool:
     """Does the instruction take memory of the stack as it goes, or call a function that it does not name?"""
     return bound.summary.grows_stack or bound.summary.indirect
+
+
+@dataclass(frozen=True, slots=True)
+class OpenGrid:
+    """A grid whose cohorts begin one after the other: each has up to so many CTAs `together`."""
+
+    clusters: ClusterQueue
+    environment: Environment
+    together: int
+    begin_with: Callable[[range], Schedule]
+
+    def begin_next(self) -> Schedule | None:
+        """The schedule of the next cohort; None where all have begun."""
+        ctas = self.clusters.begin(self.together)
+        return self.begin_with(ctas) if ctas else None
 
 
 Begin = Callable[[CohortInputs, Executable, Routine], Schedule]

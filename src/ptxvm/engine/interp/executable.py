@@ -18,14 +18,14 @@ class Executable:
 
     One that follows values has the functions of the device of `other`: it tells which `registers` it reads that have no
     value, or holds accesses to the objects that their `addresses` come from.  A `clustered` one runs launches in clusters of
-    several CTAs; a `tracer` of its own adds instrumentation to the code.
+    several CTAs; a `tracer` of its own adds instrumentation to the code.  A `single` one runs instruction by instruction.
     """
 
     def __init__(
         self, image: Image, other: Executable | None = None, *, registers: bool = False, addresses: bool = False,
-        clustered: bool = False, tracer: type[Tracer] = Tracer,
+        clustered: bool = False, tracer: type[Tracer] = Tracer, single: bool = False,
     ) -> None:  # fmt: skip
-        self.image, self.tracer = image, tracer
+        self.image, self.tracer, self.single = image, tracer, single
         self.library: Library = image.library
         self.children: Children = other.children if other is not None else Children(image)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
@@ -34,7 +34,7 @@ class Executable:
         self.routines = [
             Routine(
                 function, n, image, self.module, registers=registers, provenance=known.get(function), clustered=clustered,
-                tracer=tracer,
+                tracer=tracer, single=single,
             )
             for n, function in enumerate(defined)
         ]  # fmt: skip
@@ -42,7 +42,10 @@ class Executable:
 
     def another(self, *, registers: bool, addresses: bool, clustered: bool) -> Executable:
         """Another one of the image, with the functions of the device of this one."""
-        return Executable(self.image, self, registers=registers, addresses=addresses, clustered=clustered, tracer=self.tracer)
+        return Executable(
+            self.image, self, registers=registers, addresses=addresses, clustered=clustered, tracer=self.tracer,
+            single=self.single,
+        )  # fmt: skip
 
     @cached_property
     def provenance(self) -> dict[Function, Provenance]:

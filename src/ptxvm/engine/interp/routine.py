@@ -19,17 +19,18 @@ class Routine:
 
     The code of a `clustered` one is for launches in clusters of several CTAs.  It follows
     registers that may be unset where `registers` says so, and addresses where `provenance` is given; a `tracer` of
-    its own adds instrumentation.
+    its own adds instrumentation.  Of a `single` one each segment is one instruction.
     """
 
     def __init__(
         self, function: Function, number: int, image: Image, module: Slots, *, registers: bool = False,
         provenance: Provenance | None = None, clustered: bool = False, tracer: type[Tracer] = Tracer,
+        single: bool = False,
     ) -> None:  # fmt: skip
         self.clustered, self.tracer = clustered, tracer
         self.function, self.number, self.image = function, number, image
         self.slots = Slots(function.registers, module)
-        self.segments: list[Segment] = segments(function)
+        self.segments: list[Segment] = segments(function, single=single)
         self.at = {segment.start: n for n, segment in enumerate(self.segments)}
         self.end = len(self.segments)
         self.lengths = [segment.end - segment.start for segment in self.segments]

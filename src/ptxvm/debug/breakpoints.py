@@ -1,0 +1,227 @@
+"""Breakpoints: places in the code, memory, and what may be found in a run; each with a condition and a count."""
+
+from __future__ import annotations
+
+import enum
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from fnmatch import fnmatchcase
+from pathlib import PurePath
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type
+from ptxvm.debug.expressions import Expression
+from ptxvm.debug.focus import NotThere
+from ptxvm.diagnostics import did_you_mean
+from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.isa.effects import Verb
+
+Site = tuple[int, int]
+"""An instruction: its routine, and its number there."""
+
+OPCODE = re.compile(r"(?:opcode|instruction)\s+(\S+)")
+AT_LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
+AT_INDEX = re.compile(r"\*(?:(?P<function>[\w$%]+)\s*\+\s*)?(?P<index>\d+)")
+
+
+class Caught(enum.StrEnum):
+    """What may be found in a run, besides faults: those stop it always."""
+
+    NAN = "nan"
+    RACE = "race"
+    INIT = "init"
+    SYNC = "sync"
+    MEMORY = "memory"
+
+    @property
+    def is_check(self) -> bool:
+        """Does a checker find it, which follows the run from its beginning?"""
+        return self is not Caught.NAN
+
+
+@dataclass(eq=False, slots=True)
+class Breakpoint:
+    """What breakpoints of all kinds have; `hits` counts the warps that came there, of which `ignore` more are let pass."""
+
+    number: int
+    what: str
+    condition: Expression | None = None
+    ignore: int = 0
+    hits: int = 0
+    enabled: bool = True
+    temporary: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class CodeBreakpoint(Breakpoint):
+    """Some instructions: before one of them is executed."""
+
+    sites: frozenset[Site] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Bytes:
+    """Bytes of memory: their address for global and constant memory, else their offset in the piece of a CTA or a thread."""
+
+    space: Space
+    start: int
+    size: int
+    cta: int = 0
+    thread: int = 0
+
+
+@dataclass(eq=False, slots=True)
+class Watchpoint(Breakpoint):
+    """Some bytes: after an instruction that has accessed them in one of these ways."""
+
+    bytes: Bytes = Bytes(Space.GLOBAL, 0, 0)
+    type: Type = Type.named["b8"]
+    verbs: frozenset[Verb] = frozenset()
+    value: int | None = None
+    """The bits that were there last."""
+
+
+@dataclass(eq=False, slots=True)
+class Catchpoint(Breakpoint):
+    """Something that is found: after the instruction that has done it."""
+
+    caught: Caught = Caught.NAN
+
+
+class Breakpoints:
+    """All breakpoints, by number."""
+
+    def __init__(self, code: Executable) -> None:
+        self.code = code
+        self.all: dict[int, Breakpoint] = {}
+        self._last = 0
+        self._sites: dict[Site, list[CodeBreakpoint]] = {}
+
+    def next_number(self) -> int:
+        """The number of a new breakpoint."""
+        self._last += 1
+        return self._last
+
+    def add(self, breakpoint_: Breakpoint) -> Breakpoint:
+        """Add one."""
+        self.all[breakpoint_.number] = breakpoint_
+        self._sites = {}
+        return breakpoint_
+
+    def delete(self, number: int) -> None:
+        """Delete one; NotThere where there is none of the number."""
+        self.get(number)
+        del self.all[number]
+        self._sites = {}
+
+    def get(self, number: int) -> Breakpoint:
+        """The breakpoint of a number; NotThere where there is none."""
+        if number not in self.all:
+            raise NotThere(f"there is no breakpoint {number}")
+        return self.all[number]
+
+    def at(self, site: Site) -> list[CodeBreakpoint]:
+        """Those at an instruction."""
+        if not self._sites:
+            for each in self.all.values():
+                for one in each.sites if isinstance(each, CodeBreakpoint) else ():
+                    self._sites.setdefault(one, []).append(each)  # type: ignore[arg-type]
+        return self._sites.get(site, [])
+
+    @property
+    def watchpoints(self) -> list[Watchpoint]:
+        """Those of memory that are enabled."""
+        return [each for each in self.all.values() if isinstance(each, Watchpoint) and each.enabled]
+
+    @property
+    def catchpoints(self) -> list[Catchpoint]:
+        """Those of findings that are enabled."""
+        return [each for each in self.all.values() if isinstance(each, Catchpoint) and each.enabled]
+
+    # ── places in the code ──────────────────────────────────────────────────────────────
+
+    def sites(self, text: str, here: Routine) -> frozenset[Site]:
+        """The instructions that a text names: `42`, `file.cu:10`, `opcode ld.global*`, `*12`, a function or a label.
+
+        NotThere says what there is.
+        """
+        if found := OPCODE.fullmatch(text):
+            return self._with_opcode(found[1])
+        if found := AT_LINE.fullmatch(text):
+            return self._at_line(found["file"], int(found["line"]), here)
+        if found := AT_INDEX.fullmatch(text):
+            routine = self.function(found["function"]) if found["function"] else here
+            if int(found["index"]) >= routine.end:
+                raise NotThere(f"'{routine.function.name}' has the instructions *0 to *{routine.end - 1}")
+            return frozenset({(routine.number, int(found["index"]))})
+        label = here.function.labels.get(text)
+        if label is not None and label.index < here.end:
+            return frozenset({(here.number, label.index)})
+        return frozenset({(self.function(text).number, 0)})
+
+    def function(self, name: str) -> Routine:
+        """The code of a function."""
+        known = {routine.function.name: routine for routine in self.code.routines if routine.end}
+        if name not in known:
+            raise NotThere(f"there is no function or label '{name}'; {did_you_mean(name, known) or 'see info functions'}")
+        return known[name]
+
+    def _with_opcode(self, pattern: str) -> frozenset[Site]:
+        instructions = ((routine.function.instructions[n], site) for routine, n, site in self._instructions())
+        found = frozenset(site for bound, site in instructions if fnmatchcase(bound.node.head, pattern))
+        if not found:
+            raise NotThere(f"no instruction is a '{pattern}'; a pattern such as ld.global* finds all that begin so")
+        return found
+
+    def _instructions(self) -> Iterator[tuple[Routine, int, Site]]:
+        for routine in self.code.routines:
+            for n in range(routine.end):
+                yield routine, n, (routine.number, n)
+
+    def _at_line(self, file: str | None, line: int, here: Routine) -> frozenset[Site]:
+        """The instructions at a line of the PTX, or of a source that `.loc` names; else of the next line that has some."""
+        found: dict[int, set[Site]] = {}
+        for routine, n, site in self._instructions():
+            at = line_of(routine, n, file, here)
+            if at is not None and at >= line and (n == 0 or line_of(routine, n - 1, file, here) != at):
+                found.setdefault(at, set()).add(site)
+        if not found:
+            files = ", ".join(sorted(set(self.files())))
+            raise NotThere(f"there is no instruction at line {line} or below{f' of {file}; there are {files}' if file else ''}")
+        return frozenset(found[min(found)])
+
+    def files(self) -> Iterator[str]:
+        """The names of all files: of the PTX, and of what it was compiled from."""
+        for program in self.code.image.programs:
+            yield program.source.name
+            yield from program.files.values()
+
+
+def line_of(routine: Routine, number: int, file: str | None, here: Routine) -> int | None:
+    """The line of an instruction in a file: of its PTX, or of its source; None where it is in another file."""
+    bound = routine.function.instructions[number]
+    program = bound.program
+    if program is None:
+        return None
+    if file is None:
+        return bound.line if program is here.function.program else None
+    if names(file, program.source.name):
+        return bound.line
+    location = bound.location
+    return location.line if location is not None and names(file, program.files.get(location.file, "")) else None
+
+
+def names(text: str, path: str) -> bool:
+    """Does a text name a file: its whole path, or the last parts of it?"""
+    wanted, parts = PurePath(text).parts, PurePath(path).parts
+    return bool(wanted) and parts[-len(wanted) :] == wanted
+
+
+def numbers(breakpoints: Iterable[Breakpoint]) -> tuple[int, ...]:
+    """Their numbers."""
+    return tuple(each.number for each in breakpoints)
+
+
+__all__ = ["Breakpoint", "Breakpoints", "Bytes", "Catchpoint", "Caught", "CodeBreakpoint", "Site", "Watchpoint", "numbers"]

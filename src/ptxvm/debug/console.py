@@ -1,0 +1,121 @@
+"""The console: carries out one line after the other, and says what happens.  It reads and writes nothing itself."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+import ptxvm.debug.commands.breaking
+import ptxvm.debug.commands.cuda
+import ptxvm.debug.commands.data
+import ptxvm.debug.commands.help
+import ptxvm.debug.commands.running  # noqa: F401 - each declares commands
+from ptxvm.debug import inspection
+from ptxvm.debug.commands.command import COMMANDS, BadCommand, Line, Style
+from ptxvm.debug.focus import NotThere, shown
+from ptxvm.debug.session import Session
+from ptxvm.debug.stops import Reason, Stop
+from ptxvm.debug.values import NoValue
+from ptxvm.diagnostics.errors import Fault, Unsupported
+
+GAP = "  "
+WITHOUT_FOCUS = frozenset({Reason.ENDED})
+
+
+class Console:
+    """Commands over a session."""
+
+    def __init__(self, session: Session) -> None:
+        self.session = session
+        self.is_done = False
+        self.listed = 0
+        self.last = ""
+        self.failed = False
+        """Did the last command fail?"""
+
+    @property
+    def described(self) -> str:
+        """The kernel as it was started."""
+        shape = self.session.shape
+        return f"{self.session.kernel.name}<<<{shown(shape.grid)},{shown(shape.block)}>>>"
+
+    def execute(self, line: str) -> Iterator[Line]:
+        """Carry out a command; an empty line repeats the last one."""
+        line = line.strip() or self.last
+        self.last, self.failed = line, False
+        if not line or line.startswith("#"):
+            return
+        try:
+            found, rest = COMMANDS.find(line)
+            if found.name not in ("list", "help"):
+                self.listed = 0
+            yield from found.action(self, rest)
+        except (BadCommand, NotThere, NoValue) as wrong:
+            self.failed = True
+            yield Line(str(wrong), Style.ERROR)
+        except (Fault, Unsupported, TypeError, ValueError) as wrong:  # a kernel that cannot start
+            self.failed = True
+            yield from (Line(each, Style.ERROR) for each in str(wrong).splitlines())
+
+    def complete(self, text: str) -> list[str]:
+        """What a line may become: names of commands, then of registers and variables."""
+        commands = COMMANDS.begins_with(text)
+        head, _, word = text.rpartition(" ")
+        if not head or not word:
+            return commands
+        names = [each.name for each in self.session.here.function.registers]
+        names += [each.name for each in inspection.variables(self.session)]
+        return commands + [f"{head} {name}" for name in names if name.startswith(word)]
+
+    # ── what is said ────────────────────────────────────────────────────────────────────
+
+    def stopped(self, stop: Stop) -> Iterator[Line]:
+        """What is said about a stop: why, the thread, and where it is."""
+        self.listed = 0
+        yield from self.reason(stop)
+        if stop.reason not in WITHOUT_FOCUS:
+            if stop.reason is not Reason.STEP:
+                yield Line(f"[Focus: {inspection.focus_text(self.session)}]", Style.STOP)
+            yield from self.where()
+
+    def reason(self, stop: Stop) -> Iterator[Line]:
+        """Why it has stopped."""
+        kinds = {Reason.BREAKPOINT: "Breakpoint", Reason.WATCHPOINT: "Watchpoint", Reason.CATCHPOINT: "Catchpoint"}
+        numbers = ", ".join(map(str, stop.numbers))
+        match stop.reason:
+            case Reason.ENDED:
+                yield Line(f"[{self.described} has ended after {self.session.time} instructions]", Style.STOP)
+            case Reason.BEGIN:
+                yield Line("No more history: this is the beginning of the kernel.", Style.STOP)
+            case Reason.INTERRUPT:
+                yield Line("Interrupted.", Style.STOP)
+            case Reason.FAULT:
+                yield from (Line(each, Style.ERROR) for each in stop.message.splitlines())
+            case Reason.BREAKPOINT | Reason.WATCHPOINT | Reason.CATCHPOINT:
+                head = f"{kinds[stop.reason]} {numbers}".rstrip()
+                yield Line(f"{head}, {stop.message or self.described}", Style.STOP)
+                for each in stop.changes:
+                    yield Line(f"{each.what}: line {each.line}, old value {each.old}, new value {each.new}", Style.STOP)
+            case Reason.ENTRY:
+                yield Line(f"{self.described} begins.", Style.STOP)
+
+    def where(self) -> Iterator[Line]:
+        """Where the thread in focus is."""
+        frames = inspection.stack(self.session)
+        if not frames:
+            self.session.view()  # raises why there are none
+        each = frames[min(self.session.frame, len(frames) - 1)]
+        origin = f"  ({each.origin})" if each.origin else ""
+        yield Line(f"{each.file}:{each.line}\t{each.text}{origin}", Style.CURRENT)
+
+    def table(self, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[Line]:
+        """A table; rows may have a mark before the columns of the headings."""
+        head, body = list(headings), [list(row) for row in rows]
+        if body and len(body[0]) > len(head):
+            head.insert(0, " ")
+        widths = [max(len(row[n]) for row in [head, *body]) for n in range(len(head))]
+        for n, row in enumerate([head, *body]):
+            text = GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+            yield Line(text, Style.HEADING if not n else Style.CURRENT if row[0] == "*" else Style.PLAIN)
+
+
+__all__ = ["Console"]

@@ -1,0 +1,377 @@
+"""An execution: the timeline of a grid, stopped at breakpoints, with a thread in focus."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Caught, Watchpoint, numbers
+from ptxvm.debug.focus import Focus, number_of
+from ptxvm.debug.lanes import LanePlaces, Status
+from ptxvm.debug.nans import has_nan
+from ptxvm.debug.stops import Change, Reason, Stop
+from ptxvm.debug.timeline import Timeline
+from ptxvm.debug.values import NoValue, Pointees, View
+from ptxvm.diagnostics.errors import Fault
+from ptxvm.engine.interp import value_text
+from ptxvm.engine.interp.accesses import Access
+from ptxvm.engine.interp.observed_memory import ObservedMemory
+from ptxvm.engine.interp.stepping import Choice, SteppedGrid, lanes_of
+from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule
+from ptxvm.isa.effects import Verb
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.per_lane import Array, LaneNumbers, Lanes, PerLane
+
+
+class Accesses:
+    """Follows the accesses of a grid for watchpoints."""
+
+    def __init__(self, breakpoints: Breakpoints) -> None:
+        self.breakpoints = breakpoints
+        self.time = 0
+        self.observes = False
+        self.found: list[tuple[Watchpoint, LaneNumbers]] = []
+
+    def accessed(self, memory: ObservedMemory, access: Access, verb: Verb, lanes: Lanes, address: PerLane) -> None:
+        """Note the watchpoints whose bytes lanes have accessed."""
+        size, every = access.type.bytes * access.count, memory.layout.every(lanes)
+        for watch in self.breakpoints.watchpoints:
+            wanted = watch.bytes
+            if verb not in watch.verbs:
+                continue
+            for position, (allocation, _, offsets) in memory.touched_by_lane(access, lanes, address):
+                first = offsets + (allocation.origin if allocation.home is None else 0)
+                if allocation.space.window is not (Space.GLOBAL if wanted.space is Space.CONST else wanted.space):
+                    continue
+                begin = start_of(memory, wanted)
+                hit = (first < begin + wanted.size) & (first + size > begin) if begin is not None else np.zeros(1, np.bool_)
+                if np.any(hit):
+                    self.found.append((watch, np.atleast_1d(every[position])[np.broadcast_to(hit, len(every[position]))]))
+
+    def take(self) -> list[tuple[Watchpoint, LaneNumbers]]:
+        """What was found since the last time."""
+        found, self.found = self.found, []
+        return found
+
+
+def start_of(memory: ObservedMemory, wanted: Bytes) -> int | None:
+    """Where bytes begin in the allocation that has them; None where the cohort has not that CTA."""
+    if wanted.space not in (Space.SHARED, Space.LOCAL):
+        return wanted.start
+    window, layout = memory.window(wanted.space), memory.layout
+    ctas = np.flatnonzero(layout.ctas == wanted.cta)
+    if window is None or not len(ctas):
+        return None
+    piece = int(ctas[0]) if wanted.space is Space.SHARED else int(ctas[0]) * layout.threads + wanted.thread
+    return piece * window.stride + wanted.start
+
+
+@dataclass(frozen=True, slots=True)
+class Passed:
+    """Lanes for which a breakpoint has stopped, and which have not gone on."""
+
+    cta: int
+    key: tuple[int, int, int]
+    lanes: frozenset[int]
+
+
+def passed_by(issue: Issue) -> Passed:
+    """The lanes of an instruction, before it."""
+    return Passed(int(issue.schedule.cohort.layout.ctas[0]), issue.key, frozenset(issue.numbers.tolist()))
+
+
+class Execution:
+    """Runs a grid forwards and backwards; `interrupted` is set from outside, to stop it."""
+
+    def __init__(self, grid: SteppedGrid, breakpoints: Breakpoints, accesses: Accesses, pointees: Pointees) -> None:
+        self.grid, self.breakpoints, self.accesses, self.pointees = grid, breakpoints, accesses, pointees
+        self.timeline = Timeline(grid)
+        self.focus = Focus()
+        self.interrupted = False
+        self.passed: Passed | None = None
+
+    # ── the thread in focus ─────────────────────────────────────────────────────────────
+
+    @property
+    def schedule(self) -> SteppingSchedule | None:
+        """The schedule of the CTA in focus; None where it has not begun, or has ended."""
+        return self.grid.schedule_of(self.focus.cta)
+
+    def lane(self, schedule: SteppingSchedule) -> int:
+        """The number of the thread in focus in its cohort."""
+        layout = schedule.cohort.layout
+        return int(np.flatnonzero(layout.ctas == self.focus.cta)[0]) * layout.threads + self.focus.thread
+
+    def has_focus(self, issue: Issue) -> bool:
+        """Does the thread in focus execute an instruction?"""
+        layout = issue.schedule.cohort.layout
+        return self.focus.cta in layout.ctas and (issue.lanes is None or self.lane(issue.schedule) in issue.lanes)
+
+    def places(self) -> LanePlaces | None:
+        """Where the lanes of the cohort in focus are."""
+        schedule = self.schedule
+        return None if schedule is None else LanePlaces(schedule)
+
+    def look_at(self, issue: Issue, lane: int) -> None:
+        """Let a thread have the focus, which executes an instruction."""
+        layout = issue.schedule.cohort.layout
+        self.focus = Focus(int(layout.ctas[layout.cta[lane]]), int(layout.thread[lane]) // WARP, int(layout.lane[lane]))
+
+    def keep_focus(self, issue: Issue) -> None:
+        """Let the focus be in an instruction's lanes: where it is, in its warp, or at the first of them."""
+        if self.has_focus(issue):
+            return
+        mine = self.choice.cta in issue.schedule.cohort.layout.ctas
+        lanes = np.intersect1d(lanes_of(issue.schedule, self.choice), issue.numbers) if mine else issue.numbers[:0]
+        self.look_at(issue, int(lanes[0] if len(lanes) else issue.numbers[0]))
+
+    @property
+    def choice(self) -> Choice:
+        """The warp in focus."""
+        return Choice(self.focus.cta, self.focus.warp)
+
+    # ── forwards ────────────────────────────────────────────────────────────────────────
+
+    def run(self, done: Callable[[Issue], bool], *, warp: bool = False, choice: Choice | None = None) -> Stop:
+        """Run until a breakpoint stops it, or `done` is true of the instruction that was executed last.
+
+        Of the `warp` in focus alone, while it can run: where it must wait, others run until it can go on.  Or of what is
+        chosen.
+        """
+        self.interrupted = False
+        with self.observing():
+            while True:
+                if self.interrupted:
+                    return Stop(Reason.INTERRUPT)
+                try:
+                    issue = self.next(choice or self.choice if warp or choice else None)
+                    if issue is None:
+                        return Stop(Reason.ENDED)
+                    if (stop := self.before(issue)) is not None:
+                        return stop
+                    stop = self.execute(issue)
+                except Fault as fault:
+                    return self.faulted(fault)
+                if stop is not None:
+                    return stop
+                if done(issue):
+                    return Stop(Reason.STEP)
+
+    def next(self, choice: Choice | None) -> Issue | None:
+        """The next instruction: of a warp that is chosen, or else of any."""
+        if choice is not None and (issue := self.timeline.next(choice, chosen=True)) is not None:
+            return issue
+        return self.timeline.next()
+
+    def execute(self, issue: Issue) -> Stop | None:
+        """Execute an instruction; the stop where it did what a breakpoint is for."""
+        nans = self.nans(issue)
+        self.passed = None
+        self.timeline.advance(issue)
+        return self.watched(issue) or self.caught(issue, nans)
+
+    def observing(self) -> Observing:
+        """Within it accesses are followed, where there are watchpoints."""
+        return Observing(self.accesses)
+
+    def faulted(self, fault: Fault) -> Stop:
+        """The stop for a fault; the thread that it names has the focus."""
+        place = fault.place
+        if place.cta is not None and place.thread is not None:
+            shape = self.grid.shape
+            number = number_of(place.thread, shape.block, "thread")
+            ctas = (each for schedule in self.grid.running for each in schedule.cohort.layout.ctas.tolist())
+            cta = next((each for each in ctas if shape.ctaid(each) == place.cta), self.focus.cta)
+            self.focus = Focus(cta, number // WARP, number % WARP)
+        return Stop(Reason.FAULT, fault=fault, message=str(fault))
+
+    # ── breakpoints ─────────────────────────────────────────────────────────────────────
+
+    def before(self, issue: Issue) -> Stop | None:
+        """The stop before an instruction, where a breakpoint is there; its first thread has the focus."""
+        found, lanes = [], issue.numbers[:0]
+        for each in self.breakpoints.at(issue.key[1:]) if self.breakpoints.all else ():
+            try:
+                hit = counted(each, issue, self.hit(each, issue))
+            except NoValue as wrong:
+                self.keep_focus(issue)
+                said = f"whose condition `{each.condition.text if each.condition else ''}` has no value: {wrong}"
+                return Stop(Reason.BREAKPOINT, (each.number,), said)
+            if len(hit):
+                found.append(each)
+                lanes = hit if not len(lanes) else lanes
+        if not found:
+            return None
+        self.passed = passed_by(issue)
+        self.focus_on(issue, lanes)
+        for each in found:
+            if each.temporary:
+                self.breakpoints.delete(each.number)
+        return Stop(Reason.BREAKPOINT, numbers(found))
+
+    def arrive(self, stop: Stop, *, stops: bool) -> Stop:
+        """The stop at the end of a step: that of a breakpoint, where one `stops` there; none of there stops again at once."""
+        focus = self.focus
+        issue = self.grid.decide(Choice(focus.cta, focus.warp, focus.lane))
+        if issue is None:
+            return stop
+        found = self.before(issue) if stops else None
+        self.passed = passed_by(issue)
+        return found or stop
+
+    def focus_on(self, issue: Issue, lanes: LaneNumbers) -> None:
+        """Let the focus be in some lanes of an instruction."""
+        if not (self.has_focus(issue) and self.lane(issue.schedule) in lanes):
+            self.look_at(issue, int(lanes[0]))
+
+    def hit(self, each: Breakpoint, issue: Issue) -> LaneNumbers:
+        """The lanes of an instruction at which a breakpoint stops now, whatever its count."""
+        lanes = issue.numbers
+        passed = self.passed
+        if passed is not None and passed.key == issue.key and passed.cta == int(issue.schedule.cohort.layout.ctas[0]):
+            lanes = lanes[~np.isin(lanes, list(passed.lanes))]
+        if not each.enabled or not len(lanes):
+            return lanes[:0]
+        return self.holding(each, issue, lanes)
+
+    def holding(self, each: Breakpoint, issue: Issue, lanes: LaneNumbers) -> LaneNumbers:
+        """The lanes for which the condition of a breakpoint holds."""
+        if each.condition is None:
+            return lanes
+        found: LaneNumbers = lanes[each.condition.holds(self.view(issue, lanes))]
+        return found
+
+    def view(self, issue: Issue, lanes: LaneNumbers) -> View:
+        """The values of some lanes that execute an instruction."""
+        return View(issue.schedule, issue.routine, -issue.key[0], issue.key[2], lanes, self.pointees)
+
+    def watched(self, issue: Issue) -> Stop | None:
+        """The stop after an instruction that has accessed bytes for which there is a watchpoint."""
+        found, changes = [], []
+        for watch, every in self.accesses.take():
+            lanes = self.holding(watch, issue, np.intersect1d(every, issue.numbers)) if watch.condition else every
+            old, new = watch.value, self.bits_at(watch, issue.schedule)
+            watch.value = new
+            if len(counted(watch, issue, lanes)) and watch not in found:
+                found.append(watch)
+                values = (value_text.text(watch.type, each) if each is not None else "" for each in (old, new))
+                changes.append(Change(watch.number, watch.what, issue.bound.line, *values))
+                mine = np.intersect1d(lanes, issue.numbers)
+                self.focus_on(issue, mine if len(mine) else issue.numbers)  # others, where asynchronous work did it
+        return Stop(Reason.WATCHPOINT, numbers(found), changes=tuple(changes)) if found else None
+
+    def bits_at(self, watch: Watchpoint, schedule: SteppingSchedule) -> int | None:
+        """The bits that are at a watchpoint; None where there is no such memory now."""
+        wanted, memory = watch.bytes, schedule.cohort.mem
+        start = start_of(memory, wanted)  # type: ignore[arg-type]
+        if start is None:
+            return None
+        window = memory.window(wanted.space)
+        held = window.allocation if window is not None else memory.machine.table.find(start)
+        if held is None:
+            return None
+        first = start if window is not None else start - held.start
+        return int.from_bytes(held.bytes[first : first + watch.type.bytes].tobytes(), "little")
+
+    # ── what is found ───────────────────────────────────────────────────────────────────
+
+    def nans(self, issue: Issue) -> Array | None:
+        """The lanes of an instruction that have a NaN where it writes, before it; None where none is to be caught."""
+        wanted = any(each.caught is Caught.NAN for each in self.breakpoints.catchpoints)
+        return has_nan(self.view(issue, issue.numbers)) if wanted else None
+
+    def caught(self, issue: Issue, before: Array | None) -> Stop | None:
+        """The stop after an instruction that has made a NaN where none was."""
+        if before is None:
+            return None
+        lanes = issue.numbers[has_nan(self.view(issue, issue.numbers)) & ~before]
+        known = [each for each in self.breakpoints.catchpoints if each.caught is Caught.NAN and len(lanes)]
+        found = [each for each in known if len(counted(each, issue, self.holding(each, issue, lanes)))]
+        if not found:
+            return None
+        self.focus_on(issue, lanes)
+        said = f"line {issue.bound.line} made a NaN: {issue.bound.text}"
+        return Stop(Reason.CATCHPOINT, numbers(found), said)
+
+    # ── backwards ───────────────────────────────────────────────────────────────────────
+
+    def back(self, matches: Callable[[Issue], bool], *, stops: bool = False) -> Stop:
+        """Go back to the last instruction that matches, or before which or after which a breakpoint `stops`."""
+        found: list[int] = []
+
+        def before(issue: Issue) -> bool:
+            found.clear()
+            found.extend(each.number for each in self.breakpoints.at(issue.key[1:]) if stops and len(self.hit(each, issue)))
+            return bool(found) or matches(issue)
+
+        def after(_: Issue) -> bool:
+            watches = [watch.number for watch, _ in self.accesses.take()]
+            return stops and bool(watches)
+
+        self.passed = None
+        with self.observing():
+            time = self.timeline.last(before, after)
+        if time is None:
+            self.timeline.go_to(0)
+            return Stop(Reason.BEGIN)
+        return self.arrived(stops=stops)
+
+    def arrived(self, *, stops: bool) -> Stop:
+        """The stop at a time that was gone back to."""
+        issue = self.timeline.next()
+        self.accesses.take()
+        if not stops or issue is None:
+            return Stop(Reason.STEP)
+        found, lanes = [], issue.numbers
+        for each in self.breakpoints.at(issue.key[1:]):
+            hit = self.hit(each, issue)
+            if len(hit):
+                found.append(each.number)
+                lanes = hit
+        self.focus_on(issue, lanes)
+        self.passed = passed_by(issue)
+        return Stop(Reason.BREAKPOINT, tuple(found)) if found else Stop(Reason.WATCHPOINT, message="before the access")
+
+    # ── where the warp in focus is ──────────────────────────────────────────────────────
+
+    def groups(self) -> int:
+        """At how many places the live lanes of the warp in focus are."""
+        places, schedule = self.places(), self.schedule
+        if places is None or schedule is None:
+            return 0
+        lanes = lanes_of(schedule, self.choice)
+        alive = [lane for lane in lanes.tolist() if places.status_of(lane) is not Status.ENDED]
+        return len({(int(places.depth[n]), int(places.routine[n]), int(places.index[n]), int(places.status[n])) for n in alive})
+
+
+class Observing:
+    """Within `with`, accesses are followed where there are watchpoints."""
+
+    def __init__(self, accesses: Accesses) -> None:
+        self.accesses = accesses
+
+    def __enter__(self) -> None:
+        self.accesses.observes = bool(self.accesses.breakpoints.watchpoints)
+        self.accesses.found = []
+
+    def __exit__(self, *_: object) -> None:
+        self.accesses.observes = False
+
+
+def counted(each: Breakpoint, issue: Issue, lanes: LaneNumbers) -> LaneNumbers:
+    """Count the warps of the lanes at which a breakpoint stops; those that are left when it has let some pass."""
+    if not len(lanes):
+        return lanes
+    warps = issue.schedule.cohort.layout.warp[lanes]
+    known = np.unique(warps)
+    each.hits += len(known)
+    let = known[: each.ignore]
+    each.ignore -= len(let)
+    left: LaneNumbers = lanes[~np.isin(warps, let)]
+    return left
+
+
+__all__ = ["Accesses", "Execution"]

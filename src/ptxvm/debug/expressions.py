@@ -1,0 +1,344 @@
+"""Expressions over registers, special registers, variables and memory: for `print`, `set` and conditions.
+
+They are C's, with the names of PTX: `%r1 > 5 && %tid.x == 3`, `buf[%r2 + 1]`, `.shared.f32[%r3 + 4]`, `&buf`.  Integers
+are converted as C converts them, from 32 bits on; comparisons give 0 or 1.  A shift by the width or more gives 0 or the sign,
+and a division by 0 all ones, as on the machine.  Each expression is a list of steps over a stack, so none is too deep.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import TypeAlias
+
+import numpy as np
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type, f32, f64, pred, s32, s64, u32, u64
+from ptxvm.debug.values import MemoryPlace, NoValue, Place, Values, View
+from ptxvm.diagnostics import did_you_mean
+from ptxvm.engine.interp import arrays
+from ptxvm.machine.per_lane import Array
+from ptxvm.syntax.expressions import PRECEDENCE
+from ptxvm.syntax.lexer import float_bits, integer
+
+TOKEN = re.compile(
+    r"\s*(?:(?P<load>(?:\.[a-z]\w*(?:::\w+)?)+)\s*\["
+    r"|(?P<number>0[fFdD][0-9a-fA-F]+|0[xX][0-9a-fA-F]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d\w*)"
+    r"|(?P<name>%?[A-Za-z_$][\w$]*)(?:\.(?P<component>[xyzwrgba])\b)?"
+    r"|(?P<operator>\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%&|^<>!~()\[\]]))"
+)
+LITERALS = {"true": 1, "false": 0}
+UNARY = 100  # binds more strongly than any binary operator
+
+Item: TypeAlias = Place | Values
+Step: TypeAlias = Callable[[View, list[Item]], None]
+"""Takes its operands from the end of the stack, and leaves its result there."""
+
+
+@dataclass(frozen=True, slots=True)
+class Expression:
+    """An expression, ready to be evaluated."""
+
+    text: str
+    steps: tuple[Step, ...]
+
+    def place(self, view: View) -> Item:
+        """What it stands for: a place where it names one, else its values."""
+        stack: list[Item] = []
+        with np.errstate(all="ignore"):
+            for step in self.steps:
+                step(view, stack)
+        return stack[-1]
+
+    def values(self, view: View) -> Values:
+        """Its value for each lane; NoValue where it has none."""
+        return view.read(self.place(view))
+
+    def holds(self, view: View) -> Array:
+        """For which lanes is it not 0?"""
+        values = self.values(view)
+        if values.raw.dtype.names is not None:
+            raise NoValue("a condition is a number")
+        found: Array = values.raw != 0
+        return found
+
+
+def parse(text: str) -> Expression:
+    """The expression that a text stands for; NoValue says what is wrong with it."""
+    return Expression(text.strip(), tuple(_Parser(text).steps()))
+
+
+# ── reading: operators wait on a stack until one that binds less strongly comes ─────────
+
+
+@dataclass(frozen=True, slots=True)
+class Waiting:
+    """An operator or an open bracket whose last operand is being read; `binds` is 0 for a bracket."""
+
+    binds: int
+    step: Step | None
+    closing: str = ""
+
+
+class _Parser:
+    """Reads one expression."""
+
+    def __init__(self, text: str) -> None:
+        self.text, self.at = text, 0
+        self.made: list[Step] = []
+        self.waiting: list[Waiting] = []
+
+    def steps(self) -> list[Step]:
+        """The steps of the whole text."""
+        expects_operand = True
+        while (found := self.token()) is not None:
+            expects_operand = self.operand(found) if expects_operand else self.operator(found)
+        if expects_operand:
+            raise NoValue("an expression is missing" if not self.text.strip() else "the expression ends too early")
+        self.reduce(1)
+        if self.waiting:
+            raise NoValue(f"'{self.waiting[-1].closing}' is missing")
+        return self.made
+
+    def token(self) -> re.Match[str] | None:
+        """The next token."""
+        if not self.text[self.at :].strip():
+            return None
+        found = TOKEN.match(self.text, self.at)
+        if found is None:
+            raise NoValue(f"'{self.text[self.at :].strip()}' is not understood")
+        self.at = found.end()
+        return found
+
+    def operand(self, token: re.Match[str]) -> bool:
+        """Read a token where an operand is expected; is one still expected?"""
+        if token["load"]:
+            self.waiting.append(Waiting(0, partial(load, *space_and_type(token["load"])), "]"))
+        elif token["number"]:
+            self.made.append(partial(constant, literal(token["number"])))
+            return False
+        elif token["name"]:
+            if token["name"] in LITERALS:
+                self.made.append(partial(constant, (s32, LITERALS[token["name"]])))
+            else:
+                self.made.append(partial(name, token["name"], token["component"]))
+            return False
+        elif token["operator"] == "(":
+            self.waiting.append(Waiting(0, None, ")"))
+        elif token["operator"] in PREFIX:
+            self.waiting.append(Waiting(UNARY, PREFIX[token["operator"]]))
+        else:
+            raise NoValue(f"a value is missing before '{token['operator']}'")
+        return True
+
+    def operator(self, token: re.Match[str]) -> bool:
+        """Read a token behind an operand; is an operand expected next?"""
+        word = token["operator"]
+        if word in ("]", ")"):
+            self.reduce(1)
+            if not self.waiting or self.waiting[-1].closing != word:
+                raise NoValue(f"'{word}' closes nothing")
+            step = self.waiting.pop().step
+            self.made += [step] if step is not None else []
+            return False
+        if word == "[":
+            self.waiting.append(Waiting(0, index, "]"))
+        elif word in BINARY:
+            self.reduce(PRECEDENCE[word])
+            self.waiting.append(Waiting(PRECEDENCE[word], partial(binary, BINARY[word])))
+        else:
+            raise NoValue(f"an operator is missing before '{token[0].strip()}'")
+        return True
+
+    def reduce(self, binds: int) -> None:
+        """End the operators that wait and bind at least so strongly."""
+        while self.waiting and self.waiting[-1].binds >= binds:
+            step = self.waiting.pop().step
+            self.made += [step] if step is not None else []
+
+
+def space_and_type(text: str) -> tuple[Space, Type]:
+    """`.shared.f32`: where memory is read, and as what; without a space the address is generic."""
+    *spaces, word = text.removeprefix(".").split(".")
+    type = Type.named.get(word)
+    if type is None or type is pred:
+        raise NoValue(f"there is no type '.{word}' in memory; {did_you_mean(word, Type.named) or 'write .shared.f32[…]'}")
+    try:
+        return (Space(spaces[0]) if spaces else Space.GENERIC), type
+    except ValueError:
+        raise NoValue(f"there is no state space '.{spaces[0]}'; {did_you_mean(spaces[0], SPACES)}") from None
+
+
+SPACES = ("global", "shared", "local", "const", "param", "shared::cluster")
+
+
+def literal(text: str) -> tuple[Type, float]:
+    """A number, and its type as in C: .s32 where it fits, then .s64 and .u64."""
+    if text[:2].lower() in ("0f", "0d") and len(text) in (10, 18):
+        bits, width = float_bits(text)
+        held = f32 if width == 32 else f64
+        return held, np.array([bits], f"u{width // 8}").view(arrays.dtype(held))[0]
+    found = integer(text)
+    if found is not None and found[0] < 1 << 64:
+        value, unsigned = found
+        return next(type for type in ((u32, u64) if unsigned else (s32, s64, u64)) if value <= type.range[1]), value
+    try:
+        return f64, float(text)
+    except ValueError:
+        raise NoValue(f"'{text}' is no number") from None
+
+
+# ── steps ───────────────────────────────────────────────────────────────────────────────
+
+
+def constant(value: tuple[Type, float], view: View, stack: list[Item]) -> None:
+    """A literal."""
+    type, number = value
+    stack.append(Values(type, view.spread(arrays.const(type, number))))
+
+
+def name(text: str, component: str | None, view: View, stack: list[Item]) -> None:
+    """A register, a variable or a special register."""
+    stack.append(view.named(text, component))
+
+
+def load(space: Space, type: Type, view: View, stack: list[Item]) -> None:
+    """`.shared.f32[address]`."""
+    stack.append(MemoryPlace(space, address_of(view, stack.pop()), type))
+
+
+def index(view: View, stack: list[Item]) -> None:
+    """`a[n]`."""
+    number = integers(view.read(stack.pop()))
+    stack.append(view.indexed(stack.pop(), number.astype(np.int64)))
+
+
+def address(view: View, stack: list[Item]) -> None:  # noqa: ARG001 - a Step
+    """`&a`."""
+    place = stack.pop()
+    if not isinstance(place, MemoryPlace):
+        raise NoValue("only memory has an address")
+    stack.append(Values(u64, place.address))
+
+
+def dereference(view: View, stack: list[Item]) -> None:  # noqa: ARG001 - a Step
+    """`*p` says no type."""
+    raise NoValue("an address has no type: write `.global.f32[%rd1]` for `*%rd1`")
+
+
+def address_of(view: View, item: Item) -> Array:
+    """An address in brackets: a variable stands for its own, as in PTX."""
+    if isinstance(item, MemoryPlace) and item.variable is not None and item.space is not Space.PARAM:
+        return item.address
+    return integers(view.read(item)).astype(np.uint64)
+
+
+def integers(values: Values) -> Array:
+    """The values, which are integers."""
+    if values.type.is_float or values.type.bits > 64:
+        raise NoValue(f"an integer is needed, not a .{values.type.name}")
+    return values.raw
+
+
+def minus(view: View, stack: list[Item]) -> None:
+    """`-a`."""
+    values = promoted(view.read(stack.pop()))
+    stack.append(Values(values.type, np.zeros_like(values.raw) - values.raw))
+
+
+def plus(view: View, stack: list[Item]) -> None:
+    """`+a`."""
+    stack.append(promoted(view.read(stack.pop())))
+
+
+def complement(view: View, stack: list[Item]) -> None:
+    """`~a`."""
+    values = promoted(view.read(stack.pop()))
+    integers(values)
+    stack.append(Values(values.type, ~values.raw))
+
+
+def negation(view: View, stack: list[Item]) -> None:
+    """`!a`."""
+    values = promoted(view.read(stack.pop()))
+    stack.append(Values(s32, (values.raw == 0).astype(np.int32)))
+
+
+def promoted(values: Values) -> Values:
+    """An operand as C converts it: to 32 bits at least, floats to f64."""
+    type = values.type
+    if type.is_float and not type.is_packed and type.bits >= 16:
+        return Values(f64, values.raw.astype(np.float64))
+    if type.bits > 64:
+        raise NoValue(f"a .{type.name} takes no part in arithmetic")
+    if type is pred or type.bits < 32:
+        return Values(s32, values.raw.astype(np.int32))
+    wide = next(each for each in (s32, u32, s64, u64) if each.bits == type.bits and each.is_signed == type.is_signed)
+    return Values(wide, values.raw.astype(arrays.dtype(wide)))
+
+
+Operation: TypeAlias = tuple[Callable[[Array, Array], Array], bool, bool]
+"""An operation over arrays of one dtype; does it take floats; is its result a truth value?"""
+
+
+def binary(operation: Operation, view: View, stack: list[Item]) -> None:
+    """An operator with two operands."""
+    compute, takes_floats, is_truth = operation
+    right, left = promoted(view.read(stack.pop())), promoted(view.read(stack.pop()))
+    type = f64 if f64 in (left.type, right.type) else max(left.type, right.type, key=(s32, u32, s64, u64).index)
+    if type is f64 and not takes_floats:
+        raise NoValue("that operator takes integers")
+    held = arrays.dtype(type)
+    found = compute(left.raw.astype(held), right.raw.astype(held))
+    stack.append(Values(s32, found.astype(np.int32)) if is_truth else Values(type, found))
+
+
+def divided(a: Array, b: Array) -> Array:
+    """The quotient."""
+    return a / b if a.dtype.kind == "f" else arrays.div(a, b)
+
+
+def both(a: Array, b: Array) -> Array:
+    """Are both not 0?"""
+    found: Array = (a != 0) & (b != 0)
+    return found
+
+
+def either(a: Array, b: Array) -> Array:
+    """Is one not 0?"""
+    found: Array = (a != 0) | (b != 0)
+    return found
+
+
+PREFIX: dict[str, Step] = {
+    "-": minus, "+": plus, "~": complement, "!": negation, "&": address, "*": dereference,
+}  # fmt: skip
+BINARY: dict[str, Operation] = {
+    "||": (either, True, True), "&&": (both, True, True),
+    "|": (np.bitwise_or, False, False), "^": (np.bitwise_xor, False, False), "&": (np.bitwise_and, False, False),
+    "==": (np.equal, True, True), "!=": (np.not_equal, True, True),
+    "<": (np.less, True, True), "<=": (np.less_equal, True, True), ">": (np.greater, True, True),
+    ">=": (np.greater_equal, True, True),
+    "<<": (arrays.shl, False, False), ">>": (arrays.shr, False, False),
+    "+": (np.add, True, False), "-": (np.subtract, True, False),
+    "*": (np.multiply, True, False), "/": (divided, True, False), "%": (arrays.rem, False, False),
+}  # fmt: skip
+
+
+def assigned(place: Place, values: Values) -> Values:
+    """Values as a place takes them: numbers by value, bits of another type where both have no numbers."""
+    type = place.type
+    if type is pred:
+        return Values(pred, values.raw != 0)
+    if type.is_float == values.type.is_float or not (type.kind == "b" and values.type.is_float):
+        return Values(type, values.raw.astype(arrays.dtype(type)))
+    held = arrays.dtype(Type.named[f"f{type.bits}"]) if type.bits in (32, 64) else None
+    if held is None:
+        raise NoValue(f"a .{type.name} takes an integer")
+    return Values(type, values.raw.astype(held).view(arrays.dtype(type)))
+
+
+__all__ = ["Expression", "address_of", "assigned", "parse"]

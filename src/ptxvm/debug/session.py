@@ -1,0 +1,359 @@
+"""A debugging session: one kernel with its arguments, run as often as one likes, forwards and backwards.
+
+    session = Session(module.image, kernel.function, LaunchOptions(grid=4, block=256), args)
+    session.break_at("42", "%tid.x == 3")
+    session.start()
+    stop = session.resume()
+
+It has no input or output and no threads: what a front end shows comes from `inspection`, and what the kernel prints goes to
+`printed`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+
+import numpy as np
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.program import Function
+from ptxvm.debug import steps
+from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, Caught, CodeBreakpoint, Watchpoint
+from ptxvm.debug.execution import Accesses, Execution
+from ptxvm.debug.expressions import address_of, assigned, parse
+from ptxvm.debug.focus import Focus, NotThere
+from ptxvm.debug.steps import Step, ended
+from ptxvm.debug.stops import Reason, Stop
+from ptxvm.debug.values import MemoryPlace, NoValue, Pointees, RegisterPlace, Values, View
+from ptxvm.diagnostics import did_you_mean
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.stepping import Choice, SteppedGrid, SteppingInterpreter
+from ptxvm.engine.launch import checked_shape, lend_bank, mark_written
+from ptxvm.isa.effects import Verb
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.per_lane import Array
+
+POINTEES = {
+    **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)}, **{f"int{bits}": f"s{bits}" for bits in (8, 16, 32, 64)},
+    **{f"float{bits}": f"f{bits}" for bits in (16, 32, 64)}, "bfloat16": "bf16",
+}  # fmt: skip
+ACCESSES = {"write": (Verb.WRITE, Verb.UPDATE), "read": (Verb.READ, Verb.UPDATE), "access": tuple(Verb)}
+
+
+class NotRunning(NotThere):
+    """The kernel has not been started."""
+
+
+class Session:
+    """A kernel under the debugger; `printed` receives what it prints."""
+
+    def __init__(
+        self, image: Image, kernel: Function, options: LaunchOptions, args: Sequence[object] = (), *,
+        printed: Callable[[str], None] = lambda text: None,  # noqa: ARG005
+    ) -> None:  # fmt: skip
+        self.image, self.kernel, self.options, self.args = image, kernel, options, args
+        self.shape = checked_shape(image, kernel, options)
+        self.interpreter = SteppingInterpreter(image)
+        self.code = self.interpreter.following(registers=False, variables=False, clustered=self.shape.cluster_size > 1)
+        self.breakpoints = Breakpoints(self.code)
+        self.printed = printed
+        self.frame = 0  # the function that commands are about, counted from the innermost
+        self.stop: Stop | None = None
+        self._execution: Execution | None = None
+        self._close: list[Callable[[], None]] = []
+
+    # ── the run ─────────────────────────────────────────────────────────────────────────
+
+    @property
+    def execution(self) -> Execution:
+        """The run; NotRunning where there is none."""
+        if self._execution is None:
+            raise NotRunning("the kernel is not being run")
+        return self._execution
+
+    @property
+    def is_running(self) -> bool:
+        """Has the kernel been started?"""
+        return self._execution is not None
+
+    @property
+    def time(self) -> int:
+        """The instructions that were issued up to now."""
+        return self.execution.timeline.now
+
+    def start(self) -> Stop:
+        """Be before the first instruction of the grid; where it runs already, its arguments are what they were then."""
+        for each in self.breakpoints.all.values():
+            each.hits = 0
+        if self._execution is None:
+            self._execution = self._launch()
+        else:
+            self._execution.timeline.restart()
+        execution = self._execution
+        execution.focus, execution.passed = Focus(), None
+        execution.timeline.next()
+        return self._stopped(Stop(Reason.ENTRY))
+
+    def _launch(self) -> Execution:
+        memory, library = self.image.memory, self.code.library
+        packed = self.image.bank(self.kernel).pack(self.args, memory)
+        self._close.append(packed.release)
+        bank = lend_bank(memory, packed)
+        self._close.append(lambda: memory.take_back(bank))
+        library.output.clear()
+        sink, library.sink = library.sink, lambda text: self.printed(text)  # noqa: PLW0108 - which may change
+        self._close.append(lambda: setattr(library, "sink", sink))
+        accesses = Accesses(self.breakpoints)
+        grid: SteppedGrid = self.interpreter.grid(self.kernel, self.shape, bank.start, self.options, accesses)
+        self._close.append(grid.close)
+        return Execution(grid, self.breakpoints, accesses, pointees(self.kernel, self.args))
+
+    def close(self) -> None:
+        """End the run; the arguments stay as they are."""
+        self._execution = self.stop = None
+        while self._close:
+            self._close.pop()()
+        mark_written(self.args)
+
+    def resume(self) -> Stop:
+        """Run to the next breakpoint, or to the end."""
+        return self._stopped(self.execution.run(lambda _: False))
+
+    def step(self, kind: Step, count: int = 1) -> Stop:
+        """Go some steps."""
+        return self._repeated(lambda: steps.step(self.execution, kind), count, stops=True)
+
+    def reverse_resume(self) -> Stop:
+        """Go back to the last breakpoint, or to the beginning; counts of breakpoints are not heard."""
+        return self._stopped(self.execution.back(lambda _: False, stops=True))
+
+    def reverse_step(self, kind: Step, count: int = 1) -> Stop:
+        """Go some steps back."""
+        return self._repeated(lambda: steps.back(self.execution, kind), count, stops=False)
+
+    def issue(self, choice: Choice, count: int = 1) -> Stop:
+        """Let a warp, or the group of one of its lanes, execute some instructions; its first one has the focus."""
+        focus = Focus(choice.cta, choice.warp, choice.lane or 0)
+
+        def once() -> Stop:
+            if self.execution.timeline.next(choice, chosen=True) is None:
+                raise NotThere(f"warp {choice.warp} of that block cannot run: it waits, has ended, or has not begun")
+            self.execution.focus = focus
+            return self.execution.run(lambda _: True, choice=choice)
+
+        return self._repeated(once, count, stops=True)
+
+    def go_to(self, time: int) -> Stop:
+        """Be at a time that has been."""
+        if not 0 <= time <= self.execution.timeline.end:
+            raise NotThere(f"there is no time {time}: the run is known from 0 to {self.execution.timeline.end}")
+        self.execution.timeline.go_to(time)
+        return self._stopped(self.execution.arrive(Stop(Reason.STEP), stops=False))
+
+    def interrupt(self) -> None:
+        """Stop the run soon; another thread, or a signal, may call it."""
+        if self._execution is not None:
+            self._execution.interrupted = True
+
+    def _repeated(self, once: Callable[[], Stop], count: int, *, stops: bool) -> Stop:
+        """Do it so often; a breakpoint may end it, also where a step ends, if it `stops`."""
+        for _ in range(max(count, 1)):
+            stop = once()
+            if stop.reason is Reason.STEP:
+                stop = self.execution.arrive(stop, stops=stops)
+            if stop.reason is not Reason.STEP:
+                break
+        return self._stopped(stop)
+
+    def _stopped(self, stop: Stop) -> Stop:
+        """Note a stop; the focus goes to a thread of its warp that is alive, and a grid at its end runs those it launched."""
+        self.frame, self.stop = 0, stop
+        execution = self.execution
+        if stop.reason is Reason.ENDED:
+            execution.grid.finish()
+        elif stop.reason is not Reason.FAULT:
+            self._focus_on_the_living()
+        return stop
+
+    def _focus_on_the_living(self) -> None:
+        """Where the thread in focus has ended or not begun, that of the next instruction has the focus."""
+        if steps.spot(self.execution) is None:
+            with suppress(Exception):  # the fault of a deadlock comes with the next step
+                issue = self.execution.timeline.next()
+                if issue is not None:
+                    self.execution.keep_focus(issue)
+
+    # ── breakpoints ─────────────────────────────────────────────────────────────────────
+
+    @property
+    def here(self) -> Routine:
+        """The function that lines and labels are of: that of the thread in focus, else the kernel."""
+        with suppress(NotThere, NoValue):
+            return self.view().routine
+        return self.kernel_routine
+
+    @property
+    def kernel_routine(self) -> Routine:
+        """The code of the kernel."""
+        routine = self.code.routine(self.kernel)
+        if routine is None:
+            raise ValueError(f"the kernel '{self.kernel.name}' has no body")
+        return routine
+
+    def break_at(self, text: str, condition: str = "", *, temporary: bool = False) -> CodeBreakpoint:
+        """Stop before some instructions; see `Breakpoints.sites`."""
+        sites = self.breakpoints.sites(text, self.here)
+        wanted = parse(condition) if condition else None
+        made = CodeBreakpoint(self.breakpoints.next_number(), text, wanted, temporary=temporary, sites=sites)
+        self.breakpoints.add(made)
+        return made
+
+    def watch(self, text: str, accesses: str = "write", condition: str = "") -> Watchpoint:
+        """Stop after a `write`, a `read` or any `access` of what an expression names, for the thread in focus."""
+        view = self.view()
+        place = parse(text).place(view)
+        if not isinstance(place, MemoryPlace):
+            raise NoValue("only memory can be watched: a variable, an element, or `.global.f32[address]`")
+        size = place.type.bytes * (place.count if place.dimensions else 1)
+        made = Watchpoint(
+            self.breakpoints.next_number(), text, parse(condition) if condition else None,
+            bytes=self._bytes(view, place, size), type=place.type, verbs=frozenset(ACCESSES[accesses]),
+        )  # fmt: skip
+        made.value = self.execution.bits_at(made, view.schedule)
+        self.breakpoints.add(made)
+        return made
+
+    def _bytes(self, view: View, place: MemoryPlace, size: int) -> Bytes:
+        """The bytes of a place, where watchpoints look for them."""
+        memory, focus = view.schedule.cohort.mem, self.execution.focus
+        window, lane = memory.window(place.space), int(view.lanes[0])
+        if window is not None:
+            at = int(np.ravel(window.offsets(place.address, view.lanes))[0])
+            return Bytes(place.space.window, at, size, focus.cta, focus.thread)
+        address = int(place.address[0])
+        held = memory.machine.table.find(address)
+        if held is None:
+            raise NoValue(f"nothing is allocated at {address:#x}")
+        if held.home is not None:
+            return Bytes(held.space.window, address - held.start - int(held.home[lane]), size, focus.cta, focus.thread)
+        return Bytes(held.space.window, address, size)
+
+    def catch(self, what: str, condition: str = "") -> Catchpoint:
+        """Stop where something is found: `nan`."""
+        if what != Caught.NAN:
+            known = [Caught.NAN.value]
+            raise NotThere(f"nothing is called '{what}' that a run may have; {did_you_mean(what, known) or 'there is nan'}")
+        made = Catchpoint(self.breakpoints.next_number(), f"first {what}", parse(condition) if condition else None)
+        self.breakpoints.add(made)
+        return made
+
+    def delete(self, number: int | None = None) -> list[Breakpoint]:
+        """Delete a breakpoint, or all."""
+        gone = [self.breakpoints.get(number)] if number is not None else list(self.breakpoints.all.values())
+        for each in gone:
+            self.breakpoints.delete(each.number)
+        return gone
+
+    # ── values ──────────────────────────────────────────────────────────────────────────
+
+    def view(self) -> View:
+        """The values of the thread in focus, in the frame that was chosen; NoValue where it has ended or not begun."""
+        execution = self.execution
+        places, schedule = execution.places(), execution.schedule
+        stack = places.stack(execution.lane(schedule)) if places is not None and schedule is not None else []
+        if schedule is None or not stack:
+            raise NoValue(f"the thread in focus {ended(execution)}")
+        frame = stack[min(self.frame, len(stack) - 1)]
+        lanes = np.array([execution.lane(schedule)])
+        return View(schedule, frame.routine, frame.depth, frame.index, lanes, execution.pointees)
+
+    def value(self, text: str) -> Values | MemoryPlace:
+        """The value of an expression for the thread in focus; an array in memory as its place."""
+        view = self.view()
+        found = parse(text).place(view)
+        if isinstance(found, MemoryPlace) and (found.count > 1 or 0 in found.dimensions):
+            return found
+        return view.read(found)
+
+    def place(self, text: str) -> MemoryPlace:
+        """What an expression names in memory."""
+        found = parse(text).place(self.view())
+        if not isinstance(found, MemoryPlace):
+            raise NoValue(f"'{text.strip()}' is not in memory: name a variable, an element, or `.global.f32[address]`")
+        return found
+
+    def place_at(self, text: str) -> MemoryPlace:
+        """The memory at an address: of what an expression names there, or at the generic address that is its value."""
+        view = self.view()
+        found = parse(text).place(view)
+        if isinstance(found, MemoryPlace) and not (found.variable is not None and found.variable.name in view.pointees):
+            return found
+        return MemoryPlace(Space.GENERIC, address_of(view, found), Type.named["b8"])
+
+    def focus_on(self, focus: Focus) -> None:
+        """Let another thread have the focus; NotThere where its block does not run."""
+        execution = self.execution
+        before, execution.focus = execution.focus, focus
+        if execution.schedule is None:
+            said = ended(execution)
+            execution.focus = before
+            raise NotThere(f"the thread {said}")
+        self.frame = 0
+
+    def elements(self, place: MemoryPlace, count: int) -> list[Values]:
+        """Elements in memory, from a place on; fewer where memory ends, NoValue where there is not even one."""
+        view, found = self.view(), list[Values]()
+        start = MemoryPlace(place.space, place.address, place.type, (count,))
+        for n in range(count):
+            try:
+                found.append(view.read(start.element(np.array([n]))))
+            except NoValue:
+                if not n:
+                    raise
+                break
+        return found
+
+    def assign(self, target: str, text: str) -> Values:
+        """Give a register, a variable or an element another value, for the thread in focus; the new value."""
+        view = self.view()
+        place = parse(target).place(view)
+        if isinstance(place, Values):
+            raise NoValue(f"'{target}' cannot be changed: name a register, a variable or an element in memory")
+        values = assigned(place, parse(text).values(view))
+        view.write(place, values)  # where it cannot be, before anything is recorded
+        self.change(place, values, view)
+        return view.read(place)
+
+    def change(self, place: RegisterPlace | MemoryPlace, values: Values, view: View) -> None:
+        """Write values, as a part of the run: it is done again where the run is."""
+        focus, routine, depth, index = self.execution.focus, view.routine, view.depth, view.index
+
+        def edit(grid: SteppedGrid) -> None:
+            schedule = grid.schedule_of(focus.cta)
+            if schedule is not None:
+                View(schedule, routine, depth, index, view.lanes, view.pointees).write(place, values)
+
+        self.execution.timeline.change(edit)
+
+    def memory(self, space: Space, address: int, size: int) -> Array:
+        """Some bytes, as they are; NoValue where they are not memory."""
+        view = self.view()
+        place = MemoryPlace(space, np.array([address], np.uint64), Type.named["b8"], (size,))
+        return np.array([int(view.load(place.element(np.array([n])), np.dtype(np.uint8))[0]) for n in range(size)], np.uint8)
+
+
+def pointees(kernel: Function, args: Sequence[object]) -> Pointees:
+    """The types of the elements of the arrays that are arguments."""
+    parameters = kernel.signature.parameters
+    held = {parameter.name: getattr(value, "dtype", None) for parameter, value in zip(parameters, args, strict=False)}
+    return {
+        name: Type.named[POINTEES[str(dtype)]]
+        for (name, dtype), value in zip(held.items(), args, strict=False)
+        if not isinstance(value, np.generic) and str(dtype) in POINTEES
+    }
+
+
+__all__ = ["NotRunning", "Session"]

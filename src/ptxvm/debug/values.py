@@ -1,0 +1,228 @@
+"""Values of a stopped grid: registers, special registers and memory, for one lane or for several at one place in the code."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from math import prod
+from typing import TypeAlias
+
+import numpy as np
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.symbols import Label, Register, Variable
+from ptxvm.diagnostics import did_you_mean
+from ptxvm.engine.interp import arrays
+from ptxvm.engine.interp.lanes import at
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.segment import put
+from ptxvm.engine.interp.stepping_schedule import SteppingSchedule
+from ptxvm.isa import special_registers
+from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.image import Placement
+from ptxvm.machine.per_lane import Array, LaneNumbers, PerLane
+
+Pointees: TypeAlias = Mapping[str, Type]
+"""The type of the elements of the array that a parameter of the kernel points to, by the name of the parameter."""
+
+
+class NoValue(ValueError):  # noqa: N818 - it says what happened
+    """An expression has no value; the message says why."""
+
+
+@dataclass(frozen=True, slots=True)
+class Values:
+    """A value for each lane, as the engine holds values of the type: an array."""
+
+    type: Type
+    raw: Array
+
+
+@dataclass(frozen=True, slots=True)
+class RegisterPlace:
+    """An element of a register."""
+
+    register: Register
+    part: int = 0
+
+    @property
+    def type(self) -> Type:
+        """The type of the element."""
+        return self.register.type
+
+
+@dataclass(frozen=True, slots=True)
+class MemoryPlace:
+    """Elements in memory: the address of the first one for each lane, in its space; `dimensions` are those of an array."""
+
+    space: Space
+    address: Array
+    type: Type
+    dimensions: tuple[int, ...] = ()
+    variable: Variable | None = None
+
+    @property
+    def count(self) -> int:
+        """How many elements it has."""
+        return prod(self.dimensions)
+
+    def element(self, index: Array) -> MemoryPlace:
+        """An element of the first dimension, by its number for each lane."""
+        rest = self.dimensions[1:]
+        step = self.type.bytes * prod(rest)
+        return replace(self, address=self.address + (index * step).astype(np.uint64), dimensions=rest)
+
+
+Place: TypeAlias = RegisterPlace | MemoryPlace
+"""What a value can be read from, and written to."""
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Some lanes of a cohort that are at one place in the code: the frame of one function, at an instruction of it."""
+
+    schedule: SteppingSchedule
+    routine: Routine
+    depth: int
+    index: int
+    lanes: LaneNumbers
+    pointees: Pointees
+
+    @property
+    def bound(self) -> Bound:
+        """The instruction; the last one of the function past its end."""
+        code = self.routine.function.instructions
+        return code[min(self.index, len(code) - 1)]
+
+    def spread(self, value: PerLane) -> Array:
+        """A value that may be uniform, as an array."""
+        return np.broadcast_to(value, len(self.lanes))
+
+    # ── names ───────────────────────────────────────────────────────────────────────────
+
+    def named(self, name: str, component: str | None = None) -> Place | Values:
+        """What a name stands for here: a register, a variable, a special register, a label.  NoValue for another name."""
+        symbol = self.bound.scope.find(name)
+        if symbol is None:
+            symbol = self.bound.scope.find(f"{self.schedule.kernel.function.name}_{name}")
+        match symbol:
+            case Register():
+                return RegisterPlace(symbol, self.part(symbol, component))
+            case Variable():
+                return self.variable(symbol)
+            case Label():
+                return Values(Type.named["u32"], self.spread(np.uint32(symbol.index)))
+        if (found := self.special(name, component)) is not None:
+            return found
+        function = self.routine.function
+        known = [*(each.name for each in function.registers), *(each.name for each in function.variables)]
+        raise NoValue(f"there is no '{name}' here; {did_you_mean(name, known) or 'see info registers and info variables'}")
+
+    def part(self, register: Register, component: str | None) -> int:
+        """The number of the element of a vector that a component selects."""
+        part = special_registers.COMPONENTS.get(component, register.count) if component is not None else 0
+        if part >= register.count:
+            raise NoValue(f"'{register.name}' has no element .{component}")
+        return part
+
+    def special(self, name: str, component: str | None) -> Values | None:
+        """The values of a special register; None where there is none of that name."""
+        register = special_registers.lookup(name, component) if name.startswith("%") else None
+        if register is None or (register.count > 1 and component is None):
+            return None
+        full = register.name if component is None else f"{register.name}.{'xyzw'[register.component or 0]}"
+        raw = self.schedule.cohort.special(full, self.lanes)
+        return Values(register.type, self.spread(np.asarray(raw).astype(arrays.dtype(register.type))))
+
+    def variable(self, variable: Variable) -> MemoryPlace:
+        """The memory of a variable."""
+        placement, at_ = self.schedule.code.image.locate(variable, self.routine.function)
+        cohort, space = self.schedule.cohort, variable.space
+        match placement:
+            case Placement.PARAMETER:
+                base: PerLane = cohort.parameter_bank
+            case Placement.FRAME:
+                base = at(cohort.frames[self.depth], self.lanes)
+            case Placement.GENERIC_FRAME:
+                base, space = cohort.mem.local.to_generic(at(cohort.frames[self.depth], self.lanes), self.lanes), Space.GENERIC
+            case Placement.ABSOLUTE:
+                clustered = space.window is Space.SHARED
+                base = cohort.mem.shared_base(self.lanes) if clustered else np.uint64(0)
+        known = tuple(each if each is not None else 0 for each in variable.dimensions)
+        vector = (variable.vector,) if variable.vector > 1 else ()
+        address = self.spread(np.asarray(base) + np.uint64(at_))
+        return MemoryPlace(space, address, variable.type, (*known, *vector), variable)
+
+    def indexed(self, place: Place | Values, index: Array) -> MemoryPlace:
+        """An element of an array, or of what a parameter points to."""
+        if isinstance(place, MemoryPlace) and place.dimensions:
+            return place.element(index)
+        if isinstance(place, MemoryPlace) and place.variable is not None and place.variable.name in self.pointees:
+            pointee = self.pointees[place.variable.name]
+            start = self.read(place).raw.astype(np.uint64)
+            return MemoryPlace(Space.GENERIC, start + (index * pointee.bytes).astype(np.uint64), pointee)
+        raise NoValue("that is no array; name the type of what is there, as in `.global.f32[%rd1 + 4]`")
+
+    # ── reading and writing ─────────────────────────────────────────────────────────────
+
+    def read(self, place: Place | Values) -> Values:
+        """The values of a place; NoValue where memory has no such bytes."""
+        if isinstance(place, Values):
+            return place
+        if isinstance(place, RegisterPlace):
+            return Values(place.type, self.spread(at(self.file(place)[self.slot(place)], self.lanes)))
+        if place.count > 1 or 0 in place.dimensions:
+            raise NoValue("that is an array: name an element of it, or print it alone")
+        return Values(place.type, self.load(place, arrays.dtype(place.type)))
+
+    def load(self, place: MemoryPlace, held: np.dtype[np.generic]) -> Array:
+        """What memory has at a place."""
+        memory = self.schedule.cohort.mem
+        window = memory.window(place.space)
+        try:
+            if window is not None:
+                found: PerLane = window.load(held, window.offsets(place.address, self.lanes), 1, self.lanes)
+            else:
+                found = memory.machine.load(held, place.address, 1, space=place.space, lanes=self.lanes)
+        except AccessFault as wrong:
+            raise NoValue(wrong.message) from None
+        return self.spread(found)
+
+    def write(self, place: Place, values: Values) -> None:
+        """Write the values to a place; NoValue where memory has no such bytes, or is read-only."""
+        held = arrays.dtype(place.type)
+        if isinstance(place, RegisterPlace):
+            slot = self.slot(place)
+            put(self.file(place), slot, self.lanes, values.raw.astype(held), self.schedule.cohort.size)
+            return
+        memory = self.schedule.cohort.mem
+        window = memory.window(place.space)
+        try:
+            if window is not None:
+                window.store(held, window.offsets(place.address, self.lanes), values.raw.astype(held), 1, self.lanes)
+            else:
+                memory.machine.store(held, place.address, values.raw.astype(held), 1, space=place.space, lanes=self.lanes)
+        except AccessFault as wrong:
+            raise NoValue(wrong.message) from None
+
+    def file(self, place: RegisterPlace) -> list[PerLane]:
+        """The file that has a register."""
+        module = self.routine.slots.of(place.register, place.part) < 0
+        return self.schedule.cohort.own if module else self.schedule.file(self.routine, self.depth)
+
+    def slot(self, place: RegisterPlace) -> int:
+        """The slot of a register in its file."""
+        slot = self.routine.slots.of(place.register, place.part)
+        return max(slot, ~slot)
+
+
+def bits_of(values: Values) -> list[int]:
+    """The bits of each value."""
+    held, mask = np.ascontiguousarray(values.raw), (1 << values.type.bits) - 1
+    size, data = held.dtype.itemsize, held.tobytes()
+    return [int.from_bytes(data[n : n + size], "little") & mask for n in range(0, len(data), size)]
+
+
+__all__ = ["MemoryPlace", "NoValue", "Place", "Pointees", "RegisterPlace", "Values", "View", "bits_of"]

@@ -1,0 +1,171 @@
+"""A grid that is run instruction by instruction, and whose state can be kept and put back."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property, partial
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxvm.analysis.program import Function
+from ptxvm.engine.interp import completion
+from ptxvm.engine.interp.engine import Interpreter
+from ptxvm.engine.interp.executable import Executable
+from ptxvm.engine.interp.lane_memory import CohortInputs
+from ptxvm.engine.interp.routine import Routine
+from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.engine.interp.stepping_cohort import Observer, SteppingCohort
+from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule, SteppingTracer
+from ptxvm.engine.protocol import Counters
+from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.per_lane import LaneNumbers
+
+SLICE = 2000  # instructions of a cohort before the next one runs
+RESIDENT = 64  # cohorts that run at once
+
+
+class Choice(NamedTuple):
+    """The warp that runs next: its CTA by its number in the grid, its number in the CTA; and a lane, for the group of that."""
+
+    cta: int
+    warp: int
+    lane: int | None = None
+
+
+class SteppingInterpreter(Interpreter):
+    """Runs the kernels of an image instruction by instruction; kernels that a kernel launches run to their end at once."""
+
+    @cached_property
+    def executable(self) -> Executable:
+        """The routines of the image, one segment for each instruction."""
+        return Executable(self.image, tracer=SteppingTracer, single=True)
+
+    def grid(
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, observer: Observer
+    ) -> SteppedGrid:
+        """A grid none of whose instructions has been issued."""
+        code = self.following(registers=False, variables=False, clustered=shape.cluster_size > 1)
+        starts = partial(begin, observer, options)
+
+        def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
+            return self._run(code, kernel, shape, parameters, shared, None, starts)
+
+        code.children.open(run)
+        return SteppedGrid(self, code, kernel, shape, parameters, options, observer)
+
+
+def begin(
+    observer: Observer, options: LaunchOptions, inputs: CohortInputs, code: Executable, routine: Routine
+) -> SteppingSchedule:
+    """The schedule of a cohort."""
+    schedule = SteppingSchedule(SteppingCohort(inputs, observer), code, routine)
+    completion.choose(schedule, options.asynchronous or "early", [options.seed, int(schedule.cohort.layout.ctas[0])])
+    return schedule
+
+
+class SteppedGrid:
+    """A grid between two of its instructions.
+
+    Cohorts take turns, as in a usual run: `running` has those that have begun, and the first one runs.
+    """
+
+    def __init__(
+        self, interpreter: SteppingInterpreter, code: Executable, kernel: Function, shape: LaunchShape, parameters: int,
+        options: LaunchOptions, observer: Observer,
+    ) -> None:  # fmt: skip
+        self.image: Image = interpreter.image
+        self.code, self.kernel, self.shape, self.observer = code, kernel, shape, observer
+        starts = partial(begin, observer, options)
+        self.opened = interpreter.opened(code, kernel, shape, parameters, options.shared, starts)
+        self.running: list[SteppingSchedule] = []
+        self.left = 0  # instructions of the slice
+        self.counters = Counters()
+
+    # ── instructions ────────────────────────────────────────────────────────────────────
+
+    def decide(self, choice: Choice | None = None) -> Issue | None:
+        """The next instruction, or that of a chosen warp; None where there is none.  Raises the fault of a deadlock."""
+        self.current()
+        if choice is not None:
+            schedule = self.schedule_of(choice.cta)
+            return None if schedule is None else schedule.decide(lanes_of(schedule, choice))
+        while (current := self.current()) is not None:
+            issue = current.decide()
+            if issue is not None:
+                return issue
+            current.run(0)  # ends asynchronous work; a Fault where lanes wait for each other
+            self.end(current)
+        return None
+
+    def issue(self, issue: Issue, *, chosen: bool = False) -> None:
+        """Execute an instruction, which was decided last; one that was `chosen` does not count for the slice."""
+        self.counters.instructions += 1
+        self.counters.thread_instructions += issue.schedule.cohort.layout.count(issue.lanes)
+        self.left -= not chosen
+        issue.schedule.issue()
+
+    def current(self) -> SteppingSchedule | None:
+        """The cohort that runs: it changes where a slice is over; None where all have ended."""
+        if self.running and self.left > 0:
+            return self.running[0]
+        fresh = self.opened.begin_next() if len(self.running) < RESIDENT else None
+        if isinstance(fresh, SteppingSchedule):
+            self.running.insert(0, fresh)
+        elif self.running:
+            self.running.append(self.running.pop(0))
+        self.left = SLICE
+        return self.running[0] if self.running else None
+
+    def end(self, schedule: Schedule) -> None:
+        """A cohort has ended: its memory is hidden, for a state of before may need it again."""
+        self.left = 0
+        self.running = [each for each in self.running if each is not schedule]
+        for window in schedule.cohort.windows.values():
+            self.image.memory.hide(window.allocation)
+
+    def schedule_of(self, cta: int) -> SteppingSchedule | None:
+        """The schedule of a CTA that runs, by its number."""
+        return next((each for each in self.running if cta in each.cohort.layout.ctas), None)
+
+    def finish(self) -> None:
+        """All cohorts have ended: run the grids that the threads launched."""
+        with np.errstate(all="ignore"):
+            self.code.children.finish()
+
+    def close(self) -> None:
+        """Give all memory back."""
+        for schedule in self.running:
+            schedule.cohort.release()
+        self.running = []
+        self.code.children.close()
+        self.opened.environment.release()
+
+
+def lanes_of(schedule: SteppingSchedule, choice: Choice) -> LaneNumbers:
+    """The lanes of a warp, or of the group that one of its lanes is in; in order."""
+    layout = schedule.cohort.layout
+    index = int(np.flatnonzero(layout.ctas == choice.cta)[0])
+    first = index * layout.threads + choice.warp * WARP
+    warp = np.arange(first, min(first + WARP, (index + 1) * layout.threads))
+    if choice.lane is None:
+        return warp
+    for key in list(schedule.ready):
+        lanes = layout.every(schedule.merged(key))
+        if first + choice.lane in lanes:
+            return np.intersect1d(warp, lanes, assume_unique=True)
+    return warp[:0]
+
+
+def warps_of(issue: Issue) -> Sequence[tuple[int, int]]:
+    """The warps that execute an instruction: CTA and warp, by their numbers, in order."""
+    layout = issue.schedule.cohort.layout
+    warps = np.unique(layout.warp[issue.numbers])
+    ctas = layout.ctas[warps // layout.warps_of_cta]
+    return list(zip(ctas.tolist(), (warps % layout.warps_of_cta).tolist(), strict=True))
+
+
+__all__ = ["Choice", "SteppedGrid", "SteppingInterpreter", "lanes_of", "warps_of"]

@@ -1,0 +1,73 @@
+"""`ptxvm debug` in pipes: what it prints follows from the kernel."""
+
+from __future__ import annotations
+
+import io
+import re
+
+import pytest
+from ring_kernel import KERNEL, LINES
+
+LAUNCH = ["--grid", "1", "--block", "64", "u32[64]", "64"]
+STORE = LINES["st.global.u32 [%rd3], %r6;"]
+
+
+@pytest.fixture
+def ring(module):
+    return module(KERNEL, "ring.ptx")
+
+
+def carried_out(*commands):
+    """The options for some commands."""
+    return [word for each in commands for word in ("-ex", each)] + ["--batch"]
+
+
+def test_commands_are_echoed_with_what_they_say(ptxvm, ring):
+    done = ptxvm("debug", ring, *LAUNCH, *carried_out(f"b {STORE} if %r1 == 33", "r", "p/d %r6", "p ring[33]@3", "delete", "c"))
+    assert (done.code, done.err) == (0, "")
+    name = re.escape(str(ring))
+    assert re.fullmatch(
+        rf"""\(ptxvm\) b {STORE} if %r1 == 33
+Breakpoint 1 at {name}:{STORE}
+\(ptxvm\) r
+Breakpoint 1, turn<<<\(1,1,1\),\(64,1,1\)>>>
+\[Focus: kernel 0, block \(0,0,0\), thread \(33,0,0\), warp 1, lane 1\]
+{name}:{STORE} +st.global.u32 \[%rd3\], %r6;  \(ring.cu:17\)
+\(ptxvm\) p/d %r6
+%r6 = 134
+\(ptxvm\) p ring\[33\]@3
+ring\[33\] = {{33, 34, 35}}
+\(ptxvm\) delete
+\(ptxvm\) c
+\[turn<<<\(1,1,1\),\(64,1,1\)>>> has ended after \d+ instructions\]
+""",
+        done.out,
+    ), done.out
+
+
+def test_a_failed_command_fails_a_batch(ptxvm, ring):
+    done = ptxvm("debug", ring, *LAUNCH, *carried_out("frobnicate"))
+    assert (done.code, done.out) == (2, "(ptxvm) frobnicate\nthere is no command 'frobnicate'; `help` lists the commands\n")
+
+
+def test_a_fault_is_reported_as_by_run(ptxvm, module):
+    faulty = module(KERNEL.replace("[%rd3], %r6", "[%rd3+1024], %r6"), "faulty.ptx")
+    done = ptxvm("debug", faulty, *LAUNCH, *carried_out("run", "info cuda threads"))
+    assert done.code == 1
+    assert "out-of-bounds: writing 4 bytes" in done.out
+    assert f"faulty.ptx:{STORE} " in done.out
+
+
+def test_commands_come_from_the_standard_input_and_from_files(ptxvm, ring, tmp_path, monkeypatch):
+    script = tmp_path / "commands"
+    script.write_text("# a comment\nstart\n")
+    monkeypatch.setattr("sys.stdin", io.StringIO("p %tid.x\nq\np 1\n"))
+    done = ptxvm("debug", ring, *LAUNCH, "-x", str(script))
+    assert done.out.endswith("(ptxvm) p %tid.x\n%tid.x = 0\n(ptxvm) q\n")
+
+
+@pytest.mark.parametrize("word", ["--grid", "--block"])
+def test_a_launch_that_cannot_be_is_refused_as_by_run(ptxvm, ring, word):
+    done = ptxvm("debug", ring, *LAUNCH, word, "0", "--batch")
+    assert (done.code, done.out) == (2, "")
+    assert f"{word} takes X" in done.err
