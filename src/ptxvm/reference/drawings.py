@@ -14,7 +14,7 @@ from ptxvm.reference import boolean
 from ptxvm.reference.accesses import WarpAccess, in_ranges
 from ptxvm.reference.evaluation import Quantity, constants_of, number
 from ptxvm.reference.matrices import fragments_of, matrix_of
-from ptxvm.reference.pictures import box, bytes_of_prmt, color, label, matrix_of_fragment, picture, table_of_lop3
+from ptxvm.reference.pictures import box, bytes_of_prmt, color, grid, label, matrix_of_fragment, picture, table_of_lop3
 from ptxvm.reference.reading import Reading
 from ptxvm.reference.warp import Lanes, Step, needed
 from ptxvm.syntax.printer import print_operand
@@ -90,7 +90,7 @@ def memory_of_access(access: WarpAccess) -> str:
     for n, (row, words) in enumerate(rows.items()):
         y = top + n * high
         parts.append(label(left - 6, y + high / 2, access.address_text(row * LINE), "end", size=10, opacity=0.7))
-        parts += [box(left + column * cell, y, cell, high) for column in range(LINE // WORD)]
+        parts.append(grid(left, y, LINE // WORD, cell, high))
         for word in words:
             lanes, x = access.words[word], left + word % BANKS * cell
             text = in_ranges(lanes) if len(lanes) < WARP else "all"

@@ -39,6 +39,13 @@ def box(x: float, y: float, width: float, height: float, fill: str = "none") -> 
     )
 
 
+def grid(x: float, y: float, columns: int, width: float, height: float) -> str:
+    """A row of empty cells."""
+    upright = "".join(f"M{x + n * width:g} {y:g}v{height:g}" for n in range(1, columns))
+    path = f"M{x:g} {y:g}h{columns * width:g}v{height:g}h{-columns * width:g}z{upright}"
+    return f"<path d='{path}' fill='none' stroke='currentColor' stroke-opacity='.5'/>"
+
+
 def titled(title: str, parts: Iterable[str]) -> str:
     """Shapes with a title, which shows where the pointer rests on them."""
     return f"<g><title>{escape(title)}</title>{''.join(parts)}</g>"

@@ -101,7 +101,7 @@ def lanes_of(profile: Profile, name: WarpName, steps: Sequence[Step], sample: Sa
     parted = sum(len(step.lanes) < len(steps[0].lanes) for step in steps)
     return {
         "name": f"warp {name.warp} of CTA {','.join(map(str, name.cta))}",
-        "shown": len(steps), "executed": sample.executed[name], "parted": parted,
+        "shown": len(steps), "more": sample.executed[name] > len(steps), "parted": parted,
         "picture": svg(lanes_over_time(steps, lambda step: key(profile, step))),
     }  # fmt: skip
 

@@ -72,7 +72,7 @@ def roofline(roof: Roof, peaks: Peaks) -> str:
     floor, highest = 10 ** (top - DECADES), max(getattr(peaks, name) for name in CEILINGS) * TERA
     parts.append(stroke([at(max(10**LEAST, floor / memory), max(memory * 10**LEAST, floor)), at(highest / memory, highest)]))
     slope = at(highest / memory / 30, highest / 30)
-    parts.append(label(slope[0] - 8, slope[1] - 8, f"{peaks.memory:g} TB/s", "end", size=11))
+    parts.append(label(slope[0] - 8, slope[1] - 2, f"{peaks.memory:g} TB/s", "end", size=11))
     for name, said in CEILINGS.items():
         peak = getattr(peaks, name) * TERA
         parts.append(stroke([at(peak / memory, peak), at(10**MOST, peak)], dashed=name != roof.ceiling))
@@ -80,7 +80,7 @@ def roofline(roof: Roof, peaks: Peaks) -> str:
     foot, head = at(roof.intensity, floor), at(roof.intensity, roof.most)
     parts.append(line(*foot, *head, color="rgb(217, 45, 32)"))
     parts.append(label(head[0] + 8, head[1] + 14, f"at most {amount(roof.most)}/s", "start", size=11))
-    return picture(LEFT + WIDE + 12, TOP + HIGH + 42, roof.sentence, parts)
+    return picture(LEFT + WIDE + 24, TOP + HIGH + 42, roof.sentence, parts)
 
 
 def axes(top: float) -> Iterator[str]:

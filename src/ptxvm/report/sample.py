@@ -23,13 +23,15 @@ from ptxvm.profile.timeline import Piece, Timeline
 from ptxvm.profile.trace import Extent, Step, Trace, WarpName
 
 WARPS = 8  # of the CTA
-FIRST = 1000  # instructions of a warp that are all recorded
+FIRST = 500  # instructions of a warp that are all recorded
 LATER = 2  # times that an instruction is recorded after those
-SECONDS = 10.0  # after which the sample ends, whatever it has
+PATIENCE = 10_000  # instructions of the warps without a new one, after which the sample ends
+LANES = 256  # that run together: few, as the sample ends when all of the first ones have ended
+SECONDS = 10.0  # after which it ends, whatever it has
 
 
 class Enough(Exception):  # noqa: N818 - it is no error
-    """The warps of the sample have ended: what other CTAs do is not needed."""
+    """The warps of the sample have ended, or do nothing new: the rest of the launch is not needed."""
 
 
 class WarpSample(Trace):
@@ -42,6 +44,7 @@ class WarpSample(Trace):
         """Forget what was recorded."""
         super().clear()
         self.recorded = Counter[tuple[WarpName, Bound]]()
+        self.idle = 0  # instructions since the last one that was recorded
 
     def follows(self, cta: Extent) -> range:
         """The threads of a CTA that are recorded, by number."""
@@ -51,8 +54,12 @@ class WarpSample(Trace):
         """Lanes of a warp begin an instruction; None where it is not recorded."""
         if self.executed.get(warp, 0) >= FIRST and self.recorded[warp, bound] >= LATER:
             self.executed[warp] += 1
+            self.idle += 1
+            if self.idle > PATIENCE:
+                raise Enough
             return None
         self.recorded[warp, bound] += 1
+        self.idle = 0
         return super().issued(warp, bound, lanes)
 
     def ended(self) -> None:
@@ -79,7 +86,8 @@ def sample(kernel: Kernel, asking: LaunchOptions, args: Sequence[object]) -> Sam
     Memory is as before afterwards, and nothing is printed.  A fault ends the sample: the launch itself will raise it.
     """
     traced, timeline = WarpSample(), Timeline()
-    rehearse(kernel, InstrumentedInterpreter(kernel.module.image, Recording(traced)), asking._replace(timeout=SECONDS), args)
+    interpreter = InstrumentedInterpreter(kernel.module.image, Recording(traced), LANES)
+    rehearse(kernel, interpreter, asking._replace(timeout=SECONDS), args)
     if kernel.module.jit.takes(kernel.function) and asking.asynchronous in ("", "early"):
         rehearse(kernel, Jit(kernel.module.image, timeline), asking, args)
     warps: dict[WarpName, list[Step]] = {}

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from html import escape
 
 from ptxvm.isa.special_registers import WARP
@@ -32,15 +33,24 @@ def lanes_over_time(steps: Sequence[Step], key: Callable[[Step], str]) -> str:
         x, shade = LEFT + n * WIDE, lines[step.line] / len(lines)
         if n % EVERY == 0:
             parts.append(label(x + WIDE / 2, 9, n, size=9, opacity=0.7))
-        parts.append(f"<g data-line='{escape(key(step))}'>{titled(said(step), column(step, x, shade))}</g>")
+        name = f"<title>{escape(said(step))}</title>"
+        parts.append(f"<g data-line='{escape(key(step))}' fill='{color(shade, 1)}'>{name}{column(step, x)}</g>")
     return picture(LEFT + len(steps) * WIDE + 8, TOP + WARP * HIGH + 8, "The lanes of a warp over time", parts)
 
 
-def column(step: Step, x: float, shade: float) -> Iterator[str]:
-    """The lanes that execute an instruction, those whose guard does not hold paler."""
-    for lanes, opacity in ((step.on, ON), (sorted(step.off), OFF)):
-        for first, last in neighbours(lanes):
-            yield box(x, TOP + first * HIGH, WIDE, (last - first + 1) * HIGH, color(shade, opacity))
+def column(step: Step, x: float) -> str:
+    """The lanes that execute an instruction, those whose guard does not hold paler; short, as a warp has hundreds of them."""
+    return "".join(
+        f"<path d='{''.join(map(partial(run, x), neighbours(lanes)))}' fill-opacity='{opacity:g}'/>"
+        for lanes, opacity in ((step.on, ON), (sorted(step.off), OFF))
+        if lanes
+    )
+
+
+def run(x: float, lanes: tuple[int, int]) -> str:
+    """Neighbouring lanes, as a part of a path."""
+    first, last = lanes
+    return f"M{x:g} {TOP + first * HIGH:g}h{WIDE - 1:g}v{(last - first + 1) * HIGH - 1:g}h{1 - WIDE:g}z"
 
 
 def said(step: Step) -> str:

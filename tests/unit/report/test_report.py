@@ -50,7 +50,7 @@ def test_the_lanes_of_a_warp_part_and_meet(html):
     assert "line 23: @%p bra EVEN; (lanes 0-31, guard off in 1, 3, 5" in figure
     assert "line 24: add.u32 %r4, %r4, 1; (lanes 1, 3, 5" in figure
     assert "line 26: cvt.rn.f32.u32 %f1, %r4; (lanes 0-31)" in figure
-    assert "the first 16 of 16 instructions, 1 of them with fewer lanes than the first" in figure
+    assert "all 16 instructions, 1 of them with fewer lanes than the first" in figure
 
 
 def test_ctas_are_on_threads_of_the_host(html):
@@ -163,6 +163,14 @@ def test_a_sample_has_the_first_instructions_and_some_of_each_later_one():
     later = [step.text for step in found.steps[FIRST:]]
     assert later == ["st.global.u32 [%rd3], %r5;", "ret;"]
     assert LATER > 1
+
+
+def test_a_sample_ends_where_nothing_new_comes():
+    """A warp that goes round a million times is not followed to its end."""
+    _, found = sampled(np.zeros(32, np.uint32), 1_000_000)
+    (executed,) = found.executed.values()
+    assert executed < 20_000
+    assert "ret;" not in [step.text for step in found.steps]
 
 
 def test_a_sample_is_of_some_warps_of_the_first_cta():

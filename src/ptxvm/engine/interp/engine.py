@@ -43,10 +43,10 @@ UNBOUNDED_STACK = 1 << 16  # bytes for each thread where the depth of calls has 
 
 
 class Interpreter:
-    """Runs the kernels of an image."""
+    """Runs the kernels of an image, in cohorts of about so many `lanes`."""
 
-    def __init__(self, image: Image) -> None:
-        self.image = image
+    def __init__(self, image: Image, lanes: int = LANES) -> None:
+        self.image, self.lanes = image, lanes
         self._following: dict[tuple[bool, bool, bool], Executable] = {}
 
     @cached_property
@@ -145,7 +145,7 @@ class Interpreter:
 
     def _together(self, clusters: ClusterQueue, stack: int) -> int:
         """How many CTAs are a cohort: those of some clusters."""
-        shape, lanes = clusters.shape, LANES if stack < UNBOUNDED_STACK else 1024
+        shape, lanes = clusters.shape, self.lanes if stack < UNBOUNDED_STACK else min(self.lanes, 1024)
         most = max(1, lanes // (shape.threads * shape.cluster_size)) * shape.cluster_size
         return min(most, clusters.wave) if self._cancels else most
 

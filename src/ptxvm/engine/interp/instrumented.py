@@ -9,7 +9,7 @@ from ptxvm.engine.interp import completion
 from ptxvm.engine.interp.counting_cohort import CountingCohort, Places
 from ptxvm.engine.interp.counting_schedule import CountingSchedule
 from ptxvm.engine.interp.counting_tracer import CountingTracer
-from ptxvm.engine.interp.engine import Begin, Interpreter
+from ptxvm.engine.interp.engine import LANES, Begin, Interpreter
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.logging_cohort import LoggingCohort
@@ -94,8 +94,8 @@ class Logging:
 class InstrumentedInterpreter(Interpreter):
     """Runs the kernels of an image, followed by an instrument."""
 
-    def __init__(self, image: Image, instrument: Instrument) -> None:
-        super().__init__(image)
+    def __init__(self, image: Image, instrument: Instrument, lanes: int = LANES) -> None:
+        super().__init__(image, lanes)
         self.instrument = instrument
 
     @cached_property
