@@ -72,10 +72,7 @@ class RaceDetector:
         """Threads have read."""
         if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
             return
-        site = self._site(access, Verb.READ)
-        shadow = self._shadow(allocation, access)
-        records = self.packing.record(site, self.clocks.now[threads], threads)
-        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
+        shadow, site, _, cells, wide, every = self._recorded(access, Verb.READ, threads, allocation, offsets)
         last = shadow.wrote[cells]
         self._compare_images(shadow, site, cells, last, wide)
         self._compare(shadow, site, cells, last, wide)
@@ -91,10 +88,7 @@ class RaceDetector:
         """Threads have written."""
         if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
             return
-        site = self._site(access, Verb.WRITE)
-        shadow = self._shadow(allocation, access)
-        records = self.packing.record(site, self.clocks.now[threads], threads)
-        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
+        shadow, site, records, cells, wide, every = self._recorded(access, Verb.WRITE, threads, allocation, offsets)
         self._note_values(shadow, cells, wide, left)
         self._write(shadow, site, cells, wide, every)
         if "mbarrier" in access.attributes:
@@ -134,10 +128,7 @@ class RaceDetector:
         """Threads have read and written in one step, as a sequence of updates."""
         if allocation.space in PRIVATE:
             return
-        site = self._site(access, Verb.UPDATE)
-        shadow = self._shadow(allocation, access)
-        records = self.packing.record(site, self.clocks.now[threads], threads)
-        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
+        shadow, site, records, cells, wide, every = self._recorded(access, Verb.UPDATE, threads, allocation, offsets)
         before = shadow.wrote[offsets >> shadow.shift]
         self._write(shadow, site, cells, wide, every, observes=True)
         if self.communication.passes_on(site):
@@ -216,10 +207,7 @@ class RaceDetector:
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
     ) -> None:
         """Threads, or ended copies, have updated mbarriers, one after the other."""
-        site = self._site(access, Verb.UPDATE)
-        shadow = self._shadow(allocation, access)
-        records = self.packing.record(site, self.clocks.now[threads], threads)
-        cells, wide, every = shadow.cells_of(access, offsets, threads, records)
+        shadow, site, _, cells, wide, every = self._recorded(access, Verb.UPDATE, threads, allocation, offsets)
         if not access.attributes.get("asynchronous"):
             self._write(shadow, site, cells, wide, every, observes=True)
         for offset in np.unique(offsets).tolist():
@@ -255,6 +243,15 @@ class RaceDetector:
                 self.patterns.await_fence(mine, knowledge)
 
     # ── records ─────────────────────────────────────────────────────────────────────────
+
+    def _recorded(
+        self, access: Access, verb: Verb, threads: Threads, allocation: Allocation, offsets: Offsets
+    ) -> tuple[AllocationShadow, int, Records, Cells, Threads, Records]:
+        """The shadow of an access, its site and its records; and its cells, with the thread and the record of each."""
+        site = self._site(access, verb)
+        shadow = self._shadow(allocation, access)
+        records = self.packing.record(site, self.clocks.now[threads], threads)
+        return shadow, site, records, *shadow.cells_of(access, offsets, threads, records)
 
     def _site(self, access: Access, verb: Verb) -> int:
         number = self.sites.number(access, verb)

@@ -5,8 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from enum import IntEnum
 from types import MappingProxyType
+from typing import TypeVar
 
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, PTXVMError, Unsupported
+
+E = TypeVar("E", bound=IntEnum)
 
 
 class Result(IntEnum):
@@ -160,6 +163,14 @@ class DriverError(PTXVMError):
     def __init__(self, result: Result, message: str = "") -> None:
         super().__init__(f"{result.symbol}: {message or result.text}")
         self.result = result
+
+
+def member(kind: type[E], number: int, what: str) -> E:
+    """The member of an enum by the number that a program passed; DriverError, which calls it no `what`, where there is none."""
+    try:
+        return kind(number)
+    except ValueError:
+        raise DriverError(Result.INVALID_VALUE, f"{number} is no {what}") from None
 
 
 OF_FAULTS = {

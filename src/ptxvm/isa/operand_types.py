@@ -138,11 +138,15 @@ def _register(shape: Shape, type: Type | None, spec: OperandType, destination: b
     return _mismatch(shape, type)
 
 
-def _integer(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+def _misplaced_constant(spec: OperandType, destination: bool) -> str:
     if destination:
         return "a constant cannot be a destination"
-    if "reg" in spec.marks:
-        return "a constant stands where a register is needed"
+    return "a constant stands where a register is needed" if "reg" in spec.marks else ""
+
+
+def _integer(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    if misplaced := _misplaced_constant(spec, destination):
+        return misplaced
     if "any" in spec.marks:
         return ""
     if type is not None and not type.is_packed and (type.is_int or type is pred or "bits" in spec.marks):
@@ -151,10 +155,8 @@ def _integer(shape: Shape, type: Type | None, spec: OperandType, destination: bo
 
 
 def _float(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
-    if destination:
-        return "a constant cannot be a destination"
-    if "reg" in spec.marks:
-        return "a constant stands where a register is needed"
+    if misplaced := _misplaced_constant(spec, destination):
+        return misplaced
     if "any" in spec.marks or (type is not None and type in (f32, f64)):
         return ""
     if type is not None and type.kind == "b" and type.bits == shape.detail:  # its bits

@@ -7,7 +7,7 @@ from enum import IntEnum
 from typing import NamedTuple
 
 from ptxvm.driver.cuda_arrays import CudaArray
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import put_u64_if, structure_at, u64s
 from ptxvm.libcuda.calls.copies import ARRAY, UNIFIED, AddressedCopy, copied, put, rectangular
 from ptxvm.libcuda.session import function, session
@@ -27,10 +27,7 @@ class Reading(IntEnum):
 
 def reading(number: int) -> Reading:
     """When a source is read; DriverError for an unknown number."""
-    try:
-        return Reading(number)
-    except ValueError:
-        raise DriverError(Result.INVALID_VALUE, f"there is no order {number} of accesses to the source") from None
+    return member(Reading, number, "order of accesses to the source")
 
 
 class Ordered(NamedTuple):

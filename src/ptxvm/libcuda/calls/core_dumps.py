@@ -13,7 +13,7 @@ from enum import IntEnum
 from weakref import WeakKeyDictionary
 
 from ptxvm.driver.context import Context
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import bytes_from, put_bytes, put_u64, u64
 from ptxvm.libcuda.session import function, session
 
@@ -56,10 +56,7 @@ CHOSEN_OF: WeakKeyDictionary[Context, Values] = WeakKeyDictionary()
 
 def setting(number: int) -> Setting:
     """A setting by its number; DriverError where there is none."""
-    try:
-        return Setting(number)
-    except ValueError:
-        raise DriverError(Result.INVALID_VALUE, f"there is no setting {number} of core dumps") from None
+    return member(Setting, number, "setting of core dumps")
 
 
 def get(which: Setting, held: bytes, out: int, size: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import put_i32, put_u64, string
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.signatures import symbol_for
@@ -42,10 +42,7 @@ def error_name(code: int, out: int) -> None:
 
 def known(code: int) -> Result:
     """A result by its number; DriverError for an unknown number."""
-    try:
-        return Result(code)
-    except ValueError:
-        raise DriverError(Result.INVALID_VALUE, f"{code} is no result") from None
+    return member(Result, code, "result")
 
 
 @function("cuGetProcAddress", stateless=True)

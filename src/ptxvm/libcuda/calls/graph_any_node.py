@@ -9,7 +9,7 @@ from functools import partial
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Child, Conditional, ConditionalType, Described, Empty, Graph, Node, Task, UserObject
 from ptxvm.driver.launch import FunctionTask, Launch
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls import graph, graph_nodes, pools, stream_memory
 from ptxvm.libcuda.calls.context import of
@@ -156,10 +156,7 @@ def create_condition(out: int, handle: int, context: int, value: int, flags: int
 def add_conditional(out: int, handle: int, after: int, count: int, description: int) -> None:
     """A conditional node: its condition chooses one of its graphs; the client fills the graphs."""
     d = structure_at(ConditionalNode, description)
-    try:
-        branch = ConditionalType(d.type)
-    except ValueError:
-        raise DriverError(Result.INVALID_VALUE, f"there is no type {d.type} of conditional nodes") from None
+    branch = member(ConditionalType, d.type, "type of conditional nodes")
     if not d.size or d.size > branch.most_bodies:
         raise DriverError(Result.INVALID_VALUE, f"a conditional node of type {d.type} has no {d.size} graphs")
     if session().driver.blocks.find(d.handle) is None:

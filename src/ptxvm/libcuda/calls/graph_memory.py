@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from enum import IntEnum
 
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import put_u64, u64
 from ptxvm.libcuda.session import function, session
 
@@ -25,10 +25,7 @@ class Attribute(IntEnum):
 
 def attribute_of(number: int) -> Attribute:
     """An attribute by its number; DriverError where there is none."""
-    try:
-        return Attribute(number)
-    except ValueError:
-        raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number} of the memory of graphs") from None
+    return member(Attribute, number, "attribute of the memory of graphs")
 
 
 @function("cuDeviceGetGraphMemAttribute")

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ptxvm.driver.memory import AllocationKind
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, u64, u64s
 from ptxvm.libcuda.session import function, session
 
@@ -96,10 +96,7 @@ def place_of_device(number: int) -> Place:
 
 def advise_at(address: int, size: int, advice: int, place: Place) -> None:
     """Keep advice."""
-    try:
-        what = Advice(advice)
-    except ValueError:
-        raise DriverError(Result.INVALID_VALUE, f"there is no advice {advice}") from None
+    what = member(Advice, advice, "advice on managed memory")
     kind: str | int = place[1]
     if what in (Advice.SET_READ_MOSTLY, Advice.UNSET_READ_MOSTLY):
         kind = "read"

@@ -15,7 +15,7 @@ from ptxvm.driver.context import Stream
 from ptxvm.driver.graph_memory import Allocate, Release
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import AllocationKind
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.driver.shared_memory import File
 from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls.memory import allocate
@@ -310,10 +310,7 @@ def trim(handle: int, size: int) -> None:
 
 def attribute_of(number: int) -> PoolAttribute:
     """An attribute by its number; DriverError where there is none."""
-    try:
-        return PoolAttribute(number)
-    except ValueError:
-        raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number} of pools") from None
+    return member(PoolAttribute, number, "attribute of pools")
 
 
 @function("cuMemPoolGetAttribute")

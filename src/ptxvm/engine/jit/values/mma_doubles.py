@@ -26,13 +26,7 @@ class Doubles(Writer):
         """The chain along the depth."""
         left, right = (self.loaded(DOUBLES, *each) for each in self._multiplicands())
         totals = self.loaded(DOUBLES, self.first_of_c, self.count)
-        name = f"llvm.fma.v{WARP}f64"
-        for k in range(self.depth):
-            rows = [self.from_a("double", left, each, k) for each in self.rows]
-            columns = [self.from_b("double", right, each, k) for each in self.columns]
-            for n, (row, column) in enumerate(self.pairs):
-                arguments = (DOUBLES, rows[row]), (DOUBLES, columns[column]), (DOUBLES, totals[n])
-                totals[n] = self.code.intrinsic(DOUBLES, name, *arguments)
+        self.multiply_add("double", f"llvm.fma.v{WARP}f64", left, right, totals)
         wrong = "zeroinitializer"
         for total in totals:
             one = self.code.emit(f"fcmp uno {DOUBLES} {total}, {total}")

@@ -134,13 +134,7 @@ class Fast(Floats):
     def body(self) -> None:
         """The chain along the depth."""
         left, right, totals = self.left(), self.right(), self.added()
-        name = f"llvm.fmuladd.v{WARP}f32"
-        for k in range(self.depth):
-            rows = [self.from_a("float", left, each, k) for each in self.rows]
-            columns = [self.from_b("float", right, each, k) for each in self.columns]
-            for n, (row, column) in enumerate(self.pairs):
-                arguments = (FLOATS, rows[row]), (FLOATS, columns[column]), (FLOATS, totals[n])
-                totals[n] = self.code.intrinsic(FLOATS, name, *arguments)
+        self.multiply_add("float", f"llvm.fmuladd.v{WARP}f32", left, right, totals)
         self.results(totals)
 
 

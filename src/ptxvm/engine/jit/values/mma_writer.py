@@ -74,6 +74,16 @@ class Writer:
         self.code.run("ret i32 0")
         self.code.block(good)
 
+    def multiply_add(self, llvm: str, function: str, left: list[str], right: list[str], totals: list[str]) -> None:
+        """Add the products to `totals`, one after the other along the depth; `function` is the intrinsic that does it."""
+        vector = f"<{WARP} x {llvm}>"
+        for k in range(self.depth):
+            rows = [self.from_a(llvm, left, each, k) for each in self.rows]
+            columns = [self.from_b(llvm, right, each, k) for each in self.columns]
+            for n, (row, column) in enumerate(self.pairs):
+                arguments = (vector, rows[row]), (vector, columns[column]), (vector, totals[n])
+                totals[n] = self.code.intrinsic(vector, function, *arguments)
+
     # ── shuffles ────────────────────────────────────────────────────────────────────────
 
     def from_a(self, llvm: str, elements: list[str], rows: tuple[int, ...], k: int, each: int = 1) -> str:
