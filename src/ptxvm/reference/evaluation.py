@@ -54,10 +54,6 @@ class Evaluation:
     inputs: tuple[Quantity, ...]
     outputs: tuple[Quantity, ...]
 
-    def input(self, operand: str) -> int:
-        """The bits of an operand that went in."""
-        return next(q.bits for q in self.inputs if q.operand == operand)
-
 
 # ── what has to be given ────────────────────────────────────────────────────────────────
 

@@ -30,7 +30,7 @@ from ptxvm.machine.per_lane import PerLane
 B128 = np.dtype([("lo", np.uint64), ("hi", np.uint64)])
 F16, F32, F64 = np.dtype(np.float16), np.dtype(np.float32), np.dtype(np.float64)
 BF16 = np.dtype(ml_dtypes.bfloat16)
-U16, U32, U64 = np.dtype(np.uint16), np.dtype(np.uint32), np.dtype(np.uint64)
+U16, U64 = np.dtype(np.uint16), np.dtype(np.uint64)
 S64 = np.dtype(np.int64)
 WORDS = {n: np.dtype(f"u{n}") for n in (1, 2, 4, 8)}
 LEAST_NORMAL = {held: held.type(2.0**exponent) for held, exponent in ((F16, -14), (BF16, -126), (F32, -126), (F64, -1022))}
