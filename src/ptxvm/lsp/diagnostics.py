@@ -17,9 +17,14 @@ SEVERITY = {
 }
 
 
-def diagnostics(document: Document, checker: Checker) -> list[types.Diagnostic]:
+def findings(document: Document, checker: Checker) -> list[Diagnostic]:
     """Everything that is wrong with a document; the checker remembers what it found in earlier versions."""
-    return [shown(document, each) for each in checker.check(document.source)]
+    return checker.check(document.source)
+
+
+def diagnostics(document: Document, checker: Checker) -> list[types.Diagnostic]:
+    """The same, for the editor."""
+    return [shown(document, each) for each in findings(document, checker)]
 
 
 def shown(document: Document, found: Diagnostic) -> types.Diagnostic:

@@ -14,8 +14,8 @@ from pygls.lsp.server import LanguageServer
 
 from ptxvm.analysis.incremental import Checker
 from ptxvm.isa.catalog import load_catalog
-from ptxvm.lsp import completion, hover, navigation, signature, symbols
-from ptxvm.lsp.diagnostics import diagnostics
+from ptxvm.lsp import actions, completion, formatting, hover, lenses, navigation, semantic, signature, symbols
+from ptxvm.lsp.diagnostics import diagnostics, findings
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.documents import Documents
 from ptxvm.lsp.protocol import Protocol
@@ -33,6 +33,7 @@ class Server(LanguageServer):
         super().__init__("ptxvm", version, protocol_cls=Protocol)
         self.documents = Documents()
         self.checker = Checker()
+        self._tokens: dict[str, types.SemanticTokens] = {}
         self._due: dict[str, asyncio.TimerHandle] = {}
         for method, handler, options in HANDLERS:
             self.feature(method, options)(_bound(self, handler))
@@ -60,6 +61,7 @@ class Server(LanguageServer):
         uri = params.text_document.uri
         if (due := self._due.pop(uri, None)) is not None:
             due.cancel()
+        self._tokens.pop(uri, None)
         self.documents.close(uri)
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
@@ -79,6 +81,26 @@ class Server(LanguageServer):
         """The answer of a function about the document that a request names; None where it is not open."""
         document = self.documents.get(params.text_document.uri)
         return answer(document) if document is not None else None
+
+    def tokens(self, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
+        """The semantic tokens, which are kept for the next difference."""
+        found = self.asked(params, semantic.tokens)
+        if found is not None:
+            self._tokens[params.text_document.uri] = found
+        return found
+
+    def tokens_delta(self, params: types.SemanticTokensDeltaParams) -> types.SemanticTokens | types.SemanticTokensDelta | None:
+        """What has changed of the semantic tokens since the version that the editor names; all where that is not known."""
+        before = self._tokens.get(params.text_document.uri)
+        now = self.asked(params, semantic.tokens)
+        if now is None:
+            return None
+        self._tokens[params.text_document.uri] = now
+        return semantic.delta(before, now) if before is not None and before.result_id == params.previous_result_id else now
+
+    def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
+        """The quick fixes of a range."""
+        return self.asked(params, lambda d: actions.actions(d, params.range, findings(d, self.checker)))
 
     def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
         """Rename; a name that cannot be is an error that the editor shows."""
@@ -125,6 +147,29 @@ HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
     (types.TEXT_DOCUMENT_RENAME, Server.rename, types.RenameOptions(prepare_provider=True)),
     (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, lambda s, p: s.asked(p, symbols.document_symbols), None),
     (types.WORKSPACE_SYMBOL, lambda s, p: symbols.workspace_symbols(list(s.documents), p.query), None),
+    (types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, Server.tokens, semantic.LEGEND),
+    (types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL_DELTA, Server.tokens_delta, semantic.LEGEND),
+    (
+        types.TEXT_DOCUMENT_SEMANTIC_TOKENS_RANGE,
+        lambda s, p: s.asked(p, lambda d: semantic.in_range(d, p.range)),
+        semantic.LEGEND,
+    ),
+    (
+        types.TEXT_DOCUMENT_CODE_ACTION,
+        Server.actions,
+        types.CodeActionOptions([types.CodeActionKind.QuickFix]),
+    ),
+    (
+        types.TEXT_DOCUMENT_FORMATTING,
+        lambda s, p: s.asked(p, lambda d: formatting.formatting(d, formatting.unit(p.options))),
+        None,
+    ),
+    (
+        types.TEXT_DOCUMENT_RANGE_FORMATTING,
+        lambda s, p: s.asked(p, lambda d: formatting.range_formatting(d, p.range, formatting.unit(p.options))),
+        None,
+    ),
+    (types.TEXT_DOCUMENT_CODE_LENS, lambda s, p: s.asked(p, lenses.lenses), None),
     (types.TEXT_DOCUMENT_FOLDING_RANGE, lambda s, p: s.asked(p, symbols.folding), None),
 )
 """Each method with its handler and the options that the server tells the editor."""

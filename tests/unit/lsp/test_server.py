@@ -117,3 +117,30 @@ def test_a_name_is_changed_or_refused():
             await editor.text_document_rename_async(types.RenameParams(**place(3, 16), new_name="4"))
 
     drive(session)
+
+
+def test_tokens_fixes_formatting_and_lenses():
+    async def session(editor):
+        document = types.TextDocumentIdentifier(URI)
+        found = await editor.text_document_semantic_tokens_full_async(types.SemanticTokensParams(document))
+        assert len(found.data) % 5 == 0
+        versioned = types.VersionedTextDocumentIdentifier(2, URI)
+        editor.text_document_did_change(types.DidChangeTextDocumentParams(versioned, [edit(7, 34, 37, "mvo")]))
+        await editor.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        difference = await editor.text_document_semantic_tokens_full_delta_async(
+            types.SemanticTokensDeltaParams(document, found.result_id)
+        )
+        assert len(difference.edits) == 1
+        (wrong,) = editor.diagnostics[URI]
+        (fix,) = await editor.text_document_code_action_async(
+            types.CodeActionParams(document, wrong.range, types.CodeActionContext([wrong]))
+        )
+        assert fix.title == "Change to `mov`"
+        options = types.FormattingOptions(2, insert_spaces=True)
+        edits = await editor.text_document_formatting_async(types.DocumentFormattingParams(document, options))
+        assert edits[0].new_text == "  .reg .b32 %r<4>;"
+        assert [each.command.title for each in await editor.text_document_code_lens_async(types.CodeLensParams(document))] == [
+            "Run", "Profile", "Debug",
+        ]  # fmt: skip
+
+    drive(session)

@@ -1,0 +1,108 @@
+"""Formatting by the printer of the syntax: one statement a line, indented by its block.  Comments stay where they stand.
+
+A statement that cannot be read, or that has a comment or the end of a line inside, keeps its text; so nothing is lost.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+
+from lsprotocol import types
+
+from ptxvm.lsp.document import Document
+from ptxvm.syntax import tree
+from ptxvm.syntax.lexer import Tokens
+from ptxvm.syntax.parser import Parser
+from ptxvm.syntax.printer import print_statement
+from ptxvm.syntax.source import Source
+
+_LINE_END = re.compile(r"\r\n?|\n")
+_COMMENT = re.compile(r"[ \t]*//[^\n]*$")
+
+
+def formatting(document: Document, indent: str = "    ") -> list[types.TextEdit]:
+    """The edits that format a document: one for each line that changes."""
+    return list(_edits(document, 0, len(document.text.line_starts) - 1, indent))
+
+
+def range_formatting(document: Document, range: types.Range, indent: str = "    ") -> list[types.TextEdit]:
+    """The edits that format the lines of a range."""
+    last = range.end.line - (range.end.character == 0 and range.end.line > range.start.line)
+    return list(_edits(document, range.start.line, last, indent))
+
+
+def unit(options: types.FormattingOptions) -> str:
+    """What one level of indentation is."""
+    return " " * options.tab_size if options.insert_spaces else "\t"
+
+
+def _edits(document: Document, first: int, last: int, indent: str) -> Iterator[types.TextEdit]:
+    text = document.text
+    for line, depth, inside in _lines(document):
+        if not first <= line <= last or inside:
+            continue
+        start, end = text.line_span(line)
+        now = text.text[start:end]
+        if (wanted := formatted(document, start, end, depth, indent)) != now:
+            yield types.TextEdit(text.range(start, end), wanted)
+
+
+def _lines(document: Document) -> Iterator[tuple[int, int, bool]]:
+    """Each line with the depth of its blocks, and whether it begins within a comment or a statement."""
+    plain, source = document.module.plain, document.source.text
+    depth, is_open, in_comment = 0, False, False
+    for line in range(len(document.text.line_starts)):
+        start, end = document.text.line_span(line)
+        text = plain[start:end].strip()
+        yield line, max(0, depth - text.startswith("}")), is_open or in_comment
+        in_comment = _is_in_comment(source, plain, end)
+        depth += text.count("{") - text.count("}")
+        if text:
+            is_open = text[-1] not in ";{}:" and not (text[0] in ".#@" and _is_whole(text))
+
+
+def _is_in_comment(source: str, plain: str, end: int) -> bool:
+    """Does a comment go on behind the end of a line?"""
+    opened = source.rfind("/*", 0, end)
+    return (
+        opened >= 0
+        and not plain[opened : opened + 2].strip()
+        and source.find("*/", opened + 2, end) < 0
+        and "//" not in (source[source.rfind("\n", 0, opened) + 1 : opened])
+    )
+
+
+def _is_whole(line: str) -> bool:
+    """Is it a directive that ends with its line?"""
+    return line.startswith((".version", ".target", ".address_size", ".file", ".loc", "#"))
+
+
+def formatted(document: Document, start: int, end: int, depth: int, indent: str) -> str:
+    """A line as it should be: a label at the edge of its block, all else one level in."""
+    line = document.source.text[start:end]
+    code, comment = line.strip(), ""
+    if found := _COMMENT.search(line):
+        plain = document.module.plain[start + found.start() : end]
+        if not plain.strip():
+            code, comment = line[: found.start()].strip(), found[0].strip()
+    if code and "/*" not in code and "*/" not in code:
+        code = _printed(code)
+    text = f"{code}  {comment}" if code and comment else code or comment
+    if not text:
+        return ""
+    is_label = re.fullmatch(r"[%$_A-Za-z][\w$]*:", code, re.ASCII) is not None
+    return indent * (max(0, depth - 1) if is_label else depth) + text
+
+
+def _printed(code: str) -> str:
+    """A statement as the printer writes it; as it stands where it is none, or several."""
+    source = Source(code)
+    if code[-1:] not in ";:" or '"' in code:
+        return code
+    parser = Parser(source, Tokens(source))
+    found = parser.statements()
+    if parser.diagnostics or len(found) != 1 or not isinstance(found[0], tree.Instruction | tree.Variable | tree.Label):
+        return code
+    printed = print_statement(found[0])
+    return code if _LINE_END.search(printed) else printed

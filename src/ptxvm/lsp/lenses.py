@@ -1,0 +1,62 @@
+"""Code lenses: above each kernel, commands that run, profile or debug it in a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from urllib.parse import unquote, urlparse
+from urllib.request import url2pathname
+
+from lsprotocol import types
+
+from ptxvm.algebra.types import Type
+from ptxvm.lsp.document import Document
+from ptxvm.lsp.names import Kind
+from ptxvm.syntax import tree
+
+TERMINAL = "ptxvm.terminal"
+"""The command that the editor has to know: it puts its argument, a command line, into a terminal."""
+
+LENSES = (("Run", "run"), ("Profile", "profile"), ("Debug", "debug"))
+"""The title of each lens, and the command of ptxvm that it runs."""
+
+ARRAY = "f32[1024]"
+"""What a parameter of 64 bits is taken for, until one says what it is."""
+
+
+def lenses(document: Document) -> list[types.CodeLens]:
+    """The lenses of a document, three above each kernel."""
+    found = []
+    for kernel in document.module.names.every:
+        if kernel.kind is Kind.KERNEL and isinstance(kernel.node, tree.Function) and not kernel.is_declaration:
+            at = document.text.range(kernel.start, kernel.end)
+            for title, command in LENSES:
+                line = shlex.join(["ptxvm", command, path_of(document.uri), "--entry", kernel.name, *arguments(kernel.node)])
+                found.append(types.CodeLens(at, types.Command(title, TERMINAL, arguments=[line])))
+    return found
+
+
+def arguments(kernel: tree.Function) -> list[str]:
+    """The block that the kernel asks for, and an argument for each parameter, to be edited."""
+    found = []
+    for directive in kernel.directives:
+        sizes = [str(each.value) for each in directive.arguments if isinstance(each, tree.Integer)]
+        if directive.name in ("reqntid", "maxntid") and sizes:
+            found = ["--block", ",".join(sizes)]
+    return [*found, *(argument(each) for each in kernel.parameters)]
+
+
+def argument(parameter: tree.Variable) -> str:
+    """An argument that a parameter takes: bytes of a structure, an array, or the number 1."""
+    type = Type.named.get(parameter.type)
+    sizes = [
+        each.value for declarator in parameter.declarators for each in declarator.dimensions if isinstance(each, tree.Integer)
+    ]
+    if sizes:
+        return f"hex:{'00' * sizes[0]}"
+    return ARRAY if type is not None and type.bits == 64 and type.is_int else "1"
+
+
+def path_of(uri: str) -> str:
+    """The path of a file; of anything else its URI."""
+    parts = urlparse(uri)
+    return url2pathname(unquote(parts.path)) if parts.scheme == "file" else uri

@@ -1,0 +1,105 @@
+"""Formatting: nothing is lost, the tree stays the same, and a second time nothing changes."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+pytest.importorskip("lsprotocol", reason="the language server needs the extra 'lsp'")
+
+from lsprotocol.types import Position, Range
+
+from ptxvm.lsp.document import Document
+from ptxvm.lsp.formatting import formatting, range_formatting
+from ptxvm.lsp.text import Text
+from ptxvm.syntax.parser import parse
+
+UGLY = """\
+.version 8.0
+.target sm_90
+ // a comment
+.visible .entry k ( .param .u64 p )
+{
+.reg .b32   %r<4>;  // registers
+        .reg .pred %p<2>;
+/* a
+     b */
+   LOOP:
+add.s32   %r1,%r2 ,  -1 ; /* odd */
+      @%p1   bra    LOOP;
+  {
+  ld.global.u32 %r1,[ %r2 + 4 ];
+     mov.b32 %r1,
+        %r2;
+     }
+  bad bad
+  .loc 1   2 3
+ret ;  ret;
+}
+"""
+
+PRETTY = """\
+.version 8.0
+.target sm_90
+// a comment
+.visible .entry k ( .param .u64 p )
+{
+    .reg .b32 %r<4>;  // registers
+    .reg .pred %p<2>;
+    /* a
+     b */
+LOOP:
+    add.s32   %r1,%r2 ,  -1 ; /* odd */
+    @%p1 bra LOOP;
+    {
+        ld.global.u32 %r1, [%r2+4];
+        mov.b32 %r1,
+        %r2;
+    }
+    bad bad
+  .loc 1   2 3
+    ret ;  ret;
+}
+"""
+
+
+def applied(text, edits):
+    document = Document("file:///a.ptx", Text(text))
+    for each in sorted(edits(document), key=lambda e: e.range.start.line, reverse=True):
+        start, end = document.text.span(each.range)
+        text = text[:start] + each.new_text + text[end:]
+    return text
+
+
+def test_statements_are_printed_and_comments_stay():
+    assert applied(UGLY, formatting) == PRETTY
+
+
+def test_a_formatted_text_stays():
+    assert applied(PRETTY, formatting) == PRETTY
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_nothing_is_lost_of_any_text(seed, rng):
+    """Whatever stands in a text, formatting moves blanks alone, but for spellings that the printer has one of."""
+    random_edits = random.Random(int(rng.integers(2**32)) + seed)
+    text = UGLY
+    for _ in range(5):
+        at = random_edits.randrange(len(text))
+        text = text[:at] + random_edits.choice(["/*", "*/", "//", "{", "}", ";", '"', "\r\n", "\u00e9", "\n", "x:"]) + text[at:]
+    found = applied(text, formatting)
+    assert "".join(found.split()) == "".join(text.split())
+    assert parse(found)[0] == parse(text)[0]
+
+
+def test_a_range_is_formatted_alone():
+    lines = UGLY.split("\n")
+    wanted = Range(Position(5, 0), Position(6, 0))
+    found = applied(UGLY, lambda document: range_formatting(document, wanted)).split("\n")
+    assert found[5] == PRETTY.split("\n")[5]
+    assert found[:5] + found[6:] == lines[:5] + lines[6:]
+
+
+def test_tabs_where_the_editor_has_tabs():
+    assert "\n\t.reg .b32 %r<4>;" in applied(UGLY, lambda document: formatting(document, "\t"))
