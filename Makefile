@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick format docs score bench ptx picture lock changelog release clean
+.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick extension format docs score bench ptx picture lock changelog release clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -86,6 +86,10 @@ clients: clients-quick ## CUDA clients on ptxvm's driver: the tests of numba-cud
 
 clients-quick: $(CLIENTS)/clients.done ## our tests of Triton, tinygrad and cuda.core, two minutes
 	$(CLIENTS)/bin/python -m pytest -c tests/clients/pytest.ini --ptxvm tests/clients
+
+extension: $(VENV)/dev.done ## the VS Code extension, in editors/vscode/dist: its grammar is made from the declarations (needs npm)
+	$(BIN)/python tools/grammar.py
+	cd editors/vscode && npm ci --ignore-scripts && npm rebuild esbuild && npm test && npm run package
 
 docs: $(VENV)/dev.done ## the documentation, in build/docs: the reference is made from the declarations
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
