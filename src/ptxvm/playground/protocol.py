@@ -19,19 +19,24 @@ from ptxvm.playground.requests import RequestError, decode
 
 @dataclass(frozen=True, slots=True)
 class Method:
-    """A method: the module and the function that answer it, and whether it runs kernels.
+    """A method: the module and the function that answer it.
 
     The function takes one request, a dataclass that its annotation names, and gives what becomes JSON.
     """
 
     module: str
     function: str
-    runs_kernels: bool = True
 
 
 METHODS = {
-    "check": Method("checking", "check", runs_kernels=False),
+    "check": Method("checking", "check"),
+    "explain": Method("explaining", "explain"),
     "run": Method("launching", "run"),
+    "count": Method("counting", "count"),
+    "step": Method("stepping", "step"),
+    "litmus": Method("judging", "judged"),
+    "lessons": Method("lessons", "lessons"),
+    "solve": Method("lessons", "solve"),
 }
 """What a page may ask; a module is imported when it is first asked, so that checking needs no NumPy."""
 

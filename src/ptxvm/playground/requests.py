@@ -47,6 +47,42 @@ class LaunchRequest:
     seed: int = 0
 
 
+@dataclass(frozen=True, slots=True)
+class StepRequest(LaunchRequest):
+    """A launch to follow: all warps of one CTA, by its number."""
+
+    cta: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class ExplainRequest:
+    """A line of PTX to explain, with values of registers as NAME=VALUE."""
+
+    text: str
+    values: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class LitmusRequest:
+    """A litmus test to judge by a version of chapter 8."""
+
+    source: str
+    model: str = "9.1"
+
+
+@dataclass(frozen=True, slots=True)
+class LessonRequest:
+    """A kernel that is to solve a lesson."""
+
+    lesson: str
+    source: str
+
+
+@dataclass(frozen=True, slots=True)
+class Nothing:
+    """A request that needs nothing."""
+
+
 def decode(function: Callable[[Any], object], params: Mapping[str, object]) -> Any:  # noqa: ANN401 - what the function takes
     """The request that a function takes, of JSON; `RequestError` where a field is missing, unknown or of another type."""
     hints = get_type_hints(function)
@@ -83,4 +119,14 @@ def plain(name: str, value: object, type: type) -> object:
     return value
 
 
-__all__ = ["CheckRequest", "LaunchRequest", "RequestError", "decode"]
+__all__ = [
+    "CheckRequest",
+    "ExplainRequest",
+    "LaunchRequest",
+    "LessonRequest",
+    "LitmusRequest",
+    "Nothing",
+    "RequestError",
+    "StepRequest",
+    "decode",
+]

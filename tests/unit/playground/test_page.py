@@ -48,7 +48,7 @@ def test_what_is_wrong_is_marked_listed_and_found_by_key(page):
 
 
 def test_a_race_is_found_at_its_line(page):
-    page.select_option("#examples", "a race")
+    page.select_option("#examples", "example a race")
     run(page)
     assert page.inner_text("#problems li.error button").startswith("error[race]: RAW race on .shared memory")
     page.press(EDITOR, "F8")  # which brings the line into view
@@ -61,7 +61,7 @@ def test_a_link_holds_all_of_it(page):
     page.fill("#fields label:has-text('data') input", "u32[7]=5")
     page.check("[name=check][value=init]")
     page.click("#share")
-    page.wait_for_function("location.hash.length > 9")
+    page.wait_for_url("**/#1.*")
     link = page.evaluate("navigator.clipboard.readText()")
     page.goto("about:blank")
     page.goto(link)
@@ -88,7 +88,7 @@ def test_a_hostile_link_is_text(page):
     page.evaluate("(link) => { location.hash = link }", link)
     page.wait_for_selector("#problems li.error")
     page.click("#run")
-    page.wait_for_function("document.querySelector('#status').textContent.length > 0")
+    page.wait_for_selector("#status:not(:empty)")
     assert page.locator("img, script:not([src='main.js'])").count() == 0
     assert page.input_value(EDITOR).startswith(f"// {HOSTILE}")
 
@@ -113,3 +113,87 @@ def test_a_link_that_unpacks_to_gigabytes_is_refused(page):
         bomb,
     )
     assert page.evaluate("async (link) => (await import('/state.js')).unpacked(link)", packed) is None
+
+
+# ── views ───────────────────────────────────────────────────────────────────────────────
+
+
+def test_it_steps_forwards_and_backwards(page):
+    page.select_option("#examples", "lesson byte-order")
+    page.click("#step")
+    page.wait_for_selector(".registers")
+    registers = page.locator(".registers tbody tr")
+    assert registers.count() == 0
+    page.keyboard.press("F10")
+    page.keyboard.press("F10")
+    assert page.inner_text(".where") == "Step 2 of 7; next: warp 0, line 12"
+    assert page.locator(".gutter .current").inner_text() == "12"
+    assert page.locator(".registers tbody tr", has_text="%r1").locator("td").all_inner_texts() == [str(n) for n in range(32)]
+    page.keyboard.press("Shift+F10")
+    assert page.inner_text(".where") == "Step 1 of 7; next: warp 0, line 11"
+    assert page.locator(".registers tbody tr", has_text="%r1 ").count() == 0
+
+
+def test_a_lesson_is_solved(page):
+    page.select_option("#examples", "lesson byte-order")
+    page.click("#solve")
+    page.wait_for_selector(".verdict.wrong")
+    written(page, page.input_value(EDITOR).replace("0x3210", "0x0123"))
+    page.click("#solve")
+    page.wait_for_selector(".verdict.right")
+    assert page.inner_text(".verdict") == "Solved."
+
+
+def test_the_instruction_under_the_cursor_is_explained(page):
+    page.select_option("#examples", "lesson byte-order")
+    page.locator(EDITOR).evaluate("(code) => code.setSelectionRange(code.value.indexOf('prmt'), code.value.indexOf('prmt'))")
+    page.click("#tab-explain")
+    page.wait_for_selector("#panel-explain svg")
+    assert page.inner_text("#panel-explain h2") == "prmt.b32 %r3, %r2, 0, 0x3210;"
+    page.fill("#panel-explain input", "0x11223344")
+    page.click("#panel-explain form button")
+    page.wait_for_selector("#panel-explain svg text:has-text('287454020')")
+
+
+def test_a_hover_explains(page):
+    page.wait_for_selector(".ink .opcode")
+    page.locator(".ink .opcode", has_text="setp").hover(force=True)
+    page.wait_for_selector("#tip:not([hidden])")
+    assert page.inner_text("#tip").startswith("setp.ge.u32 %p, %r5, %r1;")
+
+
+def test_a_litmus_test_is_judged(page):
+    page.click("#tab-litmus")
+    page.select_option("#panel-litmus select >> nth=0", "store buffering")
+    page.click("#panel-litmus button.main")
+    page.wait_for_selector("#panel-litmus .outcome")
+    assert "allowed" in page.inner_text("#panel-litmus .outcome")
+    page.click("#panel-litmus summary >> nth=0")
+    assert page.locator("#panel-litmus details[open] svg").count() >= 1
+
+
+def test_counters_are_shown_by_line(page):
+    page.select_option("#examples", "lesson bank-conflict")
+    page.click("#count")
+    page.wait_for_selector(".metrics")
+    assert "1056 (ideal 64)" in page.inner_text(".metrics")
+    assert page.locator("#panel-count details[open] svg").count() == 2
+
+
+def test_tabs_go_by_arrow_keys(page):
+    page.click("#tab-lesson")
+    page.keyboard.press("ArrowRight")
+    assert page.evaluate("document.activeElement.id") == "tab-results"
+    assert page.get_attribute("#tab-results", "aria-selected") == "true"
+    assert page.is_visible("#panel-results")
+    page.keyboard.press("ArrowLeft")
+    page.keyboard.press("ArrowLeft")
+    assert page.evaluate("document.activeElement.id") == "tab-litmus"
+
+
+@pytest.mark.parametrize("width", [320, 390, 1280])
+def test_nothing_is_wider_than_the_window(page, width):
+    page.set_viewport_size({"width": width, "height": 844})
+    for name in ("lesson", "results", "step", "count", "explain", "litmus"):
+        page.click(f"#tab-{name}")
+        assert page.evaluate("document.documentElement.scrollWidth") <= width

@@ -48,6 +48,14 @@ export class Editor extends EventTarget {
     return this.text.slice(0, this.area.selectionStart).split("\n").length;
   }
 
+  /** The statement that a line is in: with the lines after it up to its semicolon. */
+  statement(line) {
+    let text = this.lines[line - 1] ?? "";
+    const bare = (each) => each.replace(/\/\/.*/, "").trim();
+    for (let n = line; bare(text) && !/[;{}:]$/.test(bare(text)) && n < Math.min(line + 8, this.lines.length); n++) text = `${bare(text)} ${this.lines[n]}`;
+    return text;
+  }
+
   changed() {
     this.lines = this.text.split("\n");
     this.states = [false];

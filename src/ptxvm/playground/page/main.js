@@ -2,17 +2,31 @@
 
 import { AnswerError, backend } from "./backend.js";
 import { h } from "./dom.js";
+import { counters } from "./counters.js";
 import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
+import { explanation, tip } from "./explain.js";
 import { fillFields, renewFields } from "./fields.js";
+import { Lessons } from "./lessons.js";
+import { Litmus } from "./litmus.js";
 import { details, listProblems, title } from "./problems.js";
 import { results } from "./results.js";
 import { cleaned, packed, unpacked } from "./state.js";
+import { Stepper } from "./stepper.js";
 import { Tabs } from "./tabs.js";
 
 const at = (id) => document.getElementById(id);
 const editor = new Editor(at("editor"), at("tip"));
-const tabs = new Tabs(at("tabs"), at("panels"), { results: "Results" });
+const tabs = new Tabs(at("tabs"), at("panels"), {
+  lesson: "Lesson", results: "Results", step: "Step", count: "Count", explain: "Explain", litmus: "Litmus",
+});
+const stepper = new Stepper((...content) => tabs.fill("step", ...content), (line) => editor.show(line));
+const litmus = new Litmus((...content) => tabs.fill("litmus", ...content), (test) => ask("litmus", test, "Judging …"), () => state);
+const lessons = new Lessons({
+  fill: (...content) => tabs.fill("lesson", ...content),
+  open: (found) => restore(found),
+  solve: (name) => ask("solve", { lesson: name, source: state.source }, "Trying …"),
+});
 let state = cleaned({});
 let python = null;
 const turns = { check: 0, run: 0 };
@@ -62,8 +76,29 @@ function problems(found) {
 
 editor.addEventListener("hover", ({ detail }) => {
   const here = editor.marks.filter((each) => each.line === detail.line && each.column <= detail.column && (detail.column < each.end_column || each.end_line > each.line));
-  if (here.length) editor.say(detail, ...here.map((each) => h("div", { class: each.severity }, h("p", {}, title(each)), details(each))));
+  const wrong = here.map((each) => h("div", { class: each.severity }, h("p", {}, title(each)), details(each)));
+  if (wrong.length) editor.say(detail, ...wrong);
+  else hovered(detail);
 });
+
+async function hovered(detail) {
+  const found = await ask("explain", { text: editor.statement(detail.line) });
+  if (found) editor.say(detail, ...tip(found));
+}
+
+// ── explaining ──────────────────────────────────────────────────────────────────────────
+
+let resting = 0;
+editor.addEventListener("move", () => {
+  clearTimeout(resting);
+  if (tabs.view === "explain") resting = setTimeout(explain, 200);
+});
+
+async function explain(values = []) {
+  const text = editor.statement(editor.line);
+  const found = await ask("explain", { text, values: Array.isArray(values) ? values : [] }, values.length ? "Computing …" : "");
+  if (found && text === editor.statement(editor.line)) tabs.fill("explain", explanation(found, explain));
+}
 
 // ── running ─────────────────────────────────────────────────────────────────────────────
 
@@ -79,15 +114,52 @@ async function run(event) {
   const turn = ++turns.run;
   const done = await ask("run", launch(), "Running …");
   if (done === null || turn !== turns.run) return;
+  finished(done);
+}
+
+function finished(done) {
   problems(done.diagnostics);
   tabs.fill("results", results(done));
   say(done.outcome === "done" ? "Done." : "");
 }
 
+async function step() {
+  const turn = ++turns.run;
+  const done = await ask("step", { ...launch(), checks: [], schedules: 1, cta: 0 }, "Recording …");
+  if (done === null || turn !== turns.run) return;
+  finished(done);
+  if (!done.steps.length) return tabs.open("results");
+  tabs.open("step");
+  stepper.begin(done);
+}
+
+async function count() {
+  const turn = ++turns.run;
+  const done = await ask("count", { ...launch(), checks: [], schedules: 1 }, "Counting …");
+  if (done === null || turn !== turns.run) return;
+  finished(done);
+  if (!done.metrics) return tabs.open("results");
+  tabs.open("count");
+  tabs.fill("count", counters(done, (line) => editor.go(line)));
+}
+
+at("step").addEventListener("click", step);
+at("count").addEventListener("click", count);
+tabs.addEventListener("open", () => {
+  if (tabs.view === "explain") explain();
+  if (tabs.view !== "step") editor.show(0);
+  else stepper.go(stepper.count);
+});
+
 at("launch").addEventListener("submit", run);
 at("stop").addEventListener("click", () => python.stop());
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(event);
+  if (event.key === "F10" && stepper.steps) {
+    event.preventDefault();
+    tabs.open("step");
+    stepper.go(event.shiftKey ? stepper.before() : stepper.after());
+  }
 });
 for (const box of document.querySelectorAll("[name=check]")) {
   box.addEventListener("change", () => {
@@ -103,7 +175,12 @@ function restore(found) {
   fillFields(at("fields"), state, []);
   for (const box of document.querySelectorAll("[name=check]")) box.checked = state.checks.includes(box.value);
   tabs.open(state.view);
+  stepper.steps = null;
   tabs.fill("results", h("p", { class: "hint" }, "Run the kernel to see its arrays."));
+  tabs.fill("step", h("p", { class: "hint" }, "Step records a launch; then you can go through it, forwards and backwards."));
+  tabs.fill("count", h("p", { class: "hint" }, "Count tells what a launch does: sectors, bank conflicts, idle lanes."));
+  litmus.restore(state);
+  lessons.show(state.lesson);
   editor.text = state.source;
 }
 
@@ -123,9 +200,15 @@ addEventListener("hashchange", async () => {
   if (found) restore(found);
 });
 
-at("examples").append(...Object.keys(EXAMPLES).map((name) => h("option", {}, name)));
-at("examples").addEventListener("change", (event) => restore(EXAMPLES[event.target.value]));
-
 python = await backend(say);
+lessons.list((await ask("lessons", {}, "Starting …")) ?? []);
+at("examples").append(
+  h("optgroup", { label: "Examples" }, Object.keys(EXAMPLES).map((name) => h("option", { value: `example ${name}` }, name))),
+  h("optgroup", { label: "Lessons" }, lessons.titles.map(({ name, title: text }) => h("option", { value: `lesson ${name}` }, text))),
+);
+at("examples").addEventListener("change", ({ target }) => {
+  const [kind, ...name] = target.value.split(" ");
+  restore(kind === "lesson" ? lessons.start(name.join(" ")) : EXAMPLES[name.join(" ")]);
+});
 restore((await unpacked(location.hash)) ?? Object.values(EXAMPLES)[0]);
 document.documentElement.dataset.ready = "";
