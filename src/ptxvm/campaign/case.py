@@ -9,14 +9,14 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
 from ptxvm import api
 from ptxvm.campaign.declaration import Declaration, launch_options
 from ptxvm.campaign.expressions import substituted
-from ptxvm.campaign.outcome import Done, Outcome, Verdict
+from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
 from ptxvm.campaign.python_function import PythonFunction
 from ptxvm.diagnostics import Severity
 from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, Place, Unsupported
@@ -26,14 +26,6 @@ from ptxvm.machine.result import LaunchResult
 
 Parameters = Mapping[str, object]
 Arguments = list[object]
-
-
-class Job(NamedTuple):
-    """A case to run: its number, or other parameters in place of those of the number, or another text of the kernel."""
-
-    number: int
-    parameters: Parameters | None = None
-    text: str | None = None
 
 
 class Workload(Protocol):
@@ -217,4 +209,4 @@ def differences(left: Array, right: Array, relative: float, absolute: float) -> 
     return np.flatnonzero(~np.isclose(a, b, rtol=relative, atol=absolute, equal_nan=True))
 
 
-__all__ = ["DeclaredWorkload", "Failed", "Job", "Runner", "Workload", "outcome"]
+__all__ = ["DeclaredWorkload", "Failed", "Runner", "Workload", "outcome"]

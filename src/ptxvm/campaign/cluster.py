@@ -14,9 +14,9 @@ from types import TracebackType
 from typing import Any
 from uuid import uuid4
 
-from ptxvm.campaign.case import Job, Workload
+from ptxvm.campaign.case import Workload
 from ptxvm.campaign.declaration import CaseLimits
-from ptxvm.campaign.outcome import Done, Outcome, Verdict
+from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
 from ptxvm.campaign.pool import Pool
 
 SECONDS = 0.5  # of work in a task
@@ -74,7 +74,7 @@ class Cluster(AbstractContextManager["Cluster"]):
         try:
             return task.result()  # type: ignore[no-any-return]
         except KilledWorker as wrong:
-            return [Done(job.number, Outcome(Verdict.DIED, "Dask worker", "", str(wrong)), 1) for job in jobs]
+            return [Done(job, Outcome(Verdict.DIED, "Dask worker", "", str(wrong)), 1) for job in jobs]
 
 
 class Own(threading.local):

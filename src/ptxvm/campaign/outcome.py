@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -41,6 +42,8 @@ class Outcome:
     place: str = ""
     message: str = ""
     seconds: float = 0.0
+    text: str = ""  # of a fuzzed case: what was run, if it failed or showed something new
+    features: tuple[str, ...] = ()  # of a fuzzed case: what it showed that its worker had not seen
 
     @property
     def failed(self) -> bool:
@@ -58,12 +61,25 @@ class Outcome:
         return (self.verdict, self.kind) == (other.verdict, other.kind)
 
 
-class Done(NamedTuple):
-    """A case that has ended: its number, its outcome, and how often it was run."""
+class Job(NamedTuple):
+    """A case to run: its number, or other parameters in place of those of the number, or another text of the kernel."""
 
     number: int
+    parameters: Mapping[str, object] | None = None
+    text: str | None = None
+
+
+class Done(NamedTuple):
+    """A case that has ended: its outcome, and how often it was run."""
+
+    job: Job
     outcome: Outcome
     attempts: int
 
+    @property
+    def number(self) -> int:
+        """The number of the case."""
+        return self.job.number
 
-__all__ = ["MEANINGS", "Done", "Outcome", "Verdict"]
+
+__all__ = ["MEANINGS", "Done", "Job", "Outcome", "Verdict"]

@@ -71,14 +71,17 @@ class Cells:
         return sum(count * (self.failed.get(at, 0) / count - mean) ** 2 for at, count in self.total.items()) / cases
 
 
-def page(name: str, space: ParameterSpace, results: Results, tests: Sequence[Path]) -> str:
-    """The page as HTML."""
+def page(name: str, space: ParameterSpace, results: Results, tests: Sequence[Path], ended: int | None = None) -> str:
+    """The page as HTML; `ended` is how many cases have ended, where those that passed have no rows."""
     counts = results.counts()
+    if ended is not None:
+        counts = {Verdict.PASSED: ended - sum(counts.values()), **counts}
     cases, passed = sum(counts.values()), counts.get(Verdict.PASSED, 0)
+    most = f" of {space.cases:,}" if ended is None else ""
     share = 100 * (cases - passed) / max(cases, 1)
     body = [
         f"<h1>{text(name)}</h1>",
-        f"<p>{cases:,} of {space.cases:,} cases: {', '.join(summary(counts))}; {results.seconds():,.1f} seconds of work</p>",
+        f"<p>{cases:,}{most} cases: {', '.join(summary(counts))}; {results.seconds():,.1f} seconds of work</p>",
         f'<div class="bar" role="img" aria-label="{share:.1f} % failed"><i style="width:{share:.3f}%"></i></div>',
         *failures(results, tests),
         *tables(space, results),

@@ -19,9 +19,9 @@ from multiprocessing.connection import Connection, Pipe, wait
 from tempfile import TemporaryFile
 from types import TracebackType
 
-from ptxvm.campaign.case import Job, Workload
+from ptxvm.campaign.case import Workload
 from ptxvm.campaign.declaration import CaseLimits
-from ptxvm.campaign.outcome import Done, Outcome, Verdict
+from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
 from ptxvm.diagnostics.errors import Crash
 
 AHEAD = 0.05  # seconds of work that a worker has in advance
@@ -150,7 +150,7 @@ class Pool(AbstractContextManager["Pool"]):
     def _done(self, job: Job, outcome: Outcome) -> Done:
         self.ended += 1
         self.seconds += outcome.seconds
-        return Done(job.number, outcome, self.attempts.pop(job.number, 0) + 1)
+        return Done(job, outcome, self.attempts.pop(job.number, 0) + 1)
 
     def _died(self, worker: Worker) -> Iterator[Done]:
         """The case that it ran is run again, if it may be."""
@@ -169,7 +169,7 @@ class Pool(AbstractContextManager["Pool"]):
             return
         attempts = self.attempts.pop(job.number)
         said = f"it ended its process {attempts} times, with {how}"
-        yield Done(job.number, Outcome(Verdict.DIED, how.partition(":")[0], "", said), attempts)
+        yield Done(job, Outcome(Verdict.DIED, how.partition(":")[0], "", said), attempts)
 
     def _overdue(self) -> Iterator[Done]:
         """End the workers whose case takes too long."""
@@ -179,9 +179,8 @@ class Pool(AbstractContextManager["Pool"]):
             job = worker.jobs.popleft()
             self.again.extendleft(reversed(worker.jobs))
             said = f"it took longer than {self.limits.seconds:g} seconds"
-            yield Done(
-                job.number, Outcome(Verdict.TIMEOUT, "", "", said, self.limits.seconds), self.attempts.pop(job.number, 0) + 1
-            )
+            late_outcome = Outcome(Verdict.TIMEOUT, "", "", said, self.limits.seconds)
+            yield Done(job, late_outcome, self.attempts.pop(job.number, 0) + 1)
 
     def _remove(self, worker: Worker, *, kill: bool) -> str:
         del self.workers[worker.connection]

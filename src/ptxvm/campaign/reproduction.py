@@ -8,9 +8,9 @@ import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from ptxvm.campaign.case import DeclaredWorkload, Job
+from ptxvm.campaign.case import DeclaredWorkload
 from ptxvm.campaign.declaration import Declaration, declared
-from ptxvm.campaign.outcome import Outcome
+from ptxvm.campaign.outcome import Job, Outcome
 from ptxvm.campaign.pool import Pool
 from ptxvm.campaign.shrink import Small
 from ptxvm.diagnostics.errors import PTXVMError

@@ -33,6 +33,7 @@ CREATE TABLE IF NOT EXISTS cases (
     seconds REAL NOT NULL,
     attempts INTEGER NOT NULL
 );
+CREATE TABLE IF NOT EXISTS corpus (text TEXT PRIMARY KEY, features TEXT NOT NULL);  -- of a fuzzing campaign
 CREATE INDEX IF NOT EXISTS failures ON cases (verdict, kind, place) WHERE verdict <> 'passed';
 """
 
@@ -88,8 +89,8 @@ class Results(AbstractContextManager["Results"]):
     def add(self, done: Iterable[tuple[Done, Mapping[str, object]]]) -> None:
         """Write cases that have ended, in one transaction."""
         rows = [
-            (number, json.dumps(parameters, default=str), o.verdict, o.kind, o.place, o.message, o.seconds, attempts)
-            for (number, o, attempts), parameters in done
+            (job.number, json.dumps(parameters, default=str), o.verdict, o.kind, o.place, o.message, o.seconds, attempts)
+            for (job, o, attempts), parameters in done
         ]
         self.connection.execute("BEGIN")
         self.connection.executemany("INSERT INTO cases VALUES (?, ?, ?, ?, ?, ?, ?, ?)", rows)
@@ -100,6 +101,24 @@ class Results(AbstractContextManager["Results"]):
         axes = {each: list(values) if len(values) <= MOST_VALUES else repr(values) for each, values in space.axes.items()}
         said = {"name": name, "cases": str(space.cases), "parameters": json.dumps(axes, default=str)}
         self.connection.executemany("INSERT OR REPLACE INTO campaign VALUES (?, ?)", said.items())
+
+    def number(self, key: str) -> int:
+        """A number that the campaign keeps; 0 where it has none."""
+        found = self.connection.execute("SELECT value FROM campaign WHERE key = ?", (key,)).fetchone()
+        return int(found[0]) if found else 0
+
+    def keep(self, key: str, value: int) -> None:
+        """Keep a number."""
+        self.connection.execute("INSERT OR REPLACE INTO campaign VALUES (?, ?)", (key, str(value)))
+
+    def corpus(self) -> Iterator[tuple[str, list[str]]]:
+        """The texts of a fuzzing campaign, each with what it showed first."""
+        for text, features in self.connection.execute("SELECT text, features FROM corpus ORDER BY rowid"):
+            yield text, features.split("\n")
+
+    def grow(self, text: str, features: Iterable[str]) -> None:
+        """Add a text to the corpus."""
+        self.connection.execute("INSERT OR IGNORE INTO corpus VALUES (?, ?)", (text, "\n".join(features)))
 
     def waiting(self, cases: int) -> Iterator[int]:
         """The numbers of the cases that have no row, in order."""

@@ -10,9 +10,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ptxvm.campaign.case import DeclaredWorkload, Job, Workload
+from ptxvm.campaign.case import DeclaredWorkload, Workload
 from ptxvm.campaign.declaration import CaseLimits, Declaration, declared, read_declaration
-from ptxvm.campaign.outcome import Verdict
+from ptxvm.campaign.outcome import Job, Verdict
 from ptxvm.campaign.page import page
 from ptxvm.campaign.pool import Pool
 from ptxvm.campaign.python_function import Function, named

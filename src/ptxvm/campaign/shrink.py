@@ -6,14 +6,15 @@ so that lines keep their numbers, and the text is printed anew at the end.
 
 from __future__ import annotations
 
+import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptxvm.campaign.case import Job, Runner
+from ptxvm.campaign.case import Runner
 from ptxvm.campaign.declaration import Declaration
-from ptxvm.campaign.outcome import Outcome, Verdict
+from ptxvm.campaign.outcome import Job, Outcome, Verdict
 from ptxvm.campaign.parameter_space import Position
 from ptxvm.campaign.results import Case
 from ptxvm.syntax import parse, print_module, tree
@@ -23,6 +24,8 @@ PATIENCE = 30.0  # seconds for each failure
 OF_THE_TEXT = (Verdict.FAULT, Verdict.FINDING, Verdict.ERROR, Verdict.DIED)
 """Failures that stay the same when instructions go; where results differ from a reference, they always do without some."""
 DISAGREE = "disagree"
+Extent = tuple[int, int]
+"""The first character of a part of a text, and that behind it."""
 
 
 @dataclass(frozen=True)
@@ -48,7 +51,8 @@ def smaller(declaration: Declaration, case: Case, runner: Runner) -> Small:
     if declaration.subject.kernel and (case.outcome.verdict in OF_THE_TEXT or case.outcome.kind == DISAGREE):
         whole = Path(declaration.folder, declaration.subject.kernel).read_text(encoding="utf-8", errors="surrogateescape")
         if trial.fails(parameters, whole):
-            text = printed(fewest(whole, lambda some: trial.fails(parameters, some)), trial, parameters)
+            left = fewest(whole, statement_extents(whole), lambda some: trial.fails(parameters, some))
+            text = printed(left, trial, parameters)
     return Small(case, parameters, text, trial.last or case.outcome)
 
 
@@ -111,16 +115,13 @@ def lowered(position: Position, axis: int, fails: Callable[[Position], bool]) ->
 # ── the text ────────────────────────────────────────────────────────────────────────────
 
 
-def fewest(text: str, fails: Callable[[str], bool]) -> str:
-    """The text without the statements that the failure does not need (Zeller and Hildebrandt 2002: ddmin's complements)."""
-    module, _ = parse(Source(text))
-    kept = [(each.start, each.end) for each in statements(module)]
+def fewest(text: str, kept: list[Extent], fails: Callable[[str], bool]) -> str:
+    """The text without the parts that the failure does not need (Zeller and Hildebrandt 2002: ddmin's complements)."""
     size = max(1, len(kept) // 2)
     while kept:
         before, at = len(kept), 0
         while at < len(kept):
-            gone = kept[at : at + size]
-            if fails(shorter := blanked(text, gone)):
+            if fails(shorter := blanked(text, kept[at : at + size])):
                 text, kept = shorter, kept[:at] + kept[at + size :]
             else:
                 at += size
@@ -128,6 +129,17 @@ def fewest(text: str, fails: Callable[[str], bool]) -> str:
             break
         size = max(1, size // 2)
     return text
+
+
+def statement_extents(text: str) -> list[Extent]:
+    """Where the statements of a text are, those in blocks too."""
+    module, _ = parse(Source(text))
+    return [(each.start, each.end) for each in statements(module)]
+
+
+def word_extents(text: str) -> list[Extent]:
+    """Where its words are, between blanks: of a text that may be no PTX."""
+    return [each.span() for each in re.finditer(r"\S+", text)]
 
 
 def statements(module: tree.Module) -> Iterator[tree.Statement]:
@@ -141,7 +153,7 @@ def statements(module: tree.Module) -> Iterator[tree.Statement]:
             waiting += inner.statements[::-1]
 
 
-def blanked(text: str, spans: Sequence[tuple[int, int]]) -> str:
+def blanked(text: str, spans: Sequence[Extent]) -> str:
     """The text with blanks in place of some of its spans; lines stay where they are."""
     pieces, at = [], 0
     for start, end in spans:
@@ -158,4 +170,4 @@ def printed(text: str, trial: Trial, parameters: dict[str, object]) -> str:
     return next((each for each in (print_module(module), lines) if trial.fails(parameters, each, anywhere=True)), text)
 
 
-__all__ = ["Small", "smaller"]
+__all__ = ["Small", "Trial", "fewest", "smaller", "statement_extents", "word_extents"]

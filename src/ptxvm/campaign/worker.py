@@ -14,8 +14,8 @@ from collections.abc import Sequence
 from multiprocessing.connection import Connection
 from pathlib import Path
 
-from ptxvm.campaign.case import Job, Workload
-from ptxvm.campaign.outcome import Outcome
+from ptxvm.campaign.case import Workload
+from ptxvm.campaign.outcome import Job, Outcome
 
 MIB = 1 << 20
 

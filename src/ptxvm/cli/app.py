@@ -315,19 +315,46 @@ def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None) 
 
 
 @app.command()
-@click.argument("file", metavar="FILE.toml")
+@click.argument("file", metavar="FILE.toml|fuzz")
 @click.option("--folder", metavar="DIR", help="Where the results are, and go on.  [default: NAME.campaign]", show_default=False)
 @click.option("--workers", metavar="N", type=AT_LEAST_1, help="Processes of this machine.  [default: one for each core]")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as tcp://host:8786, in place of this machine.")
 @click.option("--shrink/--no-shrink", default=True, help="Make failures small, and write tests that repeat them.")
-def campaign(file: str, folder: str | None, workers: int | None, scheduler: str | None, *, shrink: bool) -> int:
-    """Run a kernel over many parameters, and show what failed where.
+@click.option("--kind", metavar="KIND", help="What fuzz runs: text, kernels, engines or litmus.")
+@click.option("--cases", metavar="N", type=AT_LEAST_0, help="Fuzz until so many have ended.")
+@click.option("--budget", metavar="TIME", help="Fuzz so long: 30s, 10m or 8h.")
+@click.option("--seed", metavar="N", type=AT_LEAST_0, help="Other cases of fuzz.")
+@click.option("--corpus", metavar="FILE", multiple=True, help="PTX that fuzz starts from, too; may be repeated.")
+def campaign(
+    file: str,
+    folder: str | None,
+    workers: int | None,
+    scheduler: str | None,
+    *,
+    shrink: bool,
+    kind: str | None,
+    cases: int | None,
+    budget: str | None,
+    seed: int | None,
+    corpus: Sequence[str],
+) -> int:
+    """Run a kernel over many parameters, or fuzz ptxvm, and show what failed.
 
     FILE.toml says which kernel or Python function, its parameters, and what is expected. A campaign that was interrupted
     goes on where it was. Exits with 1 where a case failed.
-    """
-    from ptxvm.cli.campaign import run_campaign
 
+    \b
+    ptxvm campaign saxpy.toml
+    ptxvm campaign fuzz --kind text --budget 8h
+    """  # noqa: D301
+    from ptxvm.cli.campaign import FuzzRequest, run_campaign, run_fuzz
+
+    if file == "fuzz":
+        return run_fuzz(FuzzRequest(kind, cases, budget, seed or 0, corpus, folder, workers, scheduler))
+    if given := [
+        name for name, each in {"kind": kind, "cases": cases, "budget": budget, "seed": seed}.items() if each is not None
+    ]:
+        raise click.UsageError(f"--{given[0]} is for fuzz, and '{file}' says what it needs")
     return run_campaign(file, folder, workers, scheduler, shrink=shrink)
 
 

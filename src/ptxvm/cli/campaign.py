@@ -2,39 +2,84 @@
 
 from __future__ import annotations
 
+import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.text import Text
 
+from ptxvm.campaign.fuzz.session import fuzz
+from ptxvm.campaign.fuzz.workload import MEANINGS
 from ptxvm.campaign.outcome import Verdict
 from ptxvm.campaign.session import Campaign, campaign
 from ptxvm.cli.failures import FINDINGS, WrongCall, one_line
 from ptxvm.cli.terminal import console, tabulated
-from ptxvm.diagnostics.errors import Unsupported
 
 MOST_REASONS = 20
+UNITS = {"s": 1, "m": 60, "h": 3600}
 Told = Callable[[int, int, int], None]
 """Called with how many cases have ended, failed, and are to be run."""
 
 
+@dataclass(frozen=True, slots=True)
+class FuzzRequest:
+    """What the command line asks fuzz for, as it stands there."""
+
+    kind: str | None
+    cases: int | None
+    budget: str | None
+    seed: int
+    corpus: Sequence[str]
+    folder: str | None
+    workers: int | None
+    scheduler: str | None
+
+
 def run_campaign(file: str, folder: str | None, workers: int | None, scheduler: str | None, *, shrink: bool) -> int:
     """Run the campaign of a file; 1 where a case failed."""
+    with progressing(Path(file).stem) as told, wrong_calls():
+        done = campaign(file, folder=folder, workers=workers, scheduler=scheduler, shrink=shrink, progress=told)
+    print_campaign(done)
+    return FINDINGS if done.failed else 0
+
+
+def run_fuzz(request: FuzzRequest) -> int:
+    """Fuzz until the cases or the time are over; 1 where something was found."""
+    if request.kind is None:
+        raise WrongCall(f"fuzz needs --kind: {', '.join(f'{kind} ({meaning})' for kind, meaning in MEANINGS.items())}")
+    with progressing(f"fuzz {request.kind}") as told, wrong_calls():
+        done = fuzz(
+            request.kind, cases=request.cases, seconds=duration(request.budget), seed=request.seed, corpus=request.corpus,
+            folder=request.folder, workers=request.workers, scheduler=request.scheduler, progress=told,
+        )  # fmt: skip
+    print_campaign(done)
+    return FINDINGS if done.failed else 0
+
+
+def duration(text: str | None) -> float | None:
+    """The seconds of `30s`, `10m` or `8h`."""
+    if text is None:
+        return None
+    found = re.fullmatch(r"(\d+(?:\.\d+)?)([smh])", text)
+    if found is None or not float(found[1]):
+        raise WrongCall(f"--budget takes a time such as 30s, 10m or 8h, not '{text}'")
+    return float(found[1]) * UNITS[found[2]]
+
+
+@contextmanager
+def wrong_calls() -> Iterator[None]:
+    """Around a campaign: what is wrong with its declaration or files is one line."""
     try:
-        with progressing(Path(file).stem) as told:
-            done = campaign(file, folder=folder, workers=workers, scheduler=scheduler, shrink=shrink, progress=told)
+        yield
     except FileNotFoundError as wrong:
         raise WrongCall(f"no such file: '{wrong.filename}'") from None
     except OSError as wrong:
         raise WrongCall(f"cannot use '{wrong.filename}': {wrong.strerror}") from None
     except (ValueError, ImportError) as wrong:
         raise WrongCall(one_line(str(wrong))) from None
-    except Unsupported as wrong:
-        raise WrongCall(str(wrong)) from None
-    print_campaign(done)
-    return FINDINGS if done.failed else 0
 
 
 @contextmanager
@@ -50,12 +95,12 @@ def progressing(name: str) -> Iterator[Told | None]:
         TimeRemainingColumn(),
     )  # fmt: skip
     with Progress(*columns, console=console(sys.stderr), transient=True) as progress:
-        task = progress.add_task(name, total=None, said="")
+        task = progress.add_task(name, total=None, said="")  # a total of 0 is one that is not known
 
         def told(ended: int, failed: int, cases: int) -> None:
             speed = progress.tasks[0].speed
             rate = f"{speed:,.0f}/s" if speed else ""
-            progress.update(task, completed=ended, total=cases, said=f"{rate} {failed:,} failed" if failed else rate)
+            progress.update(task, completed=ended, total=cases or None, said=f"{rate} {failed:,} failed" if failed else rate)
 
         yield told
 

@@ -1,9 +1,9 @@
 from collections import Counter
 from pathlib import Path
 
-from ptxvm.campaign.case import DeclaredWorkload, Job
+from ptxvm.campaign.case import DeclaredWorkload
 from ptxvm.campaign.declaration import declared
-from ptxvm.campaign.outcome import Outcome, Verdict
+from ptxvm.campaign.outcome import Job, Outcome, Verdict
 
 SAXPY = str(Path(__file__).parents[3] / "examples" / "saxpy.ptx")
 LAUNCH = {"grid": "{cdiv(n, block)}", "args": ["{n}", "2.0", "f32[{n}]=random", "f32[{n}]=ones"]}

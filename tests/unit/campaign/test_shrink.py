@@ -7,7 +7,7 @@ import pytest
 
 from ptxvm.campaign.reproduction import CaseFailed, repeat
 from ptxvm.campaign.session import Campaign, campaign
-from ptxvm.campaign.shrink import fewest, simplest
+from ptxvm.campaign.shrink import fewest, simplest, statement_extents
 
 SAXPY = Path(__file__).parents[3] / "examples" / "saxpy.ptx"
 
@@ -27,7 +27,8 @@ def test_each_parameter_becomes_as_simple_as_it_can() -> None:
 def test_statements_that_the_failure_does_not_need_go() -> None:
     """What is left has the two statements that are needed, at their lines."""
     lines = [".version 8.0", ".target sm_80", ".visible .entry k() {", *(f"add.u32 %r{n}, 1, 2;" for n in range(40)), "}"]
-    left = fewest("\n".join(lines), lambda text: "%r7," in text and "%r31," in text and ".entry" in text)
+    text = "\n".join(lines)
+    left = fewest(text, statement_extents(text), lambda text: "%r7," in text and "%r31," in text and ".entry" in text)
     assert [line for line in left.splitlines() if line.strip()] == [lines[2], lines[10], lines[34], "}"]
     assert left.splitlines()[10] == lines[10]
 

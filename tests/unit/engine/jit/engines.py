@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
-import mmap
 import re
 from collections.abc import Sequence
 from typing import Any, Literal
@@ -73,16 +71,3 @@ def lone_array(count: int, dtype: npt.DTypeLike, room: int = 1 << 20) -> np.ndar
     for start, end in [extent for extent in freed if extent[0] < last and first < extent[1]]:
         del freed[start, end]
     return whole[room : room + size].view(dtype)
-
-
-def fenced(array: np.ndarray) -> np.ndarray:
-    """A copy that ends where a page ends, before one that nothing may read: code that reads beyond it ends the process."""
-    page, bytes = mmap.PAGESIZE, array.nbytes
-    pages = mmap.mmap(-1, -(-bytes // page) * page + page)
-    fence = np.frombuffer(pages, np.uint8)[-page:]
-    libc = ctypes.CDLL(None, use_errno=True)
-    if libc.mprotect(ctypes.c_void_p(fence.ctypes.data), ctypes.c_size_t(page), 0):
-        raise OSError(ctypes.get_errno(), "mprotect")
-    copy = np.frombuffer(pages, array.dtype, array.size, len(pages) - page - bytes).reshape(array.shape)
-    copy[...] = array
-    return copy

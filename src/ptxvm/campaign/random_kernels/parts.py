@@ -6,10 +6,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from operator import ne
-from typing import Any
 
 from hypothesis import strategies as st
-from pure_variants import Case, cases, instructions
+
+from ptxvm.campaign.random_kernels.variants import Variant, instructions, variants_of
 
 Strategy = st.SearchStrategy
 Shape = tuple[int, ...]
@@ -73,7 +73,7 @@ def value(letter: str) -> Strategy[str]:
 
 
 @st.composite
-def operand(draw: Any, case: Case, name: str, *, reads: bool) -> str:
+def operand(draw: st.DrawFn, case: Variant, name: str, *, reads: bool) -> str:
     """What stands for an operand of an instruction."""
     if case.constant(name):
         return str(draw(st.integers(0, 255)))
@@ -89,10 +89,10 @@ def operand(draw: Any, case: Case, name: str, *, reads: bool) -> str:
 
 
 @st.composite
-def pure(draw: Any, letters: frozenset[str] = frozenset(REGISTERS)) -> Statement:
+def pure(draw: st.DrawFn, letters: frozenset[str] = frozenset(REGISTERS)) -> Statement:
     """One instruction of the catalog, perhaps under a guard."""
     chosen = draw(st.sampled_from(instructions(letters, carry="p" in letters)))
-    case = draw(st.sampled_from(cases(chosen, letters)))
+    case = draw(st.sampled_from(variants_of(chosen, letters)))
     texts = []
     for each in case.form.operands:
         if each.optional:
@@ -122,7 +122,7 @@ MOVES = [
 
 
 @st.composite
-def filled(draw: Any, templates: Sequence[str], guard: Strategy[str] = GUARD) -> Statement:
+def filled(draw: st.DrawFn, templates: Sequence[str], guard: Strategy[str] = GUARD) -> Statement:
     """A line with registers for its letters; those of a letter with a digit differ from each other."""
     template = draw(st.sampled_from(list(templates)))
     held = {letter: Drawn(draw, register(letter)) for letter in REGISTERS}
@@ -133,7 +133,7 @@ def filled(draw: Any, templates: Sequence[str], guard: Strategy[str] = GUARD) ->
 class Drawn:
     """Another value each time that it is formatted."""
 
-    def __init__(self, draw: Any, strategy: Strategy[str]) -> None:
+    def __init__(self, draw: st.DrawFn, strategy: Strategy[str]) -> None:
         self.draw, self.strategy = draw, strategy
 
     def __format__(self, spec: str) -> str:

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from functools import cache
-from typing import Any
 
 from hypothesis import strategies as st
-from random_memory import DOUBLES, WRAPS, access, atomic, copy, row
-from random_parts import MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
-from random_warps import collective, inside, meeting
+
+from ptxvm.campaign.random_kernels.memory import DOUBLES, WRAPS, access, atomic, copy, row
+from ptxvm.campaign.random_kernels.parts import MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
+from ptxvm.campaign.random_kernels.warps import collective, inside, meeting
 
 CONDITION = st.builds("@{}{}".format, st.sampled_from(["", "!"]), P)
 
@@ -27,7 +27,7 @@ POINTERS = [
 
 
 @st.composite
-def call(draw: Any) -> Statement:
+def call(draw: st.DrawFn) -> Statement:
     """A call: by name, of a function with a structure as its parameter, or through a pointer."""
     arguments, guard = f"({draw(R)}, {draw(R)})", draw(st.one_of(st.just(""), CONDITION))
     match draw(st.sampled_from(["name", "structure", "pointer", "pointer"])):
@@ -47,7 +47,7 @@ def call(draw: Any) -> Statement:
 
 
 @st.composite
-def branch(draw: Any, inner: Strategy[Block]) -> Statement:
+def branch(draw: st.DrawFn, inner: Strategy[Block]) -> Statement:
     """An if, with or without an else, of lanes that part."""
     if draw(st.booleans()):
         return Statement(f"{draw(CONDITION)} bra END@n;\n{{0}}\nEND@n:", [draw(inner)])
@@ -55,7 +55,7 @@ def branch(draw: Any, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
-def parted(draw: Any, mask: str, inner: Strategy[Block]) -> Statement:
+def parted(draw: st.DrawFn, mask: str, inner: Strategy[Block]) -> Statement:
     """An if of lanes that part and know with whom they are: a mask for one side, and its complement for the other."""
     own, condition, blocks = inside(mask), draw(P), [draw(inner)]
     lines = f"vote.sync.ballot.b32 {own}, {condition}, {mask};\n@!{condition} bra ELSE@n;\n{{0}}\n"
@@ -66,7 +66,7 @@ def parted(draw: Any, mask: str, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
-def switch(draw: Any, inner: Strategy[Block]) -> Statement:
+def switch(draw: st.DrawFn, inner: Strategy[Block]) -> Statement:
     """Three cases and what falls from one to the next."""
     blocks = [draw(inner) for _ in range(3)]
     leaves = [draw(st.sampled_from(["", "bra END@n;"])) for _ in range(2)]
@@ -78,7 +78,7 @@ def switch(draw: Any, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
-def tangle(draw: Any, level: int, inner: Strategy[Block]) -> Statement:
+def tangle(draw: st.DrawFn, level: int, inner: Strategy[Block]) -> Statement:
     """Blocks each of which may go to any other: a graph that is not reducible, with a count of its steps."""
     count, total = f"%c{level}", draw(st.integers(2, 4))
     lines = [f"mov.u32 {count}, {draw(st.integers(1, 9))};", f"{draw(CONDITION)} bra B{draw(st.integers(0, total - 1))}X@n;"]
@@ -93,7 +93,7 @@ def tangle(draw: Any, level: int, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
-def loop(draw: Any, level: int, alike: Strategy[Block], apart: Strategy[Block]) -> Statement:
+def loop(draw: st.DrawFn, level: int, alike: Strategy[Block], apart: Strategy[Block]) -> Statement:
     """A loop that all lanes leave at once (`alike`), or every lane when it likes (`apart`); none counts another's turns."""
     count, uniform = f"%c{level}", draw(st.booleans())
     start = f"mov.u32 {count}, {draw(st.integers(1, 4))};" if uniform else f"and.b32 {count}, {draw(R)}, 3;"
@@ -102,7 +102,7 @@ def loop(draw: Any, level: int, alike: Strategy[Block], apart: Strategy[Block]) 
 
 
 @st.composite
-def thinning(draw: Any, level: int, mask: str, inner: Strategy[Block]) -> Statement:
+def thinning(draw: st.DrawFn, level: int, mask: str, inner: Strategy[Block]) -> Statement:
     """A loop that lanes leave when they like, in which those that stay know who they are."""
     count, own = f"%c{level}", inside(mask)
     return Statement(
@@ -113,7 +113,7 @@ def thinning(draw: Any, level: int, mask: str, inner: Strategy[Block]) -> Statem
 
 
 @st.composite
-def nested(draw: Any, level: int, inner: Strategy[Block]) -> Statement:
+def nested(draw: st.DrawFn, level: int, inner: Strategy[Block]) -> Statement:
     """Two loops, and ways out of both of them and into the next turn of the outer one."""
     outer, within = f"%c{level}", f"%b{level}"
     out, on = (draw(st.sampled_from([f"{draw(CONDITION)} bra {label}@n;", ""])) for label in ("END", "NEXT"))
@@ -143,7 +143,7 @@ def nested(draw: Any, level: int, inner: Strategy[Block]) -> Statement:
 
 
 @cache
-def block(depth: int, mask: str, calls: bool, shape: Shape) -> Strategy[Block]:
+def block(depth: int, mask: str, calls: bool, shape: Shape) -> Strategy[Block]:  # noqa: FBT001 - a key of the cache
     """Some statements; `mask` names the lanes that are sure to be here together, or is empty."""
     simple = [
         pure(),

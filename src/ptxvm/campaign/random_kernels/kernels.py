@@ -15,10 +15,11 @@ from math import prod
 from typing import Any
 
 from hypothesis import strategies as st
-from random_control import block
-from random_memory import OWN, size_of
-from random_parts import ALL, REGISTERS, Block, R, Shape, Statement, filled, pure, written
-from random_warps import ARRIVAL, BARRIERS, LOCK, NOBODY, exchange
+
+from ptxvm.campaign.random_kernels.control import block
+from ptxvm.campaign.random_kernels.memory import OWN, size_of
+from ptxvm.campaign.random_kernels.parts import ALL, REGISTERS, Block, R, Shape, Statement, filled, pure, written
+from ptxvm.campaign.random_kernels.warps import ARRIVAL, BARRIERS, LOCK, NOBODY, exchange
 
 SHAPES: list[Shape] = [
     (32,),
@@ -79,7 +80,7 @@ class RandomKernel:
     def __repr__(self) -> str:
         return f"\n// <<<{self.grid}, {self.shape}, {self.shared}>>> on data of seed {self.seed}\n{self.text}"
 
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ANN401, ARG002, FBT001 - IPython's protocol
         printer.text(repr(self))
 
 
@@ -90,7 +91,7 @@ def without(lines: Block, word: str) -> Block:
 
 
 @st.composite
-def kernels(draw: Any) -> RandomKernel:
+def kernels(draw: st.DrawFn) -> RandomKernel:
     """A random kernel, and how it is launched."""
     shape, calls = draw(st.sampled_from(SHAPES)), draw(st.booleans())
     locks = prod(shape) < LARGE and draw(st.sampled_from([False, False, False, True]))

@@ -21,7 +21,7 @@ OPEN = {"copysign"}  # shows the sign of a NaN of f64, which is open
 
 
 @dataclass(frozen=True, eq=False)
-class Case:
+class Variant:
     """A legal variant."""
 
     of: Decoded
@@ -100,18 +100,18 @@ def checkable(instruction: Instruction) -> bool:
     return instruction.executes and not instruction.effects - {"cc"} and plain and scalar and bool(results)
 
 
-def legal(instruction: Instruction) -> Iterator[Case]:
+def legal(instruction: Instruction) -> Iterator[Variant]:
     """The variants that the target has, with the registers that we have."""
     for i in instruction.variants():
-        case = Case(i)
+        case = Variant(i)
         shapes = {n: case.shape(n) for o in i.form.operands if not o.optional for n in o.names}
         there = Decoded(i.of, i.form, i.bound, shapes, VERSION, TARGET)
         if not there.problems() and all(gives(VERSION, n.version) and n.met_by(TARGET) for _, n in there.requirements()):
-            yield Case(there)
+            yield Variant(there)
 
 
 @cache
-def cases(instruction: Instruction, letters: frozenset[str]) -> list[Case]:
+def variants_of(instruction: Instruction, letters: frozenset[str]) -> list[Variant]:
     """Those that can be written with some registers."""
     return [each for each in legal(instruction) if each.uses(letters)]
 

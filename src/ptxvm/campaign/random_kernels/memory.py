@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from hypothesis import strategies as st
-from random_parts import GUARD, REGISTERS, P, R, Statement, register
+
+from ptxvm.campaign.random_kernels.parts import GUARD, REGISTERS, P, R, Statement, register
 
 # ── memory ──────────────────────────────────────────────────────────────────────────────
 
@@ -24,7 +23,7 @@ def size_of(type: str) -> int:
 
 
 @st.composite
-def place(draw: Any, base: str, size: int) -> tuple[str, str]:
+def place(draw: st.DrawFn, base: str, size: int) -> tuple[str, str]:
     """An address in the thread's own memory, a constant or what a register says; and the lines that compute it."""
     if draw(st.booleans()):
         more = draw(st.sampled_from([0, 0, 64, -64]))
@@ -75,7 +74,7 @@ WRAPS = [
 
 
 @st.composite
-def access(draw: Any) -> Statement:
+def access(draw: st.DrawFn) -> Statement:
     """A load or a store of the thread's own memory, or a load of what nobody writes."""
     type, base = draw(st.sampled_from(list(CELLS))), draw(st.sampled_from([*BASES, "in", "const"]))
     size = size_of(type)
@@ -98,7 +97,7 @@ def access(draw: Any) -> Statement:
 
 
 @st.composite
-def elsewhere(draw: Any, base: str, what: str, size: int, registers: str) -> str:
+def elsewhere(draw: st.DrawFn, base: str, what: str, size: int, registers: str) -> str:
     """A load from the input at a random place, or from constant memory."""
     index = draw(R)
     if base == "const":
@@ -123,7 +122,7 @@ ROWS = [
 
 
 @st.composite
-def row(draw: Any) -> Statement:
+def row(draw: st.DrawFn) -> Statement:
     """Some loads side by side from the input, by lanes whose index is within it: the input ends where memory ends."""
     type = draw(st.sampled_from(list(CELLS)))
     size, letter = size_of(type), draw(st.sampled_from(CELLS[type]))
@@ -152,7 +151,7 @@ WORDS = [(op, type) for op, types in SHARED_ATOMICS.items() for type in types.sp
 
 
 @st.composite
-def atomic(draw: Any) -> Statement:
+def atomic(draw: st.DrawFn) -> Statement:
     """An atomic on the thread's own memory, whose old value counts, or on a word that all threads update alike."""
     space = draw(st.sampled_from(["global", "shared", ""]))
     if draw(st.booleans()):
@@ -191,7 +190,7 @@ SPACES = [
 
 
 @st.composite
-def copy(draw: Any) -> Statement:
+def copy(draw: st.DrawFn) -> Statement:
     """An asynchronous copy within the thread's own memory."""
     template = draw(st.sampled_from(COPIES))
     size = f"min.u32 %t0, {draw(R)}, 16;\n" if "{r}" in template else ""

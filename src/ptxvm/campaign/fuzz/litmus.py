@@ -1,0 +1,96 @@
+"""Random litmus tests: the machine never shows an outcome that the memory consistency model forbids."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from random import Random
+
+from ptxvm.litmus import State, machines, observe
+from ptxvm.model import judge, read_litmus
+
+VARIABLES = "xyz"
+SCOPES = ("cta", "gpu", "sys")
+LOADS = ("weak", "relaxed", "acquire")
+STORES = ("weak", "relaxed", "release")
+UPDATES = ("relaxed", "acquire", "release", "acq_rel")
+FENCES = ("acq_rel", "sc")
+RUNS = 6
+MODELS = ("6.4", "9.1")
+
+
+def random_test(number: int) -> str:
+    """The litmus test of a number: two threads with up to three instructions each, or three with up to two."""
+    random = Random(f"litmus {number}")  # noqa: S311 - no secret
+    variables = VARIABLES[: random.randint(1, 3)]
+    threads = random.randint(2, 3)
+    places = [f"P{n}@cta {random.randint(0, 1)},gpu 0" for n in range(threads)]
+    columns = [[place, *thread(variables, 5 - threads, random)] for place in places]  # more take a solver minutes
+    height = max(map(len, columns))
+    rows = zip(*(column + [""] * (height - len(column)) for column in columns), strict=True)
+    table = "\n".join(" " + " | ".join(row) + " ;" for row in rows)
+    start = " ".join(f"{name} = 0;" for name in variables)
+    return f"PTX random-{number}\n{{\n{start}\n}}\n{table}\nexists ({variables[0]} == 1)\n"
+
+
+def thread(variables: str, most: int, random: Random) -> list[str]:
+    """The instructions of a thread, perhaps with a fence between them."""
+    lines: list[str] = []
+    for n in range(random.randint(1, most)):
+        if n and random.random() < 0.3:
+            lines.append(f"fence.{random.choice(FENCES)}.{random.choice(SCOPES)}")
+        lines.append(instruction(f"r{n}", random.choice(variables), random))
+    return lines
+
+
+def instruction(register: str, variable: str, random: Random) -> str:
+    """A load, a store or an atomic of a variable."""
+    value = random.randint(1, 2)
+    match random.choice(["ld", "ld", "st", "st", "add", "exch", "cas"]):
+        case "ld":
+            return f"ld.{ordered(random.choice(LOADS), random)} {register}, {variable}"
+        case "st":
+            return f"st.{ordered(random.choice(STORES), random)} {variable}, {value}"
+        case "cas":
+            return f"atom.{ordered(random.choice(UPDATES), random)}.cas {register}, {variable}, 0, {value}"
+        case operation:
+            return f"atom.{ordered(random.choice(UPDATES), random)}.{operation} {register}, {variable}, {value}"
+
+
+def ordered(order: str, random: Random) -> str:
+    """An order, with its scope where it has one."""
+    return order if order == "weak" else f"{order}.{random.choice(SCOPES)}"
+
+
+def confirm(text: str, seed: int) -> None:
+    """AssertionError where the machine shows what the model forbids."""
+    test = read_litmus(text)
+    on = machines(test)
+    for engine, where, runs in (("interp", on, RUNS), ("jit", on[:1], 2)):
+        seen = observe(where, runs, seed, engine)
+        names = {name for state in seen if state is not None for name, _ in state}
+        for model in MODELS:
+            refuse_forbidden(text, model, part(seen, names), names, engine)
+
+
+def refuse_forbidden(text: str, model: str, seen: set[State], names: set[str], engine: str) -> None:
+    """AssertionError for a final state that the model does not have."""
+    found = judge(read_litmus(text), model)
+    allowed = part(found.outcomes, names)
+    shown = {name for state in allowed for name, _ in state}
+    for state in sorted(part(seen, shown) - allowed):
+        question = " /\\ ".join(f"{name} == {value}" for name, value in state)
+        if found.complete or not allows(text, model, question):
+            raise AssertionError(f"{engine} shows what PTX {model} forbids: {question}")
+
+
+def allows(text: str, model: str, question: str) -> bool:
+    """Does the model allow a final state?"""
+    return judge(read_litmus(f"{text.partition('exists')[0]}exists ({question})\n"), model).verdict == "allowed"
+
+
+def part(states: Iterable[State | None], names: set[str]) -> set[State]:
+    """Final states, of some names."""
+    return {tuple((name, value) for name, value in state if name in names) for state in states if state is not None}
+
+
+__all__ = ["confirm", "part", "random_test"]

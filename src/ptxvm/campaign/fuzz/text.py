@@ -1,0 +1,90 @@
+"""Mutated modules: the reader never raises and never hangs, and what it understood is printed and read back.
+
+A text has some of its tokens deleted, doubled, swapped, replaced or joined with those of another text.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+from random import Random
+
+from ptxvm.analysis.check import analyse
+from ptxvm.diagnostics import FORMATS, Diagnostic, render
+from ptxvm.syntax import parse, print_module
+from ptxvm.syntax.lexer import END, Tokens
+from ptxvm.syntax.source import Source
+
+PUNCTUATION = "; , { } [ ] ( ) @ ! | : < > = + - * / % ? . # & ~ ^ \" ' ` _ $ \\ /* */ // \n \r \t \0 é"
+WORDS = """5 0x 0f3F80000 08 1.0e "s" .reg .b32 .global .entry .func .visible .align .v2 .loc .pragma .section .version
+    @@DWARF %r1 %tid.x WARP_SZ ld.global.u32 call"""
+PIECES = PUNCTUATION.split(" ") + WORDS.split()
+MISPLACED = "P0105"  # a directive in a wrong place is understood nevertheless
+LONGEST = 30_000  # characters of a text
+
+
+def mutated(text: str, other: str, random: Random) -> str:
+    """The text with one to six changes of its tokens; `other` is what some come from."""
+    pieces, foreign = tokens(text), tokens(other)
+    for _ in range(random.randint(1, 6)):
+        if pieces:
+            pieces = changed(pieces, foreign, random)
+    return "".join(pieces)[:LONGEST]
+
+
+def changed(pieces: list[str], foreign: list[str], random: Random) -> list[str]:
+    """The tokens with one change; `foreign` are those of another text."""
+    at, there = random.randrange(len(pieces)), random.randrange(len(foreign) + 1)
+    before, piece, behind = pieces[:at], pieces[at], pieces[at:]
+    match random.randrange(8):
+        case 0:
+            return before + behind[random.randint(1, 4) :]
+        case 1:
+            return before + behind[: random.randint(1, 20)] + behind
+        case 2:
+            return [*before, random.choice(pieces), *behind[1:]]
+        case 3:
+            return [*before, f"{random.choice(PIECES)} ", *behind[1:]]
+        case 4:
+            return [*before, random.choice(PIECES), *behind]
+        case 5:
+            return before if random.random() < 0.5 else behind
+        case 6:
+            return before + foreign[there : there + random.randint(1, 40)] + behind
+    alike = [each for each in foreign if each[:1] == piece[:1]]
+    return [*before, random.choice(alike or [""]), *behind[1:]]
+
+
+def tokens(text: str) -> list[str]:
+    """The tokens, each with the blanks behind it."""
+    found = Tokens(Source(text))
+    starts = found.starts[: found.texts.index(END) + 1]
+    return [text[start:end] for start, end in pairwise(starts)]
+
+
+def survive(text: str | bytes) -> Sequence[Diagnostic]:
+    """Read and check a text; AssertionError where something is wrong with the reader.  Gives what it found."""
+    source = Source(text, "fuzz.ptx")
+    module, found = parse(source)
+    assert_placed(source, found)
+    again, errors = parse(print_module(module))
+    if not {each.code for each in errors} <= {MISPLACED}:
+        raise AssertionError(f"what was printed is not read back: {errors[0].message}")
+    if again != module:
+        raise AssertionError("what was printed is read back as another module")
+    _, report = analyse(source)
+    assert_placed(source, report.diagnostics)
+    render([(source, report.diagnostics)], FORMATS[len(source.text) % len(FORMATS)])  # one of them, in turn
+    return report.diagnostics
+
+
+def assert_placed(source: Source, found: Sequence[Diagnostic]) -> None:
+    """AssertionError where a diagnostic lies outside of the text, or says nothing."""
+    for each in found:
+        if not 0 <= each.span.start <= each.span.end <= len(source.text):
+            raise AssertionError(f"the span of {each.code} lies outside of the text: {each.span}")
+        if each.line < 1 or each.column < 1 or not each.message:
+            raise AssertionError(f"{each.code} has no place or no message")
+
+
+__all__ = ["PIECES", "mutated", "survive"]

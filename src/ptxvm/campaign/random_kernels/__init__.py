@@ -1,0 +1,1 @@
+"""Random kernels, made from the declarations as strategies of hypothesis."""
