@@ -338,7 +338,7 @@ def campaign(
     seed: int | None,
     corpus: Sequence[str],
 ) -> int:
-    """Run a kernel over many parameters, or fuzz ptxvm, and show what failed.
+    """Run a kernel over many parameters, or fuzz; show what failed.
 
     FILE.toml says which kernel or Python function, its parameters, and what is expected. A campaign that was interrupted
     goes on where it was. Exits with 1 where a case failed.

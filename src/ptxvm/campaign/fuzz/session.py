@@ -48,7 +48,7 @@ def fuzz(
     scheduler: str | None = None,
     progress: Callable[[int, int, int], object] | None = None,
 ) -> Campaign:
-    """Run random cases of a kind (`text`, `kernels`, `engines` or `litmus`) until so many have ended, or some seconds.
+    """Run random cases of a kind (`text`, `kernels`, `engines`, `litmus`) until so many have ended, or some seconds.
 
     `corpus` are files of PTX to start from, besides those made from the declarations.  The results are in `folder`, by
     default `fuzz-KIND.campaign`, and a campaign goes on there: `cases` counts those before, too.  The others are as for
