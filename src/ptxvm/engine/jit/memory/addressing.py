@@ -28,7 +28,8 @@ from ptxvm.engine.jit.values import scaled_integers
 UNITS = (1, 2, 4, 8)  # bytes that the processor multiplies an index by
 ALL = (1 << 64) - 1
 FAR = 1 << 30  # a window and a constant are less, so that their sum has a sign in 32 bits
-ITERATIONS_AHEAD, LINE = 8, 64  # of prefetches: iterations of a loop, and bytes of a cache line
+ITERATIONS_AHEAD, AHEAD, LINE = 8, 2048, 64  # of prefetches: iterations of a loop, or bytes; and bytes of a cache line
+FIRST_CACHE, SECOND_CACHE = 3, 2  # as `llvm.prefetch` numbers them; the first has no room for rows of many tiles
 
 
 def elements(size: int, count: int) -> Pattern:
@@ -277,7 +278,7 @@ class Addressing:
                 whole.append(kept[pointer, piece.contiguous])
                 continue
             if piece.contiguous:
-                if self.at.full and self.at.repeats and space not in (Space.SHARED, Space.LOCAL):
+                if self.at.full and space not in (Space.SHARED, Space.LOCAL):
                     self._ahead(pointer, piece.count * count * size)
                 loaded = self._contiguous(llvm, size, pointer, piece, count)
             else:
@@ -312,24 +313,32 @@ class Addressing:
         return deinterleaving.components(code, llvm, size, loaded, piece.count, count)
 
     def _ahead(self, pointer: str, length: int) -> None:
-        """Prefetch for a later iteration of the loop, assuming the stride of the last one.
+        """Prefetch for a later iteration of the loop, or for the warps that come next: their rows lie behind this one.
 
-        The strides of grids are too long for the processor's own prefetcher.
+        The processor's own prefetcher follows neither the strides of grids nor a stream in the pieces that warps take.
         """
+        near, loops = self.code.offset(pointer, AHEAD), self.at.repeats
+        start = self._in_later_iteration(pointer, near) if loops else near
+        # The last byte too: an array need not begin at a line.
+        for first in (*range(0, length, LINE), *([length - 1] if loops else [])):
+            self._prefetch(self.code.offset(start, first), FIRST_CACHE if loops else SECOND_CACHE)
+
+    def _prefetch(self, pointer: str, cache: int) -> None:
+        name = "llvm.prefetch.p0"
+        self.code.unit.declarations[name] = f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"
+        self.code.run(f"call void @{name}(ptr {pointer}, i32 0, i32 {cache}, i32 1)")
+
+    def _in_later_iteration(self, pointer: str, near: str) -> str:
+        """The pointer some iterations on, assuming the stride of the last one; `near` where CTAs run in step."""
         code, before = self.code, self.at.prefetch_variable()
         now = code.emit(f"ptrtoint ptr {pointer} to i64")
         last = code.emit(f"load i64, ptr {before}, align 8", pure=False)
         code.run(f"store i64 {now}, ptr {before}, align 8")
-        stride = code.emit(f"sub i64 {now}, {last}")
-        distance = code.emit(f"mul i64 {stride}, {ITERATIONS_AHEAD}")
-        if self.at.kernel.grid_strides:  # CTAs in step read memory as a stream, which the processor prefetches itself
-            distance = code.emit(f"select i1 %in_step.none, i64 {distance}, i64 0")
-        later = code.emit(f"add i64 {now}, {distance}")
-        code.unit.declarations["llvm.prefetch.p0"] = "declare void @llvm.prefetch.p0(ptr, i32 immarg, i32 immarg, i32 immarg)"
-        # The last byte too: an array need not begin at a line.
-        for first in (*range(0, length, LINE), length - 1):
-            ahead = code.emit(f"inttoptr i64 {code.emit(f'add i64 {later}, {first}')} to ptr")
-            code.run(f"call void @llvm.prefetch.p0(ptr {ahead}, i32 0, i32 3, i32 1)")
+        distance = code.emit(f"mul i64 {code.emit(f'sub i64 {now}, {last}')}, {ITERATIONS_AHEAD}")
+        later = code.emit(f"inttoptr i64 {code.emit(f'add i64 {now}, {distance}')} to ptr")
+        if not self.at.kernel.grid_strides:
+            return later
+        return code.emit(f"select i1 %in_step.none, ptr {later}, ptr {near}")
 
     def _in_order(self, llvm: str, size: int, pointer: str, total: int) -> str:
         """Load contiguous elements a register at a time, upwards, as the prefetcher expects; LLVM would begin at the end."""

@@ -1,0 +1,63 @@
+"""Prefetches of what the next warps will load: their lines, their distance, and memory that ends before it."""
+
+from __future__ import annotations
+
+import re
+
+import numpy as np
+import pytest
+from engines import fenced
+
+import ptxvm
+
+KERNEL = """.version 8.3
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 out)
+{
+    .reg .b32 %r<8>; .reg .b64 %d<8>;
+    .shared .align 16 .b8 tile[1024];
+    ld.param.u64 %d0, [in];
+    ld.param.u64 %d1, [out];
+    mov.u32 %r1, %ctaid.x;
+    mov.u32 %r2, %ntid.x;
+    mov.u32 %r3, %tid.x;
+    mad.lo.s32 %r4, %r1, %r2, %r3;
+    mul.wide.s32 %d2, %r4, 4;
+    add.s64 %d3, %d0, %d2;
+    add.s64 %d4, %d1, %d2;
+    mov.u64 %d5, tile;
+    mul.wide.s32 %d6, %r3, 4;
+    add.s64 %d6, %d5, %d6;
+    LOAD
+    st.global.u32 [%d4], %r5;
+    ret;
+}
+"""
+GLOBAL, SHARED = "ld.global.u32 %r5, [%d3];", "ld.shared.u32 %r5, [%d6];"
+
+
+def prefetches(load: str, threads: int) -> int:
+    """How many prefetches the code has."""
+    return len(
+        re.findall(r"call void @llvm\.prefetch", ptxvm.load(KERNEL.replace("LOAD", load)).kernel().dump("llvm", threads))
+    )
+
+
+@pytest.mark.parametrize("threads", [32, 64, 256])
+def test_each_line_of_a_row_is_prefetched_once(threads: int) -> None:
+    """A line of the cache has 64 bytes: those of 16 threads."""
+    assert prefetches(GLOBAL, threads) == threads // 16
+
+
+def test_shared_memory_is_not() -> None:
+    """It is in the cache."""
+    assert prefetches(SHARED, 64) == 0
+
+
+def test_nothing_lies_behind_the_last_row() -> None:
+    """A prefetch of a page that nothing may read does nothing."""
+    given = fenced(np.arange(1024, dtype=np.uint32))
+    out = np.zeros_like(given)
+    ptxvm.load(KERNEL.replace("LOAD", GLOBAL)).kernel().launch(grid=4, block=256, args=[given, out])
+    assert np.array_equal(out, np.arange(1024))
