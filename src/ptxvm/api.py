@@ -271,8 +271,8 @@ class Kernel:
         limits the instructions of all threads, `timeout` the seconds; more is a `Fault`.  The JIT runs the grid on `threads` of
         the host: by default all, or `PTXVM_THREADS`; one for `steps`.  `engine` is "jit", "interp" (the reference) or "auto".
         `numerics` is "exact", or "fast" within the manual's bounds.  `asynchronous` says when copies, `wgmma` and `tcgen05`
-        end: "early"; "late", where a thread waits; "random" between, by `seed`; the JIT has "early" alone.  The interpreter
-        counts what it does for `profile`, and records it in a `trace`.  Raises TypeError, ValueError and `Unsupported`.
+        end: "early"; "late", where a thread waits; "random" between, by `seed`; the JIT has "early" alone.  A `profile`
+        counts what it does; the interpreter records it in a `trace`.  Raises TypeError, ValueError and `Unsupported`.
         """
         said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, profile, trace
         extents = options.extent("grid", grid), options.extent("block", block)
@@ -283,8 +283,10 @@ class Kernel:
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
         ends, seed = completion(asynchronous, engine), options.count_or_none("seed", seed)
         followed = instrumented(profile, trace)
-        engine = instrumented_engine(followed, engine, asked, schedules) if followed else self._engine(engine, ends)
-        unwatched = stream is None and not asked and schedules == 1 and engine != "interp"
+        if followed:
+            refuse_watched(followed, engine, asked, schedules)
+        engine = self._engine(engine, ends)
+        unwatched = not followed and stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(
             *extents, options.count("shared", shared), options.count_or_none("steps", steps),
             options.seconds_or_none("timeout", timeout), threads, numerics == "fast", asked is not None,
@@ -294,7 +296,7 @@ class Kernel:
             return done
         with DEVICE.launched(self.name, stream, args) as launched:
             watch = watching(self.module, engine, asked, schedules, seed, launched, allow)
-            done = self._run_instrumented(asking, args, trace) if followed else self._run(engine, asking, args, watch)
+            done = self._run_instrumented(engine, asking, args, trace) if followed else self._run(engine, asking, args, watch)
         if unwatched:
             self._prepare(asking, done, usual if engine == "auto" else None)
         return done
@@ -336,31 +338,27 @@ class Kernel:
         interprets = engine == "interp" or watch is not None
         return launch(self.module.interpreter if interprets else self.module.jit, self.function, asking, args, watch)
 
-    def _run_instrumented(self, asking: LaunchOptions, args: Sequence[object], trace: Trace | StoreLog | None) -> LaunchResult:
+    def _run_instrumented(
+        self, engine: EngineName, asking: LaunchOptions, args: Sequence[object], trace: Trace | StoreLog | None
+    ) -> LaunchResult:
         """Run the kernel for a trace, or for a profile."""
+        if trace is None:
+            from ptxvm.engine.profiling import profiled  # noqa: PLC0415
+
+            settings.check()
+            return profiled(self.module.jit, engine, self.function, asking, args)
         from ptxvm.engine.interp.instrumented import (  # noqa: PLC0415 - few launches are profiled or traced
-            Counting,
             Instrument,
             InstrumentedInterpreter,
             Logging,
             Recording,
         )
         from ptxvm.engine.launch import launch  # noqa: PLC0415
-        from ptxvm.profile.counter import Counter  # noqa: PLC0415
-        from ptxvm.profile.profile import profile  # noqa: PLC0415
         from ptxvm.profile.stores import StoreLog  # noqa: PLC0415
 
         settings.check()
-        counter, image = Counter(), self.module.image
-        if isinstance(trace, StoreLog):
-            instrument: Instrument = Logging(trace)
-        else:
-            instrument = Counting(counter) if trace is None else Recording(trace)
-        done = launch(InstrumentedInterpreter(image, instrument), self.function, asking, args)
-        if trace is None:
-            shared = image.shared_size(self.function, asking.shared)
-            done.profile = profile(self.name, done.grid, done.block, shared, counter.counts())
-        return done
+        instrument: Instrument = Logging(trace) if isinstance(trace, StoreLog) else Recording(trace)
+        return launch(InstrumentedInterpreter(self.module.image, instrument), self.function, asking, args)
 
     def _prepare(self, asking: LaunchOptions, done: LaunchResult, usual: Usual | None) -> None:
         """Prepare the JIT for the same launch again, and remember its options if it is a usual one."""
@@ -423,13 +421,12 @@ def instrumented(profile: object, trace: object) -> str:
     return "a trace"
 
 
-def instrumented_engine(what: str, engine: EngineName, asked: frozenset[Check] | None, schedules: int) -> EngineName:
-    """The engine of a launch for a profile or a trace, which is the interpreter; what it cannot do is refused by name."""
-    if engine == "jit":
+def refuse_watched(what: str, engine: EngineName, asked: frozenset[Check] | None, schedules: int) -> None:
+    """Refuse by name what a launch for a profile or a trace cannot do; a trace is the interpreter's."""
+    if engine == "jit" and what == "a trace":
         raise Unsupported(f"{what} on the JIT")
     if asked or schedules > 1:
         raise Unsupported(f"{what} of a launch with checks or several schedules")
-    return "interp"
 
 
 def completion(asynchronous: object, engine: str) -> str:

@@ -131,6 +131,8 @@ def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:
         )
     yield from rest(profile)
     yield "occupancy", occupancy(profile, card)
+    why = f": compiled code does not count {profile.uncounted}" if profile.uncounted else ""
+    yield "engine", f"{profile.engine}{why}"
 
 
 def rest(profile: Profile) -> Iterator[tuple[str, str]]:

@@ -17,6 +17,7 @@ from ptxvm.profile.warp_accesses import Ints, contention, global_traffic, reques
 Counts = npt.NDArray[np.int64]
 """The counted metrics of an instruction, each at its `POSITION`."""
 
+APART = 256  # bytes: for the counters allocations begin at multiples of it, as those of cudaMalloc do
 ARRIVALS = frozenset({Collective.BARRIER, Collective.ARRIVAL, Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL})
 BRANCHES = frozenset({Jump.GOTO, Jump.SWITCH})
 
@@ -77,7 +78,7 @@ class Counter:
     def _add(self, bound: Bound, **counts: int) -> None:
         row = self._counts.get(bound)
         if row is None:
-            row = self._counts[bound] = np.zeros(len(COUNTED), np.int64)
+            row = self._counts[bound] = no_counts()
         for name, count in counts.items():
             row[POSITION[name]] += count
 
@@ -86,14 +87,24 @@ class Counter:
         found = {bound: row.copy() for bound, row in self._counts.items()}
         for (function, start, end), (warps, lanes) in self._executed.items():
             for bound in function.instructions[start:end]:
-                row = found.setdefault(bound, np.zeros(len(COUNTED), np.int64))
+                row = found.setdefault(bound, no_counts())
                 row[POSITION["inst_executed"]] += warps
                 row[POSITION["thread_inst_executed"]] += lanes
                 row[POSITION["thread_inst_executed_true"]] += lanes
-        for bound, row in found.items():
-            for name, count in declared(bound, row).items():
-                row[POSITION[name]] += count
-        return found
+        return completed(found)
+
+
+def no_counts() -> Counts:
+    """The counts of an instruction that has done nothing."""
+    return np.zeros(len(COUNTED), np.int64)
+
+
+def completed(counts: dict[Bound, Counts]) -> dict[Bound, Counts]:
+    """The counts of instructions, with the metrics that follow from how often they were executed."""
+    for bound, row in counts.items():
+        for name, count in declared(bound, row).items():
+            row[POSITION[name]] += count
+    return counts
 
 
 def declared(bound: Bound, row: Counts) -> dict[str, int]:
@@ -110,4 +121,4 @@ def declared(bound: Bound, row: Counts) -> dict[str, int]:
     return found
 
 
-__all__ = ["Counter", "Counts"]
+__all__ = ["APART", "Counter", "Counts", "completed", "no_counts"]

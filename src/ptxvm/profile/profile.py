@@ -48,7 +48,8 @@ class Profile(Measured):
     """The metrics of a launch with the grids that its threads launched: `profile["inst_executed"]`.
 
     `lines` has those of each line of PTX that was executed, `kinds` those of each family of instructions.
-    `shared_bytes` is the shared memory of a CTA.
+    `shared_bytes` is the shared memory of a CTA.  `engine` is the engine that counted, "jit" or "interp"; `uncounted` names
+    what compiled code does not count, where that is why the interpreter did.
     """
 
     kernel: str
@@ -57,6 +58,8 @@ class Profile(Measured):
     shared_bytes: int
     lines: list[Line] = field(repr=False)
     kinds: dict[str, Measured] = field(repr=False)
+    engine: str = "jit"
+    uncounted: str = ""
 
     def __repr__(self) -> str:
         return f"<Profile of '{self.kernel}': {self['inst_executed']:,} instructions of warps on {len(self.lines)} lines>"
@@ -69,6 +72,7 @@ class Profile(Measured):
             "grid": list(self.grid),
             "block": list(self.block),
             "shared_bytes": self.shared_bytes,
+            "engine": self.engine,
             "metrics": self.metrics,
             "kinds": {name: present(measured) for name, measured in self.kinds.items()},
             "lines": [

@@ -59,6 +59,7 @@ def test_it_prints_what_the_kernel_did(ptxvm, column):
         "shared       512 bytes in 128 wavefronts, ideal 4; 124 by bank conflicts\n"
         "occupancy    at most 46% of the warps of L4: CTAs 24 by their number, 24 by\n"
         "             warps, 11 by shared memory; registers are not known of PTX\n"
+        "engine       jit\n"
         "\n"
         "line  warps  lanes  sectors  wavefronts\n"
         "  15      2   32.0             64 ×32.0  st.shared.u32 [%r3], %r1;\n"

@@ -15,12 +15,18 @@ HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<20>; .reg .f64 %d<8>;\n"
 
 
-def profile_of(body, *, block=32, grid=1, args=(), parameters=".param .u64 out", shared="", **options):
-    """The profile of a kernel with a body."""
-    kernel = ptxvm.load(f"{HEAD}.visible .entry k({parameters}) {{ {REGISTERS}{shared}\n{body}\nret;\n}}").kernel()
-    result = kernel.launch(grid, block, args or [np.zeros(4096, np.uint32)], profile=True, **options)
-    assert result.profile is not None
-    return result.profile
+@pytest.fixture(params=["interp", "jit"])
+def profile_of(request):
+    """The profile of a kernel with a body, by each engine."""
+
+    def run(body, *, block=32, grid=1, args=(), parameters=".param .u64 out", shared="", engine=request.param, **options):
+        kernel = ptxvm.load(f"{HEAD}.visible .entry k({parameters}) {{ {REGISTERS}{shared}\n{body}\nret;\n}}").kernel()
+        result = kernel.launch(grid, block, args or [np.zeros(4096, np.uint32)], profile=True, engine=engine, **options)
+        assert result.profile is not None
+        assert engine in ("auto", result.profile.engine)
+        return result.profile
+
+    return run
 
 
 def counts(measured, *names):
@@ -33,13 +39,13 @@ OUT = "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4;
 # ── instructions ────────────────────────────────────────────────────────────────────────
 
 
-def test_each_warp_executes_an_instruction_once():
+def test_each_warp_executes_an_instruction_once(profile_of):
     found = profile_of("mov.u32 %r1, 1;", block=(40, 2), grid=3)  # 80 threads: two warps and a half
     assert counts(found, "inst_executed", "thread_inst_executed") == (2 * 3 * 3, 2 * 80 * 3)
     assert counts(found, "threads_per_inst", "threads_true_per_inst") == (80 / 3, 80 / 3)
 
 
-def test_lanes_whose_guard_does_not_hold_are_active_and_off():
+def test_lanes_whose_guard_does_not_hold_are_active_and_off(profile_of):
     found = profile_of("mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 5;\n@%p1 mov.u32 %r2, 7;\n@!%p1 mov.u32 %r2, 8;")
     two = [line for line in found.lines if line.text.startswith("@")]
     assert [counts(line, "inst_executed", "thread_inst_executed", "thread_inst_executed_true") for line in two] == [
@@ -48,13 +54,13 @@ def test_lanes_whose_guard_does_not_hold_are_active_and_off():
     assert found["thread_inst_executed_off"] == 32
 
 
-def test_an_instruction_whose_guard_holds_for_no_lane_is_executed():
+def test_an_instruction_whose_guard_holds_for_no_lane_is_executed(profile_of):
     found = profile_of("setp.ne.u32 %p1, 0, 0;\n@%p1 mov.u32 %r2, 7;")
     (line,) = [line for line in found.lines if line.text.startswith("@")]
     assert counts(line, "inst_executed", "thread_inst_executed_true") == (1, 0)
 
 
-def test_diverged_lanes_execute_both_sides_and_meet_again():
+def test_diverged_lanes_execute_both_sides_and_meet_again(profile_of):
     found = profile_of("""
         mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0;
         @%p1 bra EVEN;
@@ -70,7 +76,7 @@ def test_diverged_lanes_execute_both_sides_and_meet_again():
         assert counts(by_text[text], "inst_executed", "thread_inst_executed") == (1, lanes)
 
 
-def test_lanes_leave_a_loop_one_after_the_other_and_meet_behind_it():
+def test_lanes_leave_a_loop_one_after_the_other_and_meet_behind_it(profile_of):
     found = profile_of("""
         mov.u32 %r1, %tid.x; mov.u32 %r2, 0;
     LOOP:
@@ -86,7 +92,7 @@ def test_lanes_leave_a_loop_one_after_the_other_and_meet_behind_it():
     assert counts(by_text["mov.u32 %r3, %r2;"], "inst_executed", "thread_inst_executed") == (8, 256)
 
 
-def test_a_lane_may_wait_for_another_of_its_warp():
+def test_a_lane_may_wait_for_another_of_its_warp(profile_of):
     found = profile_of(OUT + """
         setp.eq.u32 %p1, %r1, 0;
         @%p1 bra LAST;
@@ -98,12 +104,13 @@ def test_a_lane_may_wait_for_another_of_its_warp():
     LAST:
         mov.u32 %r3, 1;
         st.relaxed.gpu.global.u32 [%rd1], %r3;
-    END:""")  # fmt: skip
+    END:""", engine="auto")  # fmt: skip
     assert found["global_store_requests"] == 1
+    assert (found.engine, found.uncounted) == ("interp", "a loop that waits for other threads")
     assert found["divergent_branches"] >= 1
 
 
-def test_a_switch_diverges_where_lanes_go_to_several_labels():
+def test_a_switch_diverges_where_lanes_go_to_several_labels(profile_of):
     found = profile_of("""
         mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 3;
         TABLE: .branchtargets A, B, C, C;
@@ -116,7 +123,7 @@ def test_a_switch_diverges_where_lanes_go_to_several_labels():
     assert counts(uniform, "branches", "divergent_branches") == (1, 0)
 
 
-def test_kinds_are_the_families_of_the_instruction_set():
+def test_kinds_are_the_families_of_the_instruction_set(profile_of):
     found = profile_of("add.u32 %r1, 1, 2; mul.lo.u32 %r2, %r1, %r1; add.f32 %f1, %f2, %f3; bar.sync 0;", block=64)
     assert {name: kind["inst_executed"] for name, kind in found.kinds.items()} == {
         "integer": 4, "float": 2, "barrier": 2, "control": 2,
@@ -128,7 +135,7 @@ def test_kinds_are_the_families_of_the_instruction_set():
 
 
 @pytest.mark.parametrize("stride", [1, 2, 4, 8, 16, 32])
-def test_stores_a_stride_apart(stride):
+def test_stores_a_stride_apart(profile_of, stride):
     found = profile_of(f"{OUT} mul.wide.u32 %rd2, %r1, {4 * stride}; add.u64 %rd3, %rd1, %rd2; st.global.u32 [%rd3], %r1;",
                        block=64)  # fmt: skip
     names = ("requests", "bytes", "sectors", "sectors_ideal", "lines")
@@ -138,14 +145,14 @@ def test_stores_a_stride_apart(stride):
     assert found["global_coalesced_pct"] == 100 * 8 / (2 * sectors)
 
 
-def test_arrays_count_as_if_they_began_at_a_sector_wherever_the_host_has_them():
+def test_arrays_count_as_if_they_began_at_a_sector_wherever_the_host_has_them(profile_of):
     room = np.zeros(4096 + 8, np.uint32)
     for first in range(0, 8, 4):  # 16 bytes apart: a host array is aligned as far
         found = profile_of(f"{OUT} st.global.u32 [%rd3], %r1;", args=[room[first : first + 4096]])
         assert found["global_store_sectors"] == 4
 
 
-def test_an_access_of_a_warp_to_two_arrays_is_one_request():
+def test_an_access_of_a_warp_to_two_arrays_is_one_request(profile_of):
     found = profile_of("""
         ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [other]; mov.u32 %r1, %tid.x;
         setp.lt.u32 %p1, %r1, 16; selp.b64 %rd3, %rd1, %rd2, %p1;
@@ -154,7 +161,7 @@ def test_an_access_of_a_warp_to_two_arrays_is_one_request():
     assert counts(found, "global_load_requests", "global_load_sectors") == (1, 2)
 
 
-def test_a_generic_access_counts_for_the_space_of_its_address():
+def test_a_generic_access_counts_for_the_space_of_its_address(profile_of):
     found = profile_of(f"{OUT} st.u32 [%rd3], %r1; mov.u64 %rd4, tile; cvta.shared.u64 %rd5, %rd4; st.u32 [%rd5], %r1;",
                        shared=".shared .b32 tile[32];")  # fmt: skip
     assert counts(found, "global_store_requests", "shared_store_requests", "shared_store_wavefronts") == (1, 1, 1)
@@ -170,20 +177,20 @@ TRANSPOSE = """
 
 
 @pytest.mark.parametrize(("pitch", "wavefronts"), [(128, 32), (132, 1), (136, 2), (144, 4)])
-def test_a_transpose_through_shared_memory_conflicts_without_padding(pitch, wavefronts):
+def test_a_transpose_through_shared_memory_conflicts_without_padding(profile_of, pitch, wavefronts):
     found = profile_of(TRANSPOSE.replace("PITCH", str(pitch)), block=(32, 32), shared=".shared .align 16 .b8 tile[4608];")
     assert counts(found, "shared_store_wavefronts", "shared_load_wavefronts") == (32, 32 * wavefronts)
     assert counts(found, "shared_wavefronts_ideal", "shared_bank_conflicts") == (64, 32 * (wavefronts - 1))
 
 
-def test_vectors_of_shared_memory_take_a_pass_for_each_quarter_of_a_warp():
+def test_vectors_of_shared_memory_take_a_pass_for_each_quarter_of_a_warp(profile_of):
     found = profile_of("mov.u32 %r1, %tid.x; mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 16, %r2; "
                        "ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%r3];", shared=".shared .align 16 .b8 tile[512];")  # fmt: skip
     assert counts(found, "shared_load_bytes", "shared_load_wavefronts", "shared_bank_conflicts") == (512, 4, 0)
 
 
 @pytest.mark.parametrize("rivals", [1, 4, 32])
-def test_atomics_count_by_address(rivals):
+def test_atomics_count_by_address(profile_of, rivals):
     shift = rivals.bit_length() - 1
     found = profile_of(f"{OUT} shr.u32 %r2, %r1, {shift}; mul.wide.u32 %rd2, %r2, 4; add.u64 %rd3, %rd1, %rd2;"
                        "red.global.add.u32 [%rd3], 1;", block=64)  # fmt: skip
@@ -192,14 +199,14 @@ def test_atomics_count_by_address(rivals):
     assert counts(found, "global_atomic_requests", "global_atomic_sectors") == (2, 2 * max(4 // rivals, 1))
 
 
-def test_an_asynchronous_copy_is_a_load_and_a_store():
+def test_an_asynchronous_copy_is_a_load_and_a_store(profile_of):
     found = profile_of(OUT + "mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 16, %r2; mul.wide.u32 %rd2, %r1, 16; "
                        "add.u64 %rd3, %rd1, %rd2; cp.async.ca.shared.global [%r3], [%rd3], 16; cp.async.wait_all;",
-                       shared=".shared .align 16 .b8 tile[512];")  # fmt: skip
+                       shared=".shared .align 16 .b8 tile[512];", engine="auto")  # fmt: skip
     assert counts(found, "global_load_requests", "global_load_sectors", "shared_store_wavefronts") == (1, 16, 4)
 
 
-def test_other_spaces_count_requests_and_bytes():
+def test_other_spaces_count_requests_and_bytes(profile_of):
     found = profile_of("ld.param.u64 %rd1, [out]; st.local.u32 [room], 1; ld.local.u32 %r1, [room];",
                        shared=".local .b32 room;")  # fmt: skip
     assert counts(found, "param_load_bytes", "local_store_bytes", "local_load_requests", "local_bytes") == (256, 128, 1, 256)
@@ -208,20 +215,20 @@ def test_other_spaces_count_requests_and_bytes():
 # ── arithmetic ──────────────────────────────────────────────────────────────────────────
 
 
-def test_a_fused_multiply_add_is_two_operations_and_packed_ones_count_each():
+def test_a_fused_multiply_add_is_two_operations_and_packed_ones_count_each(profile_of):
     found = profile_of("""
         fma.rn.f32 %f1, %f2, %f3, %f4; add.f32 %f1, %f1, %f1; add.f64 %d1, %d2, %d3; fma.rn.f16x2 %r1, %r2, %r3, %r4;
         div.full.f32 %f1, %f2, %f3; ex2.approx.f32 %f1, %f2; cvt.f64.f32 %d1, %f1; max.f32 %f1, %f2, %f3;""")  # fmt: skip
     assert counts(found, "fp16_operations", "fp32_operations", "fp64_operations", "flop") == (128, 96, 32, 256)
 
 
-def test_a_matrix_product_is_counted_by_its_shape():
+def test_a_matrix_product_is_counted_by_its_shape(profile_of):
     found = profile_of("mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 "
                        "{%f1,%f2,%f3,%f4}, {%r1,%r2,%r3,%r4}, {%r5,%r6}, {%f1,%f2,%f3,%f4};", block=64)  # fmt: skip
     assert found["tensor_operations"] == 2 * 2 * 16 * 8 * 16
 
 
-def test_arithmetic_intensity_is_by_the_bytes_asked_for():
+def test_arithmetic_intensity_is_by_the_bytes_asked_for(profile_of):
     found = profile_of(f"{OUT} ld.global.f32 %f1, [%rd3]; fma.rn.f32 %f1, %f1, %f1, %f1; st.global.f32 [%rd3], %f1;")
     assert found["arithmetic_intensity"] == 2 / 8
     assert profile_of("mov.u32 %r1, 1;")["arithmetic_intensity"] is None
@@ -244,17 +251,15 @@ def test_a_formula_reads_as_it_is_computed():
     assert str(DERIVED["arithmetic_intensity"].formula) == "(flop + tensor_operations) / global_bytes"
 
 
-def test_names_are_known_and_nothing_else():
+def test_names_are_known_and_nothing_else(profile_of):
     found = profile_of("mov.u32 %r1, 1;")
     assert list(found.metrics) == list(METRICS)
     with pytest.raises(KeyError):
         found["time"]
 
 
-def test_a_profile_is_the_interpreters_and_without_checks():
+def test_a_profile_is_without_checks():
     kernel = ptxvm.load(f"{HEAD}.visible .entry k() {{ ret; }}").kernel()
-    with pytest.raises(ptxvm.Unsupported, match="a profile on the JIT"):
-        kernel.launch(profile=True, engine="jit")
     with pytest.raises(ptxvm.Unsupported, match="with checks"):
         kernel.launch(profile=True, check=("race",))
     with pytest.raises(TypeError, match="profile is True or False"):

@@ -7,32 +7,36 @@ from functools import cache
 
 import numpy as np
 
+from ptxvm.engine import spin_loops
 from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.ports import Action
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import FAIR, Schedule
-from ptxvm.isa.effects import Jump
+from ptxvm.isa.effects import Collective, Jump
 from ptxvm.machine.per_lane import Guard, Lanes, PerLane
 
 PATIENCE = 1 << 17  # steps after which other lanes run, whatever the code does
 
 
 class ConvergingSchedule(Schedule):
-    """Runs the group that is least far in the code, so that diverged lanes meet again.
+    """Runs the group that is least far in the code, so that diverged lanes meet again; collectives run after all other code.
 
-    Other lanes run where that group reads memory as synchronisation does: it may wait for what they write.
+    In a kernel with spin loops other lanes run where that group reads memory as synchronisation does: it may wait for what
+    they write.
     """
 
     def __init__(self, cohort: Cohort, code: Executable, kernel: Routine) -> None:
         super().__init__(cohort, code, kernel)
         self.last_other = 0  # the last step of a group that was not the first
         self.may_wait: Callable[[int, int], bool] = cache(self._may_wait)
+        self.is_collective: Callable[[int, int], bool] = cache(self._is_collective)
+        self.spins = bool(spin_loops.spins(code.image, kernel.function))
 
     def choose(self) -> Key:
         """The group that runs next."""
-        found = min(self.ready)
+        found = min(self.ready, key=lambda key: (self.is_collective(key[1], key[2]), key))
         patience = FAIR if self.may_wait(found[1], found[2]) else PATIENCE
         if len(self.ready) > 1 and self.steps - self.last_other >= patience:
             self.last_other = self.steps
@@ -43,7 +47,13 @@ class ConvergingSchedule(Schedule):
         routine = self.code.routines[number]
         part = routine.segments[segment]
         effects = [bound.summary for bound in routine.function.instructions[part.start : part.end]]
-        return any(each.polls or each.sleeps or any(access.strong for access in each.accesses) for each in effects)
+        synchronises = self.spins and any(access.strong for each in effects for access in each.accesses)
+        return synchronises or any(each.polls or each.sleeps for each in effects)
+
+    def _is_collective(self, number: int, segment: int) -> bool:
+        """Does a segment wait for lanes of the warp, which come to it from other code?"""
+        routine = self.code.routines[number]
+        return routine.function.instructions[routine.segments[segment].start].summary.collective is Collective.LANES
 
     def follow(self, action: Action | None, key: Key, lanes: Lanes, guard: Guard, raws: PerLane) -> None:
         """Send the lanes on, and tell of a branch."""

@@ -18,9 +18,8 @@ from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
-from ptxvm.profile.counter import Counter
+from ptxvm.profile.counter import APART, Counter
 
-APART = 256  # bytes: allocations begin at multiples of it, as those of cudaMalloc do
 NOT_COUNTED = frozenset({"asynchronous", "mbarrier"})  # a copy is counted at its start; an mbarrier is no atomic of the program
 
 

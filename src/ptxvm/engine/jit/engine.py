@@ -8,9 +8,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ptxvm.analysis.program import Function
+from ptxvm.engine import spin_loops
 from ptxvm.engine.jit.abi.launch_record import Record
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
-from ptxvm.engine.jit.cfg import spin_loops
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run import cta_distribution, tiering
@@ -30,6 +30,7 @@ from ptxvm.machine.result import LaunchResult
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
     from ptxvm.engine.jit.run.callbacks import Callbacks
+    from ptxvm.engine.jit.run.event_counts import EventCounts
     from ptxvm.engine.jit.run.relaunch import Relaunch
     from ptxvm.profile.timeline import Timeline
 
@@ -100,6 +101,12 @@ class Jit:
             self._takes[kernel] = sum(1 for _ in called(self.image, kernel)) + MOST_COPIES < MOST_FRAMES
         return self._takes[kernel]
 
+    def uncounted(self, kernel: Function) -> str:
+        """What of a kernel profiled code does not count, in words; empty if it counts everything."""
+        from ptxvm.engine.jit.cfg.uncounted import uncounted  # noqa: PLC0415 - few launches are profiled
+
+        return uncounted(self.image, self.image.resolve(kernel)) if self.takes(kernel) else "calls of so many functions"
+
     def clustered(self, kernel: Function, shape: LaunchShape) -> LaunchShape:
         """The shape in which to run a kernel: without clusters, unless the kernel depends on them."""
         if shape.cluster is None:
@@ -156,21 +163,22 @@ class Jit:
         *,
         limits: Limits | None = None,
         allocations: Sequence[Allocation] = (),
+        events: EventCounts | None = None,
     ) -> Counters:
         """Run a grid, and those that it launches, to their end.
 
         `parameters` is the address of the parameter bank, `allocations` are those that the grid will probably use.  The number
-        of host threads is by default `PTXVM_THREADS`, or one for each processor.
+        of host threads is by default `PTXVM_THREADS`, or one for each processor.  Profiled code counts `events`.
         """
         metered = limits is not None and limits.counts
         function, shape = self.image.resolve(kernel), self.clustered(kernel, shape)
         wanted = Specialisation(
             function, shape.block, options.shared, options.fast, trusted=options.trusted, metered=metered,
-            cluster=shape.cluster,
+            cluster=shape.cluster, profiled=events is not None,
         )  # fmt: skip
         usual = 1 if metered else options.threads or cta_distribution.usual_threads()
         if not self.compiled(wanted, shape).facts.launches:
-            return self._grid(wanted, shape, parameters, allocations, usual, limits)
+            return self._grid(wanted, shape, parameters, allocations, usual, limits, events=events)
         from ptxvm.engine.dynamic_parallelism import Children  # noqa: PLC0415 - few kernels launch others
 
         children = Children(self.image)
@@ -184,7 +192,7 @@ class Jit:
 
     def _grid(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, allocations: Sequence[Allocation], threads: int,
-        limits: Limits | None, children: Children | None = None,
+        limits: Limits | None, children: Children | None = None, events: EventCounts | None = None,
     ) -> Counters:  # fmt: skip
         """Run one grid."""
         compiled = self.compiled(wanted, shape)
@@ -203,6 +211,9 @@ class Jit:
         finally:
             for runner in runners:
                 runner.leave()
+                if events is not None and runner.events is not None:
+                    events.add(self.image, compiled.facts, runner.events.words)
+                    runner.events = None
                 compiled.runners.append(runner)
             launch.release()
         self._ran(wanted, compiled, progress)

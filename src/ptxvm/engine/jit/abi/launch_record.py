@@ -23,10 +23,12 @@ FIELDS = [
     # of an instrumented kernel
     "epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks", "clocks",
     "register_masks", "copies",
+    # of a profiled one
+    "counters", "places", "place_count",
 ]  # fmt: skip
 POINTERS = {
     "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
-    "records", "states", "cta_barriers", "saved", "left", "clocks", "register_masks", "copies",
+    "records", "states", "cta_barriers", "saved", "left", "clocks", "register_masks", "copies", "counters",
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls has no bound
 MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes stores through them non-temporal

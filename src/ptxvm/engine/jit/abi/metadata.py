@@ -44,6 +44,15 @@ class HostCallSite(NamedTuple):
     outputs: Sequence[Type]
 
 
+class Weight(NamedTuple):
+    """One count of a word of profiled code adds `factor` to a metric of an instruction, which is given by its number."""
+
+    word: int
+    instruction: int
+    metric: str
+    factor: int
+
+
 class SuspendedLayout(NamedTuple):
     """The layout of the records that say where suspended lanes wait.
 
@@ -76,7 +85,7 @@ class Facts(NamedTuple):
     counts through all frames.  All versions have at most `most_sites` sites.  `pointers` are the offsets in the bank of the
     parameters that may be pointers, `streamed` those with a bit in `cached_outputs`.  `stack` is 0 where no thread has
     local memory; `device_functions` are the functions of the device that the kernel calls.  With `cancels` threads may cancel
-    clusters that have not begun.
+    clusters that have not begun.  `weights` say what the words stand for in which profiled code counts.
     """
 
     name: str
@@ -95,6 +104,7 @@ class Facts(NamedTuple):
     host_calls: Sequence[HostCallSite]
     suspended: SuspendedLayout
     cancels: bool
+    weights: Sequence[Weight] = ()
 
     @property
     def side_by_side(self) -> bool:

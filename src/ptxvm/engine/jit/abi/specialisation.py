@@ -41,7 +41,7 @@ class Specialisation(NamedTuple):
 
     `cluster` is None where the launch has none.  `fast` arithmetic only keeps the error bounds of the manual; `checks` are
     those that the code is instrumented for; `trusted` code checks no access; `metered` code stops when its threads have
-    executed too many instructions.
+    executed too many instructions; `profiled` code counts what it does.
     """
 
     function: Function
@@ -52,3 +52,4 @@ class Specialisation(NamedTuple):
     trusted: bool = False
     metered: bool = False
     cluster: tuple[int, int, int] | None = None
+    profiled: bool = False

@@ -9,7 +9,7 @@ from __future__ import annotations
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import bits, special_registers, targets
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.engine.jit.cfg.data_flow import data_flow, dependent, written
+from ptxvm.engine.data_flow import data_flow, dependent, written
 from ptxvm.isa.effects import Verb
 
 # Spaces whose accesses are no stream of memory.

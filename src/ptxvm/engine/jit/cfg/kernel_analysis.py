@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import cached_property
 
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
-from ptxvm.engine.jit.cfg import grid_stride, if_conversion, requirements, spin_loops
+from ptxvm.engine.jit.cfg import grid_stride, if_conversion, requirements
 from ptxvm.engine.jit.cfg.nodes import Frame, Plan
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.machine.image import Image

@@ -23,6 +23,7 @@ from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, slow_path
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
+from ptxvm.engine.jit.node.event_counters import POINTER
 from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, slot_name
 from ptxvm.engine.jit.node.spill_layout import Slot
 from ptxvm.isa.special_registers import WARP
@@ -200,6 +201,7 @@ def _entry(kernel: KernelContext) -> list[str]:
     for name, llvm in sorted(kernel.buffers.items()):
         lines.append(f"  {name} = alloca {llvm}, align 64")
     lines += _accesses(kernel)
+    lines += _event_counters(kernel)
     lines += [slow_path.begin(), f"  %ctaid.x.place = getelementptr i8, ptr %ctx, i64 {offset('ctaid.x')}"]
     lines += _pending(kernel)
     if kernel.straight:
@@ -293,6 +295,18 @@ def _accesses(kernel: KernelContext) -> list[str]:
     for prefetch in range(1, kernel.prefetches + 1):
         lines += [f"  %prefetch.{prefetch} = alloca i64, align 8", f"  store i64 0, ptr %prefetch.{prefetch}, align 8"]
     return lines
+
+
+def _event_counters(kernel: KernelContext) -> list[str]:
+    """The words in which profiled code counts, and its variables of nodes that have side exits."""
+    if kernel.counters is None:
+        return []
+    variables = {name: llvm for written in kernel.written.values() for name, llvm in written.variables.items()}
+    return [
+        f"  {POINTER}.place = getelementptr i8, ptr %ctx, i64 {offset('counters')}",
+        f"  {POINTER} = load ptr, ptr {POINTER}.place, align 8",
+        *(f"  {name} = alloca {llvm}, align 64" for name, llvm in variables.items()),
+    ]
 
 
 def _spill_stack(kernel: KernelContext) -> list[str]:

@@ -105,6 +105,8 @@ class Emitter(Conditionals):
         guard = self.guard_of(bound)
         if self.node.waits:
             guard = None  # the lanes that waited had a true guard
+        elif self.events is not None and bound.node.guard is not None:
+            self.events.guarded(self.kernel.instruction_number(bound), self.lanes_of(guard))
         effects = i.of.effects
         if effects and (guard is not None or not only_stores(bound)):
             self.stores.settle()

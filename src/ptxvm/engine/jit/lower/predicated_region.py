@@ -11,6 +11,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxvm.algebra.types import pred
+from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.cfg.if_conversion import Region
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.lower.conditionals import Conditionals
@@ -41,6 +42,7 @@ class PredicatedRegion:
         if guard is None:
             raise TypeError("a region behind a branch without a guard")
         both: Masks = {first: guard, second: self._not(guard)}
+        self._parted(at.node.code[at.position], None, guard)
         if isinstance(guard, Affine):
             at.note("together")
             if guard.constant is not None:
@@ -146,11 +148,24 @@ class PredicatedRegion:
         block = self.region.blocks[n]
         last = self.at.node.code[self.positions[n] + len(block) - 1]
         guard = self.at.guard_of(last) if last.summary.jump is not None else None
+        if guard is not None:
+            self._parted(self.at.node.code[self.positions[n] + len(block) - 1], lanes, guard)
         masks_out = [lanes] if guard is None else [self._and(lanes, guard), self._and(lanes, self._not(guard))]
         for following, mask in zip(block.successors, masks_out, strict=True):
             if following in masks:
                 mask = self._or(masks[following], mask)  # noqa: PLW2901
             masks[following] = mask
+
+    def _parted(self, bound: Bound, lanes: Raw | None, guard: Raw) -> None:
+        """Count a branch of some lanes, in profiled code."""
+        at = self.at
+        if at.events is None:
+            return
+        number = at.kernel.instruction_number(bound)
+        taken, passed = (at.lanes_of(self._and(lanes, each)) for each in (guard, self._not(guard)))
+        at.events.guarded(number, taken)
+        if isinstance(guard, Varying):
+            at.events.parted(number, [taken, passed])
 
     # ── masks ───────────────────────────────────────────────────────────────────────────
 

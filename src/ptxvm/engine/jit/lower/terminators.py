@@ -226,10 +226,18 @@ class Terminator:
             if self.at.full:
                 self.divide(bits, yes, no)
             else:
-                self.add_pending(yes, self.code.emit(f"and {self.word} {bits}, {self.at.mask}"))
+                going = self.code.emit(f"and {self.word} {bits}, {self.at.mask}")
                 others = self.code.emit(f"xor {self.word} {bits}, -1")
-                self.add_pending(no, self.code.emit(f"and {self.word} {others}, {self.at.mask}"))
+                staying = self.code.emit(f"and {self.word} {others}, {self.at.mask}")
+                self._parted([going, staying])
+                self.add_pending(yes, going)
+                self.add_pending(no, staying)
                 self.chain({yes, no})
+
+    def _parted(self, targets: list[str]) -> None:
+        """Count a branch of some lanes, in profiled code, given the lanes that go to each target."""
+        if self.at.events is not None and isinstance(self.at.action, Goto | Switch):
+            self.at.events.parted(self.kernel.instruction_number(self.node.code[self.node.head - 1]), targets)
 
     def _diverges(self, guard: Raw) -> None:
         """Note that lanes may diverge; raises DivergenceError if they probably do and meet nowhere, in the straight version."""
@@ -262,6 +270,7 @@ class Terminator:
             code.block(none)
             self.jump(no)
         code.block(some)
+        self._parted([bits, code.emit(f"xor {self.word} {bits}, -1")])
         if self._leaves():
             self.kernel.parting[self.node.number] = (yes, no)
             code.run(f"store i{code.width} {bits}, ptr %parting, align 8")
@@ -334,14 +343,15 @@ class Terminator:
             raise DivergenceError
         self.kernel.diverges(self.node)
         here = self.at.mask or "-1"
-        for raw, target in jumps:
-            bits = here if raw is None else self.code.emit(f"and {self.word} {self.at.bits_of(raw)}, {here}")
-            self.add_pending(target, bits)
-        targets = {target for _, target in jumps}
+        going = [(target, here if raw is None else self.code.emit(f"and {self.word} {self.at.bits_of(raw)}, {here}"))
+                 for raw, target in jumps]  # fmt: skip
         if guard is not None:
             off = self.code.emit(f"xor {self.word} {self.at.bits_of(guard)}, -1")
-            self.add_pending(onward, self.code.emit(f"and {self.word} {off}, {here}"))
-            targets.add(onward)
+            going.append((onward, self.code.emit(f"and {self.word} {off}, {here}")))
+        self._parted([bits for _, bits in going])
+        for target, bits in going:
+            self.add_pending(target, bits)
+        targets = {target for target, _ in going}
         if self.at.full:
             self._diverged(targets)
         self.chain(targets)

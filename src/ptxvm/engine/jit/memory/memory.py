@@ -26,6 +26,7 @@ from ptxvm.engine.jit.memory import (
     streaming_stores,
     variable_bounds,
 )
+from ptxvm.engine.jit.memory.access_counters import count_access
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
@@ -60,6 +61,7 @@ class Memory(Port):
         """A scalar load with a broadcast, a contiguous load, chunks of these, or a gather."""
         self.access = Access.of(Verb.READ, space, type, count, **attributes)
         loaded = self._load(space, type, address, count)
+        count_access(self.at, self.bound, self.access, address.raw)
         if attributes.get("order") is Order.ACQUIRE:
             self.fence(Order.ACQUIRE, attributes.get("scope") or Scope.GPU)
         return loaded
@@ -124,6 +126,7 @@ class Memory(Port):
         bound = self.bound if weak and space is Space.GLOBAL else None
         waits = self.at.stores.waits(space, type.bytes, raw, count, bound) if weak else None
         pointer = self._checked(space, raw, size, writing=True)
+        count_access(self.at, self.bound, self.access, address.raw)
         if self._follows_mbarriers(space):
             cta_clocks.mbarrier_made(self.at, self.access, self._offsets(raw))
         self.at.dirty = True
@@ -386,6 +389,7 @@ class Memory(Port):
         self.access = Access.of(Verb.UPDATE, space, type, **attributes)
         self.at.note("lane by lane")
         self._checked(space, raw, type.bytes, writing=True)
+        count_access(self.at, self.bound, self.access, address.raw)
         self.at.dirty = True
         old = atomics.Updates(self.at, space, type, attributes.get("operation")).run(raw, update, operands)
         if self._follows_mbarriers(space):

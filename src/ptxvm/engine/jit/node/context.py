@@ -13,6 +13,7 @@ from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi import cta_slot
+from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
@@ -21,6 +22,7 @@ from ptxvm.engine.jit.cfg import call_stack, control_dependence, nodes
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
+from ptxvm.engine.jit.node.event_counters import CounterWords
 from ptxvm.engine.jit.node.instrumentation import Shadow
 from ptxvm.engine.jit.node.node_code import NodeCode
 from ptxvm.engine.jit.node.parted_regions import PartedRegions
@@ -61,6 +63,7 @@ class KernelContext:
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
         before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
         metered: bool = False, cluster: tuple[int, int, int] | None = None, one_warp: KernelContext | None = None,
+        profiled: bool = False,
     ) -> None:  # fmt: skip
         """`before` is the version that warps leave for this one; `one_warp` is the straight version of one warp at a time."""
         image, function = analysis.image, analysis.function
@@ -73,7 +76,7 @@ class KernelContext:
         self.width = width
         self.fast = fast  # approximate functions only keep the error bounds of the manual
         self.trusted, self.metered = trusted, metered  # no access is checked; instructions are counted against a limit
-        self.shadow = shadow
+        self.shadow, self.counters = shadow, counter_words(before) if profiled else None
         self.variable_of: dict[Bound, Variable] = {}  # accesses that must stay within a variable
         self.several: list[Bound] = []  # accesses whose variable only a run tells
         self.outputs: dict[Bound, Variable] = {}  # stores that may be non-temporal, and their parameters
@@ -139,6 +142,11 @@ class KernelContext:
     def streamed(self) -> list[Variable]:
         """The parameters with a bit in `cached_outputs`, in all versions."""
         return self.before.streamed if self.before is not None else []
+
+    @cached_property
+    def number(self) -> int:
+        """The number of the version."""
+        return self.before.number + 1 if self.before is not None else 0
 
     # ── services for nodes ──────────────────────────────────────────────────────────────
 
@@ -424,3 +432,11 @@ class KernelContext:
             self.registers.initial((index, 0), u32)
         if any("cc" in b.i.of.effects for b in self.instructions):
             self.registers.initial(CARRY, pred)
+
+
+def counter_words(before: KernelContext | None) -> CounterWords:
+    """The words in which a profiled version counts: those of the version before it, of which the others may take the rest."""
+    if before is None or before.counters is None:
+        return CounterWords()
+    before.counters.most = MOST_WORDS
+    return before.counters

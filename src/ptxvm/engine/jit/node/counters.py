@@ -31,6 +31,8 @@ def begin() -> list[str]:
 def node(at: NodeBuilder) -> None:
     """Count a node; one that begins after a wait was counted when lanes arrived."""
     length = 0 if at.node.waits else at.node.head
+    if at.events is not None:
+        at.events.node(at.node, at.kernel.instruction_number, length, at.mask)
     if not length:
         return
     if at.mask is None:
@@ -85,6 +87,9 @@ def predicated(at: NodeBuilder, first: int, length: int) -> None:
     """Count predicated instructions for the lanes that ran them."""
     code, word = at.code, f"i{at.width}"
     lanes = at.active_vector()
+    if at.events is not None:
+        bits = None if lanes is None else at.code.mask_bits(lanes)
+        at.events.block(at.node.code[first : first + length], at.kernel.instruction_number, ("block", first), bits)
     if lanes is None:
         _add(at, WHOLE, str(length))
         meter(at, first, length, str(at.width))

@@ -18,6 +18,7 @@ from ptxvm.engine.jit.ir.builder import Code, short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.event_counters import NodeCounters
 from ptxvm.engine.jit.node.node_code import ON_HOST, Definition, NodeCode
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key
 from ptxvm.engine.jit.values import affine_integers, uniform_bounds
@@ -84,6 +85,9 @@ class NodeBuilder(operands.Operands):
         self.leaves = False
         self.repeats = kernel.plan.repeats(node)
         self.caches_bounds = self.repeats and kernel.caches_bounds
+        self.events: NodeCounters | None = None  # in profiled code
+        if kernel.counters is not None:
+            self.events = NodeCounters(self.code, kernel.counters, kernel.number, node.number, full=full)
         self.bank_size = kernel.bank_size
         self.local_stride = kernel.local_stride
 
@@ -93,8 +97,13 @@ class NodeBuilder(operands.Operands):
 
     def written_code(self) -> NodeCode:
         """The finished code of the node."""
-        lines = self.prologue + self.code.lines
-        return NodeCode(self.node, self.width, lines, self.leaves, self.loaded, self.definitions, self.notes, self.light)
+        first, lines, variables = self.prologue, self.code.lines, dict[str, str]()
+        if self.events is not None:
+            counted, lines, variables = self.events.finish(lines, leaves=self.leaves)
+            first = first + counted
+        return NodeCode(
+            self.node, self.width, first + lines, self.leaves, self.loaded, self.definitions, self.notes, self.light, variables
+        )
 
     # ── registers ───────────────────────────────────────────────────────────────────────
 
@@ -174,6 +183,11 @@ class NodeBuilder(operands.Operands):
                 return "-1" if raw.constant & 1 else "0"
             return self.code.emit(f"sext i1 {raw.base} to i{self.width}")
         return self.code.mask_bits(raw.name)
+
+    def lanes_of(self, guard: Raw | None) -> str:
+        """The active lanes for which a guard holds, as a mask."""
+        bits = "-1" if guard is None else self.bits_of(guard)
+        return bits if self.mask is None else self.code.emit(f"and i{self.width} {bits}, {self.mask}")
 
     def _escapes(self, key: Key) -> bool:
         """Is a register that this instruction writes read where not all of its lanes wrote it?"""

@@ -18,7 +18,7 @@ class NodeCode:
 
     `loaded` are the values of registers on entry, `definitions` those that it writes; `notes` say, by their positions, how
     instructions access memory, or that the host computes them; `light` are vectors that take fewer registers than their
-    types say.
+    types say.  `variables` are those of the warp function that it counts in, with their types.
     """
 
     node: Node
@@ -29,3 +29,4 @@ class NodeCode:
     definitions: list[Definition]
     notes: dict[int, str]
     light: dict[str, int]
+    variables: dict[str, str]

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import named_type
-from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
+from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout, Weight
 from ptxvm.engine.jit.objects.loader import FlatCode
 from ptxvm.isa.fragments import Core
 from ptxvm.isa.tensor_memory import Tile
@@ -259,11 +259,12 @@ HOST_CALL = choice(HOST_CALLS)
 
 HOST_CALL_SITE = record(HostCallSite, number, optional(HOST_CALL), several(type_), several(type_))
 SITE = record(Site, number, SPACE, number, number, truth)
+WEIGHT = record(Weight, number, number, word, number)
 SUSPENDED = record(SuspendedLayout, *[number] * 7, mapping(number, group(number, truth)))
 FACTS = record(
     Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),
     several(group(number, number)), number, several(number), several(number), several(SITE), several(HOST_CALL_SITE), SUSPENDED,
-    truth,
+    truth, several(WEIGHT),
 )  # fmt: skip
 NO_CODE = Codec(lambda _: (), lambda _: b"")  # the code stands behind the text
 CODE = record(FlatCode, NO_CODE, mapping(word, number), mapping(number, number), mapping(number, word))

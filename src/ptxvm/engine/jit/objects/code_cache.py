@@ -107,6 +107,7 @@ class CodeCache:
             wanted.trusted,
             wanted.metered,
             wanted.cluster,
+            wanted.profiled,
             kind,
             cpu.identity(),
             ourselves(),

@@ -31,6 +31,7 @@ if TYPE_CHECKING:
 
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
+    from ptxvm.engine.jit.run.event_counts import EventMemory
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
 OTHERS = (VersionKind.MASKED, VersionKind.SHAPELESS)  # each is the name of the field of the record that enters it
@@ -91,6 +92,7 @@ class Runner:
         self._shared_row = self._row_of_shared()
         self._large: list[Allocation] = []  # the large ones among the known allocations
         self._reached = 0  # bytes of the known allocations
+        self.events: EventMemory | None = None  # in which profiled code counts
         self.in_step = False  # do the CTAs of this launch run in step?
         self.hide()
 
@@ -150,6 +152,8 @@ class Runner:
             record[IN_STEP] = ITERATIONS
         record[NCTAID_X], record[NCTAID_Y], record[NCTAID_Z] = launch.shape.grid
         calls.facts = compiled.facts
+        if compiled.facts.weights:
+            self._count_events(record)
         if self._large and compiled.facts.streamed:
             record[CACHED_OUTPUTS] = self._cached_outputs(parameters)
         calls.forget()
@@ -157,6 +161,13 @@ class Runner:
             for kind in OTHERS:
                 if (version := compiled.versions.get(kind)) is not None:
                     record[AT[kind]] = version.address
+
+    def _count_events(self, record: memoryview) -> None:
+        """Give profiled code the memory that it counts in."""
+        from ptxvm.engine.jit.run.event_counts import EventMemory  # noqa: PLC0415 - few launches are profiled
+
+        self.events = EventMemory(self.memory)
+        self.events.enter(record)
 
     def walks_far(self, shape: LaunchShape) -> bool:
         """Shall CTAs run in step: has the kernel grid-stride loops, and does each thread read much memory?"""

@@ -108,6 +108,8 @@ class FixedPoint:
         try:
             emitter.run()
             counters.node(emitter)
+            if emitter.events is not None:
+                emitter.events.over = True
             emitter.store_registers()
             Terminator(emitter).run()
         except (DivergenceError, TooWideError):

@@ -40,6 +40,7 @@ class Translation:
             fast=self.wanted.fast,
             metered=self.wanted.metered,
             cluster=self.wanted.cluster,
+            profiled=self.wanted.profiled,
         )
         return choose(make, x * y * z, self.wanted.checks)
 
@@ -102,6 +103,7 @@ class Translation:
                 waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
             ),
             cancels=requirements.cancels(image, kernel.function),
+            weights=kernel.counters.weights if kernel.counters is not None else [],
             host_calls=[
                 HostCallSite(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.host_calls
             ],

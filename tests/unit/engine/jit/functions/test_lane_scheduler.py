@@ -10,9 +10,9 @@ from engines import ENGINES, each, same, same_fault
 
 import ptxvm
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
-from ptxvm.engine.jit.cfg.spin_loops import spins
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.translate.translation import Translation
+from ptxvm.engine.spin_loops import spins
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 

@@ -16,7 +16,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import bit_of, bits, reads_and_writes, segments, special_registers, successors, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.call_targets import called, callees
-from ptxvm.engine.jit.cfg.data_flow import data_flow, dependent, read, written
+from ptxvm.engine.data_flow import data_flow, dependent, read, written
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree

@@ -1,0 +1,48 @@
+"""What a profile leaves to the interpreter: events that compiled code does not count, or not the same each time."""
+
+from __future__ import annotations
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine import spin_loops
+from ptxvm.engine.jit.cfg import requirements
+from ptxvm.machine.image import Image
+
+
+class Uncounted(Unsupported):
+    """A profile that compiled code cannot make; `what` names what it does not count."""
+
+    def __init__(self, what: str) -> None:
+        super().__init__(f"a profile of {what} on the JIT")
+        self.what = what
+
+
+def uncounted(image: Image, kernel: Function) -> str:
+    """What of a kernel compiled code does not count, in words; empty if it counts everything."""
+    if image.memory.address_bits != 64:
+        return "addresses of 32 bits"
+    if requirements.clusters(image, kernel):
+        return "clusters of CTAs"
+    if spin_loops.spins(image, kernel):
+        return "a loop that waits for other threads"
+    for bound in kernel.instructions:
+        if said := _uncounted(bound):
+            return said
+    if requirements.partial_barriers(image, kernel):
+        return "barriers of some threads of a CTA"
+    return ""
+
+
+def _uncounted(bound: Bound) -> str:
+    found = bound.summary
+    if bound.calls:
+        return "calls of functions"
+    if found.copies:
+        return f"asynchronous copies ('{bound.i.mnemonic}')"
+    if Space.SURFACE in found.spaces or not bound.i.of.effects.isdisjoint(("tex", "tmem", "tasks")):
+        return f"'{bound.i.mnemonic}'"
+    return ""
+
+
+__all__ = ["Uncounted", "uncounted"]

@@ -1,0 +1,230 @@
+"""Counters of accesses: the row of an access for the active lanes, by the shape of its address.
+
+One address for all lanes, and constant distances in shared memory, cost the same each time: the node's own count stands for
+them.  What an affine address of whole warps costs depends on little more than its scalars and on where in a line it begins;
+such patterns are counted once and remembered.  Other addresses are counted lane by lane (`memory.lane_traffic`).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import u32, u64
+from ptxvm.analysis.program import Bound
+from ptxvm.engine.jit.abi.counter_rows import (
+    ADDRESSES,
+    CLASSES,
+    IDEAL,
+    LANES,
+    LINES,
+    REQUESTS,
+    ROW,
+    SCALARS,
+    STEPS,
+    UNITS,
+    row_weights,
+)
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, sums, text, wrapped
+from ptxvm.engine.jit.memory import remembered_patterns
+from ptxvm.engine.jit.memory.lane_traffic import COUNTS, row
+from ptxvm.engine.jit.memory.remembered_patterns import Shape, every_class
+from ptxvm.engine.jit.node.event_counters import POINTER
+from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.effects import Access, Verb
+from ptxvm.isa.special_registers import WARP
+from ptxvm.profile import warp_accesses
+
+WHOLE_LINE = 128  # bytes: places that differ by multiples of it cost the same
+
+
+@dataclass(frozen=True, slots=True)
+class Counted:
+    """An access to be counted: the number of its instruction, its kind, its space, and the bytes of a lane."""
+
+    instruction: int
+    verb: Verb
+    space: Space
+    size: int
+
+    @property
+    def atomic(self) -> bool:
+        """Do its lanes compete for addresses?"""
+        return self.verb is Verb.UPDATE
+
+    @property
+    def classes(self) -> tuple[Space, ...]:
+        """The spaces that it may reach."""
+        return CLASSES if self.space is Space.GENERIC else (self.space,)
+
+
+def count_access(at: NodeBuilder, bound: Bound, access: Access, raw: Raw) -> None:
+    """Count an access of the active lanes to an address, in profiled code; updates of mbarriers are none of the program's."""
+    if at.events is None or access.mbarrier is not None or access.asynchronous or access.type is None:
+        return
+    size = access.type.bytes * access.count
+    counted = Counted(at.kernel.instruction_number(bound), access.verb, access.window, size)
+    AccessCounters(at, counted).count(raw)
+
+
+class AccessCounters:
+    """Writes the counters of one access."""
+
+    def __init__(self, at: NodeBuilder, access: Counted) -> None:
+        if at.events is None:
+            raise TypeError("a node without counters")
+        self.at, self.code, self.alg, self.events, self.access = at, at.code, at.alg, at.events, access
+        self.width = at.code.width
+        self.row = self._rows()
+
+    def _rows(self) -> int:
+        """The rows of the access, one for each space that it may reach; the number of their first word."""
+        access, words = self.access, self.events.words
+        first = words.take(("access", access), ROW * len(access.classes))
+        for n, space in enumerate(access.classes):
+            weights = list(row_weights(space, access.verb, access.size))
+            for word in range(ROW):
+                stands = [(access.instruction, metric, factor) for own, metric, factor in weights if own == word]
+                words.stand(first + n * ROW + word, stands)
+        return first
+
+    def count(self, raw: Raw) -> None:
+        """Count the access of the active lanes to an address."""
+        match self.access.space:
+            case Space.GLOBAL | Space.SHARED:
+                self._traffic(raw)
+            case Space.GENERIC:
+                self._by_address(raw)
+            case _:
+                self._alike({})
+
+    def _traffic(self, raw: Raw) -> None:
+        access = self.access
+        known = self._known(raw) if isinstance(raw, Affine) else None
+        if known is not None and self._all_active():
+            self._always(known)
+        elif isinstance(raw, Affine) and not raw.terms and access.size <= self._pass:
+            each = {UNITS: 1, IDEAL: 1, LINES: 1} if access.space is Space.GLOBAL else {UNITS: 1, IDEAL: 1}
+            self._alike(each | ({ADDRESSES: 1} if access.atomic else {}))
+        else:
+            self._by_address(raw)
+
+    @property
+    def _pass(self) -> int:
+        """The bytes of an access, up to which one address for all lanes costs the same whichever lanes are active."""
+        return warp_accesses.SECTOR if self.access.space is Space.GLOBAL else warp_accesses.WORD
+
+    def _all_active(self) -> bool:
+        return self.at.active_vector() is None
+
+    # ── what is known without the address ───────────────────────────────────────────────
+
+    def _alike(self, each: dict[int, int]) -> None:
+        """Count an access whose cost for a warp is that of any lane of it."""
+        lanes = self.at.active_vector()
+        by_lane = [STEPS] if self.access.atomic and each else []
+        if lanes is None:
+            self._always({word: n * self.width // WARP for word, n in each.items()} | dict.fromkeys(by_lane, self.width))
+            return
+        bits = self.code.mask_bits(lanes)
+        warps, count = self.events.warps(bits), self.events.lanes(bits)
+        counts = {REQUESTS: warps, LANES: count} | dict.fromkeys(each, warps)
+        self._add(row(self.code, counts | dict.fromkeys(by_lane, count)))
+
+    def _known(self, raw: Affine) -> dict[int, int] | None:
+        """The row of all lanes of an access to shared memory at constant distances; None if the address matters."""
+        if self.access.space is not Space.SHARED or self.access.size < warp_accesses.WORD:
+            return None
+        if any(not isinstance(u, int) for _, u in raw.terms):
+            return None
+        lanes_at = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), self.width)
+        offsets = np.array([wrapped(n, 32) for n in lanes_at])
+        offsets -= offsets.min()
+        lanes = np.arange(self.width)
+        found = warp_accesses.shared_traffic(lanes // WARP, lanes % WARP, offsets, self.access.size)
+        known = {UNITS: found.wavefronts, IDEAL: found.ideal}
+        if self.access.atomic:
+            rivals = warp_accesses.contention(lanes // WARP, offsets)
+            known |= {ADDRESSES: rivals.addresses, STEPS: rivals.steps}
+        return known
+
+    def _always(self, known: dict[int, int]) -> None:
+        """Count an access of all lanes whose row is known: with the node, where each of its runs comes here."""
+        counts = {REQUESTS: self.width // WARP, LANES: self.width} | known
+        if self.at.full and not self.at.nested:
+            self.events.always += [
+                (self.access.instruction, metric, factor * counts.get(word, 0))
+                for word, metric, factor in row_weights(self.access.space, self.access.verb, self.access.size)
+            ]
+            return
+        self._add("<" + ", ".join(f"i64 {counts.get(word, 0)}" for word in range(ROW)) + ">")
+
+    def _add(self, counts: str) -> None:
+        self.events.add(self.row, COUNTS, counts)
+
+    # ── what depends on the address ─────────────────────────────────────────────────────
+
+    def _by_address(self, raw: Raw) -> None:
+        """Count by a remembered pattern where all lanes are active and the address is affine, else lane by lane."""
+        lanes = self.at.active_vector()
+        shape = self._shape(raw) if isinstance(raw, Affine) else None
+        if shape is None:
+            self._lane_by_lane(raw, lanes)
+        elif lanes is None:
+            self._remembered(shape, raw)
+        else:
+            all_, some, onward = (self.code.label() for _ in range(3))
+            self.code.branch(self.code.emit(f"icmp eq i{self.width} {self.code.mask_bits(lanes)}, -1"), all_, some)
+            ways = (all_, partial(self._remembered, shape, raw)), (some, partial(self._lane_by_lane, raw, lanes))
+            for label, write in ways:
+                with self.code.scope():
+                    self.code.block(label)
+                    write()
+                    self.code.jump(onward)
+            self.code.block(onward)
+
+    def _shape(self, raw: Affine) -> Shape | None:
+        """The shape of an affine address; None where too many scalars decide."""
+        if sum(not isinstance(u, int) for _, u in raw.terms) > SCALARS:
+            return None
+        terms = tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms)
+        return Shape(self.width, terms, self.access.space, self.access.size, self.access.atomic)
+
+    def _remembered(self, shape: Shape, raw: Raw) -> None:
+        if not isinstance(raw, Affine):
+            raise TypeError("a pattern of lanes that vary")
+        first = self.events.words.take(("patterns", self.access, shape), shape.words)
+        function = remembered_patterns.counter(self.code.unit, shape)
+        scalars = [u for _, u in raw.terms if not isinstance(u, int)]
+        self.code.perform(
+            function, ("ptr", "%ctx"), ("ptr", self._word(first)), ("ptr", self.events.pointer(self.row, self._held)),
+            *(("i64", text("i64", u)) for u in (raw.base, *scalars, *[0] * (SCALARS - len(scalars)))),
+        )  # fmt: skip
+
+    @property
+    def _held(self) -> str:
+        """The type of all rows of the access."""
+        return f"<{ROW * len(self.access.classes)} x i64>"
+
+    def _word(self, word: int) -> str:
+        return self.code.emit(f"getelementptr i64, ptr {POINTER}, i64 {word}")
+
+    def _lane_by_lane(self, raw: Raw, lanes: str | None) -> None:
+        if self.access.space is Space.SHARED:
+            offsets = self.alg.vector(u32, self.alg.cast("resize", u64, u32, raw, "rn"))
+            self._each_warp(offsets, "i32", lanes)
+        else:
+            self._each_warp(self.alg.vector(u64, raw), "i64", lanes)
+
+    def _each_warp(self, addresses: str, llvm: str, lanes: str | None) -> None:
+        code, access = self.code, self.access
+        place = self._word(self.events.words.take(("place", access), ROW))
+        rows = self.events.pointer(self.row, self._held)
+        for n in code.active_warps():
+            own = code.shuffle(llvm, self.width, addresses, "poison", range(n * WARP, (n + 1) * WARP))
+            mask = "-1" if lanes is None else code.warp_bits(lanes, n)
+            function = every_class(code.unit, access.space, access.size, atomic=access.atomic)
+            code.perform(function, ("ptr", "%ctx"), ("ptr", place), ("ptr", rows), (f"<{WARP} x {llvm}>", own), ("i32", mask))

@@ -1,0 +1,203 @@
+"""The counts of compiled code: against closed forms, and against those of the interpreter on the same kernels."""
+
+from __future__ import annotations
+
+from math import gcd
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.profile.metrics import COUNTED
+
+HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+REGISTERS = ".reg .pred %p<6>; .reg .b16 %h<4>; .reg .b32 %r<24>; .reg .f32 %f<8>; .reg .b64 %rd<16>;\n"
+VALUES = {1: "%h1", 2: "%h1", 4: "%r20", 8: "{%r20, %r21}", 16: "{%r20, %r21, %r22, %r23}"}
+TYPES = {1: "u8", 2: "u16", 4: "u32", 8: "v2.u32", 16: "v4.u32"}
+
+
+def kernel(body, parameters, shared=""):
+    return ptxvm.load(f"{HEAD}.visible .entry k({parameters}) {{ {REGISTERS}{shared}\n{body}\nret;\n}}").kernel()
+
+
+def profiles(body, args, *, parameters=".param .u64 out", shared="", grid=1, block=32, **options):
+    """The profiles of a kernel by compiled code and by the interpreter, which are the same line by line."""
+    found = []
+    for engine in ("jit", "interp"):
+        given = [each.copy() if isinstance(each, np.ndarray) else each for each in args]
+        done = kernel(body, parameters, shared).launch(grid, block, given, engine=engine, profile=True, **options)
+        found.append(done.profile)
+    one, other = found
+    assert (one.engine, other.engine) == ("jit", "interp")
+    assert lines(one) == lines(other)
+    return one
+
+
+def lines(profile):
+    return {line.number: {name: count for name, count in line.counts.items() if count} for line in profile.lines}
+
+
+# ── closed forms ────────────────────────────────────────────────────────────────────────
+
+STRIDED = """
+    ld.param.u32 %r2, [stride]; ld.param.u32 %r6, [times]; mov.u32 %r1, %tid.x; mul.lo.u32 %r3, %r1, %r2;
+    mov.u32 %r4, tile; add.u32 %r5, %r3, %r4;
+    LOOP:
+    ld.shared.TYPE VALUE, [%r5];
+    sub.u32 %r6, %r6, 1; setp.ne.u32 %p1, %r6, 0;
+    @%p1 bra LOOP;
+"""
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_strides_conflict_as_often_as_they_and_the_banks_divide(size):
+    body = STRIDED.replace("TYPE", TYPES[size]).replace("VALUE", VALUES[size])
+    code = kernel(body, ".param .u32 stride, .param .u32 times", ".shared .align 16 .b8 tile[16896];")
+    passes = size // 4
+    for stride in range(1, 33):  # known when the kernel runs; the second time round the pattern is remembered
+        found = code.launch(2, 32, [size * stride, 3], engine="jit", profile=True).profile
+        assert found["shared_load_wavefronts"] == 2 * 3 * passes * gcd(stride, 32 // passes), stride
+        assert found["shared_load_wavefronts_ideal"] == 2 * 3 * passes
+
+
+GLOBAL = """
+    ld.param.u64 %rd1, [out]; ld.param.u32 %r2, [stride]; mov.u32 %r1, %tid.x;
+    mul.wide.u32 %rd2, %r1, %r2; add.u64 %rd3, %rd1, %rd2;
+    mov.u32 %r6, 2;
+    LOOP:
+    ld.global.TYPE VALUE, [%rd3];
+    add.u64 %rd3, %rd3, SIZE;
+    sub.u32 %r6, %r6, 1; setp.ne.u32 %p1, %r6, 0;
+    @%p1 bra LOOP;
+"""
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8, 16])
+def test_strides_touch_the_sectors_between_the_first_and_the_last_lane(size):
+    body = GLOBAL.replace("TYPE", TYPES[size]).replace("VALUE", VALUES[size]).replace("SIZE", str(size))
+    code = kernel(body, ".param .u64 out, .param .u32 stride")
+    memory = np.zeros(1 << 16, np.uint8)
+    for stride in range(1, 33):
+        found = code.launch(1, 64, [memory, size * stride], engine="jit", profile=True).profile
+        addresses = [size * (stride * np.arange(32 * warp, 32 * warp + 32) + n) for warp in range(2) for n in range(2)]
+        assert found["global_load_sectors"] == sum(len({*(each // 32).tolist()}) for each in addresses), stride
+        assert found["global_load_lines"] == sum(len({*(each // 128).tolist()}) for each in addresses), stride
+        assert found["global_load_sectors_ideal"] == 4 * size
+
+
+SWIZZLE = """
+    mov.u32 %r1, %tid.x; mov.u32 %r2, %tid.y; mov.u32 %r3, tile;
+    MIXED
+    mad.lo.u32 %r5, %r1, 128, %r3; mad.lo.u32 %r5, %r4, 4, %r5;
+    st.shared.u32 [%r5], %r1;
+"""
+
+
+@pytest.mark.parametrize(("mixed", "wavefronts"), [("xor.b32 %r4, %r1, %r2;", 1), ("mov.u32 %r4, %r2;", 32),
+                                                   ("shr.u32 %r4, %r1, 1; xor.b32 %r4, %r4, %r2;", 2)])  # fmt: skip
+def test_a_swizzle_of_columns_has_as_many_passes_as_rows_share_a_bank(mixed, wavefronts):
+    found = profiles(
+        SWIZZLE.replace("MIXED", mixed), [], parameters="", shared=".shared .align 16 .b8 tile[4096];", block=(32, 32)
+    )
+    assert found["shared_store_wavefronts"] == 32 * wavefronts
+
+
+GATHER = """
+    ld.param.u64 %rd1, [out]; ld.param.u64 %rd4, [where]; mov.u32 %r1, %tid.x; mov.u32 %r2, %ctaid.x; mov.u32 %r3, %ntid.x;
+    mad.lo.u32 %r4, %r2, %r3, %r1; mul.wide.u32 %rd2, %r4, 4; add.u64 %rd5, %rd4, %rd2;
+    ld.global.u32 %r5, [%rd5]; mul.wide.u32 %rd6, %r5, SIZE; add.u64 %rd7, %rd1, %rd6;
+    mov.u32 %r8, tile; and.b32 %r9, %r5, 255; mad.lo.u32 %r9, %r9, SIZE, %r8;
+    setp.lt.u32 %p1, %r5, 200;
+    ld.global.TYPE VALUE, [%rd7];
+    @%p1 st.shared.TYPE [%r9], VALUE;
+    @%p1 atom.shared.add.u32 %r10, [%r9], 1;
+    red.global.add.u32 [%rd7], 1;
+"""
+
+
+@pytest.mark.parametrize("size", [4, 8, 16])
+def test_gathers_count_what_their_addresses_say(size, rng):
+    where = rng.integers(0, 256, 256).astype(np.uint32)
+    body = GATHER.replace("TYPE", TYPES[size]).replace("VALUE", VALUES[size]).replace("SIZE", str(size))
+    found = profiles(body, [np.zeros(4096, np.uint8), where], parameters=".param .u64 out, .param .u64 where",
+                     shared=".shared .align 16 .b8 tile[4096];", grid=4, block=64)  # fmt: skip
+    each = where.reshape(8, 32).astype(np.int64) * size
+    assert found["global_load_sectors"] == 8 * 4 + sum(len({*(warp // 32).tolist()}) for warp in each)
+    wanted = [np.unique(warp, return_counts=True) for warp in each]
+    some = [np.unique(warp[warp < 200 * size], return_counts=True) for warp in each]
+    assert found["atomic_addresses"] == sum(len(one) for one, _ in [*wanted, *some])
+    assert found["atomic_steps"] == sum(int(counts.max()) for _, counts in [*wanted, *some])
+    assert found["atomic_operations"] == 256 + int((where < 200).sum())
+
+
+# ── the same on both engines ────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("block", [32, 64, 256, 40, 31])
+def test_lanes_part_in_loops_and_meet_at_a_shuffle(block):
+    found = profiles("""
+        ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; and.b32 %r7, %r1, 7; mov.u32 %r2, 0;
+        mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
+    LOOP:
+        ld.global.u32 %r3, [%rd3];
+        add.u32 %r2, %r2, %r3; add.u32 %r2, %r2, 1;
+        setp.le.u32 %p1, %r2, %r7;
+        @%p1 bra LOOP;
+        and.b32 %r4, %r1, 1; setp.eq.u32 %p2, %r4, 0;
+        @%p2 bra EVEN;
+        mov.u32 %r5, 1;
+        bra JOIN;
+    EVEN:
+        @%p1 mov.u32 %r5, 2;
+    JOIN:
+        shfl.sync.idx.b32 %r6, %r5, 0, 31, -1;
+        st.global.u32 [%rd3], %r6;""", [np.zeros(512, np.uint32)], block=block, grid=3)  # fmt: skip
+    assert found["divergent_branches"] > 0
+
+
+def test_a_generic_access_may_reach_several_spaces_and_arrays(rng):
+    choice = rng.integers(0, 3, 64).astype(np.uint32)
+    found = profiles("""
+        ld.param.u64 %rd1, [out]; ld.param.u64 %rd2, [other]; ld.param.u64 %rd3, [choice]; mov.u32 %r1, %tid.x;
+        mul.wide.u32 %rd4, %r1, 4; add.u64 %rd5, %rd3, %rd4; ld.global.u32 %r2, [%rd5];
+        mov.u32 %r3, tile; cvt.u64.u32 %rd6, %r3; cvta.shared.u64 %rd6, %rd6;
+        setp.eq.u32 %p1, %r2, 0; setp.eq.u32 %p2, %r2, 1;
+        selp.b64 %rd7, %rd1, %rd2, %p1; selp.b64 %rd7, %rd6, %rd7, %p2; add.u64 %rd7, %rd7, %rd4;
+        st.u32 [%rd7], %r1;
+        add.u64 %rd8, %rd1, %rd4; ld.u32 %r4, [%rd8]; ld.u32 %r4, [%rd6];""",
+        [np.zeros(64, np.uint32), np.zeros(64, np.uint32), choice], shared=".shared .align 16 .b8 tile[256];",
+        parameters=".param .u64 out, .param .u64 other, .param .u64 choice", block=64)  # fmt: skip
+    for warp in (choice[:32], choice[32:]):
+        assert {*warp.tolist()} == {0, 1, 2}
+    assert (found["global_store_requests"], found["shared_store_requests"]) == (2, 2)
+    assert found["shared_load_wavefronts"] == 2
+
+
+def test_an_address_that_wraps_goes_on_without_counting_twice():
+    """A side exit runs the node again in another version, after an access that it has counted."""
+    found = profiles("""
+        ld.param.u64 %rd1, [out]; ld.param.u32 %r2, [far]; mov.u32 %r1, %tid.x;
+        mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;
+        ld.global.u32 %r3, [%rd3];
+        add.u32 %r4, %r1, %r2; setp.gt.u32 %p1, %r4, 64; mul.wide.u32 %rd4, %r4, 4; add.u64 %rd5, %rd1, %rd4;
+        @!%p1 ld.global.u32 %r5, [%rd5];""", [np.zeros(64, np.uint32), np.uint32(2**32 - 16)],
+        parameters=".param .u64 out, .param .u32 far")  # fmt: skip
+    assert found["global_load_requests"] == 2
+
+
+def test_host_threads_add_up():
+    body = "ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mul.wide.u32 %rd2, %r1, 4; add.u64 %rd3, %rd1, %rd2;"
+    code, memory = kernel(f"{body} ld.global.u32 %r2, [%rd3];", ".param .u64 out"), np.zeros(64, np.uint32)
+    for threads in (1, 2):
+        found = code.launch(20_000, 64, [memory], engine="jit", profile=True, threads=threads).profile
+        assert (found["inst_executed"], found["global_load_sectors"]) == (20_000 * 2 * 6, 20_000 * 2 * 4)
+
+
+def test_a_launch_without_a_profile_has_no_counters():
+    code = kernel("ld.param.u64 %rd1, [out]; st.global.u32 [%rd1], 1;", ".param .u64 out")
+    assert "counters" not in code.dump("llvm", 32)
+
+
+def test_all_that_compiled_code_counts_is_a_metric():
+    found = profiles("ld.param.u64 %rd1, [out]; st.global.u32 [%rd1], 1;", [np.zeros(1, np.uint32)])
+    assert list(found.counts) == list(COUNTED)
