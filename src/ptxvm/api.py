@@ -117,6 +117,7 @@ class Module:
 
     def __init__(self, programs: Sequence[Program]) -> None:
         self.programs = list(programs)
+        self.shared_unit = 1  # bytes: what a CTA's shared memory is rounded up to
         self._image: Image | None = None
         self._interpreter: Interpreter | None = None
         self._jit: Jit | None = None
@@ -147,7 +148,7 @@ class Module:
             if len(bits) != 1:
                 raise InvalidPTX("modules of different address sizes cannot be linked")
             memory = default_memory() if bits == {64} else default_memory(*bits)  # the cache tells () from (64)
-            self._image = Image(self.programs, memory)
+            self._image = Image(self.programs, memory, self.shared_unit)
             weakref.finalize(self, self._image.release).atexit = False
         return self._image
 

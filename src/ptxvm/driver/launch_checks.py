@@ -32,7 +32,11 @@ def wanted() -> frozenset[options.Check] | None:
 
 
 def exact_bounds() -> bool:
-    """Is the first byte behind an allocation out of bounds?  Without the check `memory` sizes are rounded up to 512 bytes."""
+    """Is the first byte behind an allocation out of bounds?  Without the check `memory` sizes are rounded up.
+
+    Allocations to 512 bytes, the shared memory of a CTA to the unit of the device: programs that run on one read there, and use
+    nothing of it.
+    """
     return "memory" in (wanted() or ())
 
 

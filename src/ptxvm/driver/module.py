@@ -10,12 +10,14 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.device_runtime import with_device_runtime
+from ptxvm.driver.launch_checks import exact_bounds
 from ptxvm.driver.models import Model
 from ptxvm.driver.programs import loaded
 from ptxvm.driver.registers import registers
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.targets import Target
 from ptxvm.machine.arguments import Bank
+from ptxvm.machine.environment import allocation_unit
 from ptxvm.machine.launch import most_threads
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.opaque import Opaque
@@ -36,6 +38,8 @@ class Module:
             self.module = parts[0] if len(parts) == 1 else api.link(parts)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
+        if not exact_bounds():
+            self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
         self.kernels = {name: Kernel(self, each) for name, each in self.module.kernels.items()}
         self.references: dict[str, object] = {}  # the client's textures and surfaces, by name
 

@@ -63,10 +63,12 @@ class Image:
 
     A `.global` or `.const` variable has a generic address, which serves as its address in its own space too; a
     `.shared` one has an offset in the window of its CTA, a `.local` or `.param` one of a function has an offset in its
-    frame, and a kernel's parameter one in the parameter bank.
+    frame, and a kernel's parameter one in the parameter bank.  The shared memory of a CTA is rounded up to `shared_unit` bytes,
+    as that of a device is: accesses beyond what was asked for, and before the unit ends, are in bounds.
     """
 
-    def __init__(self, programs: Program | Sequence[Program], memory: Memory) -> None:
+    def __init__(self, programs: Program | Sequence[Program], memory: Memory, shared_unit: int = 1) -> None:
+        self.shared_unit = shared_unit
         self.programs = [programs] if isinstance(programs, Program) else list(programs)
         self.memory = memory
         self.variables = linked_variables(self.programs)
@@ -138,8 +140,9 @@ class Image:
         return self.frame(function).size + (open_argument_size(function, call) if call is not None else 0)
 
     def shared_size(self, kernel: Function, dynamic: int = 0) -> int:
-        """Bytes of shared memory that a CTA of the kernel needs."""
-        return self.shared.dynamic + dynamic if dynamic else self.shared.static.get(kernel.name, 0)
+        """Bytes of shared memory that a CTA of the kernel gets."""
+        needed = self.shared.dynamic + dynamic if dynamic else self.shared.static.get(kernel.name, 0)
+        return -(-needed // self.shared_unit) * self.shared_unit
 
     def declared_shared(self, kernel: Function) -> int:
         """Bytes of the declared shared variables that a kernel uses."""

@@ -103,6 +103,7 @@ class CodeCache:
             self.image.number_of(wanted.function),
             wanted.block,
             wanted.shared,
+            self.image.shared_unit,
             wanted.fast,
             wanted.trusted,
             wanted.metered,
