@@ -16,7 +16,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.cli.arguments import from_file
+from ptxvm.machine.argument_texts import from_file
 
 SOURCE = """
     .version 8.0
