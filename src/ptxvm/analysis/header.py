@@ -149,13 +149,18 @@ def option(checks: Checks, word: str, place: tree.Node) -> None:
 
 
 def compile_for(checks: Checks, wanted: Target) -> None:
-    """Take another target than that of the module, as `ptxas -arch` does: one that has what the module may ask for."""
+    """Check for another target than that of the module: one that has what the module may ask for."""
     own = checks.program.target
+    refuse_other(checks, wanted)
+    checks.program.target = Target(wanted.number, wanted.suffix or (own.suffix if own.suffix == "f" else ""))
+
+
+def refuse_other(checks: Checks, wanted: Target) -> None:
+    """Report that code for the target of the module is none for another one, as `ptxas -arch` does."""
     found = (s for s in checks.program.tree.statements if isinstance(s, tree.Directive) and s.name == "target")
-    if refused := refusal(own, wanted):
+    if refused := refusal(checks.program.target, wanted):
         said, ptxas = refused
         checks.report.error(codes.OTHER_TARGET, said, next(found, None), ptxas=ptxas)
-    checks.program.target = Target(wanted.number, wanted.suffix or (own.suffix if own.suffix == "f" else ""))
 
 
 def refusal(own: Target, wanted: Target) -> tuple[str, str] | None:

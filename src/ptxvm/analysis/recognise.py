@@ -13,6 +13,7 @@ from typing import Any
 
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.operand_matching import match_operands
+from ptxvm.diagnostics import Severity
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
@@ -35,7 +36,7 @@ class Verdict:
     `at` gives for each named operand the path to its node: the operand's number, then the number within a pair or address.
     `asked`: the verdict depends on the values of constants.  `undeclared`: an operand names something that is not declared.
     `unknown`: there is no such instruction.  `needs`: what a version and target need for the same verdict; None where that
-    cannot be said, as a rule asks for them.
+    cannot be said, as a rule asks for them.  `doubts` are problems of a legal instruction.
     """
 
     decoded: Decoded | None
@@ -45,6 +46,7 @@ class Verdict:
     undeclared: bool = False
     unknown: bool = False
     needs: tuple[Need, ...] | None = None
+    doubts: tuple[Problem, ...] = ()
 
 
 class Recogniser:
@@ -146,12 +148,14 @@ class Recogniser:
         judged = CheckedInstruction(decoded.of, decoded.form, bound, named, constants)
         judged.version, judged.target, judged.options = self.version, self.target, self.options
         needs = judged.requirements()
-        problems = [*operand_problems(judged, named), *judged.problems(), *self.demands(needs)]
+        broken = judged.problems()
+        errors, doubts = ([p for p in broken if (p.severity is Severity.ERROR) is wrong] for wrong in (True, False))
+        problems = [*operand_problems(judged, named), *errors, *self.demands(needs)]
         found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
         if judged.asks_for_value:  # a verdict for these values
             found.constants = constants
         all_needs = None if judged.asks_for_target else tuple(dict.fromkeys(need for _, need in needs))
-        return Verdict(found, at, tuple(problems), judged.asks_for_value, needs=all_needs)
+        return Verdict(found, at, tuple(problems), judged.asks_for_value, needs=all_needs, doubts=tuple(doubts))
 
     def demands(self, requirements: list[tuple[str, Need]]) -> list[Problem]:
         """The problems of requirements that version and target do not meet."""

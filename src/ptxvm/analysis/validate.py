@@ -58,8 +58,8 @@ def check_instruction(bound: Bound, known: Recogniser, report: Report) -> Verdic
         check_opcode_words(node, verdict.decoded.form.fixed, report)
     if verdict.undeclared and verdict.decoded is not None:  # else the head is wrong, whatever its operands are
         report_undeclared(bound, report)
-    elif verdict.problems:
-        for found in verdict.problems:
+    else:
+        for found in verdict.problems or verdict.doubts:
             report_problem(found, bound, verdict, report)
     return verdict
 
@@ -102,8 +102,8 @@ def report_problem(found: Problem, bound: Bound, verdict: Verdict, report: Repor
     help = found.help
     if not isinstance(help, str):
         help = help(report.source.text[place.start : place.end])
-    report.error(found.code, found.message, place, help=help, note=f"see {section}" if section else "",
-                 ptxas=found.ptxas or found.message)  # fmt: skip
+    report.add(found.severity, found.code, found.message, place, help=help, note=f"see {section}" if section else "",
+               ptxas=found.ptxas or found.message)  # fmt: skip
 
 
 def place_of(found: Problem, bound: Bound, verdict: Verdict, text: str) -> tree.Node | Span:

@@ -16,6 +16,8 @@ from ptxvm import __version__
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f64
 from ptxvm.analysis.check import analyse
+from ptxvm.analysis.checks import Checks
+from ptxvm.analysis.header import refuse_other
 from ptxvm.analysis.link_checks import check_link, unresolved
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
@@ -25,7 +27,7 @@ from ptxvm.cli.ptxas_options import DEFAULT_TARGET, OPTIONS, RefusedError, Reque
 from ptxvm.cli.standard_streams import OutputLost, watched, write_error
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.ptxas import ABORTED, lines
-from ptxvm.isa.targets import LOWEST, VERSIONS
+from ptxvm.isa.targets import LOWEST, VERSIONS, device_target
 from ptxvm.syntax.source import Source
 
 REFUSED = 255  # the exit code of ptxas, whatever is wrong
@@ -112,7 +114,7 @@ def verify(request: Request) -> int:
     target = request.last("gpu-name", DEFAULT_TARGET)
     kind, _, number = target.partition("_")
     sources = list(read(request))
-    checked = [analyse(source, f"sm_{number}") for source in sources]
+    checked = [check_for(source, f"sm_{number}") for source in sources]
     found = [(report.source, _wanted(request, [*report.diagnostics, *extra(request, program)])) for program, report in checked]
     write_error("".join(f"{line}\n" for each in found for line in lines(*each)))
     if any(each.severity is Severity.ERROR for _, diagnostics in found for each in diagnostics):
@@ -124,6 +126,14 @@ def verify(request: Request) -> int:
         inform(request, programs, f"sm_{number}")
         write(request, sources)
     return linked
+
+
+def check_for(source: Source, target: str) -> tuple[Program, Report]:
+    """Check a module by its own target, whose code must run on another."""
+    program, report = analyse(source)
+    refuse_other(Checks(program, report), device_target(target))
+    report.diagnostics.sort(key=lambda each: each.span.start)
+    return program, report
 
 
 def read(request: Request) -> Iterator[Source]:

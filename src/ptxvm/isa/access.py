@@ -19,6 +19,7 @@ from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b128
 from ptxvm.algebra.value import Value
+from ptxvm.diagnostics import Severity
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.model import Check, Condition, Decoded, Instruction, Problem
 from ptxvm.isa.operand_types import Shape
@@ -158,6 +159,27 @@ def mask_of_ctas(i: Decoded) -> Problem | None:
         return None
     return Problem("P1831", f"a mask of CTAs is 0 to 65535, not {mask}", operand="mask",
                    ptxas=f"value '{mask}' out of range, expected to be in range [0..65535]")  # fmt: skip
+
+
+MULTICASTING = "sm_90a sm_100a sm_100f sm_103a sm_103f sm_107a sm_107f sm_110a sm_110f".split()
+"""The targets on which a copy to several CTAs is one copy (PTX 9.7.9.25.4.1)."""
+
+
+def multicast_on_another_target(i: Decoded) -> Problem | None:
+    """A copy to several CTAs is quick on targets of one chip or family, from sm_90a on; elsewhere it may be slow."""
+    if not i.multicast or str(i.target) in MULTICASTING:
+        return None
+    ptxas = (
+        f"Advisory: '.{i.multicast}' modifier on instruction 'cp.async.bulk{{.tensor}}' should be used on .target "
+        f"'{'/'.join(MULTICASTING)}' instead of .target '{i.target}' as this feature is expected to have substantially "
+        "reduced performance on some future architectures"
+    )
+    said, help = f"'.{i.multicast}' may be slow on {i.target}", f"write `.target {MULTICASTING[0]}`, or another of its kind"
+    return Problem("P1832", said, word=str(i.multicast), help=help, ptxas=ptxas, severity=Severity.WARNING)
+
+
+TO_SEVERAL = Trait(rules=[("P1831", mask_of_ctas), ("P1832", multicast_on_another_target)])
+"""The rules of a copy to several CTAs."""
 
 
 # ── order and scope ─────────────────────────────────────────────────────────────────────

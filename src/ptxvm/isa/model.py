@@ -25,7 +25,7 @@ from functools import cache, cached_property, lru_cache, wraps
 from typing import Any, NoReturn, Required, TypeAlias, TypedDict, Unpack
 
 from ptxvm.algebra.types import Type
-from ptxvm.diagnostics import DiagnosticCode, register_lookup
+from ptxvm.diagnostics import DiagnosticCode, Severity, register_lookup
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.exactness import DEFINED, Exactness
@@ -52,7 +52,7 @@ class Problem:
 
     `message` is in our words; `operand` names the operand it is about, or `number` counts to it where it has no name yet,
     `word` is the modifier; `help` a way out, or makes one of the text of the operand; `ptxas` what ptxas prints, where
-    that differs.
+    that differs.  An instruction with a problem that is no error is legal and doubtful.
     """
 
     code: str
@@ -62,6 +62,7 @@ class Problem:
     help: str | Callable[[str], str] = ""
     ptxas: str = ""
     number: int | None = None
+    severity: Severity = Severity.ERROR
 
 
 @dataclass(frozen=True)

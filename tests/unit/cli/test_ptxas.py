@@ -192,3 +192,84 @@ def test_what_clients_read(capsys: pytest.CaptureFixture[str]) -> None:
 def test_no_option_stands_twice() -> None:
     names = [name for each in OPTIONS for name in {f"--{each.name}", f"-{each.short}"}]
     assert len(names) == len(set(names))
+
+
+# ── warnings of instructions ────────────────────────────────────────────────────────────
+
+OLD = "Instruction '{}' without '.sync' "
+DIVERGED = OLD + "may produce unpredictable results on sm_70 and later architectures"
+DEPRECATED = OLD + "is deprecated since PTX ISA version 6.0 and will be discontinued in a future PTX ISA version"
+GONE = OLD + "is not supported on .target sm_70 and higher from PTX ISA version 6.4"
+ORDERED = (
+    "Advisory: Modifier '.sp::ordered_metadata' should be used on instruction 'mma' instead of modifier '.sp' as it is "
+    "expected to have substantially reduced performance on some future architectures"
+)
+BOTH = [("warning", said.format(each)) for each in ("vote", "shfl") for said in (DIVERGED, DEPRECATED)]
+FUNCTION = "Unexpected instruction types specified for 'mov instruction with function address operand'"
+LANES = "vote.all.pred %p1, %p2; shfl.idx.b32 %r2, %r1, 0, 31;"
+SPARSE = (
+    "mma.sp.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32 {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, {%r1,%r2,%r3,%r4}, "
+    "{%r1,%r2,%r3,%r4}, %r5, 0x0;"
+)
+TO_MANY = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%r1], [%d1], %r2, [%r3], %h1;"
+
+
+@pytest.mark.parametrize(
+    ("version", "target", "text", "said"),
+    [
+        ("5.0", "sm_60", LANES, [("warning", DIVERGED.format(each)) for each in ("vote", "shfl")]),
+        (
+            "6.3",
+            "sm_75",
+            LANES,
+            BOTH,
+        ),
+        (
+            "6.4",
+            "sm_60",
+            LANES,
+            BOTH,
+        ),
+        ("6.4", "sm_70", LANES, [("error", GONE.format(each)) for each in ("vote", "shfl")]),
+        ("8.0", "sm_80", SPARSE, [("info", ORDERED)]),
+        ("8.5", "sm_80", SPARSE.replace("mma.sp.", "mma.sp::ordered_metadata."), []),
+        ("8.0", "sm_80", "mov.s64 %d1, f; mov.u64 %d1, f; mov.b64 %d1, f;", [("warning", FUNCTION)]),
+        ("8.6", "sm_90a", TO_MANY, []),
+    ],
+)
+def test_what_an_instruction_is_warned_of(
+    ptxas: Call, version: str, target: str, text: str, said: list[tuple[str, str]]
+) -> None:
+    registers = ".reg .pred %p<3>; .reg .b32 %r<9>; .reg .b16 %h<3>; .reg .b64 %d<3>;"
+    head = f".version {version}\n.target {target}\n.address_size 64\n.func f() {{ ret; }}\n"
+    Path("m.ptx").write_text(f"{head}.visible .entry k() {{ {registers}\n{text}\nret; }}\n")
+    failed = any(word == "error" for word, _ in said)
+    lines = "".join(f"ptxas m.ptx, line 6; {word:<8}: {each}\n" for word, each in said)
+    arch = target if target == "sm_90a" else "sm_80"
+    assert ptxas("-arch", arch, "m.ptx") == (255 if failed else 0, lines + (ABORTED if failed else ""))
+
+
+KERNEL = ".visible .entry k() { .reg .b32 %r<9>; .reg .b16 %h<3>; .reg .b64 %d<3>;"
+
+
+def test_a_copy_to_several_ctas_wants_a_target_of_one_chip(ptxas: Call) -> None:
+    """The list of targets is that of the newest ptxas."""
+    Path("m.ptx").write_text(f".version 8.6\n.target sm_90\n.address_size 64\n{KERNEL}\n{TO_MANY}\nret; }}\n")
+    code, said = ptxas("-arch", "sm_90", "m.ptx")
+    assert code == 0
+    assert said.startswith(
+        "ptxas m.ptx, line 5; warning : Advisory: '.multicast::cluster' modifier on instruction 'cp.async.bulk"
+    )
+    assert "sm_90a/sm_100a/sm_100f/" in said
+    assert said.endswith(
+        "' instead of .target 'sm_90' as this feature is expected to have substantially reduced performance on some future "
+        "architectures\n"
+    )
+
+
+def test_features_are_those_of_the_target_of_the_module(ptxas: Call) -> None:
+    """A later -arch does not give them."""
+    text = "redux.sync.add.s32 %r1, %r2, %r3;"
+    Path("m.ptx").write_text(f".version 8.0\n.target sm_60\n.address_size 64\n{KERNEL}\n{text} ret; }}\n")
+    code, said = ptxas("-arch", "sm_80", "m.ptx")
+    assert (code, said) == (255, f"ptxas m.ptx, line 5; error   : Feature 'redux' requires .target sm_80 or higher\n{ABORTED}")

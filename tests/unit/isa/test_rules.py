@@ -8,6 +8,7 @@ from __future__ import annotations
 import pytest
 
 import ptxvm
+from ptxvm.diagnostics import Severity
 
 MODULE = """.version {version}
 .target {target}
@@ -28,7 +29,8 @@ MODULE = """.version {version}
 def codes(line: str, target: str, version: str) -> set[str]:
     """The errors of an instruction."""
     wide = ".reg .b128 %q;" if "%q" in line else ""
-    return {found.code for found in ptxvm.check(MODULE.format(version=version, target=target, line=line, wide=wide))}
+    found = ptxvm.check(MODULE.format(version=version, target=target, line=line, wide=wide))
+    return {each.code for each in found if each.severity is Severity.ERROR}
 
 
 STORED = "st.async.weak.shared::cluster.mbarrier::complete_tx::bytes"

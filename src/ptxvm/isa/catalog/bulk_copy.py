@@ -8,7 +8,7 @@ from functools import partial
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f32, u32
-from ptxvm.isa.access import Trait, base_of, has, mask_of_ctas, policy_without_hint
+from ptxvm.isa.access import TO_SEVERAL, Trait, base_of, has, policy_without_hint
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Decoded, Problem, checked, instruction
 from ptxvm.isa.transfers import Pattern, Transfer
@@ -105,7 +105,7 @@ def cp_async_bulk_store(i, a, b, size, policy, tasks):
     tasks.transfer(Transfer(Pattern.BYTES, Space.GLOBAL, Space.SHARED), completed, a=a, b=b, size=size)
 
 
-@has(BULK, Trait(rules=[("P1831", mask_of_ctas)]))
+@has(BULK, TO_SEVERAL)
 @instruction(
     """
     cp.async.bulk.shared::cluster.global.completion.multicast{.hint}{.b128}  [a], [b], size, [bar], mask{, policy};

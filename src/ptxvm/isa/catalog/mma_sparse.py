@@ -8,6 +8,7 @@ from functools import partial
 from ptxvm.algebra.ports import Peers, Warp
 from ptxvm.algebra.types import Type, b32, f16, f32, u32
 from ptxvm.algebra.value import Value
+from ptxvm.diagnostics import Severity
 from ptxvm.isa import fragments
 from ptxvm.isa.access import Trait, elements, has, vector_of_sinks
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
@@ -186,6 +187,22 @@ def mma_sp_integer(i, a, b, c, metadata, selector, warp):
 def mma_sp_small(i, a, b, c, metadata, selector, warp):
     """Multiply a sparse matrix of floats of a byte or less with a dense one and add a third, in a warp."""
     return (yield from multiply_sparse(i, a, b, c, metadata, selector, warp))
+
+
+def metadata_in_any_order(i: Decoded) -> Problem | None:
+    """With .sp::ordered_metadata the product is as quick on later targets as on these; with .sp it may not be."""
+    if i.sparse != "sp":
+        return None
+    ptxas = (
+        "Advisory: Modifier '.sp::ordered_metadata' should be used on instruction 'mma' instead of modifier '.sp' as it is "
+        "expected to have substantially reduced performance on some future architectures"
+    )
+    said, help = "later targets may be slow with '.sp'", "order the metadata, and write `.sp::ordered_metadata`"
+    return Problem("P2748", said, word="sp", help=help, ptxas=ptxas, severity=Severity.NOTE)
+
+
+for unordered in (mma_sp, mma_sp_integer, mma_sp_small):
+    unordered.rule("P2748")(metadata_in_any_order)
 
 
 @mma_sp_small.rule("P2744")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxvm.algebra.derived.packed import elements, pack
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u64
+from ptxvm.diagnostics import Severity
 from ptxvm.isa import special_registers
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.operand_types import UNKNOWN
@@ -49,6 +50,16 @@ def width(operand):
     if operand.kind == "register":
         return operand.detail or 0
     return len(operand.items) if operand.kind in ("vector", "special") else 0
+
+
+@mov.rule("P1608")
+def type_of_a_function_address(i):
+    """The address of a function is .b64 or .u64, in 32-bit modules .b32 or .u32."""
+    if shape(i, "a").kind != "function" or i.type.kind in ("b", "u"):
+        return None
+    ptxas = "Unexpected instruction types specified for 'mov instruction with function address operand'"
+    help = f"write `mov.u{i.type.bits}`"
+    return Problem("P1608", f"the address of a function is no {i.type}", help=help, ptxas=ptxas, severity=Severity.WARNING)
 
 
 @mov.rule("P1601")

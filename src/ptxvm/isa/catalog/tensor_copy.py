@@ -7,7 +7,7 @@ from functools import partial
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b64, u32
-from ptxvm.isa.access import WEAK, Trait, addresses, base_of, elements, has, mask_of_ctas, policy_without_hint, space_of, window
+from ptxvm.isa.access import TO_SEVERAL, WEAK, Trait, addresses, base_of, elements, has, policy_without_hint, space_of, window
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.tensor_map import FIELDS, SIZE
@@ -118,7 +118,7 @@ def load_of(i):
 
 
 LOADS = Trait(
-    rules=[("P3405", several_ctas_from_one), ("P1831", mask_of_ctas)],
+    rules=[("P3405", several_ctas_from_one), *TO_SEVERAL.rules],
     needs=[
         ("PTX 8.6, sm_100", new_mode_in_the_own_cta),
         (BLACKWELL, new_mode_in_the_cluster),

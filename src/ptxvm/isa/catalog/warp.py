@@ -8,7 +8,8 @@ from ptxvm.algebra.derived.floats import absolute_value, canonical_nan, is_nan, 
 from ptxvm.algebra.ports import Peers
 from ptxvm.algebra.types import s32, u32
 from ptxvm.algebra.value import Value, select
-from ptxvm.isa.model import Decoded, instruction
+from ptxvm.diagnostics import Severity
+from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.special_registers import WARP
 
 
@@ -20,6 +21,21 @@ def removed_on_volta(i: Decoded) -> str | None:
             "from PTX ISA version 6.4"
         )
     return None
+
+
+def lanes_may_have_diverged(i: Decoded) -> Problem:
+    """Without .sync lanes that have diverged take no part, and sm_70 and later may let lanes diverge anywhere."""
+    said = f"Instruction '{i.form.opcode}' without '.sync' may produce unpredictable results on sm_70 and later architectures"
+    return Problem("P2203", said, severity=Severity.WARNING, help=f"write `{i.form.opcode}.sync` and a mask of lanes")
+
+
+def deprecated_without_sync(i: Decoded) -> Problem | None:
+    """Without .sync the instruction is deprecated from PTX 6.0 on."""
+    if i.version < (6, 0):
+        return None
+    said = f"Instruction '{i.form.opcode}' without '.sync' is deprecated since PTX ISA version 6.0"
+    ptxas = f"{said} and will be discontinued in a future PTX ISA version"
+    return Problem("P2204", said, severity=Severity.WARNING, ptxas=ptxas)
 
 
 # ── shfl ────────────────────────────────────────────────────────────────────────────────
@@ -127,6 +143,8 @@ def vote_sync(i, a, membermask, warp):
 
 for old in (shfl, vote):
     old.rule("P2201")(removed_on_volta)
+    old.rule("P2203")(lanes_may_have_diverged)
+    old.rule("P2204")(deprecated_without_sync)
 
 
 # ── match ───────────────────────────────────────────────────────────────────────────────
