@@ -95,6 +95,9 @@ docs: $(VENV)/dev.done ## the documentation, in build/docs: the reference is mad
 	$(BIN)/python -m sphinx -W --keep-going -q -b html docs build/docs
 	@echo "build/docs/index.html"
 
+playground: $(VENV)/dev.done ## the playground as static files, in build/playground; PYODIDE=FOLDER puts Python in there, too
+	$(BIN)/python tools/playground.py
+
 mutants: $(VENV)/dev.done ## change what instructions mean, and see whether the conformance files notice
 	$(BIN)/python tools/mutants.py --at-least 90
 

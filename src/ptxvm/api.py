@@ -165,9 +165,7 @@ class Module:
     def jit(self) -> Jit:
         """The engine that compiles, with what it has compiled of this module."""
         if self._jit is None:
-            from ptxvm.engine.jit.engine import Jit  # noqa: PLC0415 - LLVM comes with the first launch that wants it
-
-            self._jit = Jit(self.image)
+            self._jit = loaded_jit()(self.image)
         return self._jit
 
     @cached_property
@@ -221,6 +219,17 @@ class Module:
 
         options.instance("what is bound", bound, Opaque, "a Texture, Sampler or Surface")
         self.image.bind(variable, bound)
+
+
+def loaded_jit() -> type[Jit]:
+    """The engine that compiles; LLVM comes with the first launch that wants it.  `Unsupported` where there is no llvmlite."""
+    try:
+        import llvmlite  # noqa: F401, PLC0415
+    except ModuleNotFoundError:
+        raise Unsupported("the JIT without llvmlite", 'engine="interp" needs none') from None
+    from ptxvm.engine.jit.engine import Jit  # noqa: PLC0415
+
+    return Jit
 
 
 class Kernel:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 Bytes: TypeAlias = "npt.NDArray[np.uint8]"
 
 WORLD_START = 4096  # the first page is never mapped
-WORLD_SIZE = 1 << 48  # the widest user space of a 64-bit Linux, unless a process asks for more
+WORLD_SIZE = min(1 << 48, sys.maxsize >> 16 << 16)  # the widest user space of a 64-bit Linux, and of arrays
 LOW_LIMIT = 1 << 32
 PAGE = 4096
 

@@ -5,24 +5,15 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping, Sequence
 
-from ptxvm.algebra.types import pred
-from ptxvm.diagnostics.errors import PTXVMError
-from ptxvm.playground.requests import ExplainRequest, RequestError
-from ptxvm.playground.values import shown
-from ptxvm.reference.accesses import access_of, place_of
+from ptxvm.playground.requests import ExplainRequest
 from ptxvm.reference.directive_words import DIRECTIVES
-from ptxvm.reference.drawings import memory_of_access, of_computation, of_lanes
-from ptxvm.reference.evaluation import BadValue, constants_of
 from ptxvm.reference.instruction_parts import modifiers_of, operands_of, requirements
 from ptxvm.reference.page import Page
 from ptxvm.reference.reading import NotUnderstood, Reading, read
-from ptxvm.reference.warp import LANE, NotTogether, can_run, lane_values, needed, run
 
 LABEL = re.compile(r"\s*[\w$]+\s*:(?!:)")
 COMMENT = re.compile(r"//.*|/\*.*?\*/", re.DOTALL)
 DIRECTIVE = re.compile(r"\s*(\.[a-z_0-9]+)")
-
-Rows = Sequence[Sequence[str]]
 
 
 def explain(request: ExplainRequest) -> dict[str, object]:
@@ -55,6 +46,9 @@ def named(values: Sequence[str]) -> dict[str, str]:
 
 def of_instruction(reading: Reading, given: Mapping[str, str]) -> dict[str, object]:
     """An instruction: its parts, and what it does with values."""
+    from ptxvm.playground.computing import computed  # noqa: PLC0415 - directives need no NumPy
+    from ptxvm.reference.evaluation import constants_of  # noqa: PLC0415
+
     page, i = Page(reading.decoded.of), reading.decoded
     return {
         "found": "instruction",
@@ -67,44 +61,6 @@ def of_instruction(reading: Reading, given: Mapping[str, str]) -> dict[str, obje
         "operands": operands_of(reading.bound, constants_of(reading)),
         "effects": page.effects,
         **computed(reading, given),
-    }
-
-
-# ── what it computes ────────────────────────────────────────────────────────────────────
-
-
-def computed(reading: Reading, given: Mapping[str, str]) -> dict[str, object]:
-    """The values that lanes read and write, and the pictures; a register that has no value has the number of the lane."""
-    try:
-        if (place := place_of(reading)) is not None:
-            usual = f"{LANE}*{place.size}"
-            value = given.get(place.register, usual)
-            access = access_of(place, lane_values(value, place.type))
-            return {"inputs": [(place.register, place.type.name, value)], "pictures": [memory_of_access(access)]}
-        if not can_run(reading):
-            return {"pictures": of_lanes([reading], {}, [])}
-        return in_lanes(reading, given)
-    except BadValue as wrong:
-        raise RequestError(str(wrong)) from None
-    except (NotTogether, PTXVMError) as wrong:
-        return {"note": str(wrong).partition("\n")[0]}
-
-
-def in_lanes(reading: Reading, given: Mapping[str, str]) -> dict[str, object]:
-    """What an instruction writes in the lanes of a warp."""
-    known = needed([reading])
-    texts = {name: given.get(name, f"{LANE}%2" if type is pred else LANE) for name, type in known.items()}
-    inputs = {name: lane_values(text, known[name]) for name, text in texts.items()}
-    (step,) = run([reading], inputs)
-    drawn = of_computation(reading, {name: bits[0] for name, bits in inputs.items() if len({*bits}) == 1})
-    outputs = [
-        {"name": lanes.name, "type": lanes.type.name, "values": [shown(lanes.type, bits) for bits in lanes.bits]}
-        for lanes in step.outputs
-    ]
-    return {
-        "inputs": [(name, known[name].name, text) for name, text in texts.items()],
-        "outputs": outputs,
-        "pictures": [*drawn, *of_lanes([reading], inputs, [step])],
     }
 
 

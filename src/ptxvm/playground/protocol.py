@@ -50,6 +50,8 @@ def answer(text: str) -> str:
         return refusal("request", str(wrong))
     except Unsupported as lacking:
         return refusal("unsupported", str(lacking))
+    except ModuleNotFoundError as missing:
+        return refusal("unsupported", f"this needs {missing.name}, which is not installed here")
     except Exception as bug:  # noqa: BLE001 - whatever it is, the page shows it
         return refusal("crash", f"{type(bug).__name__}: {' '.join(str(bug).split())}: a bug of ptxvm, please report it")
 

@@ -1,0 +1,44 @@
+"""Without llvmlite everything runs but the JIT, which says that it is missing."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+STORE = """\
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry store(.param .u64 data)
+{
+    .reg .b64 %rd;
+    ld.param.u64 %rd, [data];
+    st.global.u32 [%rd], 7;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def no_llvmlite(monkeypatch):
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
+    for name in [name for name in sys.modules if name.startswith(("llvmlite.", "ptxvm.engine.jit"))]:
+        monkeypatch.delitem(sys.modules, name)
+
+
+def test_the_interpreter_runs(no_llvmlite):
+    data = np.zeros(1, np.uint32)
+    ptxvm.load(STORE).kernel().launch(args=[data], engine="interp", check=("memory", "race"))
+    assert data[0] == 7
+
+
+@pytest.mark.parametrize("engine", ["auto", "jit"])
+def test_the_jit_is_unsupported_by_name(no_llvmlite, engine):
+    with pytest.raises(
+        ptxvm.Unsupported, match=r"the JIT without llvmlite is not supported yet \(engine=\"interp\" needs none\)"
+    ):
+        ptxvm.load(STORE).kernel().launch(args=[np.zeros(1, np.uint32)], engine=engine)
