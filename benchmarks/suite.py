@@ -396,6 +396,22 @@ def driver(setup: Setup) -> Iterator[Measurement]:
         yield Measurement("driver", f"{name}: {what}", [run() for _ in range(setup.repeat)], goal=goal)
 
 
+# ── campaigns ───────────────────────────────────────────────────────────────────────────
+
+
+def campaigns(setup: Setup) -> Iterator[Measurement]:
+    """What a campaign of small launches costs, and whether more processes are as many times as fast."""
+    sys.path.insert(0, str(HERE))
+    costs = importlib.import_module("campaigns")
+    workers, times = os.cpu_count() or 1, range(setup.repeat)
+    alone, together = [costs.launches(1) for _ in times], [costs.launches(workers) for _ in times]
+    yield Measurement("campaign", "small launches, on one process", alone, costs.CASES, "cases/s")
+    goal = 0.9 * workers * costs.CASES / statistics.median(alone)
+    yield Measurement("campaign", f"the same, on {workers}", together, costs.CASES, "cases/s", goal)
+    yield Measurement("campaign", "a case that does nothing", [costs.overhead() for _ in times], goal=1e-3)
+    yield Measurement("campaign", "memory for 10^6 cases, in GB", [costs.memory() / 1e9], unit="GB", goal=0.5)
+
+
 BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "import": import_time,
     "check": check_speed,
@@ -409,6 +425,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "compile": compiling,
     "litmus": litmus,
     "driver": driver,
+    "campaign": campaigns,
 }
 
 

@@ -38,6 +38,7 @@ REFERENCE = {
     "Python interface": "api",
     "Command line": "commands/index",
     "Arguments of kernels": "arguments",
+    "Campaigns": "campaigns",
     "Environment variables": "environment",
     "Instructions": "instructions/index",
     "Special registers": "special-registers",
@@ -131,6 +132,9 @@ def _interface() -> str:
 def _documented(name: str) -> Iterator[str]:
     """The directive of autodoc for a name."""
     found = getattr(ptxvm, name)
+    if inspect.ismodule(found):  # `campaign`, a room that is called like its function
+        yield from (f".. autofunction:: {found.__name__}.session.{name}", "")
+        return
     if not inspect.isclass(found):
         yield from (f".. autofunction:: ptxvm.{name}", "")
         return

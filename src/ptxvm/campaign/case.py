@@ -7,7 +7,7 @@ import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -17,6 +17,7 @@ from ptxvm import api
 from ptxvm.campaign.declaration import Declaration, launch_options
 from ptxvm.campaign.expressions import substituted
 from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
+from ptxvm.campaign.parameter_space import ParameterSpace
 from ptxvm.campaign.python_function import PythonFunction
 from ptxvm.diagnostics import Severity
 from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, Place, Unsupported
@@ -24,6 +25,7 @@ from ptxvm.machine.argument_texts import parse
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
 
+DISAGREE = "where it must agree"
 Parameters = Mapping[str, object]
 Arguments = list[object]
 
@@ -50,10 +52,16 @@ class DeclaredWorkload:
 
     declaration: Declaration
 
+    @cached_property
+    def space(self) -> ParameterSpace:
+        """The parameters and their values."""
+        return self.declaration.space
+
     def run(self, job: Job) -> Outcome:
         """Run a case."""
-        space = self.declaration.space
-        parameters = job.parameters if job.parameters is not None else space.parameters(space.position(job.number))
+        space, parameters = self.space, job.parameters
+        if parameters is None:
+            parameters = space.parameters(space.position(job.number))
         return outcome(lambda: judged(self.declaration, parameters, job.text))
 
 
@@ -116,14 +124,14 @@ def judged(declaration: Declaration, parameters: Parameters, text: str | None = 
     ]
     first_variant, left = launches[0]
     for variant, other in launches[1:]:
-        judge_arrays(declaration, left, other, "disagree", f"{shown(first_variant)} and {shown(variant)} disagree")
+        judge_arrays(declaration, left, other, DISAGREE, f"{shown(first_variant)} and {shown(variant)} disagree")
     if expect.reference:
         right = arguments(declaration, {**whole, **first_variant})
         PythonFunction(expect.reference, declaration.folder).load()(*right)
-        judge_arrays(declaration, left, right, "reference", f"the kernel differs from {expect.reference}")
+        judge_arrays(declaration, left, right, "from the reference", f"the kernel differs from {expect.reference}")
     if expect.kernel:
         right = launched(declaration, {**whole, **first_variant}, (expect.kernel, expect.entry))
-        judge_arrays(declaration, left, right, "kernel", f"the kernel differs from that of {expect.kernel}")
+        judge_arrays(declaration, left, right, "from the other kernel", f"the kernel differs from that of {expect.kernel}")
 
 
 def variants(agree: Mapping[str, Sequence[object]]) -> Iterator[dict[str, object]]:
@@ -144,7 +152,7 @@ def launched(declaration: Declaration, parameters: Parameters, kernel: tuple[str
     target = options.pop("target", None)
     file, entry = kernel
     source = text if text is not None else str(Path(declaration.folder, file))
-    found = loaded(source, None if target is None else str(target)).kernel(entry or None)
+    found = loaded(source, None if target is None else str(target), entry or None)
     args = arguments(declaration, parameters)
     for name in ("grid", "block", "cluster"):
         if isinstance(options.get(name), list):
@@ -154,9 +162,9 @@ def launched(declaration: Declaration, parameters: Parameters, kernel: tuple[str
 
 
 @lru_cache(maxsize=64)
-def loaded(source: str, target: str | None) -> api.Module:
-    """A module, by its path or text."""
-    return api.load(source, target)
+def loaded(source: str, target: str | None, entry: str | None) -> api.Kernel:
+    """A kernel, by the path or text of its module; one that is launched again is quicker."""
+    return api.load(source, target).kernel(entry)
 
 
 def arguments(declaration: Declaration, parameters: Parameters) -> Arguments:

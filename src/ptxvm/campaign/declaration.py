@@ -84,10 +84,8 @@ LAUNCH = (
 @cache
 def launch_options() -> tuple[str, ...]:
     """The keys of the table `launch`."""
-    names = [
-        name for name, each in inspect.signature(Kernel.launch).parameters.items() if name != "self" and each.name != "stream"
-    ]
-    return (*names, "target")
+    ours = {"self", "stream", "profile", "trace"}  # nothing in a file can say them
+    return (*(name for name in inspect.signature(Kernel.launch).parameters if name not in ours), "target")
 
 
 @dataclass(frozen=True, slots=True)

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ptxvm.campaign.case import Runner
+from ptxvm.campaign.case import DISAGREE, Runner
 from ptxvm.campaign.declaration import Declaration
 from ptxvm.campaign.outcome import Job, Outcome, Verdict
 from ptxvm.campaign.parameter_space import Position
@@ -23,7 +23,6 @@ from ptxvm.syntax.source import Source
 PATIENCE = 30.0  # seconds for each failure
 OF_THE_TEXT = (Verdict.FAULT, Verdict.FINDING, Verdict.ERROR, Verdict.DIED)
 """Failures that stay the same when instructions go; where results differ from a reference, they always do without some."""
-DISAGREE = "disagree"
 Extent = tuple[int, int]
 """The first character of a part of a text, and that behind it."""
 

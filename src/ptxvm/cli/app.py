@@ -306,8 +306,8 @@ def lsp(port: int | None, host: str) -> int:
 def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None) -> int:
     """Measure how fast ptxvm is on this machine.
 
-    Each NAME is a benchmark: import, check, matmul, checkers, collatz, kernels, wild, start, compile, litmus or driver.
-    Without one, all run. They need a checkout of the repository, with the reference data beside it.
+    Each NAME is a benchmark: import, check, matmul, checkers, collatz, kernels, wild, start, compile, litmus, driver or
+    campaign. Without one, all run. They need a checkout of the repository, with the reference data beside it.
     """
     from ptxvm.cli.bench import bench
 

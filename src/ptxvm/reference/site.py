@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from pathlib import Path
 
+from ptxvm.reference.campaign_page import campaign_page
 from ptxvm.reference.code_pages import code_pages, fault_page
 from ptxvm.reference.instruction_pages import instruction_pages
 from ptxvm.reference.markdown import Files
@@ -22,7 +23,9 @@ FOLDER = "reference"
 def site(opcodes: Collection[str] = ()) -> Files:
     """Every file of the reference; of instructions all, or those of some opcodes."""
     files, entries = instruction_pages(opcodes)
-    return files | code_pages(entries) | fault_page() | metrics_page() | numerics_page(entries) | table_pages()
+    return (
+        files | campaign_page() | code_pages(entries) | fault_page() | metrics_page() | numerics_page(entries) | table_pages()
+    )
 
 
 def write(folder: Path, opcodes: Collection[str] = (), others: Mapping[str, str] | None = None) -> None:

@@ -80,7 +80,7 @@ def test_another_kernel_is_an_expectation(tmp_path: Path) -> None:
     found = outcomes(
         {"campaign": {"kernel": SAXPY}, "parameters": {"n": [1, 4000], "block": [64]}, "launch": LAUNCH, "expect": expect}
     )
-    assert found[4000, 64].reason == "differs kernel at argument 3"
+    assert found[4000, 64].reason == "differs from the other kernel at argument 3"
 
 
 def test_what_is_no_launch_is_an_error_by_name(subjects: Path) -> None:

@@ -1,9 +1,11 @@
+from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from ptxvm.campaign.declaration import declared, read_declaration
+from ptxvm.campaign.declaration import CaseLimits, Expectation, Subject, declared, read_declaration
+from ptxvm.reference.campaign_page import campaign_page
 
 FUNCTION = {"campaign": {"function": "json:dumps"}}
 
@@ -55,3 +57,11 @@ def test_another_kernel_is_another_campaign(tmp_path: Path) -> None:
     (tmp_path / "a.ptx").write_text("two")
     assert declared(tables, tmp_path).fingerprint != before
     assert declared({**tables, "parameters": {"n": [1]}}, tmp_path).fingerprint != before
+
+
+def test_the_page_of_the_reference_has_every_key() -> None:
+    """The keys that the reader knows are those that it shows."""
+    page = campaign_page()["reference/campaigns.md"]
+    for table in (Subject, Expectation, CaseLimits):
+        assert all(f"| `{each.name}` |" in page for each in fields(table))
+    assert "`stream`" not in page

@@ -1,0 +1,87 @@
+"""What a campaign costs: cases a second on one process and on several, and what a case costs besides its launch.
+
+The launches are small, so that the campaign itself shows: saxpy on a thousand elements takes some microseconds.
+"""
+
+from __future__ import annotations
+
+import os
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+from ptxvm.campaign.declaration import CaseLimits
+from ptxvm.campaign.outcome import Done, Job, Outcome
+from ptxvm.campaign.parameter_space import ParameterSpace
+from ptxvm.campaign.pool import Pool
+from ptxvm.campaign.results import Results
+from ptxvm.campaign.session import campaign
+
+SAXPY = Path(__file__).resolve().parents[1] / "examples" / "saxpy.ptx"
+CASES = 20_000
+KNOWN = 1_000_000  # cases of which the memory is measured
+
+
+class Nothing:
+    """Cases that do nothing: what is left is the campaign's own."""
+
+    def run(self, job: Job) -> Outcome:
+        """Pass."""
+        del job
+        return Outcome()
+
+
+def launches(workers: int, cases: int = CASES) -> float:
+    """The seconds of a campaign of small launches, results and page included."""
+    tables = {
+        "campaign": {"kernel": str(SAXPY)},
+        "parameters": {"n": [1000], "seed": range(cases)},
+        "launch": {"grid": 8, "block": 128, "args": ["{n}", "2.0", "f32[{n}]=ones", "f32[{n}]=ones"], "seed": 0},
+    }
+    with tempfile.TemporaryDirectory() as folder:
+        began = time.perf_counter()
+        found = campaign(tables, folder=folder, workers=workers)
+        seconds = time.perf_counter() - began
+    if found.cases != cases or found.failed:
+        raise ValueError(f"the campaign failed: {found}")
+    return seconds
+
+
+def overhead(cases: int = CASES) -> float:
+    """The seconds of a case that does nothing, on one process; its start is not counted."""
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        Results(Path(folder, "r.sqlite"), "x") as results,
+        Pool(Nothing(), 1, CaseLimits()) as pool,
+    ):
+        for _ in pool.outcomes([Job(0)]):
+            pass
+        began = time.perf_counter()
+        for done in pool.outcomes(Job(number) for number in range(1, cases + 1)):
+            results.add((each, {"n": each.number}) for each in done)
+        return (time.perf_counter() - began) / cases
+
+
+def memory(cases: int = KNOWN) -> int:
+    """The bytes that a process needs, at most, to write and find again the results of so many cases."""
+    code = f"import campaigns; campaigns.fill({cases})"
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *filter(None, sys.path)])}
+    done = subprocess.run(  # noqa: S603 - our own statements
+        [sys.executable, "-c", code], check=True, capture_output=True, text=True, env=environment
+    )
+    return int(done.stdout)
+
+
+def fill(cases: int) -> None:
+    """Write the results of so many cases, find those that are left, and print the most memory that was needed."""
+    space = ParameterSpace({"n": range(cases)})
+    with tempfile.TemporaryDirectory() as folder, Results(Path(folder, "r.sqlite"), "x") as results:
+        for start in range(0, cases, 100):
+            numbers = range(start, min(start + 100, cases))
+            results.add((Done(Job(n), Outcome(), 1), space.parameters(space.position(n))) for n in numbers)
+        if list(results.waiting(cases)):
+            raise ValueError("not all cases have ended")
+    print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)
