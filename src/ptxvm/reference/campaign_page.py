@@ -25,10 +25,7 @@ def campaign_page() -> Files:
     functions = ", ".join(map(code, FUNCTIONS))
     lines += ["## [parameters]", "", escaped(PARAMETERS), "", "## [launch]", "", escaped(LAUNCH), ""]
     lines += [f"The keys are {', '.join(map(code, launch_options()))}.", ""]
-    lines += [
-        f"Expressions have arithmetic, comparisons and `X if C else Y` as in Python, and {functions}; `cdiv` is a quotient, rounded up.",
-        "",
-    ]
+    lines += [f"Expressions have arithmetic, comparisons, `X if C else Y`, and {functions}; `cdiv` rounds a quotient up.", ""]
     verdicts = [(code(verdict), meaning) for verdict, meaning in MEANINGS.items()]
     lines += ["## Verdicts", "", *table(("verdict", "how a case ended"), verdicts), ""]
     return {"reference/campaigns.md": "\n".join(lines)}
