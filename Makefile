@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick extension format docs score bench ptx picture lock changelog release clean
+.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick dap-client extension format docs score bench ptx picture lock changelog release clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -46,6 +46,11 @@ QUICK := tests/unit $(addprefix --ignore tests/unit/,engine tools checkers/test_
 
 quick: $(VENV)/dev.done ## the tests to run after each edit: under a minute on two processors
 	$(BIN)/pytest -n auto --dist worksteal $(QUICK)
+
+# The debug adapter, driven by the client of VS Code's own adapters.  It needs Node, and says so where there is none.
+dap-client: $(VENV)/dev.done ## the debug adapter by VS Code's test client (needs node)
+	@if ! command -v npm >/dev/null; then echo "skipped: make dap-client needs node and npm, which are not here"; exit 0; fi; \
+	cd tests/clients/dap && npm ci --no-audit --no-fund --silent && PTXVM="$(CURDIR)/$(BIN)/ptxvm" npm test --silent
 
 # ── longer work ─────────────────────────────────────────────────────────────────────────
 

@@ -173,6 +173,7 @@ REASONS = {
     "cli.ptxas_options._add": "files of options within files (`cli.ptxas_options.DEEPEST`)",
     "cli.run_report.place": "launches by launches that are told (`diagnostics.errors.MOST_LAUNCHES`)",
     "checkers.clocks.Clocks.snapshot": "one level: the threads of each CTA",
+    "debug.dap.variables.Variables.contents": "a request makes one level: an array's elements are made when they are asked for",
     "engine.interp.schedule.Schedule.arrive_cta": ONCE,
     "driver.graph.must_match": "graphs within graphs, as a client nests them",
     "driver.graph_memory.tasks_of": "graphs within graphs, as a client nests them",

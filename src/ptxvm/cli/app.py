@@ -148,13 +148,18 @@ def trace(thread: str | None, warp: str | None, limit: int, form: str, **options
 
 
 @app.command(context_settings=NUMBERS)
-@click.argument("file", metavar="FILE")
+@click.argument("file", metavar="FILE", required=False)
 @click.argument("arguments", metavar="[ARG]...", nargs=-1)
 @click.option("-ex", "--eval", "commands", metavar="COMMAND", multiple=True, help="Carry out a command; may be repeated.")
 @click.option("-x", "--command", "script", metavar="FILE", help="Carry out the commands of a file first.")
 @click.option("--batch", is_flag=True, help="Read no commands from the terminal.")
+@click.option("--dap", is_flag=True, help="Speak the Debug Adapter Protocol on the standard streams; no FILE.")
+@click.option("--port", metavar="N", type=AT_LEAST_0, help="With --dap: on a port of this machine; 0 chooses a free one.")
 @debug_options
-def debug(commands: Sequence[str], script: str | None, *, batch: bool, **options: Any) -> int:  # noqa: ANN401 - the fields of a Request
+def debug(
+    file: str | None, commands: Sequence[str], script: str | None, port: int | None, *, batch: bool, dap: bool,
+    **options: Any,  # noqa: ANN401 - the fields of a Request
+) -> int:  # fmt: skip
     """Debug a kernel: stop it, step it forwards and back, look at it.
 
     Each ARG is an argument of the kernel, as for `ptxvm run`. Commands are cuda-gdb's, such as break, run, step, print, x and
@@ -164,11 +169,18 @@ def debug(commands: Sequence[str], script: str | None, *, batch: bool, **options
     \b
     ptxvm debug saxpy.ptx --grid 4 --block 256 \\
         1000 2.5 'f32[1000]=arange' 'f32[1000]=ones' -ex 'break 45' -ex run
+    ptxvm debug --dap --port 4711
     """  # noqa: D301
+    if dap:
+        from ptxvm.cli.dap import serve
+
+        return serve(port)
+    if file is None:
+        raise click.MissingParameter(param_type="argument", param_hint="FILE")
     from ptxvm.cli.debug import debug
     from ptxvm.cli.run import RunRequest
 
-    return debug(RunRequest(**options), commands, script, batch=batch)
+    return debug(RunRequest(file=file, **options), commands, script, batch=batch)
 
 
 @app.command(context_settings=NUMBERS)

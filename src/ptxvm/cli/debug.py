@@ -116,6 +116,7 @@ class Terminal:
 
     def execute(self, line: str) -> None:
         """Carry out one command; Ctrl-C stops the kernel."""
+        self.debugger.session.interrupted.take()
         with stopped_by_interrupts(self.debugger.session.interrupt):
             for each in self.debugger.execute(line):
                 self.show(each)

@@ -214,9 +214,10 @@ def line_of(routine: Routine, number: int, file: str | None, here: Routine) -> i
 
 
 def names(text: str, path: str) -> bool:
-    """Does a text name a file: its whole path, or the last parts of it?"""
+    """Does a text name a file: are its last parts the same, as far as both say them?"""
     wanted, parts = PurePath(text).parts, PurePath(path).parts
-    return bool(wanted) and parts[-len(wanted) :] == wanted
+    count = min(len(wanted), len(parts))
+    return bool(count) and parts[-count:] == wanted[-count:]
 
 
 def numbers(breakpoints: Iterable[Breakpoint]) -> tuple[int, ...]:

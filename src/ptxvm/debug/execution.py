@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,11 +13,12 @@ from ptxvm.debug.focus import Focus, number_of
 from ptxvm.debug.lanes import LanePlaces, Status
 from ptxvm.debug.nans import has_nan
 from ptxvm.debug.stops import Change, Reason, Stop
-from ptxvm.debug.timeline import Timeline
+from ptxvm.debug.timeline import Interrupt, Interrupted, Timeline
 from ptxvm.debug.values import NoValue, Pointees, View
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp import value_text
 from ptxvm.engine.interp.accesses import Access
+from ptxvm.engine.interp.lane_memory import LaneMemory
 from ptxvm.engine.interp.observed_memory import ObservedMemory
 from ptxvm.engine.interp.stepping import Choice, SteppedGrid, lanes_of
 from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule
@@ -57,7 +58,7 @@ class Accesses:
         return found
 
 
-def start_of(memory: ObservedMemory, wanted: Bytes) -> int | None:
+def start_of(memory: LaneMemory, wanted: Bytes) -> int | None:
     """Where bytes begin in the allocation that has them; None where the cohort has not that CTA."""
     if wanted.space not in (Space.SHARED, Space.LOCAL):
         return wanted.start
@@ -77,6 +78,10 @@ class Passed:
     key: tuple[int, int, int]
     lanes: frozenset[int]
 
+    def is_at(self, issue: Issue) -> bool:
+        """Is that the place of an instruction?"""
+        return self.key == issue.key and self.cta == int(issue.schedule.cohort.layout.ctas[0])
+
 
 def passed_by(issue: Issue) -> Passed:
     """The lanes of an instruction, before it."""
@@ -84,13 +89,14 @@ def passed_by(issue: Issue) -> Passed:
 
 
 class Execution:
-    """Runs a grid forwards and backwards; `interrupted` is set from outside, to stop it."""
+    """Runs a grid forwards and backwards; `interrupt` is set from outside, to stop it."""
 
-    def __init__(self, grid: SteppedGrid, breakpoints: Breakpoints, accesses: Accesses, pointees: Pointees) -> None:
+    def __init__(
+        self, grid: SteppedGrid, breakpoints: Breakpoints, accesses: Accesses, pointees: Pointees, interrupt: Interrupt
+    ) -> None:  # fmt: skip
         self.grid, self.breakpoints, self.accesses, self.pointees = grid, breakpoints, accesses, pointees
-        self.timeline = Timeline(grid)
+        self.timeline, self.interrupt = Timeline(grid, interrupt), interrupt
         self.focus = Focus()
-        self.interrupted = False
         self.passed: Passed | None = None
 
     # ── the thread in focus ─────────────────────────────────────────────────────────────
@@ -141,10 +147,9 @@ class Execution:
         Of the `warp` in focus alone, while it can run: where it must wait, others run until it can go on.  Or of what is
         chosen.
         """
-        self.interrupted = False
         with self.observing():
             while True:
-                if self.interrupted:
+                if self.interrupt.take():
                     return Stop(Reason.INTERRUPT)
                 try:
                     issue = self.next(choice or self.choice if warp or choice else None)
@@ -169,9 +174,15 @@ class Execution:
     def execute(self, issue: Issue) -> Stop | None:
         """Execute an instruction; the stop where it did what a breakpoint is for."""
         nans = self.nans(issue)
-        self.passed = None
+        self.pass_on(issue)
         self.timeline.advance(issue)
         return self.watched(issue) or self.caught(issue, nans)
+
+    def pass_on(self, issue: Issue) -> None:
+        """Lanes execute an instruction: where they come back to it, a breakpoint stops them again."""
+        passed = self.passed
+        if passed is not None and passed.is_at(issue):
+            self.passed = replace(passed, lanes=passed.lanes.difference(issue.numbers.tolist()))
 
     def observing(self) -> Observing:
         """Within it accesses are followed, where there are watchpoints."""
@@ -231,7 +242,7 @@ class Execution:
         """The lanes of an instruction at which a breakpoint stops now, whatever its count."""
         lanes = issue.numbers
         passed = self.passed
-        if passed is not None and passed.key == issue.key and passed.cta == int(issue.schedule.cohort.layout.ctas[0]):
+        if passed is not None and passed.is_at(issue):
             lanes = lanes[~np.isin(lanes, list(passed.lanes))]
         if not each.enabled or not len(lanes):
             return lanes[:0]
@@ -266,7 +277,7 @@ class Execution:
     def bits_at(self, watch: Watchpoint, schedule: SteppingSchedule) -> int | None:
         """The bits that are at a watchpoint; None where there is no such memory now."""
         wanted, memory = watch.bytes, schedule.cohort.mem
-        start = start_of(memory, wanted)  # type: ignore[arg-type]
+        start = start_of(memory, wanted)
         if start is None:
             return None
         window = memory.window(wanted.space)
@@ -312,8 +323,11 @@ class Execution:
             return stops and bool(watches)
 
         self.passed = None
-        with self.observing():
-            time = self.timeline.last(before, after)
+        try:
+            with self.observing():
+                time = self.timeline.last(before, after)
+        except Interrupted:
+            return Stop(Reason.INTERRUPT)
         if time is None:
             self.timeline.go_to(0)
             return Stop(Reason.BEGIN)
@@ -374,4 +388,4 @@ def counted(each: Breakpoint, issue: Issue, lanes: LaneNumbers) -> LaneNumbers:
     return left
 
 
-__all__ = ["Accesses", "Execution"]
+__all__ = ["Accesses", "Execution", "start_of"]

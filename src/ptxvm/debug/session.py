@@ -21,11 +21,12 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Function
 from ptxvm.debug import steps
 from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, Caught, CodeBreakpoint, Watchpoint
-from ptxvm.debug.execution import Accesses, Execution
+from ptxvm.debug.execution import Accesses, Execution, start_of
 from ptxvm.debug.expressions import address_of, assigned, parse
 from ptxvm.debug.focus import Focus, NotThere
 from ptxvm.debug.steps import Step, ended
 from ptxvm.debug.stops import Reason, Stop
+from ptxvm.debug.timeline import Interrupt
 from ptxvm.debug.values import MemoryPlace, NoValue, Pointees, RegisterPlace, Values, View
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp.routine import Routine
@@ -62,6 +63,7 @@ class Session:
         self.printed = printed
         self.frame = 0  # the function that commands are about, counted from the innermost
         self.stop: Stop | None = None
+        self.interrupted = Interrupt()
         self._execution: Execution | None = None
         self._close: list[Callable[[], None]] = []
 
@@ -109,7 +111,7 @@ class Session:
         accesses = Accesses(self.breakpoints)
         grid: SteppedGrid = self.interpreter.grid(self.kernel, self.shape, bank.start, self.options, accesses)
         self._close.append(grid.close)
-        return Execution(grid, self.breakpoints, accesses, pointees(self.kernel, self.args))
+        return Execution(grid, self.breakpoints, accesses, pointees(self.kernel, self.args), self.interrupted)
 
     def close(self) -> None:
         """End the run; the arguments stay as they are."""
@@ -155,8 +157,7 @@ class Session:
 
     def interrupt(self) -> None:
         """Stop the run soon; another thread, or a signal, may call it."""
-        if self._execution is not None:
-            self._execution.interrupted = True
+        self.interrupted.is_set = True
 
     def _repeated(self, once: Callable[[], Stop], count: int, *, stops: bool) -> Stop:
         """Do it so often; a breakpoint may end it, also where a step ends, if it `stops`."""
@@ -218,16 +219,21 @@ class Session:
         if not isinstance(place, MemoryPlace):
             raise NoValue("only memory can be watched: a variable, an element, or `.global.f32[address]`")
         size = place.type.bytes * (place.count if place.dimensions else 1)
+        return self.watch_bytes(self.bytes_at(view, place, size), place.type, text, accesses, condition)
+
+    def watch_bytes(self, wanted: Bytes, type: Type, text: str, accesses: str = "write", condition: str = "") -> Watchpoint:
+        """Stop after a `write`, a `read` or any `access` of some bytes, whose values are shown as a type."""
         made = Watchpoint(
             self.breakpoints.next_number(), text, parse(condition) if condition else None,
-            bytes=self._bytes(view, place, size), type=place.type, verbs=frozenset(ACCESSES[accesses]),
+            bytes=wanted, type=type, verbs=frozenset(ACCESSES[accesses]),
         )  # fmt: skip
-        made.value = self.execution.bits_at(made, view.schedule)
+        schedule = self.execution.grid.schedule_of(wanted.cta)
+        made.value = self.execution.bits_at(made, schedule) if schedule is not None else None
         self.breakpoints.add(made)
         return made
 
-    def _bytes(self, view: View, place: MemoryPlace, size: int) -> Bytes:
-        """The bytes of a place, where watchpoints look for them."""
+    def bytes_at(self, view: View, place: MemoryPlace, size: int) -> Bytes:
+        """The bytes of a place: by their address, or in the memory of the CTA or thread that has them."""
         memory, focus = view.schedule.cohort.mem, self.execution.focus
         window, lane = memory.window(place.space), int(view.lanes[0])
         if window is not None:
@@ -338,11 +344,42 @@ class Session:
 
         self.execution.timeline.change(edit)
 
-    def memory(self, space: Space, address: int, size: int) -> Array:
-        """Some bytes, as they are; NoValue where they are not memory."""
-        view = self.view()
-        place = MemoryPlace(space, np.array([address], np.uint64), Type.named["b8"], (size,))
-        return np.array([int(view.load(place.element(np.array([n])), np.dtype(np.uint8))[0]) for n in range(size)], np.uint8)
+    # ── memory as bytes ─────────────────────────────────────────────────────────────────
+
+    def read_bytes(self, wanted: Bytes) -> bytes:
+        """Some bytes of memory; fewer where it ends, none where there is none."""
+        found = self._held(wanted)
+        return found[: wanted.size].tobytes() if found is not None else b""
+
+    def write_bytes(self, wanted: Bytes, data: bytes) -> int:
+        """Change bytes, as a part of the run; returns how many there were to change."""
+        found = self._held(wanted)
+        count = min(len(data), len(found)) if found is not None else 0
+
+        def edit(grid: SteppedGrid) -> None:  # noqa: ARG001 - an Edit
+            held = self._held(wanted)
+            if held is not None:
+                held[:count] = np.frombuffer(data[:count], np.uint8)
+
+        self.execution.timeline.change(edit)
+        return count
+
+    def _held(self, wanted: Bytes) -> Array | None:
+        """The memory from the first of some bytes on, to the end of what they are in."""
+        if wanted.space in (Space.SHARED, Space.LOCAL):
+            schedule = self.execution.grid.schedule_of(wanted.cta)
+            window = schedule.cohort.mem.window(wanted.space) if schedule is not None else None
+            start = start_of(schedule.cohort.mem, wanted) if schedule is not None else None
+            if window is None or start is None or not 0 <= wanted.start < window.size:
+                return None
+            return window.allocation.bytes[start : start + window.size - wanted.start]
+        held = self.image.memory.table.find(wanted.start)
+        return None if held is None else held.bytes[wanted.start - held.start :]
+
+    def pointed_at(self, parameter: str) -> int:
+        """How many elements the array has that is the argument for a parameter."""
+        names = [each.name for each in self.kernel.signature.parameters]
+        return int(np.size(self.args[names.index(parameter)]))  # type: ignore[arg-type]
 
 
 def pointees(kernel: Function, args: Sequence[object]) -> Pointees:

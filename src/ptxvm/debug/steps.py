@@ -33,6 +33,9 @@ class Step(enum.Enum):
     CONVERGE = "until the lanes of the warp have met again"
 
 
+WAITING = (Status.WARP, Status.BARRIER, Status.CLUSTER)
+
+
 class Spot(NamedTuple):
     """Where a thread is: the depth of its calls, its function, its source line, or the line of the PTX without one."""
 
@@ -57,7 +60,7 @@ def step(execution: Execution, kind: Step) -> Stop:
         raise NoStep(f"the thread in focus {ended(execution)}: choose another one, such as `thread` or `block` name")
     match kind:
         case Step.INSTRUCTION:
-            return execution.run(execution.has_focus, warp=True)
+            return execution.run(gone_on(execution), warp=True)
         case Step.BARRIER:
             return past_barrier(execution)
         case Step.FINISH:
@@ -69,10 +72,10 @@ def step(execution: Execution, kind: Step) -> Stop:
 
 def arrival(execution: Execution, here: Spot, kind: Step) -> Callable[[Issue], bool]:
     """Is the thread at another line, or behind its instruction; functions that it calls count or are passed over."""
-    deep = kind is Step.LINE
+    deep, on = kind is Step.LINE, gone_on(execution)
 
     def arrived(issue: Issue) -> bool:
-        if not execution.has_focus(issue):
+        if not on(issue):
             return False
         now = spot(execution)
         if now is None:
@@ -82,6 +85,26 @@ def arrival(execution: Execution, here: Spot, kind: Step) -> Callable[[Issue], b
         return kind is Step.NEXT_INSTRUCTION or now != here
 
     return arrived
+
+
+def gone_on(execution: Execution) -> Callable[[Issue], bool]:
+    """Has the thread in focus executed an instruction, and does not wait in it for others?"""
+    executed = False
+
+    def done(issue: Issue) -> bool:
+        nonlocal executed
+        executed = executed or execution.has_focus(issue)
+        return executed and not is_waiting(execution)
+
+    return done
+
+
+def is_waiting(execution: Execution) -> bool:
+    """Does the thread in focus wait for others?"""
+    places, schedule = execution.places(), execution.schedule
+    if places is None or schedule is None:
+        return False
+    return places.status_of(execution.lane(schedule)) in WAITING
 
 
 def spot(execution: Execution) -> Spot | None:
@@ -121,10 +144,7 @@ def past_barrier(execution: Execution) -> Stop:
         nonlocal arrived
         if execution.has_focus(issue) and is_barrier(issue):
             arrived = True
-        if not arrived:
-            return spot(execution) is None
-        places, schedule = execution.places(), execution.schedule
-        return places is None or schedule is None or places.status_of(execution.lane(schedule)) is not Status.BARRIER
+        return not is_waiting(execution) if arrived else spot(execution) is None
 
     return execution.run(passed)
 

@@ -39,11 +39,27 @@ def never(issue: Issue) -> bool:  # noqa: ARG001 - a Probe
     return False
 
 
+class Interrupted(Exception):  # noqa: N818 - nothing is wrong
+    """A run was stopped from outside; the time is where it was then."""
+
+
+class Interrupt:
+    """Says whether a run is to stop; another thread, or the handler of a signal, may set it."""
+
+    def __init__(self) -> None:
+        self.is_set = False
+
+    def take(self) -> bool:
+        """Is it set?  It is not afterwards."""
+        was, self.is_set = self.is_set, False
+        return was
+
+
 class Timeline:
     """A grid at one time, `now`; what comes up to `end` has been run before."""
 
-    def __init__(self, grid: SteppedGrid) -> None:
-        self.grid = grid
+    def __init__(self, grid: SteppedGrid, interrupt: Interrupt) -> None:
+        self.grid, self.interrupt = grid, interrupt
         self.now = self.end = 0
         self.choices: dict[int, Choice] = {}
         self.edits: dict[int, list[Edit]] = {}
@@ -156,6 +172,8 @@ class Timeline:
     def _again(self, until: int) -> Iterator[Issue]:
         """The instructions up to a time, as they were."""
         while self.now < until:
+            if self.interrupt.take():
+                raise Interrupted
             issue = self.next()
             if issue is None:
                 raise RuntimeError(f"the run ends at {self.now}, and ended later before")
@@ -190,4 +208,4 @@ class Timeline:
 DENSER = frozenset(1 << n for n in range(6, 40))
 """Instructions before a time that is gone to at which checkpoints are made: going back again is then short."""
 
-__all__ = ["Edit", "Timeline"]
+__all__ = ["Edit", "Interrupt", "Interrupted", "Timeline"]

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import io
 import re
+import subprocess
+import sys
 
 import pytest
 from ring_kernel import KERNEL, LINES
+
+from ptxvm.debug.dap.framing import Decoder, encode
 
 LAUNCH = ["--grid", "1", "--block", "64", "u32[64]", "64"]
 STORE = LINES["st.global.u32 [%rd3], %r6;"]
@@ -71,3 +75,25 @@ def test_a_launch_that_cannot_be_is_refused_as_by_run(ptxvm, ring, word):
     done = ptxvm("debug", ring, *LAUNCH, word, "0", "--batch")
     assert (done.code, done.out) == (2, "")
     assert f"{word} takes X" in done.err
+
+
+def test_it_speaks_the_protocol_on_the_standard_streams(tmp_path):
+    """What the kernel prints does not come between the messages."""
+    (tmp_path / "ring.ptx").write_text(KERNEL)
+    launch = {"program": "ring.ptx", "cwd": str(tmp_path), "grid": 1, "block": [64], "args": ["u32[64]", 64]}
+    requests = [("initialize", {"adapterID": "ptxvm"}), ("launch", launch), ("configurationDone", {}), ("disconnect", {})]
+    sent = [
+        encode({"seq": n, "type": "request", "command": name, "arguments": arguments})
+        for n, (name, arguments) in enumerate(requests, 1)
+    ]
+    command = [sys.executable, "-m", "ptxvm", "debug", "--dap"]
+    done = subprocess.run(command, input=b"".join(sent), capture_output=True, check=True, timeout=60)
+    messages = Decoder().feed(done.stdout)
+    assert [each["success"] for each in messages if each["type"] == "response"] == [True] * len(requests)
+    assert {"initialized"} <= {each["event"] for each in messages if each["type"] == "event"}
+
+
+def test_it_wants_a_file_or_the_protocol(ptxvm):
+    done = ptxvm("debug")
+    assert (done.code, done.out) == (2, "")
+    assert "FILE" in done.err

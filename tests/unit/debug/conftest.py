@@ -6,17 +6,9 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from ring_kernel import KERNEL
+from ring_kernel import KERNEL, session_of
 
-import ptxvm
 from ptxvm.debug.session import Session
-from ptxvm.machine.launch_options import LaunchOptions
-
-
-def session_of(text: str, grid: int, block: int, args: list[object]) -> Session:
-    """A session over the only kernel of a text."""
-    kernel = ptxvm.load(text).kernel()
-    return Session(kernel.module.image, kernel.function, LaunchOptions(grid, block), args)
 
 
 @pytest.fixture

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import ptxvm
+from ptxvm.debug.session import Session
+from ptxvm.machine.launch_options import LaunchOptions
+
 # Each thread stores its number in shared memory; after a barrier the even threads double what the next one has left there,
 # the odd ones call a function that adds 100; all store that.  Lines of `.loc` are those of a file that never was.
 KERNEL = """.version 8.0
@@ -68,3 +72,9 @@ LINES = {text.strip(): number for number, text in enumerate(KERNEL.splitlines(),
 def expected() -> list[int]:
     """What the kernel stores, by its description."""
     return [(n + 1) % 64 * 2 if n % 2 == 0 else (n + 1) % 64 + 100 for n in range(64)]
+
+
+def session_of(text: str, grid: int, block: int, args: list[object]) -> Session:
+    """A session over the only kernel of a text."""
+    kernel = ptxvm.load(text).kernel()
+    return Session(kernel.module.image, kernel.function, LaunchOptions(grid, block), args)

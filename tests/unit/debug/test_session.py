@@ -137,6 +137,24 @@ def test_a_step_to_the_barrier_runs_the_block(turn):
     assert [value(turn, f"ring[{n}]") for n in (0, 37, 63)] == [0, 37, 63]
 
 
+def test_a_step_at_a_barrier_ends_behind_it(turn):
+    turn.break_at("opcode bar.*")
+    turn.start()
+    turn.resume()
+    assert turn.step(Step.INSTRUCTION).reason is Reason.STEP
+    assert line(turn) == LINES["add.u32 %r4, %r1, 1;"]
+
+
+def test_a_run_that_is_interrupted_stops_where_it_is(turn):
+    turn.start()
+    turn.interrupt()
+    assert turn.resume().reason is Reason.INTERRUPT
+    assert turn.resume().reason is Reason.ENDED
+    turn.interrupt()
+    assert turn.reverse_resume().reason is Reason.INTERRUPT
+    assert turn.reverse_resume().reason is Reason.BEGIN
+
+
 def test_a_warp_that_waits_is_seen_at_its_barrier(turn):
     turn.start()
     turn.issue(Choice(0, 1), 8)

@@ -1,0 +1,306 @@
+"""The debug adapter: answers requests one after the other.  A thread of the protocol is a warp of a block that runs.
+
+Each warp shows the stack of one of its lanes: that in focus, or the first that is not over; the other lanes are in the scope
+`Lanes`.  `send` receives messages at once, so that the answer to `continue` is out before the kernel runs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from itertools import count
+from typing import Any, Protocol, TypeAlias
+
+from ptxvm.debug.breakpoints import Caught
+from ptxvm.debug.console import Console
+from ptxvm.debug.dap.capabilities import CAPABILITIES, FAULT, NAN
+from ptxvm.debug.dap.framing import Message
+from ptxvm.debug.dap.ids import Handles, Json, Warp, frame_of
+from ptxvm.debug.dap.variables import Variables
+from ptxvm.debug.focus import Focus, NotThere
+from ptxvm.debug.session import Session
+from ptxvm.debug.steps import NoStep
+from ptxvm.debug.stops import Reason, Stop
+from ptxvm.debug.values import NoValue
+from ptxvm.diagnostics.errors import PTXVMError
+from ptxvm.isa.special_registers import WARP
+
+Arguments: TypeAlias = Mapping[str, Any]  # the specification of the protocol says what a key may have
+Handler: TypeAlias = "Callable[[Adapter, Arguments], Json | None]"
+"""Answers a request: the body of the response."""
+
+REASONS = {
+    Reason.ENTRY: "entry", Reason.BREAKPOINT: "breakpoint", Reason.WATCHPOINT: "data breakpoint",
+    Reason.CATCHPOINT: "exception", Reason.STEP: "step", Reason.BEGIN: "entry", Reason.INTERRUPT: "pause",
+    Reason.FAULT: "exception", Reason.ENDED: "pause",
+}  # fmt: skip
+
+
+class Refused(ValueError):  # noqa: N818 - it says what happened
+    """A request cannot be carried out; the message says why."""
+
+
+class Launcher(Protocol):
+    """Makes a session of what a `launch` request asks for."""
+
+    def __call__(self, arguments: Arguments) -> Session:
+        """The session; Refused says what is wrong."""
+        ...
+
+
+class Adapter:
+    """One client, and the kernel that it debugs."""
+
+    handlers: dict[str, Handler] = {}  # noqa: RUF012 - what `handler` declares
+
+    def __init__(self, launch: Launcher, send: Callable[[Message], None]) -> None:
+        self.launch, self._send = launch, send
+        self._numbers = count(1)
+        self.held: Session | None = None
+        self.handles = Handles()
+        self.configuration: Arguments = {}
+        self.initial: Arguments = {}
+        self.owned: dict[str, list[int]] = {}  # the breakpoints of each source, or kind
+        self.stops_at_faults = True
+        self.after: list[Callable[[], None]] = []  # what follows a response
+        self.is_done = False
+        self.exit_code = 0
+
+    # ── messages ────────────────────────────────────────────────────────────────────────
+
+    def handle(self, request: Message) -> None:
+        """Answer a request, and do what follows from it."""
+        name = str(request.get("command", ""))
+        answer: Message = {"type": "response", "request_seq": request.get("seq", 0), "command": name}
+        try:
+            body = self.handlers.get(name, unsupported)(self, request.get("arguments") or {})
+            answer |= {"success": True} | ({"body": body} if body is not None else {})
+        except (Refused, NotThere, NoStep, NoValue, PTXVMError, TypeError, ValueError, KeyError, OverflowError) as wrong:
+            said = f"the request has no '{wrong.args[0]}'" if isinstance(wrong, KeyError) else str(wrong)
+            answer |= {"success": False, "message": said.partition("\n")[0], "body": {"error": {"id": 1, "format": text(said)}}}
+            self.after.clear()
+        self.send(answer)
+        while self.after:
+            self.after.pop(0)()
+
+    def send(self, message: Message) -> None:
+        """Send a message, with its number."""
+        self._send({"seq": next(self._numbers), **message})
+
+    def event(self, name: str, **body: object) -> None:
+        """Send an event."""
+        self.send({"type": "event", "event": name} | ({"body": body} if body else {}))
+
+    def output(self, text: str, category: str = "stdout") -> None:
+        """Send what the kernel prints."""
+        self.event("output", category=category, output=text)
+
+    # ── the session ─────────────────────────────────────────────────────────────────────
+
+    @property
+    def session(self) -> Session:
+        """The session; Refused before `launch`."""
+        if self.held is None:
+            raise Refused("nothing has been launched")
+        return self.held
+
+    @property
+    def variables(self) -> Variables:
+        """What makes variables."""
+        return Variables(self.session, self.handles)
+
+    @property
+    def warps(self) -> int:
+        """The warps of a block."""
+        return -(-self.session.shape.threads // WARP)
+
+    @property
+    def thread(self) -> int:
+        """The identifier of the warp in focus."""
+        focus = self.session.execution.focus
+        return Warp(focus.cta, focus.warp).identifier(self.warps)
+
+    def look(self, thread: int, level: int = 0) -> Focus:
+        """Let the session be about a warp, and a frame of it; its focus."""
+        wanted, execution = Warp.of(thread, self.warps), self.session.execution
+        if (execution.focus.cta, execution.focus.warp) != wanted:
+            execution.focus = Focus(*wanted, self.first_lane(wanted))
+        self.session.frame = level
+        return execution.focus
+
+    def look_at_frame(self, arguments: Arguments) -> None:
+        """Let the session be about the frame of a request, where it names one."""
+        if (frame := arguments.get("frameId")) is not None:
+            self.look(*frame_of(int(frame)))
+
+    def first_lane(self, warp: Warp) -> int:
+        """The first lane of a warp that has not ended."""
+        schedule = self.session.execution.grid.schedule_of(warp.cta)
+        if schedule is None:
+            raise NotThere("the block has ended, or not begun")
+        layout = schedule.cohort.layout
+        first = int((layout.ctas == warp.cta).argmax()) * layout.threads + warp.warp * WARP
+        alive = schedule.cohort.alive[first : first + min(WARP, layout.threads - warp.warp * WARP)]
+        return int(alive.argmax())
+
+    # ── running ─────────────────────────────────────────────────────────────────────────
+
+    def go(self, run: Callable[[], Stop]) -> Json:
+        """After the response, run; then tell of the stop."""
+
+        def after() -> None:
+            self.handles.clear()
+            try:
+                stop = run()
+            except (NotThere, NoValue, PTXVMError, ValueError) as wrong:  # the grid stays where it is
+                self.output(f"{wrong}\n", "stderr")
+                self.event("stopped", reason="pause", threadId=self.thread, allThreadsStopped=True, text=str(wrong))
+                return
+            self.stopped(stop)
+
+        self.after.append(after)
+        return {}
+
+    def stopped(self, stop: Stop) -> None:
+        """Tell of a stop, or of the end."""
+        if stop.reason is Reason.ENDED and not self.configuration.get("stopAtEnd"):
+            self.ended(0)
+        elif stop.reason is Reason.FAULT and not self.stops_at_faults:
+            self.output(f"{stop.message}\n", "stderr")
+            self.ended(1)
+        else:
+            if stop.reason is Reason.FAULT:
+                self.output(f"{stop.message}\n", "stderr")
+            self.tell(stop)
+
+    def tell(self, stop: Stop) -> None:
+        """Send the event of a stop."""
+        body: Json = {"reason": self.reason(stop), "threadId": self.thread, "allThreadsStopped": True}
+        said = stop.message.partition("\n")[0] or {Reason.ENDED: "the kernel has ended", Reason.BEGIN: "no more history"}.get(
+            stop.reason, ""
+        )
+        for each in stop.changes:
+            said = f"{each.what}: {each.old} → {each.new}"
+        body |= {"text": said, "description": said} if said else {}
+        body |= {"hitBreakpointIds": list(stop.numbers)} if stop.numbers else {}
+        self.event("stopped", **body)
+
+    def reason(self, stop: Stop) -> str:
+        """The word of the protocol for a stop."""
+        if stop.reason is Reason.BREAKPOINT:
+            for kind in ("function", "instruction"):
+                if set(stop.numbers) & set(self.owned.get(kind, ())):
+                    return f"{kind} breakpoint"
+        return REASONS[stop.reason]
+
+    def ended(self, code: int) -> None:
+        """The kernel has ended."""
+        self.exit_code = code
+        self.event("exited", exitCode=code)
+        self.event("terminated")
+
+    def begin(self) -> None:
+        """All is configured: start."""
+        session = self.session
+        if self.configuration.get("noDebug"):
+            session.delete()
+            self.stops_at_faults = False
+        stop = session.start()
+        self.stopped(stop if self.configuration.get("stopOnEntry") else session.resume())
+
+    def interrupt(self) -> None:
+        """Stop the run; another thread may call it."""
+        if self.held is not None:
+            self.held.interrupt()
+
+    def console(self) -> Console:
+        """The console, for commands."""
+        return Console(self.session)
+
+    def catch(self, filters: Mapping[str, str]) -> list[Json]:
+        """Let what the filters name stop the run; each has a condition, or none."""
+        made: list[Json] = []
+        self.stops_at_faults = FAULT in filters
+        self.forget("exceptions")
+        for name, condition in filters.items():
+            if name == NAN:
+                each = self.session.catch(Caught.NAN, condition)
+                self.owned.setdefault("exceptions", []).append(each.number)
+                made.append({"verified": True, "id": each.number})
+            else:
+                made.append({"verified": name == FAULT})
+        return made
+
+    def forget(self, owner: str) -> None:
+        """Delete the breakpoints of a source, or of a kind."""
+        for number in self.owned.pop(owner, []):
+            if number in self.session.breakpoints.all:
+                self.session.delete(number)
+
+
+def handler(name: str) -> Callable[[Handler], Handler]:
+    """Declare what answers a request."""
+
+    def declare(function: Handler) -> Handler:
+        Adapter.handlers[name] = function
+        return function
+
+    return declare
+
+
+def unsupported(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG001 - a Handler
+    """The answer to a request that there is no answer to."""
+    raise Refused("the request is not supported")
+
+
+def text(said: str) -> str:
+    """A text in which nothing stands for a variable."""
+    return said.replace("{", "(").replace("}", ")")
+
+
+@handler("initialize")
+def initialize(adapter: Adapter, arguments: Arguments) -> Json:
+    """The client says what it can do, and is told what the adapter can."""
+    adapter.initial = arguments
+    return CAPABILITIES
+
+
+@handler("launch")
+def launch(adapter: Adapter, arguments: Arguments) -> None:
+    """Load the kernel; the client then configures the session."""
+    adapter.configuration = arguments
+    adapter.held = adapter.launch(arguments)
+    adapter.held.printed = adapter.output
+    adapter.after.append(lambda: adapter.event("initialized"))
+
+
+@handler("configurationDone")
+def configuration_done(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001 - a Handler
+    """All breakpoints are set: run."""
+    _ = adapter.session
+    adapter.after.append(adapter.begin)
+
+
+@handler("restart")
+def restart(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
+    """Start again, with the arguments as they were."""
+    _ = adapter.session.execution
+    adapter.handles.clear()
+    adapter.after.append(adapter.begin)
+
+
+@handler("disconnect")
+def disconnect(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
+    """End the session."""
+    if adapter.held is not None:
+        adapter.held.close()
+        adapter.held = None
+    adapter.is_done = True
+
+
+@handler("terminate")
+def terminate(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
+    """End the run."""
+    adapter.after.append(lambda: adapter.event("terminated"))
+
+
+__all__ = ["Adapter", "Arguments", "Launcher", "Refused", "handler"]

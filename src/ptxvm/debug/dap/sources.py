@@ -1,0 +1,75 @@
+"""Sources: the PTX, as a file where there is one, and what it was compiled from."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from ptxvm.analysis.program import Bound, Program
+from ptxvm.debug.breakpoints import names
+from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
+from ptxvm.debug.dap.ids import Json
+from ptxvm.debug.session import Session
+
+
+def ptx_source(session: Session, program: Program) -> Json:
+    """The PTX of a program: its path, or a reference for the text of one that is in no file."""
+    path = Path(program.source.name)
+    if path.is_file():
+        return {"name": path.name, "path": str(path.resolve())}
+    return {"name": program.source.name, "sourceReference": session.image.programs.index(program) + 1, "origin": "in no file"}
+
+
+def source_of(session: Session, bound: Bound, *, high: bool) -> tuple[Json, int] | None:
+    """The source and the line of an instruction; the `high` one, which .loc names, where its file is there."""
+    program, location = bound.program, bound.location
+    if program is None:
+        return None
+    if high and location is not None:
+        path = Path(program.source.name).parent / program.files.get(location.file, "")
+        if path.is_file():
+            return {"name": path.name, "path": str(path.resolve())}, location.line
+    return ptx_source(session, program), bound.line
+
+
+def source_name(session: Session, source: Arguments) -> str:
+    """The name by which breakpoints know the source of a request."""
+    if reference := source.get("sourceReference"):
+        return session.image.programs[program_index(session, int(reference))].source.name
+    name = source.get("path") or source.get("name")
+    if not name:
+        raise Refused("the source has no path")
+    return str(name)
+
+
+def program_index(session: Session, reference: int) -> int:
+    """The number of the program that a reference is for."""
+    if not 0 < reference <= len(session.image.programs):
+        raise Refused(f"there is no source {reference}")
+    return reference - 1
+
+
+@handler("loadedSources")
+def loaded_sources(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG001 - a Handler
+    """All sources."""
+    session = adapter.session
+    found = [ptx_source(session, program) for program in session.image.programs]
+    for program in session.image.programs:
+        for name in program.files.values():
+            path = Path(program.source.name).parent / name
+            found.append({"name": path.name, "path": str(path.resolve() if path.is_file() else name)})
+    return {"sources": found}
+
+
+@handler("source")
+def source(adapter: Adapter, arguments: Arguments) -> Json:
+    """The text of a source."""
+    session, wanted = adapter.session, arguments.get("source") or {}
+    if reference := arguments.get("sourceReference") or wanted.get("sourceReference"):
+        return {"content": session.image.programs[program_index(session, int(reference))].source.text, "mimeType": "text/x-ptx"}
+    for program in session.image.programs:
+        if wanted.get("path") and names(str(wanted["path"]), program.source.name):
+            return {"content": program.source.text, "mimeType": "text/x-ptx"}
+    raise Refused("the text of that source is in its file")
+
+
+__all__ = ["ptx_source", "source_name", "source_of"]
