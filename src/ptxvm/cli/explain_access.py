@@ -6,7 +6,8 @@ from collections.abc import Mapping
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.cli.explain_instruction import Rows, chosen, print_reading
-from ptxvm.cli.terminal import console, labelled
+from ptxvm.cli.terminal import console, labelled, tinted
+from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import plural
 from ptxvm.profile.warp_accesses import LINE, SECTOR, WORD
 from ptxvm.reference.accesses import Pass, Place, WarpAccess, access_of, in_ranges
@@ -15,6 +16,9 @@ from ptxvm.reference.warp import LANE, lane_values
 
 MOST_WORDS = 4
 """Words of one bank that are named."""
+
+WHOLE, PARTLY, UNTOUCHED, CONFLICT = "green", "yellow", "dim", "red"
+"""Colours: sectors that are wanted whole, others, what nothing asks for, and bank conflicts."""
 
 
 def accessed(place: Place, given: Mapping[str, str]) -> WarpAccess:
@@ -32,17 +36,19 @@ def explain_access(reading: Reading, place: Place, given: Mapping[str, str]) -> 
     out.print()
     where = f"at lane*{place.size}" if not given else f"at {place.register}"
     offset = f"{place.offset:+}" if place.offset else ""
-    together = plural(place.size, "byte")
-    out.print(labelled("memory", [(f"{together} for each lane {where}{offset}, from {min(access.addresses.values()):#x} on",)]))
+    lanes = "each lane" if place.lanes == WARP else f"each of lanes 0-{place.lanes - 1}"
+    together = f"{plural(place.size, 'byte')} for {lanes}"
+    out.print(labelled("memory", [(f"{together} {where}{offset}, from {min(access.addresses.values()):#x} on",)]))
     if access.misaligned:
         lanes = in_ranges(access.misaligned)
         out.print(labelled("fault", [(f"misaligned: an address is a multiple of {place.size}; not that of lanes {lanes}",)]))
     elif place.space is Space.SHARED:
-        out.print(labelled("wavefronts", wavefronts(access)))
+        rows = wavefronts(access)
+        out.print(tinted("wavefronts", rows, [(CONFLICT if len(rows) > 1 else WHOLE,)] * len(rows)))
     else:
         out.print(labelled("sectors", sectors(access)))
         out.print()
-        out.print(labelled("lanes", lines(access)))
+        out.print(tinted("lanes", lines(access), tints(access)))
     return access
 
 
@@ -61,6 +67,20 @@ def lines(access: WarpAccess) -> Rows:
     cells = [[in_ranges(found[n]) if n in found else "-" for n in row] for row in numbers]
     head: tuple[str, ...] = ("line", *(f"+{n * SECTOR}" for n in range(LINE // SECTOR)))
     return [head, *((f"{line:#x}", *row) for line, row in zip(access.lines, cells, strict=True))]
+
+
+def tints(access: WarpAccess) -> Rows:
+    """A colour for each cell of `lines`: sectors that are wanted whole, those that are not, and those that nothing asks for."""
+    numbers = [[line // SECTOR + n for n in range(LINE // SECTOR)] for line in access.lines]
+    head = ("bold",) * (1 + LINE // SECTOR)
+    return [head, *(("", *(tint(access, number) for number in row)) for row in numbers)]
+
+
+def tint(access: WarpAccess, sector: int) -> str:
+    """The colour of a sector."""
+    if sector not in access.sectors:
+        return UNTOUCHED
+    return WHOLE if access.used_of_sector(sector) == SECTOR else PARTLY
 
 
 def wavefronts(access: WarpAccess) -> Rows:

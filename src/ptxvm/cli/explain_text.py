@@ -15,8 +15,10 @@ from ptxvm.cli.explain_instruction import Rows, chosen, explain_instruction, opt
 from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.terminal import aligned, console, filled, has_color, labelled, width
 from ptxvm.diagnostics import render
+from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.special_registers import WARP
+from ptxvm.reference.access_pictures import lanes_of_access
 from ptxvm.reference.accesses import place_of
 from ptxvm.reference.drawings import memory_of_access, of_computation, of_lanes, standalone
 from ptxvm.reference.evaluation import Quantity, number
@@ -24,6 +26,8 @@ from ptxvm.reference.matrices import fragments_of, matrix_of, pieces
 from ptxvm.reference.page import Page
 from ptxvm.reference.reading import NotUnderstood, Reading, read_all
 from ptxvm.reference.warp import LANE, Lanes, NotTogether, Step, can_run, is_collective, lane_values, needed, run
+from ptxvm.syntax import tree
+from ptxvm.syntax.printer import print_operand
 
 IN_A_ROW = 8
 """Lanes in a row of a table."""
@@ -50,7 +54,10 @@ def explain_readings(readings: Sequence[Reading], given: Mapping[str, str]) -> l
     """Print what instructions are and do: one access, one lane, or a warp; the pictures of it."""
     first, *others = readings
     if not others and (place := place_of(first)) is not None:
-        return [memory_of_access(explain_access(first, place, given))]
+        access = explain_access(first, place, given)
+        print_fragments(first)
+        print_matrices(first)
+        return [lanes_of_access(access), memory_of_access(access), *of_lanes(readings, {}, [])]
     if not others and not is_collective(first) and not _guarded(first) and not _of_lanes(given):
         return of_computation(first, explain_instruction(first, given))
     return explain_lanes(readings, given)
@@ -199,6 +206,21 @@ def print_fragments(reading: Reading) -> None:
         out.print(Text.assemble((" and ".join(names), "bold"), f", {said}: lane and elements of its registers"))
         for line in aligned(table, range(1, WARP), width()):
             out.print(Text(f"  {line}"), soft_wrap=True)
+
+
+def print_matrices(reading: Reading) -> None:
+    """Which lanes have the addresses of the rows of each matrix, and which registers hold it."""
+    moved = shared_matrices(reading.decoded)
+    if moved is None:
+        return
+    vector = next(node for node in reading.bound.operands.values() if isinstance(node, tree.Vector))
+    registers, rows = moved.fragment.registers, moved.fragment.shape[0]
+    found = []
+    for n in range(moved.number):
+        names = ", ".join(map(print_operand, vector.items[n * registers : (n + 1) * registers]))
+        found.append((f"{n}: rows at the addresses of lanes {n * rows}-{(n + 1) * rows - 1}, held in {names}",))
+    console().print()
+    console().print(labelled("matrices", found))
 
 
 def held(fragment: Fragment) -> Iterator[tuple[str, ...]]:

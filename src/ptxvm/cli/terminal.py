@@ -102,6 +102,18 @@ def labelled(label: str, rows: Rows, *, right: bool = False) -> Text:
     return made
 
 
+def tinted(label: str, rows: Rows, styles: Rows) -> Text:
+    """Rows behind a label, each cell in the style at its place; an empty style is the usual one."""
+    made, at = labelled(label, rows), len(label)
+    for cells, wanted in zip(rows, styles, strict=True):
+        for cell, style in zip(cells, wanted, strict=True):
+            for word in cell.split():  # the last cell of a row may be wrapped
+                at = made.plain.index(word, at)
+                made.stylize(style, at, at + len(word))
+                at += len(word)
+    return made
+
+
 def tabulated(headings: Sequence[str], rows: Rows, right: Collection[int] = ()) -> Text:
     """A table with a line of headings; the columns in `right` are numbers."""
     from rich.text import Text

@@ -9,6 +9,7 @@ from functools import cached_property
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import constants
+from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.special_registers import WARP
 from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD
 from ptxvm.reference.reading import Reading
@@ -20,13 +21,14 @@ APART = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an instruction accesses memory: a register and an offset, in a space, so many bytes for each lane."""
+    """Where an instruction accesses memory: a register and an offset, in a space, so many bytes for each of the first lanes."""
 
     register: str
     type: Type
     offset: int
     space: Space
     size: int
+    lanes: int = WARP
 
 
 @dataclass(frozen=True)
@@ -129,18 +131,21 @@ class WarpAccess:
 def place_of(reading: Reading) -> Place | None:
     """Where an instruction accesses memory, if it makes one access for each lane, at an address in a register.
 
-    None with a guard: which lanes access memory is not known then.
+    Of ldmatrix and stmatrix these are rows of matrices.  None with a guard: which lanes access memory is not known then.
     """
-    accesses = [access for access in reading.bound.summary.accesses if not access.asynchronous]
     addresses = [node for node in reading.bound.operands.values() if isinstance(node, tree.Address)]
-    if len(accesses) != 1 or len(addresses) != 1 or reading.decoded.of.effects != {"mem"} or reading.bound.node.guard:
+    if len(addresses) != 1 or len(addresses[0].items) > 1 or reading.bound.node.guard:
         return None
-    (node,), (access,) = addresses, accesses
-    base, offset = _parts(node.items[0])
-    if len(node.items) > 1 or base is None or base.text not in reading.names.registers or access.type is None:
+    base, offset = _parts(addresses[0].items[0])
+    if base is None or base.text not in reading.names.registers:
         return None
     type = reading.names.registers[base.text]
-    return Place(base.text, type, offset, access.window, access.count * access.element)
+    if (moved := shared_matrices(reading.decoded)) is not None:
+        return Place(base.text, type, offset, Space.SHARED, moved.size, moved.lanes)
+    accesses = [access for access in reading.bound.summary.accesses if not access.asynchronous]
+    if len(accesses) != 1 or reading.decoded.of.effects != {"mem"} or accesses[0].type is None:
+        return None
+    return Place(base.text, type, offset, accesses[0].window, accesses[0].count * accesses[0].element)
 
 
 def _parts(node: tree.Operand) -> tuple[tree.Name | None, int]:
@@ -157,7 +162,7 @@ def _parts(node: tree.Operand) -> tuple[tree.Name | None, int]:
 def access_of(place: Place, registers: Sequence[int]) -> WarpAccess:
     """The access with the values of the register in each lane."""
     most = (1 << place.type.bits) - 1
-    addresses = {lane: value + place.offset & most for lane, value in enumerate(registers)}
+    addresses = {lane: value + place.offset & most for lane, value in enumerate(registers[: place.lanes])}
     return WarpAccess(place.space, place.size, addresses)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.catalog.mma import fragments as mma_fragments
 from ptxvm.isa.catalog.wmma import loaded, stored
 from ptxvm.isa.fragments import Fragment
@@ -15,6 +16,8 @@ def fragments_of(i: Decoded) -> dict[str, Fragment]:
     """The fragments that the operands of an instruction are, by name; of other instructions none."""
     if i.of.family == "mma":
         return mma_fragments(i)
+    if (moved := shared_matrices(i)) is not None:
+        return {next(iter(i.destinations()), "b"): moved.fragment}
     name = i.of.meaning.__name__
     if name.startswith("wmma_load"):
         return loaded(i)
@@ -22,7 +25,9 @@ def fragments_of(i: Decoded) -> dict[str, Fragment]:
 
 
 def matrix_of(i: Decoded, operand: str) -> str:
-    """The matrix that an operand is: `wmma.load.a` loads A into its operand `d`."""
+    """The matrix that an operand is: `wmma.load.a` loads A into its operand `d`, and ldmatrix some that have no name."""
+    if shared_matrices(i) is not None:
+        return "each matrix"
     loads = "matrix" in i.of.modifiers
     return str(i.matrix).upper() if loads and i.matrix in ("a", "b", "c") else "D" if loads else operand.upper()
 

@@ -458,3 +458,37 @@ def test_what_has_no_picture_is_refused(ptxvm, tmp_path, what):
     done = ptxvm("explain", what, "--svg", str(tmp_path / "picture.svg"))
     assert done.code == 2
     assert "there is no picture of" in done.err
+
+
+def test_ldmatrix_says_which_rows_lanes_name_and_which_elements_they_get(ptxvm, tmp_path):
+    """PTX 9.7.14.5.15: lane T gets elements 2(T % 4) and the next of row T / 4."""
+    text = "ldmatrix.sync.aligned.m8n8.x2.shared.b16 {%r1, %r2}, [%r5];"
+    done = ptxvm("explain", text, "--set", "%r5=lane*32", "--svg", "rows.svg")
+    assert done.code == 0
+    assert "memory       16 bytes for each of lanes 0-15 at %r5, from 0x0 on" in done.out
+    assert "wavefronts   4; 2 would do" in done.out
+    assert "each matrix, 8 × 8 of .b16: lane and elements of its registers" in done.out
+    assert "  5  20:0-1  21:0-1  22:0-1  23:0-1" in done.out
+    assert "matrices     0: rows at the addresses of lanes 0-7, held in %r1" in done.out
+    assert "             1: rows at the addresses of lanes 8-15, held in %r2" in done.out
+    drawn = (tmp_path / "rows.svg").read_text(encoding="utf-8")
+    assert "Lanes and the banks that they ask: 4 wavefronts, ideal 2" in drawn
+    assert "The fragment of each matrix: which lane holds which element" in drawn
+
+
+def test_stmatrix_says_which_registers_hold_a_matrix(ptxvm):
+    done = ptxvm("explain", "stmatrix.sync.aligned.m16n8.x1.trans.shared.b8 [%r5], {%r1};")
+    assert "each matrix, 8 × 16 of .b8" in done.out
+    assert "0: rows at the addresses of lanes 0-7, held in %r1" in done.out
+
+
+def test_memory_has_colours_on_a_terminal(ptxvm, monkeypatch):
+    """Sectors that are wanted whole are green, others yellow; bank conflicts are red."""
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    text = "ld.global.f32 %f1, [%rd1];"
+    whole, partly = (ptxvm("explain", text, "--set", f"%rd1=lane*{stride}").out for stride in (4, 8))
+    assert "\x1b[32m0-7\x1b[0m" in whole
+    assert "\x1b[33m0-3\x1b[0m" in partly
+    shared = ptxvm("explain", "ld.shared.f32 %f1, [%r1];", "--set", "%r1=lane*8").out
+    assert "\x1b[31m2;\x1b[0m" in shared

@@ -72,7 +72,6 @@ def test_misaligned_lanes_are_known():
     [
         "add.u32 %r1, %r2, %r3;",
         "ld.shared.u32 %r1, [tile+4];",  # its address is known to a loaded module only
-        "ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];",  # a lane names a row of others
         "cp.async.ca.shared.global [%r1], [%rd1], 16;",
     ],
 )
@@ -90,6 +89,32 @@ def test_wavefronts_and_sectors_are_those_that_a_profile_counts(rng, size):
     assert sum(each.turns for each in found.passes) == shared_traffic(warp, lanes, registers, size).wavefronts
     counted = global_traffic(warp, registers, size)
     assert (len(found.sectors), found.fewest_sectors, len(found.lines)) == (counted.sectors, counted.ideal, counted.lines)
+
+
+@pytest.mark.parametrize(
+    ("text", "lanes", "size"),
+    [
+        ("ldmatrix.sync.aligned.m8n8.x1.shared.b16 {%r1}, [%r5];", 8, 16),
+        ("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];", 32, 16),
+        ("ldmatrix.sync.aligned.m16n16.x1.trans.shared.b8 {%r1, %r2}, [%r5];", 16, 16),
+        ("ldmatrix.sync.aligned.m8n16.x2.shared.s8.s4 {%r1, %r2}, [%r5];", 16, 8),
+        ("stmatrix.sync.aligned.m16n8.x2.trans.shared.b8 [%r5], {%r1, %r2};", 16, 16),
+    ],
+)
+def test_lanes_have_the_addresses_of_rows(text, lanes, size):
+    """PTX 9.7.14.5.15: eight or sixteen lanes for each matrix, whose rows are 8 × 16, 16 × 8 or 16 × 4 bits."""
+    place = place_of(read(text))
+    assert place is not None
+    assert (place.lanes, place.size, place.space) == (lanes, size, Space.SHARED)
+    found = access_of(place, [size * lane for lane in range(32)])
+    assert sorted(found.addresses) == list(range(lanes))
+
+
+def test_rows_of_a_matrix_that_are_128_bytes_apart_are_in_the_same_banks():
+    place = place_of(read("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r1, %r2, %r3, %r4}, [%r5];"))
+    assert place is not None
+    assert access_of(place, [128 * lane for lane in range(32)]).wavefronts == 32
+    assert access_of(place, [(128 + 16) * lane for lane in range(32)]).wavefronts == 4
 
 
 def test_numbers_in_order_are_ranges():

@@ -9,9 +9,10 @@ from ptxvm.algebra.types import b8, b16, b32, u32
 from ptxvm.algebra.value import Value, select
 from ptxvm.isa.access import ADDRESS, WEAK, elements, has, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED
-from ptxvm.isa.fragments import Tiles
+from ptxvm.isa.fragments import Fragment, Tiles
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.model import Decoded, Problem, instruction
+from ptxvm.isa.special_registers import WARP
 
 CHIPS = "sm_100f sm_103f sm_107f sm_110f sm_120f sm_100a sm_103a sm_107a sm_110a sm_120a sm_121a"
 NEEDS = {
@@ -46,6 +47,7 @@ STORED = {
     "m8n8":   MatrixKind(("b16",), (False, True), ("x1", "x2", "x4"), 8, 1, 2),
     "m16n8":  MatrixKind(("b8",), (True,), ("x1", "x2", "x4"), 8, 1, 2, ((0, 0), (8, 0))),
 }  # fmt: skip
+ROWS = {"b16": 16, "b8": 16, "b6x16_p32": 16, "b4x16_p64": 16, "s4": 8}  # bytes of a row in memory, with its padding
 WIDTHS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4, "s4": 4}
 
 
@@ -155,6 +157,31 @@ def stmatrix(i, a, b, warp, mem):
             value = (register >> n * i.type.bits).to(i.type)
             at = row + (column * i.type.bytes).to(row.type)
             mem.store(window(i), i.type, at, [value], **WEAK)
+
+
+class SharedMatrices(NamedTuple):
+    """The matrices that an instruction moves, `number` of them.
+
+    Lanes 0 to `lanes` - 1 have the addresses of their rows, of `size` bytes each, those of the first matrix first.
+    `fragment` is how lanes hold one of them.
+    """
+
+    number: int
+    lanes: int
+    size: int
+    fragment: Fragment
+
+
+def shared_matrices(i: Decoded) -> SharedMatrices | None:
+    """The matrices that ldmatrix or stmatrix moves between shared memory and registers; None of other instructions."""
+    kinds = {ldmatrix: LOADED, stmatrix: STORED}.get(i.of)
+    if kinds is None:
+        return None
+    kind, count, type = kinds[i.mnk], int(i.num[1:]), i.type or i.dtype
+    tiles = Tiles(kind.run, kind.corners, i.trans)
+    columns = tiles.elements * WARP // kind.rows
+    fragment = Fragment(b8 if type.bits == 8 else type, (kind.rows, columns), tiles, tiles.elements, kind.registers)
+    return SharedMatrices(count, count * kind.rows, ROWS[(i.type or i.stype).name], fragment)
 
 
 def matrices(i: Decoded, kinds: dict[str, MatrixKind], operand: str) -> Problem | None:
