@@ -58,7 +58,8 @@ def app(context: click.Context) -> None:
     "--format", "form", metavar="text|ptxas|json|sarif|junit|github", default="text", help="How findings are printed."
 )
 @click.option("--suppress", metavar="FILE", help="Findings that are meant: a line CODE FILE:LINE for each.")
-def check(files: Sequence[str], target: str | None, form: str, suppress: str | None) -> int:
+@click.option("--lint", is_flag=True, help="Note also what is legal and probably not meant, or slow.")
+def check(files: Sequence[str], target: str | None, form: str, suppress: str | None, *, lint: bool) -> int:
     """Say what is wrong with PTX modules.
 
     FILE - is the standard input, a folder all .ptx files in it, and a pattern such as 'kernels/**/*.ptx' what matches.
@@ -66,7 +67,7 @@ def check(files: Sequence[str], target: str | None, form: str, suppress: str | N
     """
     from ptxvm.cli.check import check
 
-    return check(files, target, form, suppress)
+    return check(files, target, form, suppress, lints=lint)
 
 
 @app.command(context_settings=NUMBERS)

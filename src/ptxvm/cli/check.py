@@ -8,6 +8,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from ptxvm.analysis.check import analyse
+from ptxvm.analysis.lints import lint
 from ptxvm.cli.failures import FINDINGS, WrongCall
 from ptxvm.cli.standard_streams import write_error
 from ptxvm.cli.terminal import has_color, width, working
@@ -22,13 +23,16 @@ Found = tuple[Source, list[Diagnostic]]
 SUFFIX = ".ptx"  # of the modules in a folder
 
 
-def check(files: Sequence[str], target: str | None, form: str, suppress: str | None = None) -> int:
-    """Print the findings of all files, of folders those of all modules in them; 1 where there is an error among them."""
+def check(files: Sequence[str], target: str | None, form: str, suppress: str | None = None, *, lints: bool = False) -> int:
+    """Print the findings of all files, of folders those of all modules in them; 1 where there is an error among them.
+
+    With `lints`, modules without errors are looked at for what is legal and probably not meant, or slow.
+    """
     known_format(form)
     known_target(target)
     suppressions = read_suppressions(suppress)
     sources = [read(file) for name in files for file in modules(name)]
-    found_now = ((source, suppressions.kept(source, each)) for source, each in findings(sources, target))
+    found_now = ((source, suppressions.kept(source, each)) for source, each in findings(sources, target, lints=lints))
     if form in ("text", "ptxas"):
         found = list(printed(found_now, form))
     else:
@@ -104,13 +108,14 @@ def known_target(target: str | None) -> None:
             raise WrongCall(f"{wrong}; targets are written as sm_75 or sm_100a") from None
 
 
-def findings(sources: Sequence[Source], target: str | None) -> Iterator[Found]:
+def findings(sources: Sequence[Source], target: str | None, *, lints: bool = False) -> Iterator[Found]:
     """Each source with what is wrong with it."""
     for number, source in enumerate(sources, 1):
         which = f" ({number} of {len(sources)})" if len(sources) > 1 else ""
         with working(f"checking {source.name}{which}"):
-            _, report = analyse(source, target)
-        yield source, report.diagnostics
+            program, report = analyse(source, target)
+            found = [*report.diagnostics, *(lint(program) if lints and not report.has_errors else ())]
+        yield source, found
 
 
 def printed(found: Iterator[Found], form: str) -> Iterator[Found]:

@@ -19,6 +19,7 @@ GROUPS = {
     "P03": "Instructions and operands",
     "P05": "Directives and declarations",
     "P06": "Modules that are linked",
+    "P07": "Lints",
 }
 """What the codes are about that belong to no instruction, by their first letters."""
 

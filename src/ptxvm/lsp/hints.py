@@ -1,0 +1,104 @@
+"""Lints and inlay hints: what the analysis of a whole function tells, function by function.
+
+Both need a module without errors.  What was found of a function is kept while its text, and the text around the bodies, stay.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from lsprotocol import types
+
+from ptxvm.analysis.check import analyse
+from ptxvm.analysis.divergence import Divergence
+from ptxvm.analysis.incremental import around, moved, relative
+from ptxvm.analysis.lane_shapes import LaneShape, Variation
+from ptxvm.analysis.lints import lint_function
+from ptxvm.analysis.program import Function
+from ptxvm.analysis.report import Report
+from ptxvm.diagnostics import Diagnostic
+from ptxvm.lsp.document import Document
+from ptxvm.syntax import tree
+
+MOST_FUNCTIONS = 4096
+"""The functions that are remembered; all are forgotten where there are more."""
+
+MOST_INSTRUCTIONS = 6000
+"""The instructions of a function that is looked at while one types; `ptxvm check --lint` takes any."""
+
+
+@dataclass(frozen=True, slots=True)
+class FunctionHints:
+    """What is known of a function, with places counted from its begin: lints, and where results stand with their shapes."""
+
+    lints: tuple[Diagnostic, ...] = ()
+    shapes: tuple[tuple[int, str], ...] = ()
+
+
+class Hints:
+    """The hints of the functions that were looked at."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[str, str], FunctionHints] = {}
+
+    def of(self, document: Document) -> list[tuple[int, FunctionHints]]:
+        """The hints of each function of a document without errors, with the place where it begins."""
+        program, report = analyse(document.source)
+        if report.has_errors:
+            return []
+        if len(self._known) > MOST_FUNCTIONS:
+            self._known.clear()
+        outside = around(document.module.outline)
+        found = []
+        for function in program.functions.values():
+            if function.defined:
+                start = function.node.start
+                key = (document.source.text[start : function.node.end], outside)
+                known = self._known.get(key)
+                if known is None:
+                    known = self._known[key] = hints_of(function)
+                found.append((start, known))
+        return found
+
+    def lints(self, document: Document) -> list[Diagnostic]:
+        """The lints of a document, in the order of the text."""
+        return [moved(each, start, document.source) for start, known in self.of(document) for each in known.lints]
+
+    def inlay(self, document: Document, wanted: types.Range) -> list[types.InlayHint]:
+        """The shape of each result, and the type of its register, in a range of the text."""
+        first, last = document.text.span(wanted)
+        found = []
+        for start, known in self.of(document):
+            for offset, said in known.shapes:
+                if first <= start + offset <= last:
+                    position = document.text.position(start + offset)
+                    found.append(types.InlayHint(position, said, types.InlayHintKind.Type, padding_left=True))
+        return found
+
+
+def hints_of(function: Function) -> FunctionHints:
+    """The hints of a function; none of one that is too long."""
+    if len(function.instructions) > MOST_INSTRUCTIONS or function.program is None:
+        return FunctionHints()
+    report, start = Report(function.program.source), function.node.start
+    lint_function(function, report)
+    found = Divergence(function)
+    shapes = []
+    for number, shape in found.results.items():
+        bound = function.instructions[number]
+        name = next((each for each in bound.i.destinations() if each in bound.operands), None)
+        node = bound.operands.get(name or "")
+        if isinstance(node, tree.Name) and name is not None:
+            type = bound.i.type_of(name)
+            shapes.append((node.end - start, f"{f'{type} ' if type is not None else ''}{in_words(shape)}"))
+    lints = sorted(report.diagnostics, key=lambda each: each.span.start)
+    return FunctionHints(tuple(relative(each, start) for each in lints), tuple(shapes))
+
+
+def in_words(shape: LaneShape) -> str:
+    """A shape in a word; an affine one with its stride."""
+    if shape.variation is Variation.AFFINE and shape.stride is not None:
+        return f"affine +{shape.stride}" if shape.stride >= 0 else f"affine {shape.stride}"
+    if shape.is_uniform and shape.value is not None:
+        return f"= {shape.value}"
+    return "varying" if shape.variation is Variation.UNKNOWN else shape.variation.value
