@@ -4,27 +4,36 @@ from __future__ import annotations
 
 from lsprotocol import types
 
+from ptxvm.analysis import lints
 from ptxvm.analysis.incremental import Checker
 from ptxvm.diagnostics import Diagnostic, Severity, explain
+from ptxvm.lsp import embedded
 from ptxvm.lsp.document import Document
 
 NAME = "ptxvm"
 
+HOSTS = embedded.C_LANGUAGES | {embedded.PYTHON}
+"""The languages in which PTX is embedded."""
+
 SEVERITY = {
     Severity.ERROR: types.DiagnosticSeverity.Error,
     Severity.WARNING: types.DiagnosticSeverity.Warning,
-    Severity.NOTE: types.DiagnosticSeverity.Information,
+    Severity.NOTE: types.DiagnosticSeverity.Hint,
 }
+
+TAGS = {
+    lints.UNREACHABLE: [types.DiagnosticTag.Unnecessary],
+    lints.NEVER_READ: [types.DiagnosticTag.Unnecessary],
+    lints.DEPRECATED: [types.DiagnosticTag.Deprecated],
+}
+"""How an editor shows a lint: greyed, or struck through."""
 
 
 def findings(document: Document, checker: Checker) -> list[Diagnostic]:
     """Everything that is wrong with a document; the checker remembers what it found in earlier versions."""
+    if document.language in HOSTS:
+        return embedded.findings(document, checker)
     return checker.check(document.source)
-
-
-def diagnostics(document: Document, checker: Checker) -> list[types.Diagnostic]:
-    """The same, for the editor."""
-    return [shown(document, each) for each in findings(document, checker)]
 
 
 def shown(document: Document, found: Diagnostic) -> types.Diagnostic:
@@ -36,6 +45,7 @@ def shown(document: Document, found: Diagnostic) -> types.Diagnostic:
         types.DiagnosticRelatedInformation(types.Location(document.uri, document.text.range(span.start, span.end)), label)
         for label, span in found.related
     ]
+    tags = TAGS.get(found.code)
     return types.Diagnostic(
         document.text.range(start, end),
         "\n".join(said),
@@ -43,6 +53,7 @@ def shown(document: Document, found: Diagnostic) -> types.Diagnostic:
         found.code,
         types.CodeDescription(page.link) if page is not None else None,
         NAME,
+        tags=tags,
         related_information=related or None,
         data={"help": found.help} if found.help else None,
     )

@@ -12,6 +12,9 @@ from ptxvm.lsp.module import Module
 from ptxvm.lsp.text import Text
 from ptxvm.syntax.source import Source
 
+PTX = "ptx"
+"""The language of PTX, as editors call it."""
+
 MARK = "\ufeff"
 """The byte order mark, which stands in front of a text and is no part of it."""
 
@@ -23,6 +26,7 @@ class Document:
     uri: str
     text: Text
     version: int | None = None
+    language: str = PTX
 
     @cached_property
     def source(self) -> Source:
@@ -37,4 +41,4 @@ class Document:
 
     def edited(self, changes: Sequence[TextDocumentContentChangeEvent], version: int | None) -> Document:
         """The document after an edit."""
-        return Document(self.uri, self.text.changed(changes), version)
+        return Document(self.uri, self.text.changed(changes), version, self.language)

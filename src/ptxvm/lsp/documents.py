@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from lsprotocol.types import PositionEncodingKind, TextDocumentContentChangeEvent
 
-from ptxvm.lsp.document import Document
+from ptxvm.lsp.document import PTX, Document
 from ptxvm.lsp.text import Text
 
 
@@ -20,9 +20,9 @@ class Documents:
     def __iter__(self) -> Iterator[Document]:
         return iter(self._open.values())
 
-    def open(self, uri: str, text: str, version: int | None) -> Document:
+    def open(self, uri: str, text: str, version: int | None, language: str = PTX) -> Document:
         """Open a document."""
-        self._open[uri] = Document(uri, Text(text, self.encoding), version)
+        self._open[uri] = Document(uri, Text(text, self.encoding), version, language)
         return self._open[uri]
 
     def edit(self, uri: str, changes: Sequence[TextDocumentContentChangeEvent], version: int | None) -> Document | None:

@@ -13,15 +13,20 @@ from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
 from ptxvm.analysis.incremental import Checker
+from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.isa.catalog import load_catalog
-from ptxvm.lsp import actions, completion, formatting, hover, lenses, navigation, semantic, signature, symbols
-from ptxvm.lsp.diagnostics import diagnostics, findings
+from ptxvm.lsp import actions, completion, embedded, formatting, hover, lenses, navigation, semantic, signature, symbols
+from ptxvm.lsp.diagnostics import HOSTS, findings, shown
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.documents import Documents
+from ptxvm.lsp.hints import Hints
 from ptxvm.lsp.protocol import Protocol
 
 PAUSE = 0.02
 """Seconds without an edit after which a document is checked: a burst of edits is checked once."""
+
+LINT_PAUSE = 0.4
+"""Seconds without an edit after which the lints of a document are looked for."""
 
 Answer = TypeVar("Answer")
 
@@ -33,6 +38,7 @@ class Server(LanguageServer):
         super().__init__("ptxvm", version, protocol_cls=Protocol)
         self.documents = Documents()
         self.checker = Checker()
+        self.hints = Hints()
         self._tokens: dict[str, types.SemanticTokens] = {}
         self._due: dict[str, asyncio.TimerHandle] = {}
         for method, handler, options in HANDLERS:
@@ -44,7 +50,7 @@ class Server(LanguageServer):
         """Keep a document, and check it."""
         self.documents.encoding = types.PositionEncodingKind(self.workspace.position_encoding)
         given = params.text_document
-        self.check(self.documents.open(given.uri, given.text, given.version))
+        self.check(self.documents.open(given.uri, given.text, given.version, given.language_id))
 
     def changed(self, params: types.DidChangeTextDocumentParams) -> None:
         """Apply edits, and check the document when no more come."""
@@ -52,9 +58,7 @@ class Server(LanguageServer):
         document = self.documents.edit(uri, params.content_changes, params.text_document.version)
         if document is None:
             return
-        if (due := self._due.pop(uri, None)) is not None:
-            due.cancel()
-        self._due[uri] = asyncio.get_running_loop().call_later(PAUSE, self.check_now, uri)
+        self._later(PAUSE, self.check_now, uri)
 
     def closed(self, params: types.DidCloseTextDocumentParams) -> None:
         """Forget a document, and what was found in it."""
@@ -65,22 +69,46 @@ class Server(LanguageServer):
         self.documents.close(uri)
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
+    def _later(self, pause: float, work: Callable[[str], None], uri: str) -> None:
+        """Do something about a document when no edit comes for some time."""
+        if (due := self._due.pop(uri, None)) is not None:
+            due.cancel()
+        self._due[uri] = asyncio.get_running_loop().call_later(pause, work, uri)
+
     def check_now(self, uri: str) -> None:
         """Check the newest version of a document."""
-        self._due.pop(uri, None)
         document = self.documents.get(uri)
         if document is not None:
             self.check(document)
 
     def check(self, document: Document) -> None:
-        """Tell the editor what is wrong with a document."""
-        found = diagnostics(document, self.checker)
-        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(document.uri, found, document.version))
+        """Tell the editor what is wrong with a document; its lints follow when no edit comes."""
+        found = findings(document, self.checker)
+        self._publish(document, found)
+        if document.language not in HOSTS and not any(each.severity is Severity.ERROR for each in found):
+            self._later(LINT_PAUSE, self.lint_now, document.uri)
+
+    def lint_now(self, uri: str) -> None:
+        """Tell the editor the lints of a document, too."""
+        document = self.documents.get(uri)
+        if document is not None and (lints := self.hints.lints(document)):
+            self._publish(document, [*findings(document, self.checker), *lints])
+
+    def _publish(self, document: Document, found: list[Diagnostic]) -> None:
+        shown_there = [shown(document, each) for each in found]
+        self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(document.uri, shown_there, document.version))
 
     def asked(self, params: Any, answer: Callable[[Document], Answer]) -> Answer | None:  # noqa: ANN401 - of any method
-        """The answer of a function about the document that a request names; None where it is not open."""
+        """The answer of a function about the document that a request names; None where it is not open, or no PTX."""
         document = self.documents.get(params.text_document.uri)
-        return answer(document) if document is not None else None
+        return answer(document) if document is not None and document.language not in HOSTS else None
+
+    def hover(self, params: types.HoverParams) -> types.Hover | None:
+        """What stands at a position, also in PTX within another language."""
+        document = self.documents.get(params.text_document.uri)
+        if document is None:
+            return None
+        return (embedded.hover if document.language in HOSTS else hover.hover)(document, params.position)
 
     def tokens(self, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
         """The semantic tokens, which are kept for the next difference."""
@@ -121,7 +149,7 @@ HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
     (types.TEXT_DOCUMENT_DID_OPEN, Server.opened, None),
     (types.TEXT_DOCUMENT_DID_CHANGE, Server.changed, None),
     (types.TEXT_DOCUMENT_DID_CLOSE, Server.closed, None),
-    (types.TEXT_DOCUMENT_HOVER, lambda s, p: s.asked(p, lambda d: hover.hover(d, p.position)), None),
+    (types.TEXT_DOCUMENT_HOVER, Server.hover, None),
     (
         types.TEXT_DOCUMENT_COMPLETION,
         lambda s, p: s.asked(p, lambda d: types.CompletionList(False, completion.completion(d, p.position))),  # noqa: FBT003 - lsprotocol's own order
@@ -146,7 +174,11 @@ HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
     ),
     (types.TEXT_DOCUMENT_RENAME, Server.rename, types.RenameOptions(prepare_provider=True)),
     (types.TEXT_DOCUMENT_DOCUMENT_SYMBOL, lambda s, p: s.asked(p, symbols.document_symbols), None),
-    (types.WORKSPACE_SYMBOL, lambda s, p: symbols.workspace_symbols(list(s.documents), p.query), None),
+    (
+        types.WORKSPACE_SYMBOL,
+        lambda s, p: symbols.workspace_symbols([d for d in s.documents if d.language not in HOSTS], p.query),
+        None,
+    ),
     (types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, Server.tokens, semantic.LEGEND),
     (types.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL_DELTA, Server.tokens_delta, semantic.LEGEND),
     (
@@ -169,6 +201,7 @@ HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
         lambda s, p: s.asked(p, lambda d: formatting.range_formatting(d, p.range, formatting.unit(p.options))),
         None,
     ),
+    (types.TEXT_DOCUMENT_INLAY_HINT, lambda s, p: s.asked(p, lambda d: s.hints.inlay(d, p.range)), None),
     (types.TEXT_DOCUMENT_CODE_LENS, lambda s, p: s.asked(p, lenses.lenses), None),
     (types.TEXT_DOCUMENT_FOLDING_RANGE, lambda s, p: s.asked(p, symbols.folding), None),
 )

@@ -144,3 +144,30 @@ def test_tokens_fixes_formatting_and_lenses():
         ]  # fmt: skip
 
     drive(session)
+
+
+def test_ptx_in_another_language_is_checked_and_explained():
+    async def session(editor):
+        uri, text = "file:///kernel.cu", 'int f(int a) { asm("adds.s32 %0, %1, 1;" : "=r"(a) : "r"(a)); return a; }'
+        editor.text_document_did_open(types.DidOpenTextDocumentParams(types.TextDocumentItem(uri, "cuda-cpp", 1, text)))
+        await editor.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        (wrong,) = editor.diagnostics[uri]
+        assert wrong.code == "P0301"
+        there = {"text_document": types.TextDocumentIdentifier(uri), "position": types.Position(0, text.index("%0") + 1)}
+        assert "a register" in (await editor.text_document_hover_async(types.HoverParams(**there))).contents.value
+        assert await editor.text_document_definition_async(types.DefinitionParams(**there)) is None
+
+    drive(session)
+
+
+def test_lints_and_inlay_hints_follow():
+    async def session(editor):
+        await editor.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        assert {each.code for each in editor.diagnostics[URI]} == {"P0702"}
+        everything = types.Range(types.Position(0, 0), types.Position(20, 0))
+        hints = await editor.text_document_inlay_hint_async(
+            types.InlayHintParams(types.TextDocumentIdentifier(URI), everything)
+        )
+        assert [hint.label for hint in hints] == [".u32 affine +1", ".u32 affine +1"]
+
+    drive(session)

@@ -1,0 +1,120 @@
+"""PTX in CUDA C and in Python: found, checked and explained where it stands."""
+
+from __future__ import annotations
+
+import pytest
+
+pytest.importorskip("lsprotocol", reason="the language server needs the extra 'lsp'")
+
+from ptxvm.analysis.incremental import Checker
+from ptxvm.lsp.document import Document
+from ptxvm.lsp.embedded import findings, fragments, hover
+from ptxvm.lsp.text import Text
+
+C = r"""
+__device__ int f(int a, float x, void *p) {
+    int d, lane; unsigned short h;
+    asm("add.s32 %0, %1, %1;" : "=r"(d) : "r"(a));
+    asm volatile("{\n\t"
+        ".reg .pred q; // é a comment\n\t"
+        "setp.lt.s32 q, %1, 0;\n"  /* of C */
+        "@q mov.u32 %0, %%laneid;\n\t}"
+        : "=r"(lane) : "r"(a) : "memory");
+    // asm("not.ptx");
+    const char *s = "asm(\"neither\")";
+    __asm__("cvt.f64.f32 %0, %1;" : "=d"(y) : "f"(x));
+    asm("wgmma.fence.sync.aligned;");
+    asm("mov.u32 %0, CONSTANT;" : "=Q"(d));
+    return d;
+}
+"""
+
+PY = '''
+import triton
+KERNEL = """
+.version 8.0
+.target sm_90
+.address_size 64
+.entry k() { .reg .b32 %r<3>; mov.u32 %r1, %tid.x; ret; }
+"""
+y = tl.inline_asm_elementwise("""
+    { .reg .b32 t; add.u32 t, $1, 1; mov.b32 $0, t; }
+""", "=r,r", [x], dtype=tl.int32, is_pure=True, pack=1)
+OTHER = f".version {v}"
+'''
+
+
+def document(text, language):
+    return Document("file:///a", Text(text), 1, language)
+
+
+def wrong(text, language):
+    """What is wrong: the code, and the text that is marked."""
+    return [(each.code, text[each.span.start : each.span.end]) for each in findings(document(text, language), Checker())]
+
+
+def test_asm_of_c_is_found_and_right():
+    assert len(fragments(document(C, "cuda-cpp"))) == 4
+    assert wrong(C, "cuda-cpp") == []
+
+
+@pytest.mark.parametrize(
+    ("right", "text", "found"),
+    [
+        ("add.s32 %0, %1, %1;", "add.s33 %0, %1, %1;", ("P0305", ".s33")),
+        ("add.s32 %0, %1, %1;", "add.s32 %0, %1, %7;", ("P0201", "%7")),
+        ("add.s32 %0, %1, %1;", "add.s32 %0, %1 %1;", ("P0101", "%1")),
+        ("@q mov.u32 %0, %%laneid;", "@q mov.u32 %0, %%lane;", ("P0201", "%lane")),
+        ("setp.lt.s32 q, %1, 0;", "setp.lt.f64 q, %1, 0d0000000000000000;", ("P0304", "%1")),
+        ("cvt.f64.f32 %0, %1;", "cvt.f64.f32 %1, %0;", ("P0303", "cvt.f64.f32")),
+    ],
+)
+def test_errors_in_asm_stand_where_they_are(right, text, found):
+    """The operands have the registers of their constraints: `r` 32 bits, `f` and `d` floats (CUDA, Inline PTX Assembly)."""
+    assert found in wrong(C.replace(right, text), "cuda-cpp")
+
+
+def test_python_is_found_and_right():
+    assert len(fragments(document(PY, "python"))) == 2
+    assert wrong(PY, "python") == []
+
+
+@pytest.mark.parametrize(
+    ("right", "text", "found"),
+    [
+        ("mov.u32 %r1, %tid.x", "mov.u32 %r9, %tid.x", ("P0201", "%r9")),
+        ("add.u32 t, $1, 1;", "add.u32 t, $2, 1;", ("P0201", "$2")),
+    ],
+)
+def test_errors_in_python_stand_where_they_are(right, text, found):
+    assert wrong(PY.replace(right, text), "python") == [found]
+
+
+@pytest.mark.parametrize(
+    ("text", "language", "word", "said"),
+    [
+        (C, "cuda-cpp", "add.s32", "Add two values"),
+        (C, "cuda-cpp", "laneid", "The number of this lane"),
+        (C, "cuda-cpp", "setp", "Compare"),
+        (PY, "python", "tid.x", "The place of the thread"),
+        (PY, "python", "add.u32", "Add two values"),
+    ],
+)
+def test_hover(text, language, word, said):
+    there = document(text, language)
+    found = hover(there, there.text.position(text.index(word) + 1))
+    assert said in found.contents.value
+    assert word.split(".")[0] in text[slice(*there.text.span(found.range))]
+
+
+def test_what_is_no_ptx_says_nothing():
+    there = document(C, "cuda-cpp")
+    assert hover(there, there.text.position(C.index("__device__"))) is None
+
+
+@pytest.mark.parametrize(
+    "text", ["asm(", 'asm("', 'asm("x', 'asm(""', 'asm("" : "=r"(', '"""', "'''.version 8.0", 'asm("\\', 'asm("{")']
+)
+@pytest.mark.parametrize("language", ["cuda-cpp", "python"])
+def test_half_a_text_does_not_fail(text, language):
+    wrong(text, language)
