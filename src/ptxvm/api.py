@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
     from ptxvm.machine.texture import Sampler, Surface, Texture
+    from ptxvm.machine.warp_schedule import WarpSchedule
     from ptxvm.profile.stores import StoreLog
     from ptxvm.profile.trace import Trace
 
@@ -310,6 +311,12 @@ class Kernel:
         if unwatched:
             self._prepare(asking, done, usual if engine == "auto" else None)
         return done
+
+    def replay(self, schedule: str | os.PathLike[str] | WarpSchedule, args: Sequence[object] = ()) -> LaunchResult:
+        """Run the kernel as under the debugger: the launch and the order of warps are those that `save schedule` wrote."""
+        from ptxvm.engine.replay import replay  # noqa: PLC0415 - few launches are replayed
+
+        return replay(self.module.image, self.function, schedule, options.arguments(args))
 
     def _engine(self, engine: EngineName, ends: str) -> EngineName:
         """The engine for `auto`: the JIT, unless asynchronous work ends late or the kernel calls too many functions."""

@@ -14,7 +14,7 @@ from queue import SimpleQueue
 from typing import BinaryIO
 
 import ptxvm
-from ptxvm.cli.debug import prepared
+from ptxvm.cli.debug import LocalFiles, prepared
 from ptxvm.cli.failures import WrongCall, one_line
 from ptxvm.cli.run import RunRequest
 from ptxvm.debug.dap.framing import BadMessage, Decoder, Message, encode
@@ -59,7 +59,7 @@ class Connection:
     def __init__(self, read: Callable[[int], bytes], out: BinaryIO) -> None:
         self.read, self.out = read, out
         self.requests: SimpleQueue[Message | None] = SimpleQueue()
-        self.adapter = Adapter(session, self.send)
+        self.adapter = Adapter(session, self.send, LocalFiles())
 
     def serve(self) -> None:
         """Answer requests until the client leaves."""

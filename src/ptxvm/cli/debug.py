@@ -20,7 +20,7 @@ from ptxvm.cli.check import known_target, read
 from ptxvm.cli.failures import FINDINGS, WRONG_CALL, InFile, WrongCall
 from ptxvm.cli.run import RunRequest, extent, find_kernel, known_completion, load, refuse_wrong_launch
 from ptxvm.cli.terminal import console
-from ptxvm.debug.commands.command import Line, Style
+from ptxvm.debug.commands.command import BadCommand, Line, Style
 from ptxvm.debug.console import Console
 from ptxvm.debug.session import Session
 from ptxvm.debug.stops import Reason
@@ -42,7 +42,7 @@ def debug(request: RunRequest, commands: Sequence[str], script: str | None, *, b
         session = prepared(request)
     except ptxvm.InvalidPTX as wrong:
         raise InFile(source, wrong) from wrong
-    front = Terminal(Console(session))
+    front = Terminal(Console(session, LocalFiles()))
     session.printed = front.printed
     given = [*(script_lines(script) if script is not None else ()), *commands]
     try:
@@ -76,6 +76,24 @@ def script_lines(path: str) -> list[str]:
         return Path(path).read_text(encoding="utf-8").splitlines()
     except OSError as wrong:
         raise WrongCall(f"cannot read '{path}': {wrong.strerror}") from None
+
+
+class LocalFiles:
+    """The files of this machine."""
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file."""
+        try:
+            Path(path).write_text(text, encoding="utf-8")
+        except OSError as wrong:
+            raise BadCommand(f"cannot write '{path}': {wrong.strerror}") from None
+
+    def read(self, path: str) -> str:
+        """The text of a file."""
+        try:
+            return Path(path).read_text(encoding="utf-8")
+        except OSError as wrong:
+            raise BadCommand(f"cannot read '{path}': {wrong.strerror}") from None
 
 
 class Terminal:

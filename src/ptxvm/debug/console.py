@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from typing import Protocol
 
 import ptxvm.debug.commands.breaking
 import ptxvm.debug.commands.cuda
@@ -21,11 +22,22 @@ GAP = "  "
 WITHOUT_FOCUS = frozenset({Reason.ENDED})
 
 
+class Files(Protocol):
+    """The files that commands read and write."""
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file; BadCommand where it cannot be."""
+
+    def read(self, path: str) -> str:
+        """The text of a file; BadCommand where there is none."""
+        ...
+
+
 class Console:
     """Commands over a session."""
 
-    def __init__(self, session: Session) -> None:
-        self.session = session
+    def __init__(self, session: Session, files: Files | None = None) -> None:
+        self.session, self.files = session, files
         self.is_done = False
         self.listed = 0
         self.last = ""
@@ -65,6 +77,18 @@ class Console:
         names = [each.name for each in self.session.here.function.registers]
         names += [each.name for each in inspection.variables(self.session)]
         return commands + [f"{head} {name}" for name in names if name.startswith(word)]
+
+    def write(self, path: str, text: str) -> None:
+        """Write a file, where the front end has any."""
+        if self.files is None:
+            raise BadCommand("there are no files here")
+        self.files.write(path, text)
+
+    def read(self, path: str) -> str:
+        """The text of a file, where the front end has any."""
+        if self.files is None:
+            raise BadCommand("there are no files here")
+        return self.files.read(path)
 
     # ── what is said ────────────────────────────────────────────────────────────────────
 
@@ -118,4 +142,4 @@ class Console:
             yield Line(text, Style.HEADING if not n else Style.CURRENT if row[0] == "*" else Style.PLAIN)
 
 
-__all__ = ["Console"]
+__all__ = ["Console", "Files"]

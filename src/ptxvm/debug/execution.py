@@ -20,11 +20,12 @@ from ptxvm.engine.interp import value_text
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.lane_memory import LaneMemory
 from ptxvm.engine.interp.observed_memory import ObservedMemory
-from ptxvm.engine.interp.stepping import Choice, SteppedGrid, lanes_of
+from ptxvm.engine.interp.stepping import SteppedGrid, lanes_of
 from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.per_lane import Array, LaneNumbers, Lanes, PerLane
+from ptxvm.machine.warp_schedule import Choice
 
 
 class Accesses:

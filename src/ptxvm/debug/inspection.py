@@ -15,10 +15,11 @@ from ptxvm.debug.session import Session
 from ptxvm.debug.values import NoValue, RegisterPlace, Values, View, bits_of
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import value_text
-from ptxvm.engine.interp.stepping import Choice, lanes_of
+from ptxvm.engine.interp.stepping import lanes_of
 from ptxvm.engine.interp.stepping_schedule import SteppingSchedule
 from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.machine.launch import Extent
+from ptxvm.machine.warp_schedule import Choice
 
 
 @dataclass(frozen=True, slots=True)

@@ -30,12 +30,13 @@ from ptxvm.debug.timeline import Interrupt
 from ptxvm.debug.values import MemoryPlace, NoValue, Pointees, RegisterPlace, Values, View
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp.routine import Routine
-from ptxvm.engine.interp.stepping import Choice, SteppedGrid, SteppingInterpreter
+from ptxvm.engine.interp.stepping import SteppedGrid, SteppingInterpreter
 from ptxvm.engine.launch import checked_shape, lend_bank, mark_written
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Array
+from ptxvm.machine.warp_schedule import Choice, WarpSchedule
 
 POINTEES = {
     **{f"uint{bits}": f"u{bits}" for bits in (8, 16, 32, 64)}, **{f"int{bits}": f"s{bits}" for bits in (8, 16, 32, 64)},
@@ -154,6 +155,24 @@ class Session:
             raise NotThere(f"there is no time {time}: the run is known from 0 to {self.execution.timeline.end}")
         self.execution.timeline.go_to(time)
         return self._stopped(self.execution.arrive(Stop(Reason.STEP), stops=False))
+
+    @property
+    def schedule(self) -> WarpSchedule:
+        """The launch and all choices up to now, to be saved and replayed."""
+        name, timeline, shape, how = self.kernel.name, self.execution.timeline, self.shape, self.options
+        choices = {time: choice for time, choice in timeline.choices.items() if time < timeline.now}
+        return WarpSchedule(
+            name, shape.grid, shape.block, how.shared, shape.cluster, how.asynchronous, how.seed, choices
+        )  # fmt: skip
+
+    def follow(self, schedule: WarpSchedule) -> Stop:
+        """Start again, and go by a saved schedule from there on; NotThere where it is that of another launch."""
+        mine = self.kernel.name, self.shape.grid, self.shape.block
+        if (schedule.kernel, schedule.grid, schedule.block) != mine:
+            raise NotThere(f"that is a schedule of {schedule.kernel}, grid {schedule.grid}, block {schedule.block}")
+        stop = self.start()
+        self.execution.timeline.choices = dict(schedule.choices)
+        return stop
 
     def interrupt(self) -> None:
         """Stop the run soon; another thread, or a signal, may call it."""

@@ -17,9 +17,10 @@ from time import perf_counter
 import numpy as np
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
-from ptxvm.engine.interp.stepping import Choice, SteppedGrid
+from ptxvm.engine.interp.stepping import SteppedGrid
 from ptxvm.engine.interp.stepping_schedule import Issue
 from ptxvm.engine.interp.stepping_state import State
+from ptxvm.machine.warp_schedule import Choice
 
 PATIENCE = 20
 MOST_CHECKPOINTS = 64

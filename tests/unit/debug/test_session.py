@@ -13,7 +13,7 @@ from ptxvm.debug.steps import NoStep, Step
 from ptxvm.debug.stops import Reason
 from ptxvm.debug.values import NoValue, bits_of
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.engine.interp.stepping import Choice
+from ptxvm.machine.warp_schedule import Choice
 
 
 def value(session, text):

@@ -49,6 +49,14 @@ class Debugger(Protocol):
         """What is said about a stop."""
         ...
 
+    def write(self, path: str, text: str) -> None:
+        """Write a file, where there are files; BadCommand where it cannot be."""
+        ...
+
+    def read(self, path: str) -> str:
+        """The text of a file; BadCommand where there is none."""
+        ...
+
     def where(self) -> Iterator[Line]:
         """Where the thread in focus is."""
         ...

@@ -9,7 +9,7 @@ from ptxvm.debug.commands.command import BadCommand, Debugger, Line, command, nu
 from ptxvm.debug.focus import Focus, moved
 from ptxvm.debug.steps import Step
 from ptxvm.debug.stops import Stop
-from ptxvm.engine.interp.stepping import Choice
+from ptxvm.machine.warp_schedule import Choice, WarpSchedule
 
 GROUP, BACKWARDS, ORDER = "Running", "Running backwards", "The order of warps"
 
@@ -127,6 +127,24 @@ def issue(debugger: Debugger, text: str) -> Iterator[Line]:
     focus = named_focus(debugger, words)
     lane = focus.lane if "lane" in words else None
     yield from debugger.stopped(debugger.session.issue(Choice(focus.cta, focus.warp, lane), count))
+
+
+@command("save schedule", usage="FILE", group=ORDER)
+def save_schedule(debugger: Debugger, text: str) -> Iterator[Line]:
+    """Save the launch and the warps that were chosen up to now, for `kernel.replay(FILE, args)` in a test."""
+    schedule = debugger.session.schedule
+    if not text:
+        raise BadCommand("the file is missing")
+    debugger.write(text, schedule.text)
+    yield Line(f"{len(schedule.choices)} choices are in {text}")
+
+
+@command("load schedule", usage="FILE", group=ORDER)
+def load_schedule(debugger: Debugger, text: str) -> Iterator[Line]:
+    """Start the kernel again, and run it by a saved schedule from there on."""
+    if not text:
+        raise BadCommand("the file is missing")
+    yield from debugger.stopped(debugger.session.follow(WarpSchedule.of_text(debugger.read(text))))
 
 
 def named_focus(debugger: Debugger, words: list[str]) -> Focus:

@@ -11,7 +11,7 @@ from itertools import count
 from typing import Any, Protocol, TypeAlias
 
 from ptxvm.debug.breakpoints import Caught
-from ptxvm.debug.console import Console
+from ptxvm.debug.console import Console, Files
 from ptxvm.debug.dap.capabilities import CAPABILITIES, FAULT, NAN
 from ptxvm.debug.dap.framing import Message
 from ptxvm.debug.dap.ids import Handles, Json, Warp, frame_of
@@ -52,8 +52,8 @@ class Adapter:
 
     handlers: dict[str, Handler] = {}  # noqa: RUF012 - what `handler` declares
 
-    def __init__(self, launch: Launcher, send: Callable[[Message], None]) -> None:
-        self.launch, self._send = launch, send
+    def __init__(self, launch: Launcher, send: Callable[[Message], None], files: Files | None = None) -> None:
+        self.launch, self._send, self.files = launch, send, files
         self._numbers = count(1)
         self.held: Session | None = None
         self.handles = Handles()
@@ -214,7 +214,7 @@ class Adapter:
 
     def console(self) -> Console:
         """The console, for commands."""
-        return Console(self.session)
+        return Console(self.session, self.files)
 
     def catch(self, filters: Mapping[str, str]) -> list[Json]:
         """Let what the filters name stop the run; each has a condition, or none."""

@@ -8,7 +8,6 @@ from itertools import chain, islice
 from ptxvm.analysis.program import Bound
 from ptxvm.debug import inspection
 from ptxvm.debug.commands.command import Style
-from ptxvm.debug.console import Console
 from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
 from ptxvm.debug.dap.ids import Json, Warp, bytes_of, frame_identifier, instruction_address, instruction_at
 from ptxvm.debug.dap.sources import source_of
@@ -118,7 +117,7 @@ def evaluate(adapter: Adapter, arguments: Arguments) -> Json:
 
 def carried_out(adapter: Adapter, text: str) -> Json:
     """What a command of the debugger says; where it runs the kernel, the stop is told after it."""
-    console = Console(adapter.session)
+    console = adapter.console()
     before = adapter.session.stop
     lines = list(console.execute(text))
     if console.failed:

@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cached_property, partial
-from typing import NamedTuple
 
 import numpy as np
 
 from ptxvm.analysis.program import Function
 from ptxvm.engine.interp import completion
+from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.engine import Interpreter
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lane_memory import CohortInputs
+from ptxvm.engine.interp.observed_memory import ObservedMemory
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.stepping_cohort import Observer, SteppingCohort
 from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule, SteppingTracer
+from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
-from ptxvm.machine.per_lane import LaneNumbers
+from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
+from ptxvm.machine.warp_schedule import Choice
 
 SLICE = 2000  # instructions of a cohort before the next one runs
 RESIDENT = 64  # cohorts that run at once
 
 
-class Choice(NamedTuple):
-    """The warp that runs next: its CTA by its number in the grid, its number in the CTA; and a lane, for the group of that."""
+class Clock:
+    """Counts the instructions of a grid that nothing else follows."""
 
-    cta: int
-    warp: int
-    lane: int | None = None
+    observes = False
+
+    def __init__(self) -> None:
+        self.time = 0
+
+    def accessed(self, memory: ObservedMemory, access: Access, verb: Verb, lanes: Lanes, address: PerLane) -> None:
+        """Nothing is followed."""
 
 
 class SteppingInterpreter(Interpreter):
@@ -56,6 +65,34 @@ class SteppingInterpreter(Interpreter):
 
         code.children.open(run)
         return SteppedGrid(self, code, kernel, shape, parameters, options, observer)
+
+
+class ReplayingInterpreter(SteppingInterpreter):
+    """Runs a kernel in the order that a schedule has saved; `choices` are its warps by the number of instructions before."""
+
+    def __init__(self, image: Image, choices: Mapping[int, Choice]) -> None:
+        super().__init__(image)
+        self.choices = choices
+
+    def launch(
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
+        allocations: Sequence[Allocation] = (),
+    ) -> Counters:  # fmt: skip
+        """Run a grid to its end; ValueError where a chosen warp cannot run, for the kernel or its data are others."""
+        clock = Clock()
+        grid = self.grid(kernel, shape, parameters, options, clock)
+        try:
+            with np.errstate(all="ignore"):
+                while (issue := grid.decide(self.choices.get(clock.time))) is not None:
+                    grid.issue(issue, chosen=clock.time in self.choices)
+                    clock.time += 1
+            if clock.time in self.choices:
+                said = f"after {clock.time} instructions, where it lets {self.choices[clock.time]} run, which cannot"
+                raise ValueError(f"the schedule does not fit the run {said}")
+            grid.finish()
+        finally:
+            grid.close()
+        return grid.counters
 
 
 def begin(
@@ -168,4 +205,4 @@ def warps_of(issue: Issue) -> Sequence[tuple[int, int]]:
     return list(zip(ctas.tolist(), (warps % layout.warps_of_cta).tolist(), strict=True))
 
 
-__all__ = ["Choice", "SteppedGrid", "SteppingInterpreter", "lanes_of", "warps_of"]
+__all__ = ["ReplayingInterpreter", "SteppedGrid", "SteppingInterpreter", "lanes_of", "warps_of"]
