@@ -19,7 +19,7 @@ from ptxvm.reference import modifiers, words
 from ptxvm.reference.directive_words import DIRECTIVES
 from ptxvm.reference.examples import example_of
 from ptxvm.reference.instruction_parts import modifiers_of, operands_of, requirements
-from ptxvm.reference.markdown import code, escaped, table
+from ptxvm.reference.markdown import code, escaped, table as plain_table
 from ptxvm.reference.page import Page, find
 from ptxvm.syntax import tree
 
@@ -146,7 +146,7 @@ def _example(instruction: Instruction) -> tuple[str, ...]:
     except Unsupported:
         return ()
     rows = [tuple(code(cell) for cell in row) for row in worked.rows]
-    return ("**Example**", *_fenced(worked.text.splitlines()), *table(worked.head, rows), "")
+    return ("**Example**", "", *_fenced(worked.text.splitlines()), *table(worked.head, rows), "")
 
 
 def of_example(instruction: Instruction) -> Iterable[str]:
@@ -223,6 +223,15 @@ def of_dotted(word: str) -> Lines:
 
 def _fenced(lines: Iterable[str]) -> Lines:
     yield from ("```ptx", *lines, "```", "")
+
+
+def table(head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> Lines:
+    """A table whose columns stand in line also where an editor shows the text as it is."""
+    cells = [line[2:-2].split(" | ") for line in plain_table(head, list(rows))]
+    widths = [max(len(row[n]) for row in cells) for n in range(len(head))]
+    for row in cells:
+        fill = "-" if set("".join(row)) == {"-"} else " "
+        yield f"| {' | '.join(cell.ljust(width, fill) for cell, width in zip(row, widths, strict=True))} |"
 
 
 def _cells(row: tuple[str, ...]) -> tuple[str, ...]:

@@ -17,8 +17,8 @@ def said(at, text):
 def test_an_instruction_shows_its_form_operands_and_a_computed_example(at):
     text = said(at, "ad^d.sat.s32 %r2, %r1, 5;")
     assert "add{.sat}.type d, a, b;" in text
-    assert "| `d` | `%r2` | result, .s32 |" in text
-    assert "| `out` | `d` | `.s32` | `0x7fffffff` | `2147483647` |" in text  # 0x7fffffff + 1 saturates (PTX 9.7.1.1)
+    assert "| `d`     | `%r2` | result, .s32 |" in text
+    assert "| `out` | `d`     | `.s32` | `0x7fffffff` | `2147483647` |" in text  # 0x7fffffff + 1 saturates (PTX 9.7.1.1)
     assert "PTX ISA 9.7.1.1" in text
 
 
