@@ -29,7 +29,7 @@ GROUPS = {
     "Streams": "Stream Event",
     "Textures and surfaces": "Texture Sampler Surface",
     "Tensor maps": "TensorMap TensorType Interleave Swizzle L2Promotion OobFill",
-    "Campaigns": "campaign",
+    "Campaigns": "campaign spread",
     "Errors": "PTXVMError InvalidPTX Fault Unsupported Crash",
 }
 """The public names, in the order in which they are met."""

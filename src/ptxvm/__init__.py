@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from ptxvm.api import Kernel, Module, check, link, load
     from ptxvm.campaign.session import campaign
+    from ptxvm.campaign.spread import spread
     from ptxvm.diagnostics import Diagnostic
     from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, PTXVMError, Unsupported
     from ptxvm.machine.device_array import DeviceArray
@@ -27,6 +28,7 @@ LAZY = {
     for module, names in {
         "ptxvm.api": ("Kernel", "Module", "check", "link", "load"),
         "ptxvm.campaign": ("campaign",),
+        "ptxvm.campaign.spread": ("spread",),
         "ptxvm.diagnostics": ("Diagnostic",),
         "ptxvm.diagnostics.errors": ("Crash", "Fault", "InvalidPTX", "PTXVMError", "Unsupported"),
         "ptxvm.machine.device_array": ("DeviceArray",),
@@ -85,4 +87,5 @@ __all__ = [
     "launch_report",
     "link",
     "load",
+    "spread",
 ]

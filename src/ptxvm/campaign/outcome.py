@@ -44,6 +44,7 @@ class Outcome:
     seconds: float = 0.0
     text: str = ""  # of a fuzzed case: what was run, if it failed or showed something new
     features: tuple[str, ...] = ()  # of a fuzzed case: what it showed that its worker had not seen
+    value: object = None  # of a range of a grid: what it did
 
     @property
     def failed(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from ptxvm.diagnostics.diagnostic import Diagnostic, Span
@@ -80,6 +80,10 @@ class Fault(PTXVMError):  # noqa: N818
         self.kind, self.message, self.address, self.size = kind, message, address, size
         self.place = place or Place()
 
+    def __reduce__(self) -> tuple[Callable[..., Fault], tuple[object, ...]]:
+        """A fault goes from process to process."""
+        return restored, (self.kind, self.message, self.address, self.size, self.place)
+
     def __str__(self) -> str:
         place = self.place
         lines = [f"{self.kind}: {self.message}"]
@@ -92,3 +96,8 @@ class Fault(PTXVMError):  # noqa: N818
         if place.launched is not None:
             lines.append(f"  of {place.lineage}")
         return "\n".join(lines)
+
+
+def restored(kind: str, message: str, address: int | None, size: int, place: Place) -> Fault:
+    """The fault with these fields."""
+    return Fault(kind, message, address=address, size=size, place=place)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pickle
+
 from ptxvm.diagnostics.errors import Fault, Place
 
 PARENT = Place("outer", 7, "call launch;", (0, 0, 0), (3, 0, 0))
@@ -30,3 +32,8 @@ def test_a_grid_that_a_kernel_launched_names_the_launch() -> None:
     lineage = "grid 5 ('inner'; CTA (0, 0, 0), thread (3, 0, 0) of 'outer' launched it at line 7 (call launch;))"
     assert CHILD.lineage == lineage
     assert str(Fault("trap", "a trap", place=CHILD)).splitlines()[-1] == f"  of {lineage}"
+
+
+def test_a_fault_goes_to_another_process() -> None:
+    fault = pickle.loads(pickle.dumps(Fault("out-of-bounds", "reading", address=16, size=4, place=CHILD)))
+    assert (fault.kind, fault.message, fault.address, fault.size, fault.place) == ("out-of-bounds", "reading", 16, 4, CHILD)

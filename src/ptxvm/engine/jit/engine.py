@@ -226,14 +226,16 @@ class Jit:
             tiering.improve(compiled, partial(self.code_cache.get, wanted, background=True))
 
     def examine(
-        self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None
-    ) -> Counters:
-        """Run a grid of instrumented code, its CTAs in order."""
+        self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None,
+        ctas: range | None = None,
+    ) -> Counters:  # fmt: skip
+        """Run a grid of instrumented code, its CTAs in order; or those of a range."""
         compiled, table = self.compiled(wanted), self.image.memory.table
         launch = Launch(self.image, compiled.facts, shape, limits)
         found = (table.find(each) for each in pointers_at(parameters, compiled.facts.pointers).values())
         runner = Runner(compiled, shape, observer.calls, observer.library)
-        progress = cta_distribution.Progress(shape.ctas, compiled.rate)
+        progress = cta_distribution.Progress(shape.ctas if ctas is None else ctas.stop, compiled.rate)
+        progress.next = 0 if ctas is None else ctas.start
         runner.enter(launch, parameters, tuple(dict.fromkeys(each for each in found if each is not None)))
         try:
             observer.begin(runner.calls, runner.record)

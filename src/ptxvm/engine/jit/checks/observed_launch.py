@@ -24,6 +24,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.builtins import Library
+from ptxvm.machine.events import Flags
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.texture_surface import AccessedBytes
@@ -233,6 +234,23 @@ class Tags:
         if not tagged:
             self._read_untagged.add(allocation)
         return tagged
+
+    @property
+    def written(self) -> list[Allocation]:
+        """The memory outside of CTAs that is written, or was expected to be."""
+        return [each for each in self._written if each.home is None and each.space is Space.GLOBAL]
+
+    @property
+    def read_untagged(self) -> frozenset[Allocation]:
+        """The memory whose reads have left no tags."""
+        return frozenset(self._read_untagged)
+
+    def cells(self, allocation: Allocation) -> tuple[int, Flags, Flags]:
+        """Of an allocation the bytes of a cell, and for each cell whether it was written and read."""
+        first = self._begins[allocation] // GRAIN
+        wrote = self._tags[first : first + self._cells(allocation)]
+        read = self._tags[first + self.distance // GRAIN :][: self._cells(allocation)]
+        return self._grain(allocation), wrote > NEVER, read > 0
 
     def read(self, touched: AccessedBytes) -> None:
         """Tag texture reads; reading bytes that the grid has written, or uninitialised ones, is suspicious (PTX 2.3)."""

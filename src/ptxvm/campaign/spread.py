@@ -1,0 +1,347 @@
+"""One grid on several processes or machines: CTAs in ranges, each on its own copy of the arrays; their writes are joined.
+
+That is right where no CTA depends on another.  `obstacle` looks at the instructions first.  Then instrumented code tells
+which bytes each range has read and written.  Where two ranges wrote a byte differently, or one read what another wrote,
+that is a race: it is a finding, and nothing is joined.  What cannot be cut runs whole, in this process.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxvm.algebra.state_space import Space
+from ptxvm.analysis.outputs import outputs
+from ptxvm.analysis.program import Bound
+from ptxvm.api import Kernel, load
+from ptxvm.campaign.case import outcome
+from ptxvm.campaign.declaration import CaseLimits
+from ptxvm.campaign.outcome import Job, Outcome
+from ptxvm.campaign.session import runner
+from ptxvm.diagnostics.errors import Crash, Fault, Unsupported
+from ptxvm.engine.call_targets import called
+from ptxvm.engine.jit.checks import prefilter
+from ptxvm.engine.jit.checks.cta_range import CtaRange, runs
+from ptxvm.engine.jit.checks.observed_launch import Suspicious
+from ptxvm.engine.launch import launch
+from ptxvm.isa.effects import Collective, Verb
+from ptxvm.machine import options
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.events import Finding, Flags
+from ptxvm.machine.launch import launch_shape
+from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.per_lane import Array
+from ptxvm.machine.result import LaunchResult
+
+PATIENCE = CaseLimits(1e6)  # a grid takes as long as it takes
+PIECES = 2  # ranges for each process, so that all end at about the same time
+CLUSTER = (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL)
+NOBODY, SEVERAL = -1, -2
+
+
+class Blank(NamedTuple):
+    """An array whose contents the kernel does not read: it is not sent."""
+
+    shape: tuple[int, ...]
+    dtype: str
+
+
+class Joinable(NamedTuple):
+    """Bytes of an array: half-open ranges, and what they hold, one after the other."""
+
+    ranges: Array
+    values: Array
+
+
+@dataclass
+class RangeAccesses:
+    """What a range of CTAs did: the bytes of each array that it wrote and read, by the number of the argument."""
+
+    written: dict[int, Joinable] = field(default_factory=dict)
+    read: dict[int, Array] = field(default_factory=dict)
+    untagged: frozenset[int] = frozenset()  # arrays of which the reads are not known
+    others: tuple[str, ...] = ()  # variables of the module that it wrote
+    result: LaunchResult | None = None
+    fault: Fault | None = None
+    doubt: str = ""  # why its CTAs may exchange values
+
+
+@dataclass(frozen=True)
+class SpreadLaunch:
+    """The result of a launch on several processes: `ranges` are the CTAs of each, empty where it ran whole, for a `reason`."""
+
+    result: LaunchResult
+    ranges: tuple[range, ...] = ()
+    reason: str = ""
+
+
+def spread(
+    kernel: Kernel,
+    grid: options.Extent,
+    block: options.Extent,
+    args: Sequence[object],
+    *,
+    shared: int = 0,
+    workers: int | None = None,
+    scheduler: str | None = None,
+) -> SpreadLaunch:
+    """Run a grid in ranges of CTAs, on processes of this machine or on a Dask cluster, and join what they wrote.
+
+    The arguments are those of `Kernel.launch`; arrays are NumPy's.  Where two ranges race, `result.findings` says where, and
+    the arrays stay as they were.  A fault is that of the first CTAs that have one.  What cannot be cut runs whole in this
+    process, and `reason` says why.
+    """
+    workers = os.cpu_count() or 1 if workers is None else options.count("workers", workers)
+    shape = launch_shape(grid, block)
+    reason = obstacle(kernel, args)
+    if not reason:
+        cuts = cut(shape.ctas, workers * PIECES)
+        found = run_ranges(kernel, (shape.grid, shape.block, shared), args, cuts, (workers, scheduler))
+        reason = next((each.doubt for each in found if each.doubt), "") or written_elsewhere(found)
+        if not reason:
+            return SpreadLaunch(joined(kernel.name, args, cuts, found), tuple(cuts))
+    return SpreadLaunch(kernel.launch(shape.grid, shape.block, args, shared=shared), (), reason)
+
+
+def cut(ctas: int, pieces: int) -> list[range]:
+    """The CTAs of a grid in ranges of about one size."""
+    edges = [ctas * n // pieces for n in range(pieces + 1)]
+    return [range(start, stop) for start, stop in pairwise(edges) if start < stop]
+
+
+# ── what stands in the way ──────────────────────────────────────────────────────────────
+
+
+def obstacle(kernel: Kernel, args: Sequence[object]) -> str:
+    """Why the CTAs of a kernel may depend on each other, or its arguments cannot be copied; empty where nothing says so."""
+    image = kernel.module.image
+    if len(kernel.module.programs) > 1:
+        return "the module is linked of several"
+    arrays = [(n, each) for n, each in enumerate(args) if isinstance(each, np.ndarray)]
+    odd = [n for n, each in enumerate(args) if not isinstance(each, np.ndarray | np.generic | int | float | bytes)]
+    if odd:
+        return f"argument {odd[0]} is no NumPy array, number or bytes"
+    if "reqnctapercluster" in kernel.function.directives:
+        return "its CTAs are in clusters"
+    for n, one in arrays:
+        if overlapping := next((m for m, other in arrays if m > n and np.may_share_memory(one, other)), None):
+            return f"arguments {n} and {overlapping} may overlap"
+    if kernel.module.jit.spins(kernel.function):
+        return "it has a loop that waits for what another thread writes"
+    for function in called(image, kernel.function):
+        for bound in function.instructions:
+            if why := exchanges(bound):
+                line, _ = function.program.source.location(bound.node.head_start) if function.program else (0, 0)
+                return f"'{bound.i.mnemonic}' at line {line} {why}"
+    return ""
+
+
+def exchanges(bound: Bound) -> str:
+    """Why an instruction may make a CTA depend on others; empty where it does not."""
+    found = bound.summary
+    if bound.calls:
+        return "" if prefilter.called(bound) == "" else "calls a function of the device"
+    if not prefilter.known(bound) or found.cancels or found.maps_cluster or found.collective in CLUSTER:
+        return "has effects beyond its CTA"
+    outside = [each for each in found.accesses if each.window not in (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)]
+    if any(each.verb is Verb.UPDATE for each in outside):
+        return "is an atomic operation on memory that all CTAs share"
+    if any(each.strong for each in outside):
+        return "is ordered with accesses of other CTAs"
+    return ""
+
+
+# ── a range, in another process ─────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True)
+class RangeWorkload:
+    """The ranges of a grid; `exact` tags all memory, where a guess about what is written was wrong."""
+
+    text: str
+    target: str
+    entry: str
+    launch: tuple[tuple[int, int, int], tuple[int, int, int], int]
+    args: tuple[object, ...]
+    ranges: tuple[range, ...]
+    exact: bool = False
+
+    def run(self, job: Job) -> Outcome:
+        """Run a range; what it touched is the value of the outcome."""
+        found = RangeAccesses()
+        ended = outcome(lambda: self._accessed(found, self.ranges[job.number]))
+        return replace(ended, value=found)
+
+    def _accessed(self, found: RangeAccesses, ctas: range) -> None:
+        kernel = load(self.text.encode(), self.target).kernel(self.entry)
+        args = [self._own(each) for each in self.args]
+        engine = CtaRange(kernel.module.jit, ctas, tags_all=self.exact)
+        grid, block, shared = self.launch
+        try:
+            found.result = launch(engine, kernel.function, LaunchOptions(grid, block, shared), args)
+        except (Suspicious, Unsupported) as doubt:
+            found.doubt = str(doubt)
+        except Fault as fault:
+            found.fault = fault
+        else:
+            self._tell(found, engine, args)
+
+    @staticmethod
+    def _own(value: object) -> object:
+        """The range's own copy of an argument."""
+        if isinstance(value, Blank):
+            return np.zeros(value.shape, value.dtype)
+        return value.copy() if isinstance(value, np.ndarray) else value
+
+    @staticmethod
+    def _tell(found: RangeAccesses, engine: CtaRange, args: Sequence[object]) -> None:
+        """Write down what the range touched."""
+        observed = engine.observed
+        if observed is None:
+            raise Crash("a range has run, and nothing observed it")
+        arrays = {each.ctypes.data: (n, each) for n, each in enumerate(args) if isinstance(each, np.ndarray) and each.nbytes}
+        others = []
+        for allocation, cells in observed.touched.items():
+            number, array = arrays.get(allocation.start, (-1, None))
+            if array is None:
+                others += [str(allocation)] * bool(cells.written.any())
+                continue
+            written, read = (bytes_of(flags, cells.grain, allocation, array.nbytes) for flags in (cells.written, cells.read))
+            values = array.reshape(-1).view(np.uint8)[written]
+            found.written[number] = Joinable(np.array(runs(written), np.int64).reshape(-1, 2), values)
+            found.read[number] = np.array(runs(read), np.int64).reshape(-1, 2)
+        found.others = tuple(others)
+        found.untagged = frozenset(arrays[each.start][0] for each in observed.read_untagged if each.start in arrays)
+
+
+def bytes_of(cells: Flags, grain: int, allocation: Allocation, size: int) -> Flags:
+    """The bytes of an array whose cells are set."""
+    start = allocation.start - allocation.origin
+    return np.repeat(cells, grain)[start : start + size]
+
+
+# ── all ranges ──────────────────────────────────────────────────────────────────────────
+
+
+def run_ranges(
+    kernel: Kernel, how: tuple[tuple[int, int, int], tuple[int, int, int], int], args: Sequence[object], cuts: Sequence[range],
+    where: tuple[int, str | None],
+) -> list[RangeAccesses]:  # fmt: skip
+    """Run all ranges; once more where a guess was wrong: an array that is not read after all, or is written."""
+    program = kernel.module.programs[0]
+    parameters = list(kernel.function.signature.parameters)
+    unread = {parameters.index(each) for each in outputs(kernel.function).values()}
+    sent = tuple(blank(each) if n in unread else each for n, each in enumerate(args))
+    workload = RangeWorkload(program.source.text, str(program.target), kernel.name, how, sent, tuple(cuts))
+    found = performed(workload, where)
+    written = {n for each in found for n, what in each.written.items() if len(what.values)}
+    misjudged = any(n in unread and len(ranges) for each in found for n, ranges in each.read.items())
+    if misjudged or any(written & each.untagged for each in found):
+        found = performed(replace(workload, args=tuple(args), exact=True), where)
+    return found
+
+
+def blank(value: object) -> object:
+    """What is sent for an argument whose contents are not read."""
+    return Blank(value.shape, value.dtype.str) if isinstance(value, np.ndarray) else value
+
+
+def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[RangeAccesses]:
+    """What all ranges did, in their order."""
+    workers, scheduler = where
+    accesses: dict[int, RangeAccesses] = {}
+    with runner(workload, min(workers, len(workload.ranges)), scheduler, PATIENCE) as pool:
+        for done in pool.outcomes(Job(n) for n in range(len(workload.ranges))):
+            for each in done:
+                if not isinstance(each.outcome.value, RangeAccesses) or each.outcome.failed:
+                    raise Crash(f"CTAs {workload.ranges[each.number]}: {each.outcome.message}")
+                accesses[each.number] = each.outcome.value
+    return [accesses[n] for n in sorted(accesses)]
+
+
+def written_elsewhere(found: Sequence[RangeAccesses]) -> str:
+    """The variables of the module that some range wrote: those of the ranges are not joined."""
+    names = sorted({name for each in found for name in each.others})
+    return f"it writes to {', '.join(names)}" if names else ""
+
+
+def joined(name: str, args: Sequence[object], cuts: Sequence[range], found: Sequence[RangeAccesses]) -> LaunchResult:
+    """Write what all ranges wrote to the arrays, unless some of them race; raises the fault of the first that has one."""
+    for each in found:
+        if each.fault is not None:
+            raise each.fault
+    results = [each.result for each in found if each.result is not None]
+    total = replace(
+        results[0], instructions=sum(r.instructions for r in results), findings=[],
+        thread_instructions=sum(r.thread_instructions for r in results), steps=sum(r.steps for r in results),
+        seconds=max(r.seconds for r in results), output="".join(r.output for r in results),
+    )  # fmt: skip
+    arrays = {n: each for n, each in enumerate(args) if isinstance(each, np.ndarray)}
+    whole = {n: JoinedArray(n, array) for n, array in arrays.items() if any(n in each.written for each in found)}
+    for joins in whole.values():
+        total.findings += [race(name, text) for text in joins.take(cuts, found)][:1]
+    if not total.findings:
+        for n, joins in whole.items():
+            target = np.ascontiguousarray(arrays[n]).reshape(-1).view(np.uint8)
+            target[joins.owner != NOBODY] = joins.values[joins.owner != NOBODY]
+            if not np.shares_memory(target, arrays[n]):
+                arrays[n][...] = target.view(arrays[n].dtype).reshape(arrays[n].shape)
+    return total
+
+
+class JoinedArray:
+    """What the ranges wrote to an array: each byte, and the range that wrote it."""
+
+    def __init__(self, number: int, array: Array) -> None:
+        self.number = number
+        self.owner = np.full(array.nbytes, NOBODY, np.int32)
+        self.values = np.zeros(array.nbytes, np.uint8)
+
+    def take(self, cuts: Sequence[range], found: Sequence[RangeAccesses]) -> Iterator[str]:
+        """Take what each range wrote; gives the races, in words."""
+        for k, each in enumerate(found):
+            what = each.written.get(self.number)
+            if what is None:
+                continue
+            mask = flags_of(what.ranges, len(self.owner))
+            before, now = self.values[mask], what.values
+            known = self.owner[mask]
+            if (wrong := np.flatnonzero((known != NOBODY) & (before != now))).size:
+                at = int(np.flatnonzero(mask)[wrong[0]])
+                earlier = shown(cuts, known[wrong[0]])
+                yield f"{earlier} and {shown(cuts, k)} write byte {at} of argument {self.number} differently"
+            self.values[mask] = now
+            self.owner[mask] = np.where(known == NOBODY, k, SEVERAL)
+        for k, each in enumerate(found):
+            read = flags_of(each.read.get(self.number, np.zeros((0, 2), np.int64)), len(self.owner))
+            wrong = np.flatnonzero(read & (self.owner != NOBODY) & (self.owner != k))
+            if wrong.size:
+                at = int(wrong[0])
+                writers = shown(cuts, self.owner[at])
+                yield f"{shown(cuts, k)} read byte {at} of argument {self.number}, which {writers} write"
+
+
+def flags_of(ranges: Array, size: int) -> Flags:
+    """The bytes of some half-open ranges."""
+    edges = np.zeros(size + 1, np.int8)
+    edges[ranges[:, 0]] += 1
+    edges[ranges[:, 1]] -= 1
+    return np.cumsum(edges[:-1], dtype=np.int8).astype(np.bool_)
+
+
+def shown(cuts: Sequence[range], number: int) -> str:
+    """A range of CTAs, in words."""
+    return f"CTAs {cuts[number].start} to {cuts[number].stop - 1}" if number >= 0 else "several CTAs"
+
+
+def race(kernel: str, text: str) -> Finding:
+    """The finding of a race between ranges."""
+    return Finding("race", text, space="global", kernel=kernel, missing="nothing orders CTAs of one grid")
+
+
+__all__ = ["SpreadLaunch", "obstacle", "spread"]

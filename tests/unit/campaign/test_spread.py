@@ -1,0 +1,145 @@
+"""Grids in ranges of CTAs: what is joined is what one launch leaves, and what is no such grid is named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Self
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.campaign import spread as module
+from ptxvm.campaign.outcome import Done, Job
+
+SAXPY = Path(__file__).parents[3] / "examples" / "saxpy.ptx"
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
+KERNEL = """.visible .entry k(.param .u64 a)
+{{
+    .reg .u64 %p<4>; .reg .u32 %r<6>; .reg .pred %q;
+    ld.param.u64 %p0, [a]; mov.u32 %r0, %ctaid.x; mad.wide.u32 %p1, %r0, 4, %p0;
+    {}
+    ret;
+}}
+"""
+
+
+class InThisProcess:
+    """Runs ranges one after the other, without processes."""
+
+    def __init__(self, workload: Any, *_: object) -> None:
+        self.workload = workload
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def outcomes(self, jobs: Iterator[Job]) -> Iterator[list[Done]]:
+        for job in jobs:
+            yield [Done(job, self.workload.run(job), 1)]
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "runner", InThisProcess)
+
+
+def spread(body: str, words: int = 64, ctas: int = 64) -> tuple[module.SpreadLaunch, np.ndarray]:
+    """Run a kernel in four ranges; gives what it left in an array, which holds its indices before."""
+    array = np.arange(words, dtype=np.uint32)
+    return ptxvm.spread(ptxvm.load(HEAD + KERNEL.format(body)).kernel(), ctas, 1, [array], workers=2), array
+
+
+def test_processes_leave_what_one_launch_does(rng: np.random.Generator) -> None:
+    n = 3000
+    x, y = rng.random(n, np.float32), rng.random(n, np.float32)
+    expected = y + np.float32(2) * x
+    found = ptxvm.spread(ptxvm.load(SAXPY).kernel(), 30, 128, [n, 2.0, x, y], workers=1)
+    assert (found.reason, found.ranges) == ("", (range(15), range(15, 30)))
+    assert np.allclose(y, expected, rtol=1e-6)
+    assert found.result.grid == (30, 1, 1)
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_each_range_writes_its_own() -> None:
+    """CTA i writes 7 i to element i."""
+    found, array = spread("mul.lo.u32 %r1, %r0, 7; st.global.u32 [%p1], %r1;")
+    assert found.ranges == (range(16), range(16, 32), range(32, 48), range(48, 64))
+    assert array.tolist() == [7 * n for n in range(64)]
+    assert not found.result.findings
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_ranges_that_write_a_byte_differently_race() -> None:
+    """CTAs i and i + 32 write to element i, each its own number; nothing is joined."""
+    found, array = spread("and.b32 %r1, %r0, 31; mad.wide.u32 %p2, %r1, 4, %p0; st.global.u32 [%p2], %r0;")
+    (finding,) = found.result.findings
+    assert (finding.kind, finding.space) == ("race", "global")
+    assert "CTAs 0 to 15 and CTAs 32 to 47 write byte 0 of argument 0 differently" in finding.message
+    assert array.tolist() == list(range(64))
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_ranges_that_write_the_same_are_joined() -> None:
+    found, array = spread("and.b32 %r1, %r0, 31; mad.wide.u32 %p2, %r1, 4, %p0; st.global.u32 [%p2], 5;")
+    assert not found.result.findings
+    assert array.tolist() == [5] * 32 + list(range(32, 64))
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_range_that_reads_what_another_writes_races() -> None:
+    """CTA i writes element i, and those of the first range read 32 elements further on: of the third."""
+    body = "setp.lt.u32 %q, %r0, 16; @%q ld.global.u32 %r1, [%p1+128]; st.global.u32 [%p1], %r0;"
+    found, array = spread(body)
+    (finding,) = found.result.findings
+    assert "CTAs 0 to 15 read byte 128 of argument 0, which CTAs 32 to 47 write" in finding.message
+    assert array.tolist() == list(range(64))
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_an_array_that_is_read_through_another_pointer_is_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guess that an array is only written is wrong here: all ranges run again, with its contents."""
+    monkeypatch.setattr(module, "outputs", lambda function: {None: function.signature.parameters[0]})
+    found, array = spread("ld.global.u32 %r1, [%p1]; add.u32 %r1, %r1, 1; st.global.u32 [%p1], %r1;")
+    assert not found.reason
+    assert array.tolist() == list(range(1, 65))
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_the_fault_of_the_first_cta_is_raised_and_nothing_is_written() -> None:
+    """Elements from 33 on are past the end."""
+    with pytest.raises(ptxvm.Fault, match="out-of-bounds") as caught:
+        spread("st.global.u32 [%p1+128], %r0;", 65)
+    assert caught.value.place.cta == (33, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("red.global.add.u32 [%p0], 1;", "'red.global.add.u32' at line 8 is an atomic operation on memory that all CTAs share"),
+        ("atom.global.add.u32 %r1, [%p0], 1;", "is an atomic operation on memory that all CTAs share"),
+        ("ld.acquire.gpu.global.u32 %r1, [%p0];", "is ordered with accesses of other CTAs"),
+        ("barrier.cluster.arrive; barrier.cluster.wait;", "has effects beyond its CTA"),
+        ("W: ld.volatile.global.u32 %r1, [%p0]; setp.eq.u32 %q, %r1, 0; @!%q bra W;", "waits for what another thread writes"),
+    ],
+)
+def test_what_may_depend_on_other_ctas_is_not_cut(body: str, said: str) -> None:
+    text = (HEAD + KERNEL.format(body)).replace("sm_80", "sm_90")
+    assert said in module.obstacle(ptxvm.load(text).kernel(), [np.zeros(4, np.uint32)])
+
+
+def test_arguments_that_cannot_be_copied_are_named() -> None:
+    kernel, x = ptxvm.load(SAXPY).kernel(), np.ones(8, np.float32)
+    assert module.obstacle(kernel, [4, 2.0, x[:4], x[2:]]) == "arguments 2 and 3 may overlap"
+    assert module.obstacle(kernel, [4, 2.0, ptxvm.DeviceArray(4), x]) == "argument 2 is no NumPy array, number or bytes"
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_ctas_of_one_range_that_race_run_whole() -> None:
+    found, array = spread("st.global.u32 [%p0], 9;")
+    assert "may race" in found.reason
+    assert not found.ranges
+    assert array[0] == 9
