@@ -35,7 +35,7 @@ def grid_function(kernel: KernelContext) -> str:
         clear="\n".join(cleared_windows(kernel)),
         stall=STALL if kernel.clocked else "  br label %lives.on",
         watch=barrier_epochs.cta_begins(kernel),
-        fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
+        fields="\n".join(f"  %{name}.pointer = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
         fence="\n".join(streaming_stores.fence(kernel)),
         cta_size=kernel.cta_size,
         record_size=kernel.record_size,

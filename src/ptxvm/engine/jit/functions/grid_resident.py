@@ -31,7 +31,7 @@ def grid_function(kernel: KernelContext, name: str = BODY, on_fault: str = "good
         "grid_resident",
         name=name,
         on_fault=on_fault,
-        fields="\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
+        fields="\n".join(f"  %{name}.pointer = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in USED),
         begins="\n".join(counters.grid_begins()),
         ends="\n".join([*counters.grid_ends(kernel), *streaming_stores.fence(kernel)]),
         clear="\n".join(cleared_windows(kernel)),
@@ -80,5 +80,5 @@ def _enter(kernel: KernelContext) -> Iterator[str]:
     if not kernel.straight:
         yield f"  %one.r = call i32 @warp({arguments}, ptr %sums)"
         return
-    yield "  %masked = load ptr, ptr %masked.place, align 8"
+    yield "  %masked = load ptr, ptr %masked.pointer, align 8"
     yield f"  %one.r = call i32 %masked({arguments})"

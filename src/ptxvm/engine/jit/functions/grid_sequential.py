@@ -45,8 +45,8 @@ def _clear(kernel: KernelContext) -> Iterator[str]:
         yield f"  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 {size}, i1 false)"
         if kernel.marks_local:
             yield from (
-                f"  %marks.place = getelementptr i8, ptr %ctx, i64 {offset('local_marks')}",
-                "  %marks.distance = load i64, ptr %marks.place, align 8",
+                f"  %marks.pointer = getelementptr i8, ptr %ctx, i64 {offset('local_marks')}",
+                "  %marks.distance = load i64, ptr %marks.pointer, align 8",
                 "  %marks = getelementptr i8, ptr %local, i64 %marks.distance",
                 f"  call void @llvm.memset.p0.i64(ptr %marks, i8 0, i64 {size}, i1 false)",
             )

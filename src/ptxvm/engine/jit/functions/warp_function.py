@@ -116,8 +116,8 @@ def warp_function(kernel: KernelContext) -> str:
             f"  %other = icmp uge i32 %state, {SHAPELESS}",
             "  br i1 %other, label %elsewhere, label %here",
             "elsewhere:",
-            f"  %shapeless.place = getelementptr i8, ptr %ctx, i64 {offset('shapeless')}",
-            "  %shapeless = load ptr, ptr %shapeless.place, align 8",
+            f"  %shapeless.pointer = getelementptr i8, ptr %ctx, i64 {offset('shapeless')}",
+            "  %shapeless = load ptr, ptr %shapeless.pointer, align 8",
             f"  %shapeless.answer = call i32 %shapeless({ARGUMENTS}, i32 %state)",
             "  ret i32 %shapeless.answer",
             "here:",
@@ -202,15 +202,15 @@ def _entry(kernel: KernelContext) -> list[str]:
         lines.append(f"  {name} = alloca {llvm}, align 64")
     lines += _accesses(kernel)
     lines += _event_counters(kernel)
-    lines += [slow_path.begin(), f"  %ctaid.x.place = getelementptr i8, ptr %ctx, i64 {offset('ctaid.x')}"]
+    lines += [slow_path.begin(), f"  %ctaid.x.pointer = getelementptr i8, ptr %ctx, i64 {offset('ctaid.x')}"]
     lines += _pending(kernel)
     if kernel.straight:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
     lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.time_slice}, ptr %ticks, align 4"]
     if kernel.grid_strides:
         lines += [
-            f"  %in_step.place = getelementptr i8, ptr %ctx, i64 {offset('in_step')}",
-            "  %in_step = load i32, ptr %in_step.place, align 8",
+            f"  %in_step.pointer = getelementptr i8, ptr %ctx, i64 {offset('in_step')}",
+            "  %in_step = load i32, ptr %in_step.pointer, align 8",
             "  %in_step.none = icmp eq i32 %in_step, 0",
             f"  %strides.first = select i1 %in_step.none, i32 {kernel.TICKS}, i32 %in_step",
             "  %strides = alloca i32, align 4",
@@ -225,15 +225,15 @@ def _entry(kernel: KernelContext) -> list[str]:
         ("shared", "ptr", "shared"), ("local", "i64", "local.start"), ("nctaid.x", "i32", "nctaid.x"),
         ("nctaid.y", "i32", "nctaid.y"), ("nctaid.z", "i32", "nctaid.z"),
     ):  # fmt: skip
-        lines.append(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(field)}")
-        lines.append(f"  %{name} = load {llvm}, ptr %{name}.place, align 8")
+        lines.append(f"  %{name}.pointer = getelementptr i8, ptr %ctx, i64 {offset(field)}")
+        lines.append(f"  %{name} = load {llvm}, ptr %{name}.pointer, align 8")
     lines += _cluster(kernel)
     if kernel.addresses:
-        lines += [f"  %addresses.place = getelementptr i8, ptr %ctx, i64 {offset('addresses')}"]
-        lines += ["  %addresses = load ptr, ptr %addresses.place, align 8"]
+        lines += [f"  %addresses.pointer = getelementptr i8, ptr %ctx, i64 {offset('addresses')}"]
+        lines += ["  %addresses = load ptr, ptr %addresses.pointer, align 8"]
     for number in sorted(kernel.addresses):
-        lines.append(f"  %address.{number}.place = getelementptr i64, ptr %addresses, i64 {number}")
-        lines.append(f"  %address.{number} = load i64, ptr %address.{number}.place, align 8")
+        lines.append(f"  %address.{number}.pointer = getelementptr i64, ptr %addresses, i64 {number}")
+        lines.append(f"  %address.{number} = load i64, ptr %address.{number}.pointer, align 8")
     lines += [
         "  %warp.wide = zext i32 %warp to i64",
         f"  %local.offset = mul i64 %warp.wide, {WARP * kernel.local_stride}",
@@ -289,8 +289,8 @@ def _accesses(kernel: KernelContext) -> list[str]:
     lines = []
     for site, n in sorted(kernel.cached_bounds):
         lines.append(f"  %site.{site}.{n} = alloca i64, align 8")
-        lines.append(f"  %site.{site}.{n}.place = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
-        lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.place, align 8")
+        lines.append(f"  %site.{site}.{n}.pointer = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
+        lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.pointer, align 8")
         lines.append(f"  store i64 %site.{site}.{n}.first, ptr %site.{site}.{n}, align 8")
     for prefetch in range(1, kernel.prefetches + 1):
         lines += [f"  %prefetch.{prefetch} = alloca i64, align 8", f"  store i64 0, ptr %prefetch.{prefetch}, align 8"]
@@ -314,8 +314,8 @@ def _spill_stack(kernel: KernelContext) -> list[str]:
     if not kernel.plan.shared:
         return []
     return [
-        f"  %saved.place = getelementptr i8, ptr %ctx, i64 {offset('saved')}",
-        "  %saved = load ptr, ptr %saved.place, align 8",
+        f"  %saved.pointer = getelementptr i8, ptr %ctx, i64 {offset('saved')}",
+        "  %saved = load ptr, ptr %saved.pointer, align 8",
         "  %saved.wide = zext i32 %warp to i64",
         f"  %saved.warp = mul i64 %saved.wide, {WARP * kernel.saved_room}",
     ]
@@ -325,8 +325,8 @@ def _released(kernel: KernelContext) -> list[str]:
     """The address of the mask of released lanes."""
     if kernel.partial_barriers:
         return [
-            f"  %cta_barriers.place = getelementptr i8, ptr %ctx, i64 {offset('cta_barriers')}",
-            "  %cta_barriers = load ptr, ptr %cta_barriers.place, align 8",
+            f"  %cta_barriers.pointer = getelementptr i8, ptr %ctx, i64 {offset('cta_barriers')}",
+            "  %cta_barriers = load ptr, ptr %cta_barriers.pointer, align 8",
             f"  %released.at = add i32 %warp, {CtaBarriers(kernel.warps).of_warp('released')}",
             "  %released = getelementptr i32, ptr %cta_barriers, i32 %released.at",
         ]

@@ -29,8 +29,8 @@ def _cleared(field: str, size: int) -> str:
     if not size:
         return ""
     return (
-        f"  %{field}.place = getelementptr i8, ptr %ctx, i64 {offset(field)}\n"
-        f"  %{field} = load ptr, ptr %{field}.place, align 8\n"
+        f"  %{field}.pointer = getelementptr i8, ptr %ctx, i64 {offset(field)}\n"
+        f"  %{field} = load ptr, ptr %{field}.pointer, align 8\n"
         f"  call void @llvm.memset.p0.i64(ptr %{field}, i8 0, i64 {size}, i1 false)\n"
     )
 
@@ -155,12 +155,12 @@ def _next_epoch(kernel: KernelContext, shadow: Shadow) -> str:
     """The runtime function that begins an epoch if all threads of the CTA have arrived, and reports if only some have."""
     kernel.unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
     wanted = ("epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads")
-    fields = "\n".join(f"  %{name}.place = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)
+    fields = "\n".join(f"  %{name}.pointer = getelementptr i8, ptr %ctx, i64 {offset(name)}" for name in wanted)
     return runtime(
         "next_epoch",
         fields=fields,
         threads=kernel.threads,
-        partly="store i32 1, ptr %suspicion.place, align 8" if "sync" in shadow.checks else "",
+        partly="store i32 1, ptr %suspicion.pointer, align 8" if "sync" in shadow.checks else "",
         epoch_step=EPOCH,
         last_epoch=LAST // 2 if kernel.clocked else LAST,  # which a CTA with clocks must not reach, once it has begun
         never=NEVER & 0xFF if shadow.init else 0,

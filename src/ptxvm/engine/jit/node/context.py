@@ -328,7 +328,7 @@ class KernelContext:
 
     def record_cta_id(self, code: Code) -> None:
         """Store the number of the CTA in the launch record, before a host call."""
-        code.run("store i32 %ctaid.x, ptr %ctaid.x.place, align 8")
+        code.run("store i32 %ctaid.x, ptr %ctaid.x.pointer, align 8")
 
     def record_position(self, code: Code, number: str) -> None:
         """Store the warp, and an instruction's number plus 1, in the launch record, before a check of the clock."""

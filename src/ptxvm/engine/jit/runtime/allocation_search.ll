@@ -8,10 +8,10 @@ entry:
   br i1 %idle, label %fine, label %begin
 begin:
   %a = load <32 x i64>, ptr %addresses, align 8
-  %rows.place = getelementptr i8, ptr %ctx, i64 $rows
-  %rows = load ptr, ptr %rows.place, align 8
-  %count.place = getelementptr i8, ptr %ctx, i64 $row_count
-  %count = load i64, ptr %count.place, align 8
+  %rows.pointer = getelementptr i8, ptr %ctx, i64 $rows
+  %rows = load ptr, ptr %rows.pointer, align 8
+  %count.pointer = getelementptr i8, ptr %ctx, i64 $row_count
+  %count = load i64, ptr %count.pointer, align 8
   %low.bits = sub i64 %size, 1
   %low.one.lane = insertelement <32 x i64> poison, i64 %low.bits, i64 0
   %low = shufflevector <32 x i64> %low.one.lane, <32 x i64> poison, <32 x i32> zeroinitializer
@@ -22,14 +22,14 @@ head:
   %some = icmp ult i64 %r, %count
   br i1 %some, label %row, label %local
 row:
-  %start.place = getelementptr [4 x i64], ptr %rows, i64 %r
-  %start = load i64, ptr %start.place, align 8
-  %end.place = getelementptr i8, ptr %start.place, i64 8
-  %end = load i64, ptr %end.place, align 8
-  %origin.place = getelementptr i8, ptr %start.place, i64 16
-  %origin = load i64, ptr %origin.place, align 8
-  %flags.place = getelementptr i8, ptr %start.place, i64 24
-  %flags = load i64, ptr %flags.place, align 8
+  %start.pointer = getelementptr [4 x i64], ptr %rows, i64 %r
+  %start = load i64, ptr %start.pointer, align 8
+  %end.pointer = getelementptr i8, ptr %start.pointer, i64 8
+  %end = load i64, ptr %end.pointer, align 8
+  %origin.pointer = getelementptr i8, ptr %start.pointer, i64 16
+  %origin = load i64, ptr %origin.pointer, align 8
+  %flags.pointer = getelementptr i8, ptr %start.pointer, i64 24
+  %flags = load i64, ptr %flags.pointer, align 8
   %has = and i64 %flags, %need
   %reached = icmp eq i64 %has, %need
   %room = sub i64 %end, %start
@@ -92,8 +92,8 @@ next:
   %r.next = add i64 %r, 1
   br label %head
 local:
-  %local.place = getelementptr i8, ptr %ctx, i64 $local
-  %local.start = load i64, ptr %local.place, align 8
+  %local.pointer = getelementptr i8, ptr %ctx, i64 $local
+  %local.start = load i64, ptr %local.pointer, align 8
   %any = icmp ne i64 %local.start, 0
   %generic = and i64 %need, $generic_or_param
   %asks = icmp ne i64 %generic, 0
@@ -123,8 +123,8 @@ mine:
   %stack.all = icmp eq i32 %left.stack, 0
   br i1 %stack.all, label %fine, label %ask
 ask:
-  %check.place = getelementptr i8, ptr %ctx, i64 $check
-  %check = load ptr, ptr %check.place, align 8
+  %check.pointer = getelementptr i8, ptr %ctx, i64 $check
+  %check = load ptr, ptr %check.pointer, align 8
   %answer = call i32 %check(i32 %site, ptr %addresses, i32 %left, i32 %warp)
   ret i32 %answer
 fine:

@@ -4,8 +4,8 @@ entry:
   %all = load <32 x i32>, ptr %row, align 64
   %moved = lshr <$n x i32> %tags, splat (i32 5)
   %warps = and <$n x i32> %moved, splat (i32 31)
-  %places = getelementptr i32, ptr %row, <$n x i32> %warps
-  %known = call <$n x i32> @$gather(<$n x ptr> %places, i32 4, <$n x i1> splat (i1 true), <$n x i32> poison)
+  %pointers = getelementptr i32, ptr %row, <$n x i32> %warps
+  %known = call <$n x i32> @$gather(<$n x ptr> %pointers, i32 4, <$n x i1> splat (i1 true), <$n x i32> poison)
   %epochs = and <$n x i32> %tags, splat (i32 -2048)
   %later = icmp ugt <$n x i32> %epochs, %known
   %apart = xor <$n x i32> %tags, %mine

@@ -9,8 +9,8 @@ entry:
   %least.all = shufflevector <$n x i32> %least.one, <$n x i32> poison, <$n x i32> zeroinitializer
   %moved = lshr <$n x i32> %tags, splat (i32 5)
   %warps = and <$n x i32> %moved, splat (i32 31)
-  %places = getelementptr i32, ptr %row, <$n x i32> %warps
-  %known = call <$n x i32> @$gather(<$n x ptr> %places, i32 4, <$n x i1> splat (i1 true), <$n x i32> poison)
+  %pointers = getelementptr i32, ptr %row, <$n x i32> %warps
+  %known = call <$n x i32> @$gather(<$n x ptr> %pointers, i32 4, <$n x i1> splat (i1 true), <$n x i32> poison)
   %mark = and <$n x i32> %tags, splat (i32 1024)
   %strong = icmp ne <$n x i32> %mark, zeroinitializer
   %limits = select <$n x i1> %strong, <$n x i32> %least.all, <$n x i32> %known

@@ -1,11 +1,11 @@
-; The barriers of a CTA and of its cluster (PTX 9.7.13.1, 9.7.13.3), in the record %m whose words `abi.cta_barriers` places: $$warps and the rest are those places.
+; The barriers of a CTA and of its cluster (PTX 9.7.13.1, 9.7.13.3).  %m is the record of the CTA, which `abi.cta_barriers` describes; $$warps and the like are offsets of its words.
 
 ; Open barrier %n if all expected threads have arrived; $$opens are the lines of instrumented code for that.  A whole warp counts as 32 threads, even if some lanes have ended.
 define internal void @ptxvm.settle(ptr %m, i32 %n) #0 {
 entry:
   %expected.at = add i32 %n, $expected
-  %expected.place = getelementptr i32, ptr %m, i32 %expected.at
-  %expected = load i32, ptr %expected.place, align 4
+  %expected.pointer = getelementptr i32, ptr %m, i32 %expected.at
+  %expected = load i32, ptr %expected.pointer, align 4
   %row = mul i32 %n, $warps
   %arrived.at = add i32 %row, $arrived
   %arrived = getelementptr i32, ptr %m, i32 %arrived.at
@@ -18,10 +18,10 @@ entry:
 search: ; for a warp that has not come to a barrier for all; as they come in their order, from the last one
   %q = phi i32 [ $warps, %entry ], [ %q.next, %search.on ]
   %q.next = add i32 %q, -1
-  %q.here.place = getelementptr i32, ptr %arrived, i32 %q.next
-  %q.here = load i32, ptr %q.here.place, align 4
-  %q.alive.place = getelementptr i32, ptr %alive, i32 %q.next
-  %q.living = load i32, ptr %q.alive.place, align 4
+  %q.here.pointer = getelementptr i32, ptr %arrived, i32 %q.next
+  %q.here = load i32, ptr %q.here.pointer, align 4
+  %q.alive.pointer = getelementptr i32, ptr %alive, i32 %q.next
+  %q.living = load i32, ptr %q.alive.pointer, align 4
   %q.gone = xor i32 %q.living, -1
   %q.covered = or i32 %q.here, %q.gone
   %q.complete = icmp eq i32 %q.covered, -1
@@ -36,10 +36,10 @@ count:
   %some = phi i32 [ 0, %count.all ], [ %some.next, %count ]
   %missing = phi i32 [ 0, %count.all ], [ %missing.next, %count ]
   %threads = phi i32 [ 0, %count.all ], [ %threads.next, %count ]
-  %here.place = getelementptr i32, ptr %arrived, i32 %w
-  %here = load i32, ptr %here.place, align 4
-  %alive.place = getelementptr i32, ptr %alive, i32 %w
-  %living = load i32, ptr %alive.place, align 4
+  %here.pointer = getelementptr i32, ptr %arrived, i32 %w
+  %here = load i32, ptr %here.pointer, align 4
+  %alive.pointer = getelementptr i32, ptr %alive, i32 %w
+  %living = load i32, ptr %alive.pointer, align 4
   %gone = xor i32 %living, -1
   %covered = or i32 %here, %gone
   %rest = xor i32 %covered, -1
@@ -65,30 +65,30 @@ judge:
   br i1 %stays, label %end, label %open
 open:
 $opens
-  store i32 -1, ptr %expected.place, align 4
+  store i32 -1, ptr %expected.pointer, align 4
   %ayes.at = add i32 %n, $ayes
-  %ayes.place = getelementptr i32, ptr %m, i32 %ayes.at
-  %ayes = load i32, ptr %ayes.place, align 4
-  store i32 0, ptr %ayes.place, align 4
+  %ayes.pointer = getelementptr i32, ptr %m, i32 %ayes.at
+  %ayes = load i32, ptr %ayes.pointer, align 4
+  store i32 0, ptr %ayes.pointer, align 4
   %voters.at = add i32 %n, $voters
-  %voters.place = getelementptr i32, ptr %m, i32 %voters.at
-  %voters = load i32, ptr %voters.place, align 4
-  store i32 0, ptr %voters.place, align 4
+  %voters.pointer = getelementptr i32, ptr %m, i32 %voters.at
+  %voters = load i32, ptr %voters.pointer, align 4
+  store i32 0, ptr %voters.pointer, align 4
   br label %release
 release:
   %v = phi i32 [ 0, %open ], [ %v.next, %released.one ]
-  %come.place = getelementptr i32, ptr %arrived, i32 %v
-  store i32 0, ptr %come.place, align 4
-  %freed.place = getelementptr i32, ptr %waiting, i32 %v
-  %freed = load i32, ptr %freed.place, align 4
-  store i32 0, ptr %freed.place, align 4
+  %come.pointer = getelementptr i32, ptr %arrived, i32 %v
+  store i32 0, ptr %come.pointer, align 4
+  %freed.pointer = getelementptr i32, ptr %waiting, i32 %v
+  %freed = load i32, ptr %freed.pointer, align 4
+  store i32 0, ptr %freed.pointer, align 4
   %freed.none = icmp eq i32 %freed, 0
   br i1 %freed.none, label %released.one, label %tell
 tell:
-  %go.place = getelementptr i32, ptr %released, i32 %v
-  %go = load i32, ptr %go.place, align 4
+  %go.pointer = getelementptr i32, ptr %released, i32 %v
+  %go = load i32, ptr %go.pointer, align 4
   %go.more = or i32 %go, %freed
-  store i32 %go.more, ptr %go.place, align 4
+  store i32 %go.more, ptr %go.pointer, align 4
   %base = mul i32 %v, 32
   %pair = shl i32 %n, 1
   %offset = add i32 %base, %pair
@@ -119,8 +119,8 @@ head:
   br i1 %none, label %end, label %body
 body:
   %lane = call i32 @llvm.cttz.i32(i32 %rest, i1 true)
-  %number.place = getelementptr i32, ptr %numbers, i32 %lane
-  %n = load i32, ptr %number.place, align 4
+  %number.pointer = getelementptr i32, ptr %numbers, i32 %lane
+  %n = load i32, ptr %number.pointer, align 4
   %n.one = insertelement <32 x i32> poison, i32 %n, i64 0
   %n.all = shufflevector <32 x i32> %n.one, <32 x i32> poison, <32 x i32> zeroinitializer
   %alike = icmp eq <32 x i32> %everyone, %n.all
@@ -137,12 +137,12 @@ body:
   store i32 %came.more, ptr %arrived, align 4
   br i1 %counted, label %expect, label %wait.or.not
 expect:
-  %threads.place = getelementptr i32, ptr %threads, i32 %lane
-  %expected = load i32, ptr %threads.place, align 4
+  %threads.pointer = getelementptr i32, ptr %threads, i32 %lane
+  %expected = load i32, ptr %threads.pointer, align 4
   %most = call i32 @llvm.umin.i32(i32 %expected, i32 2147483647)
   %expected.at = add i32 %n, $expected
-  %expected.place = getelementptr i32, ptr %m, i32 %expected.at
-  store i32 %most, ptr %expected.place, align 4
+  %expected.pointer = getelementptr i32, ptr %m, i32 %expected.at
+  store i32 %most, ptr %expected.pointer, align 4
   br label %wait.or.not
 wait.or.not:
   br i1 %waits, label %wait, label %settle
@@ -153,18 +153,18 @@ wait:
   %stay.more = or i32 %stay, %freed
   store i32 %stay.more, ptr %waiting, align 4
   %voters.at = add i32 %n, $voters
-  %voters.place = getelementptr i32, ptr %m, i32 %voters.at
-  %voters = load i32, ptr %voters.place, align 4
+  %voters.pointer = getelementptr i32, ptr %m, i32 %voters.at
+  %voters = load i32, ptr %voters.pointer, align 4
   %count = call i32 @llvm.ctpop.i32(i32 %freed)
   %voters.more = add i32 %voters, %count
-  store i32 %voters.more, ptr %voters.place, align 4
+  store i32 %voters.more, ptr %voters.pointer, align 4
   %for = and i32 %ayes, %freed
   %for.count = call i32 @llvm.ctpop.i32(i32 %for)
   %ayes.at = add i32 %n, $ayes
-  %ayes.place = getelementptr i32, ptr %m, i32 %ayes.at
-  %ayes.old = load i32, ptr %ayes.place, align 4
+  %ayes.pointer = getelementptr i32, ptr %m, i32 %ayes.at
+  %ayes.old = load i32, ptr %ayes.pointer, align 4
   %ayes.more = add i32 %ayes.old, %for.count
-  store i32 %ayes.more, ptr %ayes.place, align 4
+  store i32 %ayes.more, ptr %ayes.pointer, align 4
   br label %settle
 settle:
   call void @ptxvm.settle(ptr %m, i32 %n)
@@ -206,11 +206,11 @@ look:
   %m.offset = mul i32 %c, $cta_size
   %m = getelementptr i8, ptr %first, i32 %m.offset
   %arrived.at = add i32 %w, $cluster_arrived
-  %arrived.place = getelementptr i32, ptr %m, i32 %arrived.at
-  %arrived = load i32, ptr %arrived.place, align 4
+  %arrived.pointer = getelementptr i32, ptr %m, i32 %arrived.at
+  %arrived = load i32, ptr %arrived.pointer, align 4
   %alive.at = add i32 %w, $alive
-  %alive.place = getelementptr i32, ptr %m, i32 %alive.at
-  %alive = load i32, ptr %alive.place, align 4
+  %alive.pointer = getelementptr i32, ptr %m, i32 %alive.at
+  %alive = load i32, ptr %alive.pointer, align 4
   %gone = xor i32 %alive, -1
   %covered = or i32 %arrived, %gone
   %complete = icmp eq i32 %covered, -1
@@ -264,20 +264,20 @@ entry:
 define internal void @ptxvm.cluster.wait(ptr %m, i32 %warp, i32 %lanes) #0 {
 entry:
   %arrived.at = add i32 %warp, $cluster_arrived
-  %arrived.place = getelementptr i32, ptr %m, i32 %arrived.at
-  %arrived = load i32, ptr %arrived.place, align 4
+  %arrived.pointer = getelementptr i32, ptr %m, i32 %arrived.at
+  %arrived = load i32, ptr %arrived.pointer, align 4
   %stay = and i32 %arrived, %lanes
   %waiting.at = add i32 %warp, $cluster_waiting
-  %waiting.place = getelementptr i32, ptr %m, i32 %waiting.at
-  %waiting = load i32, ptr %waiting.place, align 4
+  %waiting.pointer = getelementptr i32, ptr %m, i32 %waiting.at
+  %waiting = load i32, ptr %waiting.pointer, align 4
   %waiting.more = or i32 %waiting, %stay
-  store i32 %waiting.more, ptr %waiting.place, align 4
+  store i32 %waiting.more, ptr %waiting.pointer, align 4
   %over = xor i32 %arrived, -1
   %go = and i32 %lanes, %over
   %released.at = add i32 %warp, $released
-  %released.place = getelementptr i32, ptr %m, i32 %released.at
-  %released = load i32, ptr %released.place, align 4
+  %released.pointer = getelementptr i32, ptr %m, i32 %released.at
+  %released = load i32, ptr %released.pointer, align 4
   %released.more = or i32 %released, %go
-  store i32 %released.more, ptr %released.place, align 4
+  store i32 %released.more, ptr %released.pointer, align 4
   ret void
 }

@@ -4,24 +4,24 @@
 ; A CTA begins: no warp knows anything of the others, and all clocks are later than those of the CTA before.
 define internal void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared) #0 {
 entry:
-  %clocks.place = getelementptr i8, ptr %ctx, i64 $clocks_place
-  %clocks = load ptr, ptr %clocks.place, align 8
-  %own.place = getelementptr i32, ptr %m, i32 2
-  store ptr %clocks, ptr %own.place, align 8
+  %clocks.pointer = getelementptr i8, ptr %ctx, i64 $clocks_place
+  %clocks = load ptr, ptr %clocks.pointer, align 8
+  %own.pointer = getelementptr i32, ptr %m, i32 2
+  store ptr %clocks, ptr %own.pointer, align 8
   %suspicion = getelementptr i8, ptr %ctx, i64 $suspicion_place
   store ptr %suspicion, ptr %clocks, align 8
-  %now.place = getelementptr i32, ptr %clocks, i32 $now
-  %used = load <32 x i32>, ptr %now.place, align 64
+  %now.pointer = getelementptr i32, ptr %clocks, i32 $now
+  %used = load <32 x i32>, ptr %now.pointer, align 64
   %last = call i32 @llvm.vector.reduce.umax.v32i32(<32 x i32> %used)
-  %epoch.place = getelementptr i8, ptr %ctx, i64 $epoch_place
-  %old = load i32, ptr %epoch.place, align 8
+  %epoch.pointer = getelementptr i8, ptr %ctx, i64 $epoch_place
+  %old = load i32, ptr %epoch.pointer, align 8
   %most = call i32 @llvm.umax.i32(i32 %last, i32 %old)
-  store i32 %most, ptr %epoch.place, align 8
+  store i32 %most, ptr %epoch.pointer, align 8
   call void @ptxvm.epoch(ptr %ctx, i1 true, ptr %shared, i64 $cells)
-  %first = load i32, ptr %epoch.place, align 8
+  %first = load i32, ptr %epoch.pointer, align 8
   %first.one = insertelement <32 x i32> poison, i32 %first, i64 0
   %first.all = shufflevector <32 x i32> %first.one, <32 x i32> poison, <32 x i32> zeroinitializer
-  store <32 x i32> %first.all, ptr %now.place, align 64
+  store <32 x i32> %first.all, ptr %now.pointer, align 64
   %before = sub <32 x i32> %first.all, splat (i32 $epoch_step)
   br label %rows
 rows:
@@ -65,15 +65,15 @@ alone:
   %row.first = mul i32 %n, $warps
   %arrived.at = add i32 %row.first, $arrived
   %arrived = getelementptr i32, ptr %m, i32 %arrived.at
-  %mine.place = getelementptr i32, ptr %arrived, i32 %warp
-  %mine = load i32, ptr %mine.place, align 4
+  %mine.pointer = getelementptr i32, ptr %arrived, i32 %warp
+  %mine = load i32, ptr %mine.pointer, align 4
   %twice = icmp ne i32 %mine, 0
   br i1 %twice, label %suspicious, label %others
 others:
   %w = phi i32 [ 0, %alone ], [ %w.next, %others ]
   %some = phi i32 [ 0, %alone ], [ %some.next, %others ]
-  %here.place = getelementptr i32, ptr %arrived, i32 %w
-  %here = load i32, ptr %here.place, align 4
+  %here.pointer = getelementptr i32, ptr %arrived, i32 %w
+  %here = load i32, ptr %here.pointer, align 4
   %some.next = or i32 %some, %here
   %w.next = add i32 %w, 1
   %all = icmp eq i32 %w.next, $warps
@@ -81,8 +81,8 @@ others:
 counted:
   %begins = icmp eq i32 %some.next, 0
   %expected.at = add i32 %n, $expected
-  %expected.place = getelementptr i32, ptr %m, i32 %expected.at
-  %expected = load i32, ptr %expected.place, align 4
+  %expected.pointer = getelementptr i32, ptr %m, i32 %expected.at
+  %expected = load i32, ptr %expected.pointer, align 4
   %for.all = icmp eq i32 %expected, -1
   %before = select i1 %for.all, i32 $capacity, i32 %expected
   %no.count = icmp eq ptr %threads, null
@@ -104,15 +104,15 @@ compare:
   %miscounted = and i1 %differs, %again
   br i1 %miscounted, label %suspicious, label %add
 add:
-  %clocks.place = getelementptr i32, ptr %m, i32 2
-  %clocks = load ptr, ptr %clocks.place, align 8
+  %clocks.pointer = getelementptr i32, ptr %m, i32 2
+  %clocks = load ptr, ptr %clocks.pointer, align 8
   %own.first = mul i32 %warp, 32
   %own.at = add i32 %own.first, $known
   %own = getelementptr i32, ptr %clocks, i32 %own.at
   %known = load <32 x i32>, ptr %own, align 64
   %now.at = add i32 %warp, $now
-  %now.place = getelementptr i32, ptr %clocks, i32 %now.at
-  %now = load i32, ptr %now.place, align 4
+  %now.pointer = getelementptr i32, ptr %clocks, i32 %now.at
+  %now = load i32, ptr %now.pointer, align 4
   %known.now = insertelement <32 x i32> %known, i32 %now, i32 %warp
   %barrier.first = mul i32 %n, 32
   %phase.at = add i32 %barrier.first, $of_phases
@@ -131,7 +131,7 @@ join:
   %new = call <32 x i32> @llvm.umax.v32i32(<32 x i32> %old, <32 x i32> %known.now)
   store <32 x i32> %new, ptr %barrier, align 64
   %next = add i32 %now, $epoch_step
-  store i32 %next, ptr %now.place, align 4
+  store i32 %next, ptr %now.pointer, align 4
   %full = icmp ugt i32 %next, $last_epoch
   ret i1 %full
 fine:
@@ -141,9 +141,9 @@ suspicious:
 }
 
 ; Do the values of some lanes differ?
-define internal i1 @ptxvm.clocks.apart(ptr %place, i32 %lanes) #0 {
+define internal i1 @ptxvm.clocks.apart(ptr %pointer, i32 %lanes) #0 {
 entry:
-  %values = load <32 x i32>, ptr %place, align 64
+  %values = load <32 x i32>, ptr %pointer, align 64
   %first = shufflevector <32 x i32> %values, <32 x i32> poison, <32 x i32> zeroinitializer
   %other = icmp ne <32 x i32> %values, %first
   %others = bitcast <32 x i1> %other to i32
@@ -159,8 +159,8 @@ entry:
   %no.count = icmp eq i32 %expected, -1
   %counts.all = icmp eq i32 %expected, $capacity
   %for.all = or i1 %no.count, %counts.all
-  %clocks.place = getelementptr i32, ptr %m, i32 2
-  %clocks = load ptr, ptr %clocks.place, align 8
+  %clocks.pointer = getelementptr i32, ptr %m, i32 2
+  %clocks = load ptr, ptr %clocks.pointer, align 8
   %row.first = mul i32 %n, $warps
   %arrived.at = add i32 %row.first, $arrived
   %arrived = getelementptr i32, ptr %m, i32 %arrived.at
@@ -175,15 +175,15 @@ look:
   %w = phi i32 [ 0, %entry ], [ %w.next, %look ]
   %top = phi i32 [ 0, %entry ], [ %top.next, %look ]
   %threads = phi i32 [ 0, %entry ], [ %threads.next, %look ]
-  %here.place = getelementptr i32, ptr %arrived, i32 %w
-  %here = load i32, ptr %here.place, align 4
+  %here.pointer = getelementptr i32, ptr %arrived, i32 %w
+  %here = load i32, ptr %here.pointer, align 4
   %here.count = call i32 @llvm.ctpop.i32(i32 %here)
   %threads.next = add i32 %threads, %here.count
-  %stays.place = getelementptr i32, ptr %waiting, i32 %w
-  %stays = load i32, ptr %stays.place, align 4
+  %stays.pointer = getelementptr i32, ptr %waiting, i32 %w
+  %stays = load i32, ptr %stays.pointer, align 4
   %waits = icmp ne i32 %stays, 0
-  %now.place = getelementptr i32, ptr %nows, i32 %w
-  %now = load i32, ptr %now.place, align 4
+  %now.pointer = getelementptr i32, ptr %nows, i32 %w
+  %now = load i32, ptr %now.pointer, align 4
   %counts = select i1 %waits, i32 %now, i32 0
   %top.next = call i32 @llvm.umax.i32(i32 %top, i32 %counts)
   %w.next = add i32 %w, 1
@@ -200,13 +200,13 @@ suspicious:
   br label %raise
 raise:
   %r = phi i32 [ 0, %looked ], [ 0, %suspicious ], [ %r.next, %raise.on ]
-  %r.stays.place = getelementptr i32, ptr %waiting, i32 %r
-  %r.stays = load i32, ptr %r.stays.place, align 4
+  %r.stays.pointer = getelementptr i32, ptr %waiting, i32 %r
+  %r.stays = load i32, ptr %r.stays.pointer, align 4
   %r.waits = icmp ne i32 %r.stays, 0
   br i1 %r.waits, label %raise.one, label %raise.on
 raise.one:
-  %r.place = getelementptr i32, ptr %barrier, i32 %r
-  store i32 %top.next, ptr %r.place, align 4
+  %r.pointer = getelementptr i32, ptr %barrier, i32 %r
+  store i32 %top.next, ptr %r.pointer, align 4
   br label %raise.on
 raise.on:
   %r.next = add i32 %r, 1
@@ -223,8 +223,8 @@ raised:
   br label %learn
 learn:
   %v = phi i32 [ 0, %raised ], [ %v.next, %learn.on ]
-  %v.stays.place = getelementptr i32, ptr %waiting, i32 %v
-  %v.stays = load i32, ptr %v.stays.place, align 4
+  %v.stays.pointer = getelementptr i32, ptr %waiting, i32 %v
+  %v.stays = load i32, ptr %v.stays.pointer, align 4
   %v.waits = icmp ne i32 %v.stays, 0
   br i1 %v.waits, label %learn.one, label %learn.on
 learn.one:
@@ -248,12 +248,12 @@ end:
 ; All warps that can run have run: true, and suspicious, where none of them has got on for long.
 define internal i1 @ptxvm.clocks.pass(ptr %m) #0 {
 entry:
-  %clocks.place = getelementptr i32, ptr %m, i32 2
-  %clocks = load ptr, ptr %clocks.place, align 8
-  %place = getelementptr i8, ptr %clocks, i64 8
-  %count = load i32, ptr %place, align 8
+  %clocks.pointer = getelementptr i32, ptr %m, i32 2
+  %clocks = load ptr, ptr %clocks.pointer, align 8
+  %pointer = getelementptr i8, ptr %clocks, i64 8
+  %count = load i32, ptr %pointer, align 8
   %more = add i32 %count, 1
-  store i32 %more, ptr %place, align 8
+  store i32 %more, ptr %pointer, align 8
   %long = icmp ugt i32 %more, $most_stalled
   br i1 %long, label %suspicious, label %end
 suspicious:
@@ -292,8 +292,8 @@ entry:
   %number = lshr i32 %offset, 3
   %first = mul i32 %number, 64
   %at = add i32 %first, $of_mbarriers
-  %place = getelementptr i32, ptr %clocks, i32 %at
-  ret ptr %place
+  %pointer = getelementptr i32, ptr %clocks, i32 %at
+  ret ptr %pointer
 }
 
 ; Some lanes have updated mbarriers, one after the other: %before has the words that they found.  Where a lane ends the phase,
@@ -307,23 +307,23 @@ entry:
   %other = icmp ne <32 x i32> %offsets, %first.offset
   %other.bits = bitcast <32 x i1> %other to i32
   %other.lanes = and i32 %other.bits, %all.lanes
-  %one.place = icmp eq i32 %other.lanes, 0
+  %one.pointer = icmp eq i32 %other.lanes, 0
   %all.here = icmp eq i32 %lanes, %all.lanes
-  %whole.warp = and i1 %one.place, %all.here
+  %whole.warp = and i1 %one.pointer, %all.here
   %whole = and i1 %whole.warp, %arrives
   %own.first = mul i32 %warp, 32
   %own.at = add i32 %own.first, $known
   %own = getelementptr i32, ptr %clocks, i32 %own.at
   %known = load <32 x i32>, ptr %own, align 64
   %now.at = add i32 %warp, $now
-  %now.place = getelementptr i32, ptr %clocks, i32 %now.at
-  %now = load i32, ptr %now.place, align 4
+  %now.pointer = getelementptr i32, ptr %clocks, i32 %now.at
+  %now = load i32, ptr %now.pointer, align 4
   %known.now = insertelement <32 x i32> %known, i32 %now, i32 %warp
   %known.some = select i1 %whole, <32 x i32> %known.now, <32 x i32> %known
   %gives = select i1 %arrives, <32 x i32> %known.some, <32 x i32> zeroinitializer
   %step = select i1 %whole, i32 $epoch_step, i32 0
   %next = add i32 %now, %step
-  store i32 %next, ptr %now.place, align 4
+  store i32 %next, ptr %now.pointer, align 4
   %full = icmp ugt i32 %next, $last_epoch
   br label %head
 head:
@@ -346,8 +346,8 @@ body:
   br i1 %is.end, label %final, label %later
 final:
   %offset.wide = zext i32 %offset to i64
-  %word.place = getelementptr i8, ptr %shared, i64 %offset.wide
-  %word = load i64, ptr %word.place, align 8
+  %word.pointer = getelementptr i8, ptr %shared, i64 %offset.wide
+  %word = load i64, ptr %word.pointer, align 8
   br label %found
 later:
   %following = call i32 @llvm.cttz.i32(i32 %behind, i1 true)
@@ -396,9 +396,9 @@ some:
   %other = icmp ne <32 x i32> %offsets, %first.offset
   %other.bits = bitcast <32 x i1> %other to i32
   %other.lanes = and i32 %other.bits, %all.lanes
-  %one.place = icmp eq i32 %other.lanes, 0
+  %one.pointer = icmp eq i32 %other.lanes, 0
   %all.here = icmp eq i32 %found, %all.lanes
-  %whole = and i1 %one.place, %all.here
+  %whole = and i1 %one.pointer, %all.here
   %learns = and i1 %whole, %acquires
   br i1 %learns, label %learn, label %end
 learn:
@@ -414,11 +414,11 @@ learn:
   store <32 x i32> %new, ptr %own, align 64
   %latest = call i32 @llvm.vector.reduce.umax.v32i32(<32 x i32> %known)
   %now.at = add i32 %warp, $now
-  %now.place = getelementptr i32, ptr %clocks, i32 %now.at
-  %now = load i32, ptr %now.place, align 4
+  %now.pointer = getelementptr i32, ptr %clocks, i32 %now.at
+  %now = load i32, ptr %now.pointer, align 4
   %after = add i32 %latest, $epoch_step
   %next = call i32 @llvm.umax.i32(i32 %now, i32 %after)
-  store i32 %next, ptr %now.place, align 4
+  store i32 %next, ptr %now.pointer, align 4
   br label %end
 end:
   ret void
@@ -441,15 +441,15 @@ entry:
   br i1 %meets, label %know, label %end
 know:
   %now.at = add i32 %warp, $now
-  %now.place = getelementptr i32, ptr %clocks, i32 %now.at
-  %now = load i32, ptr %now.place, align 4
+  %now.pointer = getelementptr i32, ptr %clocks, i32 %now.at
+  %now = load i32, ptr %now.pointer, align 4
   %own.first = mul i32 %warp, 32
   %own.at = add i32 %own.first, $known
   %own.all = add i32 %own.at, %warp
   %own = getelementptr i32, ptr %clocks, i32 %own.all
   store i32 %now, ptr %own, align 4
   %next = add i32 %now, $epoch_step
-  store i32 %next, ptr %now.place, align 4
+  store i32 %next, ptr %now.pointer, align 4
   br label %end
 end:
   ret void

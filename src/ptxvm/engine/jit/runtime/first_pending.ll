@@ -12,8 +12,8 @@ head:
   %beyond = icmp uge i32 %at, $count
   br i1 %beyond, label %none, label %body
 body:
-  %place = getelementptr i32, ptr %masks, i32 %at
-  %some = load <16 x i32>, ptr %place, align 64
+  %pointer = getelementptr i32, ptr %masks, i32 %at
+  %some = load <16 x i32>, ptr %pointer, align 64
   %standing = icmp ne <16 x i32> %some, zeroinitializer
   %bits = bitcast <16 x i1> %standing to i16
   %bits.wide = zext i16 %bits to i32

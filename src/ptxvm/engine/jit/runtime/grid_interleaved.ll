@@ -11,10 +11,10 @@ $watch
 warps:
   %w = phi i32 [ 0, %entry ], [ %w.next, %warps ]
   %at = add i32 %w, $alive
-  %place = getelementptr i32, ptr %m, i32 %at
+  %pointer = getelementptr i32, ptr %m, i32 %at
   %is.last = icmp eq i32 %w, $last_warp
   %lanes = select i1 %is.last, i32 $last_lanes, i32 -1
-  store i32 %lanes, ptr %place, align 4
+  store i32 %lanes, ptr %pointer, align 4
   %w.next = add i32 %w, 1
   %all = icmp eq i32 %w.next, $warps
   br i1 %all, label %end, label %warps
@@ -36,15 +36,15 @@ end:
 define internal i32 @ptxvm.ctas(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) noinline #0 {
 entry:
 $fields
-  store ptr %records, ptr %records.place, align 8
-  %shared = load ptr, ptr %shared.place, align 8
-  %local = load ptr, ptr %local.place, align 8
-  %saved = load ptr, ptr %saved.place, align 8
-  %resident = load i64, ptr %resident.place, align 8
-  %tick = load ptr, ptr %tick.place, align 8
-  %deadlock = load ptr, ptr %deadlock.place, align 8
-  %gx = load i32, ptr %nctaid.x.place, align 8
-  %gy = load i32, ptr %nctaid.y.place, align 8
+  store ptr %records, ptr %records.pointer, align 8
+  %shared = load ptr, ptr %shared.pointer, align 8
+  %local = load ptr, ptr %local.pointer, align 8
+  %saved = load ptr, ptr %saved.pointer, align 8
+  %resident = load i64, ptr %resident.pointer, align 8
+  %tick = load ptr, ptr %tick.pointer, align 8
+  %deadlock = load ptr, ptr %deadlock.pointer, align 8
+  %gx = load i32, ptr %nctaid.x.pointer, align 8
+  %gy = load i32, ptr %nctaid.y.pointer, align 8
   br label %round
 round:
   %next.round = phi i64 [ %first, %entry ], [ %next, %still ]
@@ -84,8 +84,8 @@ run:
   %cta = load i64, ptr %m, align 8
   %shared.offset = mul i64 %s, $shared_stride
   %shared.own = getelementptr i8, ptr %shared, i64 %shared.offset
-  store ptr %shared.own, ptr %shared.place, align 8
-  %rows = load ptr, ptr %rows.place, align 8
+  store ptr %shared.own, ptr %shared.pointer, align 8
+  %rows = load ptr, ptr %rows.pointer, align 8
 $window
   %window.end = add i64 %window, $window_size
   %rows.end = getelementptr i64, ptr %rows, i64 1
@@ -95,18 +95,18 @@ $window
   store i64 %window, ptr %rows.origin, align 8
   %local.offset = mul i64 %s, $local_stride
   %local.own = getelementptr i8, ptr %local, i64 %local.offset
-  store ptr %local.own, ptr %local.place, align 8
+  store ptr %local.own, ptr %local.pointer, align 8
   %saved.offset = mul i64 %s, $saved_stride
   %saved.own = getelementptr i8, ptr %saved, i64 %saved.offset
-  store ptr %saved.own, ptr %saved.place, align 8
-  store ptr %m, ptr %cta_barriers.place, align 8
-  store i64 %s, ptr %slot.place, align 8
+  store ptr %saved.own, ptr %saved.pointer, align 8
+  store ptr %m, ptr %cta_barriers.pointer, align 8
+  store i64 %s, ptr %slot.pointer, align 8
   %c32 = trunc i64 %cta to i32
 $coordinates
   %x.wide = zext i32 %x to i64
   %row = sub i64 %cta, %x.wide
-  store i64 %row, ptr %row.place, align 8
-  store i64 %x.wide, ptr %ctaid.x.place, align 8
+  store i64 %row, ptr %row.pointer, align 8
+  store i64 %x.wide, ptr %ctaid.x.pointer, align 8
   br label %warp
 warp:
   %w = phi i32 [ 0, %run ], [ %w.next, %warp.end ]
@@ -114,8 +114,8 @@ warp:
   %moved = phi i1 [ false, %run ], [ %moved.after, %warp.end ]
   %advances = phi i1 [ false, %run ], [ %advances.after, %warp.end ]
   %state.at = add i32 %w, $state
-  %state.place = getelementptr i32, ptr %m, i32 %state.at
-  %state = load i32, ptr %state.place, align 4
+  %state.pointer = getelementptr i32, ptr %m, i32 %state.at
+  %state = load i32, ptr %state.pointer, align 4
   %ended = icmp slt i32 %state, 0
   br i1 %ended, label %warp.end, label %pending
 pending:
@@ -123,8 +123,8 @@ pending:
   %flag = and i32 %state, $runnable
   %flagged = icmp ne i32 %flag, 0
   %released.at = add i32 %w, $released
-  %released.place = getelementptr i32, ptr %m, i32 %released.at
-  %released = load i32, ptr %released.place, align 4
+  %released.pointer = getelementptr i32, ptr %m, i32 %released.at
+  %released = load i32, ptr %released.pointer, align 4
   %is.released = icmp ne i32 %released, 0
   %ready = or i1 %fresh, %flagged
   %runs = or i1 %ready, %is.released
@@ -134,7 +134,7 @@ go:
   %w.offset = mul i64 %w.wide, $record_size
   %record = getelementptr i8, ptr %own, i64 %w.offset
   %r = call i32 @warp(ptr %ctx, ptr %sites, ptr %record, i32 %w, i32 %x, i32 %y, i32 %z, i32 %state)
-  store i32 %r, ptr %state.place, align 4
+  store i32 %r, ptr %state.pointer, align 4
   %lives = icmp sge i32 %r, 0
   %r.flag = and i32 %r, $runnable
   %r.yields = icmp ne i32 %r.flag, 0
@@ -196,7 +196,7 @@ judge:
 still:
   br i1 %progress, label %round, label %stuck
 stuck:
-  store i64 %used, ptr %resident.place, align 8
+  store i64 %used, ptr %resident.pointer, align 8
   call void %deadlock()
   br label %bad
 good:
@@ -205,9 +205,9 @@ bad:
   br label %end
 end:
   %failed = phi i32 [ 0, %good ], [ 1, %bad ]
-  store ptr %shared, ptr %shared.place, align 8
-  store ptr %local, ptr %local.place, align 8
-  store ptr %saved, ptr %saved.place, align 8
+  store ptr %shared, ptr %shared.pointer, align 8
+  store ptr %local, ptr %local.pointer, align 8
+  store ptr %saved, ptr %saved.pointer, align 8
 $fence
   ret i32 %failed
 }

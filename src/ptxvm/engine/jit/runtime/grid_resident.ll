@@ -17,18 +17,18 @@ define internal i32 @$name(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 
 entry:
 $fields
   %barriers = getelementptr i8, ptr %ctx, i64 $barriers
-  %turns.place = getelementptr i8, ptr %ctx, i64 $turns
-  store ptr %records, ptr %records.place, align 8
-  %shared = load ptr, ptr %shared.place, align 8
-  %local = load ptr, ptr %local.place, align 8
-  %resident = load i64, ptr %resident.place, align 8
-  %tick = load ptr, ptr %tick.place, align 8
-  %deadlock = load ptr, ptr %deadlock.place, align 8
-  %gx = load i32, ptr %nctaid.x.place, align 8
-  %gy = load i32, ptr %nctaid.y.place, align 8
+  %turns.pointer = getelementptr i8, ptr %ctx, i64 $turns
+  store ptr %records, ptr %records.pointer, align 8
+  %shared = load ptr, ptr %shared.pointer, align 8
+  %local = load ptr, ptr %local.pointer, align 8
+  %resident = load i64, ptr %resident.pointer, align 8
+  %tick = load ptr, ptr %tick.pointer, align 8
+  %deadlock = load ptr, ptr %deadlock.pointer, align 8
+  %gx = load i32, ptr %nctaid.x.pointer, align 8
+  %gy = load i32, ptr %nctaid.y.pointer, align 8
 $begins
-  %until.place = alloca i64, align 8
-  store i64 %last, ptr %until.place, align 8
+  %until.pointer = alloca i64, align 8
+  store i64 %last, ptr %until.pointer, align 8
   br label %cycle
 cycle:
   %next.cycle = phi i64 [ %first, %entry ], [ %next, %judge ]
@@ -48,20 +48,20 @@ slot:
   br i1 %new, label %unused, label %usual
 unused:
   %room = icmp slt i64 %s, %resident
-  %until.open = load i64, ptr %until.place, align 8
+  %until.open = load i64, ptr %until.pointer, align 8
   %more.ctas = icmp slt i64 %next, %until.open
   %opens = and i1 %room, %more.ctas
   br i1 %opens, label %open, label %judge
 usual:
   %there = load i64, ptr %m, align 8
-  %until.visit = load i64, ptr %until.place, align 8
+  %until.visit = load i64, ptr %until.pointer, align 8
   %empty = icmp uge i64 %there, %until.visit
   br i1 %empty, label %slot.end, label %visit
 open:
   call void @ptxvm.begin(ptr %m, i64 %next, ptr %shared, ptr %local, i64 %s)
   %next.open = add i64 %next, 1
   %used.open = add i64 %used, 1
-  store i64 %used.open, ptr %resident.place, align 8
+  store i64 %used.open, ptr %resident.pointer, align 8
   br label %visit
 visit:
   %next.visit = phi i64 [ %next, %usual ], [ %next.open, %open ], [ %next.another, %another ]
@@ -69,8 +69,8 @@ visit:
   %cta = load i64, ptr %m, align 8
   %shared.offset = mul i64 %s, $shared_stride
   %shared.own = getelementptr i8, ptr %shared, i64 %shared.offset
-  store ptr %shared.own, ptr %shared.place, align 8
-  %rows = load ptr, ptr %rows.place, align 8
+  store ptr %shared.own, ptr %shared.pointer, align 8
+  %rows = load ptr, ptr %rows.pointer, align 8
   %window = ptrtoint ptr %shared.own to i64
   %window.end = add i64 %window, $shared_size
   %rows.end = getelementptr i64, ptr %rows, i64 1
@@ -80,8 +80,8 @@ visit:
   store i64 %window, ptr %rows.origin, align 8
   %local.offset = mul i64 %s, $local_stride
   %local.own = getelementptr i8, ptr %local, i64 %local.offset
-  store ptr %local.own, ptr %local.place, align 8
-  store i64 %s, ptr %slot.place, align 8
+  store ptr %local.own, ptr %local.pointer, align 8
+  store i64 %s, ptr %slot.pointer, align 8
   %c32 = trunc i64 %cta to i32
   %x = urem i32 %c32, %gx
   %q = udiv i32 %c32, %gx
@@ -89,8 +89,8 @@ visit:
   %z = udiv i32 %q, %gy
   %x.wide = zext i32 %x to i64
   %row = sub i64 %cta, %x.wide
-  store i64 %row, ptr %row.place, align 8
-  store i64 %x.wide, ptr %ctaid.x.place, align 8
+  store i64 %row, ptr %row.pointer, align 8
+  store i64 %x.wide, ptr %ctaid.x.pointer, align 8
 $restore
   %opened = load i32, ptr %m.opened, align 4
   br label %pass
@@ -114,8 +114,8 @@ warps:
   %alive = phi i32 [ 0, %pass ], [ %alive, %left ], [ %alive.next, %next.warp ]
   %yields = phi i32 [ 0, %pass ], [ %yields, %left ], [ %yields.next, %next.warp ]
   %came = phi i1 [ false, %pass ], [ %came, %left ], [ %came.next, %next.warp ]
-  %state.place = getelementptr i32, ptr %m.states, i32 %w
-  %state = load i32, ptr %state.place, align 4
+  %state.pointer = getelementptr i32, ptr %m.states, i32 %w
+  %state = load i32, ptr %state.pointer, align 4
   %ended = icmp slt i32 %state, 0
   br i1 %ended, label %next.warp, label %living
 living:
@@ -139,16 +139,16 @@ group:
   %parted = icmp eq i32 %group.r, $left
   br i1 %parted, label %left, label %group.done
 left:
-  store <$abreast x i32> splat (i32 $parted), ptr %state.place, align 4
+  store <$abreast x i32> splat (i32 $parted), ptr %state.pointer, align 4
   br label %warps
 group.done:
   %one.of = insertelement <$abreast x i32> poison, i32 %group.r, i64 0
   %each.of = shufflevector <$abreast x i32> %one.of, <$abreast x i32> poison, <$abreast x i32> zeroinitializer
-  store <$abreast x i32> %each.of, ptr %state.place, align 4
+  store <$abreast x i32> %each.of, ptr %state.pointer, align 4
   br label %ran
 one:
 $enter
-  store i32 %one.r, ptr %state.place, align 4
+  store i32 %one.r, ptr %state.pointer, align 4
   br label %ran
 ran:
   %r = phi i32 [ %group.r, %group.done ], [ %one.r, %one ]
@@ -175,13 +175,13 @@ pass.end:
   %some.yield = icmp ne i32 %yields.next, 0
   br i1 %some.yield, label %yielded, label %all.wait
 yielded:
-  %turns = load i32, ptr %turns.place, align 8
+  %turns = load i32, ptr %turns.pointer, align 8
   %turns.more = add i32 %turns, $warps
-  store i32 %turns.more, ptr %turns.place, align 8
+  store i32 %turns.more, ptr %turns.pointer, align 8
   %looks = icmp uge i32 %turns.more, $look
   br i1 %looks, label %ask, label %asked
 ask:
-  store i32 0, ptr %turns.place, align 8
+  store i32 0, ptr %turns.pointer, align 8
   %answer = call i32 %tick()
   %stop = icmp ne i32 %answer, 0
   br i1 %stop, label %halt, label %asked
@@ -195,7 +195,7 @@ leave.on:
 $keep
   br label %slot.end
 cta.done:
-  %until.another = load i64, ptr %until.place, align 8
+  %until.another = load i64, ptr %until.pointer, align 8
   %another.there = icmp slt i64 %next.visit, %until.another
   br i1 %another.there, label %another, label %retire
 another:
@@ -214,17 +214,17 @@ slot.end:
 judge:
   br i1 %busy, label %cycle, label %good
 bad:
-  store i64 %cta, ptr %until.place, align 8
+  store i64 %cta, ptr %until.pointer, align 8
   br label %$on_fault
 halt:
-  store i64 -1, ptr %until.place, align 8
+  store i64 -1, ptr %until.pointer, align 8
   br label %good
 good:
-  %until.end = load i64, ptr %until.place, align 8
+  %until.end = load i64, ptr %until.pointer, align 8
   %faulted = icmp slt i64 %until.end, %last
   %failed = zext i1 %faulted to i32
-  store ptr %shared, ptr %shared.place, align 8
-  store ptr %local, ptr %local.place, align 8
+  store ptr %shared, ptr %shared.pointer, align 8
+  store ptr %local, ptr %local.pointer, align 8
 $ends
   ret i32 %failed
 }

@@ -4,25 +4,25 @@
 ; costs far more than what is computed for it, where kernels wait for memory: stores leave the processor in order.
 define internal i32 @$name(ptr %ctx, ptr %sites, ptr %records, ptr %states, i64 %first, i64 %last) #2 {
 entry:
-  %shared.place = getelementptr i8, ptr %ctx, i64 $shared
-  %shared = load ptr, ptr %shared.place, align 8
-  %local.place = getelementptr i8, ptr %ctx, i64 $local
-  %local = load ptr, ptr %local.place, align 8
-  %gx.place = getelementptr i8, ptr %ctx, i64 $nctaid_x
-  %gx = load i32, ptr %gx.place, align 8
-  %gy.place = getelementptr i8, ptr %ctx, i64 $nctaid_y
-  %gy = load i32, ptr %gy.place, align 8
-  %row.place = getelementptr i8, ptr %ctx, i64 $row
-  %ctaid.x.place = getelementptr i8, ptr %ctx, i64 $ctaid_x
+  %shared.pointer = getelementptr i8, ptr %ctx, i64 $shared
+  %shared = load ptr, ptr %shared.pointer, align 8
+  %local.pointer = getelementptr i8, ptr %ctx, i64 $local
+  %local = load ptr, ptr %local.pointer, align 8
+  %gx.pointer = getelementptr i8, ptr %ctx, i64 $nctaid_x
+  %gx = load i32, ptr %gx.pointer, align 8
+  %gy.pointer = getelementptr i8, ptr %ctx, i64 $nctaid_y
+  %gy = load i32, ptr %gy.pointer, align 8
+  %row.pointer = getelementptr i8, ptr %ctx, i64 $row
+  %ctaid.x.pointer = getelementptr i8, ptr %ctx, i64 $ctaid_x
   %barriers = getelementptr i8, ptr %ctx, i64 $barriers
-  %tick.place = getelementptr i8, ptr %ctx, i64 $tick
-  %tick = load ptr, ptr %tick.place, align 8
-  %deadlock.place = getelementptr i8, ptr %ctx, i64 $deadlock
-  %deadlock = load ptr, ptr %deadlock.place, align 8
-  %records.place = getelementptr i8, ptr %ctx, i64 $records
-  store ptr %records, ptr %records.place, align 8
-  %states.place = getelementptr i8, ptr %ctx, i64 $states
-  store ptr %states, ptr %states.place, align 8
+  %tick.pointer = getelementptr i8, ptr %ctx, i64 $tick
+  %tick = load ptr, ptr %tick.pointer, align 8
+  %deadlock.pointer = getelementptr i8, ptr %ctx, i64 $deadlock
+  %deadlock = load ptr, ptr %deadlock.pointer, align 8
+  %records.pointer = getelementptr i8, ptr %ctx, i64 $records
+  store ptr %records, ptr %records.pointer, align 8
+  %states.pointer = getelementptr i8, ptr %ctx, i64 $states
+  store ptr %states, ptr %states.pointer, align 8
 $begins
   %gx.wide = zext i32 %gx to i64
   %gy.wide = zext i32 %gy to i64
@@ -37,7 +37,7 @@ stretch:
   %y = trunc i64 %y.wide to i32
   %z = trunc i64 %z.wide to i32
   %row = sub i64 %c, %x.wide
-  store i64 %row, ptr %row.place, align 8
+  store i64 %row, ptr %row.pointer, align 8
   %of.row = sub i64 %gx.wide, %x.wide
   %of.all = sub i64 %last, %c
   %since = and i64 %c, $ctas_less_1
@@ -61,7 +61,7 @@ stretch.end:
   %looks = icmp eq i64 %some, 0
   br i1 %looks, label %look, label %onward
 look:
-  store i32 %x, ptr %ctaid.x.place, align 8
+  store i32 %x, ptr %ctaid.x.pointer, align 8
   %answer = call i32 %tick()
   %stop = icmp ne i32 %answer, 0
   br i1 %stop, label %bad, label %onward

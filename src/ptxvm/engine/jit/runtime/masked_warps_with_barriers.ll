@@ -6,8 +6,8 @@ round:
 warps:
   %w = phi i32 [ 0, %round ], [ %w.next, %warp.next ]
   %alive = phi i32 [ 0, %round ], [ %alive.next, %warp.next ]
-  %state.place = getelementptr i32, ptr %states, i32 %w
-  %state = load i32, ptr %state.place, align 4
+  %state.pointer = getelementptr i32, ptr %states, i32 %w
+  %state = load i32, ptr %state.pointer, align 4
   %ended = icmp slt i32 %state, 0
   br i1 %ended, label %warp.next, label %warp.run
 warp.run:
@@ -15,7 +15,7 @@ warp.run:
   %offset = mul i64 %w.wide, $record_size
   %own = getelementptr i8, ptr %records, i64 %offset
   %r = call i32 @warp(ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z, i32 %state, ptr %sums)
-  store i32 %r, ptr %state.place, align 4
+  store i32 %r, ptr %state.pointer, align 4
   %waits = icmp sge i32 %r, 0
   %waits.bit = zext i1 %waits to i32
   %alive.more = or i32 %alive, %waits.bit

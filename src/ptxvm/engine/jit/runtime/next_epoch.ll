@@ -2,8 +2,8 @@
 define internal void @ptxvm.epoch(ptr %ctx, i1 %cta, ptr %shared, i64 %cells) noinline #0 {
 entry:
 $fields
-  %arrived = load i32, ptr %arrived.place, align 8
-  store i32 0, ptr %arrived.place, align 8
+  %arrived = load i32, ptr %arrived.pointer, align 8
+  store i32 0, ptr %arrived.pointer, align 8
   %all = icmp eq i32 %arrived, $threads
   %none = icmp eq i32 %arrived, 0
   %next = or i1 %all, %cta
@@ -14,29 +14,29 @@ partly:
   $partly
   br label %end
 begin:
-  %old = load i32, ptr %epoch.place, align 8
+  %old = load i32, ptr %epoch.pointer, align 8
   %new = add i32 %old, $epoch_step
-  store i32 %new, ptr %epoch.place, align 8
+  store i32 %new, ptr %epoch.pointer, align 8
   %full = icmp ugt i32 %new, $last_epoch
   br i1 %full, label %renumber, label %numbered
 renumber:
-  %function = load ptr, ptr %renumber.place, align 8
+  %function = load ptr, ptr %renumber.pointer, align 8
   call void %function()
   br label %numbered
 numbered:
   br i1 %cta, label %fresh, label %end
 fresh:
-  %now = load i32, ptr %epoch.place, align 8
-  store i32 %now, ptr %cta_epoch.place, align 8
+  %now = load i32, ptr %epoch.pointer, align 8
+  store i32 %now, ptr %cta_epoch.pointer, align 8
   %start = ptrtoint ptr %shared to i64
   %turned = shl i64 %start, $shift
-  %moved = load i64, ptr %shadow.place, align 8
+  %moved = load i64, ptr %shadow.pointer, align 8
   %wrote = add i64 %turned, %moved
-  %wrote.place = inttoptr i64 %wrote to ptr
-  %distance = load i64, ptr %reads.place, align 8
-  %read.place = getelementptr i8, ptr %wrote.place, i64 %distance
-  call void @llvm.memset.p0.i64(ptr %wrote.place, i8 $never, i64 %cells, i1 false)
-  call void @llvm.memset.p0.i64(ptr %read.place, i8 0, i64 %cells, i1 false)
+  %wrote.pointer = inttoptr i64 %wrote to ptr
+  %distance = load i64, ptr %reads.pointer, align 8
+  %read.pointer = getelementptr i8, ptr %wrote.pointer, i64 %distance
+  call void @llvm.memset.p0.i64(ptr %wrote.pointer, i8 $never, i64 %cells, i1 false)
+  call void @llvm.memset.p0.i64(ptr %read.pointer, i8 0, i64 %cells, i1 false)
   br label %end
 end:
   ret void

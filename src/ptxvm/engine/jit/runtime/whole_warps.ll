@@ -17,9 +17,9 @@ one:
   %n.wide = zext i32 %n to i64
   %offset = mul i64 %n.wide, $record_size
   %own = getelementptr i8, ptr %records, i64 %offset
-  store i32 %x, ptr %ctaid.x.place, align 8
-  %masked.place = getelementptr i8, ptr %ctx, i64 $masked
-  %masked = load ptr, ptr %masked.place, align 8
+  store i32 %x, ptr %ctaid.x.pointer, align 8
+  %masked.pointer = getelementptr i8, ptr %ctx, i64 $masked
+  %masked = load ptr, ptr %masked.pointer, align 8
   %one.r = call i32 %masked(ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z, i32 %state)
   %wrong = icmp eq i32 %one.r, -2
   br i1 %wrong, label %bad, label %one.done

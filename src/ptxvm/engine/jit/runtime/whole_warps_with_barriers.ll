@@ -6,8 +6,8 @@ round:
 warps:
   %w = phi i32 [ 0, %round ], [ %w, %left ], [ %w.next, %next ]
   %alive = phi i32 [ 0, %round ], [ %alive, %left ], [ %alive.next, %next ]
-  %state.place = getelementptr i32, ptr %states, i32 %w
-  %state = load i32, ptr %state.place, align 4
+  %state.pointer = getelementptr i32, ptr %states, i32 %w
+  %state = load i32, ptr %state.pointer, align 4
   %ended = icmp slt i32 %state, 0
   br i1 %ended, label %next, label %alive.still
 alive.still:
@@ -24,19 +24,19 @@ run:
   %r = call i32 @warp(ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z, i32 %state, ptr %sums)
   switch i32 %r, label %run.done [ i32 -2, label %bad i32 $left, label %left ], !prof !3
 left:
-  store <$abreast x i32> splat (i32 $parted), ptr %state.place, align 4
+  store <$abreast x i32> splat (i32 $parted), ptr %state.pointer, align 4
   br label %warps
 run.done:
   %one.of = insertelement <$abreast x i32> poison, i32 %r, i64 0
   %each.of = shufflevector <$abreast x i32> %one.of, <$abreast x i32> poison, <$abreast x i32> zeroinitializer
-  store <$abreast x i32> %each.of, ptr %state.place, align 4
+  store <$abreast x i32> %each.of, ptr %state.pointer, align 4
   br label %ran
 one:
-  store i32 %x, ptr %ctaid.x.place, align 8
-  %masked.place = getelementptr i8, ptr %ctx, i64 $masked
-  %masked = load ptr, ptr %masked.place, align 8
+  store i32 %x, ptr %ctaid.x.pointer, align 8
+  %masked.pointer = getelementptr i8, ptr %ctx, i64 $masked
+  %masked = load ptr, ptr %masked.pointer, align 8
   %one.r = call i32 %masked(ptr %ctx, ptr %sites, ptr %own, i32 %w, i32 %x, i32 %y, i32 %z, i32 %state)
-  store i32 %one.r, ptr %state.place, align 4
+  store i32 %one.r, ptr %state.pointer, align 4
   %wrong = icmp eq i32 %one.r, -2
   br i1 %wrong, label %bad, label %ran
 ran:

@@ -36,8 +36,8 @@ next:
   %from.base = sub i32 %line, %base
   %turned = and i32 %from.base, %mask
   %moved = shl i32 %turned, 4
-  %place = xor i32 %at, %moved
-  %source = getelementptr i8, ptr %shared, i32 %place
+  %offset = xor i32 %at, %moved
+  %source = getelementptr i8, ptr %shared, i32 %offset
   %piece = load <4 x i32>, ptr %source, align 16
   %n.bytes = shl i32 %n, 4
   %target = getelementptr i8, ptr %to, i32 %n.bytes
