@@ -438,12 +438,12 @@ def instrumented(profile: object, trace: object) -> str:
     return "a trace"
 
 
-def refuse_watched(what: str, engine: EngineName, asked: frozenset[Check] | None, schedules: int) -> None:
+def refuse_watched(feature: str, engine: EngineName, asked: frozenset[Check] | None, schedules: int) -> None:
     """Refuse by name what a launch for a profile or a trace cannot do; a trace is the interpreter's."""
-    if engine == "jit" and what == "a trace":
-        raise Unsupported(f"{what} on the JIT")
+    if engine == "jit" and feature == "a trace":
+        raise Unsupported(f"{feature} on the JIT")
     if asked or schedules > 1:
-        raise Unsupported(f"{what} of a launch with checks or several schedules")
+        raise Unsupported(f"{feature} of a launch with checks or several schedules")
 
 
 def completion(asynchronous: object, engine: str) -> str:

@@ -352,7 +352,7 @@ class Binder:
 
     def no_target(self, name: tree.Name, kind: str, symbol: Symbol, scope: NameScope) -> None:
         """Report a name in a table that is not one of its targets."""
-        what = "label" if kind == "branchtargets" else "function"
+        noun = "label" if kind == "branchtargets" else "function"
         if symbol is None:
             self.checks.error(
                 codes.UNDECLARED,
@@ -362,8 +362,8 @@ class Binder:
                 ptxas=f"Unknown symbol '{name.text}'",
             )
             return
-        ptxas = "branch target, label" if what == "label" else "call target, device function"
-        self.checks.error(codes.NO_TARGET, f"'{name.text}' is no {what}", name, ptxas=f"Illegal {ptxas} expected")
+        ptxas = "branch target, label" if noun == "label" else "call target, device function"
+        self.checks.error(codes.NO_TARGET, f"'{name.text}' is no {noun}", name, ptxas=f"Illegal {ptxas} expected")
 
     def duplicate(self, name: str, place: Place, scope: NameScope) -> None:
         """Report a second declaration."""

@@ -71,7 +71,7 @@ def signatures(callee: object, bound: Bound) -> list[Signature]:
 
 
 def check_list(
-    what: str,
+    noun: str,
     formals: Sequence[Formal],
     group: tree.Operand | None,
     bound: Bound,
@@ -84,11 +84,11 @@ def check_list(
     actuals = group.items if isinstance(group, tree.Group) else []
     omitted = variadic and group is not None and len(actuals) == len(formals) - 1
     if len(actuals) != len(formals) and not omitted:
-        report.error(WRONG_COUNT, f"{len(actuals)} {what} stand where {len(formals)} are expected", group or bound.node,
+        report.error(WRONG_COUNT, f"{len(actuals)} {noun} stand where {len(formals)} are expected", group or bound.node,
                      ptxas="Call has wrong number of parameters")  # fmt: skip
         return
     for formal, actual in zip(formals, actuals, strict=False):
-        for wrong in misfits(formal, actual, bound, caller, result=what == "results", open=variadic and formal is formals[-1]):
+        for wrong in misfits(formal, actual, bound, caller, result=noun == "results", open=variadic and formal is formals[-1]):
             report.error(WRONG_ARGUMENT, f"{wrong.message}, for '{formal.name}'", actual, ptxas=wrong.ptxas)
 
 

@@ -339,10 +339,10 @@ class Linker:
             ptxas=self.words("Multiple definition of", symbol, known, "defined"),
         )
 
-    def words(self, what: str, symbol: LinkedSymbol, known: LinkedSymbol, how: str = "specified") -> str:
+    def words(self, attribute: str, symbol: LinkedSymbol, known: LinkedSymbol, how: str = "specified") -> str:
         """A message of nvlink."""
         here, there = (each.module.report.source.name for each in (symbol, known))
-        return f"{what} '{symbol.name}' in '{here}', first {how} in '{there}'"
+        return f"{attribute} '{symbol.name}' in '{here}', first {how} in '{there}'"
 
     def error(self, code: str, message: str, symbol: LinkedSymbol, other: LinkedSymbol, *, ptxas: str, help: str = "") -> None:
         """Report an error at one declaration, with a note on the other."""
@@ -401,12 +401,12 @@ def _of_device(name: str) -> bool:
 
 def difference(one: Variable | Function, other: Variable | Function) -> tuple[str, str] | None:
     """The difference of two prototypes, as the two parts that differ; None if they agree."""
-    for what, mine, theirs in zip(("result", "parameter"), formals(one), formals(other), strict=True):
+    for noun, mine, theirs in zip(("result", "parameter"), formals(one), formals(other), strict=True):
         if len(mine) != len(theirs):
-            return _counted(len(mine), what), _counted(len(theirs), what)
+            return _counted(len(mine), noun), _counted(len(theirs), noun)
         for number, (here, there) in enumerate(zip(mine, theirs, strict=True), 1):
             if linked_type(here) != linked_type(there):
-                return f"{described(here)} as {what} {number}", f"{described(there)} as {what} {number}"
+                return f"{described(here)} as {noun} {number}", f"{described(there)} as {noun} {number}"
     return None
 
 
@@ -432,8 +432,8 @@ def described(formal: Formal) -> str:
     return f"`{vector}{formal.type}" + "".join(f"[{'' if size is None else size}]" for size in dimensions) + "`"
 
 
-def _counted(count: int, what: str) -> str:
-    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
+def _counted(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
 def parameter_bytes(kernel: Variable | Function) -> int:

@@ -120,8 +120,8 @@ class ProvenanceAnalysis:
         if not entry:
             return entry
         formals = () if self.function.entry else self.function.signature.parameters
-        given: Origins = {each: NUMBER for each in self.function.registers if each.of_module}
-        entry[0] = given | {each: self.escaped.parameters for each in formals if isinstance(each, Register)}
+        initial: Origins = {each: NUMBER for each in self.function.registers if each.of_module}
+        entry[0] = initial | {each: self.escaped.parameters for each in formals if isinstance(each, Register)}
         work = [0]
         while work:
             n = work.pop()
@@ -184,25 +184,25 @@ class ProvenanceAnalysis:
             return SEVERAL
         if reaches_memory(bound):
             return self.loaded(bound)
-        given = [(name, origin) for name, origin in sources(bound, known) if origin != NUMBER]
-        if not given:
+        origins = [(name, origin) for name, origin in sources(bound, known) if origin != NUMBER]
+        if not origins:
             return NUMBER
-        if all(origin == LOST for _, origin in given):
+        if all(origin == LOST for _, origin in origins):
             return LOST
         if bound.i.of.copies:
-            return given[0][1]
+            return origins[0][1]
         if bound.i.of.effects or bound.i.of.rearranges:
-            return self.moved(bound, given)
-        made, names = origins_of_results(bound.i), {name for name, _ in given}
+            return self.moved(bound, origins)
+        made, names = origins_of_results(bound.i), {name for name, _ in origins}
         if not any(each.operands for each in made):
             return LOST
-        follows = len(given) == 1 and all(names <= each.operands and not each.chosen for each in made)
-        return given[0][1] if follows else SEVERAL
+        follows = len(origins) == 1 and all(names <= each.operands and not each.chosen for each in made)
+        return origins[0][1] if follows else SEVERAL
 
-    def moved(self, bound: Bound, given: list[tuple[str, Origin]]) -> Origin:
+    def moved(self, bound: Bound, origins: list[tuple[str, Origin]]) -> Origin:
         """The origin of the result of an instruction with effects, or of one that rearranges bits."""
-        converts = bound.summary.converts_address and len(given) == 1
-        return given[0][1] if converts else SEVERAL
+        converts = bound.summary.converts_address and len(origins) == 1
+        return origins[0][1] if converts else SEVERAL
 
     def loaded(self, bound: Bound) -> Origin:
         """The origin of a loaded value; the parameters of a kernel are numbers from the host."""

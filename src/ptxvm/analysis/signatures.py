@@ -220,9 +220,9 @@ def disagreement(one: Signature, other: Signature) -> str:
     pairs = [*zip(one.results, other.results, strict=False), *zip(one.parameters, other.parameters, strict=False)]
     if (len(one.results), len(one.parameters)) != (len(other.results), len(other.parameters)):
         return "number of parameters differ"
-    for what, of in (("state space", space_of), ("types", type_of), ("alignment", alignment_of)):
+    for aspect, of in (("state space", space_of), ("types", type_of), ("alignment", alignment_of)):
         if any(of(a) != of(b) for a, b in pairs):
-            return f"parameter {what} differ"
+            return f"parameter {aspect} differ"
     return "" if one.noreturn == other.noreturn else ".noreturn directive differ"
 
 

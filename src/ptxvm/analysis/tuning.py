@@ -14,14 +14,14 @@ OVERFLOW = 1 << 32
 
 def tuning(checks: Checks, directives: Sequence[tree.Directive]) -> None:
     """The directives between the parameters and the body of a kernel or function."""
-    given = {d.name for d in directives}
+    present = {d.name for d in directives}
     for node in directives:
         if node.name == "pragma":
             pragma(checks, node, where="")
             continue
         checks.needs(f".{node.name}", node)
         numbers(checks, node)
-        excluded_or_missing(checks, node, given)
+        excluded_or_missing(checks, node, present)
 
 
 def numbers(checks: Checks, node: tree.Directive) -> None:
@@ -46,17 +46,17 @@ def numbers(checks: Checks, node: tree.Directive) -> None:
             )
 
 
-def excluded_or_missing(checks: Checks, node: tree.Directive, given: set[str]) -> None:
+def excluded_or_missing(checks: Checks, node: tree.Directive, present: set[str]) -> None:
     """What excludes a directive, and what it needs beside it."""
     for pair in EXCLUSIVE:
-        if node.name == pair[1] and pair[0] in given:
+        if node.name == pair[1] and pair[0] in present:
             checks.error(
                 codes.EXCLUSIVE,
                 f".{pair[0]} and .{pair[1]} exclude each other",
                 node,
                 ptxas=f"Conflicting directives: .{pair[0]} and .{pair[1]} cannot both be specified",
             )
-    if not given.issuperset(DEMANDED.get(node.name, ())):
+    if not present.issuperset(DEMANDED.get(node.name, ())):
         wanted = " and ".join(f".{name}" for name in DEMANDED[node.name])
         checks.error(
             codes.EXCLUSIVE,
@@ -65,7 +65,7 @@ def excluded_or_missing(checks: Checks, node: tree.Directive, given: set[str]) -
             ptxas=f"{wanted} directive(s) required for directive '.{node.name}'",
         )
     helpers = USELESS_ALONE.get(node.name, ())
-    if helpers and given.isdisjoint(helpers):
+    if helpers and present.isdisjoint(helpers):
         wanted = " or ".join(f".{name}" for name in helpers)
         checks.warning(
             codes.IGNORED,

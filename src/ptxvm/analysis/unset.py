@@ -74,8 +74,8 @@ def single(register: Register) -> bool:
 
 def may_be_unset(function: Function, segments: list[Segment], *, memory: bool = False) -> frozenset[Register]:
     """The registers to follow; none if no instruction can read an unset one, or pass one to another function."""
-    given = set() if memory else {each for each in function.signature.parameters if isinstance(each, Register)}
-    start = frozenset(each for each in function.registers if single(each) and each not in given)
+    defined = set() if memory else {each for each in function.signature.parameters if isinstance(each, Register)}
+    start = frozenset(each for each in function.registers if single(each) and each not in defined)
     entry = unset_at_entries(function, segments, start, memory=memory)
     found = [each for n, unset in entry.items() for each in uses_of_unset(function, segments[n], unset, memory=memory)]
     if not any(certain for _, certain in found):

@@ -94,11 +94,11 @@ class Checker:
     def unset(self, bound: Bound, threads: Threads, register: str, missing: Sequence[int]) -> None:
         """Threads have read a register, or another value, that is not initialised."""
         place = self.scenes.place(bound, int(threads[0]))
-        what = "a value" if not register else f"register {register}" if register[0] != "'" else f"the argument {register}"
-        said = f"reading {what}, " + (
+        subject = "a value" if not register else f"register {register}" if register[0] != "'" else f"the argument {register}"
+        said = f"reading {subject}, " + (
             f"whose {listed(missing)} no value" if missing else "to which this thread has given no value"
         )
-        self._add("uninitialised-read", said, bound, Party(Verb.READ, place, where=what))
+        self._add("uninitialised-read", said, bound, Party(Verb.READ, place, where=subject))
 
     def missing(self, allocation: Allocation, offsets: Offsets, size: int) -> Bits | None:
         """The bytes without a value."""
@@ -359,10 +359,10 @@ class Checker:
         """Parameter buffers of device-side launches were not used."""
         if "memory" in self.checks:
             count, size = len(buffers), sum(buffer.size for buffer in buffers)
-            what = f"{plural(count, 'buffer')} for the parameters of a launch ({plural(size)} in all)"
+            leaked = f"{plural(count, 'buffer')} for the parameters of a launch ({plural(size)} in all)"
             place = self.scenes.place(bound, int(threads[0]))
             party = Party("allocation", place, buffers[0].start, where="the heap")
-            said = f"{what} from here {'is' if count == 1 else 'are'} not launched"
+            said = f"{leaked} from here {'is' if count == 1 else 'are'} not launched"
             self._add("leak", said, bound, party, Space.GLOBAL)
 
     def finished(self, allocations: Sequence[Allocation]) -> None:
@@ -373,9 +373,9 @@ class Checker:
             return
         for lost in self._leaks.lost(allocations):
             count, size = len(lost.blocks), sum(block.size for block in lost.blocks)
-            what = f"{plural(count, 'block')} of malloc ({plural(size)} in all)"
+            leaked = f"{plural(count, 'block')} of malloc ({plural(size)} in all)"
             one = count == 1
-            said = f"{what} from here {'is' if one else 'are'} not freed, and no pointer to {'it' if one else 'them'} is left"
+            said = f"{leaked} from here {'is' if one else 'are'} not freed, and no pointer to {'it' if one else 'them'} is left"
             place = self.scenes.place(lost.bound, lost.threads[0])
             party = Party("allocation", place, lost.blocks[0].start, where="the heap")
             self._add("leak", said, lost.bound, party, Space.GLOBAL)

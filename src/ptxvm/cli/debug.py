@@ -44,9 +44,9 @@ def debug(request: RunRequest, commands: Sequence[str], script: str | None, *, b
         raise InFile(source, wrong) from wrong
     front = Terminal(Console(session, LocalFiles()))
     session.printed = front.printed
-    given = [*(script_lines(script) if script is not None else ()), *commands]
+    lines_to_run = [*(script_lines(script) if script is not None else ()), *commands]
     try:
-        front.carry_out(given)
+        front.carry_out(lines_to_run)
         if not batch:
             front.converse()
     finally:

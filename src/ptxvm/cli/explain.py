@@ -34,51 +34,51 @@ the interpreter."""
 """What `explain jit` says."""
 
 
-def explain(what: str, values: Sequence[str], svg: str | None = None) -> int:
+def explain(subject: str, values: Sequence[str], svg: str | None = None) -> int:
     """Print the page of a code, a special register, an opcode, a word or a target, or explain instructions."""
-    what = what.strip()
-    page = _page_of(what)
+    subject = subject.strip()
+    page = _page_of(subject)
     if page is not None and svg is not None:
-        raise WrongCall(f"--svg: there is no picture of '{what}'")
+        raise WrongCall(f"--svg: there is no picture of '{subject}'")
     if page is not None:
         return page()
     from ptxvm.cli.explain_text import explain_text  # which needs NumPy
 
-    return explain_text(what, values, svg)
+    return explain_text(subject, values, svg)
 
 
-def _page_of(what: str) -> Callable[[], int] | None:
+def _page_of(subject: str) -> Callable[[], int] | None:
     """What prints the page of a word; None for a text of instructions."""
-    if CODE.fullmatch(what) or what in KINDS:
-        return partial(explain_code, what)
-    if KIND.fullmatch(what):
-        return partial(unknown_kind, what)
-    if register := REGISTER.fullmatch(what):
+    if CODE.fullmatch(subject) or subject in KINDS:
+        return partial(explain_code, subject)
+    if KIND.fullmatch(subject):
+        return partial(unknown_kind, subject)
+    if register := REGISTER.fullmatch(subject):
         return partial(explain_register, register[1], register[2])
-    if what == "jit":
+    if subject == "jit":
         return explain_jit
-    if WORD.fullmatch(what) or TARGET.fullmatch(what):
+    if WORD.fullmatch(subject) or TARGET.fullmatch(subject):
         from ptxvm.cli.explain_word import explain_target, explain_word  # which loads the catalog
 
-        return partial(explain_word, what[1:]) if what.startswith(".") else partial(explain_target, what)
-    bare = what.partition(".")
-    if lookup(bare[0], bare[2] or None) is not None and not find(what):
+        return partial(explain_word, subject[1:]) if subject.startswith(".") else partial(explain_target, subject)
+    bare = subject.partition(".")
+    if lookup(bare[0], bare[2] or None) is not None and not find(subject):
         return partial(explain_register, bare[0], bare[2] or None)
-    if OPCODE.fullmatch(what) and not is_whole(what):
-        return partial(isa, what) if find(what) else partial(unknown, "explain", what.rstrip(";"))
+    if OPCODE.fullmatch(subject) and not is_whole(subject):
+        return partial(isa, subject) if find(subject) else partial(unknown, "explain", subject.rstrip(";"))
     return None
 
 
-def unknown_kind(what: str) -> int:
+def unknown_kind(subject: str) -> int:
     """Say that there is no such kind of fault or finding, and which was probably meant."""
-    guess = did_you_mean(what, KINDS)
-    return say(f"ptxvm explain: no fault or finding is called '{what}'{f'; {guess}' if guess else ''}", FINDINGS)
+    guess = did_you_mean(subject, KINDS)
+    return say(f"ptxvm explain: no fault or finding is called '{subject}'{f'; {guess}' if guess else ''}", FINDINGS)
 
 
-def is_whole(what: str) -> bool:
+def is_whole(subject: str) -> bool:
     """Is it an instruction that has no operands, such as `ret;` or `membar.gl`, rather than the name of one?"""
-    words = what.rstrip(";").split(".")[1:]
-    return any(not form.operands and form.match(words).fits for page in find(what) for form in page.of.forms)
+    words = subject.rstrip(";").split(".")[1:]
+    return any(not form.operands and form.match(words).fits for page in find(subject) for form in page.of.forms)
 
 
 # ── codes and registers ─────────────────────────────────────────────────────────────────

@@ -21,20 +21,20 @@ WHOLE, PARTLY, UNTOUCHED, CONFLICT = "green", "yellow", "dim", "red"
 """Colours: sectors that are wanted whole, others, what nothing asks for, and bank conflicts."""
 
 
-def accessed(place: Place, given: Mapping[str, str]) -> WarpAccess:
+def accessed(place: Place, named: Mapping[str, str]) -> WarpAccess:
     """The access with the addresses that are given; otherwise lanes are neighbours."""
-    values = given or {place.register: f"{LANE}*{place.size}"}
+    values = named or {place.register: f"{LANE}*{place.size}"}
     inputs = chosen(values, {place.register: place.type}, "for its address the instruction does", lane_values)
     return access_of(place, inputs[place.register])
 
 
-def explain_access(reading: Reading, place: Place, given: Mapping[str, str]) -> WarpAccess:
+def explain_access(reading: Reading, place: Place, named: Mapping[str, str]) -> WarpAccess:
     """Print what an instruction is, and what it touches."""
-    access = accessed(place, given)
+    access = accessed(place, named)
     print_reading(reading)
     out = console()
     out.print()
-    where = f"at lane*{place.size}" if not given else f"at {place.register}"
+    where = f"at lane*{place.size}" if not named else f"at {place.register}"
     offset = f"{place.offset:+}" if place.offset else ""
     lanes = "each lane" if place.lanes == WARP else f"each of lanes 0-{place.lanes - 1}"
     together = f"{plural(place.size, 'byte')} for {lanes}"

@@ -92,8 +92,8 @@ def chosen(
 ) -> dict[str, Bits]:
     """The values of the registers that are read; none, or all of them."""
     inputs = {}
-    for given, value in values.items():
-        name = given if given in known else f"%{given.lstrip('%')}"
+    for key, value in values.items():
+        name = key if key in known else f"%{key.lstrip('%')}"
         if name not in known:
             raise WrongCall(f"{reader} not read {name}, but {', '.join(known) or 'none'}")
         try:

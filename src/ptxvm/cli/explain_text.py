@@ -37,10 +37,10 @@ USUAL_PREDICATE = f"{LANE}%2"
 """What registers have in lanes where `--set` says nothing."""
 
 
-def explain_text(what: str, values: Sequence[str], svg: str | None = None) -> int:
+def explain_text(subject: str, values: Sequence[str], svg: str | None = None) -> int:
     """Explain the instructions of a text; `values` are those of registers, as NAME=VALUE, `svg` a file for pictures."""
     try:
-        readings = read_all(what)
+        readings = read_all(subject)
     except NotUnderstood as refused:
         text = render([(refused.source, refused.diagnostics)], width=width(), color=has_color(sys.stderr))
         return say(text.rstrip("\n"), FINDINGS)
@@ -50,17 +50,17 @@ def explain_text(what: str, values: Sequence[str], svg: str | None = None) -> in
     return 0
 
 
-def explain_readings(readings: Sequence[Reading], given: Mapping[str, str]) -> list[str]:
+def explain_readings(readings: Sequence[Reading], values: Mapping[str, str]) -> list[str]:
     """Print what instructions are and do: one access, one lane, or a warp; the pictures of it."""
     first, *others = readings
     if not others and (place := place_of(first)) is not None:
-        access = explain_access(first, place, given)
+        access = explain_access(first, place, values)
         print_fragments(first)
         print_matrices(first)
         return [lanes_of_access(access), memory_of_access(access), *of_lanes(readings, {}, [])]
-    if not others and not is_collective(first) and not _guarded(first) and not _of_lanes(given):
-        return of_computation(first, explain_instruction(first, given))
-    return explain_lanes(readings, given)
+    if not others and not is_collective(first) and not _guarded(first) and not _of_lanes(values):
+        return of_computation(first, explain_instruction(first, values))
+    return explain_lanes(readings, values)
 
 
 def write_pictures(path: str, drawn: Sequence[str]) -> None:
@@ -73,15 +73,15 @@ def write_pictures(path: str, drawn: Sequence[str]) -> None:
         raise WrongCall(f"cannot write '{path}': {wrong.strerror or wrong}") from None
 
 
-def explain_lanes(readings: Sequence[Reading], given: Mapping[str, str]) -> list[str]:
+def explain_lanes(readings: Sequence[Reading], values: Mapping[str, str]) -> list[str]:
     """Print what instructions do in the lanes of a warp; the pictures of it."""
     alone = len(readings) == 1
     runs = [can_run(reading) for reading in readings]
-    if given and not all(runs):
+    if values and not all(runs):
         text = readings[runs.index(False)].text
         raise WrongCall(f"--set has no use here: '{text}' does not work on registers alone")
     try:
-        inputs = inputs_of(readings, given) if all(runs) else {}
+        inputs = inputs_of(readings, values) if all(runs) else {}
         steps = run(readings, inputs) if all(runs) and inputs.keys() == needed(readings).keys() else []
     except NotTogether as wrong:
         raise WrongCall(str(wrong)) from None
@@ -117,18 +117,18 @@ def _guarded(reading: Reading) -> bool:
     return reading.bound.node.guard is not None and can_run(reading)
 
 
-def _of_lanes(given: Mapping[str, str]) -> bool:
+def _of_lanes(values: Mapping[str, str]) -> bool:
     """Do values differ from lane to lane?"""
-    return any(LANE in value or value.count(",") == WARP - 1 for value in given.values())
+    return any(LANE in value or value.count(",") == WARP - 1 for value in values.values())
 
 
-def inputs_of(readings: Sequence[Reading], given: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
+def inputs_of(readings: Sequence[Reading], values: Mapping[str, str]) -> dict[str, tuple[int, ...]]:
     """The registers that are read, in all lanes; what lanes exchange has their numbers where nothing is given."""
     known = needed(readings)
-    if not given and any(map(is_collective, readings)) and not any(fragments_of(reading.decoded) for reading in readings):
-        given = {name: USUAL_PREDICATE if type is pred else USUAL for name, type in known.items()}
+    if not values and any(map(is_collective, readings)) and not any(fragments_of(reading.decoded) for reading in readings):
+        values = {name: USUAL_PREDICATE if type is pred else USUAL for name, type in known.items()}
     reader = "the instruction does" if len(readings) == 1 else "the instructions do"
-    return chosen(given, known, reader, lane_values)
+    return chosen(values, known, reader, lane_values)
 
 
 # ── what goes in and comes out ──────────────────────────────────────────────────────────

@@ -71,7 +71,7 @@ def print_page(page: Page) -> None:
     out.print()
     blocks: list[tuple[str, list[tuple[str, ...]]]] = [
         ("operands", list(page.operands)),
-        ("needs", [(need, _needed_for(what)) for what, need in page.needs]),
+        ("needs", [(need, _needed_for(modifiers)) for modifiers, need in page.needs]),
         ("rules", list(page.rules)),
         ("effects", [(effect,) for effect in page.effects]),
         ("accuracy", list(page.of.exactness)),
@@ -95,6 +95,6 @@ def hanging(line: str, columns: int) -> list[str]:
     return [f"    {lines[0]}", *(under + rest.strip() for rest in lines[1:])]
 
 
-def _needed_for(what: str) -> str:
+def _needed_for(modifiers: str) -> str:
     """`(always)`, the modifiers, or the condition."""
-    return what or "always"
+    return modifiers or "always"

@@ -154,7 +154,7 @@ def occupancy(profile: Profile, card: Model) -> str:
     """How many CTAs a multiprocessor of a card holds, by each limit that is known."""
     holds = multiprocessor(card.attributes().__getitem__)
     limits = occupancy_limits(holds, prod(profile.block), profile.shared_bytes)
-    each = ", ".join(f"{count} by {LIMITS[what]}" for what, count in limits.items())
+    each = ", ".join(f"{count} by {LIMITS[limit]}" for limit, count in limits.items())
     share = min(limits.values()) * -(-prod(profile.block) // WARP) * WARP / holds.threads
     return f"at most {share:.0%} of the warps of {card.name}: CTAs {each}; registers are not known of PTX"
 

@@ -171,16 +171,16 @@ def printing(report: RunReport, form: str) -> Iterator[None]:
 # ── what may be wrong with the call ─────────────────────────────────────────────────────
 
 
-def extent(what: str, text: str | None) -> Extent:
+def extent(option: str, text: str | None) -> Extent:
     """`X[,Y,Z]` as numbers."""
     if text is None:
-        raise WrongCall(f"missing option '--{what}'; see 'ptxvm run --help'")
+        raise WrongCall(f"missing option '--{option}'; see 'ptxvm run --help'")
     try:
         sizes = tuple(int(size, 0) for size in text.split(","))
     except ValueError:
         sizes = ()
     if not 1 <= len(sizes) <= 3 or min(sizes) < 1:
-        raise WrongCall(f"--{what} takes X, X,Y or X,Y,Z, not '{text}'")
+        raise WrongCall(f"--{option} takes X, X,Y or X,Y,Z, not '{text}'")
     return sizes
 
 

@@ -51,7 +51,7 @@ def console(stream: IO[str] | None = None) -> Console:
 
 
 @contextmanager
-def working(what: str) -> Iterator[None]:
+def working(task: str) -> Iterator[None]:
     """Around work that may be long: after a second a terminal shows what is done, and since when."""
     if not sys.stderr.isatty():
         yield
@@ -60,7 +60,7 @@ def working(what: str) -> Iterator[None]:
 
     columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
     progress = Progress(*columns, console=console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False)
-    progress.add_task(what, total=None)
+    progress.add_task(task, total=None)
     timer = threading.Timer(PATIENCE, progress.start)
     timer.daemon = True
     timer.start()

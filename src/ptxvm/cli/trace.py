@@ -58,7 +58,7 @@ def wanted(thread: str | None, warp: str | None, limit: int, *, everything: bool
     return Trace(cta, thread=which, limit=limit)
 
 
-def parted(what: str, text: str) -> tuple[int | tuple[int, ...], int | tuple[int, ...]]:
+def parted(option: str, text: str) -> tuple[int | tuple[int, ...], int | tuple[int, ...]]:
     """CTA/THREAD, or CTA/WARP."""
     cta, slash, inner = text.partition("/")
     try:
@@ -66,7 +66,7 @@ def parted(what: str, text: str) -> tuple[int | tuple[int, ...], int | tuple[int
     except ValueError:
         found = []
     if not slash or not found or max(map(len, found)) > len("xyz"):
-        raise WrongCall(f"--{what} takes CTA/{what.upper()}, such as 0/5 or 0,1/5,0,0, not '{text}'")
+        raise WrongCall(f"--{option} takes CTA/{option.upper()}, such as 0/5 or 0,1/5,0,0, not '{text}'")
     first, second = (part[0] if len(part) == 1 else part for part in found)
     return first, second
 

@@ -53,7 +53,7 @@ class HostMemory:
         return not known and any(each.start <= address and address + size <= each.end for each in mappings())
 
     @contextmanager
-    def given(self, arguments: Sequence[bytes]) -> Iterator[None]:
+    def accessible(self, arguments: Sequence[bytes]) -> Iterator[None]:
         """Let kernels use the memory of the host that arguments point to."""
         now = (arguments, self.memory.table.removed)
         unknown = self._unknown(arguments) if self._usual != now else []

@@ -165,12 +165,12 @@ class DriverError(PTXVMError):
         self.result = result
 
 
-def member(kind: type[E], number: int, what: str) -> E:
-    """The member of an enum by the number that a program passed; DriverError, which calls it no `what`, where there is none."""
+def member(kind: type[E], number: int, noun: str) -> E:
+    """The member of an enum by the number that a program passed; DriverError, which calls it no `noun`, where there is none."""
     try:
         return kind(number)
     except ValueError:
-        raise DriverError(Result.INVALID_VALUE, f"{number} is no {what}") from None
+        raise DriverError(Result.INVALID_VALUE, f"{number} is no {noun}") from None
 
 
 OF_FAULTS = {

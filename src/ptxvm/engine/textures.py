@@ -31,10 +31,10 @@ class Textures:
         self, geometry: str, handle: Value, coordinates: Sequence[Value], **how: Unpack[FetchOptions]
     ) -> tuple[list[Value], Value]:
         """A look-up; all texels are resident."""
-        what = Fetch(geometry, bool(how.get("integers")), how.get("component"))
+        kind = Fetch(geometry, bool(how.get("integers")), how.get("component"))
         first, second = how.get("gradients") or (None, None)
         texel = self.ask(
-            texture_unit.LookUp(what), [u32] * 4, handle=[handle], coordinates=coordinates, dPdx=first, dPdy=second,
+            texture_unit.LookUp(kind), [u32] * 4, handle=[handle], coordinates=coordinates, dPdx=first, dPdy=second,
             offset=how.get("offset"), sampler=as_list(how.get("sampler")), lod=as_list(how.get("lod")),
             compare=as_list(how.get("compare")),
         )  # fmt: skip

@@ -94,8 +94,8 @@ def problem(shape: Shape, type: Type | None, spec: OperandType, *, destination: 
     """What is wrong with an operand of this shape where that type is expected; empty where nothing is."""
     check = CHECKS.get(shape.kind)
     if "plain" in spec.marks and not plain(shape, spec):
-        what = "a special register" if shape.kind == "special" else in_words(shape)
-        return f"{what} stands where one register or constant is needed"
+        subject = "a special register" if shape.kind == "special" else in_words(shape)
+        return f"{subject} stands where one register or constant is needed"
     if check is None:
         return ""
     return check(shape, type, spec, destination)

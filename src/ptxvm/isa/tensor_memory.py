@@ -224,9 +224,9 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
     )
 
 
-def _known(table: dict[int, Type], value: int, what: str) -> Type:
+def _known(table: dict[int, Type], value: int, field: str) -> Type:
     if value not in table:
-        raise InvalidDescriptor(f"{what} in the instruction descriptor is {' or '.join(map(str, table))}, not {value}")
+        raise InvalidDescriptor(f"{field} in the instruction descriptor is {' or '.join(map(str, table))}, not {value}")
     return table[value]
 
 

@@ -113,8 +113,8 @@ LOCK = threading.Lock()
 
 @cache
 def _installed() -> Libraries:
-    if given := os.environ.get("PTXVM_LIBCUDA"):
-        return Libraries(Path(given))
+    if chosen := os.environ.get("PTXVM_LIBCUDA"):
+        return Libraries(Path(chosen))
     folder = tempfile.mkdtemp(prefix="ptxvm-libcuda-")
     made_by = os.getpid()  # and not in a child that ends first
     atexit.register(lambda: shutil.rmtree(folder, ignore_errors=True) if os.getpid() == made_by else None)

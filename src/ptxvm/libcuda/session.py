@@ -132,10 +132,10 @@ class Session:
             self.kept[value] = ctypes.create_string_buffer(value.encode())
         return ctypes.addressof(self.kept[value])
 
-    def keep(self, owner: object, what: T) -> T:
+    def keep(self, owner: object, value: T) -> T:
         """Keep an object alive whose address a client has: as long as the process lives, or until the owner's next one."""
-        self.lent[id(owner)] = (owner, what)
-        return what
+        self.lent[id(owner)] = (owner, value)
+        return value
 
     @property
     def context(self) -> Context:

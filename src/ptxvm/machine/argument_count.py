@@ -19,20 +19,20 @@ def kernel_name(name: str) -> str:
     return signature.name if signature is not None else name
 
 
-def wrong_count(kernel: str, parameters: Sequence[tuple[str, str]], given: int) -> str:
+def wrong_count(kernel: str, parameters: Sequence[tuple[str, str]], passed: int) -> str:
     """`kernel 'k' takes 2 arguments (n .u32, x .u64), and 1 were given`.
 
     `kernel` is what it is called, `kernel 'k'`; `parameters` are names and types.
     """
     count, name = len(parameters), kernel.removeprefix("kernel '").removesuffix("'")
     takes = f"{kernel.replace(name, kernel_name(name))} takes {count} argument{'s' * (count != 1)}"
-    said = f"{takes} ({listed(parameters)}), and {given} were given"
+    said = f"{takes} ({listed(parameters)}), and {passed} were given"
     groups = list(of_numba(name, count))
     if not groups:
         return said
     lines = [f"  {first:>3} to {last}: {type}" if first < last else f"  {first:>3}: {type}" for first, last, type in groups]
     way = "an array `x` of Numba is passed as 0, 0, x.size, x.itemsize, x, *x.shape, *x.strides"
-    return "\n".join([f"{takes}, and {given} were given:", *lines, way])
+    return "\n".join([f"{takes}, and {passed} were given:", *lines, way])
 
 
 def listed(parameters: Sequence[tuple[str, str]]) -> str:

@@ -194,10 +194,10 @@ class ParameterSlot:
             )
         return address.to_bytes(self.size, "little")
 
-    def _must_be_pointer(self, what: str, memory: Memory) -> None:
+    def _must_be_pointer(self, subject: str, memory: Memory) -> None:
         if not self._is_pointer(memory):
             hint = "bytes or a structured NumPy scalar" if self.count > 1 else "a NumPy scalar or a Python number"
-            raise TypeError(f"{self} is passed by value and cannot take {what}; pass {hint}")
+            raise TypeError(f"{self} is passed by value and cannot take {subject}; pass {hint}")
 
     def _is_pointer(self, memory: Memory) -> bool:
         return self.pointer_bits == memory.address_bits
@@ -258,11 +258,11 @@ def _number_named(value: float) -> str:
 
 def _unusable(values: Array | np.generic) -> str:
     """The message about values that no kernel can read, with the way out."""
-    what = "an array" if isinstance(values, np.ndarray) else "a scalar"
+    subject = "an array" if isinstance(values, np.ndarray) else "a scalar"
     if values.dtype.hasobject:
-        return f"is {what} of Python objects, which no kernel can read; convert it to a numeric dtype"
+        return f"is {subject} of Python objects, which no kernel can read; convert it to a numeric dtype"
     return (
-        f"is {what} of {values.dtype}, which has not the byte order of the host; pass x.astype(x.dtype.newbyteorder('=')), "
+        f"is {subject} of {values.dtype}, which has not the byte order of the host; pass x.astype(x.dtype.newbyteorder('=')), "
         "and take the results from there"
     )
 

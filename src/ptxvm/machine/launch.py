@@ -163,15 +163,15 @@ def check_shared(kernel: Function, declared: int, dynamic: int) -> None:
         )
 
 
-def _extent(what: str, given: SupportsIndex | tuple[SupportsIndex, ...], limits: Extent) -> Extent:
+def _extent(name: str, value: SupportsIndex | tuple[SupportsIndex, ...], limits: Extent) -> Extent:
     """Three sizes; omitted ones are 1."""
-    found = extent(what, given)
+    found = extent(name, value)
     sizes = found if isinstance(found, tuple) else (found,)
     if not 1 <= len(sizes) <= len(limits):
-        raise ValueError(f"{what} has one to three sizes (x, y, z), not {len(sizes)}")
+        raise ValueError(f"{name} has one to three sizes (x, y, z), not {len(sizes)}")
     for axis, size, limit in zip("xyz", sizes, limits, strict=False):
         if not 1 <= size <= limit:
-            raise ValueError(f"{what}.{axis} is {size}; it may be 1 to {limit}")
+            raise ValueError(f"{name}.{axis} is {size}; it may be 1 to {limit}")
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
 

@@ -83,8 +83,8 @@ def open_argument_size(function: Function, call: Bound) -> int:
     if not function.signature.variadic or len(arguments) < len(function.signature.parameters):
         return 0
     last = arguments[-1]
-    given = call.scope.find(last.text) if isinstance(last, tree.Name) else None
-    return given.size if isinstance(given, Variable) else 0
+    passed = call.scope.find(last.text) if isinstance(last, tree.Name) else None
+    return passed.size if isinstance(passed, Variable) else 0
 
 
 def _block(block: tree.Block, families: dict[int, list[Variable]], layout: VariableLayout, at: int) -> None:

@@ -42,8 +42,8 @@ def find(memory: Memory, handle: int, wanted: str = "") -> Opaque:
     if found is not None and found.source is not None and not found.source.live:
         raise AccessFault("use-after-free", f"{found!r} is one of a DeviceArray that has been freed", handle)
     if found is None or (wanted and found.kind != wanted):
-        what = f"of a .{found.kind}" if found is not None else "of nothing"
-        raise AccessFault("invalid-handle", f"{handle:#x} is the handle {what}, and a .{wanted} is needed", handle)
+        description = f"of a .{found.kind}" if found is not None else "of nothing"
+        raise AccessFault("invalid-handle", f"{handle:#x} is the handle {description}, and a .{wanted} is needed", handle)
     return found
 
 

@@ -113,7 +113,7 @@ class Script(Protocol):
     def arrives(self, meeting: Rendezvous) -> None:
         """The thread arrives at a barrier of its CTA without waiting."""
 
-    def exchanges(self, meeting: Rendezvous, given: Payload) -> Mapping[int, Payload]:
+    def exchanges(self, meeting: Rendezvous, payload: Payload) -> Mapping[int, Payload]:
         """The thread meets the members and gives them values; returns the values of the others."""
         ...
 

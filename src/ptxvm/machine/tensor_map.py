@@ -216,8 +216,8 @@ def element(type: TensorType) -> Element:
     return ELEMENTS[PTX_TYPES[type]]
 
 
-def _steps(given: Sequence[int] | None, rank: int) -> Sequence[int]:
-    steps = tuple(given) if given is not None else (1,) * rank
+def _steps(strides: Sequence[int] | None, rank: int) -> Sequence[int]:
+    steps = tuple(strides) if strides is not None else (1,) * rank
     check(len(steps) == rank, f"there are {len(steps)} element strides, and {rank} dimensions")
     check(all(1 <= step <= 8 for step in steps), f"element strides are 1 to 8, not {steps}")
     return steps

@@ -67,11 +67,11 @@ class TensorMemory:
         held = ", ".join(f"{count} columns at {first:#x}" for first, count in self.allocated.items())
         return f"a CTA ends, and has not given back {held} of tensor memory" if held else ""
 
-    def check(self, address: int, columns: int, what: str) -> None:
+    def check(self, address: int, columns: int, action: str) -> None:
         """Are all of some columns from an address on allocated?"""
         first = address & 0xFFFF
         if not any(start <= first and first + columns <= start + count for start, count in self.allocated.items()):
-            said = f"{what} of {plural(columns, 'column')} at {address:#x} of tensor memory, which are not allocated"
+            said = f"{action} of {plural(columns, 'column')} at {address:#x} of tensor memory, which are not allocated"
             raise AccessFault("tensor-memory", said, address)
 
 

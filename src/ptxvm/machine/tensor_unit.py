@@ -358,18 +358,18 @@ def by_sixteen(product: Product, left: Matrices, right: Matrices, added: Matrice
     return made.reshape(added.shape)
 
 
-def lanes_of_rows(work: Multiply, address: int, m: int, what: str = "matrix A") -> PerLane:
+def lanes_of_rows(work: Multiply, address: int, m: int, matrix: str = "matrix A") -> PerLane:
     """The lane of each row of A, D or the metadata in a CTA (PTX 9.7.16.10.5); `m` counts the rows of all CTAs."""
     rows = np.arange(m // work.ctas)
     if half_of_the_lanes(work, m):
         rows = rows // 16 * WARP + rows % 16
         if address >> 16 not in (0, 16):
             raise AccessFault(
-                "tensor-memory", f"{what} of 64 rows in a CTA begins at lane 0 or 16, not {address >> 16}", address
+                "tensor-memory", f"{matrix} of 64 rows in a CTA begins at lane 0 or 16, not {address >> 16}", address
             )
     found = rows + (address >> 16)
     if found[-1] >= LANES:
-        raise AccessFault("tensor-memory", f"{what} at {address:#x} goes beyond the lanes of tensor memory", address)
+        raise AccessFault("tensor-memory", f"{matrix} at {address:#x} goes beyond the lanes of tensor memory", address)
     return found
 
 

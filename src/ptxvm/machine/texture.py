@@ -103,9 +103,9 @@ class Sampler(Opaque):
         return made
 
 
-def _one_of(what: str, value: object, allowed: Sequence[str]) -> None:
+def _one_of(name: str, value: object, allowed: Sequence[str]) -> None:
     if not isinstance(value, str) or value not in allowed:
-        raise ValueError(f"{what} is one of {', '.join(allowed)}, not {value!r}")
+        raise ValueError(f"{name} is one of {', '.join(allowed)}, not {value!r}")
 
 
 def _axes(address: object) -> tuple[str, str, str]:
@@ -209,10 +209,10 @@ class ImageView:
         slices: int = self.level.texels.shape[0]
         return slices // self.slices if self.geometry.startswith("a") else 0
 
-    def query(self, what: str, level: Level | None = None) -> int:
+    def query(self, attribute: str, level: Level | None = None) -> int:
         """The size or format, as `txq` and `suq` name it; a direction that the image does not have has the size 1."""
         width, height, depth = (level or self.level).size
-        match what:
+        match attribute:
             case "width":
                 return width
             case "height":
@@ -289,20 +289,20 @@ class Texture(Opaque):
         """Does a kernel get floating-point numbers?"""
         return self.read == "normalized_float" or self.image.dtype.kind == "f"
 
-    def query(self, what: str, level: int = 0) -> int:
+    def query(self, attribute: str, level: int = 0) -> int:
         """An attribute, as `txq` names it (PTX 9.7.10.5)."""
         sampling = self.sampling
-        match what:
+        match attribute:
             case "normalized_coords":
                 return int(sampling.normalized)
             case "num_mipmap_levels":
                 return len(self.levels) if len(self.levels) > 1 else 0
             case "channel_data_type" if self.read == "normalized_float":
                 return NORMALIZED_DATA_TYPE[self.image.dtype.name]
-        found = query_sampling(sampling, what)
+        found = query_sampling(sampling, attribute)
         if found is not None:
             return found
-        return self.image.query(what, self.levels[min(max(level, 0), len(self.levels) - 1)])
+        return self.image.query(attribute, self.levels[min(max(level, 0), len(self.levels) - 1)])
 
     def __repr__(self) -> str:
         size = "x".join(str(n) for n in self.image.level.size)
@@ -317,13 +317,13 @@ def _check_level(levels: list[Level], number: int, *, volume: bool) -> None:
         raise ValueError(f"level {number} of the texture is {levels[number].size}, and half of level {number - 1} is {wanted}")
 
 
-def query_sampling(sampling: Sampling, what: str) -> int | None:
+def query_sampling(sampling: Sampling, attribute: str) -> int | None:
     """An attribute of a sampler; None for an attribute of a texture."""
-    match what:
+    match attribute:
         case "filter_mode":
             return FILTER_MODE[sampling.filter]
         case "addr_mode_0" | "addr_mode_1" | "addr_mode_2":
-            return ADDR_MODE[sampling.address[int(what[-1])]]
+            return ADDR_MODE[sampling.address[int(attribute[-1])]]
         case "force_unnormalized_coords":
             return int(not sampling.normalized)
     return None
@@ -353,9 +353,9 @@ class Surface(Opaque):
         slices, height, width, channels = self.image.level.texels.shape
         return self.image.level.texels.view(np.uint8).reshape(slices, height, width * channels * self.array.itemsize)
 
-    def query(self, what: str, level: int = 0) -> int:  # noqa: ARG002 - surfaces have one level
+    def query(self, attribute: str, level: int = 0) -> int:  # noqa: ARG002 - surfaces have one level
         """An attribute, as `suq` names it (PTX 9.7.11.4)."""
-        return self.image.query(what)
+        return self.image.query(attribute)
 
     def __repr__(self) -> str:
         size = "x".join(str(n) for n in self.image.level.size)

@@ -59,7 +59,7 @@ class AccessedTexels:
 
 
 def fetch(
-    what: Fetch,
+    kind: Fetch,
     texture: Texture,
     sampling: Sampling,
     coordinates: Sequence[Array],
@@ -74,30 +74,30 @@ def fetch(
 
     A geometry that is not the texture's own sees the same elements: a 1d look-up the first row, a 2d one the first slice.
     """
-    point = locate(what, texture.image, coordinates)
+    point = locate(kind, texture.image, coordinates)
     count = len(point.slice)
     steps = [np.zeros(count)] * 3 if offset is None else [*(o.astype(np.float64) for o in offset), *[np.zeros(count)] * 3]
-    reader = Reader(what, texture, sampling, point, steps, compare, reached)
+    reader = Reader(kind, texture, sampling, point, steps, compare, reached)
     if lod is None and gradients is None:
         return reader.at_level(np.zeros(count))
     if lod is None:
-        lod = level_of(what, texture, sampling, gradients)
+        lod = level_of(kind, texture, sampling, gradients)
     return reader.at_level(np.nan_to_num(lod.astype(np.float64), posinf=LIMIT, neginf=0.0))
 
 
 def level_of(
-    what: Fetch, texture: Texture, sampling: Sampling, gradients: tuple[Sequence[Array], Sequence[Array]] | None
+    kind: Fetch, texture: Texture, sampling: Sampling, gradients: tuple[Sequence[Array], Sequence[Array]] | None
 ) -> Array:
     """The level of detail of gradients: the binary logarithm of the longer one, in elements."""
     if gradients is None:
         raise ValueError("no gradients")
     size = texture.levels[0].size
-    normalized = sampling.normalized or what.geometry in ("cube", "acube")
-    directions = 3 if what.geometry in ("3d", "cube", "acube") else DIRECTIONS[what.geometry]
+    normalized = sampling.normalized or kind.geometry in ("cube", "acube")
+    directions = 3 if kind.geometry in ("3d", "cube", "acube") else DIRECTIONS[kind.geometry]
     lengths = []
     for gradient in gradients:
         scaled = [
-            g.astype(np.float64) * ((size[0] / 2 if "cube" in what.geometry else size[n]) if normalized else 1)
+            g.astype(np.float64) * ((size[0] / 2 if "cube" in kind.geometry else size[n]) if normalized else 1)
             for n, g in enumerate(gradient[:directions])
         ]
         lengths.append(np.sqrt(sum(g * g for g in scaled)))
@@ -105,17 +105,17 @@ def level_of(
     return np.log2(np.maximum(longest, 2.0**-60))
 
 
-def locate(what: Fetch, image: ImageView, coordinates: Sequence[Array]) -> Point:
+def locate(kind: Fetch, image: ImageView, coordinates: Sequence[Array]) -> Point:
     """The slice and the coordinates in it; an index past the last layer or sample means the last."""
-    given = list(coordinates)
-    geometry = what.geometry
-    slice = np.zeros(len(given[0]), np.int64)
+    left = list(coordinates)
+    geometry = kind.geometry
+    slice = np.zeros(len(left[0]), np.int64)
     if geometry.startswith("a"):
         most = image.level.size[2] // image.slices - 1
-        slice = np.minimum(given.pop(0).view(np.uint32).astype(np.int64), most) * image.slices
+        slice = np.minimum(left.pop(0).view(np.uint32).astype(np.int64), most) * image.slices
     if geometry.endswith("ms"):
-        slice = slice + np.minimum(given.pop(0).view(np.uint32).astype(np.int64), image.slices - 1)
-    numbers = [c.view(np.int32 if what.integers else np.float32).astype(np.float64) for c in given]
+        slice = slice + np.minimum(left.pop(0).view(np.uint32).astype(np.int64), image.slices - 1)
+    numbers = [c.view(np.int32 if kind.integers else np.float32).astype(np.float64) for c in left]
     numbers = [np.clip(np.nan_to_num(c, nan=0.0, posinf=LIMIT, neginf=-LIMIT), -LIMIT, LIMIT) for c in numbers]
     if geometry in ("cube", "acube"):
         face, s, t = face_of(*numbers[:3])
@@ -149,7 +149,7 @@ def face_of(x: Array, y: Array, z: Array) -> tuple[Array, Array, Array]:
 class Reader:
     """Reads a texture at a point."""
 
-    what: Fetch
+    kind: Fetch
     texture: Texture
     sampling: Sampling
     point: Point
@@ -161,7 +161,7 @@ class Reader:
         """The four components at levels of detail: at the nearest level, or between two."""
         last = len(self.texture.levels) - 1
         lod = np.clip(lod, 0, last)
-        if self.sampling.mipmap_filter == "nearest" or self.what.integers or not last or not self.is_float:
+        if self.sampling.mipmap_filter == "nearest" or self.kind.integers or not last or not self.is_float:
             return self.bits(self.of_levels(np.floor(lod + 0.5).astype(np.int64)))
         fixed = np.floor(lod * FRACTION + 0.5)
         low = np.minimum(fixed // FRACTION, last).astype(np.int64)
@@ -191,20 +191,20 @@ class Reader:
     def of_level(self, level: Level, lanes: Array) -> Array:
         """The components of some lanes from one level."""
         size = level.size
-        slices = None if self.what.geometry == "3d" else np.clip(self.point.slice[lanes], 0, size[2] - 1)
+        slices = None if self.kind.geometry == "3d" else np.clip(self.point.slice[lanes], 0, size[2] - 1)
         scaled = [self.scale(n, c[lanes], size[n], self.steps[n][lanes]) for n, c in enumerate(self.point.coordinates)]
-        if self.what.component is not None:
+        if self.kind.component is not None:
             return self.gather(level, lanes, slices, scaled)
-        if self.sampling.filter == "nearest" or self.what.integers or not self.texture.is_float:
+        if self.sampling.filter == "nearest" or self.kind.integers or not self.texture.is_float:
             return self.texels(level, lanes, slices, [self.index(n, np.floor(u), size[n]) for n, u in enumerate(scaled)])
         return self.linear(level, lanes, slices, scaled)
 
     def scale(self, axis: int, x: Array, size: int, step: Array) -> Array:
         """The coordinate in elements: scaled, offset, and wrapped or mirrored."""
-        normalized = (self.sampling.normalized or self.point.cube) and not self.what.integers
+        normalized = (self.sampling.normalized or self.point.cube) and not self.kind.integers
         u = (x * size if normalized else x) + step
         mode = self.mode(axis)
-        if self.what.integers or mode in ("clamp", "border"):
+        if self.kind.integers or mode in ("clamp", "border"):
             return u
         repeats = np.floor(u / size)
         rest: Array = u - repeats * size
@@ -289,7 +289,7 @@ class Reader:
         result = []
         for right, lower in ((0, 1), (1, 1), (1, 0), (0, 0)):
             indexes = [self.index(0, i + right, level.size[0]), self.index(1, j + lower, level.size[1])]
-            result.append(self.texels(level, lanes, slices, indexes)[self.what.component])
+            result.append(self.texels(level, lanes, slices, indexes)[self.kind.component])
         return np.stack(result)
 
 

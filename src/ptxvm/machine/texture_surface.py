@@ -50,11 +50,11 @@ class SurfaceCoordinates:
 
 def surface_coordinates(access: SurfaceAccess, surface: Surface, coordinates: Sequence[Array]) -> SurfaceCoordinates:
     """The positions of lanes; columns are bytes, or elements where the access is formatted."""
-    given = [c.view(np.int32).astype(np.int64) for c in coordinates]
-    layer = np.zeros(len(given[0]), np.int64)
+    left = [c.view(np.int32).astype(np.int64) for c in coordinates]
+    layer = np.zeros(len(left[0]), np.int64)
     if access.geometry in ("a1d", "a2d"):
-        layer = given.pop(0) & 0xFFFF_FFFF
-    x, y, z = (*given, layer * 0, layer * 0)[:3]
+        layer = left.pop(0) & 0xFFFF_FFFF
+    x, y, z = (*left, layer * 0, layer * 0)[:3]
     if access.geometry in ("1d", "a1d"):
         y = layer * 0
     if access.geometry != "3d":

@@ -44,10 +44,10 @@ class OnSurface:
     def touched(self, memory: Memory, operands: Operands) -> Iterator[AccessedBytes]:
         """The bytes that lanes access, surface by surface; a fault where some cannot."""
         writing = self.verb is not Verb.READ
-        for surface, lanes, given in groups(memory, operands, "surfref"):
+        for surface, lanes, of_lanes in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
-                    found = texture_surface.touched(self.access, surface, given["coordinates"], writing=writing)
+                    found = texture_surface.touched(self.access, surface, of_lanes["coordinates"], writing=writing)
                 yield replace(found, lanes=lanes[found.lanes])
 
     def good(self, memory: Memory, operands: Operands) -> Array:
@@ -62,26 +62,26 @@ class OnSurface:
 class LookUp:
     """A look-up in a texture: four components for each lane, as u32."""
 
-    what: Fetch
+    kind: Fetch
     verb = Verb.READ
     proxy = Proxy.TEXTURE
 
     def __call__(self, memory: Memory, operands: Operands) -> list[Array]:
         """Execute it."""
         result = np.zeros((4, len(operands["handle"][0])), np.uint32)
-        for texture, lanes, given in groups(memory, operands, "texref"):
+        for texture, lanes, of_lanes in groups(memory, operands, "texref"):
             if isinstance(texture, Texture):
                 with among(lanes):
-                    result[:, lanes] = one_texture(self.what, memory, texture, given)
+                    result[:, lanes] = one_texture(self.kind, memory, texture, of_lanes)
         return list(result)
 
     def touched(self, memory: Memory, operands: Operands) -> Iterator[AccessedBytes]:
         """The bytes of the elements that results depend on; a fault where a lane cannot look up anything."""
-        for texture, lanes, given in groups(memory, operands, "texref"):
+        for texture, lanes, of_lanes in groups(memory, operands, "texref"):
             if isinstance(texture, Texture):
                 reached: list[AccessedTexels] = []
                 with among(lanes):
-                    one_texture(self.what, memory, texture, given, reached)
+                    one_texture(self.kind, memory, texture, of_lanes, reached)
                 for each in reached:
                     texels, size = each.level.texels, each.level.texels.itemsize
                     (z, y, x), (slice, row, column, step) = each.indexes, texels.strides
@@ -114,10 +114,10 @@ def groups(memory: Memory, operands: Operands, kind: str) -> Iterator[tuple[Opaq
     handles = operands["handle"][0]
     for handle in np.unique(handles):
         lanes = np.flatnonzero(handles == handle)
-        given = {name: [array[lanes] for array in arrays] for name, arrays in operands.items() if name != "handle"}
+        of_lanes = {name: [array[lanes] for array in arrays] for name, arrays in operands.items() if name != "handle"}
         with among(lanes):
             found = find(memory, int(handle), kind)
-        yield found, lanes, given
+        yield found, lanes, of_lanes
 
 
 @contextmanager
@@ -130,20 +130,20 @@ def among(lanes: Array) -> Iterator[None]:
 
 
 def one_texture(
-    what: Fetch, memory: Memory, texture: Texture, given: dict[str, list[Array]], reached: list[AccessedTexels] | None = None
+    kind: Fetch, memory: Memory, texture: Texture, of_lanes: dict[str, list[Array]], reached: list[AccessedTexels] | None = None
 ) -> Array:
     """The look-up of lanes that share a texture; lanes may have samplers of their own."""
-    samplers = given.pop("sampler", None)
+    samplers = of_lanes.pop("sampler", None)
     if samplers is None:
-        return sampled(what, texture, texture.sampling, given, reached)
+        return sampled(kind, texture, texture.sampling, of_lanes, reached)
     result = np.zeros((4, len(samplers[0])), np.uint32)
     for number in np.unique(samplers[0]):
         lanes = np.flatnonzero(samplers[0] == number)
         with among(lanes):
             sampling = sampling_of(find(memory, int(number)))
         mine: list[AccessedTexels] | None = None if reached is None else []
-        some = {name: [array[lanes] for array in arrays] for name, arrays in given.items()}
-        result[:, lanes] = sampled(what, texture, sampling, some, mine)
+        some = {name: [array[lanes] for array in arrays] for name, arrays in of_lanes.items()}
+        result[:, lanes] = sampled(kind, texture, sampling, some, mine)
         if reached is not None and mine is not None:
             reached += [AccessedTexels(each.level, lanes[each.lanes], each.indexes) for each in mine]
     return result
@@ -157,24 +157,24 @@ def sampling_of(opaque: Opaque) -> Sampling:
 
 
 def sampled(
-    what: Fetch,
+    kind: Fetch,
     texture: Texture,
     sampling: Sampling,
-    given: dict[str, list[Array]],
+    of_lanes: dict[str, list[Array]],
     reached: list[AccessedTexels] | None = None,
 ) -> Array:
     """The look-up with one texture and one sampler."""
-    gradients = (given["dPdx"], given["dPdy"]) if "dPdx" in given else None
+    gradients = (of_lanes["dPdx"], of_lanes["dPdy"]) if "dPdx" in of_lanes else None
     lod = compare = None
-    if "lod" in given:
-        lod = given["lod"][0].view(np.int32 if what.integers else np.float32)
-    if "compare" in given:
-        compare = given["compare"][0]
+    if "lod" in of_lanes:
+        lod = of_lanes["lod"][0].view(np.int32 if kind.integers else np.float32)
+    if "compare" in of_lanes:
+        compare = of_lanes["compare"][0]
     if gradients is not None:
         gradients = ([g.view(np.float32) for g in gradients[0]], [g.view(np.float32) for g in gradients[1]])
-    offset = [o.view(np.int32) for o in given["offset"]] if "offset" in given else None
+    offset = [o.view(np.int32) for o in of_lanes["offset"]] if "offset" in of_lanes else None
     return fetch(
-        what, texture, sampling, given["coordinates"], lod=lod, gradients=gradients, offset=offset, compare=compare,
+        kind, texture, sampling, of_lanes["coordinates"], lod=lod, gradients=gradients, offset=offset, compare=compare,
         reached=reached,
     )  # fmt: skip
 
@@ -184,8 +184,8 @@ def query(kind: str, attribute: str) -> Work:
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
         result = np.zeros(len(operands["handle"][0]), np.uint32)
-        for opaque, lanes, given in groups(memory, operands, ""):
-            levels = given["level"][0].view(np.int32) if "level" in given else np.zeros(len(lanes), np.int32)
+        for opaque, lanes, of_lanes in groups(memory, operands, ""):
+            levels = of_lanes["level"][0].view(np.int32) if "level" in of_lanes else np.zeros(len(lanes), np.int32)
             with among(lanes):
                 for level in np.unique(levels):
                     result[lanes[levels == level]] = attribute_of(opaque, kind, attribute, int(level))
@@ -220,10 +220,10 @@ def load(access: SurfaceAccess) -> OnSurface:
     def work(memory: Memory, operands: Operands) -> list[Array]:
         count = len(operands["handle"][0])
         results = [np.zeros(count, f"<u{access.type.bytes}") for _ in range(access.count)]
-        for surface, lanes, given in groups(memory, operands, "surfref"):
+        for surface, lanes, of_lanes in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
-                    values = texture_surface.load(access, surface, given["coordinates"])
+                    values = texture_surface.load(access, surface, of_lanes["coordinates"])
                 for result, value in zip(results, values, strict=True):
                     result[lanes] = value
         return results
@@ -235,10 +235,10 @@ def store(access: SurfaceAccess) -> OnSurface:
     """Write to a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
-        for surface, lanes, given in groups(memory, operands, "surfref"):
+        for surface, lanes, of_lanes in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
-                    texture_surface.store(access, surface, given["coordinates"], given["values"])
+                    texture_surface.store(access, surface, of_lanes["coordinates"], of_lanes["values"])
         return []
 
     return OnSurface(Verb.WRITE, access, work)
@@ -248,10 +248,10 @@ def reduce(operation: str, access: SurfaceAccess) -> OnSurface:
     """Apply an operation to elements of a surface."""
 
     def work(memory: Memory, operands: Operands) -> list[Array]:
-        for surface, lanes, given in groups(memory, operands, "surfref"):
+        for surface, lanes, of_lanes in groups(memory, operands, "surfref"):
             if isinstance(surface, Surface):
                 with among(lanes):
-                    texture_surface.reduce(operation, access, surface, given["coordinates"], given["values"][0])
+                    texture_surface.reduce(operation, access, surface, of_lanes["coordinates"], of_lanes["values"][0])
         return []
 
     return OnSurface(Verb.UPDATE, access, work)

@@ -179,8 +179,8 @@ class Recorder:
         self.repetitions = 0
         return answer
 
-    def _record(self, name: str, *given: object, **named: object) -> None:
-        self.calls.append(ScriptCall(name, given, named))
+    def _record(self, name: str, *arguments: object, **named: object) -> None:
+        self.calls.append(ScriptCall(name, arguments, named))
 
     # ── questions ───────────────────────────────────────────────────────────────────────
 
@@ -196,9 +196,9 @@ class Recorder:
         """Ask which value the atomic operation finds."""
         return int(self._ask(ScriptCall("updates", (touch, modify, compared))))
 
-    def exchanges(self, meeting: Rendezvous, given: Payload) -> Mapping[int, Payload]:
+    def exchanges(self, meeting: Rendezvous, payload: Payload) -> Mapping[int, Payload]:
         """Ask which values the other threads give."""
-        return dict(self._ask(ScriptCall("exchanges", (meeting, given))))
+        return dict(self._ask(ScriptCall("exchanges", (meeting, payload))))
 
     # ── calls without an answer ─────────────────────────────────────────────────────────
 

@@ -135,16 +135,16 @@ def matching_exchanges(ends: Sequence[Sequence[PathSummary]]) -> Iterator[tuple[
     """The combinations of one path for each thread in which each thread takes what the others give."""
 
     def further(
-        before: tuple[PathSummary, ...], said: Mapping[Offer, Payload | None], given: int
+        before: tuple[PathSummary, ...], said: Mapping[Offer, Payload | None], offered: int
     ) -> Steps[tuple[PathSummary, ...]]:
         if len(before) == len(ends):
-            if given == len(said) - list(said.values()).count(None):  # every thread that another one meets has come
+            if offered == len(said) - list(said.values()).count(None):  # every thread that another one meets has come
                 yield before
             return
         for end in ends[len(before)]:
             if all(said.get(one, payload) == payload for one, payload in (*end.offered.items(), *end.taken.items())):
                 more = {**said, **end.offered, **end.taken} if end.offered else said
-                yield further((*before, end), more, given + len(end.offered))
+                yield further((*before, end), more, offered + len(end.offered))
 
     return flattened(further((), {}, 0))
 

@@ -132,10 +132,10 @@ class KernelMachine:
         call = state.threads[number].call
         if call is None:
             return "a loop that does nothing else"
-        given = call.arguments[0]
-        if isinstance(given, ThreadAccess):
-            return self._polled(given, number)
-        return f"`{text_of(given.bound if isinstance(given, Rendezvous) else given)}`"
+        subject = call.arguments[0]
+        if isinstance(subject, ThreadAccess):
+            return self._polled(subject, number)
+        return f"`{text_of(subject.bound if isinstance(subject, Rendezvous) else subject)}`"
 
     def _polled(self, touch: ThreadAccess, number: int) -> str:
         start = self.locate(touch, self.threads[number])
@@ -297,19 +297,19 @@ class KernelMachine:
                 freed = replace(state, barriers=remaining, waiting=state.waiting - ready)
                 if key[2] in (Meeting.CTA, Meeting.WARP):
                     freed = replace(freed, memory=_known_after(state.memory, arrivals.arrived, ready & state.waiting))
-                given = {n: state.threads[n].call for n in arrivals.arrived & state.waiting}
+                calls = {n: state.threads[n].call for n in arrivals.arrived & state.waiting}
                 for number in sorted(ready & state.waiting):
-                    freed = self._released(freed, number, given)
+                    freed = self._released(freed, number, calls)
                 return self._settled(freed)
         return state
 
-    def _released(self, state: KernelState, number: int, given: Mapping[int, ScriptCall | None]) -> KernelState:
+    def _released(self, state: KernelState, number: int, calls: Mapping[int, ScriptCall | None]) -> KernelState:
         """Let a thread continue with the values that the others gave."""
-        call = given[number]
+        call = calls[number]
         if call is None or call.name != "exchanges":
             return self._after_call(state, number)
         first, mine = number - number % self.cta_threads, number % self.cta_threads
-        others = {member: given.get(first + member) for member in call.arguments[0].members if member != mine}
+        others = {member: calls.get(first + member) for member in call.arguments[0].members if member != mine}
         taken = tuple((member, other.arguments[1]) for member, other in sorted(others.items()) if other is not None)
         return self._answered(state, number, taken)
 

@@ -184,10 +184,10 @@ class PathRun:
         new = modify(old)
         self.path.time += 1
         if compared is None or old == compared:
-            given = self.flow.of_sources()
+            sources = self.flow.of_sources()
             for n, (key, location) in enumerate(keys):
                 value = new >> 8 * size * n & (1 << 8 * size) - 1
-                data = given if _replaces(touch.bound) else given | {key}
+                data = sources if _replaces(touch.bound) else sources | {key}
                 self.found = old >> 8 * size * n & (1 << 8 * size) - 1
                 self._add(EventKind.WRITE, touch, location, order=releases, atomic=key, value=value, data=data)
                 self.found = None
@@ -263,8 +263,8 @@ class PathRun:
         key, time = self._key, self.path.time
         said = "(the end of a bulk copy)"
         thread, done = self.path.thread, self.path.done
-        what: dict[str, EventField] = {"proxy": Proxy.ASYNC, "made_of": done, "follows": follows}
-        self.path.events.append(Event(EventKind.PROXY_FENCE, key, said, thread, time, end or time + 1, **what))
+        fields: dict[str, EventField] = {"proxy": Proxy.ASYNC, "made_of": done, "follows": follows}
+        self.path.events.append(Event(EventKind.PROXY_FENCE, key, said, thread, time, end or time + 1, **fields))
         self.path.time += 2
         return key
 
@@ -306,7 +306,7 @@ class PathRun:
         """Arrive at a barrier without a wait."""
         self._barrier(meeting, waits=False)
 
-    def exchanges(self, meeting: Rendezvous, given: Payload) -> Mapping[int, Payload]:
+    def exchanges(self, meeting: Rendezvous, own_payload: Payload) -> Mapping[int, Payload]:
         """Choose the values that the other threads give; the path stops while one of them is not known to come."""
         names = {member: f"P{self.first + member}" for member in meeting.members}
         encounter = (meeting.name, meeting.number, tuple(names.values()), 0)
@@ -314,7 +314,7 @@ class PathRun:
         self.meetings[*encounter[:3], 0] += 1
         own = self.path.thread.name
         self._barrier(meeting, waits=True)
-        self.offered.append((encounter, own, given))
+        self.offered.append((encounter, own, own_payload))
         others = {member: name for member, name in names.items() if name != own}
         known = [self.choices.offers(encounter, name) for name in others.values()]
         if not all(known):
@@ -322,7 +322,7 @@ class PathRun:
         taken = dict(zip(others, self._one_of(list(product(*known))), strict=True))
         by_name = {others[member]: payload for member, payload in taken.items()}
         comes_from = self.flow.of_sources() | self.flow.control
-        self.path.exchanges.append(Exchange(encounter, own, given, comes_from, by_name, {}))
+        self.path.exchanges.append(Exchange(encounter, own, own_payload, comes_from, by_name, {}))
         return {member: payload for member, payload in taken.items() if payload is not None}
 
     def learns(self, thread: int) -> None:
@@ -368,17 +368,17 @@ class PathRun:
             self.running, self.elements = bound.node.start, 0
             self.iterations[self.running] += 1
 
-    def _add(self, kind: EventKind, touch: ThreadAccess, location: Location, **what: EventField) -> Key:
-        what.setdefault("order", STRONG.get(touch.order, touch.order))
-        scope = touch.scope if what["order"] is not Order.WEAK else None
-        what.setdefault("proxy", touch.proxy)
-        what["data"] = what.get("data", NONE) | self.flow.of_operands("a")
-        return self._put(kind, touch.bound, describe(touch.bound, location), location=location, scope=scope, **what)
+    def _add(self, kind: EventKind, touch: ThreadAccess, location: Location, **fields: EventField) -> Key:
+        fields.setdefault("order", STRONG.get(touch.order, touch.order))
+        scope = touch.scope if fields["order"] is not Order.WEAK else None
+        fields.setdefault("proxy", touch.proxy)
+        fields["data"] = fields.get("data", NONE) | self.flow.of_operands("a")
+        return self._put(kind, touch.bound, describe(touch.bound, location), location=location, scope=scope, **fields)
 
-    def _put(self, kind: EventKind, bound: Bound, text: str, **what: EventField) -> Key:
+    def _put(self, kind: EventKind, bound: Bound, text: str, **fields: EventField) -> Key:
         key, time = self._key, self.path.time
-        control, end = self.flow.control | self.flow.of_guard(bound), what.pop("end", time + 1)
-        event = Event(kind, key, text, self.path.thread, time, end, control=control, made_of=self.path.done, **what)
+        control, end = self.flow.control | self.flow.of_guard(bound), fields.pop("end", time + 1)
+        event = Event(kind, key, text, self.path.thread, time, end, control=control, made_of=self.path.done, **fields)
         self.path.events.append(event)
         initialises = any(access.mbarrier and access.verb is Verb.WRITE for access in bound.summary.accesses)
         makes = initialises and kind is EventKind.WRITE and self.found is None

@@ -80,13 +80,13 @@ class Path:
         """The value of an operand at this point."""
         return operand if isinstance(operand, int) else self.registers.get(operand, 0)
 
-    def add(self, kind: EventKind, of: LitmusInstruction, *, ends: int = 1, **what: object) -> Key:
+    def add(self, kind: EventKind, of: LitmusInstruction, *, ends: int = 1, **fields: object) -> Key:
         """Append an event that lasts `ends` steps of time; its order, scope and proxy come from the instruction."""
         key = (self.thread.name, len(self.events))
         for name in ("order", "scope", "proxy"):
             if hasattr(of, name):
-                what.setdefault(name, getattr(of, name))
-        event = Event(kind, key, of.text, self.thread, self.time, self.time + ends, control=self.control, **what)  # type: ignore[arg-type]
+                fields.setdefault(name, getattr(of, name))
+        event = Event(kind, key, of.text, self.thread, self.time, self.time + ends, control=self.control, **fields)  # type: ignore[arg-type]
         self.events.append(replace(event, made_of=self.done))
         return key
 

@@ -182,8 +182,8 @@ class _Translation:
                 into = vector([register(f"{thread.name}:{name}") for name in registers])
                 yield f"ld{ordered(one)}.global{self.typed(locations)} {into}, [{self.address(locations[0])}]"
             case Store(locations, values):
-                given = vector([operand(thread, value) for value in values])
-                yield f"st{ordered(one)}.global{self.typed(locations)} [{self.address(locations[0])}], {given}"
+                operands = vector([operand(thread, value) for value in values])
+                yield f"st{ordered(one)}.global{self.typed(locations)} [{self.address(locations[0])}], {operands}"
             case Atomic():
                 yield from self.atomic(thread, one)
             case Fence(order, scope):
@@ -220,11 +220,11 @@ class _Translation:
         if one.register is None and (operation in ("exch", "cas") or one.order.acquires):
             raise Untranslatable(f"`{one.text}`: `red` has no such form")
         head = f"{ordered(one)}.global.{operation}.{TYPES[operation]}{8 * size}"
-        label_of, given = f"[{self.address(one.location)}]", ", ".join(operand(thread, value) for value in values)
+        label_of, operands = f"[{self.address(one.location)}]", ", ".join(operand(thread, value) for value in values)
         if one.register is None:
-            yield f"red{head} {label_of}, {given}"
+            yield f"red{head} {label_of}, {operands}"
         else:
-            yield f"atom{head} {register(f'{thread.name}:{one.register}')}, {label_of}, {given}"
+            yield f"atom{head} {register(f'{thread.name}:{one.register}')}, {label_of}, {operands}"
 
     def barrier(self, thread: Thread, one: Barrier) -> str:
         """A barrier of the threads of the CTA that name it, each a warp; a barrier of a test that has opened stays open."""

@@ -120,9 +120,9 @@ def requests_of_ncu(space: Space, verb: Verb) -> str:
     return ""
 
 
-def every(space: Space, what: str) -> tuple[str, ...]:
+def every(space: Space, quantity: str) -> tuple[str, ...]:
     """The metrics of loads, stores and atomics of a state space."""
-    return tuple(f"{space}_{word}_{what}" for word in WORDS.values())
+    return tuple(f"{space}_{word}_{quantity}" for word in WORDS.values())
 
 
 COUNTED = {metric.name: metric for metric in counted()}

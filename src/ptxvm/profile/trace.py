@@ -185,14 +185,14 @@ class Trace:
         """The CTAs that ran together with a recorded one have ended; what is raised here ends the launch."""
 
 
-def coordinates(what: str, which: Which, of: str, extent: Extent) -> Extent:
+def coordinates(name: str, which: Which, of: str, extent: Extent) -> Extent:
     """A CTA of a grid, or a thread of a block; ValueError where there is none."""
     if isinstance(which, int):
         x, y, z = which % extent[0], which // extent[0] % extent[1], which // (extent[0] * extent[1])
     else:
         x, y, z = (*which, *(0,) * (3 - len(which)))
     if not all(0 <= n < size for n, size in zip((x, y, z), extent, strict=True)):
-        raise ValueError(f"there is no {what} {which}: the {of} is {extent}")
+        raise ValueError(f"there is no {name} {which}: the {of} is {extent}")
     return x, y, z
 
 

@@ -137,11 +137,11 @@ class Carry:
     carry: Value
 
 
-def compute(reading: Reading, given: Mapping[str, int]) -> Evaluation:
+def compute(reading: Reading, values: Mapping[str, int]) -> Evaluation:
     """The results, from the bits of every register in `wanted`."""
     i = reading.decoded
-    evaluator = Evaluator(reading, given)
-    before = _value(pred, given.get(CARRY, 0))
+    evaluator = Evaluator(reading, values)
+    before = _value(pred, values.get(CARRY, 0))
     carry = Carry(before)
     arguments = [carry if p in PORTS else evaluator.operand(p) for p in i.of.parameters]
     with np.errstate(all="ignore"):
@@ -149,8 +149,8 @@ def compute(reading: Reading, given: Mapping[str, int]) -> Evaluation:
         results = returned if isinstance(returned, tuple) else (returned,)
         outputs = list(_outputs(reading, results))
     inputs = list(evaluator.quantities.values())
-    if CARRY in given:
-        inputs.append(Quantity("cc", CARRY, pred, given[CARRY]))
+    if CARRY in values:
+        inputs.append(Quantity("cc", CARRY, pred, values[CARRY]))
     if carry.carry is not before:
         outputs.append(Quantity("cc", CARRY, pred, _bits(carry.carry)))
     return Evaluation(tuple(inputs), tuple(outputs))
@@ -176,7 +176,7 @@ class Evaluator:
     """Operands as Values, remembered as quantities."""
 
     reading: Reading
-    given: Mapping[str, int]
+    values: Mapping[str, int]
     quantities: dict[tuple[str, str], Quantity] = field(default_factory=dict)
 
     def operand(self, name: str) -> OperandValue:
@@ -197,9 +197,9 @@ class Evaluator:
             case tree.Name(text="WARP_SZ"):
                 bits = WARP
             case tree.Name():
-                bits = self.given[print_operand(node) if _is_special(node) else node.text]
-            case tree.Binary(left=tree.Name() as base) if base.text in self.given:
-                bits = (self.given[base.text] + _constant(node.right, type)) % (1 << type.bits)
+                bits = self.values[print_operand(node) if _is_special(node) else node.text]
+            case tree.Binary(left=tree.Name() as base) if base.text in self.values:
+                bits = (self.values[base.text] + _constant(node.right, type)) % (1 << type.bits)
             case _:
                 bits = _constant(node, type)
         self.quantities.setdefault((operand, print_operand(node)), Quantity(operand, print_operand(node), type, bits))

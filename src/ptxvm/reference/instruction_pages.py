@@ -150,8 +150,8 @@ def _declaration(page: Page) -> Iterator[str]:
     yield from (prose(page.summary), "")
     yield from ("```{code-block} text", *page.syntax, "```", "")
     if page.operands:
-        yield from (*table(("operand", "what it is"), [(code(name), escaped(what)) for name, what in page.operands]), "")
-    needs = [(_needed_for(what), need) for what, need in page.needs]
+        yield from (*table(("operand", "what it is"), [(code(name), escaped(meaning)) for name, meaning in page.operands]), "")
+    needs = [(_needed_for(meaning), need) for meaning, need in page.needs]
     yield from (*table(("feature", "needs"), needs), "", f"Described in {page.section}.", "")
     if page.rules:
         yield from ("**Rules**", "")
@@ -164,9 +164,9 @@ def _declaration(page: Page) -> Iterator[str]:
     yield from _drawn(page.of)
 
 
-def _needed_for(what: str) -> str:
+def _needed_for(meaning: str) -> str:
     """The modifiers, or the condition; `always` where there is none."""
-    return code(what) if what.startswith(".") else escaped(what) or "always"
+    return code(meaning) if meaning.startswith(".") else escaped(meaning) or "always"
 
 
 def _example(instruction: Instruction) -> Iterator[str]:

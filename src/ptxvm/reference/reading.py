@@ -149,8 +149,8 @@ def _parse(source: Source) -> tree.Instruction:
         raise NotUnderstood(source, errors)
     statements = [s for s in _body(module) if s.start < start + len(source.text)]
     if len(statements) != 1 or not isinstance(statements[0], tree.Instruction):
-        what = "only instructions can be explained" if len(statements) > 1 else "this is not an instruction"
-        raise NotUnderstood(source, [_diagnostic(source, "P0101", what)])
+        problem = "only instructions can be explained" if len(statements) > 1 else "this is not an instruction"
+        raise NotUnderstood(source, [_diagnostic(source, "P0101", problem)])
     return statements[0]
 
 

@@ -150,7 +150,7 @@ def _of_expression(text: str) -> list[int]:
 # ── the kernel ──────────────────────────────────────────────────────────────────────────
 
 
-def run(readings: Sequence[Reading], given: Mapping[str, tuple[int, ...]]) -> list[Step]:
+def run(readings: Sequence[Reading], values: Mapping[str, tuple[int, ...]]) -> list[Step]:
     """What each instruction writes, from the bits in each lane of all that is `needed`.
 
     Raises `NotTogether` where no version and target takes them all, or a register has two sizes.
@@ -159,7 +159,7 @@ def run(readings: Sequence[Reading], given: Mapping[str, tuple[int, ...]]) -> li
     outputs = [[*written_by(reading), *([(CARRY, pred)] if _writes_carry(reading) else [])] for reading in readings]
     memory = np.zeros((max(1, len(inputs)), WARP, SLOT), np.uint8)
     for n, name in enumerate(inputs):
-        for lane, bits in enumerate(given[name]):
+        for lane, bits in enumerate(values[name]):
             memory[n, lane] = np.frombuffer(bits.to_bytes(SLOT, "little"), np.uint8)
     kernel_text = list(_body(readings, inputs, outputs))
     count = sum(map(len, outputs)) + len(readings)

@@ -58,19 +58,19 @@ class Directives(Declarations):
         name = self.texts[first][1:]
         return tree.Directive(name, arguments, start=self.starts[first], end=self.ends[self.at - 1])
 
-    def _integer(self, what: str) -> tree.Integer:
+    def _integer(self, expected: str) -> tree.Integer:
         """An integer literal without a sign."""
         at, text = self.at, self.texts[self.at]
         value = integer(text)
         if value is None:
-            raise self.unexpected(what)
+            raise self.unexpected(expected)
         self.at += 1
         return tree.Integer(value[0], text, value[1], start=self.starts[at], end=self.ends[at])
 
-    def _string(self, what: str) -> tree.String:
+    def _string(self, expected: str) -> tree.String:
         at, text = self.at, self.texts[self.at]
         if text[0] != '"' or len(text) == 1:
-            raise self.unexpected(what)
+            raise self.unexpected(expected)
         self.at += 1
         return tree.String(text[1:-1], start=self.starts[at], end=self.ends[at])
 
@@ -101,12 +101,12 @@ class Directives(Declarations):
         self.at += 1
         return self._finish(first, [self._integer("32 or 64")])
 
-    def _names(self, what: str) -> list[tree.Operand]:
+    def _names(self, expected: str) -> list[tree.Operand]:
         """One or more plain names with commas."""
         found: list[tree.Operand] = []
         while True:
             if not self.is_plain_name(self.at):
-                raise self.unexpected(what)
+                raise self.unexpected(expected)
             found.append(self.plain_name(self.at))
             self.at += 1
             if not self.take(","):
@@ -163,9 +163,9 @@ class Directives(Declarations):
         first = self.at
         self.at += 1
         arguments: list[tree.Operand] = []
-        for what in ("the name of the alias", "the name of a function"):
+        for expected in ("the name of the alias", "the name of a function"):
             if not self.is_plain_name(self.at):
-                raise self.unexpected(what)
+                raise self.unexpected(expected)
             arguments.append(self.plain_name(self.at))
             self.at += 1
             if len(arguments) == 1:
@@ -183,13 +183,13 @@ class Directives(Declarations):
         self.expect_semicolon(f"`{word}`")
         return tree.Targets(self.texts[label], word[1:], names, start=self.starts[label], end=self.ends[self.at - 1])
 
-    def _target_list(self, what: str) -> list[tree.Name]:
+    def _target_list(self, expected: str) -> list[tree.Name]:
         """`a, b, L<3>`, where the last is short for `L0, L1, L2` (PTX 11.3.1, 5.4.6)."""
         found: list[tree.Name] = []
         while True:
             at = self.at
             if not self.is_plain_name(at):
-                raise self.unexpected(what)
+                raise self.unexpected(expected)
             self.at += 1
             if self.take("<"):
                 count = self.literal_size("the count in `<n>`", allow_warp_size=False)

@@ -49,7 +49,7 @@ class Expressions(Cursor):
         text = self.texts[at]
         return text[0] in _DIGITS or text in _UNARY or text in {"(", "WARP_SZ"} or (text[0] == "." and text[1:2].isdigit())
 
-    def literal_size(self, what: str, *, allow_warp_size: bool = True) -> tree.Operand:
+    def literal_size(self, expected: str, *, allow_warp_size: bool = True) -> tree.Operand:
         """The number in `[4]`, `<100>` or `.align 16`: a literal or `WARP_SZ`, no expression."""
         at, text = self.at, self.texts[self.at]
         if allow_warp_size and text == "WARP_SZ":
@@ -58,11 +58,11 @@ class Expressions(Cursor):
         value = integer(text) if text[0] in _DIGITS else None
         if value is None:
             if text[0] in _DIGITS or text in _UNARY or text == "(" or self.is_name(at):
-                raise self.fail(codes.BAD_SIZE, f"{what} is an integer literal, found {self.describe(at)}")
-            raise self.unexpected(what)
+                raise self.fail(codes.BAD_SIZE, f"{expected} is an integer literal, found {self.describe(at)}")
+            raise self.unexpected(expected)
         self.at += 1
         if self.texts[self.at] in PRECEDENCE and self.texts[self.at] != ">":
-            raise self.fail(codes.BAD_SIZE, f"{what} is a literal, not an expression", at, self.at, noticed=self.at)
+            raise self.fail(codes.BAD_SIZE, f"{expected} is a literal, not an expression", at, self.at, noticed=self.at)
         return tree.Integer(value[0], text, value[1], start=self.starts[at], end=self.ends[at])
 
     def plain_name(self, at: int) -> tree.Name:

@@ -426,8 +426,8 @@ class Parser(Instructions):
         if text[0] in NAME_START and self.texts[self.at + 1] != ":":
             return self.instruction(guard)
         if text[0] == "." or text in {"{", "@"} or self.texts[self.at + 1] == ":":
-            what = {"{": "a block", "@": "another guard"}.get(text, "a directive" if text[0] == "." else "a label")
-            self.report(codes.BAD_GUARD, f"a guard cannot stand before {what}", self.span(first, at))
+            found = {"{": "a block", "@": "another guard"}.get(text, "a directive" if text[0] == "." else "a label")
+            self.report(codes.BAD_GUARD, f"a guard cannot stand before {found}", self.span(first, at))
             if text == "{":
                 return self.nested(self.block)
             raise Recover

@@ -35,9 +35,9 @@ def tanh(a: Value) -> Value:
 def exp2(a: Value) -> Value:
     """2**a."""
     below = _least(a.to(f64), MOST_EXP2)
-    given = select(below > -MOST_EXP2, below, -MOST_EXP2)
-    whole, power = _whole(given)
-    return with_nan(is_nan(a), (power * _expm1((given - whole) * LN2) + power).to(f32))
+    bounded = select(below > -MOST_EXP2, below, -MOST_EXP2)
+    whole, power = _whole(bounded)
+    return with_nan(is_nan(a), (power * _expm1((bounded - whole) * LN2) + power).to(f32))
 
 
 def _least(a: Value, most: float) -> Value:

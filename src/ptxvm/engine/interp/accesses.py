@@ -63,9 +63,9 @@ class CopyInstruction:
     def _whole(self) -> Access:
         return self._access(self.origin, b32, self.size // b32.bytes)
 
-    def reads(self, given: int) -> Sequence[tuple[Access, int]]:
-        """The reads of the copy, with their offsets in the source: of all bytes, or of the first `given`."""
-        return [(self._whole, 0)] if given == self.size else [(self._byte, at) for at in range(given)]
+    def reads(self, source_size: int) -> Sequence[tuple[Access, int]]:
+        """The reads of the copy, with their offsets in the source: of all bytes, or of the first `source_size`."""
+        return [(self._whole, 0)] if source_size == self.size else [(self._byte, at) for at in range(source_size)]
 
 
 @dataclass(eq=False, slots=True)

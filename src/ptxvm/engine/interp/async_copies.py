@@ -86,7 +86,7 @@ class CopyCohort(ProductCohort, TensorCohort, Protocol):
         """Warps have started products of registers."""
 
     def copy_started(
-        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, source_size: PerLane
     ) -> None:
         """Lanes have started copies."""
 
@@ -118,11 +118,11 @@ class Copies:
     # ── what instructions ask for ───────────────────────────────────────────────────────
 
     def start(
-        self, copying: CopyInstruction, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, given: PerLane
+        self, copying: CopyInstruction, lanes: Lanes, guard: Guard, target: PerLane, source: PerLane, source_size: PerLane
     ) -> None:
-        """Start to copy `copying.size` bytes: `given` of them (None: all) are read, the rest are zeros."""
+        """Start to copy `copying.size` bytes: `source_size` of them (None: all) are read, the rest are zeros."""
         lanes, positions = self._named(lanes, guard)
-        there = np.full(len(lanes), copying.size) if given is None else spread(given, positions).astype(np.int64)
+        there = np.full(len(lanes), copying.size) if source_size is None else spread(source_size, positions).astype(np.int64)
         begun = Copy(
             copying, lanes, spread(target, positions), spread(source, positions), np.clip(there, 0, copying.size),
             self.groups[copying.kind][lanes],
@@ -132,9 +132,9 @@ class Copies:
     def transfer(self, copying: Transferring, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[PerLane]]) -> None:
         """Start a transfer for each of some lanes."""
         lanes, positions = self._named(lanes, guard)
-        given = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
+        spread_operands = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
         for n, lane in enumerate(lanes.tolist()):
-            own = {name: [int(each[n]) for each in values] for name, values in given.items()}
+            own = {name: [int(each[n]) for each in values] for name, values in spread_operands.items()}
             try:
                 made = pieces(copying.transfer, self.cohort.mem.machine, self.cohort.clusters, own)
             except AccessFault as wrong:
@@ -210,10 +210,10 @@ class Copies:
             self.cohort.copy_started(copying, begun.lanes, begun.target, begun.source, begun.source_size)
             self._end_early()
 
-    def _readable(self, copy: Copy, given: int) -> Copy:
-        """Drop the copies that read `given` bytes and whose source is out of bounds."""
-        for access, offset in copy.copying.reads(given):
-            some = np.flatnonzero(copy.source_size == given)
+    def _readable(self, copy: Copy, source_size: int) -> Copy:
+        """Drop the copies that read `source_size` bytes and whose source is out of bounds."""
+        for access, offset in copy.copying.reads(source_size):
+            some = np.flatnonzero(copy.source_size == source_size)
             good = self.cohort.mem.reachable(access, copy.lanes[some], copy.source[some] + np.uint64(offset), writing=False)
             if len(good) < len(some):
                 copy = copy.of(np.delete(np.arange(len(copy.lanes)), np.delete(some, good)))
@@ -339,15 +339,16 @@ class Copies:
         """Copy the bytes that are read, and fill the rest with zeros."""
         size = copy.copying.size
         moved = np.zeros((len(copy.lanes), size), np.uint8)
-        for given in np.unique(copy.source_size[copy.source_size > 0]).tolist():
-            some = np.flatnonzero(copy.source_size == given)
-            moved[some, :given] = self._read(copy.copying, given, copy.lanes[some], copy.source[some])
+        for source_size in np.unique(copy.source_size[copy.source_size > 0]).tolist():
+            some = np.flatnonzero(copy.source_size == source_size)
+            moved[some, :source_size] = self._read(copy.copying, source_size, copy.lanes[some], copy.source[some])
         words = np.ascontiguousarray(moved.view(np.uint32).T)
         self.cohort.mem.store(copy.copying.target, copy.lanes, None, copy.target, list(words))
 
-    def _read(self, copying: CopyInstruction, given: int, lanes: LaneNumbers, source: PerLane) -> PerLane:
+    def _read(self, copying: CopyInstruction, source_size: int, lanes: LaneNumbers, source: PerLane) -> PerLane:
         """Bytes of the source, a row for each lane."""
-        pieces = [self.cohort.mem.load(access, lanes, None, source + np.uint64(at)) for access, at in copying.reads(given)]
+        reads = copying.reads(source_size)
+        pieces = [self.cohort.mem.load(access, lanes, None, source + np.uint64(at)) for access, at in reads]
         columns = np.concatenate([np.reshape(piece, (-1, len(lanes))) for piece in pieces])
         return np.ascontiguousarray(columns.T).view(np.uint8)
 

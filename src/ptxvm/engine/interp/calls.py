@@ -250,16 +250,16 @@ class Calls:
         cohort, file = self.cohort, self.schedule.file(self.code.routines[key[1]], -key[0])
         count = cohort.size if lanes is None else len(lanes)
         formals = function.signature.parameters
-        given = []
+        passed = []
         for formal, node in zip(formals, arguments, strict=False):
             value = self.actual(node, bound, formal, depth, routine, file, lanes)
             words = value if isinstance(value, list) else [value]
-            given += [np.broadcast_to(np.asarray(word), count).astype(np.uint64) for word in words]
+            passed += [np.broadcast_to(np.asarray(word), count).astype(np.uint64) for word in words]
         numbers = cohort.layout.numbers if lanes is None else lanes
         self.demand(function, arguments, key, lanes, bound)
         cohort.calling = bound
         try:
-            answer = cohort.ask(function.name, handler, numbers, given)
+            answer = cohort.ask(function.name, handler, numbers, passed)
         except AccessFault as fault:
             raise self.schedule.fault(fault.placed(bound, int(numbers[fault.lane_index]))) from None
         if function.name == "malloc":

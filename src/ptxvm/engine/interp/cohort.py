@@ -259,7 +259,7 @@ class Cohort:
         """Lanes test the phase of an mbarrier by the state that an arrival returned."""
 
     def copy_started(
-        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, source_size: PerLane
     ) -> None:
         """Lanes have started copies."""
 

@@ -88,11 +88,11 @@ class CountingCohort(Cohort):
         return super().texture(access, lanes, guard, operands)
 
     def copy_started(
-        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, source_size: PerLane
     ) -> None:
         """Count copies as the loads and stores that they do."""
-        for size in np.unique(given[given > 0]).tolist():
-            some = np.flatnonzero(given == size)
+        for size in np.unique(source_size[source_size > 0]).tolist():
+            some = np.flatnonzero(source_size == size)
             self.mem.count_all(Access(copying.bound, copying.origin, b8, size), Verb.READ, lanes[some], source[some])
         self.mem.count_all(copying.target, Verb.WRITE, lanes, target)
 

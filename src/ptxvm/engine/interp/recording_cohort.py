@@ -130,12 +130,12 @@ class RecordingCohort(Cohort):
             step.targets = dict(zip(self.layout.lane[those].tolist(), lines[positions].tolist(), strict=True))
 
     def copy_started(
-        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, source_size: PerLane
     ) -> None:
         """Record what a copy will read and write."""
         for step, those, positions in self.under_way(lanes, None) if self.follows else ():
-            for size in np.unique(given[positions]).tolist():
-                some = given[positions] == size
+            for size in np.unique(source_size[positions]).tolist():
+                some = source_size[positions] == size
                 if size:
                     read = Access(copying.bound, copying.origin, b8, size)
                     step.accesses.append(self.access(read, Verb.READ, those[some], source[positions[some]], positions, []))

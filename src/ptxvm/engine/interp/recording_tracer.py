@@ -50,9 +50,9 @@ class RecordingTracer(Tracer):
         if stage == "run":
             self.tell("retired", bound, list(self.written_by(bound)))
 
-    def arguments(self, bound: Bound, given: Mapping[str, ports.Port]) -> list[Any]:
+    def arguments(self, bound: Bound, found_ports: Mapping[str, ports.Port]) -> list[Any]:
         """The arguments of the meaning; tell of those that it reads."""
-        found = super().arguments(bound, given)
+        found = super().arguments(bound, found_ports)
         if not self.arrived:
             read = bound.operands.keys() - (bound.written - frozenset(bound.i.of.updates))
             operands = zip(bound.i.of.parameters, found, strict=True)
@@ -65,11 +65,11 @@ class RecordingTracer(Tracer):
         super().assign(slot, type, value)
         self.assigned.add(slot)
 
-    def tell(self, what: str, bound: Bound, values: list[Named]) -> None:
+    def tell(self, event: str, bound: Bound, values: list[Named]) -> None:
         """Write a call of the cohort."""
         texts, types, raws = zip(*values, strict=True) if values else ((), (), ())
         recorded = self.code.refer(Recorded(bound, texts, types))
-        self.code.run(f"C.{what}({recorded}, L, {self.guard}, ({''.join(f'{raw}, ' for raw in raws)}))")
+        self.code.run(f"C.{event}({recorded}, L, {self.guard}, ({''.join(f'{raw}, ' for raw in raws)}))")
 
     def read(self, bound: Bound, node: tree.Operand, value: OperandValue) -> Iterator[Named]:
         """The values of an operand that only a run knows."""

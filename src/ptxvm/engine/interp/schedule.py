@@ -408,5 +408,5 @@ class Schedule:
             bound = self.last(waiting.key)
             for cta in np.unique(layout.cta[waiting.lanes]):
                 lanes = waiting.lanes[layout.cta[waiting.lanes] == cta]
-                given = members[lanes].tolist() if masks else []
-                yield faults.Waiting(int(cta), bound, layout.thread[lanes].tolist(), given)
+                masks_of = members[lanes].tolist() if masks else []
+                yield faults.Waiting(int(cta), bound, layout.thread[lanes].tolist(), masks_of)

@@ -39,9 +39,9 @@ def raw(access: Access, value: int) -> PerLane:
     return np.frombuffer(value.to_bytes(access.type.bytes, "little"), access.dtype).copy()
 
 
-def modification(access: Access, update: Update, given: Sequence[PerLane]) -> Callable[[int], int]:
+def modification(access: Access, update: Update, operands: Sequence[PerLane]) -> Callable[[int], int]:
     """The function from the old to the new bits of an atomic operation."""
-    return cache(lambda old: bits(update(raw(access, old), *given)))
+    return cache(lambda old: bits(update(raw(access, old), *operands)))
 
 
 def members_of(mask: int) -> list[int]:

@@ -117,27 +117,27 @@ class Tracer(Operands):
         """Trace one instruction; `stage` is `arrive` or `run` for an instruction that waits."""
         i = bound.i
         self.guard = self.guard_of(bound)
-        given = {p: self.port(p, bound) for p in i.of.parameters if p in PORTS and p in PORT}
+        found_ports = {p: self.port(p, bound) for p in i.of.parameters if p in PORTS and p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the interpreter", f"port {missing[0]}")
-        if isinstance(carry := given.get("cc"), ports.ConditionCode):
+        if isinstance(carry := found_ports.get("cc"), ports.ConditionCode):
             self.wire_carry(carry)
-        if isinstance(tasks := given.get("tasks"), ports.Tasks) and i.of.updates:
+        if isinstance(tasks := found_ports.get("tasks"), ports.Tasks) and i.of.updates:
             tasks.updated = self.slots_of(bound, i.of.updates)
-        if isinstance(tensors := given.get("tmem"), ports.TensorMemory):
+        if isinstance(tensors := found_ports.get("tmem"), ports.TensorMemory):
             tensors.written = self.slots_of(bound, i.destinations())
-        result = i.of.meaning(i, *self.arguments(bound, given))
+        result = i.of.meaning(i, *self.arguments(bound, found_ports))
         if inspect.isgenerator(result):
             result = self.staged(result, bound, stage)
             if stage == "arrive":
                 return
-        if isinstance(flow := given.get("flow"), ports.Flow):
+        if isinstance(flow := found_ports.get("flow"), ports.Flow):
             self.action = flow.action
         self.commit(bound, result)
 
-    def arguments(self, bound: Bound, given: Mapping[str, ports.Port]) -> list[Any]:  # ports, and operands of any kind
+    def arguments(self, bound: Bound, found_ports: Mapping[str, ports.Port]) -> list[Any]:  # ports, and operands of any kind
         """The arguments of a meaning: its ports, and the values of its operands."""
-        return [given[p] if p in given else self.operand(bound, p) for p in bound.i.of.parameters]
+        return [found_ports[p] if p in found_ports else self.operand(bound, p) for p in bound.i.of.parameters]
 
     def port(self, name: str, bound: Bound) -> ports.Port:
         """A port of the machine for an instruction."""

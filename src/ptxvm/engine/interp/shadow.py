@@ -145,11 +145,11 @@ class CohortShadow:
     ) -> None:
         """A store of unset bytes: on the stack they stay unset, elsewhere it is reported as a read of them."""
         chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=True)
-        given = [spread(mask, chosen) for mask in masks]
-        if not len(chosen) or not any(mask.any() for mask in given):
+        of_lanes = [spread(mask, chosen) for mask in masks]
+        if not len(chosen) or not any(mask.any() for mask in of_lanes):
             return
         for position, (allocation, threads, offsets) in self.cohort.mem.touched_by_lane(access, mine, addresses):
-            parts = [mask[position] for mask in given]
+            parts = [mask[position] for mask in of_lanes]
             if allocation.space is Space.LOCAL:
                 missing = np.concatenate(
                     [(mask >> BITS[: access.type.bytes] & np.uint32(1)).astype(np.bool_) for mask in parts]
@@ -191,11 +191,11 @@ class CohortShadow:
         if not self._cells and not any(np.any(tag) for tag in tags):
             return
         chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=True)
-        given = [spread(tag, chosen) for tag in tags]
+        of_lanes = [spread(tag, chosen) for tag in tags]
         if not len(chosen):
             return
         for position, (allocation, _, offsets) in self.cohort.mem.touched_by_lane(access, mine, addresses):
-            for n, tag in enumerate(given):
+            for n, tag in enumerate(of_lanes):
                 self._write(allocation, offsets + n * access.type.bytes, tag[position], access.type.bytes)
 
     def _write(self, allocation: Allocation, offsets: PerLane, tags: PerLane, size: int) -> None:
@@ -227,7 +227,7 @@ class CohortShadow:
         if not self._cells and not any(np.any(tag) for tag in tags):
             return found
         chosen, mine, addresses = self._positions(access, lanes, guard, address, writing=True)
-        given = [spread(tag, chosen) for tag in tags]
+        of_lanes = [spread(tag, chosen) for tag in tags]
         swapped = spread(old == operands[0], chosen) if how == "cas" else np.ones(len(chosen), np.bool_)
         size = access.type.bytes
         for position, (allocation, _, offsets) in (
@@ -238,10 +238,10 @@ class CohortShadow:
                 before = self._read(cells, at_it, size) if cells is not None else np.array([NUMBER])
                 found[chosen[n]] = before[0]
                 if swapped[n]:
-                    after = (
-                        given[-1][n : n + 1] if how in ("cas", "exch") else joined(before, given[-1][n]) if given else before
-                    )
-                    self._write(allocation, at_it, after if how in KEPT else lost(before, *(tag[n] for tag in given)), size)
+                    after = before
+                    if of_lanes:
+                        after = of_lanes[-1][n : n + 1] if how in ("cas", "exch") else joined(before, of_lanes[-1][n])
+                    self._write(allocation, at_it, after if how in KEPT else lost(before, *(tag[n] for tag in of_lanes)), size)
         return found
 
     def released(self, allocation: Allocation) -> None:

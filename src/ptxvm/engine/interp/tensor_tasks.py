@@ -126,17 +126,17 @@ class TensorUnit:
 
     def perform(self, tensor: TensorAccess, lanes: Lanes, guard: Guard, operands: dict[str, PerLane]) -> None:
         """Do or start the work of some lanes."""
-        numbers, given = self._named(lanes, guard, operands)
+        numbers, of_lanes = self._named(lanes, guard, operands)
         if not len(numbers):
             return
         if not tensor.work.asynchronous:
             if isinstance(tensor.work, Free):
-                blocks = tensor_blocks.of_allocation({name: int(each[0]) for name, each in given.items()})
+                blocks = tensor_blocks.of_allocation({name: int(each[0]) for name, each in of_lanes.items()})
                 self.cohort.tensor_started(tensor.bound, None, self._cta(int(numbers[0])), numbers, blocks)
-            self.do(tensor, numbers, given)
+            self.do(tensor, numbers, of_lanes)
             return
-        self._check(tensor, numbers, given)
-        self.queue.add(TensorTask(tensor, self, numbers, given, np.zeros(len(numbers), np.int64), kind_of(tensor.work)))
+        self._check(tensor, numbers, of_lanes)
+        self.queue.add(TensorTask(tensor, self, numbers, of_lanes, np.zeros(len(numbers), np.int64), kind_of(tensor.work)))
 
     def load(
         self, tensor: TensorAccess, lanes: Lanes, file: RegisterFile, slots: Sequence[int], operands: dict[str, PerLane]
@@ -145,11 +145,11 @@ class TensorUnit:
 
         Where the machine ends work at once, or a register is the module's, which every function sees, it ends at once.
         """
-        numbers, given = self._named(lanes, None, operands)
-        self._check(tensor, numbers, given)
+        numbers, of_lanes = self._named(lanes, None, operands)
+        self._check(tensor, numbers, of_lanes)
         registers = RegisterSlots(file, slots)
         load = TensorLoad(
-            tensor, self, numbers, given, np.zeros(len(numbers), np.int64), AsyncKind.TENSOR_LOAD, registers=registers
+            tensor, self, numbers, of_lanes, np.zeros(len(numbers), np.int64), AsyncKind.TENSOR_LOAD, registers=registers
         )
         self.queue.loading(load)
         if self.queue.early or len(slots) < len(tensor.work.results) or min(slots) < 0:

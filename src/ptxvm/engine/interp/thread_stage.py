@@ -56,7 +56,7 @@ class SingleThreadEngine:
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *, limits: Limits | None = None,
         allocations: Sequence[Allocation] = (),
     ) -> Counters:  # fmt: skip
-        """Set the stage; `limits` and `given` are for engines that run the grid."""
+        """Set the stage; `limits` and `payload` are for engines that run the grid."""
         memory = self.image.memory
         before = Snapshot(memory.table.items)
         code = Executable(self.image)
@@ -186,10 +186,10 @@ class ScriptedSchedule(Schedule):
         if has_result:
             dtypes = [value.dtype for value in raws[1:]]
             own = tuple(bits(np.ravel(value)[0]) for value in raws[1:])
-            all_given = {**self.script.exchanges(meeting, own), lane_here: own}
-            for lane, given in all_given.items():
-                cohort.receive(lane, list(zip(dtypes, given, strict=True)))
-            cohort.members = np.full(cohort.size, sum(1 << lane - base for lane in all_given), np.uint32)
+            payloads = {**self.script.exchanges(meeting, own), lane_here: own}
+            for lane, payload in payloads.items():
+                cohort.receive(lane, list(zip(dtypes, payload, strict=True)))
+            cohort.members = np.full(cohort.size, sum(1 << lane - base for lane in payloads), np.uint32)
         else:
             self.script.synchronizes(meeting)
         self.resume_one(key, lanes)

@@ -307,10 +307,10 @@ class TrackedTasks(ports.Tasks):
         super().__init__(tracer.alg, bound, tracer.guard)
         self._memory = TrackedMemory(tracer, bound)
 
-    def copy(self, target: Value, source: Value, size: Value, given: Value | None) -> None:
+    def copy(self, target: Value, source: Value, size: Value, source_size: Value | None) -> None:
         """Start a copy."""
         self._hold(target, source)
-        super().copy(target, source, size, given)
+        super().copy(target, source, size, source_size)
 
     def transfer(
         self, kind: Transfer, completed: Callable[..., Value], **operands: Sequence[Value | None] | Value | None

@@ -105,18 +105,18 @@ class WatchedCohort(Cohort):
         work = access.work if isinstance(access.work, Watched) else None
         positions = np.flatnonzero(np.broadcast_to(True if guard is None else guard, count))
         while True:
-            given = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
+            of_lanes = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
             good = np.zeros(count, np.bool_)
             good[positions] = True
             try:
-                touched = list(work.touched(self.memory, given)) if work is not None else []
+                touched = list(work.touched(self.memory, of_lanes)) if work is not None else []
                 found = super().texture(access, lanes, good, operands)
             except AccessFault as fault:
                 self.mem.refuse(
                     fault.placed(access.bound, int(every[positions[fault.lane_index]])),
                     Access(access.bound, Space.GENERIC, b32),
                 )
-                positions = positions[texture_unit.spared(access.work, self.memory, given, fault.lane_index)]
+                positions = positions[texture_unit.spared(access.work, self.memory, of_lanes, fault.lane_index)]
             else:
                 break
         if work is not None:
@@ -140,11 +140,11 @@ class WatchedCohort(Cohort):
     # ── asynchronous copies, mbarriers ──────────────────────────────────────────────────
 
     def copy_started(
-        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, given: PerLane
+        self, copying: CopyInstruction, lanes: LaneNumbers, target: PerLane, source: PerLane, source_size: PerLane
     ) -> None:
         """Report the reads and writes that the copies will do."""
-        for size in np.unique(given[given > 0]).tolist():
-            some = np.flatnonzero(given == size)
+        for size in np.unique(source_size[source_size > 0]).tolist():
+            some = np.flatnonzero(source_size == size)
             for access, offset in copying.reads(size):
                 for allocation, those, offsets in self.mem.touched(access, lanes[some], source[some] + np.uint64(offset)):
                     self.watcher.copying(access, those, allocation, offsets, Verb.READ)
@@ -331,8 +331,8 @@ class WatchedCohort(Cohort):
         if name == "free":
             function = partial(self.free, function)
         answers = [self.ask_one(function, lanes[n : n + 1], [a[n : n + 1] for a in arguments]) for n in range(len(lanes))]
-        given = [each for each in answers if each is not None]
-        return np.array([0 if each is None else int(each[0]) for each in answers], given[0].dtype) if given else None
+        values = [each for each in answers if each is not None]
+        return np.array([0 if each is None else int(each[0]) for each in answers], values[0].dtype) if values else None
 
     def ask_one(self, function: Function, lane: PerLane, arguments: Sequence[PerLane]) -> PerLane:
         """Call a function of the device for one lane; None where it is refused."""

@@ -110,9 +110,9 @@ OPAQUE = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
 def address_of_an_opaque_variable(i):
     """The address of a texture, sampler or surface is taken as .u64."""
     a = shape(i, "a")
-    what = OPAQUE.get(a.detail) if a.kind == "variable" else None
-    if what and i.type is not u64:
-        return Problem("P1605", f"Indirect access to {what} requires .u64 type", operand="a")
+    kind = OPAQUE.get(a.detail) if a.kind == "variable" else None
+    if kind and i.type is not u64:
+        return Problem("P1605", f"Indirect access to {kind} requires .u64 type", operand="a")
     return None
 
 

@@ -150,8 +150,8 @@ def cp_async_bulk_tensor(i, a, map, c, bar, mask, policy, tasks):
 )
 def cp_async_bulk_tensor_im2col(i, a, map, c, bar, offsets, mask, policy, tasks):
     """Start to copy the columns of an image that a convolution needs to shared memory."""
-    given = [each.to(u32) for each in offsets]
-    tasks.transfer(load_of(i), completed, a=a, map=map, c=c, bar=bar, offsets=given, mask=mask and mask.to(u32))
+    words = [each.to(u32) for each in offsets]
+    tasks.transfer(load_of(i), completed, a=a, map=map, c=c, bar=bar, offsets=words, mask=mask and mask.to(u32))
 
 
 STORED = ".mode = { .tile, .im2col_no_offs, .tile::scatter4 };"

@@ -145,8 +145,8 @@ def started(
         weights="zeros" in operands, blocks=blocks, shifted="ashift" in i.bound, sparse="meta" in operands,
     )  # fmt: skip
     masks = {f"disabled{n}": each for n, each in enumerate(disabled or ())}
-    given = {name: each for name, each in operands.items() if each is not None}
-    tmem.tensor(work, a=adesc if a is None else a, **given, **masks)
+    present = {name: each for name, each in operands.items() if each is not None}
+    tmem.tensor(work, a=adesc if a is None else a, **present, **masks)
 
 
 @has(PLAIN)

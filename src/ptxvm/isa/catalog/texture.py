@@ -47,8 +47,8 @@ def counted(i: Decoded) -> list[tuple[str, Shape]]:
     the coordinates, they that of the next operand, and so on: `[tex, sampler, {x, y}]` has an offset {x, y} for it.
     """
     names = ("c", "lod", "dPdx", "dPdy", "e", "f")
-    given = names if is_independent(i) else ("b", *names)
-    return [(name, i.shape(name)) for name in given if i.shape(name) is not None]
+    ordered = names if is_independent(i) else ("b", *names)
+    return [(name, i.shape(name)) for name in ordered if i.shape(name) is not None]
 
 
 def arguments(i: Decoded) -> tuple[tuple[str, Shape], list[tuple[str, Shape]], list[tuple[str, Shape]]]:

@@ -53,10 +53,10 @@ DEFAULTS: Mapping[int, bytes] = {
 }
 
 
-def known(number: int, allowed: frozenset[LaunchAttributeId], what: str) -> LaunchAttributeId:
+def known(number: int, allowed: frozenset[LaunchAttributeId], owner: str) -> LaunchAttributeId:
     """An attribute by its number; DriverError for what cannot be set of such a thing."""
     if number not in allowed:
-        raise DriverError(Result.INVALID_VALUE, f"{what} has no attribute {number}")
+        raise DriverError(Result.INVALID_VALUE, f"{owner} has no attribute {number}")
     return LaunchAttributeId(number)
 
 
@@ -80,9 +80,9 @@ def of_stream(handle: int, number: int, out: int) -> None:
 def set_of_stream(handle: int, number: int, value: int) -> None:
     """Set an attribute of a stream."""
     stream, which = session().stream(handle), known(number, OF_STREAMS, "a stream")
-    stream.attributes[which] = given = bytes_from(value, SIZE)
+    stream.attributes[which] = bits = bytes_from(value, SIZE)
     if which is A.PRIORITY:
-        stream.priority = clamped(*struct.unpack_from("<i", given))
+        stream.priority = clamped(*struct.unpack_from("<i", bits))
 
 
 @function("cuStreamCopyAttributes")

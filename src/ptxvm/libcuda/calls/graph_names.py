@@ -58,8 +58,8 @@ def draw(handle: int, path: int, flags: int) -> None:
 def drawn(graph: Graph) -> Iterator[str]:
     """The lines of DOT for the nodes of a graph."""
     for node in graph.nodes:
-        what = node.task.kernel.function.name if isinstance(node.task, Launch) else ""
-        yield f'n{node.number} [label="{node.number}: {KINDS[node.type]} {what}"];'.replace(' "]', '"]')
+        name = node.task.kernel.function.name if isinstance(node.task, Launch) else ""
+        yield f'n{node.number} [label="{node.number}: {KINDS[node.type]} {name}"];'.replace(' "]', '"]')
         yield from (f"n{each.number} -> n{node.number};" for each in node.after)
         inner = [node.task.graph] if isinstance(node.task, Child) else []
         for each in node.task.bodies if isinstance(node.task, Conditional) else inner:

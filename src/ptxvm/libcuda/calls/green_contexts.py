@@ -116,9 +116,9 @@ def of_stream(handle: int, out: int, kind: int) -> None:
 
 
 @function("cuDevSmResourceSplitByCount")
-def split_by_count(out: int, groups: int, given: int, rest: int, flags: int, least: int) -> None:
+def split_by_count(out: int, groups: int, source: int, rest: int, flags: int, least: int) -> None:
     """Split multiprocessors into groups of one size, at least so many each; without room for groups, count them."""
-    d = resource_at(given)
+    d = resource_at(source)
     device = session().driver.device(d.device)
     smallest, alignment = FINEST if flags & IGNORE_COSCHEDULING else finest(device)
     if least > d.count:
@@ -133,9 +133,9 @@ def split_by_count(out: int, groups: int, given: int, rest: int, flags: int, lea
 
 
 @function("cuDevSmResourceSplit")
-def split(out: int, groups: int, given: int, rest: int, flags: int, parameters: int) -> None:
+def split(out: int, groups: int, source: int, rest: int, flags: int, parameters: int) -> None:
     """Split multiprocessors into groups that a client describes; one of no size gets as many as there are left."""
-    d, left = resource_at(given), resource_at(given).count
+    d, left = resource_at(source), resource_at(source).count
     device = session().driver.device(d.device)
     for n in range(groups):
         each = structure_at(GroupParameters, parameters + n * ctypes.sizeof(GroupParameters))

@@ -67,10 +67,10 @@ def launch(
     if shared > kernel.most_dynamic_shared:
         said = f"the kernel takes {kernel.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
         raise DriverError(Result.INVALID_VALUE, said)
-    given = arguments(kernel, parameters, extra)
+    values = arguments(kernel, parameters, extra)
     context = session().context
     options = LaunchOptions((x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=cluster)
-    made = Launch(context, kernel, (x, y, z), (bx, by, bz), shared, given, options)
+    made = Launch(context, kernel, (x, y, z), (bx, by, bz), shared, values, options)
     made.check()
     return made
 

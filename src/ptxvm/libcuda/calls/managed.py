@@ -71,12 +71,12 @@ ADVICE: dict[tuple[int, str | int], RangeValues] = {}
 """What was advised, by the number of an allocation, and `read`, `preferred`, `prefetched` or the device that accesses it."""
 
 
-def ranges(address: int, size: int, what: str | int) -> RangeValues:
+def ranges(address: int, size: int, kind: str | int) -> RangeValues:
     """The advice of a kind on an allocation; DriverError for bytes that leave it."""
     blocks = session().driver.blocks
     blocks.check(address, size)
     found = blocks.find(address)
-    return ADVICE.setdefault((found[1].number if found is not None else 0, what), RangeValues())
+    return ADVICE.setdefault((found[1].number if found is not None else 0, kind), RangeValues())
 
 
 def place_of(location: int) -> Place:
@@ -96,15 +96,15 @@ def place_of_device(number: int) -> Place:
 
 def advise_at(address: int, size: int, advice: int, place: Place) -> None:
     """Keep advice."""
-    what = member(Advice, advice, "advice on managed memory")
+    advised = member(Advice, advice, "advice on managed memory")
     kind: str | int = place[1]
-    if what in (Advice.SET_READ_MOSTLY, Advice.UNSET_READ_MOSTLY):
+    if advised in (Advice.SET_READ_MOSTLY, Advice.UNSET_READ_MOSTLY):
         kind = "read"
-    elif what in (Advice.SET_PREFERRED_LOCATION, Advice.UNSET_PREFERRED_LOCATION):
+    elif advised in (Advice.SET_PREFERRED_LOCATION, Advice.UNSET_PREFERRED_LOCATION):
         kind = "preferred"
     elif place[0] != ON_DEVICE:
         kind = HOST_DEVICE
-    ranges(address, size, kind).set(address, address + size, place if what % 2 else None)
+    ranges(address, size, kind).set(address, address + size, place if advised % 2 else None)
 
 
 @function("cuMemAdvise")
@@ -186,8 +186,8 @@ def range_attribute(out: int, room: int, number: int, address: int, size: int) -
         words = [*devices, *[NO_DEVICE] * (room // 4)][: room // 4]
         put_bytes(out, struct.pack(f"<{len(words)}i", *words))
         return
-    what = "read" if number == A.READ_MOSTLY else "preferred" if number in PREFERRED else "prefetched"
-    place = ranges(address, size, what).get(address, address + size)
+    kind = "read" if number == A.READ_MOSTLY else "preferred" if number in PREFERRED else "prefetched"
+    place = ranges(address, size, kind).get(address, address + size)
     if number == A.READ_MOSTLY:
         put_i32(out, int(place is not None))
     elif number in (A.PREFERRED_LOCATION_TYPE, A.LAST_PREFETCH_LOCATION_TYPE):

@@ -303,8 +303,8 @@ def _event_counters(kernel: KernelContext) -> list[str]:
         return []
     variables = {name: llvm for written in kernel.written.values() for name, llvm in written.variables.items()}
     return [
-        f"  {POINTER}.place = getelementptr i8, ptr %ctx, i64 {offset('counters')}",
-        f"  {POINTER} = load ptr, ptr {POINTER}.place, align 8",
+        f"  {POINTER}.pointer = getelementptr i8, ptr %ctx, i64 {offset('counters')}",
+        f"  {POINTER} = load ptr, ptr {POINTER}.pointer, align 8",
         *(f"  {name} = alloca {llvm}, align 64" for name, llvm in variables.items()),
     ]
 

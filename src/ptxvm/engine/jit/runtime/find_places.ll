@@ -43,10 +43,10 @@ take:
   %moved.all = shufflevector <32 x i32> %moved.one, <32 x i32> poison, <32 x i32> zeroinitializer
   %place = add <32 x i32> %low.a, %moved.all
   %taken = select <32 x i1> %inside, <32 x i32> %place, <32 x i32> %found
-  %class.place = getelementptr i32, ptr %classes, i64 %class
-  %class.old = load i32, ptr %class.place, align 4
+  %class.pointer = getelementptr i32, ptr %classes, i64 %class
+  %class.old = load i32, ptr %class.pointer, align 4
   %class.new = or i32 %class.old, %here
-  store i32 %class.new, ptr %class.place, align 4
+  store i32 %class.new, ptr %class.pointer, align 4
   %others = xor i32 %here, -1
   %left.after = and i32 %left, %others
   %whole = icmp eq i32 %here, %mask
