@@ -6,9 +6,9 @@ import re
 
 import numpy as np
 import pytest
-from engines import fenced
 
 import ptxvm
+from ptxvm.campaign.fuzz.engines import fenced
 
 KERNEL = """.version 8.3
 .target sm_90
