@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick dap-client extension format docs score bench ptx picture lock changelog release clean
+.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick dap-client extension format docs links score bench ptx picture lock changelog release clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -102,6 +102,9 @@ docs: $(VENV)/dev.done ## the documentation, in build/docs: the reference is mad
 
 playground: $(VENV)/dev.done ## the playground as static files, in build/playground; PYODIDE=FOLDER puts Python in there, too
 	$(BIN)/python tools/playground.py
+
+links: $(VENV)/dev.done ## the links of the documentation to other sites; needs a network
+	$(BIN)/python -m sphinx -q -b linkcheck -D opcodes=prmt docs build/links
 
 mutants: $(VENV)/dev.done ## change what instructions mean, and see whether the conformance files notice
 	$(BIN)/python tools/mutants.py --at-least 90

@@ -28,6 +28,8 @@ smartquotes = False  # which would make one dash of the two of an option
 
 # Links to what is not there are errors.  The types in signatures are not linked.
 nitpicky = True
+linkcheck_anchors = False  # which pages make by scripts
+linkcheck_timeout = 20
 nitpick_ignore_regex = [("py:.*", ".*")]
 default_role = "code"
 autodoc_member_order = "bysource"

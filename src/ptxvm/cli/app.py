@@ -257,8 +257,11 @@ def isa(opcode: str | None) -> int:
     "--check", "checks", metavar="memory,init,sync,race", default="", show_default=False,
     help="What to look for in every kernel.",
 )  # fmt: skip
+@click.option("--suppress", metavar="FILE", help="Findings that are meant: a line CODE KERNEL:LINE for each.")
 @click.option("--summary", is_flag=True, help="End with a table: kernels, launches, time, findings.")
-def execute(command: Sequence[str], device: str | None, devices: int | None, checks: str, *, summary: bool) -> int:
+def execute(
+    command: Sequence[str], device: str | None, devices: int | None, checks: str, suppress: str | None, *, summary: bool
+) -> int:
     """Run a program with ptxvm as its CUDA driver.
 
     \b
@@ -269,7 +272,7 @@ def execute(command: Sequence[str], device: str | None, devices: int | None, che
     """  # noqa: D301
     from ptxvm.cli.exec import execute
 
-    return execute(command, device, devices, checks, summary=summary)
+    return execute(command, device, devices, checks, suppress, summary=summary)
 
 
 @app.command()

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from ptxvm.cli.check import read_suppressions, tell_unused
 from ptxvm.cli.failures import FINDINGS, WRONG_CALL, say
 from ptxvm.cli.terminal import console, tabulated
 from ptxvm.driver.models import MODELS
@@ -24,7 +25,9 @@ Lines = Sequence[Mapping[str, Any]]  # the key tells the type of a value
 """Objects of JSON, with the keys that `driver.profile` and `driver.launch_checks` write."""
 
 
-def execute(command: Sequence[str], device: str | None, devices: int | None, checks: str, *, summary: bool) -> int:
+def execute(
+    command: Sequence[str], device: str | None, devices: int | None, checks: str, suppress: str | None = None, *, summary: bool
+) -> int:
     """Run a program to its end; its exit status, or 1 where a check found an error in a kernel and the program none."""
     try:
         options.checks([each.strip() for each in checks.split(",")] if checks else None)
@@ -32,10 +35,12 @@ def execute(command: Sequence[str], device: str | None, devices: int | None, che
         return say(f"ptxvm exec: {wrong}", WRONG_CALL)
     if device is not None and device not in MODELS:
         return say(f"ptxvm exec: there is no device '{device}'; there are {', '.join(MODELS)}", WRONG_CALL)
+    suppressions = read_suppressions(suppress)
     with tempfile.TemporaryDirectory(prefix="ptxvm-exec-") as folder:
         findings, launches = Path(folder, "findings.jsonl"), Path(folder, "launches.jsonl")
         chosen: dict[str, object] = {"PTXVM_DEVICE": device, "PTXVM_DEVICES": devices}
         chosen |= {"PTXVM_CHECK": checks, "PTXVM_FINDINGS": findings} if checks else {}
+        chosen |= {"PTXVM_SUPPRESS": Path(suppress).resolve()} if suppress is not None else {}
         chosen |= {"PTXVM_PROFILE": launches} if summary else {}
         environment = (
             os.environ | prepare(Path(folder)) | {name: str(value) for name, value in chosen.items() if value is not None}
@@ -46,10 +51,12 @@ def execute(command: Sequence[str], device: str | None, devices: int | None, che
             return say(f"ptxvm exec: {command[0]}: {wrong.strerror}", WRONG_CALL)
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # the program gets it too, and decides
         status = child.wait()
-        found = lines(findings)
+        written = lines(findings)
+        found = [each for each in written if not suppressions.names(each["kernel"], each["code"], each["line"])]
         if summary:
             print_launches(lines(launches), found, checked=bool(checks))
-        errors = print_findings(found) if checks else 0
+        errors = print_findings(found, len(written) - len(found)) if checks else 0
+        tell_unused(suppressions, suppress)
     if status < 0:
         return 128 - status
     return status or (FINDINGS if errors else 0)
@@ -83,10 +90,11 @@ def in_seconds(time: float) -> str:
     return f"{time / scale:.3g} {unit}"
 
 
-def print_findings(found: Lines) -> int:
-    """Print what the checks found, by kernel and kind; the number of errors."""
+def print_findings(found: Lines, suppressed: int) -> int:
+    """Print what the checks found, by kernel and kind, and how much of it is meant; the number of errors."""
     for (kernel, code), count in sorted(Counter((each["kernel"], each["code"]) for each in found).items()):
         print(f"ptxvm: {count} {code} in kernel {kernel}", file=sys.stderr)
     errors = sum(1 for each in found if each["severity"] == "error")
-    print(f"ptxvm: {plural(errors, 'error')} and {plural(len(found) - errors, 'warning')} in kernels", file=sys.stderr)
+    meant = f", {suppressed} suppressed" if suppressed else ""
+    print(f"ptxvm: {plural(errors, 'error')} and {plural(len(found) - errors, 'warning')} in kernels{meant}", file=sys.stderr)
     return errors

@@ -32,9 +32,9 @@ class Rule:
     line: int = 0
     used: bool = False
 
-    def matches(self, source: Text, code: str, line: int) -> bool:
-        """Is a finding on a line meant?"""
-        return self.code == code and self.line in (0, line) and fnmatchcase(source.name, self.pattern)
+    def matches(self, name: str, code: str, line: int) -> bool:
+        """Is a finding meant, on a line of the source of that name?"""
+        return self.code == code and self.line in (0, line) and fnmatchcase(name, self.pattern)
 
 
 @dataclass(slots=True)
@@ -66,10 +66,15 @@ class Suppressions:
 
     def _suppresses(self, source: Text, diagnostic: Diagnostic) -> bool:
         first, last = (source.location(place)[0] for place in (diagnostic.span.start, diagnostic.span.end))
-        found = [rule for rule in self.rules if rule.matches(source, diagnostic.code, diagnostic.line or first)]
+        found = self.names(source.name, diagnostic.code, diagnostic.line or first)
+        return found or diagnostic.code in in_comments(source, first, last)
+
+    def names(self, name: str, code: str, line: int) -> bool:
+        """Does a rule name a finding on a line of the source of that name, or of the kernel, where sources have no names?"""
+        found = [rule for rule in self.rules if rule.matches(name, code, line)]
         for rule in found:
             rule.used = True
-        return bool(found) or diagnostic.code in in_comments(source, first, last)
+        return bool(found)
 
 
 def _rule(text: str, number: int) -> Rule:

@@ -1,7 +1,7 @@
 """The checks of all kernels of a process, how work runs under them, and their findings.
 
-`PTXVM_CHECK` names the checks (`memory,race`).  Each finding is logged once, and appended as a line of JSON to the file that
-`PTXVM_FINDINGS` names, where `ptxvm exec` counts them.
+`PTXVM_CHECK` names the checks (`memory,race`).  Each finding is logged once, but for those that `PTXVM_SUPPRESS` names, and
+appended as a line of JSON to the file that `PTXVM_FINDINGS` names, where `ptxvm exec` counts them.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
+from ptxvm.diagnostics.suppressions import Suppressions
 from ptxvm.machine import options
 from ptxvm.machine.events import Finding
 from ptxvm.machine.streams import Stream
@@ -29,6 +30,13 @@ def wanted() -> frozenset[options.Check] | None:
     """The checks that `PTXVM_CHECK` names, None where it names none; ValueError for an unknown name."""
     text = os.environ.get("PTXVM_CHECK", "")
     return options.checks([each.strip() for each in text.split(",")]) if text else None
+
+
+@cache
+def suppressions() -> Suppressions:
+    """Those of the file that `PTXVM_SUPPRESS` names, whose patterns are of kernels: the modules of a program have no names."""
+    path = os.environ.get("PTXVM_SUPPRESS")
+    return Suppressions.parse(Path(path).read_text(encoding="utf-8")) if path else Suppressions()
 
 
 def exact_bounds() -> bool:
@@ -95,10 +103,17 @@ class Findings:
         if key in self.seen:
             return
         self.seen.add(key)
-        LOG.warning("ptxvm: in kernel %s: %s", finding.kernel, finding)
+        if not suppressions().names(finding.kernel, finding.code, finding.line):
+            LOG.warning("ptxvm: in kernel %s: %s", finding.kernel, finding)
         if path := os.environ.get("PTXVM_FINDINGS"):
             with Path(path).open("a", encoding="utf-8") as file:
-                entry = {"severity": finding.severity, "code": finding.code, "text": str(finding), **finding.details}
+                entry = {
+                    "severity": finding.severity,
+                    "code": finding.code,
+                    "text": str(finding),
+                    "line": finding.line,
+                    **finding.details,
+                }
                 file.write(json.dumps(entry) + "\n")
 
 

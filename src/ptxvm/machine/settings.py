@@ -32,6 +32,7 @@ VARIABLES = (
     Variable("PTXVM_DEVICE", "`sm_80`, ...", "`sm_89`", "The card whose limits the devices of the CUDA driver have."),
     Variable("PTXVM_DEVICES", "a number", "1", "How many devices the CUDA driver has."),
     Variable("PTXVM_CHECK", "`memory,init,sync,race`", "", "What the CUDA driver looks for in every kernel."),
+    Variable("PTXVM_SUPPRESS", "a file", "", "Findings that are meant, for the CUDA driver: a line CODE KERNEL:LINE for each."),
     Variable("PTXVM_FINDINGS", "a file", "", "Where the CUDA driver writes findings, in lines of JSON."),
     Variable("PTXVM_PROFILE", "a file", "", "Where the CUDA driver counts launches, by kernel, in lines of JSON."),
     Variable("PTXVM_LIBCUDA", "a folder", "one for each process", "Where the driver's libraries are; `ptxvm exec` sets it."),

@@ -388,3 +388,30 @@ def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, 
         assert others == ["ptxvm: 1 out-of-bounds in kernel one_too_many", "ptxvm: 1 error and 0 warnings in kernels"]
     else:
         assert done.stderr == ""
+
+
+def executed(*words: str) -> subprocess.CompletedProcess[str]:
+    """Run the program with checks."""
+    command = [sys.executable, "-m", "ptxvm", "exec", "--check", "memory", *words, "--", sys.executable, "-c"]
+    program = PROGRAM.replace("PTX", repr(ONE_TOO_MANY)).replace("STATUS", "0")
+    return subprocess.run([*command, program], capture_output=True, text=True, check=False)
+
+
+def test_a_finding_that_is_meant_is_not_told(tmp_path):
+    """The store stands on line 6 of the module; a rule for another line of another kernel is left over."""
+    file = tmp_path / "known.txt"
+    file.write_text("out-of-bounds one_*:6  # the padding is read\nrace other:3\n")
+    done = executed("--suppress", str(file))
+    assert done.returncode == 0
+    assert done.stderr.splitlines() == [
+        "ptxvm: 0 errors and 0 warnings in kernels, 1 suppressed",
+        f"{file}:2: nothing matches 'race other:3'",
+    ]
+    file.write_text("out-of-bounds one_*:7\n")
+    assert executed("--suppress", str(file)).returncode == 1
+
+
+def test_suppressions_that_cannot_be_read(tmp_path):
+    done = executed("--suppress", str(tmp_path / "none.txt"))
+    assert (done.returncode, done.stdout) == (2, "")
+    assert "cannot read" in done.stderr
