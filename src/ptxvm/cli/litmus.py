@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ptxvm.cli.failures import InFile, WrongCall
+from ptxvm.cli.terminal import working
 from ptxvm.diagnostics.errors import Fault, InvalidPTX
 from ptxvm.litmus import State, machines, observe, read
 from ptxvm.model import MODELS, Judgement, NotALitmusTest, Test, judge
@@ -42,10 +43,13 @@ def litmus(
         raise WrongCall(f"--format is {' or '.join(FORMATS)}, not '{form}'")
     if solver not in SOLVERS:
         raise WrongCall(f"--solver is {', '.join(SOLVERS[:-1])} or {SOLVERS[-1]}, not '{solver}'")
-    for name, test in [(file, test) for file in files for test in tests_of(file)]:
-        with time_limit(limit):
+    every = [(file, test) for file in files for test in tests_of(file)]
+    for number, (name, test) in enumerate(every, 1):
+        which = f"{test.name}, {number} of {len(every)}" if len(every) > 1 else test.name
+        with working(f"judging {which}"), time_limit(limit):
             judgement = judged(name, test, model, solver, witnesses=witnesses or drawings is not None)
-        shown = seen(judgement, name, runs) if runs else None
+        with working(f"running {which}"):
+            shown = seen(judgement, name, runs) if runs else None
         if form == "json":
             print(json.dumps(judgement.as_json() | {"file": name} | (shown.as_json() if shown else {})))
         else:
