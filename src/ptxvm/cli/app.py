@@ -74,6 +74,8 @@ def check(files: Sequence[str], target: str | None, form: str, suppress: str | N
 @click.argument("file", metavar="FILE")
 @click.argument("arguments", metavar="[ARG]...", nargs=-1)
 @run_options
+@click.option("--workers", metavar="N", type=AT_LEAST_1, help="Cut the grid into ranges of CTAs, for so many processes.")
+@click.option("--scheduler", metavar="ADDRESS", help="Run them on a Dask cluster, as tcp://host:8786.")
 def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which click has converted
     """Run a kernel on arrays, and print them.
 

@@ -20,7 +20,7 @@ import ptxvm
 from ptxvm.api import allowed, wanted
 from ptxvm.cli import arguments
 from ptxvm.cli.check import known_format, known_target, read, read_suppressions, tell_unused
-from ptxvm.cli.failures import InFile, WrongCall, one_line
+from ptxvm.cli.failures import InFile, WrongCall, one_line, say
 from ptxvm.cli.run_report import RunReport, short_name
 from ptxvm.cli.terminal import console, has_color, tabulated, width, working
 from ptxvm.diagnostics.render import render, summary
@@ -63,6 +63,8 @@ class RunRequest:
     dump: str | None = None
     asynchronous: str | None = None
     suppress: str | None = None
+    workers: int | None = None
+    scheduler: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,13 +123,10 @@ def run(request: RunRequest, following: Following = ARRAYS) -> int:
         saved = [which_to_save(kernel, args, each) for each in request.save]
         with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"), printing(report, request.form):
             following.begin(kernel, asked(request, grid, block, cluster), args)
-            result = report.result = kernel.launch(
-                grid, block, args, shared=request.shared, cluster=cluster, engine=cast("EngineName", request.engine),
-                check=cast("tuple[Check, ...] | None", checks), allow=allow, schedules=request.schedules, seed=request.seed,
-                steps=request.steps, timeout=request.timeout, threads=request.threads,
-                numerics=cast("Numerics", request.numerics), asynchronous=cast("Completion | None", request.asynchronous),
-                profile=following.profile, trace=following.trace,
-            )  # fmt: skip
+            if request.workers is not None or request.scheduler is not None:
+                result = report.result = launch_spread(request, kernel, grid, block, args)
+            else:
+                result = report.result = launch(request, kernel, (grid, block, cluster), args, (checks, allow), following)
     except (ptxvm.InvalidPTX, ptxvm.Fault, ptxvm.Unsupported) as wrong:
         if request.form != "text":
             report.wrong = wrong
@@ -153,6 +152,42 @@ def asked(request: RunRequest, grid: Extent, block: Extent, cluster: Extent | No
         grid, block, request.shared, threads=request.threads, fast=request.numerics == "fast", cluster=cluster,
         asynchronous=request.asynchronous or "", seed=request.seed or 0,
     )  # fmt: skip
+
+
+def launch(
+    request: RunRequest, kernel: ptxvm.Kernel, shape: tuple[Extent, Extent, Extent | None], args: Sequence[object],
+    looked_for: tuple[tuple[str, ...] | None, frozenset[str]], following: Following,
+) -> ptxvm.LaunchResult:  # fmt: skip
+    """Run the kernel in this process, with all options; `looked_for` are the checks, and the findings that are meant."""
+    (grid, block, cluster), (checks, allow) = shape, looked_for
+    return kernel.launch(
+        grid, block, args, shared=request.shared, cluster=cluster, engine=cast("EngineName", request.engine),
+        check=cast("tuple[Check, ...] | None", checks), allow=allow, schedules=request.schedules, seed=request.seed,
+        steps=request.steps, timeout=request.timeout, threads=request.threads, numerics=cast("Numerics", request.numerics),
+        asynchronous=cast("Completion | None", request.asynchronous), profile=following.profile, trace=following.trace,
+    )  # fmt: skip
+
+
+def launch_spread(
+    request: RunRequest, kernel: ptxvm.Kernel, grid: Extent, block: Extent, args: Sequence[object]
+) -> ptxvm.LaunchResult:
+    """Run the grid in ranges of CTAs; a line says why, where it runs whole."""
+    alone = {
+        "engine": request.engine != "auto", "check": request.checks, "schedules": request.schedules > 1, "steps": request.steps,
+        "timeout": request.timeout, "cluster": request.cluster, "numerics": request.numerics != "exact",
+        "async": request.asynchronous,
+    }  # fmt: skip
+    if other := next((name for name, given in alone.items() if given), None):
+        raise WrongCall(f"--{other} is of a launch in this process; leave out --workers and --scheduler")
+    try:
+        done = ptxvm.spread(
+            kernel, grid, block, args, shared=request.shared, workers=request.workers, scheduler=request.scheduler
+        )
+    except (ValueError, ImportError) as wrong:
+        raise WrongCall(one_line(str(wrong))) from None
+    if done.reason:
+        say(f"ptxvm run: the grid runs whole: {done.reason}", 0)
+    return done.result
 
 
 @contextmanager

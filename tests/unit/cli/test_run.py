@@ -350,3 +350,29 @@ def test_there_are_three_dumps(ptxvm, scale):
     done = ptxvm("run", scale, "--block", "32", "--dump", "everything")
     assert done.code == 2
     assert "no such dump: 'everything'; there are shapes, llvm, asm" in done.err
+
+
+# ── on several processes ────────────────────────────────────────────────────────────────
+
+
+def test_a_grid_in_ranges_leaves_the_same(ptxvm, scale):
+    """The kernel, its arrays and the counters are those of the launch in one process."""
+    words = [*LAUNCH, "f32[6]", "f32[6]=arange", "-1.5", "6"]
+    whole, cut = ptxvm("run", scale, *words), ptxvm("run", scale, "--workers", "1", *words)
+    assert (cut.code, cut.err) == (0, "")
+    assert cut.out == whole.out
+
+
+def test_a_grid_that_cannot_be_cut_says_why(ptxvm, module):
+    text = HEAD + ".visible .entry k(.param .u64 a) { .reg .u64 %p; ld.param.u64 %p, [a]; red.global.add.u32 [%p], 1; ret; }"
+    done = ptxvm("run", module(text, "red.ptx"), *LAUNCH, "--workers", "2", "u32[1]")
+    assert done.code == 0
+    why = "'red.global.add.u32' at line 4 is an atomic operation on memory that all CTAs share"
+    assert done.err == f"ptxvm run: the grid runs whole: {why}\n"
+    assert " 8 " in done.out.splitlines()[1]
+
+
+def test_checks_do_not_go_with_several_processes(ptxvm, scale):
+    done = ptxvm("run", scale, *LAUNCH, "--workers", "2", "--check", "race", "f32[6]", "f32[6]", "1", "6")
+    assert done.code == 2
+    assert "--check is of a launch in this process" in done.err
