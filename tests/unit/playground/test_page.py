@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+from pathlib import Path
+
 import pytest
 from playground_kernels import DOUBLE
 
@@ -197,3 +200,30 @@ def test_nothing_is_wider_than_the_window(page, width):
     for name in ("lesson", "results", "step", "count", "explain", "litmus"):
         page.click(f"#tab-{name}")
         assert page.evaluate("document.documentElement.scrollWidth") <= width
+
+
+AXE = os.environ.get("PTXVM_AXE")
+
+
+@pytest.mark.skipif(AXE is None, reason="PTXVM_AXE names no axe.min.js, of the package axe-core")
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_axe_finds_nothing_to_mend(page, scheme):
+    """axe-core, an independent judge of accessibility, has no objection to any view."""
+    page.emulate_media(color_scheme=scheme)
+    page.select_option("#examples", "lesson bank-conflict")
+    views = {
+        "lesson": "#panel-lesson .task",
+        "results": ".outcome",
+        "step": ".registers",
+        "count": ".metrics",
+        "explain": "#panel-explain h2",
+        "litmus": "#panel-litmus .outcome",
+    }
+    for name, content in views.items():
+        page.click({"results": "#run", "step": "#step", "count": "#count"}.get(name, f"#tab-{name}"))
+        if name == "litmus":
+            page.click("#panel-litmus button.main")
+        page.wait_for_selector(content)
+        page.evaluate(Path(AXE).read_text(encoding="utf-8"))
+        found = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")
+        assert [(each["id"], [node["html"] for node in each["nodes"]]) for each in found["violations"]] == [], name

@@ -1,6 +1,6 @@
 // What a launch did: counters against their ideals, by line, and the costliest accesses drawn.
 
-import { h, picture } from "./dom.js";
+import { framed, h } from "./dom.js";
 import { short } from "./plots.js";
 
 const HEADS = ["line", "warps", "lanes", "sectors", "wavefronts", "instruction"];
@@ -29,5 +29,5 @@ function table(lines, go) {
 }
 
 function access({ line, text, sentence, drawn, cost, ideal }) {
-  return h("details", { open: cost > ideal }, h("summary", {}, h("code", {}, `${line}  ${text}`)), h("p", { class: "hint" }, sentence), drawn.map((each) => h("div", { class: "scroll drawn" }, picture(each))));
+  return h("details", { open: cost > ideal }, h("summary", {}, h("code", {}, `${line}  ${text}`)), h("p", { class: "hint" }, sentence), drawn.map((each, n) => framed(each, `Picture ${n + 1} of line ${line}`)));
 }

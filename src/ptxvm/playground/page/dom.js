@@ -33,6 +33,11 @@ export function picture(text) {
   return copied(read) ?? h("p", {}, "The picture cannot be shown.");
 }
 
+/** A picture of the backend in a frame that scrolls, also by keyboard. */
+export function framed(text, label, kind = "") {
+  return h("div", { class: `scroll drawn ${kind}`, tabindex: "0", role: "region", "aria-label": label }, picture(text));
+}
+
 function copied(node) {
   if (!PARTS.has(node.localName)) return null;
   const attributes = [...node.attributes].filter(({ name, value }) => ATTRIBUTES.has(name) && !/url\((?!#)|javascript:/i.test(value));

@@ -1,6 +1,6 @@
 // The instruction under the cursor: in words, with the values of lanes, and drawn.
 
-import { h, picture, prose } from "./dom.js";
+import { framed, h, prose } from "./dom.js";
 
 /** The content of the view; `ask` is called with NAME=VALUE of registers that the user sets. */
 export function explanation(found, ask) {
@@ -16,7 +16,7 @@ export function explanation(found, ask) {
     found.effects?.length ? h("p", { class: "hint" }, `It ${found.effects.join("; ")}.`) : null,
     found.inputs?.length ? inputs(found.inputs, ask) : null,
     found.note && h("p", { class: "hint" }, found.note),
-    (found.pictures ?? []).map((each) => h("div", { class: "scroll drawn", tabindex: "0", role: "region", "aria-label": "Picture" }, picture(each))),
+    (found.pictures ?? []).map((each, n) => framed(each, `Picture ${n + 1}`)),
   ];
 }
 

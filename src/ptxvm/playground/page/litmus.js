@@ -1,6 +1,6 @@
 // Litmus tests: a test, the answer of the memory model, and its executions drawn.
 
-import { h, picture } from "./dom.js";
+import { framed, h } from "./dom.js";
 
 export const TESTS = {
   "message passing": `PTX MP
@@ -58,12 +58,12 @@ export class Litmus {
 
 function judgement({ question, verdict, outcomes, races, axiom, explained }) {
   const head = [h("p", { class: "outcome" }, `${question}: ${verdict}${axiom ? `, by ${axiom}` : ""}`), ...races.map((race) => h("p", { class: "hint" }, `race: ${race}`))];
-  const why = explained ? [h("details", { open: true }, h("summary", {}, `Why it is ${verdict}`), h("div", { class: "scroll drawn paper" }, picture(explained)))] : [];
+  const why = explained ? [h("details", { open: true }, h("summary", {}, `Why it is ${verdict}`), framed(explained, "The forbidden execution", "paper"))] : [];
   return [...head, ...why, h("h3", {}, "Outcomes"), ...outcomes.map(outcome)];
 }
 
 function outcome({ state, condition, allowed, axiom, drawing }) {
   const text = Object.entries(state).map(([name, value]) => `${name} = ${value}`).join(", ");
   const mark = allowed ? (condition ? "allowed, and asked for" : "allowed") : `forbidden${axiom ? ` by ${axiom}` : ""}`;
-  return h("details", { class: allowed ? "allowed" : "forbidden" }, h("summary", {}, h("code", {}, text), ` ${mark}`), drawing ? h("div", { class: "scroll drawn paper" }, picture(drawing)) : "");
+  return h("details", { class: allowed ? "allowed" : "forbidden" }, h("summary", {}, h("code", {}, text), ` ${mark}`), drawing ? framed(drawing, `The execution of ${text}`, "paper") : "");
 }
