@@ -124,8 +124,9 @@ format: $(VENV)/dev.done ## format the code and mend what ruff can mend
 ptx: ## compile the examples again (needs nvcc 13.0)
 	$(MAKE) -C examples
 
-picture: $(VENV)/run.done ## draw the picture in the README from a real session
+picture: $(VENV)/dev.done ## draw the pictures in the README, from a real session, and of the playground (needs Chromium)
 	$(BIN)/python docs/picture.py
+	$(BIN)/python docs/playground_picture.py
 
 changelog: $(VENV)/dev.done ## show the notes of the next release
 	$(BIN)/towncrier build --draft --version next

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from ptxvm.algebra.types import pred
 from ptxvm.diagnostics.errors import PTXVMError
+from ptxvm.engine.interp.value_text import text as shown
 from ptxvm.playground.requests import RequestError
-from ptxvm.playground.values import shown
 from ptxvm.reference.accesses import access_of, place_of
 from ptxvm.reference.drawings import memory_of_access, of_computation, of_lanes
 from ptxvm.reference.evaluation import BadValue

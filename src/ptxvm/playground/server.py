@@ -7,6 +7,7 @@ asks for an answer comes from the page itself: another page in the same browser 
 from __future__ import annotations
 
 import json
+import sys
 from http import HTTPStatus
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import cast
@@ -36,6 +37,11 @@ class PlayServer(ThreadingHTTPServer):
         super().__init__((HOST, port), Handler)
         self.processes = processes or Processes()
         self.origins = {f"http://{name}:{self.server_port}" for name in (HOST, "localhost")}
+
+    def handle_error(self, request: object, client_address: object) -> None:
+        """Say nothing where the browser waits no longer: it has gone elsewhere, or the user has stopped a run."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)  # type: ignore[arg-type]
 
     @property
     def url(self) -> str:

@@ -9,10 +9,10 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from ptxvm.engine.interp.value_text import text as shown
 from ptxvm.isa.special_registers import WARP
 from ptxvm.playground.launching import document, extent, launched
 from ptxvm.playground.requests import RequestError, StepRequest
-from ptxvm.playground.values import shown
 from ptxvm.profile.trace import Datum, Step, Touched, Trace
 
 MOST_STEPS = 4096

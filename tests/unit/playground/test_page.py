@@ -23,6 +23,12 @@ def run(page):
     page.wait_for_selector(".outcome")
 
 
+def put_cursor(page, text):
+    """Put the cursor on a text in the editor."""
+    at = page.input_value(EDITOR).index(text)
+    page.locator(EDITOR).evaluate("(code, at) => { code.focus(); code.setSelectionRange(at, at) }", at)
+
+
 def cursor_line(page):
     """The line of the cursor, from 1."""
     return page.evaluate("((code) => code.value.slice(0, code.selectionStart).split('\\n').length)(document.activeElement)")
@@ -134,6 +140,10 @@ def test_it_steps_forwards_and_backwards(page):
     assert page.locator(".registers tbody tr", has_text="%r1").locator("td").all_inner_texts() == [str(n) for n in range(32)]
     page.keyboard.press("Shift+F10")
     assert page.inner_text(".where") == "Step 1 of 7; next: warp 0, line 11"
+    put_cursor(page, "prmt")
+    page.keyboard.press("F9")
+    assert page.inner_text(".where") == "Step 4 of 7; next: warp 0, line 14"
+    page.click(".bar button:has-text('First')")
     assert page.locator(".registers tbody tr", has_text="%r1 ").count() == 0
 
 
@@ -149,7 +159,7 @@ def test_a_lesson_is_solved(page):
 
 def test_the_instruction_under_the_cursor_is_explained(page):
     page.select_option("#examples", "lesson byte-order")
-    page.locator(EDITOR).evaluate("(code) => code.setSelectionRange(code.value.indexOf('prmt'), code.value.indexOf('prmt'))")
+    put_cursor(page, "prmt")
     page.click("#tab-explain")
     page.wait_for_selector("#panel-explain svg")
     assert page.inner_text("#panel-explain h2") == "prmt.b32 %r3, %r2, 0, 0x3210;"

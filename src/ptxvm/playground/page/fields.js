@@ -42,3 +42,16 @@ function choice(root, state, kernels, kernel) {
   };
   return h("label", {}, h("span", {}, "kernel"), h("select", { onchange: pick }, options));
 }
+
+/** The fields that few launches need. */
+export function fillMore(root, state) {
+  const number = (name, key) => field(name, "", String(state[key]), 9, (value) => (state[key] = Math.max(0, Number.parseInt(value, 10) || 0)));
+  const engines = ["interp", "jit"].map((name) => h("option", { value: name, selected: state.engine === name }, name === "jit" ? "compiled code" : "the interpreter"));
+  root.replaceChildren(
+    number("bytes of shared memory", "shared"),
+    number("schedules", "schedules"),
+    number("seed", "seed"),
+    number("CTA to follow", "cta"),
+    h("label", {}, h("span", {}, "run by"), h("select", { onchange: (event) => (state.engine = event.target.value) }, engines)),
+  );
+}

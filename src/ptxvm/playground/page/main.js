@@ -6,7 +6,7 @@ import { counters } from "./counters.js";
 import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
 import { explanation, tip } from "./explain.js";
-import { fillFields, renewFields } from "./fields.js";
+import { fillFields, fillMore, renewFields } from "./fields.js";
 import { Lessons } from "./lessons.js";
 import { Litmus } from "./litmus.js";
 import { details, listProblems, title } from "./problems.js";
@@ -125,7 +125,7 @@ function finished(done) {
 
 async function step() {
   const turn = ++turns.run;
-  const done = await ask("step", { ...launch(), checks: [], schedules: 1, cta: 0 }, "Recording …");
+  const done = await ask("step", { ...launch(), checks: [], schedules: 1, engine: "interp", cta: state.cta }, "Recording …");
   if (done === null || turn !== turns.run) return;
   finished(done);
   if (!done.steps.length) return tabs.open("results");
@@ -135,7 +135,7 @@ async function step() {
 
 async function count() {
   const turn = ++turns.run;
-  const done = await ask("count", { ...launch(), checks: [], schedules: 1 }, "Counting …");
+  const done = await ask("count", { ...launch(), checks: [], schedules: 1, engine: "interp" }, "Counting …");
   if (done === null || turn !== turns.run) return;
   finished(done);
   if (!done.metrics) return tabs.open("results");
@@ -155,11 +155,11 @@ at("launch").addEventListener("submit", run);
 at("stop").addEventListener("click", () => python.stop());
 document.addEventListener("keydown", (event) => {
   if (event.key === "Enter" && (event.ctrlKey || event.metaKey)) run(event);
-  if (event.key === "F10" && stepper.steps) {
-    event.preventDefault();
-    tabs.open("step");
-    stepper.go(event.shiftKey ? stepper.before() : stepper.after());
-  }
+  if (!["F9", "F10"].includes(event.key) || !stepper.steps) return;
+  event.preventDefault();
+  tabs.open("step");
+  if (event.key === "F9") stepper.go(stepper.upTo(editor.line));
+  else stepper.go(event.shiftKey ? stepper.before() : stepper.after());
 });
 for (const box of document.querySelectorAll("[name=check]")) {
   box.addEventListener("change", () => {
@@ -173,6 +173,7 @@ function restore(found) {
   state = cleaned(found);
   renewFields(at("fields"));
   fillFields(at("fields"), state, []);
+  fillMore(at("more"), state);
   for (const box of document.querySelectorAll("[name=check]")) box.checked = state.checks.includes(box.value);
   tabs.open(state.view);
   stepper.steps = null;

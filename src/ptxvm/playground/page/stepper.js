@@ -72,7 +72,7 @@ export class Stepper {
     this.table = h("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Registers of the warp" });
     const bar = h("div", { class: "bar" }, button("First", () => 0), button("Back", () => this.before(), "Shift+F10"), button("Step", () => this.after(), "F10"), button("Last", () => this.steps.length), this.done.warps > 1 && follow);
     const left = this.done.left > 0 && h("p", { class: "hint" }, `${plural(this.done.left, "more instruction")} of this CTA are not recorded.`);
-    this.panel(bar, this.slider, this.where, this.what, this.table, left || "", h("p", { class: "hint" }, `CTA ${this.done.cta}: ${plural(this.steps.length, "instruction")} of ${plural(this.done.warps, "warp")} recorded. F10 steps, Shift+F10 goes back.`));
+    this.panel(bar, this.slider, this.where, this.what, this.table, left || "", h("p", { class: "hint" }, `CTA ${this.done.cta}: ${plural(this.steps.length, "instruction")} of ${plural(this.done.warps, "warp")} recorded. F10 steps, Shift+F10 goes back, F9 goes on to the line of the cursor.`));
   }
 
   /** Step through one warp, or through all in the order of the schedule. */
@@ -84,6 +84,13 @@ export class Stepper {
   after() {
     let n = this.count + 1;
     while (this.only && n < this.steps.length && String(this.steps[n].warp) !== this.only) n++;
+    return n;
+  }
+
+  /** The step before which a line is next; the end where there is none. */
+  upTo(line) {
+    let n = this.count + 1;
+    while (n < this.steps.length && (this.steps[n].line !== line || (this.only && String(this.steps[n].warp) !== this.only))) n++;
     return n;
   }
 
