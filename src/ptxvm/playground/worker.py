@@ -5,6 +5,7 @@ All that a launch needs is imported here: the server of processes imports this m
 
 from __future__ import annotations
 
+import importlib
 import os
 import resource
 from contextlib import suppress
@@ -12,12 +13,22 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ptxvm.isa.catalog import load_catalog
-from ptxvm.playground.protocol import answer
+from ptxvm.playground.protocol import METHODS, answer
 
 MEMORY = 4 << 30
 """Bytes of address space that a request may take, over what the process begins with."""
 
+LATER = (
+    "ptxvm.engine.interp.instrumented",
+    "ptxvm.playground.computing",
+    "ptxvm.playground.launching",
+    "ptxvm.checkers.checker",
+)
+"""What else requests import when they need it."""
+
 load_catalog()
+for name in (*(f"ptxvm.playground.{method.module}" for method in METHODS.values()), *LATER):
+    importlib.import_module(name)
 
 
 def serve(request: str, answers: Connection) -> None:

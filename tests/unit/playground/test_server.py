@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import http.client
 import json
+import subprocess
+import sys
 
 import pytest
 from playground_kernels import DOUBLE, FOREVER
@@ -90,9 +92,15 @@ def test_a_process_that_takes_too_long_is_ended():
 
 
 def test_memory_has_a_limit():
-    # 400 arrays of 4 MiB each are within the limit of elements only together; a shared segment of a terabyte is not there.
-    error = json.loads(Processes().answer(asked(arguments=["u32[32]"], shared=1 << 40)))
-    assert "error" in error or error["result"]["outcome"] == "fault"
+    limited = "worker.MEMORY = 1 << 28; worker.limit_memory(); numpy.ones(1 << 29, 'u1')"
+    command = [sys.executable, "-c", f"import numpy; from ptxvm.playground import worker; {limited}"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert "MemoryError" in done.stderr
+
+
+def test_more_shared_memory_than_there_is_is_refused(ask):
+    error = ask("run", source=DOUBLE, arguments=["u32[32]"], shared=1 << 40)
+    assert error["message"].startswith("kernel 'double' would have 1,099,511,627,776 bytes of shared memory for each CTA")
 
 
 def test_a_process_that_dies_is_told(monkeypatch):

@@ -11,12 +11,15 @@ import http.server
 import json
 import os
 import threading
+import zipfile
 from pathlib import Path
 
 import pytest
 from playground_kernels import DOUBLE
 
 from ptxvm.playground import answer
+from ptxvm.playground.files import page_files
+from ptxvm.playground.lessons import course
 from ptxvm.playground.site import CORE, PINNED, digest, write_site
 
 STAND_IN = """
@@ -135,6 +138,15 @@ def test_a_file_that_is_not_the_pinned_one_is_not_run(visit, site, stand_in):
     page = visit(folder)
     page.wait_for_selector("#status:has-text('Python does not start in this browser')")
     assert "this must not run" not in page.inner_text("#status")
+
+
+def test_the_wheel_has_the_page_and_the_lessons(tmp_path, monkeypatch):
+    buildapi = pytest.importorskip("flit_core.buildapi")
+    monkeypatch.chdir(Path(__file__).parents[3])
+    with zipfile.ZipFile(tmp_path / buildapi.build_wheel(str(tmp_path))) as wheel:
+        names = set(wheel.namelist())
+    assert names >= {f"ptxvm/playground/page/{name}" for name in page_files()}
+    assert sum(name.startswith("ptxvm/playground/course/") for name in names) == len(course())
 
 
 @pytest.mark.long

@@ -117,31 +117,28 @@ export class Stepper {
 }
 
 /** What a step did, in words. */
-function told({ line, text, lanes, on, warp, accesses, targets }) {
+function told({ line, text, lanes, on, warp, targets }) {
   const idle = lanesOf(lanes & ~on);
   const parts = [];
   if (lanes !== -1 && lanes !== 0xffffffff) parts.push(`${plural(lanesOf(lanes).length, "lane")} active`);
   if (idle.length) parts.push(`guard off in ${plural(idle.length, "lane")}`);
-  const rows = accesses.map(({ verb, space, type, places, values }) => {
-    const [where, what] = [unpackedCells(places), unpackedCells(values)];
-    const lane = where.findIndex((each) => each !== undefined);
-    return h("p", {}, `${verb} .${space} .${type}: lane ${lane} at ${where[lane]}: ${what[lane] ?? ""}`);
-  });
   const to = [...new Set(unpackedCells(targets).filter(Boolean))].map((each) => (each === "0" ? "the end" : `line ${each}`));
   if (to.length) parts.push(`goes on at ${to.join(" and ")}${to.length > 1 ? ": the warp diverges" : ""}`);
-  return [h("p", {}, h("code", {}, `${line}  ${text}`), ` warp ${warp}${parts.length ? `; ${parts.join(", ")}` : ""}`), ...rows];
+  return [h("p", {}, h("code", {}, `${line}  ${text}`), ` warp ${warp}${parts.length ? `; ${parts.join(", ")}` : ""}`)];
 }
 
-/** The registers of a warp: a row a register, a column a lane; one cell where all lanes have the same. */
+/** What the last step accessed, and the registers of a warp: a row each, a column a lane; one cell where all lanes have the same. */
 function table(registers, warp, next, last) {
   const active = next ? next.lanes : 0;
   const head = h("tr", {}, h("th", { scope: "col" }, `warp ${warp}`), Array.from({ length: LANES }, (_, lane) => h("th", { scope: "col", class: next && !has(active, lane) ? "idle" : "" }, String(lane))));
   const written = new Set(last ? last.writes.map(({ name }) => name) : []);
-  const rows = [...registers].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true })).map(([name, { type, values }]) => {
-    const fresh = written.has(name) ? "changed" : "";
+  const row = (name, type, values, kind) => {
     const same = values[0] !== undefined && values.every((value) => value === values[0]);
-    const cells = same ? h("td", { class: `${fresh} all`, colspan: String(LANES) }, `${values[0]}  in all lanes`) : values.map((value, lane) => h("td", { class: `${fresh} ${next && !has(active, lane) ? "idle" : ""}` }, value ?? "·"));
+    const cells = same ? h("td", { class: `${kind} all`, colspan: String(LANES) }, `${values[0]}  in all lanes`) : values.map((value, lane) => h("td", { class: `${kind} ${next && !has(active, lane) ? "idle" : ""}` }, value ?? "·"));
     return h("tr", {}, h("th", { scope: "row" }, name, " ", h("small", {}, `.${type}`)), cells);
-  });
+  };
+  const touched = (last?.accesses ?? []).flatMap(({ verb, space, type, places, values }) => [row(verb, space, unpackedCells(places), "access"), row("", type, unpackedCells(values), "access")]);
+  const sorted = [...registers].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
+  const rows = [...touched, ...sorted.map(([name, { type, values }]) => row(name, type, values, written.has(name) ? "changed" : ""))];
   return h("table", { class: "values registers" }, h("thead", {}, head), h("tbody", {}, rows));
 }
