@@ -30,6 +30,7 @@ const lessons = new Lessons({
 let state = cleaned({});
 let python = null;
 const turns = { check: 0, run: 0 };
+let launched = null; // the text that was launched last, whose findings stand until it changes
 
 function say(text) {
   at("status").textContent = text;
@@ -62,10 +63,10 @@ editor.addEventListener("change", () => {
 });
 
 async function check() {
-  const [turn, runs] = [++turns.check, turns.run];
+  const turn = ++turns.check;
   const found = await ask("check", { source: state.source });
   if (found === null || turn !== turns.check) return;
-  if (runs === turns.run) problems(found.diagnostics);
+  if (state.source !== launched) problems(found.diagnostics);
   if (found.kernels.length || !found.diagnostics.length) fillFields(at("fields"), state, found.kernels);
 }
 
@@ -111,10 +112,17 @@ function launch() {
 async function run(event) {
   event?.preventDefault();
   tabs.open("results");
+  const done = await start("run", launch(), "Running …");
+  if (done) finished(done);
+}
+
+/** Launch the kernel in some way; null where that failed, or another launch has begun since. */
+async function start(method, params, doing) {
   const turn = ++turns.run;
-  const done = await ask("run", launch(), "Running …");
-  if (done === null || turn !== turns.run) return;
-  finished(done);
+  launched = params.source;
+  const done = await ask(method, params, doing);
+  if (done === null) launched = null;
+  return turn === turns.run ? done : null;
 }
 
 function finished(done) {
@@ -124,9 +132,8 @@ function finished(done) {
 }
 
 async function step() {
-  const turn = ++turns.run;
-  const done = await ask("step", { ...launch(), checks: [], schedules: 1, engine: "interp", cta: state.cta }, "Recording …");
-  if (done === null || turn !== turns.run) return;
+  const done = await start("step", { ...launch(), checks: [], schedules: 1, engine: "interp", cta: state.cta }, "Recording …");
+  if (!done) return;
   finished(done);
   if (!done.steps.length) return tabs.open("results");
   tabs.open("step");
@@ -134,9 +141,8 @@ async function step() {
 }
 
 async function count() {
-  const turn = ++turns.run;
-  const done = await ask("count", { ...launch(), checks: [], schedules: 1, engine: "interp" }, "Counting …");
-  if (done === null || turn !== turns.run) return;
+  const done = await start("count", { ...launch(), checks: [], schedules: 1, engine: "interp" }, "Counting …");
+  if (!done) return;
   finished(done);
   if (!done.metrics) return tabs.open("results");
   tabs.open("count");
@@ -177,6 +183,7 @@ function restore(found) {
   for (const box of document.querySelectorAll("[name=check]")) box.checked = state.checks.includes(box.value);
   tabs.open(state.view);
   stepper.steps = null;
+  launched = null;
   tabs.fill("results", h("p", { class: "hint" }, "Run the kernel to see its arrays."));
   tabs.fill("step", h("p", { class: "hint" }, "Step records a launch; then you can go through it, forwards and backwards."));
   tabs.fill("count", h("p", { class: "hint" }, "Count tells what a launch does: sectors, bank conflicts, idle lanes."));
