@@ -12,6 +12,8 @@ import numpy as np
 
 import ptxvm
 from ptxvm.cli.app import app
+from ptxvm.debug.commands.command import COMMANDS
+from ptxvm.debug.console import Console  # noqa: F401 - which declares the commands
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.argument_texts import DTYPES, FILLS
 from ptxvm.reference import pictures
@@ -37,6 +39,7 @@ GROUPS = {
 REFERENCE = {
     "Python interface": "api",
     "Command line": "commands/index",
+    "Commands of the debugger": "debugger",
     "Arguments of kernels": "arguments",
     "Campaigns": "campaigns",
     "Environment variables": "environment",
@@ -59,6 +62,7 @@ def front_pages() -> Files:
         "reference/index.md": "\n".join(index),
         "reference/api.md": _interface(),
         "reference/arguments.md": _arguments(),
+        "reference/debugger.md": _debugger(),
         **_commands(),
         **_pictures(),
         "reference/beside/transpose-profile.html": _profile(),
@@ -139,6 +143,26 @@ def _documented(name: str) -> Iterator[str]:
         yield from (f".. autofunction:: ptxvm.{name}", "")
         return
     yield from (f".. autoclass:: ptxvm.{name}", "   :members:", "")
+
+
+# ── the debugger ────────────────────────────────────────────────────────────────────────
+
+
+def _debugger() -> str:
+    """The commands of `ptxvm debug`, by what they are for, with what `help` says of each."""
+    lines = [
+        "# Commands of the debugger",
+        "",
+        "[A guide](../how-to/debugger.md) shows them in use.  The beginning of a name is enough,",
+    ]
+    lines += ["where it means only one; an empty line repeats the last command.", ""]
+    for group in dict.fromkeys(each.group for each in COMMANDS.all.values()):
+        lines += [f"## {group}", ""]
+        for each in COMMANDS.all.values():
+            if each.group == group:
+                also = f" (also {', '.join(map(code, each.aliases))})" if each.aliases else ""
+                lines += [f"### {code(f'{each.name} {each.usage}'.strip())}", "", f"{each.help}{also}", ""]
+    return "\n".join(lines)
 
 
 # ── arguments ───────────────────────────────────────────────────────────────────────────

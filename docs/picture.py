@@ -1,4 +1,4 @@
-"""Draw docs/session.svg, the picture in the README, from what the commands really print: `make picture`."""
+"""Draw docs/session.svg and docs/debugger.svg from what the commands really print: `make picture`."""
 
 from __future__ import annotations
 
@@ -21,6 +21,12 @@ SESSION = [
     "ptxvm run ../examples/saxpy.ptx --grid 4 --block 256 1000 2.5 'f32[1000]=arange' 'f32[1000]=ones'",
 ]
 
+DEBUGGER = (
+    "ptxvm debug parted.ptx --grid 1 --block 8 u32[8] -ex 'break TRIPLE if %r1 == 5' -ex run "
+    "-ex 'info cuda lanes %r1 %r3' -ex stepi -ex 'print %r3' -ex reverse-stepi -ex 'print %r3' -ex list --batch"
+)
+PICTURES = {"session.svg": SESSION, "debugger.svg": [DEBUGGER]}
+
 
 def printed_by(command: str) -> str:
     """What a command prints on a terminal of our width, colours included."""
@@ -40,15 +46,16 @@ def printed_by(command: str) -> str:
 
 
 def main() -> None:
-    """Run the session and write the picture."""
-    console = Console(record=True, width=WIDTH, force_terminal=True, color_system="truecolor", file=io.StringIO())
-    for command in SESSION:
-        console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
-        console.print(Text.from_ansi(printed_by(command).rstrip()))
-        console.print()
-    svg = console.export_svg(title="ptxvm", unique_id="session")
-    svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # fetches nothing from the network
-    (DOCS / "session.svg").write_text(svg)
+    """Run the sessions and write the pictures."""
+    for name, session in PICTURES.items():
+        console = Console(record=True, width=WIDTH, force_terminal=True, color_system="truecolor", file=io.StringIO())
+        for command in session:
+            console.print(Text.assemble(("$ ", "bold green"), (command, "bold")))
+            console.print(Text.from_ansi(printed_by(command).rstrip()))
+            console.print()
+        svg = console.export_svg(title="ptxvm", unique_id=name.partition(".")[0])
+        svg = re.sub(r"@font-face \{.*?\}\s*", "", svg, flags=re.DOTALL)  # fetches nothing from the network
+        (DOCS / name).write_text(svg)
 
 
 if __name__ == "__main__":
