@@ -30,6 +30,7 @@ COMMANDS = (
     ("ptxvm", "--version"),
     ("ptxvm", "check", "saxpy.ptx"),
     ("ptxvm", "explain", "prmt"),
+    ("ptxvm", "examples", "litmus/message-passing.litmus"),
     ("ptxvm", "run", "saxpy.ptx", "--grid", "4", "--block", "256", "1000", "2.5", "f32[1000]=arange", "f32[1000]=ones"),
     ("ptxvm-ptxas", "-arch=sm_75", "saxpy.ptx"),
 )

@@ -251,6 +251,20 @@ def isa(opcode: str | None) -> int:
     return isa(opcode)
 
 
+@app.command()
+@click.argument("name", metavar="[NAME]", required=False)
+def examples(name: str | None) -> int:
+    """List the examples, or print one.
+
+    \b
+    ptxvm examples saxpy.ptx > saxpy.ptx
+    ptxvm examples litmus/message-passing.litmus > mp.litmus
+    """  # noqa: D301
+    from ptxvm.cli.examples import examples
+
+    return examples(name)
+
+
 @app.command("exec", context_settings=NUMBERS | {"allow_interspersed_args": False})
 @click.argument("command", metavar="COMMAND...", nargs=-1, required=True)
 @click.option("--device", metavar="sm_NN", help="The card whose limits the device has.")

@@ -49,7 +49,7 @@ def test_without_a_command_it_shows_help(ptxvm):
     done = ptxvm()
     assert done.code == 0
     assert [line.split()[0] for line in done.out.partition("Commands:\n")[2].splitlines()] == [
-        "check", "run", "profile", "trace", "debug", "diff", "explain", "isa", "exec", "litmus", "lsp", "bench",
+        "check", "run", "profile", "trace", "debug", "diff", "explain", "isa", "examples", "exec", "litmus", "lsp", "bench",
         "campaign", "play",
     ]  # fmt: skip
     assert "..." not in done.out.partition("Commands:\n")[2]  # each fits its line

@@ -1,0 +1,1 @@
+../../../examples/gemm_tcgen05.cu

@@ -1,0 +1,1 @@
+../../../examples/row_sums.cu

@@ -1,0 +1,1 @@
+../../../examples/total.cu
