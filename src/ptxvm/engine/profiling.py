@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.interp.instrumented import Counting, InstrumentedInterpreter
@@ -20,7 +20,7 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
-from ptxvm.profile.counter import Counter, Counts, completed
+from ptxvm.profile.counter import Counter, Counts
 from ptxvm.profile.profile import Profile, profile
 
 log = logging.getLogger("ptxvm.profile")
@@ -31,7 +31,7 @@ class ProfilingJit:
     """The JIT for a launch whose code counts."""
 
     jit: Jit
-    events: EventCounts = field(default_factory=EventCounts)
+    events: EventCounts
 
     @property
     def image(self) -> Image:
@@ -57,7 +57,7 @@ def profiled(jit: Jit, engine: str, kernel: Function, options: LaunchOptions, ar
     """Run a kernel for a profile: on the engine that is asked for, or "auto"; raises Unsupported where the JIT cannot count."""
     why = ""
     if engine != "interp":
-        counting = ProfilingJit(jit)
+        counting = ProfilingJit(jit, EventCounts(jit.meanings))
         try:
             done = launch(counting, kernel, options, args)
         except Uncounted as reason:
@@ -66,7 +66,7 @@ def profiled(jit: Jit, engine: str, kernel: Function, options: LaunchOptions, ar
             why = reason.what
             log.info("the interpreter counts '%s': compiled code does not count %s", kernel.name, why)
         else:
-            done.profile = _profile(jit.image, kernel, options, done, completed(counting.events.counts))
+            done.profile = _profile(jit.image, kernel, options, done, counting.events.counts)
             return done
     counter = Counter()
     done = launch(InstrumentedInterpreter(jit.image, Counting(counter)), kernel, options, args)

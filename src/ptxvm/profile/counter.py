@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -102,23 +103,22 @@ def no_counts() -> Counts:
 def completed(counts: dict[Bound, Counts]) -> dict[Bound, Counts]:
     """The counts of instructions, with the metrics that follow from how often they were executed."""
     for bound, row in counts.items():
-        for name, count in declared(bound, row).items():
-            row[POSITION[name]] += count
+        for name, cause, factor in consequences(bound):
+            row[POSITION[name]] += factor * row[POSITION[cause]]
     return counts
 
 
-def declared(bound: Bound, row: Counts) -> dict[str, int]:
-    """What follows from the declaration of an instruction, and from how often it was executed."""
-    warps, threads = int(row[POSITION["inst_executed"]]), int(row[POSITION["thread_inst_executed_true"]])
+def consequences(bound: Bound) -> Iterator[tuple[str, str, int]]:
+    """The metrics that follow from the declaration of an instruction: each with the metric that it is so many times."""
     summary, floats = bound.summary, float_operations(bound.i)
-    found = {f"fp{floats.bits}_operations": floats.operations * threads} if floats.bits in WIDTHS else {}
+    if floats.operations and floats.bits in WIDTHS:
+        yield f"fp{floats.bits}_operations", "thread_inst_executed_true", floats.operations
     if summary.jump in BRANCHES:
-        found["branches"] = warps
+        yield "branches", "inst_executed", 1
     if summary.collective in ARRIVALS:
-        found["barriers"] = warps
+        yield "barriers", "inst_executed", 1
     if summary.multiply_adds:
-        found["tensor_operations"] = 2 * summary.multiply_adds * warps
-    return found
+        yield "tensor_operations", "inst_executed", 2 * summary.multiply_adds
 
 
-__all__ = ["APART", "Counter", "Counts", "completed", "no_counts"]
+__all__ = ["APART", "Counter", "Counts", "completed", "consequences", "no_counts"]

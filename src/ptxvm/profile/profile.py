@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
-from ptxvm.profile.counter import Counts
-from ptxvm.profile.metrics import COUNTED, METRICS, Number
+from ptxvm.profile.counter import Counts, no_counts
+from ptxvm.profile.metrics import COUNTED, METRICS, POSITION, Number
 
 Extent = tuple[int, int, int]
 
@@ -119,10 +119,34 @@ def kind(bound: Bound) -> str:
     return bound.i.of.family.replace("_", " ")
 
 
-def summed(rows: Iterable[Counts]) -> dict[str, int]:
+class ByName(Mapping[str, int]):
+    """Counts by the names of their metrics."""
+
+    __slots__ = ("_counts",)
+
+    def __init__(self, counts: Counts) -> None:
+        self._counts = counts
+
+    def __getitem__(self, name: str) -> int:
+        """The count of a metric."""
+        return int(self._counts[POSITION[name]])
+
+    def __iter__(self) -> Iterator[str]:
+        """The names, in the order of reports."""
+        return iter(COUNTED)
+
+    def __len__(self) -> int:
+        """How many metrics are counted."""
+        return len(COUNTED)
+
+    def __repr__(self) -> str:
+        return repr(dict(self))
+
+
+def summed(rows: Iterable[Counts]) -> ByName:
     """The sums of counts, by name."""
-    total = np.sum([np.zeros(len(COUNTED), np.int64), *rows], axis=0)
-    return dict(zip(COUNTED, total.tolist(), strict=True))
+    held = list(rows) or [no_counts()]
+    return ByName(np.sum(held, axis=0) if len(held) > 1 else held[0])
 
 
 def present(measured: Measured) -> dict[str, Number]:

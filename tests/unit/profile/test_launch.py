@@ -202,7 +202,7 @@ def test_atomics_count_by_address(profile_of, rivals):
 def test_an_asynchronous_copy_is_a_load_and_a_store(profile_of):
     found = profile_of(OUT + "mov.u32 %r2, tile; mad.lo.u32 %r3, %r1, 16, %r2; mul.wide.u32 %rd2, %r1, 16; "
                        "add.u64 %rd3, %rd1, %rd2; cp.async.ca.shared.global [%r3], [%rd3], 16; cp.async.wait_all;",
-                       shared=".shared .align 16 .b8 tile[512];", engine="auto")  # fmt: skip
+                       shared=".shared .align 16 .b8 tile[512];")  # fmt: skip
     assert counts(found, "global_load_requests", "global_load_sectors", "shared_store_wavefronts") == (1, 16, 4)
 
 

@@ -29,8 +29,9 @@ from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
+    from ptxvm.engine.jit.abi.metadata import Facts
     from ptxvm.engine.jit.run.callbacks import Callbacks
-    from ptxvm.engine.jit.run.event_counts import EventCounts
+    from ptxvm.engine.jit.run.event_counts import EventCounts, Meaning
     from ptxvm.engine.jit.run.relaunch import Relaunch
     from ptxvm.profile.timeline import Timeline
 
@@ -67,6 +68,8 @@ class Jit:
         self._compiled: dict[Specialisation, Compiled] = {}
         self._relaunches: dict[tuple[Function, LaunchOptions], Relaunch] = {}
         self._takes: dict[Function, bool] = {}
+        self._uncounted: dict[Function, str] = {}
+        self.meanings: dict[Function, tuple[Facts, Meaning]] = {}  # of what profiled code counts
         self.seconds = 0.0  # that launches have waited for compilation
 
     @property
@@ -105,7 +108,10 @@ class Jit:
         """What of a kernel profiled code does not count, in words; empty if it counts everything."""
         from ptxvm.engine.jit.cfg.uncounted import uncounted  # noqa: PLC0415 - few launches are profiled
 
-        return uncounted(self.image, self.image.resolve(kernel)) if self.takes(kernel) else "calls of so many functions"
+        if kernel not in self._uncounted:
+            said = uncounted(self.image, self.image.resolve(kernel)) if self.takes(kernel) else "calls of so many functions"
+            self._uncounted[kernel] = said
+        return self._uncounted[kernel]
 
     def clustered(self, kernel: Function, shape: LaunchShape) -> LaunchShape:
         """The shape in which to run a kernel: without clusters, unless the kernel depends on them."""
@@ -212,7 +218,7 @@ class Jit:
             for runner in runners:
                 runner.leave()
                 if events is not None and runner.events is not None:
-                    events.add(self.image, compiled.facts, runner.events.words)
+                    events.add(self.image, wanted.function, compiled.facts, runner.events.words)
                     runner.events = None
                 compiled.runners.append(runner)
             launch.release()

@@ -19,10 +19,10 @@ CLASSES = (Space.GLOBAL, Space.SHARED, Space.LOCAL, Space.CONST, Space.PARAM)
 START, LENGTH, MOVED, CLASS = range(4)
 PLACE = 4  # words
 
-# A remembered pattern of an affine access: two scalars of its address, the least and the extent of its lanes in bytes from
-# the first lane, and then a row.  An extent of 0 says that there is none.
+# A remembered pattern of an affine access: two scalars of its address; the least address of its first lane for which all lanes
+# are in one allocation, and for how many bytes from there they are; the class of the allocation; and then a row.
 SCALARS = 2
-LEAST, EXTENT = SCALARS, SCALARS + 1
+LOW, ROOM, OF_CLASS = range(SCALARS, SCALARS + 3)
 PATTERN = 16  # words
 
 MOST_WORDS = 1 << 21  # that the versions of a kernel may count in

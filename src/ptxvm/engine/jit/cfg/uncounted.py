@@ -38,8 +38,8 @@ def _uncounted(bound: Bound) -> str:
     found = bound.summary
     if bound.calls:
         return "calls of functions"
-    if found.copies:
-        return f"asynchronous copies ('{bound.i.mnemonic}')"
+    if found.own_groups:
+        return "copies of part of their bytes" if bound.operands.get("source_size") is not None else ""
     if Space.SURFACE in found.spaces or not bound.i.of.effects.isdisjoint(("tex", "tmem", "tasks")):
         return f"'{bound.i.mnemonic}'"
     return ""

@@ -17,9 +17,11 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
 from ptxvm.engine.jit.memory import barrier_epochs
+from ptxvm.engine.jit.memory.access_counters import count_access
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies
 from ptxvm.engine.jit.node.port import Port
+from ptxvm.isa.effects import Access, Verb
 from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine import reductions
@@ -40,6 +42,7 @@ class Tasks(Port):
     def copy(self, target: Value, source: Value, size: Value, source_size: Value | None) -> None:
         """Copy from .global to .shared: all bytes, or `source_size` bytes and then zeros."""
         count = size.raw.constant // WORD
+        self._count(target, source, source_size, count)
         if source_size is None or (isinstance(source_size.raw, Affine) and source_size.raw.constant == count * WORD):
             self._whole(target, source, count)
             return
@@ -52,6 +55,15 @@ class Tasks(Port):
         self._under(outer, whole, lambda: self._whole(target, source, count))
         self._under(outer, none, lambda: self._store(target, [Value(self.alg, b32, Affine(0))] * count))
         self.at.guard = outer
+
+    def _count(self, target: Value, source: Value, source_size: Value | None, count: int) -> None:
+        """Count the copy as a load, by the lanes that read the source, and a store."""
+        read = partial(count_access, self.at, self.bound, Access(Verb.READ, Space.GLOBAL, b32, count), source.raw)
+        if source_size is None:
+            read()
+        elif self.at.events is not None:
+            self._under(self.at.guard, source_size.to(u32).ne(0), read)
+        count_access(self.at, self.bound, Access(Verb.WRITE, Space.SHARED, b32, count), target.raw)
 
     def _under(self, outer: Raw | None, chosen: Value, work: Callable[[], object]) -> None:
         """Write code for the lanes that a predicate selects."""

@@ -30,13 +30,14 @@ from ptxvm.engine.jit.abi.counter_rows import (
 )
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, sums, text, wrapped
 from ptxvm.engine.jit.memory import remembered_patterns
-from ptxvm.engine.jit.memory.lane_traffic import COUNTS, row
+from ptxvm.engine.jit.memory.lane_traffic import COUNTS, LanesOfBanks, lanes_of_banks, most_of_banks, row
 from ptxvm.engine.jit.memory.remembered_patterns import Shape, every_class
 from ptxvm.engine.jit.node.event_counters import POINTER
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.profile import warp_accesses
+from ptxvm.profile.warp_accesses import Ints
 
 WHOLE_LINE = 128  # bytes: places that differ by multiples of it cost the same
 
@@ -106,6 +107,8 @@ class AccessCounters:
         known = self._known(raw) if isinstance(raw, Affine) else None
         if known is not None and self._all_active():
             self._always(known)
+        elif isinstance(raw, Affine) and not self.access.atomic and (banks := self._banks(raw)) is not None:
+            self._by_banks(banks)
         elif isinstance(raw, Affine) and not raw.terms and access.size <= self._pass:
             each = {UNITS: 1, IDEAL: 1, LINES: 1} if access.space is Space.GLOBAL else {UNITS: 1, IDEAL: 1}
             self._alike(each | ({ADDRESSES: 1} if access.atomic else {}))
@@ -134,16 +137,42 @@ class AccessCounters:
         counts = {REQUESTS: warps, LANES: count} | dict.fromkeys(each, warps)
         self._add(row(self.code, counts | dict.fromkeys(by_lane, count)))
 
-    def _known(self, raw: Affine) -> dict[int, int] | None:
-        """The row of all lanes of an access to shared memory at constant distances; None if the address matters."""
+    def _offsets(self, raw: Affine) -> Ints | None:
+        """The bytes of all lanes of an access to shared memory from the least one; None if the address matters."""
         if self.access.space is not Space.SHARED or self.access.size < warp_accesses.WORD:
             return None
         if any(not isinstance(u, int) for _, u in raw.terms):
             return None
         lanes_at = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), self.width)
-        offsets = np.array([wrapped(n, 32) for n in lanes_at])
-        offsets -= offsets.min()
-        lanes = np.arange(self.width)
+        wide = [wrapped(n, 32) for n in lanes_at]
+        return np.array(wide, np.int64) - min(wide)
+
+    def _banks(self, raw: Affine) -> list[LanesOfBanks] | None:
+        """For each warp the lanes of each bank, of words at constant distances; None where lanes share words or many a bank."""
+        offsets = self._offsets(raw)
+        if offsets is None or self.access.size != warp_accesses.WORD:
+            return None
+        found = [lanes_of_banks(own // warp_accesses.WORD) for own in offsets.reshape(-1, WARP)]
+        return None if None in found else [each for each in found if each is not None]
+
+    def _by_banks(self, banks: list[LanesOfBanks]) -> None:
+        """Count the active lanes, whose banks are known."""
+        lanes = self.at.active_vector() or ""
+        total = "0"
+        for n, own in enumerate(banks):
+            if n not in self.code.active_warps():
+                continue
+            taken = most_of_banks(self.code, self.code.warp_bits(lanes, n), own)
+            total = self.code.emit(f"add i64 {total}, {taken}")
+        bits = self.code.mask_bits(lanes)
+        warps = self.events.warps(bits)
+        self._add(row(self.code, {REQUESTS: warps, LANES: self.events.lanes(bits), UNITS: total, IDEAL: warps}))
+
+    def _known(self, raw: Affine) -> dict[int, int] | None:
+        """The row of all lanes of an access to shared memory at constant distances; None if the address matters."""
+        offsets, lanes = self._offsets(raw), np.arange(self.width)
+        if offsets is None:
+            return None
         found = warp_accesses.shared_traffic(lanes // WARP, lanes % WARP, offsets, self.access.size)
         known = {UNITS: found.wavefronts, IDEAL: found.ideal}
         if self.access.atomic:

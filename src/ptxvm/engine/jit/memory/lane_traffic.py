@@ -11,9 +11,10 @@ from collections.abc import Callable
 from ptxvm.engine.jit.abi.counter_rows import ADDRESSES, IDEAL, LANES, LINES, REQUESTS, ROW, STEPS, UNITS
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.isa.special_registers import WARP
-from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD
+from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD, Ints
 
 WORDS, BYTES, BITS, COUNTS = f"<{WARP} x i32>", f"<{WARP} x i8>", f"<{WARP} x i1>", f"<{ROW} x i64>"
+FEW = 4  # lanes of a bank that are added up one after the other
 BEFORE = (0, *range(WARP - 1))  # each lane's neighbour below
 
 
@@ -173,6 +174,33 @@ def _unless(code: Code, known: str, llvm: str, value: str, write: Callable[[], s
     code.jump(onward)
     code.block(onward)
     return code.emit(f"phi {llvm} [ {value}, %{here} ], [ {found}, %{done} ]", pure=False)
+
+
+LanesOfBanks = tuple[tuple[int | None, ...], ...]
+"""The lanes that ask for each bank: for the first of each, the second of each and so on, by bank; None for none."""
+
+
+def lanes_of_banks(words: Ints) -> LanesOfBanks | None:
+    """The lanes of each bank, of a warp's words; None where lanes share a word, or more than a few a bank."""
+    by_bank: list[list[int]] = [[] for _ in range(BANKS)]
+    for lane, word in enumerate(words.tolist()):
+        by_bank[word % BANKS].append(lane)
+    most = max(map(len, by_bank))
+    if len({*words.tolist()}) < WARP or most > FEW:
+        return None
+    return tuple(tuple(lanes[n] if n < len(lanes) else None for lanes in by_bank) for n in range(most))
+
+
+def most_of_banks(code: Code, mask: str, banks: LanesOfBanks) -> str:
+    """The most active lanes that one bank has, as i64."""
+    if len(banks) == 1:
+        return code.emit(f"zext i1 {code.emit(f'icmp ne i32 {mask}, 0')} to i64")
+    active = code.emit(f"zext {BITS} {code.lanes(mask)} to {BYTES}")
+    total = "zeroinitializer"
+    for lanes in banks:
+        here = code.shuffle("i8", WARP, active, "zeroinitializer", [WARP if lane is None else lane for lane in lanes])
+        total = code.emit(f"add {BYTES} {total}, {here}")
+    return code.emit(f"zext i8 {code.intrinsic('i8', f'llvm.vector.reduce.umax.v{WARP}i8', (BYTES, total))} to i64")
 
 
 # ── contention ──────────────────────────────────────────────────────────────────────────

@@ -1,7 +1,7 @@
 """Remembered patterns: the rows of affine accesses of whole warps, by their scalars and by where in a line they begin.
 
 An access looks where its first lane lies in its line.  If the pattern remembered there has the scalars of the address, and
-all lanes lie in the allocation that the access met last, its row counts; else the lanes are counted, and remembered.
+all lanes are in the allocation that it is of, its row counts; else the lanes are counted, and remembered.
 """
 
 from __future__ import annotations
@@ -12,11 +12,12 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.abi.counter_rows import (
     CLASS,
     CLASSES,
-    EXTENT,
-    LEAST,
     LENGTH,
+    LOW,
     MOVED,
+    OF_CLASS,
     PATTERN,
+    ROOM,
     ROW,
     SCALARS,
     START,
@@ -33,6 +34,7 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.profile.warp_accesses import LINE, WORD as BANK_WORD
 
 HEAD = ROW  # words before the patterns: the place that was met last
+ROW_AT = WORD * (PATTERN - ROW)  # where its row stands in a pattern, in bytes
 CALLER = (("ctx", "ptr"), ("memory", "ptr"), ("rows", "ptr"), ("base", "i64"), ("u0", "i64"), ("u1", "i64"))
 ADDRESS = {Space.SHARED: "i32"}  # the type of an address, where it is not i64
 
@@ -66,6 +68,11 @@ class Shape:
     def name(self) -> str:
         """A name for its functions."""
         return Digest().add(repr(self)).text[:16]
+
+    @property
+    def scalars(self) -> int:
+        """How many scalars of the address it depends on."""
+        return sum(factor is None for _, factor in self.terms)
 
     @property
     def classes(self) -> int:
@@ -182,18 +189,23 @@ def counter(unit: Unit, shape: Shape) -> str:
     """The function that counts an access of all lanes: `f(ctx, memory, rows, base, u0, u1)`."""
 
     def write(code: Code) -> str:
-        room = code.emit(f"alloca [{len(CALLER)} x i64], align 64", pure=False)
-        pattern, first, rows = _pattern(code, shape)
-        good = code.emit(f"and i1 {_fits(code, shape, pattern, first)}, {_same_scalars(code, pattern)}")
+        code.run(f"%room = alloca [{len(CALLER)} x i64], align 64")
+        first = _lane_address(code, shape, 0)
+        pattern = _pattern(code, shape, first)
+        away = code.emit(f"sub i64 {first}, {_load(code, pattern, LOW)}")
+        good = code.emit(f"icmp ult i64 {away}, {_load(code, pattern, ROOM)}")
+        for n in range(shape.scalars):
+            same = code.emit(f"icmp eq i64 {_load(code, pattern, n)}, %u{n}")
+            good = code.emit(f"and i1 {good}, {same}")
         hit, miss, end = (code.label() for _ in range(3))
         code.branch(good, hit, miss, likely=True)
         code.block(hit)
-        known = _offset(code, pattern, WORD * (PATTERN - ROW))
-        _add_row(code, rows, code.emit(f"load {COUNTS}, ptr {known}, align 64", pure=False))
+        known = code.emit(f"load {COUNTS}, ptr {_offset(code, pattern, ROW_AT)}, align 64", pure=False)
+        _add_row(code, _row_of_class(code, shape, "%rows", _load(code, pattern, OF_CLASS)), known)
         code.jump(end)
         code.block(miss)
         words = [(n, llvm, f"%{name}") for n, (name, llvm) in enumerate(CALLER)]
-        preserving_calls.ask(code, _learn(unit, shape), room, words)
+        preserving_calls.ask(code, _learn(unit, shape), "%room", words)
         code.jump(end)
         code.block(end)
         return ""
@@ -202,19 +214,19 @@ def counter(unit: Unit, shape: Shape) -> str:
     return unit.piece(f"ptxvm.pattern.{shape.name}", "void", parameters, write)
 
 
-def _pattern(code: Code, shape: Shape) -> tuple[str, str, str]:
-    """The pattern that is remembered for where the first lane lies, the address of that lane, and the row that counts."""
-    first, rows = _lane_address(code, shape, 0), "%rows"
-    place = first
-    if shape.space is not Space.SHARED:
-        place = code.emit(f"add i64 {first}, {_load(code, '%memory', MOVED)}", pure=False)
-    if shape.space is Space.GENERIC:
-        own = code.emit(f"mul i64 {_load(code, '%memory', CLASS)}, {ROW * WORD}", pure=False)
-        rows = code.emit(f"getelementptr i8, ptr %rows, i64 {own}", pure=False)
-    within = code.emit(f"and i64 {place}, {max(shape.period, shape.size) - 1}", pure=False)
-    index = code.emit(f"lshr i64 {within}, {shape.log}", pure=False)
+def _pattern(code: Code, shape: Shape, first: str) -> str:
+    """The pattern that is remembered for where the first lane lies in its line."""
+    within = code.emit(f"and i64 {first}, {max(shape.period, shape.size) - 1}")
+    index = code.emit(f"lshr i64 {within}, {shape.log}")
     begin = _offset(code, "%memory", HEAD * WORD)
-    return code.emit(f"getelementptr [{PATTERN} x i64], ptr {begin}, i64 {index}", pure=False), first, rows
+    return code.emit(f"getelementptr [{PATTERN} x i64], ptr {begin}, i64 {index}", pure=False)
+
+
+def _row_of_class(code: Code, shape: Shape, rows: str, number: str) -> str:
+    """The row for a class of places."""
+    if shape.space is not Space.GENERIC:
+        return rows
+    return code.emit(f"getelementptr [{ROW} x i64], ptr {rows}, i64 {number}", pure=False)
 
 
 def _lane_address(code: Code, shape: Shape, lane: int) -> str:
@@ -228,33 +240,14 @@ def _lane_address(code: Code, shape: Shape, lane: int) -> str:
     return total
 
 
-def _same_scalars(code: Code, pattern: str) -> str:
-    """Has the pattern the scalars of the address?"""
-    differ = [code.emit(f"xor i64 {_load(code, pattern, n)}, %u{n}", pure=False) for n in range(SCALARS)]
-    return code.emit(f"icmp eq i64 {code.emit(f'or i64 {differ[0]}, {differ[1]}')}, 0")
-
-
-def _fits(code: Code, shape: Shape, pattern: str, first: str) -> str:
-    """Is anything remembered, and do all lanes lie in the place that was met last?"""
-    extent = _load(code, pattern, EXTENT)
-    some = code.emit(f"icmp ne i64 {extent}, 0")
-    if shape.space is Space.SHARED:
-        return some
-    start, length = _load(code, "%memory", START), _load(code, "%memory", LENGTH)
-    least = code.emit(f"sub i64 {code.emit(f'add i64 {first}, {_load(code, pattern, LEAST)}')}, {start}")
-    below = code.emit(f"icmp ult i64 {least}, {length}")
-    end = code.emit(f"icmp ule i64 {code.emit(f'add i64 {least}, {extent}')}, {length}")
-    return code.emit(f"and i1 {some}, {code.emit(f'and i1 {below}, {end}')}")
-
-
 def _learn(unit: Unit, shape: Shape) -> str:
     """The function that counts all lanes, and remembers the pattern where they lie in one allocation."""
     name = f"ptxvm.learn.{shape.name}"
     if name in unit.helpers:
         return name
     unit.helper(name, "")
-    code, width, classes = Code(unit), shape.width, shape.classes
-    held, all_rows = f"<{width} x i64>", f"<{classes * ROW} x i64>"
+    code, classes = Code(unit), shape.classes
+    all_rows = f"<{classes * ROW} x i64>"
     for n, (field, llvm) in enumerate(CALLER):
         code.run(f"%{field}.at = getelementptr i64, ptr %q, i64 {n}")
         code.run(f"%{field} = load {llvm}, ptr %{field}.at, align 8")
@@ -265,24 +258,37 @@ def _learn(unit: Unit, shape: Shape) -> str:
     found = code.emit(f"load {all_rows}, ptr %own, align 64", pure=False)
     total = code.emit(f"load {all_rows}, ptr %rows, align 8", pure=False)
     code.run(f"store {all_rows} {code.emit(f'add {all_rows} {total}, {found}', pure=False)}, ptr %rows, align 8")
-    pattern, first, _ = _pattern(code, shape)
-    away = code.emit(f"sub {held} {lanes}, {code.splat('i64', first, width)}")
-    least, most = (code.intrinsic("i64", f"llvm.vector.reduce.{end}.v{width}i64", (held, away)) for end in ("smin", "smax"))
-    extent = code.emit(f"add i64 {code.emit(f'sub i64 {most}, {least}')}, {shape.size}")
-    for word, value in (*((n, f"%u{n}") for n in range(SCALARS)), (LEAST, least), (EXTENT, extent)):
+    first = _lane_address(code, shape, 0)
+    pattern = _pattern(code, shape, first)
+    low, room = _extent(code, shape, lanes, first)
+    number = _load(code, "%memory", CLASS)
+    for word, value in (*((n, f"%u{n}") for n in range(SCALARS)), (LOW, low), (ROOM, room), (OF_CLASS, number)):
         _store(code, value, pattern, word)
-    good = _fits(code, shape, pattern, first)
-    _store(code, code.emit(f"select i1 {good}, i64 {extent}, i64 0"), pattern, EXTENT)
-    if shape.space is Space.GENERIC:
-        own = code.emit(f"mul i64 {_load(code, '%memory', CLASS)}, {ROW * WORD}", pure=False)
-        counted = code.emit(f"getelementptr i8, ptr %own, i64 {own}", pure=False)
-    else:
-        counted = "%own"
-    row = code.emit(f"load {COUNTS}, ptr {counted}, align 64", pure=False)
-    code.run(f"store {COUNTS} {row}, ptr {_offset(code, pattern, WORD * (PATTERN - ROW))}, align 8")
+    row = code.emit(f"load {COUNTS}, ptr {_row_of_class(code, shape, '%own', number)}, align 64", pure=False)
+    code.run(f"store {COUNTS} {row}, ptr {_offset(code, pattern, ROW_AT)}, align 8")
     lines = "\n".join(code.lines)
     del unit.helpers[name]
     return unit.helper(name, f"define internal i64 @{name}(ptr %q) cold noinline #0 {{\nentry:\n{lines}\n  ret i64 0\n}}")
+
+
+def _extent(code: Code, shape: Shape, lanes: str, first: str) -> tuple[str, str]:
+    """For which addresses of the first lane the pattern holds: from the least on, for so many bytes.
+
+    All lanes must stay in the allocation where they are; in shared memory an access that is not is a fault.
+    """
+    if shape.space is Space.SHARED:
+        return "0", "-1"
+    held = f"<{shape.width} x i64>"
+    away = code.emit(f"sub {held} {lanes}, {code.splat('i64', first, shape.width)}")
+    least, most = (
+        code.intrinsic("i64", f"llvm.vector.reduce.{end}.v{shape.width}i64", (held, away)) for end in ("smin", "smax")
+    )
+    start, length = _load(code, "%memory", START), _load(code, "%memory", LENGTH)
+    low = code.emit(f"sub i64 {start}, {least}")
+    extent = code.emit(f"add i64 {code.emit(f'sub i64 {most}, {least}')}, {shape.size - 1}")
+    room = code.intrinsic("i64", "llvm.usub.sat.i64", ("i64", length), ("i64", extent))
+    inside = code.emit(f"icmp ult i64 {code.emit(f'sub i64 {first}, {low}')}, {room}")
+    return low, code.emit(f"select i1 {inside}, i64 {room}, i64 0")
 
 
 def _all_addresses(code: Code, shape: Shape) -> str:

@@ -2,21 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.program import Bound
+from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit.abi.counter_rows import CLASSES, MOST_WORDS, PLACE
 from ptxvm.engine.jit.abi.launch_record import AT
-from ptxvm.engine.jit.abi.metadata import Facts
+from ptxvm.engine.jit.abi.metadata import Facts, Weight
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.machine.image import Image
 from ptxvm.machine.memory import Memory
-from ptxvm.profile.counter import APART, Counts, no_counts
-from ptxvm.profile.metrics import POSITION
+from ptxvm.profile.counter import APART, Counts, consequences
+from ptxvm.profile.metrics import COUNTED, POSITION
 
 REACH = 1 << 32  # bytes of global memory whose places fit the 32 bits that compiled code computes them in
 EVERY = (1 << 64) - 1
@@ -55,23 +55,50 @@ def places(memory: Memory) -> Iterator[tuple[int, int, int, int]]:
         raise Uncounted("more than 4 GiB of memory")
 
 
+class Meaning:
+    """What the words mean: a matrix of weights, of the metrics of instructions, as arrays of its entries."""
+
+    def __init__(self, image: Image, weights: Sequence[Weight], bound: Callable[[Image, int], Bound]) -> None:
+        numbers = list(dict.fromkeys(weight.instruction for weight in weights))
+        self.bounds = [bound(image, number) for number in numbers]
+        rows = {number: n for n, number in enumerate(numbers)}
+        entries = [(each.word, rows[each.instruction], POSITION[each.metric], each.factor) for each in weights]
+        self._words, self._rows, self._columns, self._factors = np.array(entries, np.int64).reshape(-1, 4).T
+        follow = [
+            (n, POSITION[name], POSITION[cause], factor)
+            for n, each in enumerate(self.bounds) for name, cause, factor in consequences(each)
+        ]  # fmt: skip
+        self._follow = np.array(follow, np.int64).reshape(-1, 4).T
+
+    def counts(self, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The metrics of all instructions, a row each."""
+        found = np.zeros((len(self.bounds), len(COUNTED)), np.int64)
+        np.add.at(found, (self._rows, self._columns), self._factors * words[self._words])
+        rows, columns, causes, factors = self._follow
+        np.add.at(found, (rows, columns), factors * found[rows, causes])
+        return found
+
+
 class EventCounts:
-    """The counts of a launch, over all host threads: the metrics of each instruction."""
+    """The counts of a launch, over all host threads: the metrics of each instruction.
 
-    def __init__(self) -> None:
+    `meanings` has what the words of each list of weights mean, which the launches of a kernel share.
+    """
+
+    def __init__(self, meanings: dict[Function, tuple[Facts, Meaning]]) -> None:
         self.counts: dict[Bound, Counts] = {}
+        self._meanings = meanings
 
-    def add(self, image: Image, facts: Facts, words: npt.NDArray[np.int64]) -> None:
+    def add(self, image: Image, kernel: Function, facts: Facts, words: npt.NDArray[np.int64]) -> None:
         """Add what a host thread has counted."""
-        bounds: dict[int, Bound] = {}
-        for word, instruction, metric, factor in facts.weights:
-            count = int(words[word])
-            if not count:
-                continue
-            if instruction not in bounds:
-                bounds[instruction] = facts.bound(image, instruction)
-            row = self.counts.setdefault(bounds[instruction], no_counts())
-            row[POSITION[metric]] += factor * count
+        known, meaning = self._meanings.get(kernel, (None, None))
+        if known is not facts or meaning is None:
+            meaning = Meaning(image, facts.weights, facts.bound)
+            self._meanings[kernel] = facts, meaning
+        found = meaning.counts(words)
+        for n in np.flatnonzero(found.any(axis=1)).tolist():  # copies of an inlined function are one
+            bound = meaning.bounds[n]
+            self.counts[bound] = self.counts[bound] + found[n] if bound in self.counts else found[n]
 
 
-__all__ = ["EventCounts", "EventMemory"]
+__all__ = ["EventCounts", "EventMemory", "Meaning"]
