@@ -17,6 +17,7 @@ from ptxvm.engine.jit.memory import (
     last_lane,
     near_rows,
     permuted_rows,
+    prefetches,
     some_lanes,
     streaming_stores,
     words,
@@ -28,8 +29,7 @@ from ptxvm.engine.jit.values import scaled_integers
 UNITS = (1, 2, 4, 8)  # bytes that the processor multiplies an index by
 ALL = (1 << 64) - 1
 FAR = 1 << 30  # a window and a constant are less, so that their sum has a sign in 32 bits
-ITERATIONS_AHEAD, AHEAD, LINE = 8, 2048, 64  # of prefetches: iterations of a loop, or bytes; and bytes of a cache line
-FIRST_CACHE, SECOND_CACHE = 3, 2  # as `llvm.prefetch` numbers them; the first has no room for rows of many tiles
+ITERATIONS_AHEAD = 8  # of prefetches in loops
 
 
 def elements(size: int, count: int) -> Pattern:
@@ -317,16 +317,14 @@ class Addressing:
 
         The processor's own prefetcher follows neither the strides of grids nor a stream in the pieces that warps take.
         """
-        near, loops = self.code.offset(pointer, AHEAD), self.at.repeats
-        start = self._in_later_iteration(pointer, near) if loops else near
+        near = self.code.offset(pointer, prefetches.AHEAD)
+        if not self.at.repeats:
+            prefetches.prefetch_row(self.code, near, length, prefetches.SECOND_CACHE)
+            return
+        start = self._in_later_iteration(pointer, near)
+        prefetches.prefetch_row(self.code, start, length, prefetches.FIRST_CACHE)
         # The last byte too: an array need not begin at a line.
-        for first in (*range(0, length, LINE), *([length - 1] if loops else [])):
-            self._prefetch(self.code.offset(start, first), FIRST_CACHE if loops else SECOND_CACHE)
-
-    def _prefetch(self, pointer: str, cache: int) -> None:
-        name = "llvm.prefetch.p0"
-        self.code.unit.declarations[name] = f"declare void @{name}(ptr, i32 immarg, i32 immarg, i32 immarg)"
-        self.code.run(f"call void @{name}(ptr {pointer}, i32 0, i32 {cache}, i32 1)")
+        prefetches.prefetch(self.code, self.code.offset(start, length - 1), prefetches.FIRST_CACHE)
 
     def _in_later_iteration(self, pointer: str, near: str) -> str:
         """The pointer some iterations on, assuming the stride of the last one; `near` where CTAs run in step."""

@@ -2,13 +2,15 @@
 
 An address that is computed from the positions of lanes, and from nothing that memory holds, has an order, even where no
 formula of the lane tells it: a quotient, lanes that have made different numbers of iterations, a bit that is inserted.  Often
-eight lanes in a row access a row.  One comparison tells, and a row costs a fraction of a gather.  An address that depends on
-loaded values has no such order.
+eight lanes in a row access a row.  One comparison tells, and a row costs a fraction of a gather.  Where it fails, the warp may
+still access two rows: lanes that are an iteration of a loop ahead of the others, as behind the remainder of an unrolled loop
+over a length that is no multiple of 32.  An address that depends on loaded values has no such order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
@@ -17,7 +19,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
 from ptxvm.engine.jit.ir.lane_values import vector_literal
-from ptxvm.engine.jit.memory import some_lanes
+from ptxvm.engine.jit.memory import prefetches, some_lanes
 from ptxvm.engine.jit.node.node import NATIVE, NodeBuilder
 from ptxvm.isa.special_registers import WARP
 from ptxvm.syntax import tree
@@ -88,11 +90,18 @@ def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str
     def rows(warp: _Warp) -> str:
         return warp.code.concatenate(llvm, [warp.load(n) for n in range(WARP // BLOCK)], BLOCK)
 
+    def pair(warp: _Warp, first: Row, last: Row) -> str:
+        if not base:  # of a stream in global memory
+            ahead = warp.code.offset(first.pointer, prefetches.AHEAD)
+            prefetches.prefetch_row(warp.code, ahead, WARP * warp.size, prefetches.FIRST_CACHE)
+        loaded = [warp.code.masked_load(WARP, llvm, each.pointer, warp.size, each.lanes) for each in (first, last)]
+        return warp.code.emit(f"select <{WARP} x i1> {first.lanes}, {vector} {loaded[0]}, {vector} {loaded[1]}", pure=False)
+
     def apart(warp: _Warp) -> str:
         loaded = warp.code.call(vector, native, *warp.operands(), (vector, "zeroinitializer"), pure=False)
         return warp.code.emit(f"freeze {vector} {loaded}", pure=False)
 
-    return _function(code, "gather", _Access(llvm, offset, base, some), rows, apart, result=vector)
+    return _function(code, "gather", _Access(llvm, offset, base, some), _Writers(rows, pair, apart), result=vector)
 
 
 def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
@@ -105,11 +114,18 @@ def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> st
             warp.store(n)
         return ""
 
+    def pair(warp: _Warp, first: Row, last: Row) -> str:
+        for each in (first, last):
+            warp.code.masked_store(WARP, llvm, "%value", each.pointer, warp.size, each.lanes)
+        return ""
+
     def apart(warp: _Warp) -> str:
         warp.code.perform(native, (vector, "%value"), *warp.operands())
         return ""
 
-    return _function(code, "scatter", _Access(llvm, offset, base, some), rows, apart, value=f"{vector} %value, ")
+    return _function(
+        code, "scatter", _Access(llvm, offset, base, some), _Writers(rows, pair, apart), value=f"{vector} %value, "
+    )
 
 
 class _Access(NamedTuple):
@@ -127,21 +143,43 @@ class _Access(NamedTuple):
         return f"{start}<{WARP} x {self.offset}> %offsets{mask}"
 
 
-def _function(
-    code: Code, kind: str, access: _Access, rows: Callable[[_Warp], str], apart: Callable[[_Warp], str], *,
-    result: str = "void", value: str = "",
-) -> str:  # fmt: skip
+class Row(NamedTuple):
+    """The pointer of lane 0 of a row, and the predicate of the lanes that access it."""
+
+    pointer: str
+    lanes: str
+
+
+class _Writers(NamedTuple):
+    """The functions that write the access of a warp: of rows of eight lanes, of two rows, and of each element by itself."""
+
+    rows: Callable[[_Warp], str]
+    pair: Callable[[_Warp, Row, Row], str]
+    apart: Callable[[_Warp], str]
+
+
+def _function(code: Code, kind: str, access: _Access, writers: _Writers, *, result: str = "void", value: str = "") -> str:
     """Define a function that accesses rows if the lanes are neighbours, and else each element by itself; returns its name."""
 
     def write(inner: Code) -> str:
-        warp = _Warp(inner, access)
-        near, far, end = inner.label(), inner.label(), inner.label()
-        inner.branch(warp.neighbours(), near, far)
-        found = []
-        for label, write_access in ((near, rows), (far, apart)):
+        warp, found, end = _Warp(inner, access), [], inner.label()
+
+        def arm(label: str, written: Callable[[], str]) -> None:
             inner.block(label)
-            found.append(f"[ {write_access(warp)}, %{label} ]")
+            with inner.scope():
+                found.append(f"[ {written()}, %{label} ]")
             inner.jump(end)
+
+        rows = warp.neighbours, partial(writers.rows, warp)
+        pair = partial(warp.two_rows, ordered=result == "void"), lambda: writers.pair(warp, *warp.pair())
+        for test, written in (pair, rows) if access.some else (rows,):  # lanes of a loop that others have left are masked
+            here, onward = inner.label(), inner.label()
+            inner.branch(test(), here, onward)
+            arm(here, written)
+            inner.block(onward)
+        apart = inner.label()
+        inner.jump(apart)
+        arm(apart, partial(writers.apart, warp))
         inner.block(end)
         return inner.emit(f"phi {result} {', '.join(found)}", pure=False) if result != "void" else ""
 
@@ -167,6 +205,50 @@ class _Warp:
         if self.lanes is not None:
             bits = code.emit(f"and i32 {bits}, %mask")
         return code.emit(f"icmp eq i32 {bits}, 0")
+
+    # ── two rows ────────────────────────────────────────────────────────────────────────
+
+    def two_rows(self, *, ordered: bool) -> str:
+        """Do the active lanes access the row of the first lane or that of the last?  `ordered` rows have nothing in common."""
+        code, (first, last) = self.code, self._starts()
+        here = code.emit(f"or <{WARP} x i1> {self._of_row(first)}, {self._of_row(last)}")
+        others = code.emit(f"xor i32 {code.emit(f'bitcast <{WARP} x i1> {here} to i32')}, -1")
+        if self.lanes is not None:
+            others = code.emit(f"and i32 {others}, %mask")
+        good = code.emit(f"icmp eq i32 {others}, 0")
+        if not ordered:
+            return good
+        length = (WARP - 1) * self.size
+        moved = code.emit(f"add {self.offset} {code.emit(f'sub {self.offset} {last}, {first}')}, {length}")
+        return code.emit(f"and i1 {good}, {code.emit(f'icmp ugt {self.offset} {moved}, {2 * length}')}")
+
+    def pair(self) -> tuple[Row, Row]:
+        """The row of the first lane, and what of that of the last lane is not in it."""
+        code, (first, last) = self.code, self._starts()
+        of_first, of_last = self._of_row(first), self._of_row(last)
+        if self.lanes is not None:
+            of_first, of_last = (code.emit(f"and <{WARP} x i1> {each}, {self.lanes}") for each in (of_first, of_last))
+        others = code.emit(f"xor <{WARP} x i1> {of_first}, splat (i1 true)")
+        of_last = code.emit(f"and <{WARP} x i1> {of_last}, {others}")
+        return Row(self._at(first), of_first), Row(self._at(last), of_last)
+
+    def _moved(self) -> str:
+        """The offsets of all lanes less that within a row: equal in the lanes of one."""
+        row = vector_literal(self.offset, tuple(self.size * n for n in range(WARP)))
+        return self.code.emit(f"sub <{WARP} x {self.offset}> %offsets, {row}")
+
+    def _starts(self) -> tuple[str, str]:
+        """Where the rows of the first lane and of the last begin."""
+        held, moved = f"<{WARP} x {self.offset}>", self._moved()
+        first, last = (self.code.emit(f"extractelement {held} {moved}, i64 {n}") for n in (0, WARP - 1))
+        return first, last
+
+    def _of_row(self, start: str) -> str:
+        """The lanes that access the row from an offset on."""
+        held = f"<{WARP} x {self.offset}>"
+        return self.code.emit(f"icmp eq {held} {self._moved()}, {self.code.splat(self.offset, start, WARP)}")
+
+    # ── accesses ────────────────────────────────────────────────────────────────────────
 
     def operands(self) -> list[Typed]:
         """The operands of a masked access: pointers, alignment and active lanes."""
@@ -197,7 +279,9 @@ class _Warp:
         return self.code.shuffle(llvm, WARP, vector, "poison", list(range(n * BLOCK, (n + 1) * BLOCK)))
 
     def _pointer(self, n: int) -> str:
-        first = self.code.emit(f"extractelement <{WARP} x {self.offset}> %offsets, i64 {n * BLOCK}")
+        return self._at(self.code.emit(f"extractelement <{WARP} x {self.offset}> %offsets, i64 {n * BLOCK}"))
+
+    def _at(self, offset: str) -> str:
         if self.base:
-            return self.code.emit(f"getelementptr i8, ptr %base, {self.offset} {first}", pure=False)
-        return self.code.emit(f"inttoptr {self.offset} {first} to ptr", pure=False)
+            return self.code.emit(f"getelementptr i8, ptr %base, {self.offset} {offset}", pure=False)
+        return self.code.emit(f"inttoptr {self.offset} {offset} to ptr", pure=False)

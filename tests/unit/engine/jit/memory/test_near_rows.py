@@ -97,3 +97,24 @@ def test_all_lanes_store_to_one_place(*, shared: bool, threads: int, chosen: tup
     inside = t[(t >= chosen[0]) & (t < chosen[1])]
     expected = 2 * data[inside[-1] // 64 * 64 + inside[-1] % 64] if len(inside) else 0
     assert found.tolist() == [expected, 0, 0, 0]
+
+
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("shift", [32, 3, -5, -96, 1 << 20])
+@pytest.mark.parametrize(("edge", "low", "high"), [(1, 0, 1000), (17, 0, 1000), (17, 9, 77), (31, 0, 20), (50, 40, 41)])
+def test_lanes_that_are_ahead_of_others(size: int, shift: int, edge: int, low: int, high: int) -> None:
+    """From a lane on, elements are elsewhere: of two lanes that store to one place, the later one stays."""
+    moved = f"setp.ge.u32 %p1, %r0, %r1; selp.b32 %r4, {shift}, 0, %p1; add.s32 %r6, %r0, %r4; add.s32 %r6, %r6, 100;"
+    source = SOURCE.replace("div.u32 %r4, %r0, %r1;", "").replace("rem.u32 %r5, %r0, %r1;", "")
+    source = source.replace("mad.lo.u32 %r6, %r4, 64, %r5;", moved).replace("mul.wide.u32", "mul.wide.s32")
+    kernel = ptxvm.load(source.replace("TYPE", f"u{8 * size}").replace("SIZE", str(size))).kernel()
+    t = np.arange(96)
+    places = t + np.where(t >= edge, shift, 0) + 100
+    data = np.random.default_rng(edge).integers(0, 2**31, max(places) + 1, dtype=f"u{size}")
+    out = np.zeros_like(data)
+    _, found = same(kernel, [data, out, np.uint32(edge), np.uint32(low), np.uint32(high)], block=96)
+    expected, inside = np.zeros_like(data), (t >= low) & (t < high)
+    for chosen, values in ((inside, 2 * data[places]), (~inside, np.full(96, 7, data.dtype))):
+        for place, value in zip(places[chosen], values[chosen], strict=True):
+            expected[place] = value
+    assert (found == expected).all()
