@@ -8,6 +8,7 @@ the earlier one is a strong write, a known thread that observed it orders it as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -48,15 +49,14 @@ class RaceDetector:
         self.clocks = Clocks(shape.ctas, shape.threads, self.packing, shape.cluster_size)
         self.grids = self.clocks.grids
         self._check_size()
-        self.phases = Phases()
-        self.sites = Sites()
+        self.phases, self.sites = Phases(), Sites()
         self.communication = Communication(self.clocks, self.packing, self.sites)
         self.patterns = self.communication.patterns
         self.report = report
         self.proxy_fences = ProxyFences(self.clocks, self.packing)
         self.grid_order = GridOrder(self.clocks)
         self._agents: Agents | None = None
-        self.tensor_order = TensorOrder(self.clocks, lambda: self.agents, tensors)
+        self.tensor_order = TensorOrder(self.clocks, partial(getattr, self, "agents"), tensors)
         self._shadows: dict[Allocation, AllocationShadow] = {}
         self._made = 0
         self.cluster_order = ClusterOrder(self.clocks)

@@ -31,9 +31,7 @@ class Caught(enum.StrEnum):
 
     NAN = "nan"
     RACE = "race"
-    INIT = "init"
     SYNC = "sync"
-    MEMORY = "memory"
 
     @property
     def is_check(self) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -15,7 +15,7 @@ from ptxvm.debug.nans import has_nan
 from ptxvm.debug.stops import Change, Reason, Stop
 from ptxvm.debug.timeline import Interrupt, Interrupted, Timeline
 from ptxvm.debug.values import NoValue, Pointees, View
-from ptxvm.diagnostics.errors import Fault
+from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.interp import value_text
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.lane_memory import LaneMemory
@@ -24,6 +24,7 @@ from ptxvm.engine.interp.stepping import SteppedGrid, lanes_of
 from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine.events import Finding
 from ptxvm.machine.per_lane import Array, LaneNumbers, Lanes, PerLane
 from ptxvm.machine.warp_schedule import Choice
 
@@ -176,8 +177,9 @@ class Execution:
         """Execute an instruction; the stop where it did what a breakpoint is for."""
         nans = self.nans(issue)
         self.pass_on(issue)
+        known = len(self.findings)
         self.timeline.advance(issue)
-        return self.watched(issue) or self.caught(issue, nans)
+        return self.watched(issue) or self.caught(issue, nans) or self.found(issue, known)
 
     def pass_on(self, issue: Issue) -> None:
         """Lanes execute an instruction: where they come back to it, a breakpoint stops them again."""
@@ -191,14 +193,17 @@ class Execution:
 
     def faulted(self, fault: Fault) -> Stop:
         """The stop for a fault; the thread that it names has the focus."""
-        place = fault.place
-        if place.cta is not None and place.thread is not None:
+        self.focus_on_place(fault.place)
+        return Stop(Reason.FAULT, fault=fault, message=str(fault))
+
+    def focus_on_place(self, place: Place | None) -> None:
+        """Let the thread have the focus that a fault or a finding names."""
+        if place is not None and place.cta is not None and place.thread is not None:
             shape = self.grid.shape
             number = number_of(place.thread, shape.block, "thread")
             ctas = (each for schedule in self.grid.running for each in schedule.cohort.layout.ctas.tolist())
             cta = next((each for each in ctas if shape.ctaid(each) == place.cta), self.focus.cta)
             self.focus = Focus(cta, number // WARP, number % WARP)
-        return Stop(Reason.FAULT, fault=fault, message=str(fault))
 
     # ── breakpoints ─────────────────────────────────────────────────────────────────────
 
@@ -308,20 +313,44 @@ class Execution:
         said = f"line {issue.bound.line} made a NaN: {issue.bound.text}"
         return Stop(Reason.CATCHPOINT, numbers(found), said)
 
+    @property
+    def findings(self) -> Sequence[Finding]:
+        """What the checks have found up to now."""
+        watching = self.grid.watching
+        return watching.watcher.findings if watching is not None else ()
+
+    def found(self, issue: Issue, known: int) -> Stop | None:
+        """The stop after an instruction in which a check has found something."""
+        fresh = self.findings[known:]
+        if not fresh:
+            return None
+        kinds = {Caught.RACE if each.hazard else Caught.SYNC for each in fresh}
+        wanted = [each for each in self.breakpoints.catchpoints if each.caught in kinds]
+        if not wanted and kinds == {Caught.RACE}:
+            return None  # its catchpoint is off; what is no race may be a fault, which a check makes a finding of
+        self.keep_focus(issue)
+        self.focus_on_place(fresh[0].accesses[-1].place if fresh[0].accesses else None)
+        for each in wanted:
+            each.hits += 1
+        return Stop(Reason.CATCHPOINT, numbers(wanted), "; ".join(f"{each.kind}: {each.message}" for each in fresh))
+
     # ── backwards ───────────────────────────────────────────────────────────────────────
 
     def back(self, matches: Callable[[Issue], bool], *, stops: bool = False) -> Stop:
         """Go back to the last instruction that matches, or before which or after which a breakpoint `stops`."""
         found: list[int] = []
+        known = 0
 
         def before(issue: Issue) -> bool:
+            nonlocal known
+            known = len(self.findings)
             found.clear()
             found.extend(each.number for each in self.breakpoints.at(issue.key[1:]) if stops and len(self.hit(each, issue)))
             return bool(found) or matches(issue)
 
         def after(_: Issue) -> bool:
             watches = [watch.number for watch, _ in self.accesses.take()]
-            return stops and bool(watches)
+            return stops and (bool(watches) or len(self.findings) > known)
 
         self.passed = None
         try:

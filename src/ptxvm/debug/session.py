@@ -19,6 +19,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Function
+from ptxvm.checkers.checker import Checker
 from ptxvm.debug import steps
 from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, Caught, CodeBreakpoint, Watchpoint
 from ptxvm.debug.execution import Accesses, Execution, start_of
@@ -65,6 +66,7 @@ class Session:
         self.frame = 0  # the function that commands are about, counted from the innermost
         self.stop: Stop | None = None
         self.interrupted = Interrupt()
+        self._checked: frozenset[str] = frozenset()
         self._execution: Execution | None = None
         self._close: list[Callable[[], None]] = []
 
@@ -91,6 +93,9 @@ class Session:
         """Be before the first instruction of the grid; where it runs already, its arguments are what they were then."""
         for each in self.breakpoints.all.values():
             each.hits = 0
+        if self._execution is not None and self.checks != self._checked:
+            self._execution.timeline.restart()  # the arguments are what they were
+            self.close()
         if self._execution is None:
             self._execution = self._launch()
         else:
@@ -110,9 +115,19 @@ class Session:
         sink, library.sink = library.sink, lambda text: self.printed(text)  # noqa: PLW0108 - which may change
         self._close.append(lambda: setattr(library, "sink", sink))
         accesses = Accesses(self.breakpoints)
-        grid: SteppedGrid = self.interpreter.grid(self.kernel, self.shape, bank.start, self.options, accesses)
+        grid: SteppedGrid = self.interpreter.grid(self.kernel, self.shape, bank.start, self.options, accesses, self._watcher())
         self._close.append(grid.close)
         return Execution(grid, self.breakpoints, accesses, pointees(self.kernel, self.args), self.interrupted)
+
+    @property
+    def checks(self) -> frozenset[str]:
+        """The checks that catchpoints are for."""
+        return frozenset(each.caught.value for each in self.breakpoints.catchpoints if each.caught.is_check)
+
+    def _watcher(self) -> Checker | None:
+        """What runs the checks, from the beginning of the grid on."""
+        self._checked = self.checks
+        return Checker(self._checked) if self._checked else None
 
     def close(self) -> None:
         """End the run; the arguments stay as they are."""
@@ -267,11 +282,15 @@ class Session:
         return Bytes(held.space.window, address, size)
 
     def catch(self, what: str, condition: str = "") -> Catchpoint:
-        """Stop where something is found: `nan`."""
-        if what != Caught.NAN:
-            known = [Caught.NAN.value]
-            raise NotThere(f"nothing is called '{what}' that a run may have; {did_you_mean(what, known) or 'there is nan'}")
-        made = Catchpoint(self.breakpoints.next_number(), f"first {what}", parse(condition) if condition else None)
+        """Stop where something is found: a `nan`, or by a check that follows the run from its beginning: `race`, `sync`."""
+        known = [each.value for each in Caught]
+        if what not in known:
+            raise NotThere(
+                f"nothing is called '{what}' that may be caught; {did_you_mean(what, known) or 'there are nan race sync'}"
+            )
+        made = Catchpoint(
+            self.breakpoints.next_number(), what, parse(condition) if condition else None, caught=Caught(what)
+        )  # fmt: skip
         self.breakpoints.add(made)
         return made
 

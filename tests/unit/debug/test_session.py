@@ -298,6 +298,32 @@ def test_a_deadlock_is_a_fault_of_the_waiting_threads(debugged, out):
     assert {each.status for each in inspection.warp_lanes(session)} == {"waits at a barrier of its CTA"}
 
 
+def test_a_race_is_caught_with_both_lines_and_left_backwards(debugged, out):
+    """Without its barrier a warp may read what the next one has not written yet."""
+    session = debugged(KERNEL.replace("bar.sync 0;", ""), 1, 64, [out, 64])
+    made = session.catch("race")
+    session.start()
+    stop = session.resume()
+    assert (stop.reason, stop.numbers) == (Reason.CATCHPOINT, (made.number,))
+    read, write = LINES["ld.shared.u32 %r6, [%r5];"], LINES["st.shared.u32 [%r3], %r1;"]
+    assert f"the read at line {read} and the write at line {write} are not ordered" in stop.message
+    session.reverse_step(Step.INSTRUCTION)
+    assert line(session) == read
+    assert session.resume().numbers == (made.number,)  # it is found again, as the check went back too
+    assert session.resume().reason is Reason.ENDED
+
+
+def test_a_kernel_without_races_runs_to_its_end_under_the_check(turn, out):
+    turn.catch("race")
+    turn.start()
+    assert turn.resume().reason is Reason.ENDED
+    turn.delete()
+    turn.start()  # without the check, with the arguments as they were
+    assert not out.any()
+    turn.resume()
+    assert out.tolist() == expected()
+
+
 NAN = """.version 8.0
 .target sm_80
 .address_size 64

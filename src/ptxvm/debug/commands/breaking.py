@@ -83,12 +83,17 @@ def watchpoint(debugger: Debugger, text: str, accesses: str) -> Line:
     return Line(f"Watchpoint {made.number}: {made.what}")
 
 
-@command("catch", usage="nan [if CONDITION]", group=GROUP)
+@command("catch", usage="nan|race|sync [if CONDITION]", group=GROUP)
 def catch(debugger: Debugger, text: str) -> Iterator[Line]:
-    """Stop after an instruction that makes a NaN in a register that had none.  Faults stop a run always."""
+    """Stop where something is found: a NaN in a register that had none, a race, or a misused barrier (sync).
+
+    Checks follow a run from its beginning: `run` starts it again with them.  Faults stop a run always.
+    """
     what, condition = parted(text)
     made = debugger.session.catch(what, condition)
     yield Line(f"Catchpoint {made.number} ({made.what})")
+    if made.caught.is_check and debugger.session.is_running:
+        yield Line("The checks begin when the kernel is started again: `run`.")
 
 
 @command("condition", usage="NUMBER [CONDITION]", group=GROUP)

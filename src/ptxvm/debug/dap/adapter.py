@@ -12,7 +12,7 @@ from typing import Any, Protocol, TypeAlias
 
 from ptxvm.debug.breakpoints import Caught
 from ptxvm.debug.console import Console, Files
-from ptxvm.debug.dap.capabilities import CAPABILITIES, FAULT, NAN
+from ptxvm.debug.dap.capabilities import CAPABILITIES, FAULT
 from ptxvm.debug.dap.framing import Message
 from ptxvm.debug.dap.ids import Handles, Json, Warp, frame_of
 from ptxvm.debug.dap.variables import Variables
@@ -222,8 +222,8 @@ class Adapter:
         self.stops_at_faults = FAULT in filters
         self.forget("exceptions")
         for name, condition in filters.items():
-            if name == NAN:
-                each = self.session.catch(Caught.NAN, condition)
+            if name in list(Caught):
+                each = self.session.catch(name, condition)
                 self.owned.setdefault("exceptions", []).append(each.number)
                 made.append({"verified": True, "id": each.number})
             else:

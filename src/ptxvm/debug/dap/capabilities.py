@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxvm.debug.dap.ids import Json
 
-FAULT, NAN = "fault", "nan"
+FAULT, NAN, RACE, SYNC = "fault", "nan", "race", "sync"
 
 CAPABILITIES: Json = {
     "supportsConfigurationDoneRequest": True,
@@ -18,6 +18,8 @@ CAPABILITIES: Json = {
             "filter": NAN, "label": "NaNs", "default": False, "supportsCondition": True,
             "description": "Stop where a register gets a NaN that had none", "conditionDescription": "such as %tid.x == 3",
         },
+        {"filter": RACE, "label": "Races", "default": False, "description": "Stop at a race"},
+        {"filter": SYNC, "label": "Barriers", "default": False, "description": "Stop where a barrier is misused"},
     ],
     "supportsStepBack": True,
     "supportsSetVariable": True,
@@ -40,4 +42,4 @@ CAPABILITIES: Json = {
 }  # fmt: skip
 """The capabilities of the protocol that the adapter has; it has none of the others."""
 
-__all__ = ["CAPABILITIES", "FAULT", "NAN"]
+__all__ = ["CAPABILITIES", "FAULT"]

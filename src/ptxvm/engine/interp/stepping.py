@@ -13,16 +13,22 @@ from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.engine import Interpreter
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lane_memory import CohortInputs
+from ptxvm.engine.interp.objects import Objects
 from ptxvm.engine.interp.observed_memory import ObservedMemory
+from ptxvm.engine.interp.register_fences import is_product
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
-from ptxvm.engine.interp.stepping_cohort import Observer, SteppingCohort
+from ptxvm.engine.interp.stepping_cohort import Observer, SteppingCohort, WatchedSteppingCohort
 from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule, SteppingTracer
+from ptxvm.engine.interp.texture_memory import Images
+from ptxvm.engine.interp.watched_cohort import WatchState
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
+from ptxvm.engine.watching import shared_variables
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
@@ -54,9 +60,10 @@ class SteppingInterpreter(Interpreter):
         return Executable(self.image, tracer=SteppingTracer, single=True)
 
     def grid(
-        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, observer: Observer
-    ) -> SteppedGrid:
-        """A grid none of whose instructions has been issued."""
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, observer: Observer,
+        watcher: Watcher | None = None,
+    ) -> SteppedGrid:  # fmt: skip
+        """A grid none of whose instructions has been issued; a watcher follows it, but not the grids that it launches."""
         code = self.following(registers=False, variables=False, clustered=shape.cluster_size > 1)
         starts = partial(begin, observer, options)
 
@@ -64,7 +71,7 @@ class SteppingInterpreter(Interpreter):
             return self._run(code, kernel, shape, parameters, shared, None, starts)
 
         code.children.open(run)
-        return SteppedGrid(self, code, kernel, shape, parameters, options, observer)
+        return SteppedGrid(self, code, kernel, shape, parameters, options, observer, watcher)
 
 
 class ReplayingInterpreter(SteppingInterpreter):
@@ -112,15 +119,31 @@ class SteppedGrid:
 
     def __init__(
         self, interpreter: SteppingInterpreter, code: Executable, kernel: Function, shape: LaunchShape, parameters: int,
-        options: LaunchOptions, observer: Observer,
+        options: LaunchOptions, observer: Observer, watcher: Watcher | None,
     ) -> None:  # fmt: skip
         self.image: Image = interpreter.image
         self.code, self.kernel, self.shape, self.observer = code, kernel, shape, observer
-        starts = partial(begin, observer, options)
-        self.opened = interpreter.opened(code, kernel, shape, parameters, options.shared, starts)
+        self.watching: WatchState | None = None
+        if watcher is not None:
+            products = any(is_product(bound) for routine in code.routines for bound in routine.function.instructions)
+            self.watching = WatchState(watcher, Images(self.image.memory), Objects(self.image), {}, products=products)
+            self.scene = Scene(kernel.name, shape, shared_variables(self.image, kernel))
+            watcher.begin(self.scene, 0, None)
+        self.options = options
+        self.opened = interpreter.opened(code, kernel, shape, parameters, options.shared, self.begin)
         self.running: list[SteppingSchedule] = []
         self.left = 0  # instructions of the slice
         self.counters = Counters()
+
+    def begin(self, inputs: CohortInputs, code: Executable, routine: Routine) -> SteppingSchedule:
+        """The schedule of a cohort."""
+        if self.watching is None:
+            return begin(self.observer, self.options, inputs, code, routine)
+        cohort = WatchedSteppingCohort(inputs, self.observer)
+        schedule = SteppingSchedule(cohort, code, routine)
+        cohort.watch(self.watching, schedule, self.scene)
+        completion.choose(schedule, self.options.asynchronous or "early", [self.options.seed, int(cohort.layout.ctas[0])])
+        return schedule
 
     # ── instructions ────────────────────────────────────────────────────────────────────
 

@@ -10,6 +10,8 @@ from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.cohort import CLOCKS, Cohort
 from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.observed_memory import ObservedMemory, Values
+from ptxvm.engine.interp.watched_cohort import WatchedCohort
+from ptxvm.engine.interp.watched_memory import WatchedMemory
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.per_lane import Lanes, PerLane
 
@@ -38,14 +40,10 @@ class SteppingMemory(ObservedMemory):
             self.observer.accessed(self, access, verb, lanes, address)
 
 
-class SteppingCohort(Cohort):
-    """A cohort that is run instruction by instruction."""
+class CountedClocks(Cohort):
+    """A cohort whose clocks count the instructions that were issued."""
 
-    mem: SteppingMemory
-
-    def __init__(self, inputs: CohortInputs, observer: Observer) -> None:
-        super().__init__(inputs, SteppingMemory)
-        self.observer = self.mem.observer = observer
+    observer: Observer
 
     def special(self, name: str, lanes: Lanes) -> PerLane:
         """The value of a special register; a clock counts the instructions that were issued."""
@@ -54,4 +52,28 @@ class SteppingCohort(Cohort):
         return super().special(name, lanes)
 
 
-__all__ = ["Observer", "SteppingCohort", "SteppingMemory"]
+class SteppingCohort(CountedClocks):
+    """A cohort that is run instruction by instruction."""
+
+    mem: SteppingMemory
+
+    def __init__(self, inputs: CohortInputs, observer: Observer) -> None:
+        super().__init__(inputs, SteppingMemory)
+        self.observer = self.mem.observer = observer
+
+
+class WatchedSteppingMemory(SteppingMemory, WatchedMemory):
+    """Memory whose accesses an observer may follow, and a checker does."""
+
+
+class WatchedSteppingCohort(CountedClocks, WatchedCohort):
+    """A cohort that is run instruction by instruction, and reports to a checker."""
+
+    def __init__(self, inputs: CohortInputs, observer: Observer) -> None:
+        WatchedCohort.__init__(self, inputs, WatchedSteppingMemory)
+        self.observer = observer
+        if isinstance(self.mem, WatchedSteppingMemory):
+            self.mem.observer = observer
+
+
+__all__ = ["Observer", "SteppingCohort", "WatchedSteppingCohort"]

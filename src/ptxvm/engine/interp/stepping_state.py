@@ -20,6 +20,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Label, Register, Table, Variable
+from ptxvm.engine.interp.accesses import Access, CopyInstruction, Transferring
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import LaneLayout
 from ptxvm.engine.interp.routine import Routine
@@ -37,6 +38,7 @@ from ptxvm.syntax import tree
 
 CHUNK = 1 << 16  # bytes
 SHARED = (
+    Access, CopyInstruction, Transferring,
     Allocation, Bound, BuiltinFunctionType, Decoded, Environment, Executable, Function, FunctionType, Image, Label, LaneLayout,
     LaunchShape, Memory, Program, Register, Routine, Table, TracedSegment, Type, Variable, Window, _lru_cache_wrapper,
     tree.Node,
@@ -111,7 +113,9 @@ class State:
         pickler = _Pickler(file, self.shared, (grid.observer, grid.code.children, grid.code.library))
         library, children = grid.code.library, grid.code.children
         changing = {name: value for name, value in vars(children).items() if name not in ("functions", "run")}
-        pickler.dump((grid.running, grid.left, grid.opened.clusters, grid.counters, changing, library.heap_state))
+        pickler.dump(
+            (grid.running, grid.left, grid.opened.clusters, grid.counters, changing, library.heap_state, grid.watching)
+        )
         self.bytes = file.getvalue()
         self.printed = len(library.output)
         known = {id(each.allocation): each for each in before.allocations} if before is not None else {}
@@ -125,7 +129,9 @@ class State:
     def put_back(self, grid: SteppedGrid) -> None:
         """Let the grid be as it was."""
         memory, library = grid.image.memory, grid.code.library
-        running, left, clusters, counters, changing, heap = _Unpickler(io.BytesIO(self.bytes), self.shared).load()
+        running, left, clusters, counters, changing, heap, grid.watching = _Unpickler(
+            io.BytesIO(self.bytes), self.shared
+        ).load()
         wanted = {id(each.allocation) for each in self.allocations}
         for allocation in list(memory.table.items):
             if id(allocation) not in wanted:

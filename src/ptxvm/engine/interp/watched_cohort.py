@@ -76,8 +76,8 @@ class WatchedCohort(Cohort):
     schedule: Schedule
     fences: RegisterFences | None = None
 
-    def __init__(self, inputs: CohortInputs) -> None:
-        super().__init__(inputs, WatchedMemory)
+    def __init__(self, inputs: CohortInputs, memory_type: type[WatchedMemory] = WatchedMemory) -> None:
+        super().__init__(inputs, memory_type)
 
     def watch(self, watching: WatchState, schedule: Schedule, scene: Scene) -> None:
         """Report to a watcher from now on."""
