@@ -33,7 +33,7 @@ from ptxvm.analysis.memo import Key, Left, Memo, Spelling
 from ptxvm.analysis.operand_forms import OTHER, OperandForms
 from ptxvm.analysis.parameters import addressed, check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
-from ptxvm.analysis.recognise import Recogniser, Verdict
+from ptxvm.analysis.recognise import Recogniser, Recognition
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.shapes import names_in
@@ -342,7 +342,7 @@ class BodyCheck:
             self.loaded.append(symbol)
         return Left.CONSTANTS if by_value and left is Left.NOTHING else None if by_value else left
 
-    def enter_key(self, key: tuple[object, ...], verdict: Verdict) -> Left:
+    def enter_key(self, key: tuple[object, ...], verdict: Recognition) -> Left:
         """Remember that instructions like this one are right."""
         left = Left.PARAMETER if verdict.decoded is not None and passing.loads_parameter(verdict.decoded) else Left.NOTHING
         if verdict.asks_for_value and not isinstance(key[0], tuple):
@@ -350,7 +350,7 @@ class BodyCheck:
         self.memo.enter(key, left, verdict.needs)
         return left
 
-    def instruction(self, node: tree.Instruction) -> Verdict:
+    def instruction(self, node: tree.Instruction) -> Recognition:
         """Bind and check an instruction in full; it leaves no trace in the scope."""
         frame = self.frames[-1]
         scope = frame.scope.inner()

@@ -30,7 +30,7 @@ BANKS_SINCE, BANKS_UNTIL = (1, 5), (2, 2)
 
 
 @dataclass(frozen=True, slots=True)
-class Verdict:
+class Recognition:
     """The verdict on an instruction: its decoded form, the place of each operand in the form, and its problems.
 
     `at` gives for each named operand the path to its node: the operand's number, then the number within a pair or address.
@@ -55,9 +55,9 @@ class Recogniser:
     def __init__(self, version: Version, target: Target, options: tuple[str, ...] = ()) -> None:
         load_catalog()
         self.version, self.target, self.options = version, target, options
-        self.known: dict[object, Verdict] = {}
+        self.known: dict[object, Recognition] = {}
 
-    def recognise(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
+    def recognise(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Recognition:
         """The verdict on an instruction; `values` has the operands that are constants."""
         key = (opcode, words, shapes)
         verdict = self.known.get(key)
@@ -71,7 +71,7 @@ class Recogniser:
                 verdict = self.known[key, values] = self.judge(opcode, words, shapes, values)
         return verdict
 
-    def judge(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
+    def judge(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Recognition:
         """Compute the verdict."""
         verdict = self.best(opcode, words, shapes, values)
         if any(mentions_unknown(shape) for shape in shapes):
@@ -115,20 +115,20 @@ class Recogniser:
         """Is there a form without problems?"""
         return any(not self.fit(decoded, shapes, values).problems for decoded in candidates(opcode, words))
 
-    def best(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Verdict:
+    def best(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Recognition:
         """The verdict for the form with the fewest problems."""
         if opcode not in ISA.by_opcode:
-            return Verdict(None, problems=(repairs.unknown_opcode(opcode),), unknown=True)
+            return Recognition(None, problems=(repairs.unknown_opcode(opcode),), unknown=True)
         for bank in (word for word in words if word.startswith("const[")):
             if self.version >= BANKS_UNTIL:
-                return Verdict(None, problems=(banks_are_gone(bank),))
+                return Recognition(None, problems=(banks_are_gone(bank),))
             if self.version < BANKS_SINCE and bank != "const[0]":
                 said = "Feature 'banked constants' requires PTX ISA .version 1.5 or later"
-                return Verdict(None, problems=(Problem("P0306", said, word=bank),))
+                return Recognition(None, problems=(Problem("P0306", said, word=bank),))
             words = tuple("const" if word == bank else word for word in words)  # the variable knows its bank
         fitting = candidates(opcode, words)
         if not fitting:
-            return Verdict(None, problems=(self.misfit(opcode, words, shapes, values),))
+            return Recognition(None, problems=(self.misfit(opcode, words, shapes, values),))
         verdicts = [self.fit(decoded, shapes, values) for decoded in fitting]
         asked = any(v.asks_for_value for v in verdicts)
         best = min(verdicts, key=lambda v: sum(weight(p) for p in v.problems))
@@ -137,11 +137,11 @@ class Recogniser:
             return best
         return replace(best, asks_for_value=asked, needs=needs)
 
-    def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Verdict:
+    def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Recognition:
         """The verdict for one form."""
         placed = match_operands(decoded.form, shapes, partial(repairs.written, decoded))
         if isinstance(placed, Problem):
-            return Verdict(decoded, problems=(placed,), needs=())
+            return Recognition(decoded, problems=(placed,), needs=())
         named, at = placed.named, placed.at
         bound = {**decoded.bound, **placed.marks}
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
@@ -155,7 +155,7 @@ class Recogniser:
         if judged.asks_for_value:  # a verdict for these values
             found.constants = constants
         all_needs = None if judged.asks_for_target else tuple(dict.fromkeys(need for _, need in needs))
-        return Verdict(found, at, tuple(problems), judged.asks_for_value, needs=all_needs, doubts=tuple(doubts))
+        return Recognition(found, at, tuple(problems), judged.asks_for_value, needs=all_needs, doubts=tuple(doubts))
 
     def demands(self, requirements: list[tuple[str, Need]]) -> list[Problem]:
         """The problems of requirements that version and target do not meet."""
@@ -209,7 +209,7 @@ class CheckedInstruction(Decoded):
         return super().real(operand)
 
 
-def is_wrong_anywhere(verdict: Verdict) -> bool:
+def is_wrong_anywhere(verdict: Recognition) -> bool:
     """Has this form problems that no other version or target solves?"""
     return verdict.needs is not None and any(p.code not in ("P0306", "P0307") for p in verdict.problems)
 

@@ -14,7 +14,7 @@ from ptxvm.analysis.bind import Binder
 from ptxvm.analysis.bodies import OWN_VARIABLES, Bodies, BodyCheck, Doubt
 from ptxvm.analysis.memo import Key, Left
 from ptxvm.analysis.program import Function
-from ptxvm.analysis.recognise import Verdict
+from ptxvm.analysis.recognise import Recognition
 from ptxvm.diagnostics import Diagnostic
 from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
@@ -79,7 +79,7 @@ class SparseWalk(BodyCheck):
             self.keep(start, end)
         return left
 
-    def instruction(self, node: tree.Instruction) -> Verdict:
+    def instruction(self, node: tree.Instruction) -> Recognition:
         """The same; calls and loads of parameters are kept."""
         verdict = super().instruction(node)
         if self._has_kept:

@@ -10,7 +10,7 @@ from ptxvm.analysis.naming import report_unknown
 from ptxvm.analysis.parameters import check_parameters
 from ptxvm.analysis.passing import check_passing
 from ptxvm.analysis.program import Bound, Program
-from ptxvm.analysis.recognise import Recogniser, Verdict
+from ptxvm.analysis.recognise import Recogniser, Recognition
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shapes import constant, names_in, shape_of
 from ptxvm.diagnostics import Span
@@ -44,7 +44,7 @@ def validate(program: Program, report: Report) -> None:
         check_passing(function, report)
 
 
-def check_instruction(bound: Bound, known: Recogniser, report: Report) -> Verdict:
+def check_instruction(bound: Bound, known: Recogniser, report: Report) -> Recognition:
     """One instruction: its verdict, its names, its guard."""
     node, scope = bound.node, bound.scope
     shapes = tuple([shape_of(operand, scope) for operand in node.operands])
@@ -95,7 +95,7 @@ def report_undeclared(bound: Bound, report: Report) -> None:
                 report_unknown(name, bound, report)
 
 
-def report_problem(found: Problem, bound: Bound, verdict: Verdict, report: Report) -> None:
+def report_problem(found: Problem, bound: Bound, verdict: Recognition, report: Report) -> None:
     """Turn a problem into a diagnostic at its operand or modifier."""
     place = place_of(found, bound, verdict, report.source.text)
     section = f"PTX ISA {verdict.decoded.of.section}" if verdict.decoded else ""
@@ -106,7 +106,7 @@ def report_problem(found: Problem, bound: Bound, verdict: Verdict, report: Repor
                ptxas=found.ptxas or found.message)  # fmt: skip
 
 
-def place_of(found: Problem, bound: Bound, verdict: Verdict, text: str) -> tree.Node | Span:
+def place_of(found: Problem, bound: Bound, verdict: Recognition, text: str) -> tree.Node | Span:
     """The node of a problem: the operand, the modifier, or else the head; the opcode of an unknown instruction."""
     node = bound.node
     if found.number is not None:

@@ -28,7 +28,7 @@ HOPS = 4  # accesses between two that order them
 
 
 @dataclass(eq=False, slots=True)
-class Use:
+class BlockUse:
     """An access to a block by threads: a whole warp, or one thread whose agent does it.
 
     `stamps` are the clocks of the threads when it ended, or that of the agent; None before its wait.  `issued` is the clock
@@ -41,7 +41,7 @@ class Use:
     block: CellBlock
     stamps: Ints | None
     issued: int = 0
-    after: list[Use] = field(default_factory=list)
+    after: list[BlockUse] = field(default_factory=list)
 
     @property
     def operation(self) -> str:
@@ -59,8 +59,8 @@ class Use:
 class TensorRace(NamedTuple):
     """Two accesses of cells that nothing orders, the earlier one first."""
 
-    earlier: Use
-    later: Use
+    earlier: BlockUse
+    later: BlockUse
 
     @property
     def hazard(self) -> str:
@@ -84,14 +84,14 @@ class TensorOrder:
 
     def __init__(self, clocks: Clocks, agents: Callable[[], Agents], report: Callable[[TensorRace], None]) -> None:
         self.clocks, self.agents, self.report = clocks, agents, report
-        self._uses: dict[int, list[Use]] = defaultdict(list)
+        self._uses: dict[int, list[BlockUse]] = defaultdict(list)
 
     def started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]) -> None:
         """Threads have started work on tensor memory."""
         agent = kind is AsyncKind.TENSOR
         stamps = self.agents().now[threads].copy() if agent else self.clocks.now[threads].copy()
         issued = int(self.clocks.now[threads[0]])
-        fresh = [Use(bound, kind, threads, block, None if kind in MOVES else stamps, issued) for block in blocks]
+        fresh = [BlockUse(bound, kind, threads, block, None if kind in MOVES else stamps, issued) for block in blocks]
         uses = self._uses[cta]
         for use in fresh:
             uses[:] = [each for each in uses if not self._supersedes(use, each, uses)]
@@ -99,7 +99,7 @@ class TensorOrder:
         if kind is None:
             uses[:] = [each for each in uses if not each.block.overlaps(blocks[0])]
 
-    def _supersedes(self, use: Use, earlier: Use, uses: Sequence[Use]) -> bool:
+    def _supersedes(self, use: BlockUse, earlier: BlockUse, uses: Sequence[BlockUse]) -> bool:
         """Compare an access with an earlier one; returns whether the earlier one can be dropped."""
         if not use.block.overlaps(earlier.block):
             return False
@@ -112,7 +112,7 @@ class TensorOrder:
         use.after.append(earlier)
         return False
 
-    def precedes(self, earlier: Use, later: Use, uses: Sequence[Use], hops: int = HOPS) -> bool:
+    def precedes(self, earlier: BlockUse, later: BlockUse, uses: Sequence[BlockUse], hops: int = HOPS) -> bool:
         """Is an access ordered before another, perhaps by others among `uses`?"""
         if self._pipelined(earlier, later) or self._known(earlier, later.threads):
             return True
@@ -120,7 +120,7 @@ class TensorOrder:
             return False
         return any(earlier in each.after and self.precedes(each, later, uses, hops - 1) for each in uses)
 
-    def _pipelined(self, earlier: Use, later: Use) -> bool:
+    def _pipelined(self, earlier: BlockUse, later: BlockUse) -> bool:
         """Are both done by the agent of a thread, or of threads in order, one after the other?"""
         if {earlier.kind, later.kind} != {AsyncKind.TENSOR}:
             return False
@@ -130,7 +130,7 @@ class TensorOrder:
         (first,), (second,) = earlier.threads.tolist(), later.threads.tolist()
         return first == second or self.clocks.knows(second, first, earlier.issued)
 
-    def _known(self, earlier: Use, threads: Threads) -> bool:
+    def _known(self, earlier: BlockUse, threads: Threads) -> bool:
         """Does one of some threads, which execute an instruction together, know an access?"""
         if earlier.stamps is None:
             return False

@@ -21,7 +21,7 @@ class Interrupted(BaseException):
     """A KeyboardInterrupt that passes through click, which would end the line on stderr and raise an error of its own."""
 
 
-class InOrder(click.Group):
+class OrderedGroup(click.Group):
     """Commands that the help lists as they stand here; raises Interrupted where one is interrupted."""
 
     def invoke(self, ctx: click.Context) -> Any:  # noqa: ANN401 - click's own signature
@@ -38,7 +38,7 @@ class InOrder(click.Group):
 
 
 @click.group(
-    cls=InOrder,
+    cls=OrderedGroup,
     invoke_without_command=True,
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100, "show_default": True},
 )

@@ -16,7 +16,7 @@ from ptxvm.engine.interp.value_text import text as value
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.faults import plural
 from ptxvm.machine.per_lane import Array
-from ptxvm.profile.stores import Parting, Store, StoreLog, first_parting
+from ptxvm.profile.stores import Parting, RecordedStore, StoreLog, first_parting
 
 WORDS = {Verb.WRITE: "stores", Verb.UPDATE: "atomic with"}
 
@@ -86,7 +86,7 @@ def rows(parting: Parting, one: RunReport, other: RunReport) -> Iterator[tuple[s
             yield f"{report.source.name}:{store.bound.line}", f"{store.bound.text}  {told(store, one)}"
 
 
-def told(store: Store, report: RunReport) -> str:
+def told(store: RecordedStore, report: RunReport) -> str:
     """What a store does, with the name of the argument."""
     where, _, offset = store.place.rpartition("+")
     kind, _, number = where.partition(" ")

@@ -25,7 +25,7 @@ from ptxvm.reference.evaluation import Quantity, number
 from ptxvm.reference.matrices import fragments_of, matrix_of, pieces
 from ptxvm.reference.page import Page
 from ptxvm.reference.reading import NotUnderstood, Reading, read_all
-from ptxvm.reference.warp import LANE, Lanes, NotTogether, Step, can_run, is_collective, lane_values, needed, run
+from ptxvm.reference.warp import LANE, Lanes, NotTogether, WarpStep, can_run, is_collective, lane_values, needed, run
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
 
@@ -142,7 +142,7 @@ def print_inputs(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ..
         console().print(labelled("values", rows))
 
 
-def print_results(steps: Sequence[Step]) -> None:
+def print_results(steps: Sequence[WarpStep]) -> None:
     """What each instruction wrote."""
     for step in steps:
         rows = results(step)
@@ -150,7 +150,7 @@ def print_results(steps: Sequence[Step]) -> None:
             console().print(labelled("result", rows or [("is thrown away: `_`",)]))
 
 
-def print_sequence(readings: Sequence[Reading], steps: Sequence[Step]) -> None:
+def print_sequence(readings: Sequence[Reading], steps: Sequence[WarpStep]) -> None:
     """Each instruction, what it does in a line, and what it wrote."""
     out = console()
     for n, reading in enumerate(readings):
@@ -164,7 +164,7 @@ def print_sequence(readings: Sequence[Reading], steps: Sequence[Step]) -> None:
             print_results(steps[n : n + 1])
 
 
-def results(step: Step) -> Rows:
+def results(step: WarpStep) -> Rows:
     """The rows of what an instruction wrote."""
     rows = [row for lanes in step.outputs for row in in_lanes(lanes)]
     if step.outputs and not all(step.outputs[0].active):

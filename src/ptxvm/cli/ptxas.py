@@ -23,7 +23,7 @@ from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.symbols import Variable
 from ptxvm.cli.failures import OUR_BUG, one_line
-from ptxvm.cli.ptxas_options import DEFAULT_TARGET, OPTIONS, RefusedError, Request, Takes, parse
+from ptxvm.cli.ptxas_options import DEFAULT_TARGET, OPTIONS, PtxasCall, RefusedError, Takes, parse
 from ptxvm.cli.standard_streams import OutputLost, watched, write_error
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.ptxas import ABORTED, lines
@@ -57,7 +57,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
             return OUR_BUG
 
 
-def run(request: Request) -> int:
+def run(request: PtxasCall) -> int:
     """Do what the options ask for."""
     if request.has("version"):
         return show(f"ptxas of ptxvm {__version__}: verifies PTX, and makes no machine code\n{release()}\n")
@@ -109,7 +109,7 @@ def filled(words: Sequence[str], indent: str = "") -> list[str]:
 # ── modules ─────────────────────────────────────────────────────────────────────────────
 
 
-def verify(request: Request) -> int:
+def verify(request: PtxasCall) -> int:
     """Check all modules, each alone and then together, and write the output."""
     target = request.last("gpu-name", DEFAULT_TARGET)
     kind, _, number = target.partition("_")
@@ -136,7 +136,7 @@ def check_for(source: Source, target: str) -> tuple[Program, Report]:
     return program, report
 
 
-def read(request: Request) -> Iterator[Source]:
+def read(request: PtxasCall) -> Iterator[Source]:
     """The sources, in the order of ptxas: files, then texts."""
     for file in request.files:
         try:
@@ -147,7 +147,7 @@ def read(request: Request) -> Iterator[Source]:
         yield Source(text, f"<input-as-string {number}>")
 
 
-def extra(request: Request, program: Program) -> Iterator[Diagnostic]:
+def extra(request: PtxasCall, program: Program) -> Iterator[Diagnostic]:
     """The warnings that options ask for."""
     if not request.has("warn-on-double-precision-use"):
         return
@@ -159,7 +159,7 @@ def extra(request: Request, program: Program) -> Iterator[Diagnostic]:
     yield from report.diagnostics
 
 
-def _wanted(request: Request, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+def _wanted(request: PtxasCall, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     """The diagnostics without warnings, or with errors in their place, as the options say."""
     if request.has("disable-warnings"):
         return [each for each in diagnostics if each.severity is Severity.ERROR]
@@ -168,7 +168,7 @@ def _wanted(request: Request, diagnostics: list[Diagnostic]) -> list[Diagnostic]
     return diagnostics
 
 
-def together(request: Request, programs: Sequence[Program]) -> int:
+def together(request: PtxasCall, programs: Sequence[Program]) -> int:
     """Check what only the whole program shows."""
     names = {kernel.name for program in programs for kernel in program.kernels}
     for name in request.all("entry"):
@@ -187,7 +187,7 @@ def together(request: Request, programs: Sequence[Program]) -> int:
     return _warnings(request, warned)
 
 
-def _warnings(request: Request, warned: Sequence[str]) -> int:
+def _warnings(request: PtxasCall, warned: Sequence[str]) -> int:
     """Print warnings that have no place, as the options say."""
     if not warned or request.has("disable-warnings"):
         return 0
@@ -209,7 +209,7 @@ def bytes_in(space: Space, variables: Iterable[Variable]) -> int:
     return sum(each.size for each in variables if each.space is space)
 
 
-def inform(request: Request, programs: Sequence[Program], target: str) -> None:
+def inform(request: PtxasCall, programs: Sequence[Program], target: str) -> None:
     """Print what is known of memory; how many registers a kernel has is not known without machine code."""
     if not request.has("verbose"):
         return
@@ -227,7 +227,7 @@ def inform(request: Request, programs: Sequence[Program], target: str) -> None:
         write_error("\n".join([*told, ""]))
 
 
-def write(request: Request, sources: Sequence[Source]) -> None:
+def write(request: PtxasCall, sources: Sequence[Source]) -> None:
     """Write the PTX that was checked, where an output is named."""
     output = request.last("output-file")
     if not output:

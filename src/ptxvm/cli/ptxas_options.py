@@ -112,7 +112,7 @@ WORDS = {  # where only some values are allowed
 
 
 @dataclass(slots=True)
-class Request:
+class PtxasCall:
     """A call: the files, and the values of each option by its long name."""
 
     files: list[str] = field(default_factory=list)
@@ -132,14 +132,14 @@ class Request:
         return self.values.get(name, [default])[-1]
 
 
-def parse(words: Sequence[str]) -> Request:
+def parse(words: Sequence[str]) -> PtxasCall:
     """The request that the words of a command line make; RefusedError where ptxas refuses them."""
-    request = Request()
+    request = PtxasCall()
     _take(request, iter(words), 0)
     return request
 
 
-def _take(request: Request, words: Iterator[str], depth: int) -> None:
+def _take(request: PtxasCall, words: Iterator[str], depth: int) -> None:
     for word in words:
         if not word.startswith("-") or word == "-":
             request.files.append(word)
@@ -168,7 +168,7 @@ def _option(word: str) -> tuple[Option, str | None]:
     raise RefusedError(f"Unknown option '{name[1:]}'")
 
 
-def _add(request: Request, option: Option, text: str, depth: int) -> None:
+def _add(request: PtxasCall, option: Option, text: str, depth: int) -> None:
     _verify(option, text)
     if option.name == "options-file":
         for file in text.split(","):
@@ -185,7 +185,7 @@ def _add(request: Request, option: Option, text: str, depth: int) -> None:
         before.append(text)
 
 
-def _include(request: Request, file: str, depth: int) -> None:
+def _include(request: PtxasCall, file: str, depth: int) -> None:
     """Take the options of a file."""
     if depth > DEEPEST:
         raise RefusedError(f"Options file '{file}' includes itself")

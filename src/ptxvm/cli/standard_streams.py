@@ -18,7 +18,7 @@ class OutputLost(Exception):  # noqa: N818 - it says what happened
         self.quiet = isinstance(cause, BrokenPipeError)
 
 
-class Stream:
+class StandardStream:
     """A standard stream, as before but for what it says where it cannot be written."""
 
     def __init__(self, stream: TextIO) -> None:
@@ -65,7 +65,7 @@ def watched() -> Iterator[None]:
         for stream, redirect in ((sys.stdout, redirect_stdout), (sys.stderr, redirect_stderr)):
             if isinstance(stream, io.TextIOWrapper):
                 stream.reconfigure(errors="replace")  # a terminal that lacks a character gets a `?`
-            streams.enter_context(redirect(cast("TextIO", Stream(stream or nowhere))))
+            streams.enter_context(redirect(cast("TextIO", StandardStream(stream or nowhere))))
         yield
 
 

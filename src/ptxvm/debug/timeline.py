@@ -19,7 +19,7 @@ import numpy as np
 from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.engine.interp.stepping import SteppedGrid
 from ptxvm.engine.interp.stepping_schedule import Issue
-from ptxvm.engine.interp.stepping_state import State
+from ptxvm.engine.interp.stepping_state import GridState
 from ptxvm.machine.warp_schedule import Choice
 
 PATIENCE = 20
@@ -64,7 +64,7 @@ class Timeline:
         self.now = self.end = 0
         self.choices: dict[int, Choice] = {}
         self.edits: dict[int, list[Edit]] = {}
-        self.checkpoints: dict[int, State] = {}
+        self.checkpoints: dict[int, GridState] = {}
         self.is_over = False
         self._since, self._cost = 0.0, 0.0
         self._keep()
@@ -186,7 +186,7 @@ class Timeline:
         """Make a checkpoint of now."""
         began = perf_counter()
         before = self.checkpoints.get(max((time for time in self.checkpoints if time <= self.now), default=-1))
-        self.checkpoints[self.now] = State(self.grid, before)
+        self.checkpoints[self.now] = GridState(self.grid, before)
         self._since = perf_counter()
         self._cost = self._since - began
         while len(self.checkpoints) > MOST_CHECKPOINTS or (len(self.checkpoints) > 2 and self.kept_bytes > MOST_BYTES):

@@ -22,7 +22,7 @@ RULE = re.compile(r"(?P<code>[\w-]+)(?:\s+(?P<pattern>\S+?)(?::(?P<line>\d+))?)?
 
 
 @dataclass(slots=True)
-class Rule:
+class Suppression:
     """A line of a file: a code, a pattern of file names (`*` and `?` stand for any text) and a line or 0 for all."""
 
     text: str
@@ -41,7 +41,7 @@ class Rule:
 class Suppressions:
     """The rules of a file, and how many findings they and the comments of the sources have suppressed."""
 
-    rules: list[Rule] = field(default_factory=list)
+    rules: list[Suppression] = field(default_factory=list)
     count: int = 0
 
     @classmethod
@@ -60,7 +60,7 @@ class Suppressions:
         return kept
 
     @property
-    def unused(self) -> list[Rule]:
+    def unused(self) -> list[Suppression]:
         """The rules that have suppressed nothing."""
         return [rule for rule in self.rules if not rule.used]
 
@@ -77,14 +77,14 @@ class Suppressions:
         return bool(found)
 
 
-def _rule(text: str, number: int) -> Rule:
+def _rule(text: str, number: int) -> Suppression:
     match = RULE.fullmatch(text)
     if match is None:
         raise ValueError(f"line {number}: '{text}' is no suppression; write CODE FILE:LINE, such as race kernels/*.ptx:22")
     code = match["code"]
     if explain(code) is None:
         raise ValueError(f"line {number}: no such code: '{code}'; {did_you_mean(code, KINDS) or 'a finding names its code'}")
-    return Rule(text, number, code, match["pattern"] or "*", int(match["line"] or 0))
+    return Suppression(text, number, code, match["pattern"] or "*", int(match["line"] or 0))
 
 
 def in_comments(source: Text, first: int, last: int) -> frozenset[str]:

@@ -173,7 +173,7 @@ class Mipmapped:
 
 
 @dataclass(frozen=True)
-class View:
+class TextureView:
     """How a texture sees an array: other elements, or None for its own; some of its levels and layers, first and last."""
 
     elements: Elements | None
@@ -269,5 +269,5 @@ def surface(array: CudaArray) -> Surface:
 
 
 __all__ = [
-    "CudaArray", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "View", "format_of", "surface", "texture",
+    "CudaArray", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "TextureView", "format_of", "surface", "texture",
 ]  # fmt: skip

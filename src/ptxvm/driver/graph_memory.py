@@ -45,14 +45,14 @@ class GraphAllocation:
 
 
 @dataclass(frozen=True)
-class Allocate(Described):
+class AllocationTask(Described):
     """The task of an allocation node: a launch has allocated its memory before it runs."""
 
     allocation: GraphAllocation
 
 
 @dataclass(frozen=True)
-class Release(Described):
+class FreeTask(Described):
     """The task of a free node."""
 
     allocation: GraphAllocation
@@ -115,13 +115,13 @@ def begin_launch(executable: Executable) -> None:
     client's calls: streams run the work on the memory in that order too.
     """
     tasks = list(tasks_of(executable.graph))
-    allocated = [each.allocation for each in tasks if isinstance(each, Allocate)]
+    allocated = [each.allocation for each in tasks if isinstance(each, AllocationTask)]
     if not executable.frees_on_launch and any(each.is_live for each in allocated):
         raise DriverError(Result.INVALID_VALUE, "memory that the last launch of the graph has allocated was not freed")
     for each in allocated:
         each.is_live = True
     for task in tasks:
-        if isinstance(task, Release):
+        if isinstance(task, FreeTask):
             task.allocation.is_live = False
 
 
@@ -131,4 +131,4 @@ def tasks_of(graph: Graph) -> list[Task]:
     return own + [task for each in own if isinstance(each, Child) for task in tasks_of(each.graph)]
 
 
-__all__ = ["Allocate", "GraphAllocation", "GraphMemory", "Release", "begin_launch"]
+__all__ = ["AllocationTask", "FreeTask", "GraphAllocation", "GraphMemory", "begin_launch"]

@@ -15,7 +15,7 @@ from pathlib import Path
 
 
 @dataclass
-class Profile:
+class LaunchTimes:
     """Launches and seconds by the name of the kernel; appended to a file by `write`."""
 
     path: Path
@@ -39,15 +39,15 @@ class Profile:
 
 
 @cache
-def profile() -> Profile | None:
+def profile() -> LaunchTimes | None:
     """The profile of this process; None where none is asked for."""
     path = os.environ.get("PTXVM_PROFILE")
     if not path:
         return None
-    made = Profile(Path(path))
+    made = LaunchTimes(Path(path))
     atexit.register(made.write)
     os.register_at_fork(after_in_child=made.kernels.clear)  # the parent writes its own
     return made
 
 
-__all__ = ["Profile", "profile"]
+__all__ = ["LaunchTimes", "profile"]

@@ -16,7 +16,7 @@ EXPECTED = frozenset({Result.NOT_READY})  # answers, and no errors
 Listener = Callable[[str], None]
 
 
-class Entry(NamedTuple):
+class LogLine(NamedTuple):
     """A line, and its number in the process."""
 
     number: int
@@ -27,7 +27,7 @@ class ErrorLog:
     """The last lines, as many as there is room for, and the functions that are called with each new one."""
 
     def __init__(self) -> None:
-        self.entries: deque[Entry] = deque()
+        self.entries: deque[LogLine] = deque()
         self.next = 0
         self.listeners: dict[int, Listener] = {}
         self._bytes = 0
@@ -39,7 +39,7 @@ class ErrorLog:
             return
         text = f"[{datetime.now(UTC):%H:%M:%S.%f}][{threading.get_native_id()}][CUDA][E] {name}: {wrong}"
         with self._lock:
-            self.entries.append(Entry(self.next, text))
+            self.entries.append(LogLine(self.next, text))
             self.next += 1
             self._bytes += len(text) + 1
             while self._bytes > ROOM:

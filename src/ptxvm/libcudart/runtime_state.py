@@ -104,7 +104,7 @@ class Launching(NamedTuple):
     stream: int
 
 
-class Thread(PerThread):
+class ProgramThread(PerThread):
     """The state of a thread of the program."""
 
     def __init__(self) -> None:
@@ -121,7 +121,7 @@ class Runtime:
         self.fatbins: dict[int, Fatbin] = {}
         self.functions: dict[int, RegisteredSymbol] = {}
         self.variables: dict[int, RegisteredSymbol] = {}
-        self.thread = Thread()
+        self.thread = ProgramThread()
 
     def kernel(self, address: int) -> Kernel:
         """The kernel of a function of the program, or of a handle; RuntimeApiError for an address that is neither."""

@@ -24,7 +24,7 @@ EDGES = {
 
 
 @dataclass(frozen=True)
-class Step:
+class CycleStep:
     """One step of a cycle: an event precedes another in a relation."""
 
     first: int
@@ -52,7 +52,7 @@ def edges(x: PTX64) -> dict[str, Relation]:
     }
 
 
-def cycle(candidate: Candidate) -> list[Step]:
+def cycle(candidate: Candidate) -> list[CycleStep]:
     """The cycle that the broken axiom forbids."""
     axiom, x = candidate.broken, candidate.execution
     if axiom is None:
@@ -70,35 +70,35 @@ def cycle(candidate: Candidate) -> list[Step]:
         case "Atomicity of RMW":
             read, write = nodes
             between = next(b for b in range(x.count) if (read, b) in x.from_reads and (b, write) in x.coherence)
-            return [Step(read, "fr", between), Step(between, "co", write)]
+            return [CycleStep(read, "fr", between), CycleStep(between, "co", write)]
         case "Single-Copy Atomicity":
-            return [Step(nodes[0], "rf", nodes[1]), Step(nodes[1], "fr", nodes[0])]
-    return [*_causal(x, nodes[0], nodes[1]), Step(nodes[1], "sc", nodes[0])]
+            return [CycleStep(nodes[0], "rf", nodes[1]), CycleStep(nodes[1], "fr", nodes[0])]
+    return [*_causal(x, nodes[0], nodes[1]), CycleStep(nodes[1], "sc", nodes[0])]
 
 
-def _named(x: PTX64, nodes: list[int], names: tuple[str, ...]) -> list[Step]:
+def _named(x: PTX64, nodes: list[int], names: tuple[str, ...]) -> list[CycleStep]:
     """The steps of a cycle; each is named after the first of these relations that has it."""
     relations = edges(x)
-    return [Step(a, next(name for name in names if (a, b) in relations[name]), b) for a, b in pairwise(nodes)]
+    return [CycleStep(a, next(name for name in names if (a, b) in relations[name]), b) for a, b in pairwise(nodes)]
 
 
-def _both_ways(x: PTX64, start: int) -> list[Step]:
+def _both_ways(x: PTX64, start: int) -> list[CycleStep]:
     """The steps from a write to another write and back."""
     other = next((b for b in range(x.count) if b != start and (start, b) in x.coherence and (b, start) in x.coherence), start)
     return [*_causal(x, start, other), *(_causal(x, other, start) if other != start else [])]
 
 
-def _against_causality(x: PTX64, start: int) -> list[Step]:
+def _against_causality(x: PTX64, start: int) -> list[CycleStep]:
     """The steps of a communication from an event to one that precedes it in causality order."""
     for name, relation in (("fr", x.from_reads), ("rf", x.reads_from)):
         for middle in range(x.count):
             if (start, middle) in relation and (middle, start) in x.causality:
-                return [Step(start, name, middle), *_causal(x, middle, start)]
+                return [CycleStep(start, name, middle), *_causal(x, middle, start)]
     return []
 
 
-def _causal(x: PTX64, a: int, b: int) -> list[Step]:
+def _causal(x: PTX64, a: int, b: int) -> list[CycleStep]:
     """The steps that make up a causality pair; one step of coherence order if there is no such pair."""
     if (a, b) not in x.causality:
-        return [Step(a, "co", b)]
+        return [CycleStep(a, "co", b)]
     return _named(x, (x.program_order | x.synchronizes | x.observation).path(a, b), ("sync", "po", "obs"))

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from html import escape
 
 from ptxvm.model.axioms_6_4 import PTX64
-from ptxvm.model.cycle_explanation import EDGES, Step, cycle
+from ptxvm.model.cycle_explanation import EDGES, CycleStep, cycle
 from ptxvm.model.drawing_layout import HEIGHT, LETTER, MARGIN, TOP, Box, DrawingLayout, layout
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.relations import Relation
@@ -63,7 +63,7 @@ def svg(candidate: Candidate) -> str:
 # ── which arrows ────────────────────────────────────────────────────────────────────────
 
 
-def steps(x: PTX64) -> list[Step]:
+def steps(x: PTX64) -> list[CycleStep]:
     """The arrows that a reader needs: orders without the pairs that other arrows imply, and causality that reaches memory.
 
     The order of initial writes before all other writes has no arrow.
@@ -77,7 +77,7 @@ def steps(x: PTX64) -> list[Step]:
         "sync": x.synchronizes - x.same_thread,
         "cause": seen - seen.then(x.coherence) - x.reads_from.then(seen),
     }
-    return [Step(a, name, b) for name, relation in chosen.items() for a, b in relation if a != b]
+    return [CycleStep(a, name, b) for name, relation in chosen.items() for a, b in relation if a != b]
 
 
 def _reduced(relation: Relation) -> Relation:
@@ -85,9 +85,9 @@ def _reduced(relation: Relation) -> Relation:
     return relation - relation.then(relation)
 
 
-def arrows(all_steps: Iterable[Step], wrong: list[Step]) -> list[list[Step]]:
+def arrows(all_steps: Iterable[CycleStep], wrong: list[CycleStep]) -> list[list[CycleStep]]:
     """One arrow for each pair of events, with all its relations; arrows of the cycle come last, on top."""
-    found: dict[tuple[int, int], list[Step]] = {}
+    found: dict[tuple[int, int], list[CycleStep]] = {}
     for step in all_steps:
         mine = found.setdefault((step.first, step.second), [])
         if step not in mine:
@@ -130,7 +130,7 @@ def at(points: tuple[Point, Point, Point, Point], t: float) -> Point:
     )
 
 
-def _arrow(together: list[Step], plan: DrawingLayout, labels: list[Point], *, bold: bool) -> str:
+def _arrow(together: list[CycleStep], plan: DrawingLayout, labels: list[Point], *, bold: bool) -> str:
     first = together[0]
     points = curve(plan.boxes[first.first], plan.boxes[first.second])
     labels.append(at(points, 0.5))
@@ -144,7 +144,9 @@ def _arrow(together: list[Step], plan: DrawingLayout, labels: list[Point], *, bo
     )
 
 
-def labelled(together: list[list[Step]], plan: DrawingLayout, middles: list[Point], wrong: list[Step]) -> Iterator[str]:
+def labelled(
+    together: list[list[CycleStep]], plan: DrawingLayout, middles: list[Point], wrong: list[CycleStep]
+) -> Iterator[str]:
     """The labels of the arrows, placed where they hide nothing; program order has none."""
     taken: defaultdict[int, list[Point]] = defaultdict(list)
     boxes = list(plan.boxes.values())

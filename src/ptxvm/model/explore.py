@@ -27,7 +27,7 @@ MOST_JUMPS_BACK = 16
 UNKNOWN: tuple[Chain, ...] = (frozenset(),)
 
 
-class Values:
+class LocationValues:
     """The values that each location may hold: the initial value and all written values, with the chains behind them."""
 
     def __init__(self, first: Mapping[str, int]) -> None:
@@ -119,7 +119,7 @@ class Explorer:
     """Explores all paths through the threads of a kernel."""
 
     def __init__(
-        self, stage: Stage, threads: Sequence[Thread], locate: Locate, values: Values, keep: Mapping[str, Sequence[str]]
+        self, stage: Stage, threads: Sequence[Thread], locate: Locate, values: LocationValues, keep: Mapping[str, Sequence[str]]
     ) -> None:
         self.stage, self.threads, self.locate, self.values, self.keep = stage, threads, locate, values, keep
         self.cta_threads = stage.shape.threads

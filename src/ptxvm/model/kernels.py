@@ -30,7 +30,7 @@ from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.single_thread import Stage, ThreadAccess
 from ptxvm.model.conditions import Condition, NotALitmusTest, condition
 from ptxvm.model.ending import Ending
-from ptxvm.model.explore import Explorer, Values
+from ptxvm.model.explore import Explorer, LocationValues
 from ptxvm.model.kernel_states import ends
 from ptxvm.model.litmus_program import Elements, Thread
 from ptxvm.model.litmus_syntax import read_question
@@ -140,7 +140,7 @@ class _Reader:
             found: list[tuple[Path, ...]] = []
 
             def perform(stage: Stage) -> None:
-                found.extend(Explorer(stage, threads, Locator(named), Values(first), keep).run(jumps_back))
+                found.extend(Explorer(stage, threads, Locator(named), LocationValues(first), keep).run(jumps_back))
 
             explore(self.launch.kernel, self.launch, perform)
             return iter(found)
@@ -149,7 +149,7 @@ class _Reader:
             found: list[Ending] = []
 
             def perform(stage: Stage) -> None:
-                found.append(ends(stage, threads, Locator(named), Values(first).initial))
+                found.append(ends(stage, threads, Locator(named), LocationValues(first).initial))
 
             explore(self.launch.kernel, self.launch, perform)
             return found[0]

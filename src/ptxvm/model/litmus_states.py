@@ -36,7 +36,7 @@ BarrierKey = tuple[tuple[int, ...], str, int]
 
 
 @dataclass(frozen=True, slots=True)
-class State:
+class LitmusState:
     """The position and the registers of each thread, the values of memory, and the arrivals at barriers."""
 
     at: tuple[int, ...]
@@ -57,35 +57,35 @@ class LitmusStates:
         self.test, self.threads = test, test.threads
         self.registers, self.variables = deciding(test)
 
-    def start(self) -> State:
+    def start(self) -> LitmusState:
         """The state before any thread has begun."""
         known = {self.test.physical(name): value for name, value in self.test.variables.items()}
         names = sorted(known.keys() | self.variables)
-        return State(
+        return LitmusState(
             tuple(self.skip(thread, 0) for thread in self.threads),
             tuple(tuple(sorted(thread.registers.items())) for thread in self.threads),
             tuple((name, frozenset({(known.get(name, 0), -1, None)})) for name in names if name in self.variables),
         )
 
-    def successors(self, state: State, known: Collection[State]) -> dict[int, list[State]]:
+    def successors(self, state: LitmusState, known: Collection[LitmusState]) -> dict[int, list[LitmusState]]:
         """The states after the next step of each thread that can run."""
         del known
         moves = {n: list(self.steps(state, n)) for n in range(len(self.threads))}
         return {n: following for n, following in moves.items() if following}
 
-    def waits_for_others(self, state: State, number: int) -> bool:
+    def waits_for_others(self, state: LitmusState, number: int) -> bool:
         """Does the thread read memory there, or wait for others?"""
         return isinstance(self.threads[number].code[state.at[number]], Load | Atomic | Barrier)
 
-    def where(self, state: State, number: int) -> str:
+    def where(self, state: LitmusState, number: int) -> str:
         """The instruction at which a thread stands."""
         return f"`{self.threads[number].code[state.at[number]].text}`"
 
-    def is_finished(self, state: State, number: int) -> bool:
+    def is_finished(self, state: LitmusState, number: int) -> bool:
         """Has this thread ended?"""
         return state.at[number] >= len(self.threads[number].code)
 
-    def steps(self, state: State, number: int) -> Iterator[State]:
+    def steps(self, state: LitmusState, number: int) -> Iterator[LitmusState]:
         """The states after the next step of one thread; none at its end, or while it waits for others."""
         if self.is_finished(state, number):
             return
@@ -128,14 +128,14 @@ class LitmusStates:
                 return self.test.physical(instruction.location.variable) in self.variables
         return False
 
-    def write(self, state: State, number: int, variable: str, value: int, scope: Scope | None) -> State:
+    def write(self, state: LitmusState, number: int, variable: str, value: int, scope: Scope | None) -> LitmusState:
         """The state after a write; it replaces initial values, writes of its thread, and morally strong writes."""
         name, memory = self.test.physical(variable), dict(state.memory)
         stays = {old for old in memory[name] if remains(self.threads, number, scope, old)}
         memory[name] = frozenset({*stays, (value, number, scope)})
         return replace(state, memory=tuple(sorted(memory.items())))
 
-    def is_open(self, state: State, number: int, place: BarrierKey, count: int | None) -> bool:
+    def is_open(self, state: LitmusState, number: int, place: BarrierKey, count: int | None) -> bool:
         """May the thread pass the barrier?"""
         none = (0,) * len(self.threads)
         arrived = dict(state.arrived).get(place, none)
@@ -145,7 +145,7 @@ class LitmusStates:
         taking_part = (n for n in range(len(self.threads)) if self._takes_part(state, n, place, arrived))
         return all(arrived[n] >= generation for n in taking_part)
 
-    def _takes_part(self, state: State, number: int, place: BarrierKey, arrived: tuple[int, ...]) -> bool:
+    def _takes_part(self, state: LitmusState, number: int, place: BarrierKey, arrived: tuple[int, ...]) -> bool:
         """Must this thread come?  A thread whose barrier number is in a register must, until it has come to another barrier."""
         thread, (prefix, name, identity) = self.threads[number], place
         if thread.cta[: len(prefix)] != prefix:
@@ -171,7 +171,7 @@ class _ThreadStep:
     """One step of one thread: the state before it, and a copy of its registers, which the step may change."""
 
     machine: LitmusStates
-    before: State
+    before: LitmusState
     number: int
     registers: dict[str, int]
 
@@ -179,7 +179,7 @@ class _ThreadStep:
         """The current value of an operand."""
         return operand if isinstance(operand, int) else self.registers.get(operand, 0)
 
-    def ended(self, state: State, goal: int | None = None) -> State:
+    def ended(self, state: LitmusState, goal: int | None = None) -> LitmusState:
         """The state after the instruction; the thread continues at `goal`, or at the next instruction."""
         at = state.at[self.number] + 1 if goal is None else goal
         following = self.machine.skip(self.machine.threads[self.number], at)
@@ -190,13 +190,13 @@ class _ThreadStep:
         """The writes that a read of a variable may find."""
         return sorted(dict(self.before.memory)[self.machine.test.physical(variable)])
 
-    def load(self, load: Load) -> Iterator[State]:
+    def load(self, load: Load) -> Iterator[LitmusState]:
         """The states after a load: one for each choice of values."""
         for chosen in product(*(self.readable(place.variable) for place in load.locations)):
             self.registers.update((name, value) for name, (value, _, _) in zip(load.registers, chosen, strict=True))
             yield self.ended(self.before)
 
-    def atomic(self, atom: Atomic) -> Iterator[State]:
+    def atomic(self, atom: Atomic) -> Iterator[LitmusState]:
         """The states after an atomic operation: one for each value that it may find."""
         operands = [self.value(operand) for operand in atom.operands]
         for old, _, _ in self.readable(atom.location.variable):
@@ -206,7 +206,7 @@ class _ThreadStep:
             written = self.machine.write(self.before, self.number, atom.location.variable, new, atom.scope)
             yield self.ended(self.before if atom.operation == "cas" and old != operands[0] else written)
 
-    def barrier(self, barrier: Barrier) -> Iterator[State]:
+    def barrier(self, barrier: Barrier) -> Iterator[LitmusState]:
         """Arrive; the wait is a step of its own."""
         state, number, threads = self.before, self.number, self.machine.threads
         place = (threads[number].cta[: DEPTH[barrier.scope]], barrier.name, self.value(barrier.identity))

@@ -22,7 +22,7 @@ ROW = np.dtype(
 COMPARED = ("place", "offset", "size", "low", "high")
 
 
-class Store(NamedTuple):
+class RecordedStore(NamedTuple):
     """A store of one element: the instruction, NAME+OFFSET, and the bits; of an atomic those of an operand."""
 
     bound: Bound
@@ -39,8 +39,8 @@ class Parting:
     cta: Extent
     thread: Extent
     number: int
-    first: Store | None
-    second: Store | None
+    first: RecordedStore | None
+    second: RecordedStore | None
 
 
 class StoreLog:
@@ -88,13 +88,13 @@ class StoreLog:
             rows["place"] = np.array(numbers, "i4")[rows["place"]]
         return rows
 
-    def store(self, rows: npt.NDArray[np.void]) -> Store | None:
+    def store(self, rows: npt.NDArray[np.void]) -> RecordedStore | None:
         """The store of the only row that there is; None where there is none."""
         if not len(rows):
             return None
         row, number = rows[0], int(rows[0]["by"])
         place = f"{self._placed[number]}+{int(row['offset'])}"
-        return Store(*self._by[number], place, int(row["low"]) | int(row["high"]) << 64)
+        return RecordedStore(*self._by[number], place, int(row["low"]) | int(row["high"]) << 64)
 
 
 class ByThread(NamedTuple):
@@ -142,4 +142,4 @@ def by_thread(rows: npt.NDArray[np.void]) -> ByThread:
     return ByThread(rows[order], order, np.arange(len(rows)) - np.searchsorted(threads, threads))
 
 
-__all__ = ["Parting", "Store", "StoreLog", "first_parting"]
+__all__ = ["Parting", "RecordedStore", "StoreLog", "first_parting"]

@@ -8,7 +8,7 @@ from itertools import groupby
 
 from ptxvm.diagnostics import KINDS
 from ptxvm.reference.codes import every_code, page_of
-from ptxvm.reference.instruction_pages import Entry, short_title
+from ptxvm.reference.instruction_pages import PageEntry, short_title
 from ptxvm.reference.markdown import Files, code, escaped, prose, table, toctree
 from ptxvm.reference.page import chapter_of
 
@@ -24,7 +24,7 @@ GROUPS = {
 """What the codes are about that belong to no instruction, by their first letters."""
 
 
-def code_pages(entries: Collection[Entry]) -> Files:
+def code_pages(entries: Collection[PageEntry]) -> Files:
     """The pages of the diagnostics, whose rules link to the instructions that have them."""
     breaks = {
         each: [entry for entry in entries if any(each == found for page in entry.declarations for found, _ in page.rules)]
@@ -67,7 +67,7 @@ def _subject(hundred: str, codes: Sequence[str]) -> str:
     return short_title(chapters.most_common(1)[0][0])
 
 
-def _code_page(each: str, broken_by: Collection[Entry]) -> Iterator[str]:
+def _code_page(each: str, broken_by: Collection[PageEntry]) -> Iterator[str]:
     page = page_of(each)
     if page is None:
         return

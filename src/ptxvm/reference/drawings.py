@@ -16,7 +16,7 @@ from ptxvm.reference.evaluation import Quantity, constants_of, number
 from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.pictures import box, bytes_of_prmt, color, grid, label, matrix_of_fragment, picture, table_of_lop3
 from ptxvm.reference.reading import Reading
-from ptxvm.reference.warp import Lanes, Step, needed
+from ptxvm.reference.warp import Lanes, WarpStep, needed
 from ptxvm.syntax.printer import print_operand
 
 SIZE = re.compile(r"viewBox='0 0 (\S+) (\S+)'")
@@ -40,7 +40,7 @@ def of_computation(reading: Reading, inputs: Mapping[str, int]) -> list[str]:
     return []
 
 
-def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]], steps: Sequence[Step]) -> list[str]:
+def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]], steps: Sequence[WarpStep]) -> list[str]:
     """What a warp does: the registers of its lanes, and the fragments of matrices."""
     drawn = [
         matrix_of_fragment(matrix_of(reading.decoded, operand), fragment)

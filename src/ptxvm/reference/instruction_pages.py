@@ -47,7 +47,7 @@ SOUGHT = {
 
 
 @dataclass(frozen=True)
-class Entry:
+class PageEntry:
     """An instruction of the site: its family and title, and the declarations that share them."""
 
     family: str
@@ -73,7 +73,7 @@ class Entry:
 # ── the lists ───────────────────────────────────────────────────────────────────────────
 
 
-def instruction_pages(opcodes: Collection[str] = ()) -> tuple[Files, list[Entry]]:
+def instruction_pages(opcodes: Collection[str] = ()) -> tuple[Files, list[PageEntry]]:
     """The pages of all instructions or those of some opcodes, with the lists of their families; and what they are of."""
     chapters = {
         chapter: [entry for entry in entries_of(of_family) if not opcodes or entry.opcode in opcodes]
@@ -88,11 +88,11 @@ def instruction_pages(opcodes: Collection[str] = ()) -> tuple[Files, list[Entry]
     return files, every
 
 
-def entries_of(of_family: Collection[Page]) -> list[Entry]:
+def entries_of(of_family: Collection[Page]) -> list[PageEntry]:
     """The declarations of a family, by title."""
     titles = dict.fromkeys(page.title for page in of_family)
     grouped = {title: tuple(page for page in of_family if page.title == title) for title in titles}
-    return [Entry(group[0].of.family, title, group) for title, group in grouped.items()]
+    return [PageEntry(group[0].of.family, title, group) for title, group in grouped.items()]
 
 
 def short_title(chapter: str) -> str:
@@ -100,7 +100,7 @@ def short_title(chapter: str) -> str:
     return re.split(r", | \(", chapter)[0]
 
 
-def _index(chapters: Mapping[str, Collection[Entry]]) -> str:
+def _index(chapters: Mapping[str, Collection[PageEntry]]) -> str:
     """The list of the families."""
     lines = ["# Instructions", "", "By the chapters of the manual; `ptxvm isa OPCODE` prints the same on a terminal.", ""]
     for chapter, entries in chapters.items():
@@ -110,7 +110,7 @@ def _index(chapters: Mapping[str, Collection[Entry]]) -> str:
     return "\n".join([*lines, *toctree(f"{title} <{family}/index>" for title, family in named.items())])
 
 
-def _family(chapter: str, entries: Collection[Entry]) -> str:
+def _family(chapter: str, entries: Collection[PageEntry]) -> str:
     """The list of a family."""
     rows = [(f"[{code(entry.title)}]({entry.slug}.md)", escaped(entry.declarations[0].headline)) for entry in entries]
     lines = [f"# {escaped(short_title(chapter))}", "", f"{escaped(chapter)}.", ""]
@@ -121,7 +121,7 @@ def _family(chapter: str, entries: Collection[Entry]) -> str:
 # ── the page of an instruction ──────────────────────────────────────────────────────────
 
 
-def _page(entry: Entry, every: Collection[Entry]) -> str:
+def _page(entry: PageEntry, every: Collection[PageEntry]) -> str:
     """All that is known of it."""
     lines = [*keywords(_sought(entry)), f"# {code(entry.title)}", ""]
     for page in entry.declarations:
@@ -135,7 +135,7 @@ def _page(entry: Entry, every: Collection[Entry]) -> str:
     return "\n".join(lines)
 
 
-def _sought(entry: Entry) -> list[str]:
+def _sought(entry: PageEntry) -> list[str]:
     """What people search for when they want this page."""
     return [SOUGHT[entry.opcode]] if entry.opcode in SOUGHT else []
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from ptxvm.isa.exactness import Exactness
 from ptxvm.isa.model import ISA
 from ptxvm.machine.tensor_core import UNITS, Accumulation, Architecture
-from ptxvm.reference.instruction_pages import Entry
+from ptxvm.reference.instruction_pages import PageEntry
 from ptxvm.reference.markdown import Files, code, escaped, table
 
 EXACT = "exact"
@@ -26,7 +26,7 @@ HEAD = (
 )
 
 
-def numerics_page(entries: Sequence[Entry]) -> Files:
+def numerics_page(entries: Sequence[PageEntry]) -> Files:
     """What is left open by the ISA, by what ptxvm does there; `entries` have pages to link to."""
     lines = ["# Numerics", "", "Results of instructions that are not named here are exact: the ISA defines every bit.", ""]
     for exactness in _open():
@@ -66,7 +66,7 @@ def _open() -> list[Exactness]:
     return list(dict.fromkeys(each for i in ISA.instructions for each in i.exactness if each.word != EXACT))
 
 
-def _has(entry: Entry, exactness: Exactness) -> bool:
+def _has(entry: PageEntry, exactness: Exactness) -> bool:
     return any(exactness in page.of.exactness for page in entry.declarations)
 
 

@@ -51,7 +51,7 @@ class Lanes:
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class WarpStep:
     """An instruction, and what it wrote."""
 
     reading: Reading
@@ -150,7 +150,7 @@ def _of_expression(text: str) -> list[int]:
 # ── the kernel ──────────────────────────────────────────────────────────────────────────
 
 
-def run(readings: Sequence[Reading], values: Mapping[str, tuple[int, ...]]) -> list[Step]:
+def run(readings: Sequence[Reading], values: Mapping[str, tuple[int, ...]]) -> list[WarpStep]:
     """What each instruction writes, from the bits in each lane of all that is `needed`.
 
     Raises `NotTogether` where no version and target takes them all, or a register has two sizes.
@@ -168,13 +168,13 @@ def run(readings: Sequence[Reading], values: Mapping[str, tuple[int, ...]]) -> l
     return list(_steps(readings, outputs, found))
 
 
-def _steps(readings: Sequence[Reading], outputs: Sequence[list[tuple[str, Type]]], found: np.ndarray) -> Iterator[Step]:
+def _steps(readings: Sequence[Reading], outputs: Sequence[list[tuple[str, Type]]], found: np.ndarray) -> Iterator[WarpStep]:
     slot = 0
     for reading, names in zip(readings, outputs, strict=True):
         active = tuple(bool(bits) for bits in _bits(found[slot]))
         lanes = tuple(Lanes(name, type, _bits(found[slot + 1 + n]), active) for n, (name, type) in enumerate(names))
         slot += 1 + len(names)
-        yield Step(reading, lanes)
+        yield WarpStep(reading, lanes)
 
 
 def _bits(slot: np.ndarray) -> tuple[int, ...]:

@@ -24,7 +24,7 @@ class Waiting(NamedTuple):
 
 
 @dataclass(slots=True)
-class Barrier:
+class BarrierPhase:
     """One barrier of one CTA in one phase: the threads that arrived, and how many must arrive."""
 
     threads: int | None = None
@@ -118,7 +118,7 @@ class CtaBarriers:
 
     def __init__(self, cohort: Cohort) -> None:
         self.cohort = cohort
-        self.barriers: dict[tuple[int, int], Barrier] = {}
+        self.barriers: dict[tuple[int, int], BarrierPhase] = {}
 
     def arrive(
         self, lanes: LaneNumbers, numbers: PerLane, threads: PerLane, votes: PerLane, key: Key | None, bound: Bound
@@ -133,7 +133,7 @@ class CtaBarriers:
         for each in np.unique(where):
             chosen = where == each
             cta, number = divmod(int(each), 256)
-            barrier = self.barriers.setdefault((cta, number), Barrier())
+            barrier = self.barriers.setdefault((cta, number), BarrierPhase())
             some = lanes[chosen]
             barrier.arrived.append(some)
             if threads is not None:
@@ -164,7 +164,7 @@ class CtaBarriers:
         """Check every barrier again, after threads have ended."""
         return [w for cta, number in list(self.barriers) for w in self.settle(cta, number)]
 
-    def _complete(self, cta: int, barrier: Barrier) -> bool:
+    def _complete(self, cta: int, barrier: BarrierPhase) -> bool:
         """Have enough threads arrived: all live ones, or `threads`?  A warp that arrived whole counts as 32 (PTX 9.7.13.1)."""
         layout, threads = self.cohort.layout, self.cohort.layout.threads
         here = np.zeros(layout.warps_of_cta * WARP, np.bool_)

@@ -17,7 +17,7 @@ from ptxvm.machine.per_lane import Lanes, RegisterFile
 Work: TypeAlias = StartedProduct | TensorLoad
 
 
-class Use(NamedTuple):
+class EarlyUse(NamedTuple):
     """An instruction that uses a register too early, the lane that executes it, what is wrong, and what has the register."""
 
     bound: Bound
@@ -26,7 +26,9 @@ class Use(NamedTuple):
     started: Bound
 
 
-def touched(works: Sequence[Work], code: Sequence[Bound], numbering: Slots, lanes: Lanes, file: RegisterFile) -> Iterator[Use]:
+def touched(
+    works: Sequence[Work], code: Sequence[Bound], numbering: Slots, lanes: Lanes, file: RegisterFile
+) -> Iterator[EarlyUse]:
     """The instructions of a segment that use registers of work that lanes have started and not waited for."""
     for work in works:
         some = work.lanes if lanes is None else np.intersect1d(work.lanes, lanes)
@@ -35,7 +37,7 @@ def touched(works: Sequence[Work], code: Sequence[Bound], numbering: Slots, lane
         find = of_product if isinstance(work, StartedProduct) else of_load
         for bound in code:
             if (said := find(work.bound, bound, numbering)) is not None:
-                yield Use(bound, int(some[0]), said, work.bound)
+                yield EarlyUse(bound, int(some[0]), said, work.bound)
 
 
 def of_product(started: Bound, bound: Bound, numbering: Slots) -> str | None:

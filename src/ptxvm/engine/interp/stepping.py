@@ -39,7 +39,7 @@ SLICE = 2000  # instructions of a cohort before the next one runs
 RESIDENT = 64  # cohorts that run at once
 
 
-class Clock:
+class InstructionCounter:
     """Counts the instructions of a grid that nothing else follows."""
 
     observes = False
@@ -86,7 +86,7 @@ class ReplayingInterpreter(SteppingInterpreter):
         allocations: Sequence[Allocation] = (),
     ) -> Counters:  # fmt: skip
         """Run a grid to its end; ValueError where a chosen warp cannot run, for the kernel or its data are others."""
-        clock = Clock()
+        clock = InstructionCounter()
         grid = self.grid(kernel, shape, parameters, options, clock)
         try:
             with np.errstate(all="ignore"):

@@ -104,10 +104,10 @@ class KeptAllocation:
             allocation.bytes[at : at + len(chunk)] = chunk
 
 
-class State:
+class GridState:
     """The state of a grid at one time, and a copy of all memory that the grid may change."""
 
-    def __init__(self, grid: SteppedGrid, before: State | None = None) -> None:
+    def __init__(self, grid: SteppedGrid, before: GridState | None = None) -> None:
         self.shared: list[object] = []
         file = io.BytesIO()
         pickler = _Pickler(file, self.shared, (grid.observer, grid.code.children, grid.code.library))
@@ -165,4 +165,4 @@ def chunk(held: Array, before: Array | None) -> Array:
     return before if before is not None and np.array_equal(held, before) else held.copy()
 
 
-__all__ = ["State"]
+__all__ = ["GridState"]

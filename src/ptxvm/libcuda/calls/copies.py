@@ -20,7 +20,7 @@ HOST, DEVICE, ARRAY, UNIFIED = 1, 2, 3, 4  # CUmemorytype
 
 
 @dataclass(frozen=True, slots=True)
-class Transfer:
+class CopyOrFill:
     """A copy or a fill, and the structure of a node that does the same, for a client that asks what a capture has made."""
 
     work: Callable[[], None]
@@ -32,7 +32,7 @@ class Transfer:
 
 
 @dataclass(frozen=True, slots=True)
-class AddressedCopy(Transfer):
+class AddressedCopy(CopyOrFill):
     """A copy, and the addresses of its two sides."""
 
     target: int
@@ -45,7 +45,7 @@ class AddressedCopy(Transfer):
         return find(self.target) is None or find(self.source) is None
 
 
-def put(handle: int, work: Transfer, type: int = MEMCPY) -> None:
+def put(handle: int, work: CopyOrFill, type: int = MEMCPY) -> None:
     """Put a copy or a fill on a stream; copies on the default stream have ended when this returns.
 
     So have copies of pageable memory on any stream: the client may change that memory at once (CUDA driver API, "API
@@ -61,7 +61,7 @@ def put(handle: int, work: Transfer, type: int = MEMCPY) -> None:
         stream.sync()
 
 
-def task(work: Transfer) -> FunctionTask:
+def task(work: CopyOrFill) -> FunctionTask:
     """A copy or a fill as a node of a graph."""
     return FunctionTask(work, bytes(work.described()))
 
@@ -312,20 +312,20 @@ def array_to_array(target: int, to: int, source: int, offset: int, size: int) ->
 # ── fills ───────────────────────────────────────────────────────────────────────────────
 
 
-def filled(target: int, value: int, width: int, count: int) -> Transfer:
+def filled(target: int, value: int, width: int, count: int) -> CopyOrFill:
     """The fill of some elements; DriverError where they are out of bounds or misaligned."""
     if count:
         session().driver.blocks.check(target, width * count)
     if target % width:
         raise DriverError(Result.INVALID_VALUE, f"{target:#x} is no multiple of {width}")
-    return Transfer(partial(fill, target, value, width, count), partial(MemsetNode, target, 0, value, width, count, 1))
+    return CopyOrFill(partial(fill, target, value, width, count), partial(MemsetNode, target, 0, value, width, count, 1))
 
 
-def filled_rows(rows: Rectangle, value: int, width: int, columns: int, height: int) -> Transfer:
+def filled_rows(rows: Rectangle, value: int, width: int, columns: int, height: int) -> CopyOrFill:
     """The fill of rows of elements; DriverError where they are out of bounds."""
     check_rows(rows, columns * width, height)
     described = partial(MemsetNode, rows.start, rows.pitch, value, width, columns, height)
-    return Transfer(partial(fill_rectangle, rows, value, width, columns, height), described)
+    return CopyOrFill(partial(fill_rectangle, rows, value, width, columns, height), described)
 
 
 def enter_fill(width: int) -> None:

@@ -17,7 +17,7 @@ POINTER, OF_ARRAY = 1, 2  # CUmemcpy3DOperandType
 NO_NUMBER = (1 << 64) - 1  # of a copy that failed, where it is one of all
 
 
-class Reading(IntEnum):
+class SourceAccessOrder(IntEnum):
     """When the source of a copy is read (CUmemcpySrcAccessOrder)."""
 
     IN_ORDER = 1
@@ -25,16 +25,16 @@ class Reading(IntEnum):
     ANY_TIME = 3
 
 
-def reading(number: int) -> Reading:
+def reading(number: int) -> SourceAccessOrder:
     """When a source is read; DriverError for an unknown number."""
-    return member(Reading, number, "order of accesses to the source")
+    return member(SourceAccessOrder, number, "order of accesses to the source")
 
 
 class Ordered(NamedTuple):
     """A copy, and when its source is read."""
 
     work: AddressedCopy
-    read: Reading
+    read: SourceAccessOrder
 
 
 def put_all(stream: int, copies: Sequence[Ordered]) -> None:
@@ -45,7 +45,7 @@ def put_all(stream: int, copies: Sequence[Ordered]) -> None:
     for each in copies:
         put(stream, each.work)
     found = session().stream(stream)
-    if found.capture is None and any(each.read is Reading.DURING_CALL for each in copies):
+    if found.capture is None and any(each.read is SourceAccessOrder.DURING_CALL for each in copies):
         found.sync()
 
 
@@ -70,7 +70,7 @@ def copy_batch(
     put_all(stream, [Ordered(work, read) for work, read in zip(copies, reads, strict=True)])
 
 
-def reads_of(attributes: int, first: list[int], count: int) -> list[Reading]:
+def reads_of(attributes: int, first: list[int], count: int) -> list[SourceAccessOrder]:
     """When the source of each copy is read; DriverError for attributes that do not begin with the first copy."""
     if not first or first[0] or first != sorted(set(first)) or first[-1] >= max(count, 1):
         raise DriverError(Result.INVALID_VALUE, f"the attributes of {count} copies begin at 0, and at {first} here")

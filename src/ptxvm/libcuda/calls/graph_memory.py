@@ -9,7 +9,7 @@ from ptxvm.libcuda.c_values import put_u64, u64
 from ptxvm.libcuda.session import function, session
 
 
-class Attribute(IntEnum):
+class GraphMemoryAttribute(IntEnum):
     """What can be asked (CUgraphMem_attribute).  Memory that graphs have is all that is reserved for them."""
 
     USED_MEM_CURRENT = 0
@@ -20,12 +20,12 @@ class Attribute(IntEnum):
     @property
     def is_high_mark(self) -> bool:
         """Is it the most that there was?"""
-        return self in (Attribute.USED_MEM_HIGH, Attribute.RESERVED_MEM_HIGH)
+        return self in (GraphMemoryAttribute.USED_MEM_HIGH, GraphMemoryAttribute.RESERVED_MEM_HIGH)
 
 
-def attribute_of(number: int) -> Attribute:
+def attribute_of(number: int) -> GraphMemoryAttribute:
     """An attribute by its number; DriverError where there is none."""
-    return member(Attribute, number, "attribute of the memory of graphs")
+    return member(GraphMemoryAttribute, number, "attribute of the memory of graphs")
 
 
 @function("cuDeviceGetGraphMemAttribute")

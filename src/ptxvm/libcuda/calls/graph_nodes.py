@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Child, Described, Executable, Node, Prepared, Task
-from ptxvm.driver.graph_memory import Allocate, Release
+from ptxvm.driver.graph_memory import AllocationTask, FreeTask
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.queue import Mark
@@ -140,14 +140,14 @@ def add_allocation(out: int, handle: int, after: int, count: int, description: i
     made = session().driver.graph_memory.allocate(source.device, d.size, source.kind)
     made.join(graph_of(handle))
     d.address = made.address
-    add(out, handle, after, count, Allocate(bytes(d), made), ALLOCATE)
+    add(out, handle, after, count, AllocationTask(bytes(d), made), ALLOCATE)
 
 
 @function("cuGraphAddMemFreeNode")
 def add_free(out: int, handle: int, after: int, count: int, address: int) -> None:
     """Add a node that frees an allocation of a graph."""
     freed = session().driver.graph_memory.at(address)
-    add(out, handle, after, count, Release(address.to_bytes(8, "little"), freed), FREE)
+    add(out, handle, after, count, FreeTask(address.to_bytes(8, "little"), freed), FREE)
 
 
 @function("cuGraphMemAllocNodeGetParams", "cuGraphMemFreeNodeGetParams")

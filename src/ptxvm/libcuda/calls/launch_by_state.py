@@ -17,7 +17,7 @@ MOST = 4096  # bytes of the parameters of a kernel
 
 
 @dataclass
-class State:
+class NextLaunch:
     """The state of a kernel for its next launch."""
 
     block: tuple[int, int, int] = (1, 1, 1)
@@ -26,12 +26,12 @@ class State:
     parameters: bytearray = field(default_factory=lambda: bytearray(MOST))
 
 
-STATES: WeakKeyDictionary[Kernel, State] = WeakKeyDictionary()
+STATES: WeakKeyDictionary[Kernel, NextLaunch] = WeakKeyDictionary()
 
 
-def state(handle: int) -> State:
+def state(handle: int) -> NextLaunch:
     """The state of a kernel."""
-    return STATES.setdefault(session().handles.object(handle, Kernel), State())
+    return STATES.setdefault(session().handles.object(handle, Kernel), NextLaunch())
 
 
 @function("cuFuncSetBlockShape")

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ptxvm.driver.context import Stream
-from ptxvm.driver.graph_memory import Allocate, Release
+from ptxvm.driver.graph_memory import AllocationTask, FreeTask
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result, member
@@ -198,7 +198,7 @@ def allocate_on(stream: Stream, out: int, size: int, source: Pool) -> None:
     made = session().driver.graph_memory.allocate(source.device, size, source.kind)
     made.join(stream.capture.graph)
     d.address = made.address
-    stream.put(Allocate(bytes(d), made), ALLOCATE)
+    stream.put(AllocationTask(bytes(d), made), ALLOCATE)
     put_u64(out, made.address)
 
 
@@ -211,7 +211,7 @@ def free_async(address: int, stream: int) -> None:
     if address not in driver.blocks.by_address:
         raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
     if found.capture is not None:
-        found.put(Release(address.to_bytes(8, "little"), driver.graph_memory.at(address)), FREE)
+        found.put(FreeTask(address.to_bytes(8, "little"), driver.graph_memory.at(address)), FREE)
     elif found.queue.is_idle or address in driver.graph_memory.allocations:
         give_back(address)
     else:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, View, format_of, surface, texture
+from ptxvm.driver.cuda_arrays import (
+    CudaArray,
+    Elements,
+    Format,
+    Linear,
+    Mipmapped,
+    Sampling,
+    TextureView,
+    format_of,
+    surface,
+    texture,
+)
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_u64, structure_at
 from ptxvm.libcuda.session import OpaqueObject, function, session
@@ -176,7 +187,7 @@ def viewed(d: ResourceView, of: CudaArray | Mipmapped | Linear) -> CudaArray | M
         raise DriverError(Result.NOT_SUPPORTED, f"views of compressed pixels (format {d.format:#x}) are not supported")
     format, channels = divmod(d.format - 1, 3)
     elements = Elements(VIEWED[format], (1, 2, 4)[channels]) if d.format else None
-    return View(elements, (d.first_level, d.last_level), (d.first_layer, d.last_layer)).of(of)
+    return TextureView(elements, (d.first_level, d.last_level), (d.first_layer, d.last_layer)).of(of)
 
 
 @function("cuSurfObjectCreate")

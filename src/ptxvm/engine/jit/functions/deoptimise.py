@@ -12,7 +12,7 @@ from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, scalar_type, text, vector_type
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Shape, alignment, base_key, recoverable_lanes, slot_name
+from ptxvm.engine.jit.node.register_shapes import CARRY, Key, RegisterShape, alignment, base_key, recoverable_lanes, slot_name
 from ptxvm.engine.jit.node.spill_layout import CELL
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.isa.special_registers import WARP
@@ -102,7 +102,7 @@ def _save_registers(kernel: KernelContext, code: Code, needed: int, *, full: boo
             _save_register(kernel, code, key, full=full)
 
 
-def _saved_shape(kernel: KernelContext, key: Key) -> Shape | None:
+def _saved_shape(kernel: KernelContext, key: Key) -> RegisterShape | None:
     """The shape in which a register is saved: that in partial warps, which covers that in whole ones."""
     return kernel.registers.shapes.get(kernel.registers.own(key, full=False))
 
@@ -139,7 +139,7 @@ def _save_register(kernel: KernelContext, code: Code, key: Key, *, full: bool) -
         code.run(f"store <{WARP} x {one}> {own}, ptr {where}, align 64")
 
 
-def warp_patterns(shape: Shape) -> list[Pattern] | None:
+def warp_patterns(shape: RegisterShape) -> list[Pattern] | None:
     """The patterns of an affine register within a warp, if all warps have the same; else None."""
     if shape.varies or len(shape.terms) >= CELL // SCALAR:
         return None

@@ -13,7 +13,7 @@ from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, scalar_type, vector_type
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.node.register_shapes import Key, Shape, alignment, recoverable_lanes, slot_name
+from ptxvm.engine.jit.node.register_shapes import Key, RegisterShape, alignment, recoverable_lanes, slot_name
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 
 
@@ -72,7 +72,7 @@ class _Back:
         for part, llvm in registers.parts(key):
             self._store(key, part, llvm, code.bitcast(one, found[part], llvm))
 
-    def _agree(self, bits: Type, lanes: str, shape: Shape, found: dict[str, str]) -> None:
+    def _agree(self, bits: Type, lanes: str, shape: RegisterShape, found: dict[str, str]) -> None:
         """Compare all lanes with a shape and its scalars."""
         code, one = self.code, scalar_type(bits)
         base = shape.base if shape.base is not None else found["b"]

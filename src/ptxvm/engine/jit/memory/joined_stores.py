@@ -23,7 +23,7 @@ CONCATENATED = (2, 4)  # how many neighbours `Addressing.store` takes as one vec
 
 
 @dataclass(frozen=True, slots=True)
-class Store:
+class CheckedStore:
     """A checked store of vectors of integers, its address as a root and a distance, and its position in the node."""
 
     space: Space
@@ -41,7 +41,7 @@ class Store:
         """The offsets of its elements."""
         return [self.offset + n * self.size for n in range(len(self.vectors))]
 
-    def joins(self, other: Store) -> bool:
+    def joins(self, other: CheckedStore) -> bool:
         """Do lanes store to other elements, at a constant distance?"""
         alike = (self.space, self.size, self.root, self.affine.terms) == (
             other.space,
@@ -58,7 +58,7 @@ class JoinedStores:
     def __init__(self, at: NodeBuilder) -> None:
         self.at, self.code = at, at.code
         self.addressing = Addressing(at)
-        self.waiting: list[Store] = []
+        self.waiting: list[CheckedStore] = []
 
     def waits(self, space: Space, size: int, raw: Raw, count: int, weak: Bound | None) -> DelayedStore | None:
         """The function that delays a store, or None; writes the delayed stores that it cannot be joined with."""
@@ -67,7 +67,7 @@ class JoinedStores:
             self.settle()
         return partial(self._add, made) if made is not None else None
 
-    def _store(self, space: Space, size: int, raw: Raw, count: int, weak: Bound | None) -> Store | None:
+    def _store(self, space: Space, size: int, raw: Raw, count: int, weak: Bound | None) -> CheckedStore | None:
         at = self.at
         affine = self.addressing.affine(space, raw)
         if affine is None or not affine.terms or size > 8 or at.active_vector() is not None or at.nested:
@@ -77,9 +77,9 @@ class JoinedStores:
             return None
         bits = 32 if space is Space.SHARED else 64
         root, offset = ("", affine.base) if isinstance(affine.base, int) else self.code.sums.get(affine.base, (affine.base, 0))
-        return Store(space, size, raw, affine, root, wrapped(offset, bits), [""] * count, weak, at.position)
+        return CheckedStore(space, size, raw, affine, root, wrapped(offset, bits), [""] * count, weak, at.position)
 
-    def _add(self, store: Store, llvm: str, vectors: list[str]) -> None:
+    def _add(self, store: CheckedStore, llvm: str, vectors: list[str]) -> None:
         held, word = f"<{self.code.width} x {llvm}>", f"<{self.code.width} x i{8 * store.size}>"
         store.vectors[:] = [self.code.bitcast(held, vector, word) for vector in vectors]
         self.waiting.append(store)
@@ -100,12 +100,12 @@ class JoinedStores:
                 pointers = self.addressing.pointers(store.space, store.raw, n * store.size)
                 self.at.scatter_out_of_line(f"i{8 * store.size}", vector, pointers)
 
-    def _alone(self, store: Store) -> None:
+    def _alone(self, store: CheckedStore) -> None:
         llvm, count = f"i{8 * store.size}", len(store.vectors)
         self.at.notes[store.position] = self.addressing.kind(store.space, store.raw, store.size, count, writing=True)
         self.addressing.store(store.space, llvm, store.size, store.raw, store.vectors, store.weak)
 
-    def _together(self, stores: list[Store]) -> bool:
+    def _together(self, stores: list[CheckedStore]) -> bool:
         """Write stores as one store of all elements, if that is cheaper."""
         first = stores[0]
         space, size, raw, affine, width = first.space, first.size, first.raw, first.affine, self.code.width

@@ -35,7 +35,7 @@ class Urgency(enum.IntEnum):
 
 
 @dataclass(frozen=True, slots=True)
-class Shape:
+class RegisterShape:
     """The shape of a register: the constants of an affine value, with None for scalars of run time; or `varies`."""
 
     varies: bool = False
@@ -45,7 +45,7 @@ class Shape:
     bits: int = 0  # that the base may have
 
     @classmethod
-    def of(cls, raw: Raw) -> Shape:
+    def of(cls, raw: Raw) -> RegisterShape:
         """The shape of a value."""
         if isinstance(raw, Varying):
             return cls(varies=True, loose=raw.loose)
@@ -53,17 +53,17 @@ class Shape:
         terms = tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms)
         return cls(base=base, terms=terms, loose=raw.loose, bits=raw.bits if base is None else base)
 
-    def join(self, other: Shape) -> Shape:
+    def join(self, other: RegisterShape) -> RegisterShape:
         """The join: the least shape that covers both."""
         loose = self.loose and other.loose
         if self.varies or other.varies or [k for k, _ in self.terms] != [k for k, _ in other.terms]:
-            return Shape(varies=True, loose=loose)
+            return RegisterShape(varies=True, loose=loose)
         terms = tuple((k, u if u == v else None) for (k, u), (_, v) in zip(self.terms, other.terms, strict=True))
         base = self.base if self.base == other.base else None
         bits = self.bits
         if other.bits & ~bits:  # once only, since a loop may add bit after bit: from the lowest one upwards, any
             bits = -1 << trailing_zeros(bits | other.bits)
-        return Shape(base=base, terms=terms, loose=loose, bits=bits)
+        return RegisterShape(base=base, terms=terms, loose=loose, bits=bits)
 
 
 @dataclass(slots=True)
@@ -80,7 +80,7 @@ class Registers:
     affine: bool
     recoverable: bool
     steady: int = 0
-    shapes: dict[Key, Shape] = field(default_factory=dict)
+    shapes: dict[Key, RegisterShape] = field(default_factory=dict)
     types: dict[Key, Type] = field(default_factory=dict)
     users: dict[Key, set[User]] = field(default_factory=dict)
     writers: dict[Key, set[User]] = field(default_factory=dict)
@@ -121,7 +121,7 @@ class Registers:
         self.writers.setdefault(key, set()).add(user)
         self.types[key] = type
         raw = alg.lenient(type, raw)
-        shape = self._widen(key, Shape.of(raw), user)
+        shape = self._widen(key, RegisterShape.of(raw), user)
         if raw.loose and not shape.loose:
             raw = alg.tight(type, raw)
         one = scalar_type(type)
@@ -137,11 +137,11 @@ class Registers:
             if constant is None:
                 alg.code.run(f"store {one} {text(one, u)}, ptr {slot_name(key, f'u{n}')}, align {alignment(one)}")
 
-    def _widen(self, key: Key, found: Shape, user: User) -> Shape:
+    def _widen(self, key: Key, found: RegisterShape, user: User) -> RegisterShape:
         if found.terms and (
             not self.affine or len(found.terms) > TERMS or (self.recoverable and recoverable_lanes(found) is None)
         ):
-            found = Shape(varies=True, loose=found.loose)
+            found = RegisterShape(varies=True, loose=found.loose)
         old = self.shapes.get(key)
         new = found if old is None else old.join(found)
         urgency = Urgency.VARIES if new.varies else Urgency.SHAPE
@@ -159,7 +159,7 @@ class Registers:
     def initial(self, key: Key, type: Type) -> None:
         """A register that is read before it is written holds zero."""
         self.types[key] = type
-        zero = Shape(base=0)
+        zero = RegisterShape(base=0)
         self.shapes[key] = self.shapes[key].join(zero) if key in self.shapes else zero
 
     # ── copies for partial warps ────────────────────────────────────────────────────────
@@ -199,7 +199,7 @@ class Registers:
                 found += [(key, part, llvm) for part, llvm in self.parts(key, shape)]
         return found
 
-    def parts(self, key: Key, shape: Shape | None = None) -> list[tuple[str, str]]:
+    def parts(self, key: Key, shape: RegisterShape | None = None) -> list[tuple[str, str]]:
         """The stack slots of one register."""
         shape = shape or self.shapes[key]
         type = self.types[key]
@@ -224,7 +224,7 @@ def base_key(key: Key) -> Key:
     return key[0], key[1] % PARTIAL
 
 
-def recoverable_lanes(shape: Shape) -> list[int] | None:
+def recoverable_lanes(shape: RegisterShape) -> list[int] | None:
     """For each term a lane where it has the factor 1 and all other terms 0, if lane 0 has the base; None if there is none."""
     patterns = [k for k, _ in shape.terms]
     if any(k[0] for k in patterns):

@@ -16,7 +16,7 @@ SET: Callable[[int, object], object] = _raw.signal
 KINDS = [int(getattr(_raw, name)) for name in ("SIGINT", "SIGTERM", "SIGALRM") if hasattr(_raw, name)]
 
 
-class Handler:
+class SignalHandler:
     """Wraps a handler: its exception interrupts the launch."""
 
     def __init__(self, usual: Callable[[int, FrameType | None], object], launch: Launch) -> None:
@@ -46,7 +46,7 @@ class Signals:
             handler = GET(number)
             if callable(handler):
                 try:
-                    SET(number, Handler(handler.usual if isinstance(handler, Handler) else handler, self.launch))
+                    SET(number, SignalHandler(handler.usual if isinstance(handler, SignalHandler) else handler, self.launch))
                 except ValueError:  # this is not the main thread
                     return
                 self._before.append((number, handler))

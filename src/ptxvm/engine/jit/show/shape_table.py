@@ -34,7 +34,7 @@ of a large launch run a loop in step if it strides by the size of the grid; what
 
 
 @dataclass(frozen=True, slots=True)
-class Row:
+class TableRow:
     """An instruction, the shapes of its results, and a note on its access or branch."""
 
     line: int
@@ -46,7 +46,7 @@ class Row:
 def shapes(kernel: KernelContext) -> str:
     """The table of a kernel that has been translated."""
     noted = list(_noted(kernel))
-    rows = [Row(bound.line, bound.text, value, note) for bound, value, note in noted]
+    rows = [TableRow(bound.line, bound.text, value, note) for bound, value, note in noted]
     slow = list(causes(kernel, noted))
     widths = [max([len(HEADINGS[n]), *(len(cells(row)[n]) for row in rows)]) for n in range(3)]
     lines = [_line(HEADINGS, widths), _line(["─" * w for w in (*widths, len(HEADINGS[3]))], widths)]
@@ -67,7 +67,7 @@ def title(kernel: KernelContext) -> str:
     return f"{kernel.function.name}, CTAs of {block} threads: {how}; at most {most_registers(kernel)} vector registers live"
 
 
-def cells(row: Row) -> tuple[str, str, str, str]:
+def cells(row: TableRow) -> tuple[str, str, str, str]:
     """The cells of a row as they are printed."""
     text = row.text if len(row.text) <= WIDEST else row.text[: WIDEST - 1] + "…"
     return str(row.line) if row.line else "", text, row.value, row.note

@@ -47,10 +47,10 @@ INTEGER = {"add": "add", "sub": "sub", "mul": "mul", "and": "and", "or": "or", "
 BITS = {"popc": "ctpop", "clz": "ctlz", "reverse": "bitreverse"}
 
 
-def approximations_writer(*, fast: bool) -> type[approx_exact.Writer] | None:
+def approximations_writer(*, fast: bool) -> type[approx_exact.FunctionWriter] | None:
     """The writer of the approximate functions for the vector registers of the processor, if it has the instructions."""
     if approx_exact.available():
-        return approx_fast.FastWriter if fast else approx_rsqrt.Exact
+        return approx_fast.FastWriter if fast else approx_rsqrt.ExactRsqrt
     return approx_avx2.Avx2Writer if approx_avx2.available() else None
 
 

@@ -9,7 +9,7 @@ from functools import cache
 
 from ptxvm.algebra.derived import approximations
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.values.approx_exact import DOUBLES, EACH, FLOATS, WORDS, Scale, Writer
+from ptxvm.engine.jit.values.approx_exact import DOUBLES, EACH, FLOATS, WORDS, FunctionWriter, Scale
 
 NEEDS = ("avx2", "fma")
 RSQRT = Scale(approximations.RSQRT, 17, 16, swapped=True)
@@ -24,7 +24,7 @@ def available() -> bool:
     return all(cpu.has(feature) for feature in NEEDS)
 
 
-class Avx2Writer(Writer):
+class Avx2Writer(FunctionWriter):
     """Writes a function for the lanes of two registers."""
 
     def short(self, name: str, a: str, b: str | int) -> str:

@@ -75,7 +75,7 @@ def available() -> bool:
     return all(cpu.has(feature) for feature in NEEDS)
 
 
-class Writer:
+class FunctionWriter:
     """Writes a function for the lanes of one register."""
 
     def __init__(self, code: Code, a: str) -> None:
@@ -295,7 +295,7 @@ ORDINARY = {
 
 
 def function(
-    alg: VectorAlgebra, writer: type[Writer] | None, name: str, a: Value, derivation: Callable[[Value], Value]
+    alg: VectorAlgebra, writer: type[FunctionWriter] | None, name: str, a: Value, derivation: Callable[[Value], Value]
 ) -> Value:
     """A function of all lanes; by the derivation if the processor or the shape of the argument does not suit."""
     if alg.derives or alg.known(f32, a.raw) is not None:
@@ -328,7 +328,9 @@ def shared(alg: VectorAlgebra, name: str, a: Value, derivation: Callable[[Value]
     return Value(alg, f32, alg.result(varies, alg.code.call(llvm, piece, (llvm, argument))))
 
 
-def _piece(alg: VectorAlgebra, writer: type[Writer], name: str, derivation: Callable[[Value], Value], *, flushes: bool) -> str:
+def _piece(
+    alg: VectorAlgebra, writer: type[FunctionWriter], name: str, derivation: Callable[[Value], Value], *, flushes: bool
+) -> str:
     """The function of `%a`, and its flushed value; with `flushes` the derivation takes `%a` flushed."""
     code, held = alg.code, alg.vector_type(f32)
     both = f"{{ {held}, {held} }}"

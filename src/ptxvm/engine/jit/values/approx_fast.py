@@ -5,7 +5,7 @@ The processor's estimates and one step of Newton's method, or polynomials (Cheby
 
 from __future__ import annotations
 
-from ptxvm.engine.jit.values.approx_exact import FLOATS, WORDS, Writer
+from ptxvm.engine.jit.values.approx_exact import FLOATS, WORDS, FunctionWriter
 
 EXPONENTIAL = (  # 2**x, from -1/2 to 1/2
     1.0,
@@ -31,7 +31,7 @@ LOGARITHM = (  # log2(1 + x) / x, from -1/4 to 1/2
 THREE_QUARTERS = 0x3F40_0000
 
 
-class FastWriter(Writer):
+class FastWriter(FunctionWriter):
     """Writes a function for the lanes of one register."""
 
     def fma(self, a: str, b: str, c: str) -> str:

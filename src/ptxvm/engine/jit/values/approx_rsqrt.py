@@ -12,7 +12,7 @@ from functools import cache, reduce
 from ptxvm.algebra.derived.approximations import RSQRT
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import vector_literal
-from ptxvm.engine.jit.values.approx_exact import EACH, ORDINARY, WORDS, ArgumentRange, Writer, registers
+from ptxvm.engine.jit.values.approx_exact import EACH, ORDINARY, WORDS, ArgumentRange, FunctionWriter, registers
 
 LANES = 2 * EACH
 SHORTS, BYTES, CHOICE = f"<{LANES} x i16>", f"<{2 * LANES} x i8>", f"<{LANES} x i1>"
@@ -42,7 +42,7 @@ class VectorPair:
     """Writes for the lanes of two registers."""
 
     def __init__(self, code: Code, first: str, second: str) -> None:
-        self.code, self.registers = code, [Writer(code, a) for a in (first, second)]
+        self.code, self.registers = code, [FunctionWriter(code, a) for a in (first, second)]
         self.low = self._packed(*(each.word("and", each.bits, 0xFFFF) for each in self.registers))
         self.high = self._packed(*(each.word("lshr", each.bits, 16) for each in self.registers))
 
@@ -121,7 +121,7 @@ class VectorPair:
         wrong = self.op(f"icmp uge {SHORTS} {above}, splat (i16 {ordinary.end - ordinary.first >> 16})")
         return self.op(f"bitcast {CHOICE} {wrong} to i{LANES}")
 
-    def _root(self, register: Writer, total: str, factors: str) -> str:
+    def _root(self, register: FunctionWriter, total: str, factors: str) -> str:
         """4*c2 times half a square, and the rest of c1*x."""
         by = register.word("or", register.word("and", register.word("xor", total, -1), LOWEST), -1 << 16)
         apart = register.dot(total, by, factors)
@@ -169,7 +169,7 @@ class VectorPair:
         return self.code.intrinsic(SHORTS, "llvm.x86.avx512.pmaddubs.w.512", (BYTES, found), (BYTES, "splat (i8 1)"))
 
 
-class Exact(Writer):
+class ExactRsqrt(FunctionWriter):
     """Writes every function, of one register or of two."""
 
     @classmethod

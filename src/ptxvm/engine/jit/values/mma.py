@@ -6,9 +6,9 @@ from ptxvm.algebra.types import f16, f32, f64, s32
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import f16_soft
 from ptxvm.engine.jit.values.mma_doubles import Doubles, fused
-from ptxvm.engine.jit.values.mma_floats import FORMS, Exact, ExactSmall, Fast
+from ptxvm.engine.jit.values.mma_floats import FORMS, ExactSmall, Fast, TensorCoreSums
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
-from ptxvm.engine.jit.values.mma_writer import Writer
+from ptxvm.engine.jit.values.mma_writer import ProductWriter
 from ptxvm.isa.fragments import Product
 from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_of
 
@@ -21,7 +21,7 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
     return _named(unit, product, found)
 
 
-def _named(unit: Unit, product: Product, found: Writer, mark: str = "") -> str:
+def _named(unit: Unit, product: Product, found: ProductWriter, mark: str = "") -> str:
     """The name of the function of a writer, which is written unless it is there."""
     (m, k), n = product.a.shape, product.b.shape[1]
     types = ".".join(matrix.type.name for matrix in (product.d, product.a, product.b, product.c))
@@ -40,12 +40,12 @@ def written_for(
     """
     if not _of_floats(product):
         return None
-    exact = ExactSmall if small else Exact
+    exact = ExactSmall if small else TensorCoreSums
     found = Fast(unit, product) if fast else exact(unit, product, core, sparse=sparse)
     return _named(unit, product, found, ".small" if small else "")
 
 
-def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> Writer | None:
+def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> ProductWriter | None:
     """The writer of the function."""
     if product.a.matrices > 1 or product.further:
         return None
@@ -55,7 +55,7 @@ def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: b
         return Doubles(unit, product) if product.rounding == "rn" and fused() else None
     if not _of_floats(product):
         return None
-    return Fast(unit, product) if fast else Exact(unit, product, unit_of(product, architecture))
+    return Fast(unit, product) if fast else TensorCoreSums(unit, product, unit_of(product, architecture))
 
 
 def _of_floats(product: Product) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import platform
 
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.values.mma_writer import Writer
+from ptxvm.engine.jit.values.mma_writer import ProductWriter
 from ptxvm.isa.special_registers import WARP
 
 DOUBLES, SIGNS = f"<{WARP} x double>", f"<{WARP} x i1>"
@@ -17,7 +17,7 @@ def fused() -> bool:
     return cpu.has("fma") if machine in ("x86_64", "AMD64") else machine in ("aarch64", "arm64")
 
 
-class Doubles(Writer):
+class Doubles(ProductWriter):
     """Products rounded to nearest; a product with a NaN as a result is left to the host, for its bits must be exact."""
 
     kind = "rn"

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from ptxvm.algebra.types import bf16, f16, tf32
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values.mma_writer import WORDS, Writer
+from ptxvm.engine.jit.values.mma_writer import WORDS, ProductWriter
 from ptxvm.isa.fragments import Fragment, Product
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import tensor_core
@@ -54,7 +54,7 @@ def f32_bits(value: float) -> int:
     return int.from_bytes(struct.pack("<f", value), "little")
 
 
-class Floats(Writer):
+class Floats(ProductWriter):
     """Operands as vectors of f32, and results as f32 or f16."""
 
     def left(self) -> list[str]:
@@ -138,7 +138,7 @@ class Fast(Floats):
         self.results(totals)
 
 
-class Exact(Floats):
+class TensorCoreSums(Floats):
     """The sums of the tensor cores: `length` products at once, each truncated `fraction` bits below the largest exponent."""
 
     def __init__(self, unit: Unit, product: Product, core: tensor_core.Accumulation, *, sparse: bool = False) -> None:
@@ -367,7 +367,7 @@ class Exact(Floats):
         return self.code.intrinsic(WORDS, f"llvm.umax.v{WARP}i32", (WORDS, a), (WORDS, b))
 
 
-class ExactSmall(Exact):
+class ExactSmall(TensorCoreSums):
     """The sums of numbers of eight bits and less, which come as f16, or with a scale as bf16.
 
     Behind C stand the least exponents of the upper and lower rows of A, and of the columns of B, as the type has exponents: a

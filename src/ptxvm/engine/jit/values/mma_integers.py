@@ -12,14 +12,14 @@ import platform
 from ptxvm.algebra.types import Type
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values.mma_writer import WORDS, Writer
+from ptxvm.engine.jit.values.mma_writer import WORDS, ProductWriter
 from ptxvm.isa.fragments import Fragment, Product
 from ptxvm.isa.special_registers import WARP
 
 PAIRS = f"<{2 * WARP} x i16>"
 
 
-class Integers(Writer):
+class Integers(ProductWriter):
     """Sums of products of 8 or 4 bits, which wrap or saturate when C is added."""
 
     def __init__(self, unit: Unit, product: Product) -> None:

@@ -179,7 +179,7 @@ def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shar
     name = f"{called}.wgmma{types}.n{columns}{marks}.{shared_size}"
     if name not in unit.helpers:
         unit.helper("ptxvm.wgmma.pieces", COPY.substitute())
-        unit.helper(name, Function(spec, tile_product, shared_size).text(name, called))
+        unit.helper(name, ProductFunction(spec, tile_product, shared_size).text(name, called))
     return name
 
 
@@ -203,7 +203,7 @@ def tile(product: Product) -> Product:
     return replace(product, a=a, b=b, c=c, d=d)
 
 
-class Function:
+class ProductFunction:
     """The function of a product.
 
     Operands lie in the room as D, A or its descriptor, the descriptor of B, and the predicate.

@@ -18,7 +18,7 @@ STEP = 16 * WARP  # bytes from one register to the next
 WORDS = f"<{WARP} x i32>"
 
 
-class Writer:
+class ProductWriter:
     """Writes the function for a product; `kind` distinguishes it from others for the same types and shape."""
 
     kind = ""
