@@ -53,7 +53,7 @@ def run():
 
     def launch(*addresses, engine="interp", check=None):
         arguments = [int(each).to_bytes(8, "little") for each in addresses]
-        with host.given(arguments):
+        with host.accessible(arguments):
             return kernel.launch(1, 64, arguments, engine=engine, check=check)
 
     launch.host = host
