@@ -134,7 +134,7 @@ class RememberedBodies(Bodies):
         return declarations(self.outline)
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
-        """The body in full where it is wrong; as it is where it is right, or was checked earlier."""
+        """What has to be read of the body; as it is where it was checked earlier."""
         text = self.outline.plain.text[body.start : body.end]
         if _REACHES_OUT.search(text):
             self.is_entangled = True
@@ -156,11 +156,8 @@ class RememberedBodies(Bodies):
         named = words_of(text) & self.declared_names.keys()
         return (families, *((name, name in program.scope.names, *self.declared_names[name]) for name in sorted(named)))
 
-    def _checked(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
-        """The body in full where it is wrong; its errors of syntax are those of the body alone."""
-        if (lazy := self.lazy(binder, function, body)) is not None:
-            function.lazy = lazy
-            return body
+    def _checked(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block:
+        """What has to be read of the body; its errors of syntax are those of the body alone."""
         found = sparse(self, binder, function, body) or self.outline.wrong_body(body)
         if found is None:
             self.is_entangled = True

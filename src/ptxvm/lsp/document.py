@@ -8,6 +8,8 @@ from functools import cached_property
 
 from lsprotocol.types import TextDocumentContentChangeEvent
 
+from ptxvm.analysis.check import analyse
+from ptxvm.analysis.program import Program
 from ptxvm.lsp.module import Module
 from ptxvm.lsp.text import Text
 from ptxvm.syntax.source import Source
@@ -38,6 +40,12 @@ class Document:
     def module(self) -> Module:
         """The module, as far as it can be read."""
         return Module(self.source)
+
+    @cached_property
+    def program(self) -> Program | None:
+        """The bound module, of which bodies are read when they are asked for; None where it has errors."""
+        program, report = analyse(self.source)
+        return None if report.has_errors else program
 
     def edited(self, changes: Sequence[TextDocumentContentChangeEvent], version: int | None) -> Document:
         """The document after an edit."""

@@ -5,11 +5,11 @@ Both need a module without errors.  What was found of a function is kept while i
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 from lsprotocol import types
 
-from ptxvm.analysis.check import analyse
 from ptxvm.analysis.divergence import Divergence
 from ptxvm.analysis.incremental import around, moved, relative
 from ptxvm.analysis.lane_shapes import LaneShape, Variation
@@ -41,39 +41,42 @@ class Hints:
     def __init__(self) -> None:
         self._known: dict[tuple[str, str], FunctionHints] = {}
 
-    def of(self, document: Document) -> list[tuple[int, FunctionHints]]:
-        """The hints of each function of a document without errors, with the place where it begins."""
-        program, report = analyse(document.source)
-        if report.has_errors:
-            return []
+    def of(self, document: Document, first: int = 0, last: int | None = None) -> Iterator[tuple[int, FunctionHints]]:
+        """The hints of each function in a span of a document without errors, with the place where it begins.
+
+        Each is looked at when it is asked for, so that other work may come between.
+        """
+        program = document.program
+        if program is None:
+            return
         if len(self._known) > MOST_FUNCTIONS:
             self._known.clear()
         outside = around(document.module.outline)
-        found = []
         for function in program.functions.values():
-            if function.defined:
-                start = function.node.start
-                key = (document.source.text[start : function.node.end], outside)
-                known = self._known.get(key)
-                if known is None:
-                    known = self._known[key] = hints_of(function)
-                found.append((start, known))
-        return found
-
-    def lints(self, document: Document) -> list[Diagnostic]:
-        """The lints of a document, in the order of the text."""
-        return [moved(each, start, document.source) for start, known in self.of(document) for each in known.lints]
+            start, end = function.node.start, function.node.end
+            if not function.defined or end < first or (last is not None and last < start):
+                continue
+            key = (document.source.text[start:end], outside)
+            known = self._known.get(key)
+            if known is None:
+                known = self._known[key] = hints_of(function)
+            yield start, known
 
     def inlay(self, document: Document, wanted: types.Range) -> list[types.InlayHint]:
         """The shape of each result, and the type of its register, in a range of the text."""
         first, last = document.text.span(wanted)
         found = []
-        for start, known in self.of(document):
+        for start, known in self.of(document, first, last):
             for offset, said in known.shapes:
                 if first <= start + offset <= last:
                     position = document.text.position(start + offset)
                     found.append(types.InlayHint(position, said, types.InlayHintKind.Type, padding_left=True))
         return found
+
+
+def lints(document: Document, start: int, known: FunctionHints) -> list[Diagnostic]:
+    """The lints of a function that begins at `start`."""
+    return [moved(each, start, document.source) for each in known.lints]
 
 
 def hints_of(function: Function) -> FunctionHints:
@@ -91,8 +94,8 @@ def hints_of(function: Function) -> FunctionHints:
         if isinstance(node, tree.Name) and name is not None:
             type = bound.i.type_of(name)
             shapes.append((node.end - start, f"{f'{type} ' if type is not None else ''}{in_words(shape)}"))
-    lints = sorted(report.diagnostics, key=lambda each: each.span.start)
-    return FunctionHints(tuple(relative(each, start) for each in lints), tuple(shapes))
+    noted = sorted(report.diagnostics, key=lambda each: each.span.start)
+    return FunctionHints(tuple(relative(each, start) for each in noted), tuple(shapes))
 
 
 def in_words(shape: LaneShape) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from urllib.parse import unquote, urlparse
 from urllib.request import url2pathname
@@ -19,12 +20,14 @@ TERMINAL = "ptxvm.terminal"
 LENSES = (("Run", "run"), ("Profile", "profile"), ("Debug", "debug"))
 """The title of each lens, and the command of ptxvm that it runs."""
 
+_LITMUS = re.compile(r"^[ \t]*//: litmus\b[^\n]*", re.MULTILINE)
+
 ARRAY = "f32[1024]"
 """What a parameter of 64 bits is taken for, until one says what it is."""
 
 
 def lenses(document: Document) -> list[types.CodeLens]:
-    """The lenses of a document, three above each kernel."""
+    """The lenses of a document: three above each kernel, and one at each litmus test."""
     found = []
     for kernel in document.module.names.every:
         if kernel.kind is Kind.KERNEL and isinstance(kernel.node, tree.Function) and not kernel.is_declaration:
@@ -32,6 +35,10 @@ def lenses(document: Document) -> list[types.CodeLens]:
             for title, command in LENSES:
                 line = shlex.join(["ptxvm", command, path_of(document.uri), "--entry", kernel.name, *arguments(kernel.node)])
                 found.append(types.CodeLens(at, types.Command(title, TERMINAL, arguments=[line])))
+    for test in _LITMUS.finditer(document.source.text):
+        line = shlex.join(["ptxvm", "litmus", path_of(document.uri)])
+        at = document.text.range(*test.span())
+        found.append(types.CodeLens(at, types.Command("Litmus test", TERMINAL, arguments=[line])))
     return found
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any, TypeVar
 
 from lsprotocol import types
@@ -19,7 +19,7 @@ from ptxvm.lsp import actions, completion, embedded, formatting, hover, lenses, 
 from ptxvm.lsp.diagnostics import HOSTS, findings, shown
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.documents import Documents
-from ptxvm.lsp.hints import Hints
+from ptxvm.lsp.hints import FunctionHints, Hints, lints
 from ptxvm.lsp.protocol import Protocol
 
 PAUSE = 0.02
@@ -89,10 +89,19 @@ class Server(LanguageServer):
             self._later(LINT_PAUSE, self.lint_now, document.uri)
 
     def lint_now(self, uri: str) -> None:
-        """Tell the editor the lints of a document, too."""
+        """Look for the lints of a document, one function after the other."""
         document = self.documents.get(uri)
-        if document is not None and (lints := self.hints.lints(document)):
-            self._publish(document, [*findings(document, self.checker), *lints])
+        if document is not None:
+            self._lint_rest(document, self.hints.of(document), [])
+
+    def _lint_rest(self, document: Document, rest: Iterator[tuple[int, FunctionHints]], found: list[Diagnostic]) -> None:
+        """Look at the next function; requests and edits come between, and an edit ends it."""
+        following = next(rest, None)
+        if following is not None:
+            found += lints(document, *following)
+            self._later(0, lambda _: self._lint_rest(document, rest, found), document.uri)
+        elif found:
+            self._publish(document, [*findings(document, self.checker), *found])
 
     def _publish(self, document: Document, found: list[Diagnostic]) -> None:
         shown_there = [shown(document, each) for each in found]

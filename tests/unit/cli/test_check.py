@@ -166,3 +166,13 @@ def test_files_of_suppressions_that_are_wrong(ptxvm, module, tmp_path):
         (tmp_path / "known").write_text(text)
         done = ptxvm("check", good, "--suppress", "known")
         assert (done.code, done.err) == (2, f"ptxvm check: known: {said}\n")
+
+
+def test_lints_are_notes_and_no_errors(ptxvm, module):
+    """`%r1` is written and never read; a module with errors has no lints."""
+    done = ptxvm("check", "--lint", module(GOOD))
+    assert done.code == 0
+    assert done.out.startswith("note[P0702]: '%r1' is written and never read\n --> m.ptx:7:13\n")
+    assert done.out.endswith("1 note in m.ptx\n")
+    assert "P0702" not in ptxvm("check", "--lint", module(BAD)).out
+    assert "P0702" not in ptxvm("check", module(GOOD)).out

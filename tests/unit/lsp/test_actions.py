@@ -72,3 +72,9 @@ def test_each_kernel_has_commands_with_arguments_of_its_parameters():
     assert [each.command.title for each in found] == ["Run", "Profile", "Debug"]
     assert found[0].command.arguments == ["ptxvm run '/tmp/my kernel.ptx' --entry k --block 32,2 'f32[1024]' 1 hex:0000"]
     assert {each.range.start.line for each in found} == {4}
+
+
+def test_a_litmus_test_has_a_command():
+    text = ".version 8.0\n.target sm_90\n//: litmus MP\n"
+    (found,) = lenses(Document("file:///a.ptx", Text(text)))
+    assert (found.command.arguments, found.range.start.line) == (["ptxvm litmus /a.ptx"], 2)

@@ -10,7 +10,7 @@ from lsprotocol.types import DiagnosticSeverity, DiagnosticTag, Position, Range
 
 from ptxvm.lsp.diagnostics import shown
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.hints import Hints
+from ptxvm.lsp.hints import Hints, lints
 from ptxvm.lsp.text import Text
 
 TEXT = """\
@@ -42,6 +42,10 @@ def document(text=TEXT):
     return Document("file:///a.ptx", Text(text))
 
 
+def lints_of(document):
+    return [each for start, known in Hints().of(document) for each in lints(document, start, known)]
+
+
 def test_each_result_has_its_type_and_how_it_differs_between_threads():
     """By the special registers: `%tid.x` grows by 1 from thread to thread, `%ctaid.x` is the same in all of a CTA (PTX 10)."""
     found = {hint.position.line + 1: hint.label for hint in Hints().inlay(document(), EVERYWHERE)}
@@ -57,7 +61,7 @@ def test_hints_stand_behind_the_register_and_in_the_range():
 
 
 def test_lints_are_hints_that_grey_what_is_not_needed():
-    (found,) = Hints().lints(document())
+    (found,) = lints_of(document())
     there = shown(document(), found)
     assert (there.code, there.severity, there.tags) == ("P0702", DiagnosticSeverity.Hint, [DiagnosticTag.Unnecessary])
     assert there.range.start == Position(17, 12)
@@ -66,7 +70,7 @@ def test_lints_are_hints_that_grey_what_is_not_needed():
 def test_a_module_with_errors_has_none():
     wrong = document(TEXT.replace("ret;", "rett;"))
     assert Hints().inlay(wrong, EVERYWHERE) == []
-    assert Hints().lints(wrong) == []
+    assert lints_of(wrong) == []
 
 
 def test_a_function_that_has_moved_keeps_its_hints():
