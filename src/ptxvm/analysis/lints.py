@@ -17,11 +17,13 @@ from ptxvm.analysis.flow import named
 from ptxvm.analysis.lane_shapes import Variation
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.shapes import constant
+from ptxvm.analysis.shapes import constant, shape_of
+from ptxvm.analysis.validate import recogniser
 from ptxvm.diagnostics import Diagnostic, Severity, Span, register
 from ptxvm.isa.access import count
 from ptxvm.isa.effects import Collective
 from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.targets import LOWEST, VERSIONS
 from ptxvm.syntax import tree
 
 SECTOR = 32  # bytes that memory moves at least
@@ -77,9 +79,15 @@ DEPRECATED = register(
     "P0706",
     "a deprecated form",
     """
-    Later versions of PTX, or later targets, do not take this form any more.  The help names the form in its place.
+    Later versions of PTX, or later targets, do not take this form any more, or another one replaces it.
+
+        shfl.up.b32 %r1, %r2, 1, 0;            // gone for sm_70 and later
+        shfl.sync.up.b32 %r1, %r2, 1, 0, -1;   // names the lanes that take part
     """,
 )
+
+NEEDS = frozenset(("P0306", "P0307"))
+"""The codes of what a version or target lacks: that is no sign of age."""
 
 REPLACED: dict[str, str] = {"maxnctapersm": "minnctapersm"}
 """Directives that another replaces (PTX 11.4.5)."""
@@ -193,7 +201,9 @@ def uncoalesced(known: Known) -> Iterator[Lint]:
         groups[bound.scope.find(base), bound.i.of.moves, stride].append((bound, offset, size))
     for (_, _, stride), group in groups.items():
         taken = {offset + byte for _, offset, size in group for byte in range(size)}
-        sectors = {(lane * stride + byte) // SECTOR for lane in range(WARP) for byte in taken}
+        addresses = {lane * stride + byte for lane in range(WARP) for byte in taken}
+        first = min(addresses)  # nothing is known of its alignment: it may begin a sector
+        sectors = {(address - first) // SECTOR for address in addresses}
         needed = -(-WARP * len(taken) // SECTOR)
         if len(sectors) >= 2 * needed:
             for bound, _, _ in group:
@@ -250,10 +260,19 @@ def _strided(known: Known, space: Space) -> Iterator[tuple[Bound, int, int]]:
 
 
 def deprecated(known: Known) -> Iterator[Lint]:
-    """Directives that another replaces."""
+    """Directives that another replaces, and instructions that the newest version refuses on the newest target."""
     for directive in known.function.directives.values():
         if (other := REPLACED.get(directive.name)) is not None:
             yield Lint(DEPRECATED, f"'.{directive.name}' is deprecated", directive, help=f"write `.{other}`")
+    newest = recogniser(VERSIONS[-1], max(target for target in LOWEST if not target.suffix))
+    for bound in known.function.instructions:
+        node = bound.node
+        shapes = tuple(shape_of(operand, bound.scope) for operand in node.operands)
+        verdict = newest.recognise(node.opcode, node.words, shapes, tuple(constant(operand) for operand in node.operands))
+        refused = [problem for problem in verdict.problems if problem.code not in NEEDS]
+        if refused:
+            said = f"later versions or targets refuse this: {refused[0].message}"
+            yield Lint(DEPRECATED, said, Span(node.head_start, node.head_end))
 
 
 RULES: tuple[Callable[[Known], Iterator[Lint]], ...] = (

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import gc
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any, TypeVar
 
 from lsprotocol import types
@@ -19,7 +19,7 @@ from ptxvm.lsp import actions, completion, embedded, formatting, hover, lenses, 
 from ptxvm.lsp.diagnostics import HOSTS, findings, shown
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.documents import Documents
-from ptxvm.lsp.hints import FunctionHints, Hints, lints
+from ptxvm.lsp.hints import Hints, lints
 from ptxvm.lsp.protocol import Protocol
 
 PAUSE = 0.02
@@ -40,7 +40,7 @@ class Server(LanguageServer):
         self.checker = Checker()
         self.hints = Hints()
         self._tokens: dict[str, types.SemanticTokens] = {}
-        self._due: dict[str, asyncio.TimerHandle] = {}
+        self._due: dict[str, asyncio.TimerHandle | asyncio.Task[None]] = {}
         for method, handler, options in HANDLERS:
             self.feature(method, options)(_bound(self, handler))
 
@@ -89,18 +89,18 @@ class Server(LanguageServer):
             self._later(LINT_PAUSE, self.lint_now, document.uri)
 
     def lint_now(self, uri: str) -> None:
-        """Look for the lints of a document, one function after the other."""
+        """Look for the lints of a document."""
         document = self.documents.get(uri)
         if document is not None:
-            self._lint_rest(document, self.hints.of(document), [])
+            self._due[uri] = asyncio.get_running_loop().create_task(self.lint(document))
 
-    def _lint_rest(self, document: Document, rest: Iterator[tuple[int, FunctionHints]], found: list[Diagnostic]) -> None:
-        """Look at the next function; requests and edits come between, and an edit ends it."""
-        following = next(rest, None)
-        if following is not None:
-            found += lints(document, *following)
-            self._later(0, lambda _: self._lint_rest(document, rest, found), document.uri)
-        elif found:
+    async def lint(self, document: Document) -> None:
+        """Tell the editor the lints of a document: requests and edits come between two functions, and an edit ends it."""
+        found: list[Diagnostic] = []
+        for start, known in self.hints.of(document):
+            found += lints(document, start, known)
+            await asyncio.sleep(0)
+        if found:
             self._publish(document, [*findings(document, self.checker), *found])
 
     def _publish(self, document: Document, found: list[Diagnostic]) -> None:

@@ -156,6 +156,7 @@ def test_wide_strides_in_global_memory(body, sectors):
         at(4, "ld.global.f32"),
         at(16, "ld.global.v4.f32", "{%f1, %f2, %f3, %f4}"),
         at(0, "ld.global.f32"),
+        at(1, "ld.global.u8", "%r10") + "ld.global.u8 %r11, [%rd4+3];",
         at(8, "ld.global.f32") + "ld.global.f32 %f2, [%rd4+4];",
         "mul.wide.u32 %rd3, %r3, 128; add.s64 %rd4, %rd2, %rd3; ld.global.f32 %f1, [%rd4];",
         "mul.lo.u32 %r9, %r2, %r1; cvt.u64.u32 %rd3, %r9; add.s64 %rd4, %rd2, %rd3; ld.global.f32 %f1, [%rd4];",
@@ -206,6 +207,25 @@ def test_deprecated_directives():
     assert not report.has_errors
     (one,) = lint(program)
     assert (one.code, one.help, one.severity) == ("P0706", "write `.minnctapersm`", Severity.NOTE)
+
+
+OLD = ".version 6.0\n.target sm_60\n.entry k() {{ .reg .b32 %r<4>; mov.u32 %r1, 1; {body} st.global.u32 [%r1], %r2; ret; }}\n"
+
+
+@pytest.mark.parametrize(
+    ("body", "codes"),
+    [
+        ("shfl.up.b32 %r2, %r1, 1, 0;", ["P0706"]),
+        ("shfl.sync.up.b32 %r2, %r1, 1, 0, -1;", []),
+        ("vote.ballot.b32 %r2, 1;", ["P0706"]),
+        ("add.u32 %r2, %r1, 1;", []),
+    ],
+)
+def test_forms_that_later_versions_refuse(body, codes):
+    """`shfl` and `vote` without `.sync` are gone from PTX 6.4 on for sm_70 and later (PTX 9.7.9.5, 9.7.13.9)."""
+    program, report = analyse(Source(OLD.format(body=body)))
+    assert not report.has_errors
+    assert [each.code for each in lint(program)] == codes
 
 
 def test_a_function_has_lints_too():
