@@ -13,15 +13,21 @@ import tempfile
 import time
 from pathlib import Path
 
+import numpy as np
+
+from ptxvm.api import load
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.outcome import Done, Job, Outcome
 from ptxvm.campaign.parameter_space import ParameterSpace
 from ptxvm.campaign.pool import Pool
 from ptxvm.campaign.results import Results
 from ptxvm.campaign.session import campaign
+from ptxvm.campaign.spread import spread
 
 SAXPY = Path(__file__).resolve().parents[1] / "examples" / "saxpy.ptx"
+MANDELBROT = Path(__file__).resolve().parent / "mandelbrot.ptx"
 CASES = 20_000
+WIDTH = 4096
 KNOWN = 1_000_000  # cases of which the memory is measured
 
 
@@ -47,6 +53,24 @@ def launches(workers: int, cases: int = CASES) -> float:
         seconds = time.perf_counter() - began
     if found.cases != cases or found.failed:
         raise ValueError(f"the campaign failed: {found}")
+    return seconds
+
+
+def grid(workers: int, width: int = WIDTH, most: int = 20_000) -> float:
+    """The seconds of the Mandelbrot set on `width` squared threads: in ranges on some processes, on a thread of this one for 0.
+
+    Of processes it is the whole time: they start, compile the kernel, and send what they wrote.
+    """
+    kernel, out = load(MANDELBROT).kernel(), np.zeros(width * width, np.uint32)
+    args = [out, width, np.float32(3 / width), most]
+    if not workers:
+        kernel.launch(out.size // 256, 256, args, threads=1)  # compiles it
+        return kernel.launch(out.size // 256, 256, args, threads=1).seconds
+    began = time.perf_counter()
+    found = spread(kernel, out.size // 256, 256, args, workers=workers)
+    seconds = time.perf_counter() - began
+    if found.reason or not out.any():
+        raise ValueError(f"the grid was not cut: {found.reason}")
     return seconds
 
 

@@ -408,6 +408,9 @@ def campaigns(setup: Setup) -> Iterator[Measurement]:
     yield Measurement("campaign", "small launches, on one process", alone, costs.CASES, "cases/s")
     goal = 0.9 * workers * costs.CASES / statistics.median(alone)
     yield Measurement("campaign", f"the same, on {workers}", together, costs.CASES, "cases/s", goal)
+    threads, one, two = costs.WIDTH**2, costs.grid(0), costs.grid(2)
+    yield Measurement("campaign", "a grid, on one thread", [one], threads, "threads/s")
+    yield Measurement("campaign", "in ranges, on two processes", [two], threads, "threads/s", 1.8 * threads / one)
     yield Measurement("campaign", "a case that does nothing", [costs.overhead() for _ in times], goal=1e-3)
     yield Measurement("campaign", "memory for 10^6 cases, in GB", [costs.memory() / 1e9], unit="GB", goal=0.5)
 

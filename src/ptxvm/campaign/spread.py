@@ -282,7 +282,7 @@ def joined(name: str, args: Sequence[object], cuts: Sequence[range], found: Sequ
         seconds=max(r.seconds for r in results), output="".join(r.output for r in results),
     )  # fmt: skip
     arrays = {n: each for n, each in enumerate(args) if isinstance(each, np.ndarray)}
-    whole = {n: JoinedArray(n, array) for n, array in arrays.items() if any(n in each.written for each in found)}
+    whole = {n: JoinedArray(n, array, len(cuts)) for n, array in arrays.items() if any(n in each.written for each in found)}
     for joins in whole.values():
         total.findings += [race(name, text) for text in joins.take(cuts, found)][:1]
     if not total.findings:
@@ -297,9 +297,9 @@ def joined(name: str, args: Sequence[object], cuts: Sequence[range], found: Sequ
 class JoinedArray:
     """What the ranges wrote to an array: each byte, and the range that wrote it."""
 
-    def __init__(self, number: int, array: Array) -> None:
+    def __init__(self, number: int, array: Array, ranges: int) -> None:
         self.number = number
-        self.owner = np.full(array.nbytes, NOBODY, np.int32)
+        self.owner = np.full(array.nbytes, NOBODY, np.int8 if ranges < 1 << 7 else np.int32)
         self.values = np.zeros(array.nbytes, np.uint8)
 
     def take(self, cuts: Sequence[range], found: Sequence[RangeAccesses]) -> Iterator[str]:
