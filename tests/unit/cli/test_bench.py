@@ -72,6 +72,7 @@ BENCHMARKS = (
     "compile",
     "litmus",
     "driver",
+    "campaign",
 )
 
 
