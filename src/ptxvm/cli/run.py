@@ -147,10 +147,10 @@ def run(request: RunRequest, following: Following = ARRAYS) -> int:
 
 
 def asked(request: RunRequest, grid: Extent, block: Extent, cluster: Extent | None) -> LaunchOptions:
-    """The launch that the request asks for, without its limits and checks."""
+    """The launch that the request asks for, without its checks."""
     return LaunchOptions(
-        grid, block, request.shared, threads=request.threads, fast=request.numerics == "fast", cluster=cluster,
-        asynchronous=request.asynchronous or "", seed=request.seed or 0,
+        grid, block, request.shared, request.steps, request.timeout, request.threads, request.numerics == "fast",
+        cluster=cluster, asynchronous=request.asynchronous or "", seed=request.seed or 0,
     )  # fmt: skip
 
 

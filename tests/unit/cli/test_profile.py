@@ -135,3 +135,11 @@ def test_a_page_that_cannot_be_written(ptxvm, column):
     done = ptxvm("profile", column, *LAUNCH, "--html", "nowhere/page.html")
     assert (done.code, done.out) == (2, "")
     assert "cannot write 'nowhere/page.html': No such file or directory" in done.err
+
+
+def test_a_page_keeps_to_the_limits_of_the_launch(ptxvm, module):
+    """Its sample ends with the time of the launch, which is a fault then; no page is written."""
+    name = module(".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry forever() { L: bra L; }\n", "forever.ptx")
+    done = ptxvm("profile", name, "--grid", "1", "--block", "32", "--timeout", "0.2", "--html", "page.html")
+    assert done.code == 1
+    assert "timeout" in done.err

@@ -23,6 +23,7 @@ def text_of(html, start, end):
 def test_the_counters_stand_beside_their_ideal(html):
     said = text_of(html, '<section id="counters"', "</section>")
     # 4 warps; each stores and loads a column of 32 words of one bank.
+    assert "Counted by ptxvm on a CPU, by compiled code." in text_of(html, "<header", "</header>")
     assert "Wavefronts of shared memory 256 wavefront ideal 8" in said
     assert "248 wavefronts are bank conflicts" in said
     assert "Sectors of global memory 16 sector ideal 16 Each sector of 32 bytes that a warp touches is wanted whole." in said
