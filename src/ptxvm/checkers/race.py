@@ -392,7 +392,7 @@ class RaceDetector:
         return stays
 
     def _record_reads(self, shadow: AllocationShadow, cells: Cells, records: Records, threads: Threads) -> None:
-        """Record the last reads; displaced reads that they do not stand for become overflow records."""
+        """Record the last read of each cell; an older read that the new one does not imply becomes an overflow record."""
         before = shadow.read[cells]
         shadow.read[cells] = records
         last = shadow.read[cells] == records

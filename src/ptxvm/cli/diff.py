@@ -54,7 +54,7 @@ def launched(request: RunRequest) -> tuple[RunReport, StoreLog]:
 
 
 def arguments(one: RunReport, other: RunReport) -> Iterator[str]:
-    """The arrays that the two leave with different bytes: how many elements, and the first."""
+    """The arrays that differ after the two launches: how many elements differ, and the first of them."""
     for number, (mine, theirs) in enumerate(zip(one.args, other.args, strict=True)):
         if isinstance(mine, np.ndarray) and isinstance(theirs, np.ndarray):
             unequal = np.flatnonzero(bytes_of(mine) != bytes_of(theirs))

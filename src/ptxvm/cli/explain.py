@@ -76,7 +76,7 @@ def unknown_kind(subject: str) -> int:
 
 
 def is_whole(subject: str) -> bool:
-    """Is it an instruction that has no operands, such as `ret;` or `membar.gl`, rather than the name of one?"""
+    """Is it a whole instruction without operands (`ret;`, `membar.gl`), and not only an opcode?"""
     words = subject.rstrip(";").split(".")[1:]
     return any(not form.operands and form.match(words).fits for page in find(subject) for form in page.of.forms)
 

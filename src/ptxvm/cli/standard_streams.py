@@ -34,7 +34,7 @@ class StandardStream:
             return self._stream.write(text)
 
     def flush(self) -> None:
-        """Let all that was written go where it belongs."""
+        """Flush the stream."""
         with self._written():
             self._stream.flush()
 

@@ -265,7 +265,7 @@ class Stream:
         return [each.mark() for each in others if each is not self and each.blocking]
 
     def follow(self, mark: Mark) -> None:
-        """Let later work of this stream follow a point of another."""
+        """Make later work of this stream wait for a point of another."""
         if mark.is_reached and (self.queue.is_idle or wanted() is None):
             self.order.wait(mark.order)
         else:

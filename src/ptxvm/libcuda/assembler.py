@@ -167,7 +167,7 @@ class X86(Processor):
         self.relative_to_here(code, b"\xe9", label)
 
     def relative_to_here(self, code: MachineCode, opcode: bytes, label: str) -> None:
-        """An instruction that ends with the distance of a label from its end."""
+        """An instruction whose last four bytes say how far its end is from a label."""
         code.data += opcode
         code.data += pack("<i", code.address(label) - (code.here + 4))
 

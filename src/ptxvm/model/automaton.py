@@ -166,7 +166,7 @@ class Recorder:
         self.repetitions = 0
 
     def stands(self) -> Hashable:
-        """The state of the thread: does it ask nothing, where did its run of instructions begin, and the answers since then."""
+        """The state of the thread: whether it asks nothing, where its run of instructions began, and the answers since then."""
         return self.question is None, self.standing(), tuple(self.since)
 
     def _ask(self, call: ScriptCall) -> Answered:

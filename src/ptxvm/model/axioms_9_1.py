@@ -85,17 +85,17 @@ class PTX91(PTX64):
 
     @cached_property
     def becomes_generic(self) -> Relation:
-        """From an operation to where its effect is in the generic proxy: itself, or a proxy fence after it."""
+        """From an operation to the point at which the generic proxy has its effect: itself, or a proxy fence after it."""
         return Relation.identity(self.generic, self.count) | (self.base_causality & self.fenced.inverse)
 
     @cached_property
     def was_generic(self) -> Relation:
-        """To an operation from where it sees the generic proxy: itself, or a proxy fence before it."""
+        """To an operation from the point after which it sees the generic proxy: itself, or a proxy fence before it."""
         return Relation.identity(self.generic, self.count) | (self.base_causality & self.fenced)
 
     @cached_property
     def through_generic(self) -> Relation:
-        """8.9.5, 1: by the generic proxy, or taken there and back by proxy fences along the path."""
+        """8.9.5, 1: through the generic proxy; operations of other proxies reach and leave it by proxy fences."""
         return self.becomes_generic.then(self.base_causality).then(self.was_generic)
 
     @cached_property

@@ -86,7 +86,7 @@ def _has_whole_vector(reading: Reading) -> bool:
 
 
 def wanted(reading: Reading) -> dict[str, Type]:
-    """The registers that it reads, with the type that it takes them for; `CC.CF` where it reads the carry."""
+    """The registers that it reads, and the type as which it reads each; `CC.CF` if it reads the carry flag."""
     found: dict[str, Type] = {}
     for operand, node, type in _sources(reading):
         for name in names_in(node):

@@ -222,37 +222,37 @@ def check_rows(rows: Rectangle, width: int, height: int, depth: int = 1) -> None
 
 @function("cuMemcpy2D_v2", "cuMemcpy2DUnaligned_v2")
 def copy_2d(description: int) -> None:
-    """Rows of bytes."""
+    """Copy rows of bytes."""
     put(0, rectangular(structure_at(Copy2D, description)))
 
 
 @function("cuMemcpy2DAsync_v2")
 def copy_2d_async(description: int, stream: int) -> None:
-    """Rows of bytes, in the order of a stream."""
+    """Copy rows of bytes, in the order of a stream."""
     put(stream, rectangular(structure_at(Copy2D, description)))
 
 
 @function("cuMemcpy3D_v2")
 def copy_3d(description: int) -> None:
-    """Slices of rows."""
+    """Copy slices of rows."""
     put(0, rectangular(structure_at(Copy3D, description)))
 
 
 @function("cuMemcpy3DAsync_v2")
 def copy_3d_async(description: int, stream: int) -> None:
-    """Slices of rows, in the order of a stream."""
+    """Copy slices of rows, in the order of a stream."""
     put(stream, rectangular(structure_at(Copy3D, description)))
 
 
 @function("cuMemcpy3DPeer")
 def copy_3d_peer(description: int) -> None:
-    """Slices of rows, from one device to another: they share all memory."""
+    """Copy slices of rows, from one device to another: they share all memory."""
     copy_3d(description)
 
 
 @function("cuMemcpy3DPeerAsync")
 def copy_3d_peer_async(description: int, stream: int) -> None:
-    """Slices of rows, from one device to another, in the order of a stream."""
+    """Copy slices of rows, from one device to another, in the order of a stream."""
     copy_3d_async(description, stream)
 
 

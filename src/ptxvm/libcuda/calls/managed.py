@@ -122,14 +122,14 @@ def advise_v2(address: int, size: int, advice: int, location: int) -> None:
 
 @function("cuMemPrefetchAsync")
 def prefetch(address: int, size: int, device: int, stream: int) -> None:
-    """Move a range of managed memory to a place, which is kept as its last one."""
+    """Prefetch a range of managed memory to a place, which an attribute of the range then names."""
     session().stream(stream)
     ranges(address, size, "prefetched").set(address, address + size, place_of_device(device))
 
 
 @function("cuMemPrefetchAsync_v2")
 def prefetch_v2(address: int, size: int, location: int, flags: int, stream: int) -> None:
-    """Move a range of managed memory to a place, which is kept as its last one."""
+    """Prefetch a range of managed memory to a place, which an attribute of the range then names."""
     session().stream(stream)
     ranges(address, size, "prefetched").set(address, address + size, place_of(location))
 

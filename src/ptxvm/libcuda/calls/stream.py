@@ -37,7 +37,7 @@ def create_with_priority(out: int, flags: int, priority: int) -> None:
 
 
 def clamped(priority: int) -> int:
-    """A priority that streams have: out of range is the nearest (driver API, `cuStreamCreateWithPriority`)."""
+    """A priority, clamped to the range that streams have (driver API, `cuStreamCreateWithPriority`)."""
     return max(-5, min(0, priority))
 
 

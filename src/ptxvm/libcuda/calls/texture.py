@@ -82,7 +82,7 @@ def refuse(handle: int, quality: str) -> None:
 
 @function("cuArrayGetDescriptor_v2")
 def describe(out: int, handle: int) -> None:
-    """The form of an array, as one of two dimensions."""
+    """The descriptor of an array without its depth: width, height, format and channels."""
     a = session().handles.object(handle, CudaArray)
     d = structure_at(ArrayDescriptor, out)
     d.width, d.height, d.format, d.channels = a.width, a.height, a.elements.format, a.elements.channels

@@ -64,13 +64,13 @@ def within(variable: int, size: int, offset: int) -> int:
 
 @function("cudaMemcpyToSymbol")
 def to_symbol(variable: int, source: int, size: int, offset: int, kind: int) -> None:
-    """Into a variable."""
+    """Copy into a variable."""
     to_symbol_async(variable, source, size, offset, kind, 0)
 
 
 @function("cudaMemcpyToSymbolAsync")
 def to_symbol_async(variable: int, source: int, size: int, offset: int, kind: int, stream: int) -> None:
-    """Into a variable, in the order of a stream."""
+    """Copy into a variable, in the order of a stream."""
     if kind not in (TO_DEVICE, ON_DEVICE, DEFAULT):
         raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, "a variable is of the device")
     driver.put(stream, driver.copied(within(variable, size, offset), source, size, ()))
@@ -78,13 +78,13 @@ def to_symbol_async(variable: int, source: int, size: int, offset: int, kind: in
 
 @function("cudaMemcpyFromSymbol")
 def from_symbol(target: int, variable: int, size: int, offset: int, kind: int) -> None:
-    """Out of a variable."""
+    """Copy out of a variable."""
     from_symbol_async(target, variable, size, offset, kind, 0)
 
 
 @function("cudaMemcpyFromSymbolAsync")
 def from_symbol_async(target: int, variable: int, size: int, offset: int, kind: int, stream: int) -> None:
-    """Out of a variable, in the order of a stream."""
+    """Copy out of a variable, in the order of a stream."""
     if kind not in (TO_HOST, ON_DEVICE, DEFAULT):
         raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, "a variable is of the device")
     driver.put(stream, driver.copied(target, within(variable, size, offset), size, ()))
@@ -95,13 +95,13 @@ def from_symbol_async(target: int, variable: int, size: int, offset: int, kind: 
 
 @function("cudaMemcpy2D")
 def copy_2d(target: int, to_pitch: int, source: int, pitch: int, width: int, height: int, kind: int) -> None:
-    """Rows of bytes."""
+    """Copy rows of bytes."""
     copy_2d_async(target, to_pitch, source, pitch, width, height, kind, 0)
 
 
 @function("cudaMemcpy2DAsync")
 def copy_2d_async(target: int, to_pitch: int, source: int, pitch: int, width: int, height: int, kind: int, stream: int) -> None:
-    """Rows of bytes, in the order of a stream."""
+    """Copy rows of bytes, in the order of a stream."""
     check_kind(kind)
     if height > 1 and width > min(pitch, to_pitch):
         raise DriverError(Result.INVALID_VALUE, "a row is longer than the pitch")

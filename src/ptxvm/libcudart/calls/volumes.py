@@ -54,13 +54,13 @@ def parameters_of(made: driver.Copy3D) -> Copy3D:
 
 @function("cudaMemcpy3D")
 def copy_3d(description: int) -> None:
-    """Slices of rows."""
+    """Copy slices of rows."""
     copy_3d_async(description, 0)
 
 
 @function("cudaMemcpy3DAsync")
 def copy_3d_async(description: int, stream: int) -> None:
-    """Slices of rows, in the order of a stream."""
+    """Copy slices of rows, in the order of a stream."""
     d = structure_at(Copy3D, description)
     check_kind(d.kind)
     put(stream, rectangular(volume(d)), MEMCPY)
@@ -68,13 +68,13 @@ def copy_3d_async(description: int, stream: int) -> None:
 
 @function("cudaMemcpy3DPeer")
 def copy_3d_peer(description: int) -> None:
-    """Slices of rows, from one device to another."""
+    """Copy slices of rows, from one device to another."""
     put(0, rectangular(volume(structure_at(CopyPeer3D, description))), MEMCPY)
 
 
 @function("cudaMemcpy3DPeerAsync")
 def copy_3d_peer_async(description: int, stream: int) -> None:
-    """Slices of rows, from one device to another, in the order of a stream."""
+    """Copy slices of rows, from one device to another, in the order of a stream."""
     put(stream, rectangular(volume(structure_at(CopyPeer3D, description))), MEMCPY)
 
 
@@ -83,7 +83,7 @@ def copy_3d_peer_async(description: int, stream: int) -> None:
 
 @function("cudaMemcpy2DToArray")
 def to_array(target: int, x: int, y: int, source: int, pitch: int, width: int, height: int, kind: int) -> None:
-    """Rows, into an array."""
+    """Copy rows into an array."""
     to_array_async(target, x, y, source, pitch, width, height, kind, 0)
 
 
@@ -91,7 +91,7 @@ def to_array(target: int, x: int, y: int, source: int, pitch: int, width: int, h
 def to_array_async(
     target: int, x: int, y: int, source: int, pitch: int, width: int, height: int, kind: int, stream: int
 ) -> None:
-    """Rows, into an array, in the order of a stream."""
+    """Copy rows into an array, in the order of a stream."""
     check_kind(kind)
     made = driver.Copy2D(source_type=UNIFIED, source_device=source, source_pitch=pitch, width=width, height=height)
     made.target_type, made.target_array, made.target_x, made.target_y = ARRAY, target, x, y
@@ -100,7 +100,7 @@ def to_array_async(
 
 @function("cudaMemcpy2DFromArray")
 def from_array(target: int, pitch: int, source: int, x: int, y: int, width: int, height: int, kind: int) -> None:
-    """Rows, out of an array."""
+    """Copy rows out of an array."""
     from_array_async(target, pitch, source, x, y, width, height, kind, 0)
 
 
@@ -108,7 +108,7 @@ def from_array(target: int, pitch: int, source: int, x: int, y: int, width: int,
 def from_array_async(
     target: int, pitch: int, source: int, x: int, y: int, width: int, height: int, kind: int, stream: int
 ) -> None:
-    """Rows, out of an array, in the order of a stream."""
+    """Copy rows out of an array, in the order of a stream."""
     check_kind(kind)
     made = driver.Copy2D(target_type=UNIFIED, target_device=target, target_pitch=pitch, width=width, height=height)
     made.source_type, made.source_array, made.source_x, made.source_y = ARRAY, source, x, y
@@ -117,7 +117,7 @@ def from_array_async(
 
 @function("cudaMemcpy2DArrayToArray")
 def array_to_array(target: int, to_x: int, to_y: int, source: int, x: int, y: int, width: int, height: int, kind: int) -> None:
-    """Rows, from one array to another."""
+    """Copy rows from one array to another."""
     check_kind(kind)
     made = driver.Copy2D(source_type=ARRAY, source_array=source, source_x=x, source_y=y, width=width, height=height)
     made.target_type, made.target_array, made.target_x, made.target_y = ARRAY, target, to_x, to_y
@@ -135,13 +135,13 @@ def rows_of(handle: int, x: int, y: int, count: int) -> int:
 
 @function("cudaMemcpyToArray")
 def bytes_to_array(target: int, x: int, y: int, source: int, count: int, kind: int) -> None:
-    """Bytes, into an array."""
+    """Copy bytes into an array."""
     bytes_to_array_async(target, x, y, source, count, kind, 0)
 
 
 @function("cudaMemcpyToArrayAsync")
 def bytes_to_array_async(target: int, x: int, y: int, source: int, count: int, kind: int, stream: int) -> None:
-    """Bytes, into an array, in the order of a stream."""
+    """Copy bytes into an array, in the order of a stream."""
     check_kind(kind)
     to = rows_of(target, x, y, count)
     put(stream, copied(to, source, count, ()))
@@ -149,13 +149,13 @@ def bytes_to_array_async(target: int, x: int, y: int, source: int, count: int, k
 
 @function("cudaMemcpyFromArray")
 def bytes_from_array(target: int, source: int, x: int, y: int, count: int, kind: int) -> None:
-    """Bytes, out of an array."""
+    """Copy bytes out of an array."""
     bytes_from_array_async(target, source, x, y, count, kind, 0)
 
 
 @function("cudaMemcpyFromArrayAsync")
 def bytes_from_array_async(target: int, source: int, x: int, y: int, count: int, kind: int, stream: int) -> None:
-    """Bytes, out of an array, in the order of a stream."""
+    """Copy bytes out of an array, in the order of a stream."""
     check_kind(kind)
     start = rows_of(source, x, y, count)
     put(stream, copied(target, start, count, ()))
