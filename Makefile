@@ -41,8 +41,8 @@ unit: $(VENV)/dev.done ## the tests
 	$(BIN)/pytest -n auto --dist worksteal
 
 # The parts, with the checkers, which run small kernels on both engines; not the engines themselves, nor the longest, nor
-# those that start a Python for each test.
-QUICK := tests/unit $(addprefix --ignore tests/unit/,engine tools checkers/test_complete.py cli/test_main.py)
+# those that start a Python or a browser.
+QUICK := tests/unit $(addprefix --ignore tests/unit/,engine tools playground checkers/test_complete.py cli/test_main.py)
 
 quick: $(VENV)/dev.done ## the tests to run after each edit: under a minute on two processors
 	$(BIN)/pytest -n auto --dist worksteal $(QUICK)

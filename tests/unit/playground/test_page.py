@@ -6,7 +6,7 @@ import os
 from pathlib import Path
 
 import pytest
-from playground_kernels import DOUBLE
+from playground_kernels import DOUBLE, FOREVER
 
 EDITOR = "#code"
 
@@ -54,6 +54,14 @@ def test_what_is_wrong_is_marked_listed_and_found_by_key(page):
     assert page.locator(".ink i.error").count() >= 1
     page.press(EDITOR, "F8")
     assert cursor_line(page) == 12
+
+
+def test_a_run_can_be_stopped(page):
+    written(page, FOREVER)
+    page.press(EDITOR, "Control+Enter")
+    page.click("#stop")
+    page.wait_for_selector("#status:has-text('Stopped.')")
+    assert page.is_hidden("#stop")
 
 
 def test_a_race_is_found_at_its_line(page):

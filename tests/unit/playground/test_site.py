@@ -15,7 +15,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from playground_kernels import DOUBLE
+from playground_kernels import DOUBLE, FOREVER
 
 from ptxvm.playground import answer
 from ptxvm.playground.files import page_files
@@ -130,6 +130,17 @@ def test_a_kernel_runs_in_the_worker(visit, site, stand_in):
     page.click("#run")
     page.wait_for_selector(".outcome.done")
     assert page.locator(".values td").all_inner_texts() == ["2"] * 32
+
+
+def test_a_worker_that_is_stopped_is_replaced(visit, site, stand_in):
+    page = visit(site(stand_in))
+    page.wait_for_selector("html[data-ready]")
+    page.fill("#code", FOREVER)
+    page.press("#code", "Control+Enter")
+    page.click("#stop")
+    page.wait_for_selector("#status:has-text('Stopped.')")
+    page.fill("#code", DOUBLE)
+    page.wait_for_selector("#fields label:has-text('data')")
 
 
 def test_a_file_that_is_not_the_pinned_one_is_not_run(visit, site, stand_in):

@@ -36,7 +36,7 @@ class ServerBackend {
     } catch (wrong) {
       if (wrong instanceof AnswerError) throw wrong;
       const stopped = control.signal.aborted;
-      throw new AnswerError({ kind: stopped ? "stopped" : "connection", message: stopped ? "stopped" : "ptxvm play does not answer; is it still running?" });
+      throw new AnswerError({ kind: stopped ? "stopped" : "connection", message: stopped ? "Stopped." : "ptxvm play does not answer; is it still running?" });
     } finally {
       this.running.delete(control);
     }
@@ -47,6 +47,8 @@ class ServerBackend {
     for (const control of this.running) control.abort();
   }
 }
+
+const PATIENCE = 60; // seconds that an answer may take once Python is there
 
 /** Asks Python in a worker; one that takes too long is ended, and another one started. */
 class WorkerBackend {
@@ -59,6 +61,7 @@ class WorkerBackend {
   start() {
     this.waiting = new Map();
     this.number = 0;
+    this.ready = new Promise((resolve) => (this.started = resolve));
     this.worker = new Worker("worker.js", { type: "module" });
     this.worker.addEventListener("message", ({ data }) => this.receive(data));
     this.worker.addEventListener("error", (event) => this.end({ kind: "crash", message: event.message || "the worker has died" }));
@@ -66,7 +69,10 @@ class WorkerBackend {
   }
 
   receive({ number, answer, progress }) {
-    if (progress !== undefined) return this.progress(progress);
+    if (progress !== undefined) {
+      if (!progress) this.started();
+      return this.progress(progress);
+    }
     const { resolve } = this.waiting.get(number);
     this.waiting.delete(number);
     resolve(JSON.parse(answer));
@@ -77,11 +83,13 @@ class WorkerBackend {
     const request = JSON.stringify({ method, params });
     const answered = new Promise((resolve) => this.waiting.set(number, { resolve }));
     this.worker.postMessage({ number, request });
-    return answered.then(result);
+    const [worker, limit] = [this.worker, { kind: "limit", message: `it took more than ${PATIENCE} seconds, and was ended` }];
+    const waits = this.ready.then(() => setTimeout(() => this.worker === worker && this.waiting.has(number) && this.end(limit), PATIENCE * 1000));
+    return answered.finally(() => void waits.then(clearTimeout)).then(result);
   }
 
   stop() {
-    this.end({ kind: "stopped", message: "stopped" });
+    this.end({ kind: "stopped", message: "Stopped." });
   }
 
   end(error) {

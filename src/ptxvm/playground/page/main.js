@@ -30,6 +30,7 @@ const lessons = new Lessons({
 let state = cleaned({});
 let python = null;
 const turns = { check: 0, run: 0 };
+let checked = null; // the text that was checked last, for whose kernels the fields are
 let launched = null; // the text that was launched last, whose findings stand until it changes
 
 function say(text) {
@@ -46,7 +47,7 @@ async function ask(method, params, doing) {
     return found;
   } catch (wrong) {
     if (!(wrong instanceof AnswerError)) throw wrong;
-    if (doing || wrong.kind === "connection") say(wrong.kind === "request" ? wrong.message : `${wrong.kind}: ${wrong.message}`);
+    if (doing || wrong.kind === "connection") say(["request", "stopped"].includes(wrong.kind) ? wrong.message : `${wrong.kind}: ${wrong.message}`);
     return null;
   } finally {
     at("stop").hidden = true;
@@ -63,9 +64,10 @@ editor.addEventListener("change", () => {
 });
 
 async function check() {
-  const turn = ++turns.check;
-  const found = await ask("check", { source: state.source });
+  const [turn, source] = [++turns.check, state.source];
+  const found = await ask("check", { source });
   if (found === null || turn !== turns.check) return;
+  checked = source;
   if (state.source !== launched) problems(found.diagnostics);
   if (found.kernels.length || !found.diagnostics.length) fillFields(at("fields"), state, found.kernels);
 }
@@ -112,13 +114,15 @@ function launch() {
 async function run(event) {
   event?.preventDefault();
   tabs.open("results");
-  const done = await start("run", launch(), "Running …");
+  const done = await start("run", {}, "Running …");
   if (done) finished(done);
 }
 
 /** Launch the kernel in some way; null where that failed, or another launch has begun since. */
-async function start(method, params, doing) {
+async function start(method, more, doing) {
   const turn = ++turns.run;
+  if (state.source !== checked) await check(); // a text that was pasted just now has its own fields
+  const params = { ...launch(), ...more };
   launched = params.source;
   const done = await ask(method, params, doing);
   if (done === null) launched = null;
@@ -132,7 +136,7 @@ function finished(done) {
 }
 
 async function step() {
-  const done = await start("step", { ...launch(), checks: [], schedules: 1, engine: "interp", cta: state.cta }, "Recording …");
+  const done = await start("step", { checks: [], schedules: 1, engine: "interp", cta: state.cta }, "Recording …");
   if (!done) return;
   finished(done);
   if (!done.steps.length) return tabs.open("results");
@@ -141,7 +145,7 @@ async function step() {
 }
 
 async function count() {
-  const done = await start("count", { ...launch(), checks: [], schedules: 1, engine: "interp" }, "Counting …");
+  const done = await start("count", { checks: [], schedules: 1, engine: "interp" }, "Counting …");
   if (!done) return;
   finished(done);
   if (!done.metrics) return tabs.open("results");
@@ -183,7 +187,7 @@ function restore(found) {
   for (const box of document.querySelectorAll("[name=check]")) box.checked = state.checks.includes(box.value);
   tabs.open(state.view);
   stepper.steps = null;
-  launched = null;
+  launched = checked = null;
   tabs.fill("results", h("p", { class: "hint" }, "Run the kernel to see its arrays."));
   tabs.fill("step", h("p", { class: "hint" }, "Step records a launch; then you can go through it, forwards and backwards."));
   tabs.fill("count", h("p", { class: "hint" }, "Count tells what a launch does: sectors, bank conflicts, idle lanes."));
