@@ -87,6 +87,13 @@ export class Stepper {
     return n;
   }
 
+  /** What was executed last, by the warp that is followed; undefined at the beginning. */
+  last() {
+    let n = this.count - 1;
+    while (this.only && n >= 0 && String(this.steps[n].warp) !== this.only) n--;
+    return this.steps[n];
+  }
+
   /** The step before which a line is next; the end where there is none. */
   upTo(line) {
     let n = this.count + 1;
@@ -104,7 +111,7 @@ export class Stepper {
   go(count) {
     if (!this.steps) return;
     this.count = Math.max(0, Math.min(this.steps.length, count));
-    const last = this.steps[this.count - 1];
+    const last = this.last();
     const next = this.steps[this.count];
     this.slider.value = String(this.count);
     const warp = this.only ? Number(this.only) : (next?.warp ?? last?.warp ?? 0);
