@@ -17,8 +17,9 @@ import ptxvm
 from ptxvm.cli.debug import LocalFiles, prepared
 from ptxvm.cli.failures import WrongCall, one_line
 from ptxvm.cli.run import RunRequest
+from ptxvm.debug.dap.adapter import Arguments, Refused
 from ptxvm.debug.dap.framing import BadMessage, Decoder, Message, encode
-from ptxvm.debug.dap.server import Adapter, Arguments, Refused
+from ptxvm.debug.dap.server import CompleteAdapter
 from ptxvm.debug.session import Session
 
 READ = 1 << 16
@@ -59,7 +60,7 @@ class Connection:
     def __init__(self, read: Callable[[int], bytes], out: BinaryIO) -> None:
         self.read, self.out = read, out
         self.requests: SimpleQueue[Message | None] = SimpleQueue()
-        self.adapter = Adapter(session, self.send, LocalFiles())
+        self.adapter = CompleteAdapter(session, self.send, LocalFiles())
 
     def serve(self) -> None:
         """Answer requests until the client leaves."""

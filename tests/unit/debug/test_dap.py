@@ -14,7 +14,7 @@ from ring_kernel import KERNEL, LINES, expected, session_of
 
 from ptxvm.debug.dap.capabilities import CAPABILITIES
 from ptxvm.debug.dap.framing import BadMessage, Decoder, encode
-from ptxvm.debug.dap.server import Adapter
+from ptxvm.debug.dap.server import CompleteAdapter
 
 SCHEMA = json.loads(
     (Path(debugpy.__file__).parent / "_vendored/pydevd/_pydevd_bundle/_debug_adapter/debugProtocol.json").read_text()
@@ -48,7 +48,7 @@ class Client:
 
     def __init__(self, text: str, out) -> None:
         self.sent, self.number = [], 0
-        self.adapter = Adapter(lambda arguments: session_of(text, 1, 64, [out, 64]), self.take)
+        self.adapter = CompleteAdapter(lambda arguments: session_of(text, 1, 64, [out, 64]), self.take)
 
     def take(self, message) -> None:
         (message,) = Decoder().feed(encode(message))
@@ -116,7 +116,7 @@ def test_each_declared_request_is_answered_and_no_other():
         name[8:-7] for name in SCHEMA["definitions"]["Capabilities"]["properties"]
         if name.startswith("supports") and name.endswith("Request")
     }  # fmt: skip
-    answered = {name[0].upper() + name[1:] for name in Adapter.handlers}
+    answered = {name[0].upper() + name[1:] for name in CompleteAdapter.handlers}
     assert answered & optional == declared
 
 

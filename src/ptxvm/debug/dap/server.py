@@ -6,6 +6,8 @@ import ptxvm.debug.dap.breaking
 import ptxvm.debug.dap.looking
 import ptxvm.debug.dap.running
 import ptxvm.debug.dap.sources  # noqa: F401 - each declares what answers some requests
-from ptxvm.debug.dap.adapter import Adapter, Arguments, Launcher, Refused
+from ptxvm.debug.dap.adapter import Adapter
 
-__all__ = ["Adapter", "Arguments", "Launcher", "Refused"]
+
+class CompleteAdapter(Adapter):
+    """An adapter that answers all requests: those that the modules above declare."""
