@@ -156,18 +156,20 @@ def trace(thread: str | None, warp: str | None, limit: int, form: str, **options
 @click.option("-ex", "--eval", "commands", metavar="COMMAND", multiple=True, help="Carry out a command; may be repeated.")
 @click.option("-x", "--command", "script", metavar="FILE", help="Carry out the commands of a file first.")
 @click.option("--batch", is_flag=True, help="Read no commands from the terminal.")
+@click.option("-m", "module", metavar="MODULE", help="Debug the launches of a Python module, such as pytest; no FILE.")
 @click.option("--dap", is_flag=True, help="Speak the Debug Adapter Protocol on the standard streams; no FILE.")
 @click.option("--port", metavar="N", type=AT_LEAST_0, help="With --dap: on a port of this machine; 0 chooses a free one.")
 @debug_options
 def debug(
-    file: str | None, commands: Sequence[str], script: str | None, port: int | None, *, batch: bool, dap: bool,
-    **options: Any,  # noqa: ANN401 - the fields of a Request
+    file: str | None, commands: Sequence[str], script: str | None, module: str | None, port: int | None, *,
+    batch: bool, dap: bool, **options: Any,  # noqa: ANN401 - the fields of a Request
 ) -> int:  # fmt: skip
     """Debug a kernel: stop it, step it forwards and back, look at it.
 
     Each ARG is an argument of the kernel, as for `ptxvm run`. Commands are cuda-gdb's, such as break, run, step, print, x and
     info cuda lanes; reverse-step and reverse-continue go back; help lists all. They come from -x, from -ex, and then from the
     standard input. With --batch it exits with 1 where the kernel has a fault, with 2 where a command fails.
+    FILE.py, or -m MODULE, is a Python program with its ARGs: each of its launches stops before its first instruction.
 
     \b
     ptxvm debug saxpy.ptx --grid 4 --block 256 \\
@@ -178,6 +180,11 @@ def debug(
         from ptxvm.cli.dap import serve
 
         return serve(port)
+    if module is not None or (file is not None and file.endswith(".py")):
+        from ptxvm.cli.debug_program import debug_program
+
+        words = [*([file] if module is not None and file is not None else []), *options["arguments"]]
+        return debug_program(module or str(file), words, commands, module=module is not None, batch=batch)
     if file is None:
         raise click.MissingParameter(param_type="argument", param_hint="FILE")
     from ptxvm.cli.debug import debug

@@ -116,14 +116,14 @@ class Terminal:
             self.out.print(Text(f"{PROMPT}{each}"), soft_wrap=True)
             self.execute(each)
 
-    def converse(self) -> None:
-        """Carry out what comes from the standard input, until it ends."""
+    def converse(self, is_over: Callable[[], bool] = lambda: False) -> None:
+        """Carry out what comes from the standard input, until it ends, or all is over."""
         if not sys.stdin.isatty():
-            for line in sys.stdin:
+            while not (is_over() or self.debugger.is_done) and (line := sys.stdin.readline()):
                 self.carry_out([line.rstrip("\n")])
             return
         with line_editing(self.debugger.complete):
-            while not self.debugger.is_done:
+            while not (is_over() or self.debugger.is_done):
                 try:
                     self.execute(input(PROMPT))
                 except EOFError:

@@ -37,6 +37,7 @@ from ptxvm.isa.effects import Verb
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Array
+from ptxvm.machine.result import LaunchResult
 from ptxvm.machine.warp_schedule import Choice, WarpSchedule
 
 POINTEES = {
@@ -188,6 +189,15 @@ class Session:
         stop = self.start()
         self.execution.timeline.choices = dict(schedule.choices)
         return stop
+
+    @property
+    def result(self) -> LaunchResult:
+        """The result of the launch up to now."""
+        shape, counters = self.shape, self.execution.grid.counters
+        return LaunchResult(
+            shape.grid, shape.block, counters.instructions, counters.thread_instructions, counters.steps,
+            output="".join(self.code.library.output), findings=list(self.execution.findings), cluster=shape.cluster,
+        )  # fmt: skip
 
     def interrupt(self) -> None:
         """Stop the run soon; another thread, or a signal, may call it."""

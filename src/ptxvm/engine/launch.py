@@ -13,6 +13,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.call_targets import called
+from ptxvm.engine.interception import INTERCEPTOR
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Engine
 from ptxvm.machine.device_array import DeviceArray
@@ -35,6 +36,8 @@ def launch(
     engine: Engine, kernel: Function, options: LaunchOptions, args: Sequence[object], watch: Watch | None = None
 ) -> LaunchResult:
     """Run a kernel to its end, and report what it does to a watcher, if there is one."""
+    if INTERCEPTOR.runs is not None:
+        return INTERCEPTOR.runs(engine.image, kernel, options, args)
     limits = Limits(options.steps, options.timeout) if options.limited else None
     with DefaultEnvironment():
         return _launch(engine, kernel, options, args, limits, watch)

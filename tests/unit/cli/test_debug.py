@@ -55,10 +55,10 @@ def test_a_failed_command_fails_a_batch(ptxvm, ring):
 
 
 def test_a_fault_is_reported_as_by_run(ptxvm, module):
-    faulty = module(KERNEL.replace("[%rd3], %r6", "[%rd3+1024], %r6"), "faulty.ptx")
+    faulty = module(KERNEL.replace("[%rd3], %r6", "[%rd2], %r6"), "faulty.ptx")
     done = ptxvm("debug", faulty, *LAUNCH, *carried_out("run", "info cuda threads"))
     assert done.code == 1
-    assert "out-of-bounds: writing 4 bytes" in done.out
+    assert "null-pointer: writing 4 bytes" in done.out
     assert f"faulty.ptx:{STORE} " in done.out
 
 
@@ -97,3 +97,45 @@ def test_it_wants_a_file_or_the_protocol(ptxvm):
     done = ptxvm("debug")
     assert (done.code, done.out) == (2, "")
     assert "FILE" in done.err
+
+
+SCRIPT = """
+import sys
+import numpy as np
+import ptxvm
+
+kernel = ptxvm.load("ring.ptx").kernel()
+for n in range(2):
+    out = np.zeros(64, np.uint32)
+    kernel.launch(1, 64, [out, 64])
+    print("sum", out.sum(), *sys.argv[1:])
+"""
+
+
+def test_each_launch_of_a_script_is_debugged(ptxvm, ring, tmp_path):
+    """The numbers 0 to 63 are doubled, or 100 is added: 2 * (1 + 3 + ... + 63) + (2 + 4 + ... + 62) + 32 * 100."""
+    total = 2 * sum(range(1, 64, 2)) + sum(range(2, 64, 2)) + 3200
+    (tmp_path / "app.py").write_text(SCRIPT)
+    done = ptxvm("debug", "app.py", "word", "-ex", "break hundred", "-ex", "continue", "-ex", "print %in", "--batch")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("turn<<<(1,1,1),(64,1,1)>>> begins.") == 2
+    assert done.out.count("%in = 2\n") == 2
+    assert done.out.count(f"sum {total} word\n") == 2
+
+
+def test_a_fault_goes_on_to_the_script(ptxvm, module, tmp_path):
+    module(KERNEL.replace("[%rd3], %r6", "[%rd2], %r6"), "ring.ptx")
+    (tmp_path / "app.py").write_text(SCRIPT.replace("    kernel.launch(1, 64, [out, 64])", """
+    try:
+        kernel.launch(1, 64, [out, 64])
+    except ptxvm.Fault as fault:
+        print("caught", fault.kind)"""))  # fmt: skip
+    done = ptxvm("debug", "app.py", "--batch")
+    assert done.out.count("caught null-pointer\n") == 2
+
+
+def test_a_program_that_is_not_there_is_refused(ptxvm):
+    for words in (["no.py"], ["-m", "no_such_module"]):
+        done = ptxvm("debug", *words, "--batch")
+        assert (done.code, done.out) == (2, "")
+        assert "cannot run" in done.err

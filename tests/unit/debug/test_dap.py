@@ -250,10 +250,10 @@ def test_code_is_disassembled_and_breakpoints_set_there(client):
 
 
 def test_a_fault_is_an_exception_unless_it_is_not_wanted(out):
-    faulty = KERNEL.replace("[%rd3], %r6", "[%rd3+1024], %r6")
+    faulty = KERNEL.replace("[%rd3], %r6", "[%rd2], %r6")
     client = Client(faulty, out).begin(stopOnEntry=False)
     assert client.stop()["reason"] == "exception"
-    assert client.ask("exceptionInfo", threadId=1)["exceptionId"] == "out-of-bounds"
+    assert client.ask("exceptionInfo", threadId=1)["exceptionId"] == "null-pointer"
     client.ask("setExceptionBreakpoints", filters=[])
     client.ask("restart")
     client.ask("continue", threadId=1)

@@ -268,7 +268,7 @@ def test_lanes_of_a_warp_may_go_apart(turn):
     ]  # fmt: skip
 
 
-FAULTY = KERNEL.replace("[%rd3], %r6", "[%rd3+1024], %r6")
+FAULTY = KERNEL.replace("[%rd3], %r6", "[%rd2], %r6")
 
 
 def test_a_fault_stops_where_it_is_and_can_be_left_backwards(debugged, out):
@@ -277,7 +277,7 @@ def test_a_fault_stops_where_it_is_and_can_be_left_backwards(debugged, out):
     stop = session.resume()
     assert stop.reason is Reason.FAULT
     assert isinstance(stop.fault, Fault)
-    assert stop.fault.kind == "out-of-bounds"
+    assert stop.fault.kind == "null-pointer"
     assert line(session) == LINES["st.global.u32 [%rd3], %r6;"]
     assert value(session, "%r6") == expected()[0]
     session.reverse_step(Step.INSTRUCTION)
@@ -311,6 +311,15 @@ def test_a_race_is_caught_with_both_lines_and_left_backwards(debugged, out):
     assert line(session) == read
     assert session.resume().numbers == (made.number,)  # it is found again, as the check went back too
     assert session.resume().reason is Reason.ENDED
+
+
+def test_a_fault_stops_under_a_check_too(debugged, out):
+    session = debugged(FAULTY, 1, 64, [out, 64])
+    session.catch("race")
+    session.start()
+    stop = session.resume()
+    assert (stop.reason, stop.numbers) == (Reason.CATCHPOINT, ())
+    assert stop.message.startswith("null-pointer: writing 4 bytes")
 
 
 def test_a_kernel_without_races_runs_to_its_end_under_the_check(turn, out):

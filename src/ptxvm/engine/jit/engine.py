@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from ptxvm.analysis.program import Function
 from ptxvm.engine import spin_loops
+from ptxvm.engine.interception import INTERCEPTOR
 from ptxvm.engine.jit.abi.launch_record import Record
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.objects.code_cache import CodeCache
@@ -124,7 +125,7 @@ class Jit:
     def repeat(self, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
         """Relaunch a kernel as `prepare` made it ready; None where nothing is ready and `launch` must run it."""
         found = self._relaunches.get((kernel, options))
-        if found is None:
+        if found is None or INTERCEPTOR.runs is not None:
             return None
         if not found.valid:
             del self._relaunches[kernel, options]

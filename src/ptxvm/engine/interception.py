@@ -1,0 +1,38 @@
+"""Something else that runs the launches of this process: the debugger, for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, TypeAlias
+
+if TYPE_CHECKING:
+    from ptxvm.analysis.program import Function
+    from ptxvm.machine.image import Image
+    from ptxvm.machine.launch_options import LaunchOptions
+    from ptxvm.machine.result import LaunchResult
+
+Runs: TypeAlias = "Callable[[Image, Function, LaunchOptions, Sequence[object]], LaunchResult]"
+"""Runs a kernel of an image to its end."""
+
+
+class Interceptor:
+    """What runs launches in place of the engines; None where these do."""
+
+    runs: Runs | None = None
+
+
+INTERCEPTOR = Interceptor()
+
+
+@contextmanager
+def intercepted(runs: Runs) -> Iterator[None]:
+    """Within it all launches of the process are run so."""
+    before, INTERCEPTOR.runs = INTERCEPTOR.runs, runs
+    try:
+        yield
+    finally:
+        INTERCEPTOR.runs = before
+
+
+__all__ = ["INTERCEPTOR", "intercepted"]
