@@ -5,6 +5,7 @@ import pytest
 
 from ptxvm.cli import main
 
+ROOT = Path(__file__).parents[3]
 SUBJECTS = Path(__file__).parents[1] / "campaign" / "subjects.py"
 
 
@@ -46,3 +47,15 @@ def test_a_wrong_file_is_one_line(file: Path, text: str | None, said: str, capsy
         file.write_text(text)
     assert main(["campaign", "odd.toml"]) == 2
     assert capsys.readouterr().err == f"ptxvm campaign: {said}\n"
+
+
+@pytest.mark.long
+def test_the_guide_shows_what_its_campaign_prints(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """All but the folder, which would stay in the repository."""
+    guide = (ROOT / "docs" / "how-to" / "campaigns.md").read_text(encoding="utf-8")
+    shown = guide.partition("$ ptxvm campaign docs/shapes.toml --folder build/shapes.campaign\n")[2].partition("```")[0]
+    monkeypatch.chdir(tmp_path)
+    assert main(["campaign", str(ROOT / "docs" / "shapes.toml"), "--folder", "build/shapes.campaign"]) == 1
+    assert capsys.readouterr().out == shown
