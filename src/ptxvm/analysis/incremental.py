@@ -68,7 +68,7 @@ class Unneeded:
         raise ValueError("this program was checked only, and some bodies were not read")
 
 
-class Checker:
+class IncrementalChecker:
     """Checks versions of modules one after the other, and remembers the bodies."""
 
     def __init__(self) -> None:
@@ -115,7 +115,7 @@ def whole(source: Source, target: str | None = None) -> Report:
 class RememberedBodies(Bodies):
     """Checks the bodies of a module that are not known from an earlier check."""
 
-    def __init__(self, outline: Outline, checker: Checker) -> None:
+    def __init__(self, outline: Outline, checker: IncrementalChecker) -> None:
         super().__init__(outline)
         self.checker = checker
         self.syntax: list[Diagnostic] = []
@@ -138,7 +138,7 @@ class RememberedBodies(Bodies):
         text = self.outline.plain.text[body.start : body.end]
         if _REACHES_OUT.search(text):
             self.is_entangled = True
-        places = places_of(text) if self.inlines else Places(frozenset(), frozenset())
+        places = places_of(text) if self.inlines else LocPlaces(frozenset(), frozenset())
         key = (text, self.outline.plain.text[function.node.start : body.start], *setting(binder.program),
                places.needed & binder.lines, self.meanings(binder.program, text))  # fmt: skip
         known = self.checker.bodies.get(key)
@@ -180,7 +180,7 @@ class RememberedBodies(Bodies):
 
 
 @dataclass(frozen=True, slots=True)
-class Places:
+class LocPlaces:
     """The places that the `.loc` of a body name, and those of inlined code that must be named above it."""
 
     own: frozenset[Line]
@@ -188,7 +188,7 @@ class Places:
 
 
 @lru_cache(maxsize=MOST_BODIES)
-def places_of(text: str) -> Places:
+def places_of(text: str) -> LocPlaces:
     """The places of a body, in order: `.loc` passes on what it names."""
     own, needed = set[Line](), set[Line]()
     for found in _PLACE.finditer(text):
@@ -197,7 +197,7 @@ def places_of(text: str) -> Places:
         if numbers[3] >= 0 and inlined not in own:
             needed.add(inlined)
         own.add((numbers[0], numbers[1], numbers[2]))
-    return Places(frozenset(own), frozenset(needed))
+    return LocPlaces(frozenset(own), frozenset(needed))
 
 
 @lru_cache(maxsize=MOST_BODIES)

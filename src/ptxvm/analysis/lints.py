@@ -104,7 +104,7 @@ def lint(program: Program) -> list[Diagnostic]:
 
 def lint_function(function: Function, report: Report) -> None:
     """The lints of one function."""
-    known = Known(function)
+    known = LintedFunction(function)
     for rule in RULES:
         for found in rule(known):
             report.add(Severity.NOTE, found.code, found.message, found.place, help=found.help, note=found.note)
@@ -122,7 +122,7 @@ class Lint:
 
 
 @dataclass
-class Known:
+class LintedFunction:
     """A function, and what is known of it."""
 
     function: Function
@@ -142,7 +142,7 @@ class Known:
 # ── rules ───────────────────────────────────────────────────────────────────────────────
 
 
-def unreachable(known: Known) -> Iterator[Lint]:
+def unreachable(known: LintedFunction) -> Iterator[Lint]:
     """Runs of instructions that nothing comes to, but for a last `ret` or `trap` that a compiler leaves."""
     segments = known.divergence.segments
     dead = [n for n in range(len(segments)) if n not in known.divergence.reached]
@@ -159,7 +159,7 @@ def unreachable(known: Known) -> Iterator[Lint]:
             yield Lint(UNREACHABLE, "this code is never executed", Span(body[0].node.start, body[-1].node.end))
 
 
-def never_read(known: Known) -> Iterator[Lint]:
+def never_read(known: LintedFunction) -> Iterator[Lint]:
     """Registers that are written by instructions without other effects, and read nowhere."""
     function = known.function
     reads, writers = 0, defaultdict[int, list[Bound]](list)
@@ -177,7 +177,7 @@ def never_read(known: Known) -> Iterator[Lint]:
             yield Lint(NEVER_READ, f"'{name}' is written and never read", place, help=f"remove what computes '{name}'")
 
 
-def divergent_barriers(known: Known) -> Iterator[Lint]:
+def divergent_barriers(known: LintedFunction) -> Iterator[Lint]:
     """Barriers for all threads of a CTA in code that conditions on the numbers of threads decide."""
     for number, bound in known.reached():
         waits_for_all = bound.summary.collective is Collective.BARRIER and bound.i.shape("b") is None
@@ -190,7 +190,7 @@ def divergent_barriers(known: Known) -> Iterator[Lint]:
             )
 
 
-def uncoalesced(known: Known) -> Iterator[Lint]:
+def uncoalesced(known: LintedFunction) -> Iterator[Lint]:
     """Accesses to global memory whose stride between neighbouring threads wastes half of each sector, or more.
 
     Accesses from one base count together: what one leaves out of a sector, its neighbour may take.
@@ -226,7 +226,7 @@ def parts(address: tree.Operand) -> tuple[str, int]:
     return (node.text if isinstance(node, tree.Name) else "", offset)
 
 
-def bank_conflicts(known: Known) -> Iterator[Lint]:
+def bank_conflicts(known: LintedFunction) -> Iterator[Lint]:
     """Accesses to shared memory of which a bank has several words to give."""
     for bound, stride, size in _strided(known, Space.SHARED):
         ways = conflicts(stride, size)
@@ -249,7 +249,7 @@ def conflicts(stride: int, size: int) -> int:
     return max(in_bank.values())
 
 
-def _strided(known: Known, space: Space) -> Iterator[tuple[Bound, int, int]]:
+def _strided(known: LintedFunction, space: Space) -> Iterator[tuple[Bound, int, int]]:
     """The accesses of a space with a known stride, with the bytes between neighbours and of each access."""
     for number, bound in known.reached():
         address = known.divergence.addresses.get(number)
@@ -259,7 +259,7 @@ def _strided(known: Known, space: Space) -> Iterator[tuple[Bound, int, int]]:
             yield bound, address.stride, bound.i.type.bytes * count(bound.i)
 
 
-def deprecated(known: Known) -> Iterator[Lint]:
+def deprecated(known: LintedFunction) -> Iterator[Lint]:
     """Directives that another replaces, and instructions that the newest version refuses on the newest target."""
     for directive in known.function.directives.values():
         if (other := REPLACED.get(directive.name)) is not None:
@@ -275,7 +275,7 @@ def deprecated(known: Known) -> Iterator[Lint]:
             yield Lint(DEPRECATED, said, Span(node.head_start, node.head_end))
 
 
-RULES: tuple[Callable[[Known], Iterator[Lint]], ...] = (
+RULES: tuple[Callable[[LintedFunction], Iterator[Lint]], ...] = (
     unreachable,
     never_read,
     divergent_barriers,

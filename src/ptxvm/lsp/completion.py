@@ -14,10 +14,10 @@ from ptxvm.isa.notation import Operand
 from ptxvm.isa.operand_types import Shape, problem
 from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.isa.targets import LOWEST, VERSIONS, gives, parse_need
-from ptxvm.lsp.context import Context, Part, context_at, next_modifiers
+from ptxvm.lsp.context import CursorContext, CursorPart, context_at, next_modifiers
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.module import FunctionView, Module
-from ptxvm.lsp.names import Definition, Kind
+from ptxvm.lsp.module import FunctionView, ModuleView
+from ptxvm.lsp.names import Definition, NameKind
 from ptxvm.reference import modifiers
 from ptxvm.reference.directive_words import DIRECTIVES
 from ptxvm.reference.page import Page, find, opcodes
@@ -28,14 +28,14 @@ Items = Iterator[types.CompletionItem]
 Kinds = types.CompletionItemKind
 
 KINDS = {
-    Kind.REGISTER: Kinds.Variable,
-    Kind.VARIABLE: Kinds.Field,
-    Kind.PARAMETER: Kinds.Field,
-    Kind.LABEL: Kinds.Reference,
-    Kind.KERNEL: Kinds.Function,
-    Kind.FUNCTION: Kinds.Function,
-    Kind.TABLE: Kinds.Reference,
-    Kind.PROTOTYPE: Kinds.Interface,
+    NameKind.REGISTER: Kinds.Variable,
+    NameKind.VARIABLE: Kinds.Field,
+    NameKind.PARAMETER: Kinds.Field,
+    NameKind.LABEL: Kinds.Reference,
+    NameKind.KERNEL: Kinds.Function,
+    NameKind.FUNCTION: Kinds.Function,
+    NameKind.TABLE: Kinds.Reference,
+    NameKind.PROTOTYPE: Kinds.Interface,
 }
 
 IN_BODY = (".reg", ".shared", ".local", ".param", ".global", ".const", ".loc", ".pragma", ".align", ".branchtargets",
@@ -71,19 +71,19 @@ def completion(document: Document, position: types.Position) -> list[types.Compl
     return items
 
 
-def _items(module: Module, context: Context, offset: int) -> Items:
+def _items(module: ModuleView, context: CursorContext, offset: int) -> Items:
     match context.part:
-        case Part.STATEMENT:
+        case CursorPart.STATEMENT:
             yield from _opcodes()
-        case Part.GUARD:
+        case CursorPart.GUARD:
             yield from _names(module, offset, lambda shape: shape.type is pred)
-        case Part.MODIFIER:
+        case CursorPart.MODIFIER:
             yield from _modifiers(module, context)
-        case Part.OPERAND:
+        case CursorPart.OPERAND:
             yield from _operands(module, context, offset)
-        case Part.COMPONENT:
+        case CursorPart.COMPONENT:
             yield from _components(module, context, offset)
-        case Part.DIRECTIVE | Part.MODULE:
+        case CursorPart.DIRECTIVE | CursorPart.MODULE:
             yield from _directives(context)
 
 
@@ -101,7 +101,7 @@ def _opcodes() -> Items:
         yield types.CompletionItem(opcode, kind=Kinds.Keyword, detail=headline)
 
 
-def _modifiers(module: Module, context: Context) -> Items:
+def _modifiers(module: ModuleView, context: CursorContext) -> Items:
     for word, i in next_modifiers(context).items():
         slot = next(slot for slot in i.form.slots if i.bound.get(slot.name) == word)
         lacks = _lacking(module, i, word)
@@ -114,7 +114,7 @@ def _modifiers(module: Module, context: Context) -> Items:
         )
 
 
-def _lacking(module: Module, i: Decoded, word: str) -> str:
+def _lacking(module: ModuleView, i: Decoded, word: str) -> str:
     """What a modifier needs that the module does not give; empty where nothing is missing."""
     program = module.program
     for said, need in Page(i.of).needs:
@@ -127,7 +127,7 @@ def _lacking(module: Module, i: Decoded, word: str) -> str:
 # ── operands ────────────────────────────────────────────────────────────────────────────
 
 
-def _operands(module: Module, context: Context, offset: int) -> Items:
+def _operands(module: ModuleView, context: CursorContext, offset: int) -> Items:
     """The names that some form takes here; at a result first a register that is not used yet."""
     places = [(i, operand) for i in context.forms for operand in context.operands(i)]
 
@@ -154,7 +154,7 @@ def _fits(shape: Shape, i: Decoded, operand: Operand, bracket: str) -> bool:
     return False
 
 
-def _names(module: Module, offset: int, fits: Callable[[Shape], bool]) -> Items:
+def _names(module: ModuleView, offset: int, fits: Callable[[Shape], bool]) -> Items:
     function = module.function_at(offset)
     if function is not None:
         for each in reversed(function.names.every):
@@ -200,10 +200,10 @@ def _special_registers(fits: Callable[[Shape], bool]) -> Items:
             yield types.CompletionItem(name, kind=Kinds.Constant, detail=register.meaning, sort_text="s")
 
 
-def _components(module: Module, context: Context, offset: int) -> Items:
+def _components(module: ModuleView, context: CursorContext, offset: int) -> Items:
     special = SPECIAL.get(context.owner.removeprefix("%"))
     count = special.count if special is not None else 1
-    if (found := module.resolve(context.owner, offset)) is not None and found.kind is Kind.REGISTER:
+    if (found := module.resolve(context.owner, offset)) is not None and found.kind is NameKind.REGISTER:
         symbol = found.symbol(context.owner)
         count = symbol.count if symbol is not None else 1
     for component in "xyzw"[: count if count > 1 else 0]:
@@ -213,14 +213,14 @@ def _components(module: Module, context: Context, offset: int) -> Items:
 # ── directives ──────────────────────────────────────────────────────────────────────────
 
 
-def _directives(context: Context) -> Items:
+def _directives(context: CursorContext) -> Items:
     """What may follow in a directive or declaration: spaces, types, targets, directives of functions."""
     line = context.line
     if line.startswith(".version "):
         yield from _words(reversed([f"{major}.{minor}" for major, minor in VERSIONS]))
     elif line.startswith(".target "):
         yield from _words(str(target) for target in sorted(LOWEST, reverse=True))
-    elif context.part is Part.DIRECTIVE and line == ".":
+    elif context.part is CursorPart.DIRECTIVE and line == ".":
         yield from _dotted(IN_BODY)
     elif line in {".", ""}:
         yield from _dotted(OF_MODULE, dot=line == "")

@@ -11,10 +11,10 @@ from ptxvm.analysis.operand_matching import chosen
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, candidates
 from ptxvm.isa.notation import Operand
-from ptxvm.lsp.module import Module
+from ptxvm.lsp.module import ModuleView
 
 
-class Part(enum.Enum):
+class CursorPart(enum.Enum):
     """What is written at a place."""
 
     STATEMENT = "the beginning of a statement"
@@ -37,14 +37,14 @@ _PARTIAL = re.compile(r"[%$]?[\w$]*$", re.ASCII)
 
 
 @dataclass(frozen=True)
-class Context:
+class CursorContext:
     """The part at a cursor; of an instruction its opcode and modifiers, and the operands before the cursor.
 
     `partial` is the beginning of the word that is written.  `operand` counts from 0; `bracket` is the innermost one that is
     open there.  `line` is what stands before the word, of a directive.
     """
 
-    part: Part
+    part: CursorPart
     partial: str = ""
     opcode: str = ""
     modifiers: tuple[str, ...] = ()
@@ -75,7 +75,7 @@ class Context:
         return list(found.values())
 
 
-def context_at(module: Module, offset: int) -> Context | None:
+def context_at(module: ModuleView, offset: int) -> CursorContext | None:
     """The context of a place; None within a comment or string."""
     function = module.function_at(offset)
     start = module.statement_span(offset)[0]
@@ -87,31 +87,31 @@ def context_at(module: Module, offset: int) -> Context | None:
     word = partial[0] if partial is not None else ""
     if function is None or not function.start < offset <= function.end:
         line = _HEADER.sub("", before[: len(before) - len(word)]).lstrip()
-        return Context(Part.MODULE, word, line=line)
+        return CursorContext(CursorPart.MODULE, word, line=line)
     return _in_body(before, word)
 
 
-def _is_hidden(module: Module, offset: int, before: str) -> bool:
+def _is_hidden(module: ModuleView, offset: int, before: str) -> bool:
     line = module.source.text.rfind("\n", 0, offset) + 1
     return before.count('"') % 2 == 1 or "//" in module.source.text[line:offset] or module.in_comment(offset)
 
 
-def _in_body(before: str, word: str) -> Context:
+def _in_body(before: str, word: str) -> CursorContext:
     if before.startswith("."):
-        return Context(Part.DIRECTIVE, word, line=before[: len(before) - len(word)])
+        return CursorContext(CursorPart.DIRECTIVE, word, line=before[: len(before) - len(word)])
     if found := _GUARD.match(before):
-        return Context(Part.GUARD, found[1] or "")
+        return CursorContext(CursorPart.GUARD, found[1] or "")
     if found := _HEAD.match(before):
-        return Context(Part.MODIFIER, found[3], found[1], _modifiers(found[2]))
+        return CursorContext(CursorPart.MODIFIER, found[3], found[1], _modifiers(found[2]))
     if found := _OPERANDS.match(before):
         written = found[3] or ""
         if found[1] and (component := _COMPONENT.search(written)):
-            return Context(Part.COMPONENT, component[2], found[1], _modifiers(found[2]), owner=component[1])
+            return CursorContext(CursorPart.COMPONENT, component[2], found[1], _modifiers(found[2]), owner=component[1])
         number, bracket = _operand(written)
-        return Context(Part.OPERAND, word, found[1], _modifiers(found[2]), number, bracket)
+        return CursorContext(CursorPart.OPERAND, word, found[1], _modifiers(found[2]), number, bracket)
     if found := _START.match(before):
-        return Context(Part.STATEMENT, found[1])
-    return Context(Part.DIRECTIVE, word, line=before)
+        return CursorContext(CursorPart.STATEMENT, found[1])
+    return CursorContext(CursorPart.DIRECTIVE, word, line=before)
 
 
 def _modifiers(text: str) -> tuple[str, ...]:
@@ -131,7 +131,7 @@ def _operand(written: str) -> tuple[int, str]:
     return number, brackets[-1] if brackets else ""
 
 
-def next_modifiers(context: Context) -> dict[str, Decoded]:
+def next_modifiers(context: CursorContext) -> dict[str, Decoded]:
     """The modifiers that may follow those that are written, in the order of the syntax, each with a form that has it."""
     load_catalog()
     found: dict[str, Decoded] = {}

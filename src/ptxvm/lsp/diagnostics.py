@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsprotocol import types
 
 from ptxvm.analysis import lints
-from ptxvm.analysis.incremental import Checker
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.diagnostics import Diagnostic, Severity, explain
 from ptxvm.lsp import embedded
 from ptxvm.lsp.document import Document
@@ -29,7 +29,7 @@ TAGS = {
 """How an editor shows a lint: greyed, or struck through."""
 
 
-def findings(document: Document, checker: Checker) -> list[Diagnostic]:
+def findings(document: Document, checker: IncrementalChecker) -> list[Diagnostic]:
     """Everything that is wrong with a document; the checker remembers what it found in earlier versions."""
     if document.language in HOSTS:
         return embedded.findings(document, checker)

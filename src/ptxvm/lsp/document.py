@@ -10,8 +10,8 @@ from lsprotocol.types import TextDocumentContentChangeEvent
 
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.program import Program
-from ptxvm.lsp.module import Module
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.module import ModuleView
+from ptxvm.lsp.text import DocumentText
 from ptxvm.syntax.source import Source
 
 PTX = "ptx"
@@ -26,7 +26,7 @@ class Document:
     """One version of a document; an edit makes another."""
 
     uri: str
-    text: Text
+    text: DocumentText
     version: int | None = None
     language: str = PTX
 
@@ -37,9 +37,9 @@ class Document:
         return Source(f" {text[1:]}" if text.startswith(MARK) else text, self.uri)
 
     @cached_property
-    def module(self) -> Module:
+    def module(self) -> ModuleView:
         """The module, as far as it can be read."""
-        return Module(self.source)
+        return ModuleView(self.source)
 
     @cached_property
     def program(self) -> Program | None:

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from lsprotocol.types import PositionEncodingKind, TextDocumentContentChangeEvent
 
 from ptxvm.lsp.document import PTX, Document
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 
 
 class Documents:
@@ -22,7 +22,7 @@ class Documents:
 
     def open(self, uri: str, text: str, version: int | None, language: str = PTX) -> Document:
         """Open a document."""
-        self._open[uri] = Document(uri, Text(text, self.encoding), version, language)
+        self._open[uri] = Document(uri, DocumentText(text, self.encoding), version, language)
         return self._open[uri]
 
     def edit(self, uri: str, changes: Sequence[TextDocumentContentChangeEvent], version: int | None) -> Document | None:

@@ -13,11 +13,11 @@ from functools import cached_property
 
 from lsprotocol import types
 
-from ptxvm.analysis.incremental import Checker
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.diagnostics import Diagnostic, Span
 from ptxvm.lsp import hover as of_ptx
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 
 C_LANGUAGES = frozenset(("cuda-cpp", "cuda", "cpp", "c"))
 """The languages with `asm`, as editors call them."""
@@ -44,7 +44,7 @@ _NOT_SAID = frozenset(("P0306", "P0307"))  # versions and targets
 
 
 @dataclass(frozen=True)
-class Fragment:
+class EmbeddedFragment:
     """A piece of PTX of another document, which begins at `start` there; `registers` are those of its operands."""
 
     host: Document
@@ -66,7 +66,7 @@ class Fragment:
         return found
 
     def _document(self, before: str, after: str) -> Document:
-        return Document(self.host.uri, Text(before + self.text + after, self.host.text.encoding))
+        return Document(self.host.uri, DocumentText(before + self.text + after, self.host.text.encoding))
 
     @property
     def end(self) -> int:
@@ -77,7 +77,7 @@ class Fragment:
 # ── what editors ask ────────────────────────────────────────────────────────────────────
 
 
-def findings(host: Document, checker: Checker) -> list[Diagnostic]:
+def findings(host: Document, checker: IncrementalChecker) -> list[Diagnostic]:
     """What is wrong with the PTX in a document: for the version and target that it suits best."""
     found = []
     for fragment in fragments(host):
@@ -86,7 +86,7 @@ def findings(host: Document, checker: Checker) -> list[Diagnostic]:
     return found
 
 
-def checked(fragment: Fragment, inner: Document, begin: int, checker: Checker) -> list[Diagnostic]:
+def checked(fragment: EmbeddedFragment, inner: Document, begin: int, checker: IncrementalChecker) -> list[Diagnostic]:
     """The findings of a fragment, with places in the host."""
     by = fragment.start - begin
     found = []
@@ -116,12 +116,12 @@ def hover(host: Document, position: types.Position) -> types.Hover | None:
 # ── where PTX is ────────────────────────────────────────────────────────────────────────
 
 
-def fragments(host: Document) -> list[Fragment]:
+def fragments(host: Document) -> list[EmbeddedFragment]:
     """The pieces of PTX in a document."""
     return list(_of_python(host) if host.language == PYTHON else _of_c(host))
 
 
-def _of_c(host: Document) -> Iterator[Fragment]:
+def _of_c(host: Document) -> Iterator[EmbeddedFragment]:
     """The strings of each `asm`, up to its first colon; the constraints behind it name the operands."""
     source = host.source.text
     for found in _ASM.finditer(source):
@@ -136,7 +136,7 @@ def _of_c(host: Document) -> Iterator[Fragment]:
                 text[string.start(1) - start : string.end(1) - start] = _unescaped(string[1])
             registers = _operands(_constraints(source, at), "%")
             if registers is not None:
-                yield Fragment(host, start, "".join(text), registers)
+                yield EmbeddedFragment(host, start, "".join(text), registers)
 
 
 def _behind_blanks(source: str, at: int) -> int:
@@ -160,7 +160,7 @@ def _constraints(source: str, at: int) -> list[str]:
     return re.findall(r'"([=+&]*[a-zA-Z]+)"\s*\(', source[at : end if end >= 0 else len(source)])
 
 
-def _of_python(host: Document) -> Iterator[Fragment]:
+def _of_python(host: Document) -> Iterator[EmbeddedFragment]:
     """Strings that hold a module, and those before constraints, as `inline_asm_elementwise` of Triton has them."""
     source = host.source.text
     for found in _PYTHON_STRING.finditer(source):
@@ -169,11 +169,11 @@ def _of_python(host: Document) -> Iterator[Fragment]:
         raw = "r" in (found["prefix"] or "").lower()
         text = found["text"] if raw else "".join(_unescaped(found["text"], percent=False))
         if _MODULE.match(text):
-            yield Fragment(host, found.start("text"), text, is_module=True)
+            yield EmbeddedFragment(host, found.start("text"), text, is_module=True)
         elif (behind := _CONSTRAINTS.match(source, found.end())) and "=" in behind[1]:
             registers = _operands([each.strip() for each in behind[1].split(",")], "$")
             if registers is not None:
-                yield Fragment(host, found.start("text"), text, registers)
+                yield EmbeddedFragment(host, found.start("text"), text, registers)
 
 
 def _operands(constraints: list[str], mark: str) -> tuple[str, ...] | None:

@@ -13,8 +13,8 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.model import Instruction
 from ptxvm.isa.special_registers import SpecialRegister, lookup
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.module import Module, Word
-from ptxvm.lsp.names import Definition, Kind
+from ptxvm.lsp.module import ModuleView, SourceWord
+from ptxvm.lsp.names import Definition, NameKind
 from ptxvm.reference import modifiers, words
 from ptxvm.reference.directive_words import DIRECTIVES
 from ptxvm.reference.examples import example_of
@@ -42,7 +42,7 @@ def hover(document: Document, position: types.Position) -> types.Hover | None:
     return types.Hover(markdown, document.text.range(word.start, word.end))
 
 
-def _said(module: Module, word: Word, offset: int) -> Lines:
+def _said(module: ModuleView, word: SourceWord, offset: int) -> Lines:
     """The hover of a word, as lines of Markdown."""
     node = module.instruction_at(offset)
     if node is not None and node.head_start <= word.start < node.head_end:
@@ -63,13 +63,13 @@ def _said(module: Module, word: Word, offset: int) -> Lines:
         )
 
 
-def _component(module: Module, word: Word) -> SpecialRegister | None:
+def _component(module: ModuleView, word: SourceWord) -> SpecialRegister | None:
     """The special register of which the word is a component: `x` in `%tid.x`."""
     owner = module.word_at(word.start - 1)
     return lookup(owner.text, word.text) if owner is not None and owner.text.startswith("%") else None
 
 
-def _component_behind(module: Module, word: Word) -> str | None:
+def _component_behind(module: ModuleView, word: SourceWord) -> str | None:
     behind = module.word_at(word.end + 1) if module.plain[word.end : word.end + 1] == "." else None
     return behind.text if behind is not None else None
 
@@ -77,7 +77,7 @@ def _component_behind(module: Module, word: Word) -> str | None:
 # ── instructions ────────────────────────────────────────────────────────────────────────
 
 
-def _of_head(module: Module, node: tree.Instruction, word: Word) -> Lines:
+def _of_head(module: ModuleView, node: tree.Instruction, word: SourceWord) -> Lines:
     """An opcode, or one of its modifiers."""
     bound = module.bound(node)
     if not word.is_dotted:
@@ -157,13 +157,13 @@ def of_example(instruction: Instruction) -> Iterable[str]:
 # ── names ───────────────────────────────────────────────────────────────────────────────
 
 
-def of_definition(module: Module, found: Definition, name: str) -> Lines:
+def of_definition(module: ModuleView, found: Definition, name: str) -> Lines:
     """A declared name: its declaration, and what the declaration says."""
     yield from _fenced([declaration(module, found)])
     yield _in_words(found, name)
 
 
-def declaration(module: Module, found: Definition) -> str:
+def declaration(module: ModuleView, found: Definition) -> str:
     """The text of a declaration on one line, without the body of a function."""
     first, last = found.declared_at
     if isinstance(found.node, tree.Function) and found.node.body is not None:
@@ -174,10 +174,10 @@ def declaration(module: Module, found: Definition) -> str:
 def _in_words(found: Definition, name: str) -> str:
     symbol = found.symbol(name)
     match found.kind:
-        case Kind.REGISTER if found.type is not None:
+        case NameKind.REGISTER if found.type is not None:
             vector = f"{symbol.count} × " if symbol.count > 1 else ""
             return f"`{name}`, a register: {vector}{modifiers.type_in_words(found.type)}"
-        case Kind.VARIABLE | Kind.PARAMETER if symbol is not None:
+        case NameKind.VARIABLE | NameKind.PARAMETER if symbol is not None:
             size = f", {symbol.size} bytes" if symbol.size else ""
             aligned = f", aligned to {symbol.alignment}" if symbol.alignment > 1 else ""
             return f"`{name}`, a {found.kind.value} in `.{symbol.space}`: `{spelling(symbol)}`{size}{aligned}"

@@ -11,7 +11,7 @@ from lsprotocol import types
 
 from ptxvm.algebra.types import Type
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.names import Kind
+from ptxvm.lsp.names import NameKind
 from ptxvm.syntax import tree
 
 TERMINAL = "ptxvm.terminal"
@@ -30,7 +30,7 @@ def lenses(document: Document) -> list[types.CodeLens]:
     """The lenses of a document: three above each kernel, and one at each litmus test."""
     found = []
     for kernel in document.module.names.every:
-        if kernel.kind is Kind.KERNEL and isinstance(kernel.node, tree.Function) and not kernel.is_declaration:
+        if kernel.kind is NameKind.KERNEL and isinstance(kernel.node, tree.Function) and not kernel.is_declaration:
             at = document.text.range(kernel.start, kernel.end)
             for title, command in LENSES:
                 line = shlex.join(["ptxvm", command, path_of(document.uri), "--entry", kernel.name, *arguments(kernel.node)])

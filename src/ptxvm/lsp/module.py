@@ -19,7 +19,7 @@ from ptxvm.analysis.validate import check_instruction, recogniser
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA
 from ptxvm.lsp import names
-from ptxvm.lsp.names import Definition, Names
+from ptxvm.lsp.names import Definition, NameTable
 from ptxvm.syntax import tree
 from ptxvm.syntax.lexer import Tokens
 from ptxvm.syntax.outline import Outline, sketch
@@ -40,7 +40,7 @@ _EDGE = re.compile(r"[;{}]|(?<![:\w])[%$_A-Za-z][\w$]*[ \t]*:(?!:)|^[ \t]*\.loc\
 class FunctionView:
     """A kernel or function of the module; `start:end` is the span of its body."""
 
-    module: Module
+    module: ModuleView
     node: tree.Function
     start: int
     end: int
@@ -51,13 +51,13 @@ class FunctionView:
         return self.module.source.text[self.start : self.end]
 
     @cached_property
-    def names(self) -> Names:
+    def names(self) -> NameTable:
         """Its parameters, registers, variables and labels."""
         return names.of_body(self.node, self.text, self.start)
 
 
 @dataclass(frozen=True)
-class Word:
+class SourceWord:
     """A word of the text: `start:end`, without the dot of a modifier or component, of which `is_dotted` tells."""
 
     text: str
@@ -66,7 +66,7 @@ class Word:
     is_dotted: bool
 
 
-class Module:
+class ModuleView:
     """A text of PTX, read as far as it can be."""
 
     def __init__(self, source: Source) -> None:
@@ -90,9 +90,9 @@ class Module:
         return [FunctionView(self, s, s.body.start, s.body.end) for s in found if s.body is not None]
 
     @cached_property
-    def names(self) -> Names:
+    def names(self) -> NameTable:
         """The names of the module: its variables, kernels and functions."""
-        found = Names()
+        found = NameTable()
         for statement in self.outline.module.statements:
             for each in names.of_statement(statement, 0, len(self.source.text)):
                 found.add(each)
@@ -125,7 +125,7 @@ class Module:
         text, plain = self.source.text, self.plain
         return any(0 <= at < len(plain) and text[at] != plain[at] for at in (before, after))
 
-    def word_at(self, offset: int) -> Word | None:
+    def word_at(self, offset: int) -> SourceWord | None:
         """The word at a place, or just before it."""
         start = offset
         text = self.plain
@@ -136,7 +136,7 @@ class Module:
                 return None
             if found.end() >= offset:
                 dotted = found.start() > 0 and text[found.start() - 1] == "."
-                return Word(found[0], found.start(), found.end(), dotted)
+                return SourceWord(found[0], found.start(), found.end(), dotted)
         return None
 
     def statement_span(self, offset: int) -> tuple[int, int]:

@@ -28,7 +28,7 @@ MOST_BODIES = 4096
 """Bodies whose declarations are remembered: those of the documents that are open."""
 
 
-class Kind(enum.Enum):
+class NameKind(enum.Enum):
     """What a definition defines, in words."""
 
     REGISTER = "register"
@@ -50,7 +50,7 @@ class Definition:
     """
 
     name: str
-    kind: Kind
+    kind: NameKind
     start: int
     end: int
     first: int
@@ -79,7 +79,7 @@ class Definition:
         """What `analysis` binds the name to."""
         node = self.node
         match node:
-            case tree.Variable() if self.kind is Kind.REGISTER and self.type is not None:
+            case tree.Variable() if self.kind is NameKind.REGISTER and self.type is not None:
                 vector = node.vector or 1
                 return Register(name, self.type, vector, shape=register_shape(self.type, vector))
             case tree.Variable() if self.declarator is not None and self.type is not None:
@@ -108,7 +108,7 @@ class Definition:
 
 
 @dataclass
-class Names:
+class NameTable:
     """The definitions of a function or of a module, by name, and those of families of registers."""
 
     every: list[Definition] = field(default_factory=list)
@@ -138,12 +138,12 @@ class Names:
 # ── definitions of statements ───────────────────────────────────────────────────────────
 
 
-def of_body(node: tree.Function, text: str, start: int) -> Names:
+def of_body(node: tree.Function, text: str, start: int) -> NameTable:
     """The definitions within a function: parameters, registers, variables, labels; `text` is that of its body at `start`."""
-    found = Names()
+    found = NameTable()
     end = start + len(text)
     for formal in (*node.results, *node.parameters):
-        kind = Kind.REGISTER if formal.space == "reg" else Kind.PARAMETER
+        kind = NameKind.REGISTER if formal.space == "reg" else NameKind.PARAMETER
         for each in of_variable(formal, kind, formal.start, end):
             found.add(each)
     for each in _of_text(text):
@@ -173,25 +173,25 @@ def of_statement(statement: tree.Statement, first: int, last: int) -> Iterator[D
     at = (statement.start, statement.end)
     match statement:
         case tree.Variable():
-            kind = Kind.REGISTER if statement.space in ("reg", "sreg") else Kind.VARIABLE
+            kind = NameKind.REGISTER if statement.space in ("reg", "sreg") else NameKind.VARIABLE
             yield from of_variable(statement, kind, statement.end, last)
         case tree.Label():
-            yield Definition(statement.name, Kind.LABEL, at[0], at[0] + len(statement.name), first, last, at, statement)
+            yield Definition(statement.name, NameKind.LABEL, at[0], at[0] + len(statement.name), first, last, at, statement)
         case tree.Prototype():
             name = statement.label
-            yield Definition(name, Kind.PROTOTYPE, at[0], at[0] + len(name), statement.end, last, at, statement)
+            yield Definition(name, NameKind.PROTOTYPE, at[0], at[0] + len(name), statement.end, last, at, statement)
         case tree.Targets():
             name = statement.label
-            yield Definition(name, Kind.TABLE, at[0], at[0] + len(name), statement.end, last, at, statement)
+            yield Definition(name, NameKind.TABLE, at[0], at[0] + len(name), statement.end, last, at, statement)
         case tree.Function() if statement.name:
-            kind = Kind.KERNEL if statement.kind == "entry" else Kind.FUNCTION
+            kind = NameKind.KERNEL if statement.kind == "entry" else NameKind.FUNCTION
             yield Definition(
                 statement.name, kind, statement.name_start, statement.name_end, first, last, at, statement,
                 is_declaration=statement.body is None,
             )  # fmt: skip
 
 
-def of_variable(node: tree.Variable, kind: Kind, first: int, last: int) -> Iterator[Definition]:
+def of_variable(node: tree.Variable, kind: NameKind, first: int, last: int) -> Iterator[Definition]:
     """The definitions of a declaration that code in `first:last` can use."""
     for each in node.declarators:
         count = None

@@ -10,7 +10,7 @@ from lsprotocol import types
 
 from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.names import Definition, Kind
+from ptxvm.lsp.names import Definition, NameKind
 
 NAME = re.compile(r"(?:[%$_A-Za-z][\w$]+|[A-Za-z])", re.ASCII)
 """An identifier (PTX 4.4)."""
@@ -123,7 +123,7 @@ def check_name(document: Document, definition: Definition, new: str) -> None:
         raise BadName(f"'{new}' is no identifier: letters, digits, '_' and '$', or '%' in front (PTX 4.4)")
     if new.removeprefix("%") in SPECIAL and new[0] in "%W":
         raise BadName(f"'{new}' is a special register")
-    if definition.kind is Kind.LABEL and new.startswith("%"):
+    if definition.kind is NameKind.LABEL and new.startswith("%"):
         raise BadName(f"'{new}' cannot be a label: labels do not start with '%'")
     module = document.module
     function = module.function_at(definition.start)
@@ -142,7 +142,7 @@ def _clashes(every: list[Definition], definition: Definition, new: str) -> Itera
         if each is definition or each.name == definition.name:
             continue
         apart = each.last <= definition.first or definition.last <= each.first
-        if apart and each.kind is not Kind.KERNEL and each.kind is not Kind.FUNCTION:
+        if apart and each.kind is not NameKind.KERNEL and each.kind is not NameKind.FUNCTION:
             continue
         same = each.name == new or (definition.count is None and each.has(new))
         if definition.count is not None and each.count is None:

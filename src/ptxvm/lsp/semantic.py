@@ -13,7 +13,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.module import FunctionView, is_opcode
-from ptxvm.lsp.names import Kind
+from ptxvm.lsp.names import NameKind
 from ptxvm.reference.directive_words import DIRECTIVES
 
 TYPES = ("comment", "string", "number", "keyword", "modifier", "type", "variable", "parameter", "function", "label", "macro")
@@ -28,14 +28,14 @@ SPACES = frozenset(Space)
 """The state spaces, which are modifiers of instructions too."""
 
 KINDS = {
-    Kind.REGISTER: "variable",
-    Kind.VARIABLE: "variable",
-    Kind.PARAMETER: "parameter",
-    Kind.LABEL: "label",
-    Kind.KERNEL: "function",
-    Kind.FUNCTION: "function",
-    Kind.TABLE: "label",
-    Kind.PROTOTYPE: "label",
+    NameKind.REGISTER: "variable",
+    NameKind.VARIABLE: "variable",
+    NameKind.PARAMETER: "parameter",
+    NameKind.LABEL: "label",
+    NameKind.KERNEL: "function",
+    NameKind.FUNCTION: "function",
+    NameKind.TABLE: "label",
+    NameKind.PROTOTYPE: "label",
 }
 
 _TOKEN = re.compile(
@@ -133,8 +133,8 @@ def _kinds(function: FunctionView) -> dict[str, tuple[str, int]]:
     return {each.name: _known(each.kind, of_module=False) for each in function.names.every}
 
 
-def _known(kind: Kind, *, of_module: bool) -> tuple[str, int]:
-    return KINDS[kind], 4 if of_module and kind is Kind.VARIABLE else 0
+def _known(kind: NameKind, *, of_module: bool) -> tuple[str, int]:
+    return KINDS[kind], 4 if of_module and kind is NameKind.VARIABLE else 0
 
 
 def _word(

@@ -12,7 +12,7 @@ from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
-from ptxvm.analysis.incremental import Checker
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.lsp import actions, completion, embedded, formatting, hover, lenses, navigation, semantic, signature, symbols
@@ -37,7 +37,7 @@ class Server(LanguageServer):
     def __init__(self, version: str) -> None:
         super().__init__("ptxvm", version, protocol_cls=Protocol)
         self.documents = Documents()
-        self.checker = Checker()
+        self.checker = IncrementalChecker()
         self.hints = Hints()
         self._tokens: dict[str, types.SemanticTokens] = {}
         self._due: dict[str, asyncio.TimerHandle | asyncio.Task[None]] = {}

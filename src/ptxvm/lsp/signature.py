@@ -5,7 +5,7 @@ from __future__ import annotations
 from lsprotocol import types
 
 from ptxvm.isa.model import Decoded
-from ptxvm.lsp.context import Part, context_at, fitting
+from ptxvm.lsp.context import CursorPart, context_at, fitting
 from ptxvm.lsp.document import Document
 from ptxvm.reference.page import Page
 
@@ -16,7 +16,7 @@ MOST_FORMS = 16
 def signature_help(document: Document, position: types.Position) -> types.SignatureHelp | None:
     """The forms that fit what is written before a position; None where no operand is written."""
     context = context_at(document.module, document.text.offset(position))
-    if context is None or context.part not in (Part.OPERAND, Part.COMPONENT):
+    if context is None or context.part not in (CursorPart.OPERAND, CursorPart.COMPONENT):
         return None
     forms = list(fitting(context.forms))[:MOST_FORMS]
     if not forms:

@@ -9,17 +9,17 @@ from lsprotocol import types
 
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.hover import declaration
-from ptxvm.lsp.names import Definition, Kind
+from ptxvm.lsp.names import Definition, NameKind
 
 SYMBOLS = {
-    Kind.KERNEL: types.SymbolKind.Function,
-    Kind.FUNCTION: types.SymbolKind.Function,
-    Kind.VARIABLE: types.SymbolKind.Variable,
-    Kind.PARAMETER: types.SymbolKind.Field,
-    Kind.REGISTER: types.SymbolKind.Array,
-    Kind.LABEL: types.SymbolKind.Key,
-    Kind.TABLE: types.SymbolKind.Array,
-    Kind.PROTOTYPE: types.SymbolKind.Interface,
+    NameKind.KERNEL: types.SymbolKind.Function,
+    NameKind.FUNCTION: types.SymbolKind.Function,
+    NameKind.VARIABLE: types.SymbolKind.Variable,
+    NameKind.PARAMETER: types.SymbolKind.Field,
+    NameKind.REGISTER: types.SymbolKind.Array,
+    NameKind.LABEL: types.SymbolKind.Key,
+    NameKind.TABLE: types.SymbolKind.Array,
+    NameKind.PROTOTYPE: types.SymbolKind.Interface,
 }
 
 _FOLDED = re.compile(r"//[^\n]*|/\*.*?\*/|\"[^\"\n]*\"|[{}]", re.DOTALL)
@@ -51,7 +51,7 @@ def _symbol(document: Document, found: Definition) -> types.DocumentSymbol:
 
 def _detail(document: Document, found: Definition) -> str:
     """The kind of a function; the declaration of anything else, without its value."""
-    if found.kind in (Kind.KERNEL, Kind.FUNCTION, Kind.LABEL):
+    if found.kind in (NameKind.KERNEL, NameKind.FUNCTION, NameKind.LABEL):
         return str(found.kind.value)
     return declaration(document.module, found).partition("=")[0].rstrip(" ;")[:80]
 

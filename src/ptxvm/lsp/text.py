@@ -24,7 +24,7 @@ _UNIT = {PositionEncodingKind.Utf16: ("utf-16-le", 2), PositionEncodingKind.Utf8
 
 
 @dataclass(frozen=True)
-class Text:
+class DocumentText:
     """A text whose places are offsets in characters here, and positions for the editor."""
 
     text: str
@@ -84,13 +84,13 @@ class Text:
         start = self.offset(range.start)
         return start, max(start, self.offset(range.end))
 
-    def changed(self, changes: Iterable[TextDocumentContentChangeEvent]) -> Text:
+    def changed(self, changes: Iterable[TextDocumentContentChangeEvent]) -> DocumentText:
         """The text after some edits, each of which is in terms of the text after the ones before it."""
         now = self
         for change in changes:
             if isinstance(change, TextDocumentContentChangePartial):
                 start, end = now.span(change.range)
-                now = Text(now.text[:start] + change.text + now.text[end:], self.encoding)
+                now = DocumentText(now.text[:start] + change.text + now.text[end:], self.encoding)
             else:
-                now = Text(change.text, self.encoding)
+                now = DocumentText(change.text, self.encoding)
         return now

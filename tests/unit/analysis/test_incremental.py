@@ -11,7 +11,7 @@ import re
 import pytest
 
 from ptxvm.algebra.float_environment import usual_arithmetic
-from ptxvm.analysis.incremental import Checker, whole
+from ptxvm.analysis.incremental import IncrementalChecker, whole
 from ptxvm.syntax.source import Source
 
 TEXT = """\
@@ -109,7 +109,7 @@ def edited(text, rng):
 def test_edits_are_checked_as_the_whole_module_is(session, rng):
     """A session of edits; every few the module is right again, as it is while one works."""
     random_edits = random.Random(int(rng.integers(2**32)) + session)
-    checker, text = Checker(), TEXT
+    checker, text = IncrementalChecker(), TEXT
     assert checker.check(Source(text)) == oracle(text) == []
     for number in range(30):
         text = TEXT if number % 6 == 0 else edited(text, random_edits)
@@ -123,7 +123,7 @@ def reads(checker, text):
 
 
 def test_only_the_edited_body_is_looked_at():
-    checker = Checker()
+    checker = IncrementalChecker()
     assert reads(checker, TEXT) == 3
     assert reads(checker, TEXT) == 0
     assert reads(checker, TEXT.replace("shl.b32", "shr.b32")) == 1
@@ -133,7 +133,7 @@ def test_only_the_edited_body_is_looked_at():
 
 
 def test_bodies_are_looked_at_again_where_a_name_that_they_mention_has_changed():
-    checker = Checker()
+    checker = IncrementalChecker()
     reads(checker, TEXT)
     assert reads(checker, TEXT.replace(".global .u32 table[16]", ".global .f32 table[16]")) == 1
     assert reads(checker, TEXT.replace("twice(.param .b32 x)", "twice(.param .b64 x)")) == 2
@@ -144,7 +144,7 @@ def test_bodies_are_looked_at_again_where_a_name_that_they_mention_has_changed()
 def test_of_a_body_with_an_error_only_the_doubtful_statements_are_read(wrong, monkeypatch):
     """A thousand right instructions beside a wrong one cost no reading."""
     text = TEXT.replace("    ret;", "    add.s32 %r1, %r2, %r1;\n" * 1000 + f"    {wrong}\n    ret;", 1)
-    checker = Checker()
+    checker = IncrementalChecker()
     checker.check(Source(TEXT))
     bound = []
     monkeypatch.setattr("ptxvm.analysis.expressions.operands", lambda checks, node, scope: bound.append(node))

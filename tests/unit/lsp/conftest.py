@@ -11,7 +11,7 @@ pytest.importorskip("lsprotocol", reason="the language server needs the extra 'l
 from lsprotocol.types import Position
 
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
 KERNEL = (
@@ -45,7 +45,7 @@ def at() -> Callable[[str], tuple[Document, Position]]:
     def place(text: str) -> tuple[Document, Position]:
         whole = text if ".version" in text else KERNEL.replace("BODY", text)
         offset = whole.index("^")
-        document = Document("file:///test.ptx", Text(whole[:offset] + whole[offset + 1 :]))
+        document = Document("file:///test.ptx", DocumentText(whole[:offset] + whole[offset + 1 :]))
         return document, document.text.position(offset)
 
     return place

@@ -8,19 +8,19 @@ pytest.importorskip("lsprotocol", reason="the language server needs the extra 'l
 
 from lsprotocol.types import CodeActionKind, Position, Range
 
-from ptxvm.analysis.incremental import Checker
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.lsp.actions import actions
 from ptxvm.lsp.diagnostics import findings
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.lenses import lenses
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 
 
 def fixed(text, title):
     """The text after the fix of that title."""
-    document = Document("file:///a.ptx", Text(text))
+    document = Document("file:///a.ptx", DocumentText(text))
     everything = Range(Position(0, 0), Position(999, 0))
-    offered = actions(document, everything, findings(document, Checker()))
+    offered = actions(document, everything, findings(document, IncrementalChecker()))
     (edit,) = next(each.edit.changes[document.uri] for each in offered if each.title == title)
     assert all(each.kind == CodeActionKind.QuickFix for each in offered)
     start, end = document.text.span(edit.range)
@@ -42,7 +42,7 @@ def test_a_fix_cures_what_it_is_offered_for(at, wrong, title, right):
     document, _ = at(f"{wrong}^")
     text = fixed(document.text.text, title)
     assert right in text
-    assert findings(Document("file:///a.ptx", Text(text)), Checker()) == []
+    assert findings(Document("file:///a.ptx", DocumentText(text)), IncrementalChecker()) == []
 
 
 def test_a_version_is_changed_where_it_stands():
@@ -52,12 +52,12 @@ def test_a_version_is_changed_where_it_stands():
 
 def test_what_is_right_has_no_fix(at):
     document, position = at("mov.u32 %r1, 1;^")
-    assert actions(document, Range(position, position), findings(document, Checker())) == []
+    assert actions(document, Range(position, position), findings(document, IncrementalChecker())) == []
 
 
 def test_a_fix_is_offered_at_its_place_only(at):
     document, _ = at("mvo.u32 %r1, 1;^")
-    assert actions(document, Range(Position(0, 0), Position(0, 5)), findings(document, Checker())) == []
+    assert actions(document, Range(Position(0, 0), Position(0, 5)), findings(document, IncrementalChecker())) == []
 
 
 # ── code lenses ─────────────────────────────────────────────────────────────────────────
@@ -68,7 +68,7 @@ def test_each_kernel_has_commands_with_arguments_of_its_parameters():
         ".version 8.0\n.target sm_90\n.address_size 64\n.func f() { ret; }\n"
         ".entry k(.param .u64 a, .param .f32 b, .param .align 4 .b8 c[2]) .reqntid 32, 2 { ret; }\n"
     )
-    found = lenses(Document("file:///tmp/my%20kernel.ptx", Text(text)))
+    found = lenses(Document("file:///tmp/my%20kernel.ptx", DocumentText(text)))
     assert [each.command.title for each in found] == ["Run", "Profile", "Debug"]
     assert found[0].command.arguments == ["ptxvm run '/tmp/my kernel.ptx' --entry k --block 32,2 'f32[1024]' 1 hex:0000"]
     assert {each.range.start.line for each in found} == {4}
@@ -76,5 +76,5 @@ def test_each_kernel_has_commands_with_arguments_of_its_parameters():
 
 def test_a_litmus_test_has_a_command():
     text = ".version 8.0\n.target sm_90\n//: litmus MP\n"
-    (found,) = lenses(Document("file:///a.ptx", Text(text)))
+    (found,) = lenses(Document("file:///a.ptx", DocumentText(text)))
     assert (found.command.arguments, found.range.start.line) == (["ptxvm litmus /a.ptx"], 2)

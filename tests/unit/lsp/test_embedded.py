@@ -6,10 +6,10 @@ import pytest
 
 pytest.importorskip("lsprotocol", reason="the language server needs the extra 'lsp'")
 
-from ptxvm.analysis.incremental import Checker
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.embedded import findings, fragments, hover
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 
 C = r"""
 __device__ int f(int a, float x, void *p) {
@@ -45,12 +45,14 @@ OTHER = f".version {v}"
 
 
 def document(text, language):
-    return Document("file:///a", Text(text), 1, language)
+    return Document("file:///a", DocumentText(text), 1, language)
 
 
 def wrong(text, language):
     """What is wrong: the code, and the text that is marked."""
-    return [(each.code, text[each.span.start : each.span.end]) for each in findings(document(text, language), Checker())]
+    return [
+        (each.code, text[each.span.start : each.span.end]) for each in findings(document(text, language), IncrementalChecker())
+    ]
 
 
 def test_asm_of_c_is_found_and_right():

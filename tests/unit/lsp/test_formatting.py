@@ -12,7 +12,7 @@ from lsprotocol.types import Position, Range
 
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.formatting import formatting, range_formatting
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 from ptxvm.syntax.parser import parse
 
 UGLY = """\
@@ -65,7 +65,7 @@ LOOP:
 
 
 def applied(text, edits):
-    document = Document("file:///a.ptx", Text(text))
+    document = Document("file:///a.ptx", DocumentText(text))
     for each in sorted(edits(document), key=lambda e: e.range.start.line, reverse=True):
         start, end = document.text.span(each.range)
         text = text[:start] + each.new_text + text[end:]

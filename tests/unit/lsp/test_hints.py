@@ -11,7 +11,7 @@ from lsprotocol.types import DiagnosticSeverity, DiagnosticTag, Position, Range
 from ptxvm.lsp.diagnostics import shown
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.hints import Hints, lints
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 
 TEXT = """\
 .version 8.0
@@ -39,7 +39,7 @@ EVERYWHERE = Range(Position(0, 0), Position(99, 0))
 
 
 def document(text=TEXT):
-    return Document("file:///a.ptx", Text(text))
+    return Document("file:///a.ptx", DocumentText(text))
 
 
 def lints_of(document):

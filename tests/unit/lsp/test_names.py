@@ -12,8 +12,8 @@ from ptxvm.analysis.check import analyse
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Label, Register, Variable
-from ptxvm.lsp.module import Module
-from ptxvm.lsp.names import Kind
+from ptxvm.lsp.module import ModuleView
+from ptxvm.lsp.names import NameKind
 from ptxvm.syntax.source import Source
 
 ROOT = Path(__file__).parents[3]
@@ -59,13 +59,13 @@ def same(found, symbol):
     """Is the definition that of the symbol?"""
     match symbol:
         case Register():
-            return found.kind is Kind.REGISTER and found.type is symbol.type
+            return found.kind is NameKind.REGISTER and found.type is symbol.type
         case Variable():
-            return found.kind in (Kind.VARIABLE, Kind.PARAMETER) and found.type is symbol.type
+            return found.kind in (NameKind.VARIABLE, NameKind.PARAMETER) and found.type is symbol.type
         case Label():
-            return found.kind is Kind.LABEL
+            return found.kind is NameKind.LABEL
         case Function():
-            return found.kind in (Kind.KERNEL, Kind.FUNCTION) and found.name == symbol.name
+            return found.kind in (NameKind.KERNEL, NameKind.FUNCTION) and found.name == symbol.name
     return False
 
 
@@ -74,7 +74,7 @@ def compare(text):
     source = Source(text)
     program, report = analyse(source)
     assert not report.has_errors
-    module, compared = Module(source), 0
+    module, compared = ModuleView(source), 0
     for function in program.functions.values():
         for bound in function.instructions:
             for name in (each for operand in bound.node.operands for each in names_in(operand)):

@@ -11,11 +11,11 @@ pytest.importorskip("lsprotocol", reason="the language server needs the extra 'l
 from lsprotocol.converters import get_converter
 from lsprotocol.types import Position, Range, TextDocumentContentChangePartial
 
-from ptxvm.analysis.incremental import Checker
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.lsp import actions, completion, formatting, hints, hover, lenses, navigation, semantic, signature, symbols
 from ptxvm.lsp.diagnostics import findings, shown
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 
 TEXT = """\
 .version 8.0
@@ -55,7 +55,7 @@ def questions(document, position):
     yield semantic.tokens(document)
     yield formatting.formatting(document)
     yield lenses.lenses(document)
-    found = findings(document, Checker())
+    found = findings(document, IncrementalChecker())
     yield [shown(document, each) for each in found]
     yield actions.actions(document, Range(Position(0, 0), Position(99, 0)), found)
     yield hints.Hints().inlay(document, Range(Position(0, 0), Position(99, 0)))
@@ -75,7 +75,7 @@ def ranges(answer):
 def test_no_text_makes_a_question_fail(session, rng):
     random_edits = random.Random(int(rng.integers(2**32)) + session)
     converter = get_converter()
-    document = Document("file:///a.ptx", Text(TEXT))
+    document = Document("file:///a.ptx", DocumentText(TEXT))
     for _ in range(6):
         at, last = (document.text.position(random_edits.randrange(len(document.text.text) + 1)) for _ in range(2))
         end = last if random_edits.random() < 0.1 and (at.line, at.character) < (last.line, last.character) else at
@@ -94,5 +94,5 @@ def test_no_text_makes_a_question_fail(session, rng):
 @pytest.mark.parametrize("offset", range(0, len(TEXT), 7))
 def test_every_prefix_of_a_module_can_be_asked(offset):
     """A text that ends anywhere, as it does when it is typed from top to bottom."""
-    document = Document("file:///a.ptx", Text(TEXT[:offset]))
+    document = Document("file:///a.ptx", DocumentText(TEXT[:offset]))
     assert list(questions(document, document.text.position(offset)))

@@ -10,7 +10,7 @@ from lsprotocol.types import Position, Range, SemanticTokens
 
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.semantic import MODIFIERS, TYPES, delta, in_range, tokens
-from ptxvm.lsp.text import Text
+from ptxvm.lsp.text import DocumentText
 
 
 def decoded(document, found):
@@ -55,7 +55,7 @@ def test_a_range_has_the_tokens_of_its_lines(at):
 
 
 def test_a_comment_over_lines_is_one_token_on_each():
-    document = Document("file:///a.ptx", Text("/* a\r\n b */ .version 8.0\n"))
+    document = Document("file:///a.ptx", DocumentText("/* a\r\n b */ .version 8.0\n"))
     assert [word for word, kind in decoded(document, tokens(document)) if kind == "comment"] == ["/* a", " b */"]
 
 
