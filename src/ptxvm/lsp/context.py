@@ -92,8 +92,7 @@ def context_at(module: ModuleView, offset: int) -> CursorContext | None:
 
 
 def _is_hidden(module: ModuleView, offset: int, before: str) -> bool:
-    line = module.source.text.rfind("\n", 0, offset) + 1
-    return before.count('"') % 2 == 1 or "//" in module.source.text[line:offset] or module.in_comment(offset)
+    return before.count('"') % 2 == 1 or module.in_comment(offset)
 
 
 def _in_body(before: str, word: str) -> CursorContext:

@@ -120,15 +120,16 @@ class ModuleView:
         return after if after is not None and after.node.start <= offset else None
 
     def in_comment(self, offset: int) -> bool:
-        """Is there a comment at a place?"""
-        before, after = offset - 1, offset
+        """Is there a comment at a place?  In the plain text comments are blank, and strings that look like one are not."""
         text, plain = self.source.text, self.plain
-        return any(0 <= at < len(plain) and text[at] != plain[at] for at in (before, after))
+        line, block = text.rfind("//", text.rfind("\n", 0, offset) + 1, offset), text.rfind("/*", 0, offset)
+        in_line = line >= 0 and not plain[line : line + 2].strip()
+        return in_line or (block >= 0 and not plain[block : block + 2].strip() and text.find("*/", block + 2, offset) < 0)
 
     def word_at(self, offset: int) -> SourceWord | None:
         """The word at a place, or just before it."""
-        start = offset
         text = self.plain
+        start = offset = min(offset, len(text))  # a NUL ends it
         while start > 0 and (text[start - 1].isalnum() or text[start - 1] in "_$%:"):
             start -= 1
         for found in WORD.finditer(text, start):

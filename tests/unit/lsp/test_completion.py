@@ -96,7 +96,7 @@ def test_directives(at, text, there):
     assert there <= set(labels(at, text))
 
 
-@pytest.mark.parametrize("text", ["// ld.^", '.pragma "no^', "/* ad^ */"])
+@pytest.mark.parametrize("text", ["// ld.^", '.pragma "no^', "/* ad^ */", "/* a  ^  b */", "mov.u32 %r1, 1; //  ^"])
 def test_comments_and_strings_have_none(at, text):
     assert labels(at, text) == []
 
@@ -127,3 +127,8 @@ def test_signatures_of_an_unfinished_head_are_those_that_it_may_become(at):
 @pytest.mark.parametrize("text", ["nothing.u32 %r1, ^", "ad^", "^", "// add.s32 %r1, ^"])
 def test_no_operand_no_signature(at, text):
     assert signature_help(*at(text)) is None
+
+
+def test_a_string_that_looks_like_a_comment_hides_nothing(at):
+    assert "u32" in labels(at, '.pragma "//"; mov.^')
+    assert "u32" in labels(at, "/* over */ mov.^")

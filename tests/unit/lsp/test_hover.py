@@ -66,3 +66,7 @@ def test_directives_of_a_module_say_what_they_are(at, text, part):
 @pytest.mark.parametrize("text", ["// ad^d.s32", "mov.u32 %r1, 4^2;", "mov.u32 %r1, no^thing;", "^", "+++ ^;"])
 def test_nothing_is_said_of_what_means_nothing(at, text):
     assert said(at, text) is None
+
+
+def test_behind_a_nul_there_is_nothing(at):
+    assert said(at, "add.s32 \0 %r1, ad^d") is None
