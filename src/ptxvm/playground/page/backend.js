@@ -36,7 +36,10 @@ class ServerBackend {
     } catch (wrong) {
       if (wrong instanceof AnswerError) throw wrong;
       const stopped = control.signal.aborted;
-      throw new AnswerError({ kind: stopped ? "stopped" : "connection", message: stopped ? "Stopped." : "ptxvm play does not answer; is it still running?" });
+      throw new AnswerError({
+        kind: stopped ? "stopped" : "connection",
+        message: stopped ? "Stopped." : "ptxvm play does not answer; is it still running?",
+      });
     } finally {
       this.running.delete(control);
     }
@@ -64,7 +67,9 @@ class WorkerBackend {
     this.ready = new Promise((resolve) => (this.started = resolve));
     this.worker = new Worker("worker.js", { type: "module" });
     this.worker.addEventListener("message", ({ data }) => this.receive(data));
-    this.worker.addEventListener("error", (event) => this.end({ kind: "crash", message: event.message || "the worker has died" }));
+    this.worker.addEventListener("error", (event) =>
+      this.end({ kind: "crash", message: event.message || "the worker has died" }),
+    );
     this.worker.postMessage({ configuration: this.configuration });
   }
 
@@ -84,7 +89,9 @@ class WorkerBackend {
     const answered = new Promise((resolve) => this.waiting.set(number, { resolve }));
     this.worker.postMessage({ number, request });
     const [worker, limit] = [this.worker, { kind: "limit", message: `it took more than ${PATIENCE} seconds, and was ended` }];
-    const waits = this.ready.then(() => setTimeout(() => this.worker === worker && this.waiting.has(number) && this.end(limit), PATIENCE * 1000));
+    const waits = this.ready.then(() =>
+      setTimeout(() => this.worker === worker && this.waiting.has(number) && this.end(limit), PATIENCE * 1000),
+    );
     return answered.finally(() => void waits.then(clearTimeout)).then(result);
   }
 

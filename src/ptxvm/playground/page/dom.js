@@ -12,6 +12,11 @@ export function h(name, properties = {}, ...children) {
   return element;
 }
 
+/** A button. */
+export function button(title, onclick, kind = "") {
+  return h("button", { type: "button", class: kind, onclick }, title);
+}
+
 /** An element of SVG, as `h`. */
 export function s(name, attributes = {}, ...children) {
   const element = document.createElementNS("http://www.w3.org/2000/svg", name);
@@ -22,8 +27,10 @@ export function s(name, attributes = {}, ...children) {
 
 const PARTS = new Set(["svg", "title", "g", "rect", "text", "tspan", "line", "circle", "path", "polygon", "defs", "marker"]);
 const ATTRIBUTES = new Set(
-  ("viewBox width height role x y x1 y1 x2 y2 cx cy r rx d points fill stroke stroke-width stroke-opacity stroke-dasharray " +
-    "opacity text-anchor font-size font-weight font-family transform id markerWidth markerHeight refX refY orient marker-end").split(" "),
+  (
+    "viewBox width height role x y x1 y1 x2 y2 cx cy r rx d points fill stroke stroke-width stroke-opacity stroke-dasharray " +
+    "opacity text-anchor font-size font-weight font-family transform id markerWidth markerHeight refX refY orient marker-end"
+  ).split(" "),
 );
 
 /** A picture of the backend, part by part: only shapes and letters pass. */
@@ -40,9 +47,15 @@ export function framed(text, label, kind = "") {
 
 function copied(node) {
   if (!PARTS.has(node.localName)) return null;
-  const attributes = [...node.attributes].filter(({ name, value }) => ATTRIBUTES.has(name) && !/url\((?!#)|javascript:/i.test(value));
+  const attributes = [...node.attributes].filter(
+    ({ name, value }) => ATTRIBUTES.has(name) && !/url\((?!#)|javascript:/i.test(value),
+  );
   const children = [...node.childNodes].map((child) => (child.nodeType === Node.TEXT_NODE ? child.data : copied(child)));
-  return s(node.localName, Object.fromEntries(attributes.map(({ name, value }) => [name, value])), children.filter((child) => child !== null));
+  return s(
+    node.localName,
+    Object.fromEntries(attributes.map(({ name, value }) => [name, value])),
+    children.filter((child) => child !== null),
+  );
 }
 
 /** A text in which words between backquotes are code. */

@@ -52,7 +52,8 @@ export class Editor extends EventTarget {
   statement(line) {
     let text = this.lines[line - 1] ?? "";
     const bare = (each) => each.replace(/\/\/.*/, "").trim();
-    for (let n = line; bare(text) && !/[;{}:]$/.test(bare(text)) && n < Math.min(line + 8, this.lines.length); n++) text = `${bare(text)} ${this.lines[n]}`;
+    for (let n = line; bare(text) && !/[;{}:]$/.test(bare(text)) && n < Math.min(line + 8, this.lines.length); n++)
+      text = `${bare(text)} ${this.lines[n]}`;
     return text;
   }
 
@@ -101,7 +102,8 @@ export class Editor extends EventTarget {
   reveal(line) {
     const y = (line - 1) * this.height;
     const { scrollTop, clientHeight } = this.area;
-    if (y < scrollTop + this.height || y > scrollTop + clientHeight - 3 * this.height) this.area.scrollTop = Math.max(0, y - clientHeight / 3);
+    if (y < scrollTop + this.height || y > scrollTop + clientHeight - 3 * this.height)
+      this.area.scrollTop = Math.max(0, y - clientHeight / 3);
   }
 
   draw() {
@@ -130,7 +132,11 @@ export class Editor extends EventTarget {
   painted(number) {
     const line = this.lines[number - 1];
     const { found } = parts(line, this.states[number - 1]);
-    const row = h("div", { class: number === this.current ? "current" : "" }, found.map(([kind, text]) => h("span", { class: kind }, text)));
+    const row = h(
+      "div",
+      { class: number === this.current ? "current" : "" },
+      found.map(([kind, text]) => h("span", { class: kind }, text)),
+    );
     for (const mark of this.marks.filter((each) => each.line <= number && number <= each.end_line)) {
       const from = mark.line === number ? visual(line, mark.column - 1) : visual(line, line.length - line.trimStart().length);
       const to = mark.end_line === number ? visual(line, mark.end_column - 1) : visual(line, line.length);
@@ -180,7 +186,12 @@ export class Editor extends EventTarget {
     if (key === this.over) return;
     this.hide();
     this.over = key;
-    const at = { line, column: over + 1, x: event.clientX, y: box.top + parseFloat(style.paddingTop) + line * this.height - this.area.scrollTop };
+    const at = {
+      line,
+      column: over + 1,
+      x: event.clientX,
+      y: box.top + parseFloat(style.paddingTop) + line * this.height - this.area.scrollTop,
+    };
     this.pending = setTimeout(() => this.dispatchEvent(new CustomEvent("hover", { detail: at })), 250);
   }
 
@@ -193,7 +204,9 @@ export class Editor extends EventTarget {
   }
 
   wide() {
-    const probe = (this.probe ??= this.ink.parentElement.appendChild(h("span", { class: "probe", "aria-hidden": "true" }, "0".repeat(100))));
+    const probe = (this.probe ??= this.ink.parentElement.appendChild(
+      h("span", { class: "probe", "aria-hidden": "true" }, "0".repeat(100)),
+    ));
     return probe.getBoundingClientRect().width / 100;
   }
 

@@ -5,7 +5,29 @@ import { framed, h, prose } from "./dom.js";
 /** The content of the view; `ask` is called with NAME=VALUE of registers that the user sets. */
 export function explanation(found, ask) {
   if (!found.found) return [h("p", { class: "hint" }, "Put the cursor on an instruction.")];
-  const rows = (label, each) => each?.length ? [h("h3", {}, label), h("table", { class: "rows" }, h("tbody", {}, each.map((cells) => h("tr", {}, cells.map((cell, n) => h(n ? "td" : "th", n ? {} : { scope: "row" }, h(n && n === cells.length - 1 ? "span" : "code", {}, cell)))))))] : [];
+  const rows = (label, each) =>
+    each?.length
+      ? [
+          h("h3", {}, label),
+          h(
+            "table",
+            { class: "rows" },
+            h(
+              "tbody",
+              {},
+              each.map((cells) =>
+                h(
+                  "tr",
+                  {},
+                  cells.map((cell, n) =>
+                    h(n ? "td" : "th", n ? {} : { scope: "row" }, h(n && n === cells.length - 1 ? "span" : "code", {}, cell)),
+                  ),
+                ),
+              ),
+            ),
+          ),
+        ]
+      : [];
   return [
     h("h2", {}, h("code", {}, found.title)),
     ...found.summary.split("\n\n").map((part) => h("p", {}, prose(part))),
@@ -21,12 +43,18 @@ export function explanation(found, ask) {
 }
 
 function inputs(found, ask) {
-  const fields = found.map(([name, type, value]) => h("label", {}, h("span", {}, name, " ", h("small", {}, `.${type}`)), h("input", { name, value, spellcheck: "false" })));
+  const fields = found.map(([name, type, value]) =>
+    h("label", {}, h("span", {}, name, " ", h("small", {}, `.${type}`)), h("input", { name, value, spellcheck: "false" })),
+  );
   const submit = (event) => {
     event.preventDefault();
     ask([...event.target.querySelectorAll("input")].map((field) => `${field.name}=${field.value}`));
   };
-  return [h("h3", {}, "With values"), h("p", { class: "hint" }, "A number, bits as 0x6400, or an expression in lane, as lane*4."), h("form", { class: "fields", onsubmit: submit }, fields, h("button", {}, "Compute"))];
+  return [
+    h("h3", {}, "With values"),
+    h("p", { class: "hint" }, "A number, bits as 0x6400, or an expression in lane, as lane*4."),
+    h("form", { class: "fields", onsubmit: submit }, fields, h("button", {}, "Compute")),
+  ];
 }
 
 /** What a hover shows of it. */

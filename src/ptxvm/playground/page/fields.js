@@ -14,7 +14,9 @@ export function fillFields(root, state, kernels) {
     ...(kernels.length > 1 ? [choice(root, state, kernels, kernel)] : []),
     field("grid", "grid", state.grid, 9, (value) => (state.grid = value)),
     field("block", "block", state.block, 9, (value) => (state.block = value)),
-    ...parameters.map(({ name, type }, n) => field(short(name, kernel), type, state.args[n] ?? "", 16, (value) => (state.args[n] = value))),
+    ...parameters.map(({ name, type }, n) =>
+      field(short(name, kernel), type, state.args[n] ?? "", 16, (value) => (state.args[n] = value)),
+    ),
   );
 }
 
@@ -45,8 +47,11 @@ function choice(root, state, kernels, kernel) {
 
 /** The fields that few launches need. */
 export function fillMore(root, state) {
-  const number = (name, key) => field(name, "", String(state[key]), 9, (value) => (state[key] = Math.max(0, Number.parseInt(value, 10) || 0)));
-  const engines = ["interp", "jit"].map((name) => h("option", { value: name, selected: state.engine === name }, name === "jit" ? "compiled code" : "the interpreter"));
+  const number = (name, key) =>
+    field(name, "", String(state[key]), 9, (value) => (state[key] = Math.max(0, Number.parseInt(value, 10) || 0)));
+  const engines = ["interp", "jit"].map((name) =>
+    h("option", { value: name, selected: state.engine === name }, name === "jit" ? "compiled code" : "the interpreter"),
+  );
   root.replaceChildren(
     number("bytes of shared memory", "shared"),
     number("schedules", "schedules"),

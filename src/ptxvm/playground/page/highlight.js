@@ -3,7 +3,10 @@
 const WORDS = [
   ["comment", /\/\/.*|\/\*.*?(?:\*\/|$)/y],
   ["text", /"[^"]*"?/y],
-  ["directive", /\.(?:version|target|address_size|visible|entry|func|reg|param|shared|global|local|const|align|extern|weak|maxntid|reqntid|pragma|loc|file|section)\b/y],
+  [
+    "directive",
+    /\.(?:version|target|address_size|visible|entry|func|reg|param|shared|global|local|const|align|extern|weak|maxntid|reqntid|pragma|loc|file|section)\b/y,
+  ],
   ["register", /%[\w$]+(?:\.[xyzwrgba])?/y],
   ["number", /\b(?:0[fFdD][0-9a-fA-F]+|0[xX][0-9a-fA-F]+U?|\d+(?:\.\d+)?(?:[eE][+-]?\d+)?U?)\b/y],
   ["label", /[\w$]+(?=\s*:(?!:))/y],
@@ -33,11 +36,15 @@ export function parts(line, inComment = false) {
       const guard = kind === "register" && line[at - 1] === "@";
       found.push([kind === "word" && first ? "opcode" : kind, text]);
       if (";{}:".includes(text)) first = true;
-      else if (!["space", "comment"].includes(kind) && !"@!".includes(text) && !guard && line.slice(0, at).trim() !== "@!") first = false;
+      else if (!["space", "comment"].includes(kind) && !"@!".includes(text) && !guard && line.slice(0, at).trim() !== "@!")
+        first = false;
       at += text.length;
       break;
     }
   }
   const last = found.at(-1);
-  return { found, inComment: last?.[0] === "comment" && last[1].startsWith("/*") && !(last[1].length > 3 && last[1].endsWith("*/")) };
+  return {
+    found,
+    inComment: last?.[0] === "comment" && last[1].startsWith("/*") && !(last[1].length > 3 && last[1].endsWith("*/")),
+  };
 }

@@ -1,6 +1,6 @@
 // The lessons: a text and a task beside the kernel, and whether it is solved.
 
-import { h } from "./dom.js";
+import { button, h } from "./dom.js";
 
 const SOLVED = "ptxvm-lessons-solved";
 
@@ -33,34 +33,64 @@ export class Lessons {
   /** The state that a lesson begins with. */
   start(name) {
     const lesson = this.all.find((each) => each.name === name);
-    return lesson && { source: lesson.source, grid: lesson.grid, block: lesson.block, args: lesson.arguments, checks: lesson.checks, seed: 1, lesson: name, view: "lesson" };
+    return (
+      lesson && {
+        source: lesson.source,
+        grid: lesson.grid,
+        block: lesson.block,
+        args: lesson.arguments,
+        checks: lesson.checks,
+        seed: 1,
+        lesson: name,
+        view: "lesson",
+      }
+    );
   }
 
-  /** Show a lesson; nothing where there is none of the name. */
+  /** Show a lesson; all of them where there is none of the name. */
   show(name) {
     const number = this.all.findIndex((each) => each.name === name);
+    if (number < 0) return this.overview();
     const lesson = this.all[number];
-    if (!lesson) return this.page.fill(h("h2", {}, "Lessons"), h("p", {}, "Twelve short lessons lead from one thread that adds to the tensor cores. Each has a kernel with something missing."), h("ol", { class: "course" }, this.titles.map((each) => h("li", {}, h("button", { type: "button", class: "plain", onclick: () => this.page.open(this.start(each.name)) }, each.title.replace(/^\d+\. /, ""))))));
-    const verdict = h("p", { role: "status", class: "verdict" });
-    const next = h("button", { type: "button", hidden: true, onclick: () => this.page.open(this.start(this.all[number + 1].name)) }, "Next lesson");
-    const check = async () => {
-      verdict.textContent = "Trying …";
-      const found = await this.page.solve(name);
-      if (!found) return (verdict.textContent = "");
-      const right = found.missing === "";
-      verdict.className = `verdict ${right ? "right" : "wrong"}`;
-      verdict.textContent = right ? "Solved." : `Not yet: ${found.missing}`;
-      next.hidden = !right || number + 1 >= this.all.length;
-      if (right) this.remember(name);
-    };
-    const restart = () => this.page.open(this.start(name));
-    const reveal = () => this.page.open({ ...this.start(name), source: lesson.solution });
     this.page.fill(
       h("h2", {}, `${number + 1}. ${lesson.title}`),
       lesson.text.split("\n\n").map((part) => h("p", {}, part)),
-      h("div", { class: "task" }, h("h3", {}, "Task"), h("p", {}, lesson.task), h("div", { class: "bar" }, h("button", { type: "button", class: "main", id: "solve", onclick: check }, "Is it solved?"), next), verdict),
-      h("div", { class: "bar" }, h("button", { type: "button", onclick: restart }, "Start again"), h("button", { type: "button", onclick: reveal }, "Show a solution"), h("button", { type: "button", onclick: () => this.page.open({ ...this.start(name), lesson: "" }) }, "All lessons")),
+      this.task(lesson, this.all[number + 1]),
+      h(
+        "div",
+        { class: "bar" },
+        button("Start again", () => this.page.open(this.start(name))),
+        button("Show a solution", () => this.page.open({ ...this.start(name), source: lesson.solution })),
+        button("All lessons", () => this.page.open({ ...this.start(name), lesson: "" })),
+      ),
     );
+  }
+
+  overview() {
+    const said =
+      "Twelve short lessons lead from one thread that adds to the tensor cores. Each has a kernel with something missing.";
+    const entry = ({ name, title }) => button(title.replace(/^\d+\. /, ""), () => this.page.open(this.start(name)), "plain");
+    const list = this.titles.map((each) => h("li", {}, entry(each)));
+    this.page.fill(h("h2", {}, "Lessons"), h("p", {}, said), h("ol", { class: "course" }, list));
+  }
+
+  /** The task of a lesson, and whether it is solved; `following` is the lesson after it. */
+  task({ name, task }, following) {
+    const verdict = h("p", { role: "status", class: "verdict" });
+    const next = button("Next lesson", () => this.page.open(this.start(following.name)));
+    next.hidden = true;
+    const check = async () => {
+      verdict.textContent = "Trying …";
+      const found = await this.page.solve(name);
+      const right = found?.missing === "";
+      verdict.className = `verdict ${right ? "right" : "wrong"}`;
+      verdict.textContent = !found ? "" : right ? "Solved." : `Not yet: ${found.missing}`;
+      next.hidden = !right || !following;
+      if (right) this.remember(name);
+    };
+    const ask = button("Is it solved?", check, "main");
+    ask.id = "solve";
+    return h("div", { class: "task" }, h("h3", {}, "Task"), h("p", {}, task), h("div", { class: "bar" }, ask, next), verdict);
   }
 
   remember(name) {

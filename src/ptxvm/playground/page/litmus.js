@@ -31,12 +31,36 @@ export class Litmus {
   constructor(panel, ask, state) {
     this.ask = ask;
     this.state = state;
-    this.text = h("textarea", { class: "test", rows: "9", spellcheck: "false", "aria-label": "Litmus test", oninput: () => (state().litmus = this.text.value) });
-    this.pick = h("select", { "aria-label": "Test", onchange: () => this.choose(this.pick.value) }, Object.keys(TESTS).map((name) => h("option", {}, name)));
+    this.text = h("textarea", {
+      class: "test",
+      rows: "9",
+      spellcheck: "false",
+      "aria-label": "Litmus test",
+      oninput: () => (state().litmus = this.text.value),
+    });
+    this.pick = h(
+      "select",
+      { "aria-label": "Test", onchange: () => this.choose(this.pick.value) },
+      Object.keys(TESTS).map((name) => h("option", {}, name)),
+    );
     this.answer = h("div", { "aria-live": "polite" });
-    const version = h("select", { "aria-label": "Version of the model", onchange: () => (state().model = version.value) }, ["9.1", "6.4"].map((name) => h("option", { value: name }, `PTX ${name}`)));
+    const version = h(
+      "select",
+      { "aria-label": "Version of the model", onchange: () => (state().model = version.value) },
+      ["9.1", "6.4"].map((name) => h("option", { value: name }, `PTX ${name}`)),
+    );
     this.version = version;
-    panel(h("div", { class: "bar" }, this.pick, version, h("button", { type: "button", class: "main", onclick: () => this.judge() }, "Judge")), this.text, this.answer);
+    panel(
+      h(
+        "div",
+        { class: "bar" },
+        this.pick,
+        version,
+        h("button", { type: "button", class: "main", onclick: () => this.judge() }, "Judge"),
+      ),
+      this.text,
+      this.answer,
+    );
   }
 
   choose(name) {
@@ -57,13 +81,32 @@ export class Litmus {
 }
 
 function judgement({ question, verdict, outcomes, races, axiom, explained }) {
-  const head = [h("p", { class: "outcome" }, `${question}: ${verdict}${axiom ? `, by ${axiom}` : ""}`), ...races.map((race) => h("p", { class: "hint" }, `race: ${race}`))];
-  const why = explained ? [h("details", { open: true }, h("summary", {}, `Why it is ${verdict}`), framed(explained, "The forbidden execution", "paper"))] : [];
+  const head = [
+    h("p", { class: "outcome" }, `${question}: ${verdict}${axiom ? `, by ${axiom}` : ""}`),
+    ...races.map((race) => h("p", { class: "hint" }, `race: ${race}`)),
+  ];
+  const why = explained
+    ? [
+        h(
+          "details",
+          { open: true },
+          h("summary", {}, `Why it is ${verdict}`),
+          framed(explained, "The forbidden execution", "paper"),
+        ),
+      ]
+    : [];
   return [...head, ...why, h("h3", {}, "Outcomes"), ...outcomes.map(outcome)];
 }
 
 function outcome({ state, condition, allowed, axiom, drawing }) {
-  const text = Object.entries(state).map(([name, value]) => `${name} = ${value}`).join(", ");
+  const text = Object.entries(state)
+    .map(([name, value]) => `${name} = ${value}`)
+    .join(", ");
   const mark = allowed ? (condition ? "allowed, and asked for" : "allowed") : `forbidden${axiom ? ` by ${axiom}` : ""}`;
-  return h("details", { class: allowed ? "allowed" : "forbidden" }, h("summary", {}, h("code", {}, text), ` ${mark}`), drawing ? framed(drawing, `The execution of ${text}`, "paper") : "");
+  return h(
+    "details",
+    { class: allowed ? "allowed" : "forbidden" },
+    h("summary", {}, h("code", {}, text), ` ${mark}`),
+    drawing ? framed(drawing, `The execution of ${text}`, "paper") : "",
+  );
 }

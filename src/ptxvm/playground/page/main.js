@@ -18,10 +18,22 @@ import { Tabs } from "./tabs.js";
 const at = (id) => document.getElementById(id);
 const editor = new Editor(at("editor"), at("tip"));
 const tabs = new Tabs(at("tabs"), at("panels"), {
-  lesson: "Lesson", results: "Results", step: "Step", count: "Count", explain: "Explain", litmus: "Litmus",
+  lesson: "Lesson",
+  results: "Results",
+  step: "Step",
+  count: "Count",
+  explain: "Explain",
+  litmus: "Litmus",
 });
-const stepper = new Stepper((...content) => tabs.fill("step", ...content), (line) => editor.show(line));
-const litmus = new Litmus((...content) => tabs.fill("litmus", ...content), (test) => ask("litmus", test, "Judging …"), () => state);
+const stepper = new Stepper(
+  (...content) => tabs.fill("step", ...content),
+  (line) => editor.show(line),
+);
+const litmus = new Litmus(
+  (...content) => tabs.fill("litmus", ...content),
+  (test) => ask("litmus", test, "Judging …"),
+  () => state,
+);
 const lessons = new Lessons({
   fill: (...content) => tabs.fill("lesson", ...content),
   open: (found) => restore(found),
@@ -47,7 +59,8 @@ async function ask(method, params, doing) {
     return found;
   } catch (wrong) {
     if (!(wrong instanceof AnswerError)) throw wrong;
-    if (doing || wrong.kind === "connection") say(["request", "stopped"].includes(wrong.kind) ? wrong.message : `${wrong.kind}: ${wrong.message}`);
+    if (doing || wrong.kind === "connection")
+      say(["request", "stopped"].includes(wrong.kind) ? wrong.message : `${wrong.kind}: ${wrong.message}`);
     return null;
   } finally {
     at("stop").hidden = true;
@@ -78,7 +91,12 @@ function problems(found) {
 }
 
 editor.addEventListener("hover", ({ detail }) => {
-  const here = editor.marks.filter((each) => each.line === detail.line && each.column <= detail.column && (detail.column < each.end_column || each.end_line > each.line));
+  const here = editor.marks.filter(
+    (each) =>
+      each.line === detail.line &&
+      each.column <= detail.column &&
+      (detail.column < each.end_column || each.end_line > each.line),
+  );
   const wrong = here.map((each) => h("div", { class: each.severity }, h("p", {}, title(each)), details(each)));
   if (wrong.length) editor.say(detail, ...wrong);
   else hovered(detail);
@@ -108,7 +126,18 @@ async function explain(values = []) {
 function launch() {
   const { source, grid, block, entry, shared, checks, schedules, seed, engine, args } = state;
   const words = Array.from(args, (word) => (word ?? "").trim());
-  return { source, arguments: words.filter(Boolean), grid, block, entry: entry || null, shared, checks, schedules, seed, engine };
+  return {
+    source,
+    arguments: words.filter(Boolean),
+    grid,
+    block,
+    entry: entry || null,
+    shared,
+    checks,
+    schedules,
+    seed,
+    engine,
+  };
 }
 
 async function run(event) {
@@ -150,7 +179,10 @@ async function count() {
   finished(done);
   if (!done.metrics) return tabs.open("results");
   tabs.open("count");
-  tabs.fill("count", counters(done, (line) => editor.go(line)));
+  tabs.fill(
+    "count",
+    counters(done, (line) => editor.go(line)),
+  );
 }
 
 at("step").addEventListener("click", step);
@@ -215,8 +247,16 @@ addEventListener("hashchange", async () => {
 python = await backend(say);
 lessons.list((await ask("lessons", {}, "Starting …")) ?? []);
 at("examples").append(
-  h("optgroup", { label: "Examples" }, Object.keys(EXAMPLES).map((name) => h("option", { value: `example ${name}` }, name))),
-  h("optgroup", { label: "Lessons" }, lessons.titles.map(({ name, title: text }) => h("option", { value: `lesson ${name}` }, text))),
+  h(
+    "optgroup",
+    { label: "Examples" },
+    Object.keys(EXAMPLES).map((name) => h("option", { value: `example ${name}` }, name)),
+  ),
+  h(
+    "optgroup",
+    { label: "Lessons" },
+    lessons.titles.map(({ name, title: text }) => h("option", { value: `lesson ${name}` }, text)),
+  ),
 );
 at("examples").addEventListener("change", ({ target }) => {
   const [kind, ...name] = target.value.split(" ");

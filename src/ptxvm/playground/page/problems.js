@@ -9,7 +9,18 @@ export function listProblems(list, found, go) {
 
 function entry(found, go) {
   const where = found.line ? `line ${found.line}` : "";
-  return h("li", { class: found.severity }, h("button", { type: "button", onclick: () => found.line && go(found.line, found.column) }, title(found), " ", h("small", {}, where)), details(found));
+  return h(
+    "li",
+    { class: found.severity },
+    h(
+      "button",
+      { type: "button", onclick: () => found.line && go(found.line, found.column) },
+      title(found),
+      " ",
+      h("small", {}, where),
+    ),
+    details(found),
+  );
 }
 
 /** The severity, the code and the message. */

@@ -5,7 +5,12 @@ import { plot } from "./plots.js";
 
 const FIRST = 256; // values that are shown before one asks for more
 const IN_A_ROW = 8;
-const WORDS = { done: "The kernel has run.", invalid: "This is no valid PTX.", fault: "The kernel has a fault.", unsupported: "ptxvm cannot run this yet." };
+const WORDS = {
+  done: "The kernel has run.",
+  invalid: "This is no valid PTX.",
+  fault: "The kernel has a fault.",
+  unsupported: "ptxvm cannot run this yet.",
+};
 
 /** The content of the view. */
 export function results(done) {
@@ -35,7 +40,13 @@ function argument(found) {
   const show = (count) => table.replaceChildren(values(found, columns, count));
   show(FIRST);
   const rest = found.size - FIRST;
-  const more = rest > 0 && h("button", { type: "button", onclick: (event) => (show(Infinity), event.target.remove()) }, `Show ${rest > found.values.length - FIRST ? "more" : "all"}`);
+  const more =
+    rest > 0 &&
+    h(
+      "button",
+      { type: "button", onclick: (event) => (show(Infinity), event.target.remove()) },
+      `Show ${rest > found.values.length - FIRST ? "more" : "all"}`,
+    );
   return h("section", { class: "array" }, title, plot(found), table, more);
 }
 
@@ -44,7 +55,9 @@ function values({ values: all, changed }, columns, count) {
   const shown = all.slice(0, count);
   const rows = [];
   for (let from = 0; from < shown.length; from += columns) {
-    const cells = shown.slice(from, from + columns).map((value, n) => h("td", places.has(from + n) ? { class: "changed" } : {}, String(value)));
+    const cells = shown
+      .slice(from, from + columns)
+      .map((value, n) => h("td", places.has(from + n) ? { class: "changed" } : {}, String(value)));
     rows.push(h("tr", {}, h("th", { scope: "row" }, String(from)), cells));
   }
   return h("table", { class: "values" }, h("tbody", {}, rows));

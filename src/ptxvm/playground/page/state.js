@@ -1,8 +1,21 @@
 // What the page holds, and links that hold all of it: JSON, compressed, in the fragment of the address, which no server sees.
 
 export const EMPTY = {
-  source: "", entry: "", grid: "1", block: "32", args: [], shared: 0, checks: [], schedules: 1, seed: 0, cta: 0, engine: "interp",
-  lesson: "", view: "results", litmus: "", model: "9.1",
+  source: "",
+  entry: "",
+  grid: "1",
+  block: "32",
+  args: [],
+  shared: 0,
+  checks: [],
+  schedules: 1,
+  seed: 0,
+  cta: 0,
+  engine: "interp",
+  lesson: "",
+  view: "results",
+  litmus: "",
+  model: "9.1",
 };
 const LONGEST = 1 << 20; // characters of an unpacked link
 

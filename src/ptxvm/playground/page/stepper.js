@@ -39,7 +39,8 @@ class History {
 function applied(warps, step) {
   if (!step.writes.length) return warps;
   const registers = new Map(warps.get(step.warp));
-  for (const { name, type, values } of step.writes) registers.set(name, { type, values: unpackedCells(values, registers.get(name)?.values) });
+  for (const { name, type, values } of step.writes)
+    registers.set(name, { type, values: unpackedCells(values, registers.get(name)?.values) });
   return new Map(warps).set(step.warp, registers);
 }
 
@@ -62,17 +63,52 @@ export class Stepper {
   }
 
   build() {
-    const button = (title, to, keys = "") => h("button", { type: "button", "aria-keyshortcuts": keys, onclick: () => this.go(to()) }, title);
-    this.slider = h("input", { type: "range", min: "0", max: String(this.steps.length), value: "0", "aria-label": "Step", oninput: (event) => this.go(Number(event.target.value)) });
+    const button = (title, to, keys = "") =>
+      h("button", { type: "button", "aria-keyshortcuts": keys, onclick: () => this.go(to()) }, title);
+    this.slider = h("input", {
+      type: "range",
+      min: "0",
+      max: String(this.steps.length),
+      value: "0",
+      "aria-label": "Step",
+      oninput: (event) => this.go(Number(event.target.value)),
+    });
     const warps = Array.from({ length: this.done.warps }, (_, n) => h("option", { value: String(n) }, `warp ${n}`));
-    const follow = h("select", { "aria-label": "Which warp", onchange: (event) => this.follow(event.target.value) }, h("option", { value: "" }, "every warp"), warps);
+    const follow = h(
+      "select",
+      { "aria-label": "Which warp", onchange: (event) => this.follow(event.target.value) },
+      h("option", { value: "" }, "every warp"),
+      warps,
+    );
     follow.value = this.only;
     this.where = h("p", { role: "status", class: "where" });
     this.what = h("div", { class: "what" });
     this.table = h("div", { class: "scroll tall", tabindex: "0", role: "region", "aria-label": "Registers of the warp" });
-    const bar = h("div", { class: "bar" }, button("First", () => 0), button("Back", () => this.before(), "Shift+F10"), button("Step", () => this.after(), "F10"), button("Last", () => this.steps.length), this.done.warps > 1 && follow);
-    const left = this.done.left > 0 && h("p", { class: "hint" }, `${plural(this.done.left, "more instruction")} of this CTA are not recorded.`);
-    this.panel(bar, this.slider, this.where, this.what, this.table, left || "", h("p", { class: "hint" }, `CTA ${this.done.cta}: ${plural(this.steps.length, "instruction")} of ${plural(this.done.warps, "warp")} recorded. F10 steps, Shift+F10 goes back, F9 goes on to the line of the cursor.`));
+    const bar = h(
+      "div",
+      { class: "bar" },
+      button("First", () => 0),
+      button("Back", () => this.before(), "Shift+F10"),
+      button("Step", () => this.after(), "F10"),
+      button("Last", () => this.steps.length),
+      this.done.warps > 1 && follow,
+    );
+    const left =
+      this.done.left > 0 &&
+      h("p", { class: "hint" }, `${plural(this.done.left, "more instruction")} of this CTA are not recorded.`);
+    this.panel(
+      bar,
+      this.slider,
+      this.where,
+      this.what,
+      this.table,
+      left || "",
+      h(
+        "p",
+        { class: "hint" },
+        `CTA ${this.done.cta}: ${plural(this.steps.length, "instruction")} of ${plural(this.done.warps, "warp")} recorded. F10 steps, Shift+F10 goes back, F9 goes on to the line of the cursor.`,
+      ),
+    );
   }
 
   /** Step through one warp, or through all in the order of the schedule. */
@@ -97,7 +133,8 @@ export class Stepper {
   /** The step before which a line is next; the end where there is none. */
   upTo(line) {
     let n = this.count + 1;
-    while (n < this.steps.length && (this.steps[n].line !== line || (this.only && String(this.steps[n].warp) !== this.only))) n++;
+    while (n < this.steps.length && (this.steps[n].line !== line || (this.only && String(this.steps[n].warp) !== this.only)))
+      n++;
     return n;
   }
 
@@ -137,15 +174,30 @@ function told({ line, text, lanes, on, warp, targets }) {
 /** What the last step accessed, and the registers of a warp: a row each, a column a lane; one cell where all lanes have the same. */
 function table(registers, warp, next, last) {
   const active = next ? next.lanes : 0;
-  const head = h("tr", {}, h("th", { scope: "col" }, `warp ${warp}`), Array.from({ length: LANES }, (_, lane) => h("th", { scope: "col", class: next && !has(active, lane) ? "idle" : "" }, String(lane))));
+  const head = h(
+    "tr",
+    {},
+    h("th", { scope: "col" }, `warp ${warp}`),
+    Array.from({ length: LANES }, (_, lane) =>
+      h("th", { scope: "col", class: next && !has(active, lane) ? "idle" : "" }, String(lane)),
+    ),
+  );
   const written = new Set(last ? last.writes.map(({ name }) => name) : []);
   const row = (name, type, values, kind) => {
     const same = values[0] !== undefined && values.every((value) => value === values[0]);
-    const cells = same ? h("td", { class: `${kind} all`, colspan: String(LANES) }, `${values[0]}  in all lanes`) : values.map((value, lane) => h("td", { class: `${kind} ${next && !has(active, lane) ? "idle" : ""}` }, value ?? "·"));
+    const cells = same
+      ? h("td", { class: `${kind} all`, colspan: String(LANES) }, `${values[0]}  in all lanes`)
+      : values.map((value, lane) => h("td", { class: `${kind} ${next && !has(active, lane) ? "idle" : ""}` }, value ?? "·"));
     return h("tr", {}, h("th", { scope: "row" }, name, " ", h("small", {}, `.${type}`)), cells);
   };
-  const touched = (last?.accesses ?? []).flatMap(({ verb, space, type, places, values }) => [row(verb, space, unpackedCells(places), "access"), row("", type, unpackedCells(values), "access")]);
+  const touched = (last?.accesses ?? []).flatMap(({ verb, space, type, places, values }) => [
+    row(verb, space, unpackedCells(places), "access"),
+    row("", type, unpackedCells(values), "access"),
+  ]);
   const sorted = [...registers].sort(([a], [b]) => a.localeCompare(b, "en", { numeric: true }));
-  const rows = [...touched, ...sorted.map(([name, { type, values }]) => row(name, type, values, written.has(name) ? "changed" : ""))];
+  const rows = [
+    ...touched,
+    ...sorted.map(([name, { type, values }]) => row(name, type, values, written.has(name) ? "changed" : "")),
+  ];
   return h("table", { class: "values registers" }, h("thead", {}, head), h("tbody", {}, rows));
 }

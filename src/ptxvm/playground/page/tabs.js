@@ -9,7 +9,11 @@ export class Tabs extends EventTarget {
     this.tabs = {};
     this.panels = {};
     for (const [name, title] of Object.entries(views)) {
-      this.tabs[name] = h("button", { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, onclick: () => this.open(name) }, title);
+      this.tabs[name] = h(
+        "button",
+        { type: "button", role: "tab", id: `tab-${name}`, "aria-controls": `panel-${name}`, onclick: () => this.open(name) },
+        title,
+      );
       this.panels[name] = h("div", { role: "tabpanel", id: `panel-${name}`, "aria-labelledby": `tab-${name}`, tabindex: "0" });
     }
     list.append(...Object.values(this.tabs));
@@ -32,7 +36,9 @@ export class Tabs extends EventTarget {
 
   /** Fill a view. */
   fill(name, ...content) {
-    this.panels[name].replaceChildren(...content.flat(Infinity).filter((each) => each !== null && each !== false && each !== undefined && each !== ""));
+    this.panels[name].replaceChildren(
+      ...content.flat(Infinity).filter((each) => each !== null && each !== false && each !== undefined && each !== ""),
+    );
   }
 
   key(event) {

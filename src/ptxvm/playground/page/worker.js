@@ -5,7 +5,10 @@ let python = null;
 addEventListener("message", async ({ data: { configuration, number, request } }) => {
   if (configuration) {
     python = start(configuration);
-    python.then(() => postMessage({ progress: "" }), () => {}); // a request tells what went wrong
+    python.then(
+      () => postMessage({ progress: "" }),
+      () => {},
+    ); // a request tells what went wrong
     return;
   }
   postMessage({ number, answer: await answered(request) });
@@ -15,7 +18,9 @@ async function answered(request) {
   try {
     return (await python)(request);
   } catch (wrong) {
-    return JSON.stringify({ error: { kind: "crash", message: `Python does not start in this browser: ${wrong.message ?? wrong}` } });
+    return JSON.stringify({
+      error: { kind: "crash", message: `Python does not start in this browser: ${wrong.message ?? wrong}` },
+    });
   }
 }
 
@@ -26,7 +31,11 @@ async function start({ core, packages, integrity, wheel, wheel_integrity: digest
   const files = await Promise.all(Object.entries(integrity).map(([name, pinned]) => fetched(base + name, pinned)));
   const lock = new TextDecoder().decode(files[Object.keys(integrity).indexOf("pyodide-lock.json")]);
   const { loadPyodide } = await import(`${base}pyodide.mjs`);
-  const pyodide = await loadPyodide({ indexURL: base, lockFileContents: lock, packageBaseUrl: new URL(packages, location.href).href });
+  const pyodide = await loadPyodide({
+    indexURL: base,
+    lockFileContents: lock,
+    packageBaseUrl: new URL(packages, location.href).href,
+  });
   postMessage({ progress: "Loading NumPy …" });
   await pyodide.loadPackage(load, { messageCallback: () => {} }).catch((missing) => console.warn(`${missing}`));
   postMessage({ progress: "Loading ptxvm …" });
