@@ -138,7 +138,7 @@ def test_a_worker_that_is_stopped_is_replaced(visit, site, stand_in):
     page.fill("#code", FOREVER)
     page.press("#code", "Control+Enter")
     page.click("#stop")
-    page.wait_for_selector("#status:has-text('Stopped.')")
+    page.wait_for_selector("#stop", state="hidden")
     page.fill("#code", DOUBLE)
     page.wait_for_selector("#fields label:has-text('data')")
 
