@@ -155,6 +155,75 @@ def test_lanes_part_in_loops_and_meet_at_a_shuffle(block):
     assert found["divergent_branches"] > 0
 
 
+FUNCTION = """
+.func (.reg .b32 %y) half(.reg .b32 %x)
+{
+    .reg .pred %q; .reg .b32 %z;
+    and.b32 %z, %x, 1; setp.eq.u32 %q, %z, 0;
+    @%q bra EVEN;
+    add.u32 %y, %x, 1;
+    bra JOIN;
+EVEN:
+    shr.u32 %y, %x, 1;
+JOIN:
+    add.u32 %y, %y, 0;
+    ret;
+}
+"""
+
+
+def test_lanes_part_in_a_function_and_meet_behind_its_call():
+    body = """
+        mov.u32 %r1, %tid.x; mov.u32 %r2, 3;
+    LOOP:
+        and.b32 %r3, %r1, 2; setp.eq.u32 %p1, %r3, 0;
+        @%p1 bra SKIP;
+        call (%r1), half, (%r1);
+    SKIP:
+        sub.u32 %r2, %r2, 1; setp.ne.u32 %p2, %r2, 0;
+        @%p2 bra LOOP;"""
+    text = f"{HEAD}{FUNCTION}.visible .entry k() {{ {REGISTERS}\n{body}\nret;\n}}"
+    found = [ptxvm.load(text).kernel().launch(2, 64, profile=True, engine=engine).profile for engine in ("jit", "interp")]
+    assert lines(found[0]) == lines(found[1])
+    by_text = {line.text: line for line in found[0].lines}
+    # The warps of which some lane has bit 1 call, as a whole; all lanes meet behind the call.
+    calls, values = 0, np.arange(64).reshape(2, 32)
+    for _ in range(3):
+        calling = values & 2 > 0
+        calls += 2 * int(calling.any(axis=1).sum())
+        values = np.where(calling, np.where(values & 1, values + 1, values >> 1), values)
+    assert by_text["sub.u32 %r2, %r2, 1;  setp.ne.u32 %p2, %r2, 0;"]["inst_executed"] == 2 * 2 * 3 * 2
+    assert by_text["add.u32 %y, %y, 0;"]["inst_executed"] == calls
+
+
+def test_warps_that_meet_at_a_barrier_of_their_own():
+    found = profiles("""
+        mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 64;
+        @%p1 bra FIRST;
+        bar.sync 2, 64;
+        mov.u32 %r2, 1;
+        bra END;
+    FIRST:
+        bar.sync 1, 64;
+        mov.u32 %r2, 2;
+    END:
+        mov.u32 %r3, %r2;""", [], parameters="", block=128)  # fmt: skip
+    assert (found["barriers"], found["divergent_branches"]) == (4, 0)
+
+
+@pytest.mark.parametrize(("body", "said"), [
+    ("{ .param .b64 p; .param .b64 q; .param .b32 r; call (r), vprintf, (p, q); }", "calls of 'vprintf'"),
+    ("LOOP: ld.volatile.global.u32 %r1, [%rd1]; setp.eq.u32 %p1, %r1, 0; @%p1 bra LOOP;",
+     "a loop that waits for other threads"),
+])  # fmt: skip
+def test_what_compiled_code_does_not_count_is_named(body, said):
+    text = (f"{HEAD}.extern .func (.param .b32 r) vprintf(.param .b64 a, .param .b64 b);\n"
+            f".visible .entry k(.param .u64 out) {{ {REGISTERS} ld.param.u64 %rd1, [out];\n{body}\nret;\n}}")  # fmt: skip
+    code, memory = ptxvm.load(text).kernel(), np.array([1, 0], np.uint32)
+    with pytest.raises(ptxvm.Unsupported, match=f"a profile of {said} on the JIT"):
+        code.launch(1, 1, [memory], profile=True, engine="jit")
+
+
 def test_a_generic_access_may_reach_several_spaces_and_arrays(rng):
     choice = rng.integers(0, 3, 64).astype(np.uint32)
     found = profiles("""

@@ -6,6 +6,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import spin_loops
+from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.cfg import requirements
 from ptxvm.machine.image import Image
 
@@ -26,18 +27,15 @@ def uncounted(image: Image, kernel: Function) -> str:
         return "clusters of CTAs"
     if spin_loops.spins(image, kernel):
         return "a loop that waits for other threads"
-    for bound in kernel.instructions:
-        if said := _uncounted(bound):
-            return said
-    if requirements.partial_barriers(image, kernel):
-        return "barriers of some threads of a CTA"
-    return ""
+    instructions = (bound for function in called(image, kernel) for bound in function.instructions)
+    return next(filter(None, map(_uncounted, instructions)), "")
 
 
 def _uncounted(bound: Bound) -> str:
     found = bound.summary
     if bound.calls:
-        return "calls of functions"
+        callee = bound.callee()
+        return "calls through pointers" if callee is None else "" if callee.defined else f"calls of '{callee.name}'"
     if found.own_groups:
         return "copies of part of their bytes" if bound.operands.get("source_size") is not None else ""
     if Space.SURFACE in found.spaces or not bound.i.of.effects.isdisjoint(("tex", "tmem", "tasks")):

@@ -15,6 +15,9 @@ from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD, Ints
 
 WORDS, BYTES, BITS, COUNTS = f"<{WARP} x i32>", f"<{WARP} x i8>", f"<{WARP} x i1>", f"<{ROW} x i64>"
 FEW = 4  # lanes of a bank that are added up one after the other
+COUNT = 16  # bits of a count beside others
+BANK_AT = 26  # the bit from which on a number of 31 bits has its bank
+ARGUMENTS = ((WORDS, "%places"), ("i32", "%mask"))
 BEFORE = (0, *range(WARP - 1))  # each lane's neighbour below
 
 
@@ -33,6 +36,8 @@ def global_row(unit: Unit, log: int, *, atomic: bool) -> str:
 
 def shared_row(unit: Unit, log: int, *, atomic: bool) -> str:
     """The same for shared memory, of offsets from bank 0."""
+    if atomic and 1 << log == WORD:  # banks and rivals in one
+        return _row(unit, f"shared.{log}", lambda _: {IDEAL: "1"}, log, atomic=True)
     return _row(unit, f"shared.{log}", lambda code: _shared_units(code, log), log, atomic=atomic)
 
 
@@ -46,9 +51,12 @@ def _row(unit: Unit, name: str, units: Callable[[Code], dict[int, str]], log: in
         found = {REQUESTS: "1", LANES: _wide(code, _count(code, "%mask"))}
         found |= units(code)
         if atomic:
-            both = code.call("i64", _contention(unit, log), (WORDS, "%places"), ("i32", "%mask"), pure=False)
-            found[ADDRESSES] = code.emit(f"and i64 {both}, {(1 << WARP) - 1}")
-            found[STEPS] = code.emit(f"lshr i64 {both}, {WARP}")
+            rivals = code.call("i64", _contention(unit, log, banks=not found.get(UNITS)), *ARGUMENTS, pure=False)
+            parts = (code.emit(f"lshr i64 {rivals}, {n * COUNT}") for n in range(3))
+            found |= {
+                word: code.emit(f"and i64 {part}, {(1 << COUNT) - 1}")
+                for word, part in zip((ADDRESSES, STEPS, UNITS), parts, strict=True) if word not in found
+            }  # fmt: skip
         return row(code, found)
 
     return unit.piece(f"ptxvm.row.{name}{'.atomic' if atomic else ''}", COUNTS, f"{WORDS} %places, i32 %mask", write)
@@ -151,7 +159,12 @@ def _most_of_a_bank(code: Code, elements: str, log: int) -> str:
     other = code.emit(f"icmp ne {WORDS} {differ}, zeroinitializer")
     new = code.emit(f"or {BITS} {other}, <{', '.join(f'i1 {str(not n).lower()}' for n in range(WARP))}>")
     bank = code.emit(f"bitcast {BITS} {code.emit(f'icmp ult {WORDS} {differ}, splat (i32 {1 << WARP - log})')} to i32")
-    same, counts, step = code.emit(f"and i32 {bank}, -2"), code.emit(f"zext {BITS} {new} to {BYTES}"), 1
+    return _largest_sum(code, new, code.emit(f"and i32 {bank}, -2"))
+
+
+def _largest_sum(code: Code, new: str, same: str) -> str:
+    """The most lanes of a bank that ask for what no lane below asks for; `same` are those with the bank of their neighbour."""
+    counts, step = code.emit(f"zext {BITS} {new} to {BYTES}"), 1
     while step < WARP:  # of lanes `step` apart: do all from one to the other ask for one bank?
         below = code.shuffle("i8", WARP, counts, "zeroinitializer", [n - step if n >= step else WARP for n in range(WARP)])
         added = code.emit(f"select {BITS} {code.lanes(same)}, {BYTES} {below}, {BYTES} zeroinitializer")
@@ -206,19 +219,44 @@ def most_of_banks(code: Code, mask: str, banks: LanesOfBanks) -> str:
 # ── contention ──────────────────────────────────────────────────────────────────────────
 
 
-def _contention(unit: Unit, log: int) -> str:
-    """The addresses of the active lanes, and in the high half how many of them want the most wanted one.
+def _contention(unit: Unit, log: int, *, banks: bool) -> str:
+    """The addresses of the active lanes, how many of them want the most wanted one, and with `banks` the wavefronts.
 
-    An address is a multiple of 2 bytes at least, so numbers with the highest bit are free for lanes that are not active.
+    These are 16 bits each, from bit 0 on.  An address is a multiple of 2 bytes at least, and one of shared memory has fewer
+    than 32 bits, so numbers with the highest bit are free for lanes that are not active.
     """
     code = Code(unit)
     elements = code.emit(f"lshr {WORDS} %places, splat (i32 {log})")
+    if banks:  # to sort them by bank
+        top = code.emit(f"shl {WORDS} {code.emit(f'and {WORDS} {elements}, splat (i32 {BANKS - 1})')}, splat (i32 {BANK_AT})")
+        elements = code.emit(f"or {WORDS} {code.emit(f'lshr {WORDS} {elements}, splat (i32 {BANKS.bit_length() - 1})')}, {top}")
     apart = "<" + ", ".join(f"i32 {1 << WARP - 1 | n}" for n in range(WARP)) + ">"
     told = code.emit(f"select {BITS} {code.lanes('%mask')}, {WORDS} {elements}, {WORDS} {apart}")
     ordered = code.call(WORDS, _sort(unit), (WORDS, told), pure=False)
-    again = code.emit(f"icmp eq {WORDS} {ordered}, {code.shuffle('i32', WARP, ordered, 'poison', BEFORE)}")
-    repeated = code.emit(f"and i32 {code.emit(f'bitcast {BITS} {again} to i32')}, -2")
+    differ = code.emit(f"xor {WORDS} {ordered}, {code.shuffle('i32', WARP, ordered, 'poison', BEFORE)}")
+    again = code.emit(f"bitcast {BITS} {code.emit(f'icmp eq {WORDS} {differ}, zeroinitializer')} to i32")
+    repeated = code.emit(f"and i32 {again}, -2")
     count = code.emit(f"sub i32 {_count(code, '%mask')}, {_count(code, repeated)}")
+    run = _longest_run(code, repeated)
+    passes = _passes_of_banks(code, differ, repeated) if banks else "0"
+    high = code.emit(f"shl i64 {_wide(code, passes)}, {2 * COUNT}")
+    both = code.emit(f"or i64 {code.emit(f'shl i64 {_wide(code, run)}, {COUNT}')}, {_wide(code, count)}")
+    name = f"ptxvm.contention.{log}{'.banks' if banks else ''}"
+    return _outside(unit, name, "i64", f"{WORDS} %places, i32 %mask", code, code.emit(f"or i64 {both}, {high}"))
+
+
+def _passes_of_banks(code: Code, differ: str, repeated: str) -> str:
+    """The wavefronts of active lanes in the order of their banks, which come before the lanes that are not active."""
+    idle = code.emit(f"sub i32 {WARP}, {_count(code, '%mask')}")
+    active = code.emit(f"lshr i32 -1, {idle}")
+    first = code.emit(f"and i32 {code.emit(f'xor i32 {repeated}, -1')}, {active}")
+    bank = code.emit(f"bitcast {BITS} {code.emit(f'icmp ult {WORDS} {differ}, splat (i32 {1 << BANK_AT})')} to i32")
+    same = code.emit(f"and i32 {code.emit(f'and i32 {bank}, -2')}, {active}")
+    return _largest_sum(code, code.lanes(first), same)
+
+
+def _longest_run(code: Code, repeated: str) -> str:
+    """One more than the longest run of bits."""
     head, longer, end = code.label(), code.label(), code.label()
     left, run, rest, more = (code.name() for _ in range(4))
     begin = code.label()
@@ -234,8 +272,7 @@ def _contention(unit: Unit, log: int) -> str:
     code.run(f"{more} = add i32 {run}, 1")
     code.jump(head)
     code.block(end)
-    both = code.emit(f"or i64 {code.emit(f'shl i64 {_wide(code, run)}, {WARP}')}, {_wide(code, count)}")
-    return _outside(unit, f"ptxvm.contention.{log}", "i64", f"{WORDS} %places, i32 %mask", code, both)
+    return run
 
 
 # ── lanes ───────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,7 @@ from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLa
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 from ptxvm.engine.jit.cfg import requirements
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
+from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.translate.versions import Versions, choose
@@ -30,9 +31,12 @@ class Translation:
         size = self.image.shared_size(self.wanted.function, self.wanted.shared)
         constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
         x, y, z = self.wanted.block
+        analysis = KernelAnalysis(self.image, self.wanted.function)
+        if self.wanted.profiled and analysis.plan(general=False).shared:  # their lanes come from anywhere, in no order of depth
+            raise Uncounted("functions whose code stands once for many calls, as of recursion")
         make = partial(
             KernelContext,
-            KernelAnalysis(self.image, self.wanted.function),
+            analysis,
             self.wanted.block,
             size,
             constants,
