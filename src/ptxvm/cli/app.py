@@ -323,7 +323,7 @@ def litmus(
 
 
 @app.command()
-@click.option("--port", metavar="N", type=click.IntRange(0, 65535), help="Wait for an editor at this port.")
+@click.option("--port", metavar="N", type=click.IntRange(1, 65535), help="Wait for an editor at this port.")
 @click.option("--host", metavar="NAME", default="127.0.0.1", help="The address of the port.")
 @click.option("--stdio", is_flag=True, expose_value=False, help="Speak over the standard streams, as without a port.")
 def lsp(port: int | None, host: str) -> int:

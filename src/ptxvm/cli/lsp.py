@@ -16,5 +16,8 @@ def lsp(host: str, port: int | None) -> int:
         raise WrongCall(
             f"the language server needs {missing.name}, which the extra 'lsp' has: pip install 'ptxvm[lsp]'"
         ) from None
-    serve(__version__, host, port)
+    try:
+        serve(__version__, host, port)
+    except OSError as wrong:
+        raise WrongCall(f"cannot listen at {host}:{port}: {wrong.strerror}") from None
     return 0

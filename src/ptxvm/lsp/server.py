@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import logging
 import os
 from collections.abc import Callable
 from typing import Any, TypeVar
@@ -223,9 +224,15 @@ def serve(version: str, host: str, port: int | None) -> None:
     load_catalog()
     gc.freeze()  # the declarations stay: what collects garbage between two edits need not look at them
     if port is not None:
+        logging.getLogger("asyncio").addFilter(_is_no_exit)
         server.start_tcp(host, port)
         return
     # What examples print must not get between the messages: the standard output becomes the standard error.
     with os.fdopen(os.dup(0), "rb") as requests, os.fdopen(os.dup(1), "wb") as answers:
         os.dup2(2, 1)
         server.start_io(requests, answers)
+
+
+def _is_no_exit(record: logging.LogRecord) -> bool:
+    """Is a line of the log something else than the end of the process, which asyncio takes for an error?"""
+    return record.exc_info is None or record.exc_info[0] is not SystemExit

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import gc
+import socket
 import sys
+
+import pytest
 
 
 def test_without_the_extra_it_says_what_to_install(ptxvm, monkeypatch):
@@ -21,3 +25,12 @@ def test_a_port_is_a_number(ptxvm):
     done = ptxvm("lsp", "--port", "99999")
     assert done.code == 2
     assert "'--port'" in done.err
+
+
+def test_a_port_that_is_taken_is_no_crash(ptxvm):
+    pytest.importorskip("pygls", reason="the language server needs the extra 'lsp'")
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = ptxvm("lsp", "--port", str(port))
+    gc.unfreeze()
+    assert (done.code, done.err.startswith(f"ptxvm lsp: cannot listen at 127.0.0.1:{port}: ")) == (2, True)
