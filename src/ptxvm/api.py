@@ -273,7 +273,7 @@ class Kernel:
     ) -> LaunchResult:
         """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
-        `grid` and `block` are extents in CTAs and threads: up to three.  `shared` is bytes of dynamic shared memory, `cluster`
+        `grid` and `block` are extents in CTAs and threads.  `shared` is bytes of dynamic shared memory, `cluster`
         the CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by their bytes, Python numbers are
         converted, bytes are structs, a `DeviceArray` stays where it is.  It runs at once, on a `stream` too.  `check` names
         checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), `race`s.  The
@@ -290,12 +290,10 @@ class Kernel:
         usual = (*extents, shared) if is_usual(said, shared, schedules) else None
         if usual in self._options and (done := self.relaunch(self._options[usual], options.arguments(args))) is not None:
             return done
-        args, schedules = options.arguments(args), options.count("schedules", schedules)
+        args, schedules, followed = options.arguments(args), options.count("schedules", schedules), instrumented(profile, trace)
         asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
         ends, seed = completion(asynchronous, engine), options.count_or_none("seed", seed)
-        followed = instrumented(profile, trace)
-        if followed:
-            refuse_watched(followed, engine, asked, schedules)
+        refuse_watched(followed, engine, asked, schedules)
         engine = self._engine(engine, ends)
         unwatched = not followed and stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(
@@ -439,10 +437,10 @@ def instrumented(profile: object, trace: object) -> str:
 
 
 def refuse_watched(feature: str, engine: EngineName, asked: frozenset[Check] | None, schedules: int) -> None:
-    """Refuse by name what a launch for a profile or a trace cannot do; a trace is the interpreter's."""
+    """Refuse by name what a launch for a profile or a trace cannot do, `feature`; a trace is the interpreter's."""
     if engine == "jit" and feature == "a trace":
         raise Unsupported(f"{feature} on the JIT")
-    if asked or schedules > 1:
+    if feature and (asked or schedules > 1):
         raise Unsupported(f"{feature} of a launch with checks or several schedules")
 
 
