@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Iterator
 
 from ptxvm.debug.commands.command import COMMANDS, Command, Debugger, Line, Style, command
 
 GROUP = "Help"
+COLUMNS, INDENT = 80, 22
 
 
 @command("help", "h", usage="[COMMAND]", group=GROUP)
@@ -19,7 +21,13 @@ def help_(debugger: Debugger, text: str) -> Iterator[Line]:  # noqa: ARG001 - an
         yield Line(group, Style.HEADING)
         for each in COMMANDS.all.values():
             if each.group == group:
-                yield Line(f"  {each.name:<19} {each.summary.partition('.  ')[0].rstrip('.')}")
+                yield Line(f"  {each.name:<19} {short(each.summary)}")
+
+
+def short(summary: str) -> str:
+    """What stands in the list: the first clause of a sentence."""
+    first = summary.partition(". ")[0].partition(";")[0].partition(":")[0].rstrip(".")
+    return textwrap.shorten(first, COLUMNS - INDENT, placeholder=" …")
 
 
 def explained(found: Command) -> Iterator[Line]:
@@ -27,7 +35,8 @@ def explained(found: Command) -> Iterator[Line]:
     yield Line(f"{found.name} {found.usage}".rstrip(), Style.HEADING)
     if found.aliases:
         yield Line(f"  also: {', '.join(found.aliases)}")
-    yield from (Line(line) for line in found.help.splitlines())
+    for paragraph in found.help.split("\n\n"):
+        yield from (Line(line) for line in textwrap.wrap(paragraph, COLUMNS))
 
 
 __all__: list[str] = []

@@ -131,6 +131,7 @@ class SteppedGrid:
             watcher.begin(self.scene, 0, None)
         self.options = options
         self.opened = interpreter.opened(code, kernel, shape, parameters, options.shared, self.begin)
+        _ = self.opened.environment.workspace  # from the beginning on, so that each state has it
         self.running: list[SteppingSchedule] = []
         self.left = 0  # instructions of the slice
         self.counters = Counters()

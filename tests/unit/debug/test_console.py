@@ -1,0 +1,97 @@
+"""The console: whatever is typed, whenever, it answers; and it says what it should."""
+
+from __future__ import annotations
+
+import pytest
+from ring_kernel import KERNEL, LINES, session_of
+
+from ptxvm.debug.commands.command import COMMANDS
+from ptxvm.debug.console import Console
+
+WORDS = (
+    "", "0", "-1", "1", "99999999999999999999", "x", "%r1", "%tid.x", "ring", "ring[3]", "ring[-1]", "turn_param_0",
+    "ODD", "1 = 2", "%r1 = 1.5", "ring = 3", "%p = 1", "opcode [", "opcode *", "ring.cu:12", "*5", "*turn+3",
+    "*turn+99", "(1,2,3)", "(0,", "block 0 thread 1", "warp", "if", "1 if", "1 if %r1 +", "nan", "race", "%r1 @ 4",
+    "/x", "/99999999999xg ring", "/t %r1", "/c %r1", "/fb ring", "1 << 70", "1 % 0", "~1.5", ".shared.f32[",
+    ".shared.pred[0]", ".nowhere.u32[0]", "&ring + 1", "*%rd1", "((((((((((1))))))))))", "(" * 5000, "- " * 5000 + "1",
+    "%r1 == 1 ? 2 : 3", "'", "§", "%%", "0x", "1e999", "0f3F800000",
+)  # fmt: skip
+
+
+def console_of(out) -> Console:
+    """A console whose commands end: the kernel is short."""
+    return Console(session_of(KERNEL, 1, 64, [out, 64]))
+
+
+@pytest.mark.parametrize("state", ["before", "begun", "within", "ended"])
+def test_no_command_crashes(out, rng, state):
+    """Commands with arguments by chance, before the kernel is started, at its beginning, within a function, and at its end."""
+    ways = {"before": [], "begun": ["start"], "within": ["break hundred", "run"], "ended": ["run"]}
+    console = console_of(out)
+    for _ in range(60):
+        name, word = list(COMMANDS.all)[rng.integers(len(COMMANDS.all))], WORDS[rng.integers(len(WORDS))]
+        console.session.delete()
+        for line in (*ways[state], f"{name} {word}"):
+            assert all(isinstance(each.text, str) for each in console.execute(line)), line
+    console.session.close()
+
+
+def said(console, *commands) -> list[str]:
+    """What the last of some commands says."""
+    for each in commands:
+        found = [line.text for line in console.execute(each)]
+    return found
+
+
+def test_commands_may_be_shortened_where_they_mean_one(out):
+    console = console_of(out)
+    assert said(console, "b hundred", "r")[0].startswith("Breakpoint 1, turn<<<")
+    assert said(console, "reverse-s")[0].startswith("'reverse-s' is the beginning of reverse-step")
+    assert said(console, "p/x %in") == ["%in = 0x00000002"]
+    assert said(console, "bt") == [
+        f"#0  hundred at <source>:{LINES['add.u32 %out, %in, 100;']} (ring.cu:30)",
+        f"#1  turn at <source>:{LINES['call (%r6), hundred, (%r6);']} (ring.cu:16)",
+    ]
+    assert said(console, "up", "p %tid.x") == ["%tid.x = 1"]
+
+
+def test_each_command_has_help(out):
+    console = console_of(out)
+    listed = said(console, "help")
+    for command in COMMANDS.all.values():
+        assert command.help.endswith("."), command.name
+        assert any(line.split()[: len(command.name.split())] == command.name.split() for line in listed)
+        assert max(map(len, listed)) <= 80
+        assert said(console, f"help {command.name}")[0].startswith(command.name)
+
+
+def test_an_empty_line_repeats_the_last_command(out):
+    console = console_of(out)
+    said(console, "start", "stepi")
+    assert said(console, "") != said(console, "")
+    assert console.session.time == 3
+
+
+def test_lines_are_completed(out):
+    console = console_of(out)
+    assert console.complete("info cuda b") == ["info cuda blocks", "info cuda barriers"]
+    assert console.complete("print rin") == ["print ring"]
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        # As C computes: 32 bits unless an operand has more; a comparison is 0 or 1; precedence (C17 6.5).
+        ("1 + 2 * 3", "7"), ("(1 + 2) * 3", "9"), ("-7 / 2", "-3"), ("-7 % 3", "-1"), ("7 & 3 | 8", "11"), ("1 << 4 >> 2", "4"),
+        ("2147483647 + 1", "-2147483648"), ("4294967295 + 1", "4294967296"), ("0xffffffffU + 1", "0"), ("-1 < 0U", "0"),
+        ("1.5 * 2", "3.0"), ("!0 && 3", "1"), ("~0", "-1"), ("1 == 1.0", "1"), ("0f3F800000 + 1", "2.0"), ("- - 3", "3"),
+        # Shifts and divisions that C leaves open are the machine's (PTX 9.7.8.7 to 9.7.8.9, 9.7.1.8).
+        ("1 << 32", "0"), ("-1 >> 40", "-1"), ("5 / 0", "-1"),
+        ("%tid.x == 0 && %ntid.x == 64", "1"), ("%laneid + WARP", None),
+    ],
+)  # fmt: skip
+def test_expressions_are_those_of_c(out, text, shown):
+    console = console_of(out)
+    found = said(console, "start", f"print {text}")
+    assert found == ([f"{text} = {shown}"] if shown is not None else found)
+    assert console.failed == (shown is None)
