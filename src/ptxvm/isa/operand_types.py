@@ -260,6 +260,8 @@ def _address(shape: Shape, type: Type | None, spec: OperandType, destination: bo
     if base.kind == "offset":
         base = base.items[0]
     if base.kind in ("register", "special"):
+        if base.items:
+            return f"'%{base.detail}' is a vector, and no address"
         fits = shape.detail == "bare" or is_address_register(base)
         return "" if fits else f"{in_words(base)} is not an address: integer or bit types only"
     if base.detail == "element" and "element" not in spec.marks:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+import ptxvm
 from ptxvm.algebra.types import Type, b16, b32, b64, f16, f32, f64, s32, u16, u32, u64
 from ptxvm.isa.operand_types import OperandType, Shape, holds, problem
 
@@ -71,3 +72,12 @@ def test_bits_of_a_half_are_no_float_of_another_format() -> None:
     assert problem(register(b16), f16, TYPE, destination=False) == ""
     assert problem(register(f16), BF16, TYPE, destination=False)
     assert problem(register(F16X2), f32, TYPE, destination=False)
+
+
+def test_a_vector_of_special_registers_is_no_address() -> None:
+    """An address is one register, variable or constant (PTX 6.4.1); %tid has four elements."""
+    text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{ .reg .b32 %r; st.global.u32 [{}], %r; }}\n"
+    for address in ("%tid", "%ctaid+4"):
+        (found,) = [each for each in ptxvm.check(text.format(address)) if each.severity == "error"]
+        assert (found.code, found.message) == ("P0304", f"'{address.partition('+')[0]}' is a vector, and no address")
+    assert not [each for each in ptxvm.check(text.format("%clock64")) if each.severity == "error"]
