@@ -100,6 +100,7 @@ class Execution:
         self.timeline, self.interrupt = Timeline(grid, interrupt), interrupt
         self.focus = Focus()
         self.passed: Passed | None = None
+        self.came_before = Stop(Reason.STEP)  # what stops a run that goes back to before an instruction
 
     # ── the thread in focus ─────────────────────────────────────────────────────────────
 
@@ -349,8 +350,11 @@ class Execution:
             return bool(found) or matches(issue)
 
         def after(_: Issue) -> bool:
-            watches = [watch.number for watch, _ in self.accesses.take()]
-            return stops and (bool(watches) or len(self.findings) > known)
+            accessed, caught = bool(self.accesses.take()), len(self.findings) > known
+            if accessed or caught:
+                message = "before the access" if accessed else f"before it is found: {self.findings[-1].message}"
+                self.came_before = Stop(Reason.WATCHPOINT if accessed else Reason.CATCHPOINT, message=message)
+            return stops and (accessed or caught)
 
         self.passed = None
         try:
@@ -377,7 +381,7 @@ class Execution:
                 lanes = hit
         self.focus_on(issue, lanes)
         self.passed = passed_by(issue)
-        return Stop(Reason.BREAKPOINT, tuple(found)) if found else Stop(Reason.WATCHPOINT, message="before the access")
+        return Stop(Reason.BREAKPOINT, tuple(found)) if found else self.came_before
 
     # ── where the warp in focus is ──────────────────────────────────────────────────────
 

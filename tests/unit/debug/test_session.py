@@ -310,6 +310,9 @@ def test_a_race_is_caught_with_both_lines_and_left_backwards(debugged, out):
     session.reverse_step(Step.INSTRUCTION)
     assert line(session) == read
     assert session.resume().numbers == (made.number,)  # it is found again, as the check went back too
+    assert session.reverse_resume().reason is Reason.CATCHPOINT
+    assert line(session) == read
+    session.resume()
     assert session.resume().reason is Reason.ENDED
 
 
