@@ -155,6 +155,23 @@ def test_lanes_part_in_loops_and_meet_at_a_shuffle(block):
     assert found["divergent_branches"] > 0
 
 
+@pytest.mark.parametrize("block", [32, 48, 128])
+def test_lanes_that_go_back_from_the_middle_of_a_loop_run_before_the_others(block):
+    found = profiles("""
+        mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 1; setp.eq.u32 %p1, %r2, 0; mov.u32 %r3, 3;
+    LOOP:
+        sub.u32 %r3, %r3, 1; setp.eq.u32 %p2, %r3, 0;
+        @%p2 bra END;
+        @%p1 bra LOOP;
+        bra LOOP;
+    END:
+        mov.u32 %r4, %r3;""", [], parameters="", block=block)  # fmt: skip
+    by_text = {line.text: line for line in found.lines}
+    warps = -(-block // 32)
+    assert by_text["@%p1 bra LOOP;"]["inst_executed"] == (1 + 2) * warps  # all lanes, then even ones and odd ones
+    assert by_text["mov.u32 %r4, %r3;"]["inst_executed"] == warps
+
+
 FUNCTION = """
 .func (.reg .b32 %y) half(.reg .b32 %x)
 {

@@ -130,9 +130,16 @@ class Plan:
     """The nodes of a kernel, with the functions that it calls inlined."""
 
     def __init__(
-        self, image: Image, kernel: Function, *, general: bool = False, spinning: frozenset[Bound] = frozenset()
+        self,
+        image: Image,
+        kernel: Function,
+        *,
+        general: bool = False,
+        spinning: frozenset[Bound] = frozenset(),
+        ordered: bool = False,
     ) -> None:
         self.image, self.general, self.spinning = image, general, spinning
+        self.ordered = ordered  # lanes run in the order of code: no branch is converted whose lanes meet before it
         self.nodes: list[Node] = []
         self.frames: list[Frame] = []
         self.order: list[Node] = []
@@ -274,7 +281,8 @@ class Plan:
 
     def _regions(self, function: Function, cuts: list[int]) -> dict[int, Region]:
         if function not in self._found_regions:
-            self._found_regions[function] = regions(function, cuts[:-1], self.spinning)
+            found = regions(function, cuts[:-1], self.spinning)
+            self._found_regions[function] = {at: each for at, each in found.items() if not self.ordered or each.join >= at}
         return self._found_regions[function]
 
     def _node(self, frame: Frame, start: int, end: int) -> Node:

@@ -136,7 +136,7 @@ class KernelContext:
         """The regions in which lanes of the straight version part."""
         possible = not self.follows_threads and not self.metered
         narrow = self.one_warp.parts if self.one_warp is not None else None
-        return PartedRegions(self.nodes, self.registers, self.written, possible, narrow)
+        return PartedRegions(self.nodes, self.registers, self.written, possible, narrow, self.counters is not None)
 
     @cached_property
     def streamed(self) -> list[Variable]:

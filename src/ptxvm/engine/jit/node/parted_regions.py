@@ -31,6 +31,7 @@ class PartedRegions:
     written: Container[User]
     possible: bool
     one_warp: PartedRegions | None
+    ordered: bool = False  # in profiled code: a region ends behind its code, as lanes meet where they run in the order of code
     regions: list[ClosedRegion] = field(default_factory=list)
     parted: set[int] = field(default_factory=set)
 
@@ -61,13 +62,17 @@ class PartedRegions:
             return False
         if not self.hold(node):
             region = self._closed.largest(node.number)
-            if region is None:
+            if region is None or (self.ordered and not self._ends_behind(region)):
                 return False
             self.regions.append(region)
             self._keep_whole()
             self.registers.stale += [((n, True), Urgency.SHAPE) for n in region.nodes if (n, True) in self.written]
         self.parted.add(node.number)
         return True
+
+    def _ends_behind(self, region: ClosedRegion) -> bool:
+        """Do lanes leave a region for a node that comes after all of its nodes?"""
+        return region.join == END or all(self.nodes[n].rank < self.nodes[region.join].rank for n in region.nodes)
 
     def _keep_whole(self) -> None:
         """Let partial warps have no copy of a register that is read behind the regions: none is to be restored there."""

@@ -31,7 +31,7 @@ class Translation:
         size = self.image.shared_size(self.wanted.function, self.wanted.shared)
         constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
         x, y, z = self.wanted.block
-        analysis = KernelAnalysis(self.image, self.wanted.function)
+        analysis = KernelAnalysis(self.image, self.wanted.function, ordered=self.wanted.profiled)
         if self.wanted.profiled and analysis.plan(general=False).shared:  # their lanes come from anywhere, in no order of depth
             raise Uncounted("functions whose code stands once for many calls, as of recursion")
         make = partial(
