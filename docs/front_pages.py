@@ -189,7 +189,7 @@ def _commands() -> Files:
     names = app.list_commands(context)
     rows = [(f"[`ptxvm {name}`]({name}.md)", escaped(app.commands[name].get_short_help_str(200))) for name in names]
     lines = ["# Command line", "", "`ptxvm` alone, and `--help` behind any command, print the same.", ""]
-    lines += [*table(("command", "what it does"), rows), "", "Of `ptxvm` itself:", "", *_options(app, context), ""]
+    lines += [*table(("command", "what it does"), rows), "", "Of `ptxvm` itself:", "", *_options(app), ""]
     lines += toctree(f"ptxvm {name} <{name}>" for name in names)
     pages = {f"reference/commands/{name}.md": _command(name, app.commands[name], context) for name in names}
     return {"reference/commands/index.md": "\n".join(lines), **pages}
@@ -199,7 +199,7 @@ def _command(name: str, command: click.Command, parent: click.Context) -> str:
     """What a command does, its usage and its options."""
     context = click.Context(command, info_name=name, parent=parent)
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
-    lines = [f"# `ptxvm {name}`", "", "```text", usage, "```", "", *_help(command.help or ""), *_options(command, context), ""]
+    lines = [f"# `ptxvm {name}`", "", "```text", usage, "```", "", *_help(command.help or ""), *_options(command), ""]
     return "\n".join(lines)
 
 
@@ -216,16 +216,16 @@ def _paragraphs(text: str) -> list[str]:
     return inspect.cleandoc(text).split("\n\n")
 
 
-def _options(command: click.Command, context: click.Context) -> list[str]:
+def _options(command: click.Command) -> list[str]:
     """The options in a table, with what they are without being given."""
-    rows = [_option(each, context) for each in command.params if isinstance(each, click.Option)]
+    rows = [_option(each) for each in command.params if isinstance(each, click.Option)]
     return table(("option", "value", "what it does", "default"), rows) if rows else []
 
 
-def _option(option: click.Option, context: click.Context) -> tuple[str, ...]:
+def _option(option: click.Option) -> tuple[str, ...]:
     """The row of an option; a flag has neither value nor default."""
     named, said = ", ".join(code(each) for each in option.opts), escaped(option.help or "")
     if option.is_flag:
         return named, "", said, ""
-    default = option.get_default(context)
+    default = option.to_info_dict()["default"]
     return named, code(option.metavar or ""), said, code("" if default is None else str(default))
