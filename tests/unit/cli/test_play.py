@@ -11,10 +11,16 @@ import urllib.request
 
 from ptxvm.cli import main
 
+SERVE = """
+import signal, sys
+signal.signal(signal.SIGINT, signal.default_int_handler)  # which may be ignored where the tests run
+from ptxvm.cli import main
+sys.exit(main(["play", "--port", "0", "--no-browser"]))
+"""
+
 
 def test_it_serves_until_it_is_interrupted():
-    command = [sys.executable, "-m", "ptxvm", "play", "--port", "0", "--no-browser"]
-    with subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as serving:
+    with subprocess.Popen([sys.executable, "-c", SERVE], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True) as serving:
         said = serving.stdout.readline()
         url = re.fullmatch(r"The playground is at (http://127\.0\.0\.1:\d+/) \(Ctrl-C ends it\)\.\n", said)[1]
         with urllib.request.urlopen(url) as page:  # noqa: S310 - matched above
