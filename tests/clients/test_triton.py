@@ -280,11 +280,15 @@ def test_fused_attention(on_device, rng, causal):
 
 
 class Buffer:
-    """Memory that a kernel asks for, where it makes the descriptors of its tensors."""
+    """Memory that a kernel asks for, where it makes the descriptors of its tensors; `freed` is called at its end."""
 
-    def __init__(self, size, alignment):
+    def __init__(self, size, alignment, freed):
         self.array = np.zeros(size + alignment, np.uint8)
         self.start = -self.array.ctypes.data % alignment + self.array.ctypes.data
+        self.freed = freed
+
+    def __del__(self):
+        self.freed()
 
     def data_ptr(self):
         return self.start
@@ -306,15 +310,19 @@ def persistent(a, b, c, M, N, K, BM: tl.constexpr, BN: tl.constexpr, BK: tl.cons
 
 
 def test_persistent_matmul(on_device, rng):
-    """No side is a multiple of a tile: copies fill with zeros, and leave out what is outside."""
+    """No side is a multiple of a tile: copies fill with zeros, and leave out what is outside.
+
+    Triton frees the memory of the descriptors when its launcher returns: the kernel has ended then.
+    """
     M, N, K = 200, 136, 96
     a, b = (rng.integers(-8, 9, shape).astype(np.float16) for shape in ((M, K), (N, K)))
     c = np.zeros((M, N), np.float32)
-    kept = []
-    triton.set_allocator(lambda size, alignment, _: kept.append(Buffer(size, alignment)) or kept[-1])
+    expected, ended = a.astype(np.float32) @ b.astype(np.float32).T, []
+    triton.set_allocator(lambda size, alignment, _: Buffer(size, alignment, lambda: ended.append((c == expected).all())))
     given = [on_device(each) for each in (a, b, c)]
     persistent[(2,)](*given, M, N, K, BM=128, BN=64, BK=64, PROGRAMS=2)
-    assert (c == a.astype(np.float32) @ b.astype(np.float32).T).all()
+    assert (c == expected).all()
+    assert ended == [True] * len(ended)
 
 
 @triton.jit

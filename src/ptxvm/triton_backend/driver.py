@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
+from collections.abc import Callable
 from typing import Any
 
 from triton.backends.nvidia import driver as nvidia
@@ -11,7 +12,7 @@ from triton.backends.nvidia import driver as nvidia
 from ptxvm.driver.host_memory import host_memory
 
 LIBCUDA = ctypes.CDLL("libcuda.so.1")
-STREAM = 3  # the place of the stream among the arguments of a launch, behind the extents of the grid
+STREAM = 3  # the number of the stream among the arguments of a launch, behind the extents of the grid
 
 
 class Event:
@@ -57,15 +58,25 @@ class DeviceInterface:
 class Launcher(nvidia.CudaLauncher):
     """Launches a kernel, after it has told the driver how many bytes the tensors of the host have.
 
-    A program reads tensors of the host with no call of the driver, so the launch has ended when this returns.
+    A program reads tensors of the host with no call of the driver, so the launch has ended when this returns.  It has ended
+    even when Triton's own launcher returns, which then frees the kernel's scratch memory: an allocator of the host would
+    give it to others at once.
     """
 
-    def __call__(self, *arguments: Any) -> None:  # noqa: ANN401 - as Triton's
-        """Launch: the extents of the grid and the stream come first, the arguments of the kernel last."""
-        for each in arguments:
-            describe(each)
-        super().__call__(*arguments)
+    def __init__(self, src: Any, metadata: Any) -> None:  # noqa: ANN401 - as Triton's
+        super().__init__(src, metadata)
+        self.launch = waiting(self.launch)
+
+
+def waiting(launch: Callable[..., None]) -> Callable[..., None]:
+    """A launch that describes its tensors, scratch memory too, and waits for the end; the stream is its fourth argument."""
+
+    def launch_and_wait(*arguments: Any) -> None:  # noqa: ANN401 - as Triton's
+        describe(arguments)
+        launch(*arguments)
         LIBCUDA.cuStreamSynchronize(ctypes.c_void_p(arguments[STREAM]))  # its error is that of the next call too
+
+    return launch_and_wait
 
 
 def describe(argument: Any) -> None:  # noqa: ANN401 - a tensor has no type here: torch is not one of our dependencies
