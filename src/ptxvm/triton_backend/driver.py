@@ -63,6 +63,8 @@ class Launcher(nvidia.CudaLauncher):
     give it to others at once.
     """
 
+    launch: Callable[..., None]
+
     def __init__(self, src: Any, metadata: Any) -> None:  # noqa: ANN401 - as Triton's
         super().__init__(src, metadata)
         self.launch = waiting(self.launch)
