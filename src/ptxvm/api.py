@@ -8,6 +8,7 @@ import re
 import weakref
 from collections.abc import Collection, Iterable, Sequence
 from functools import cached_property
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 from ptxvm.analysis.check import analyse
@@ -224,10 +225,8 @@ class Module:
 
 def loaded_jit() -> type[Jit]:
     """The engine that compiles; LLVM comes with the first launch that wants it.  `Unsupported` where there is no llvmlite."""
-    try:
-        import llvmlite  # noqa: F401, PLC0415
-    except ModuleNotFoundError:
-        raise Unsupported("the JIT without llvmlite", 'engine="interp" needs none') from None
+    if find_spec("llvmlite") is None:
+        raise Unsupported("the JIT without llvmlite", 'engine="interp" needs none')
     from ptxvm.engine.jit.engine import Jit  # noqa: PLC0415
 
     return Jit

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ring_kernel import KERNEL, LINES, session_of
+from ring_kernel import LINES
 
 from ptxvm.debug.commands.command import COMMANDS
 from ptxvm.debug.console import Console
@@ -18,22 +18,21 @@ WORDS = (
 )  # fmt: skip
 
 
-def console_of(out) -> Console:
+@pytest.fixture
+def console(turn) -> Console:
     """A console whose commands end: the kernel is short."""
-    return Console(session_of(KERNEL, 1, 64, [out, 64]))
+    return Console(turn)
 
 
 @pytest.mark.parametrize("state", ["before", "begun", "within", "ended"])
-def test_no_command_crashes(out, rng, state):
+def test_no_command_crashes(console, rng, state):
     """Commands with arguments by chance, before the kernel is started, at its beginning, within a function, and at its end."""
     ways = {"before": [], "begun": ["start"], "within": ["break hundred", "run"], "ended": ["run"]}
-    console = console_of(out)
     for _ in range(60):
         name, word = list(COMMANDS.all)[rng.integers(len(COMMANDS.all))], WORDS[rng.integers(len(WORDS))]
         console.session.delete()
         for line in (*ways[state], f"{name} {word}"):
             assert all(isinstance(each.text, str) for each in console.execute(line)), line
-    console.session.close()
 
 
 def said(console, *commands) -> list[str]:
@@ -43,8 +42,7 @@ def said(console, *commands) -> list[str]:
     return found
 
 
-def test_commands_may_be_shortened_where_they_mean_one(out):
-    console = console_of(out)
+def test_commands_may_be_shortened_where_they_mean_one(console):
     assert said(console, "b hundred", "r")[0].startswith("Breakpoint 1, turn<<<")
     assert said(console, "reverse-s")[0].startswith("'reverse-s' is the beginning of reverse-step")
     assert said(console, "p/x %in") == ["%in = 0x00000002"]
@@ -55,8 +53,7 @@ def test_commands_may_be_shortened_where_they_mean_one(out):
     assert said(console, "up", "p %tid.x") == ["%tid.x = 1"]
 
 
-def test_each_command_has_help(out):
-    console = console_of(out)
+def test_each_command_has_help(console):
     listed = said(console, "help")
     for command in COMMANDS.all.values():
         assert command.help.endswith("."), command.name
@@ -65,15 +62,13 @@ def test_each_command_has_help(out):
         assert said(console, f"help {command.name}")[0].startswith(command.name)
 
 
-def test_an_empty_line_repeats_the_last_command(out):
-    console = console_of(out)
+def test_an_empty_line_repeats_the_last_command(console):
     said(console, "start", "stepi")
     assert said(console, "") != said(console, "")
     assert console.session.time == 3
 
 
-def test_lines_are_completed(out):
-    console = console_of(out)
+def test_lines_are_completed(console):
     assert console.complete("info cuda b") == ["info cuda blocks", "info cuda barriers"]
     assert console.complete("print rin") == ["print ring"]
 
@@ -90,8 +85,7 @@ def test_lines_are_completed(out):
         ("%tid.x == 0 && %ntid.x == 64", "1"), ("%laneid + WARP", None),
     ],
 )  # fmt: skip
-def test_expressions_are_those_of_c(out, text, shown):
-    console = console_of(out)
+def test_expressions_are_those_of_c(console, text, shown):
     found = said(console, "start", f"print {text}")
     assert found == ([f"{text} = {shown}"] if shown is not None else found)
     assert console.failed == (shown is None)
