@@ -171,10 +171,12 @@ class Columns:
 
 
 def _in_window(allocation: Allocation, offset: Addresses, size: int, lanes: LaneNumbers) -> npt.NDArray[np.bool_]:
-    """Is each lane in its own window, or in one of its cluster?"""
+    """Is each lane in its own window, or in one of its cluster?  The memory of a smaller launch has none for some lanes."""
     if allocation.home is None or allocation.window < size or allocation.foreign:
         return np.zeros(len(offset), np.bool_)
-    return in_pieces(offset - allocation.home[lanes].view(np.uint64), allocation, size)
+    has_one = lanes < len(allocation.home)
+    home = allocation.home[np.where(has_one, lanes, 0)].view(np.uint64)
+    return has_one & in_pieces(offset - home, allocation, size)
 
 
 def in_pieces(distance: Addresses, allocation: Allocation, size: int) -> npt.NDArray[np.bool_]:

@@ -50,3 +50,12 @@ def test_an_allocation_that_is_released_while_columns_are_made_does_not_stay_in_
     assert fitting(some)[2]  # the moment before
     monkeypatch.undo()
     assert fitting(some) == [True, True, False, True, True, True]
+
+
+def test_lanes_that_a_smaller_launch_has_not_have_no_window_in_its_memory():
+    """As lanes of a launch beside it, whose addresses are wild."""
+    some, windows = AllocationTable(RLock()), Allocation(0x1000, 128, Space.SHARED, "the shared memory")
+    windows.window, windows.home = 64, np.array([0, 64], np.int64)
+    some.insert(windows)
+    lanes, address = np.array([0, 1, 2]), np.array([0x1000, 0x1040, 0x1000], np.uint64)
+    assert some.fitting(address, 4, Space.SHARED, lanes, writing=False).tolist() == [True, True, False]
