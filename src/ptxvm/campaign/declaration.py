@@ -155,11 +155,11 @@ def declared(tables: Table, folder: str | Path = ".", name: str = "campaign") ->
 def fixed(kind: type[T], name: str, tables: Table) -> T:
     """A table whose keys are fixed."""
     known: dict[str, Field[object]] = {each.name: each for each in fields(kind)}  # type: ignore[arg-type]
-    given = {}
+    values = {}
     for each, value in _table(tables, name).items():
         refuse_unknown(each, known, "key", f" in [{name}]")
-        given[each] = of_kind(f"[{name}] {each}", value, known[each].metadata["kind"])
-    return kind(**given)
+        values[each] = of_kind(f"[{name}] {each}", value, known[each].metadata["kind"])
+    return kind(**values)
 
 
 def of_kind(where: str, value: object, kind: type) -> object:

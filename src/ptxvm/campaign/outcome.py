@@ -54,8 +54,8 @@ class Outcome:
     @property
     def reason(self) -> str:
         """What failed and where, in a line: failures with one reason are told once."""
-        what = f"{self.verdict} {self.kind}".rstrip()
-        return f"{what} at {self.place}" if self.place else what
+        kind = f"{self.verdict} {self.kind}".rstrip()
+        return f"{kind} at {self.place}" if self.place else kind
 
     def is_as(self, other: Outcome) -> bool:
         """Is it the same failure, perhaps at another line?"""

@@ -239,7 +239,7 @@ def run_ranges(
     sent = tuple(blank(each) if n in unread else each for n, each in enumerate(args))
     workload = RangeWorkload(program.source.text, str(program.target), kernel.name, how, sent, tuple(cuts))
     found = performed(workload, where)
-    written = {n for each in found for n, what in each.written.items() if len(what.values)}
+    written = {n for each in found for n, writes in each.written.items() if len(writes.values)}
     misjudged = any(n in unread and len(ranges) for each in found for n, ranges in each.read.items())
     if misjudged or any(written & each.untagged for each in found):
         found = performed(replace(workload, args=tuple(args), exact=True), where)
@@ -305,11 +305,11 @@ class JoinedArray:
     def take(self, cuts: Sequence[range], found: Sequence[RangeAccesses]) -> Iterator[str]:
         """Take what each range wrote; gives the races, in words."""
         for k, each in enumerate(found):
-            what = each.written.get(self.number)
-            if what is None:
+            writes = each.written.get(self.number)
+            if writes is None:
                 continue
-            mask = flags_of(what.ranges, len(self.owner))
-            before, now = self.values[mask], what.values
+            mask = flags_of(writes.ranges, len(self.owner))
+            before, now = self.values[mask], writes.values
             known = self.owner[mask]
             if (wrong := np.flatnonzero((known != NOBODY) & (before != now))).size:
                 at = int(np.flatnonzero(mask)[wrong[0]])

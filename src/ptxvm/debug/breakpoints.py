@@ -44,7 +44,7 @@ class Breakpoint:
     """What breakpoints of all kinds have; `hits` counts the warps that came there, of which `ignore` more are let pass."""
 
     number: int
-    what: str
+    subject: str
     condition: Expression | None = None
     ignore: int = 0
     hits: int = 0

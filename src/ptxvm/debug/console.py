@@ -118,7 +118,7 @@ class Console:
                 head = f"{kinds[stop.reason]} {numbers}".rstrip()
                 yield Line(f"{head}, {stop.message or self.described}", Style.STOP)
                 for each in stop.changes:
-                    yield Line(f"{each.what}: line {each.line}, old value {each.old}, new value {each.new}", Style.STOP)
+                    yield Line(f"{each.subject}: line {each.line}, old value {each.old}, new value {each.new}", Style.STOP)
             case Reason.ENTRY:
                 yield Line(f"{self.described} begins.", Style.STOP)
 

@@ -276,7 +276,7 @@ class Execution:
             if len(counted(watch, issue, lanes)) and watch not in found:
                 found.append(watch)
                 values = (value_text.text(watch.type, each) if each is not None else "" for each in (old, new))
-                changes.append(Change(watch.number, watch.what, issue.bound.line, *values))
+                changes.append(Change(watch.number, watch.subject, issue.bound.line, *values))
                 mine = np.intersect1d(lanes, issue.numbers)
                 self.focus_on(issue, mine if len(mine) else issue.numbers)  # others, where asynchronous work did it
         return Stop(Reason.WATCHPOINT, numbers(found), changes=tuple(changes)) if found else None

@@ -32,10 +32,10 @@ def coordinates(number: int, extent: Extent) -> Extent:
     return number % extent[0], number // extent[0] % extent[1], number // (extent[0] * extent[1])
 
 
-def number_of(place: Extent, extent: Extent, what: str) -> int:
+def number_of(place: Extent, extent: Extent, kind: str) -> int:
     """The number of a place, x first; NotThere outside the extent."""
     if not all(0 <= at < size for at, size in zip(place, extent, strict=True)):
-        raise NotThere(f"there is no {what} {shown(place)}: there are {shown(extent)}")
+        raise NotThere(f"there is no {kind} {shown(place)}: there are {shown(extent)}")
     return place[0] + extent[0] * (place[1] + extent[1] * place[2])
 
 

@@ -291,15 +291,15 @@ class Session:
             return Bytes(held.space.window, address - held.start - int(held.home[lane]), size, focus.cta, focus.thread)
         return Bytes(held.space.window, address, size)
 
-    def catch(self, what: str, condition: str = "") -> Catchpoint:
+    def catch(self, name: str, condition: str = "") -> Catchpoint:
         """Stop where something is found: a `nan`, or by a check that follows the run from its beginning: `race`, `sync`."""
         known = [each.value for each in Caught]
-        if what not in known:
+        if name not in known:
             raise NotThere(
-                f"nothing is called '{what}' that may be caught; {did_you_mean(what, known) or 'there are nan race sync'}"
+                f"nothing is called '{name}' that may be caught; {did_you_mean(name, known) or 'there are nan race sync'}"
             )
         made = Catchpoint(
-            self.breakpoints.next_number(), what, parse(condition) if condition else None, caught=Caught(what)
+            self.breakpoints.next_number(), name, parse(condition) if condition else None, caught=Caught(name)
         )  # fmt: skip
         self.breakpoints.add(made)
         return made

@@ -28,7 +28,7 @@ class Change:
     """An access to bytes that a watchpoint is for: their values before and after it, as text."""
 
     number: int
-    what: str
+    subject: str
     line: int
     old: str
     new: str

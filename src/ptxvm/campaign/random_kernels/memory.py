@@ -97,16 +97,16 @@ def access(draw: st.DrawFn) -> Statement:
 
 
 @st.composite
-def elsewhere(draw: st.DrawFn, base: str, what: str, size: int, registers: str) -> str:
+def elsewhere(draw: st.DrawFn, base: str, modifiers: str, size: int, registers: str) -> str:
     """A load from the input at a random place, or from constant memory."""
     index = draw(R)
     if base == "const":
         start = f"and.b32 %t0, {index}, {128 - size};\nmov.u64 %t1, table;\nmad.wide.u32 %t1, %t0, 1, %t1;"
-        return f"{start}\nld.const{what} {registers}, [%t1];"
+        return f"{start}\nld.const{modifiers} {registers}, [%t1];"
     word = draw(st.sampled_from(["", ".nc", ".cg", ".ca"]))
     return (
         f"and.b32 %t0, {index}, {INPUT - size};\ncvt.u64.u32 %t1, %t0;\nadd.u64 %t1, %t1, %in;\n"
-        f"{draw(GUARD)}ld.global{word if what.count('.') == 1 or word != '.nc' else ''}{what} {registers}, [%t1];"
+        f"{draw(GUARD)}ld.global{word if modifiers.count('.') == 1 or word != '.nc' else ''}{modifiers} {registers}, [%t1];"
     )
 
 
@@ -158,17 +158,17 @@ def atomic(draw: st.DrawFn) -> Statement:
         which = draw(st.integers(0, len(WORDS) - 1))
         op, type = WORDS[which]
         base = {"global": "%words", "shared": "%counts", "": "%anywords"}[space]
-        given = draw(register({4: "r", 8: "d"}[size_of(type)]))
+        source = draw(register({4: "r", 8: "d"}[size_of(type)]))
         word = draw(st.sampled_from(["", ".relaxed.cta", ".relaxed.gpu"]))
-        return Statement(f"{draw(GUARD)}red{word}{'.' * bool(space)}{space}.{op}.{type} [{base}+{8 * which}], {given};")
+        return Statement(f"{draw(GUARD)}red{word}{'.' * bool(space)}{space}.{op}.{type} [{base}+{8 * which}], {source};")
     op = draw(st.sampled_from(list(OWN_ATOMICS)))
     type = draw(st.sampled_from(OWN_ATOMICS[op].split()))
     letter = "f" if type == "f32" else {2: "h", 4: "r", 8: "d"}[size_of(type)]
     lines, where = draw(place(draw(st.sampled_from(BASES[space][:3])), size_of(type)))
     rounding = ".noftz" if type.endswith("x2") else ""
-    given = ", ".join(draw(register(letter)) for _ in range(1 + (op == "cas")))
+    source = ", ".join(draw(register(letter)) for _ in range(1 + (op == "cas")))
     target = draw(register(letter))
-    return Statement(f"{lines}{draw(GUARD)}atom{'.' * bool(space)}{space}.{op}{rounding}.{type} {target}, [{where}], {given};")
+    return Statement(f"{lines}{draw(GUARD)}atom{'.' * bool(space)}{space}.{op}{rounding}.{type} {target}, [{where}], {source};")
 
 
 DOUBLES = [

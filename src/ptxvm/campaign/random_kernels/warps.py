@@ -61,11 +61,11 @@ def inside(mask: str) -> str:
 @st.composite
 def exchange(draw: st.DrawFn, shape: Shape) -> Statement:
     """Threads read what others have written, between barriers."""
-    index, given, target = draw(R), draw(st.one_of(R, F)), draw(st.one_of(R, F))
+    index, source, target = draw(R), draw(st.one_of(R, F)), draw(st.one_of(R, F))
     last = 1 << (prod(shape).bit_length() - 1)
     return Statement(f"""
         bar.sync 0;
-        st.shared.b32 [%own+4], {given};
+        st.shared.b32 [%own+4], {source};
         bar.sync 0;
         and.b32 %t0, {index}, {last - 1};
         mad.lo.u32 %t0, %t0, {OWN}, %buffer;

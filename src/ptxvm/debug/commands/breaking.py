@@ -80,7 +80,7 @@ def watchpoint(debugger: Debugger, text: str, accesses: str) -> Line:
     """Set a watchpoint."""
     expression, condition = parted(text)
     made = debugger.session.watch(expression, accesses, condition)
-    return Line(f"Watchpoint {made.number}: {made.what}")
+    return Line(f"Watchpoint {made.number}: {made.subject}")
 
 
 @command("catch", usage="nan|race|sync [if CONDITION]", group=GROUP)
@@ -89,9 +89,9 @@ def catch(debugger: Debugger, text: str) -> Iterator[Line]:
 
     Checks follow a run from its beginning: `run` starts it again with them.  Faults stop a run always.
     """
-    what, condition = parted(text)
-    made = debugger.session.catch(what, condition)
-    yield Line(f"Catchpoint {made.number} ({made.what})")
+    name, condition = parted(text)
+    made = debugger.session.catch(name, condition)
+    yield Line(f"Catchpoint {made.number} ({made.subject})")
     if made.caught.is_check and debugger.session.is_running:
         yield Line("The checks begin when the kernel is started again: `run`.")
 
@@ -152,7 +152,7 @@ def info_breakpoints(debugger: Debugger, text: str) -> Iterator[Line]:
         raise BadCommand("there are no breakpoints")
     rows = []
     for each in debugger.session.breakpoints.all.values():
-        said = each.what
+        said = each.subject
         said += f" if {each.condition.text}" if each.condition is not None else ""
         said += f" at {places(debugger, each)}" if isinstance(each, CodeBreakpoint) else ""
         said += f", hit {each.hits} times" if each.hits else ""

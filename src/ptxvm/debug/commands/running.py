@@ -149,13 +149,13 @@ def load_schedule(debugger: Debugger, text: str) -> Iterator[Line]:
 
 def named_focus(debugger: Debugger, words: list[str]) -> Focus:
     """The thread that pairs of words name, from the one in focus on: `block 1 warp 2 lane 3`, `thread (4,0,0)`."""
-    given: dict[str, str] = {}
+    chosen: dict[str, str] = {}
     for name, value in zip(words[::2], words[1::2], strict=False):
         if name not in ("block", "thread", "warp", "lane"):
             raise BadCommand(f"'{name}' is no coordinate: there are block, thread, warp and lane")
-        given[name] = value
-    block, thread = (place(given[name], name) if name in given else None for name in ("block", "thread"))
-    warp, lane = (number(given[name], f"the {name}") if name in given else None for name in ("warp", "lane"))
+        chosen[name] = value
+    block, thread = (place(chosen[name], name) if name in chosen else None for name in ("block", "thread"))
+    warp, lane = (number(chosen[name], f"the {name}") if name in chosen else None for name in ("warp", "lane"))
     session = debugger.session
     return moved(session.execution.focus, session.shape, block=block, thread=thread, warp=warp, lane=lane)
 

@@ -179,7 +179,7 @@ class Adapter:
             stop.reason, ""
         )
         for each in stop.changes:
-            said = f"{each.what}: {each.old} → {each.new}"
+            said = f"{each.subject}: {each.old} → {each.new}"
         body |= {"text": said, "description": said} if said else {}
         body |= {"hitBreakpointIds": list(stop.numbers)} if stop.numbers else {}
         self.event("stopped", **body)
