@@ -11,6 +11,7 @@ from functools import cached_property
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.models import Model
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.work_queues import WorkQueues, work_queues_of_a_device
 
 NUMBERS = frozenset(Attribute)
 
@@ -26,6 +27,11 @@ class Device:
     def attributes(self) -> Mapping[int, int]:
         """The attributes that are not 0, by their numbers."""
         return {int(n): value for n, value in self.model.attributes().items()} | {Attribute.PCI_BUS_ID: self.ordinal + 1}
+
+    @cached_property
+    def work_queues(self) -> WorkQueues:
+        """The work queues of its contexts that have none of their own."""
+        return work_queues_of_a_device()
 
     @property
     def name(self) -> str:

@@ -210,6 +210,23 @@ class DeviceResource(ctypes.Structure):
     )  # fmt: skip
 
 
+class WorkQueueConfiguration(ctypes.Structure):
+    """CUdevResource of the configuration of work queues."""
+
+    _fields_ = (
+        ("type", c_int32), ("padding", c_uint32 * 23), ("device", c_int32), ("limit", c_uint32), ("scope", c_int32),
+        ("rest", c_uint32 * 7), ("next", c_uint64),
+    )  # fmt: skip
+
+
+class WorkQueueResource(ctypes.Structure):
+    """CUdevResource of the work queues of a context: a handle in bytes that belong to the driver."""
+
+    _fields_ = (
+        ("type", c_int32), ("padding", c_uint32 * 23), ("handle", c_uint64), ("rest", c_uint32 * 8), ("next", c_uint64),
+    )  # fmt: skip
+
+
 class GroupParameters(ctypes.Structure):
     """CU_DEV_SM_RESOURCE_GROUP_PARAMS."""
 
@@ -285,5 +302,5 @@ __all__ = [
     "CopyOperandUnion", "CopyOperation", "CopyPointer", "DeviceResource", "ExecutionAffinity", "ExternalBuffer",
     "ExternalMemoryHandle", "GroupParameters", "HostNode", "InstantiateParameters", "KernelNode", "LaunchAttribute",
     "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "PoolProperties", "Resource", "ResourceView",
-    "TextureDescriptor", "UpdateInformation",
+    "TextureDescriptor", "UpdateInformation", "WorkQueueConfiguration", "WorkQueueResource",
 ]  # fmt: skip

@@ -6,12 +6,20 @@ from ctypes import addressof, byref, c_int, c_uint, c_uint64, c_void_p, sizeof
 
 import pytest
 
+from ptxvm.driver.work_queues import work_queues_of_a_device
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.structures import ContextParameters, DeviceResource, ExecutionAffinity, GroupParameters
+from ptxvm.libcuda.structures import (
+    ContextParameters,
+    DeviceResource,
+    ExecutionAffinity,
+    GroupParameters,
+    WorkQueueConfiguration,
+    WorkQueueResource,
+)
 
 INVALID_VALUE, NOT_READY, TOO_LARGE, NOT_SUPPORTED, RESOURCE_TYPE, CONFIGURATION = 1, 600, 720, 801, 914, 915
-UNSUPPORTED_AFFINITY = 224
-MULTIPROCESSORS, WORK_QUEUE, DEFAULT_STREAM, NON_BLOCKING = 1, 10000, 1, 1
+UNSUPPORTED_AFFINITY, NO_TYPE = 224, 7
+MULTIPROCESSORS, CONFIGURATION_OF_QUEUES, WORK_QUEUE, DEFAULT_STREAM, NON_BLOCKING = 1, 1000, 10000, 1, 1
 
 
 @pytest.fixture
@@ -87,7 +95,7 @@ def test_a_green_context_runs_kernels_and_tells_its_part(cuda, green):
     cuda.cuCtxSynchronize()
     assert cuda.cell.value == 7
     session().stack.clear()
-    assert cuda.library.cuGreenCtxGetDevResource(green, byref(told), WORK_QUEUE) == RESOURCE_TYPE
+    assert cuda.library.cuGreenCtxGetDevResource(green, byref(told), NO_TYPE) == RESOURCE_TYPE
     assert cuda.library.cuGreenCtxStreamCreate(byref(c_void_p()), green, c_uint(0), 0) == INVALID_VALUE
 
 
@@ -144,3 +152,54 @@ def test_a_context_may_be_made_with_some_multiprocessors(cuda):
     assert cuda.library.cuCtxGetExecAffinity(byref(told), 1) == INVALID_VALUE
     shared = ContextParameters(0, 0, 1)
     assert cuda.library.cuCtxCreate_v4(byref(c_void_p()), byref(shared), c_uint(0), 0) == NOT_SUPPORTED
+
+
+def configuration(cuda, call, *handle):
+    """The limit and the sharing of work queues."""
+    found = WorkQueueConfiguration()
+    getattr(cuda, call)(*handle, byref(found), CONFIGURATION_OF_QUEUES)
+    assert (found.type, found.device) == (CONFIGURATION_OF_QUEUES, 0)
+    return found.limit, found.scope
+
+
+def green_of(cuda, *resources):
+    """A green context of resources."""
+    held = (DeviceResource * len(resources))(*(DeviceResource.from_buffer_copy(each) for each in resources))
+    description = cuda.handle("cuDevResourceGenerateDesc", held, c_uint(len(held)))
+    return cuda.handle("cuGreenCtxCreate", description, 0, c_uint(DEFAULT_STREAM))
+
+
+def test_work_queues_are_configured_and_told(cuda, whole):
+    assert configuration(cuda, "cuDeviceGetDevResource", 0) == configuration(cuda, "cuCtxGetDevResource", None) == (8, 0)
+    asked = WorkQueueConfiguration(CONFIGURATION_OF_QUEUES, limit=3, scope=1)
+    assert sizeof(asked) == sizeof(WorkQueueResource) == sizeof(whole)
+    first = green_of(cuda, whole, asked)
+    assert configuration(cuda, "cuGreenCtxGetDevResource", first) == (3, 1)
+    queues = WorkQueueResource()
+    cuda.cuGreenCtxGetDevResource(first, byref(queues), WORK_QUEUE)
+    second = green_of(cuda, queues, whole)  # with the work queues of another
+    assert configuration(cuda, "cuCtxGetDevResource", cuda.handle("cuCtxFromGreenCtx", second)) == (3, 1)
+    assert configuration(cuda, "cuGreenCtxGetDevResource", green_of(cuda, whole)) == (8, 0)
+    only = green_of(cuda, asked)
+    told = DeviceResource()
+    cuda.cuGreenCtxGetDevResource(only, byref(told), MULTIPROCESSORS)
+    assert told.count == whole.count
+    stream = cuda.handle("cuGreenCtxStreamCreate", only, c_uint(NON_BLOCKING), 0)
+    assert cuda.library.cuStreamGetDevResource(stream, byref(told), WORK_QUEUE) == RESOURCE_TYPE
+    cuda.cuDeviceGetDevResource(0, byref(queues), WORK_QUEUE)
+    assert configuration(cuda, "cuGreenCtxGetDevResource", green_of(cuda, queues, whole)) == (8, 0)
+
+
+@pytest.mark.parametrize("wrong", [{"limit": 0}, {"scope": 2}])
+def test_work_queues_that_there_are_not_are_refused(cuda, wrong):
+    asked = WorkQueueConfiguration(**{"type": CONFIGURATION_OF_QUEUES, "limit": 3, "scope": 1} | wrong)
+    describe = cuda.library.cuDevResourceGenerateDesc
+    assert describe(byref(c_void_p()), byref(asked), c_uint(1)) == CONFIGURATION
+    twice = (WorkQueueConfiguration * 2)(*[WorkQueueConfiguration(CONFIGURATION_OF_QUEUES, limit=3)] * 2)
+    assert describe(byref(c_void_p()), twice, c_uint(2)) == CONFIGURATION
+
+
+@pytest.mark.parametrize(("asked", "limit"), [("32", 32), ("33", 8), ("many", 8)])
+def test_the_environment_says_how_many_work_queues_there_are(monkeypatch, asked, limit):
+    monkeypatch.setenv("CUDA_DEVICE_MAX_CONNECTIONS", asked)
+    assert work_queues_of_a_device().limit == limit

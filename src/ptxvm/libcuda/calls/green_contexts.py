@@ -1,36 +1,24 @@
 """Green contexts: contexts with a part of the multiprocessors (driver API, "Green Contexts").
 
-The parts follow the rules of the architectures.  A launch runs on as large a part of the host's threads, and occupancy counts
+A launch runs on as large a part of the host's threads, and occupancy counts
 the multiprocessors of the part.  A green context is a context of its own, with streams and an error of its own.
 """
 
 from __future__ import annotations
 
-import ctypes
 from dataclasses import dataclass, field
 
 from ptxvm.driver.context import NON_BLOCKING, Context, Event, Stream
 from ptxvm.driver.device import Device
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, structure_at, u32
+from ptxvm.driver.work_queues import WorkQueues
+from ptxvm.libcuda.c_values import put_u64, put_u64_if
 from ptxvm.libcuda.calls.context import of
+from ptxvm.libcuda.calls.device_resources import Description, put_of
 from ptxvm.libcuda.calls.stream import clamped
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import DeviceResource, GroupParameters
 
-INVALID, MULTIPROCESSORS = 0, 1  # CUdevResourceType
 DEFAULT_STREAM = 1  # CU_GREEN_CTX_DEFAULT_STREAM
-IGNORE_COSCHEDULING = 1  # CU_DEV_SM_RESOURCE_SPLIT_IGNORE_SM_COSCHEDULING
-BACKFILL = 1  # CU_DEV_SM_RESOURCE_GROUP_BACKFILL
-FINEST = (2, 2)  # the smallest partition and its alignment, without coscheduling
-
-
-@dataclass(eq=False)
-class Description:
-    """Multiprocessors of a device, for a context."""
-
-    device: Device
-    count: int
 
 
 @dataclass(eq=False)
@@ -39,6 +27,7 @@ class GreenContext:
 
     device: Device
     count: int
+    queues: WorkQueues
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
@@ -56,111 +45,28 @@ def green_of(context: Context) -> GreenContext | None:
     return next((each for each in found if each.context is context), None)
 
 
-def finest(device: Device) -> tuple[int, int]:
-    """The multiprocessors of the smallest partition, and what partitions are multiples of (by compute capability)."""
-    major, _ = device.model.capability
-    return (8, 8) if major >= 9 else (4, 2) if major == 8 else (2, 2)
-
-
-# ── resources ───────────────────────────────────────────────────────────────────────────
-
-
-def put(out: int, device: Device, count: int, alignment: int | None = None) -> None:
-    """Write a structure of multiprocessors; none at all are a resource of no type."""
-    d = DeviceResource(type=MULTIPROCESSORS if count else INVALID, device=device.ordinal)
-    if count:
-        least, usual = finest(device)
-        d.count, d.least, d.alignment = count, min(least, count), usual if alignment is None else alignment
-    put_bytes(out, bytes(d))
-
-
-def put_of(out: int, kind: int, device: Device, count: int) -> None:
-    """The same, for a client that asks for a type; DriverError where that is not multiprocessors."""
-    if kind != MULTIPROCESSORS:
-        raise DriverError(Result.INVALID_RESOURCE_TYPE, f"resources of type {kind} are not supported: work queues are none")
-    put(out, device, count)
-
-
-def resource_at(address: int) -> DeviceResource:
-    """The multiprocessors that a client gives; DriverError for another type."""
-    d = structure_at(DeviceResource, address)
-    if d.type != MULTIPROCESSORS:
-        raise DriverError(Result.INVALID_RESOURCE_TYPE, "the resource is not one of multiprocessors")
-    return d
-
-
-@function("cuDeviceGetDevResource")
-def of_device(ordinal: int, out: int, kind: int) -> None:
-    """The multiprocessors of a device."""
-    device = session().driver.device(ordinal)
-    put_of(out, kind, device, device.model.multiprocessors)
+# ── what they have ──────────────────────────────────────────────────────────────────────
 
 
 @function("cuCtxGetDevResource")
 def of_context(handle: int, out: int, kind: int) -> None:
-    """The multiprocessors of a context."""
+    """A resource of a context."""
     context = of(handle)
-    put_of(out, kind, context.device, context.multiprocessors)
+    found = green_of(context)
+    put_of(out, kind, context.device, context.multiprocessors, context.device.work_queues if found is None else found.queues)
 
 
 @function("cuGreenCtxGetDevResource")
 def of_green(handle: int, out: int, kind: int) -> None:
-    """The multiprocessors of a green context."""
-    put_of(out, kind, green(handle).device, green(handle).count)
+    """A resource of a green context."""
+    put_of(out, kind, green(handle).device, green(handle).count, green(handle).queues)
 
 
 @function("cuStreamGetDevResource")
 def of_stream(handle: int, out: int, kind: int) -> None:
-    """The multiprocessors of the context of a stream."""
-    of_context(session().handles.handle(session().stream(handle).context), out, kind)
-
-
-@function("cuDevSmResourceSplitByCount")
-def split_by_count(out: int, groups: int, source: int, rest: int, flags: int, least: int) -> None:
-    """Split multiprocessors into groups of one size, at least so many each; without room for groups, count them."""
-    d = resource_at(source)
-    device = session().driver.device(d.device)
-    smallest, alignment = FINEST if flags & IGNORE_COSCHEDULING else finest(device)
-    if least > d.count:
-        raise DriverError(Result.INVALID_VALUE, f"there are {d.count} multiprocessors, not {least}")
-    size = max(smallest, -(-least // alignment) * alignment)
-    made = min(d.count // size, u32(groups)) if out else d.count // size
-    for n in range(made if out else 0):
-        put(out + n * ctypes.sizeof(d), device, size, alignment)
-    if out and rest:
-        put(rest, device, d.count - made * size, alignment)
-    put_i32(groups, made)
-
-
-@function("cuDevSmResourceSplit")
-def split(out: int, groups: int, source: int, rest: int, flags: int, parameters: int) -> None:
-    """Split multiprocessors into groups that a client describes; one of no size gets as many as there are left."""
-    d, left = resource_at(source), resource_at(source).count
-    device = session().driver.device(d.device)
-    for n in range(groups):
-        each = structure_at(GroupParameters, parameters + n * ctypes.sizeof(GroupParameters))
-        alignment = each.coscheduled or finest(device)[1]
-        size = each.count or left // alignment * alignment
-        if size > left or (size % alignment and not each.flags & BACKFILL):
-            said = f"a group of {size} multiprocessors, in multiples of {alignment}, is not there among {left}"
-            raise DriverError(Result.INVALID_RESOURCE_CONFIGURATION, said)
-        left -= size
-        each.count = size
-        if out:
-            put(out + n * ctypes.sizeof(d), device, size, alignment)
-    if rest:
-        put(rest, device, left)
-
-
-@function("cuDevResourceGenerateDesc")
-def describe(out: int, resources: int, count: int) -> None:
-    """Multiprocessors as one description, for a context."""
-    found = [resource_at(resources + n * ctypes.sizeof(DeviceResource)) for n in range(count)]
-    devices = {each.device for each in found}
-    if len(devices) != 1:
-        raise DriverError(Result.INVALID_RESOURCE_CONFIGURATION, "the resources are of one device")
-    made = Description(session().driver.device(devices.pop()), sum(each.count for each in found))
-    put_u64(out, session().handles.handle(made))
+    """The multiprocessors of the context of a stream, which tells no work queues."""
+    context = session().stream(handle).context
+    put_of(out, kind, context.device, context.multiprocessors, None)
 
 
 # ── contexts ────────────────────────────────────────────────────────────────────────────
@@ -172,7 +78,7 @@ def create(out: int, description: int, ordinal: int, flags: int) -> None:
     found = session().handles.object(description, Description)
     if flags != DEFAULT_STREAM or found.device.ordinal != ordinal:
         raise DriverError(Result.INVALID_VALUE, "a green context has a default stream, and is of the device of its resources")
-    put_u64(out, session().handles.handle(GreenContext(found.device, found.count)))
+    put_u64(out, session().handles.handle(GreenContext(found.device, found.count, found.queues)))
 
 
 @function("cuGreenCtxDestroy", any_state=True)

@@ -59,7 +59,7 @@ def number(handle: int, out: int) -> None:
 
 @function("cudaExecutionCtxGetDevResource")
 def resource(handle: int, out: int, kind: int) -> None:
-    """The multiprocessors of an execution context."""
+    """A resource of an execution context: multiprocessors or work queues."""
     driver.of_context(handle_of(handle), out, kind)
 
 
