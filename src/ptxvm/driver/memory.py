@@ -42,6 +42,7 @@ class MemoryBlock(NamedTuple):
     size: int  # as asked for
     flags: int = 0
     device: int = 0  # the number of the device whose memory it is, or from whose context it was allocated
+    registered: bool = False  # is it the client's own memory?
 
     @property
     def address(self) -> int:
@@ -104,13 +105,14 @@ class MemoryBlocks:
             self.free(address)
 
     def register(self, address: int, size: int, flags: int = 0, device: int = 0) -> MemoryBlock:
-        """Register memory of the host: kernels may use it; DriverError for no bytes, or bytes that are registered."""
+        """Register memory of the host: kernels may use it; DriverError for no bytes, or some of a block."""
         if not (address and size):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at {address:#x} are no memory")
-        if address in self.by_address:
+        if any(start < address + size and address < start + each.size for start, each in self.by_address.items()):
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
         adopted = self.memory.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
-        return self.enter(MemoryBlock(adopted.allocation, AllocationKind.HOST, self.number(), size, flags, device), address)
+        made = MemoryBlock(adopted.allocation, AllocationKind.HOST, self.number(), size, flags, device, registered=True)
+        return self.enter(made, address)
 
     def number(self) -> int:
         """A number that no other block has."""

@@ -16,7 +16,9 @@ from ptxvm.libcudart.library import install, soname
 from ptxvm.libcudart.structures import Channels, Copy3D, ThreeSizes
 
 INVALID_CONFIGURATION, INVALID_SYMBOL, BAD_DIRECTION, BAD_FUNCTION, NO_DEVICE_101 = 9, 13, 21, 98, 101
-TO_DEVICE, TO_HOST = 1, 2
+TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
+UNSIGNED = 1  # cudaChannelFormatKind
+NO_SYMBOL, ALREADY_REGISTERED, NOT_REGISTERED = 500, 712, 713
 N = 1000
 HEAD = """
 .version 7.8
@@ -195,3 +197,91 @@ def test_an_execution_context_has_a_part_of_the_multiprocessors(program):
 
 def succeed(result):
     assert result == 0
+
+
+def test_copies_of_variables_in_graphs_can_be_changed(program):
+    """`cudaGraphMemcpyNodeSetParamsToSymbol` and its like, for nodes of a graph and of an executable one."""
+    library, first, second, told = program.library, c_uint(11), c_uint(22), c_uint()
+    graph, put, get, executable = (c_void_p() for _ in range(4))
+    four, none = c_size_t(4), c_size_t(0)
+    succeed(library.cudaGraphCreate(byref(graph), 0))
+    into = program.counter, byref(first), four, none, TO_DEVICE
+    succeed(library.cudaGraphAddMemcpyNodeToSymbol(byref(put), graph, None, none, *into))
+    out_of = byref(told), program.factor, four, none, TO_HOST
+    succeed(library.cudaGraphAddMemcpyNodeFromSymbol(byref(get), graph, byref(put), c_size_t(1), *out_of))
+    assert library.cudaGraphMemcpyNodeSetParamsToSymbol(put, program.counter, byref(first), c_size_t(5), none, TO_DEVICE) == 1
+    succeed(library.cudaGraphMemcpyNodeSetParamsFromSymbol(get, byref(told), program.counter, four, none, TO_HOST))
+    succeed(library.cudaGraphInstantiateWithFlags(byref(executable), graph, ctypes.c_uint64(0)))
+    into = program.counter, byref(second), four, none, TO_DEVICE
+    succeed(library.cudaGraphExecMemcpyNodeSetParamsToSymbol(executable, put, *into))
+    other = c_uint()
+    succeed(
+        library.cudaGraphExecMemcpyNodeSetParamsFromSymbol(executable, get, byref(other), program.counter, four, none, TO_HOST)
+    )
+    succeed(library.cudaGraphLaunch(executable, None))
+    succeed(library.cudaDeviceSynchronize())
+    assert (told.value, other.value) == (0, 22)
+    succeed(library.cudaGraphMemcpyNodeSetParamsToSymbol(put, program.counter, byref(first), four, none, TO_DEVICE))
+    succeed(library.cudaGraphInstantiateWithFlags(byref(executable), graph, ctypes.c_uint64(0)))
+    succeed(library.cudaGraphLaunch(executable, None))
+    succeed(library.cudaDeviceSynchronize())
+    assert told.value == 11
+
+
+def test_bytes_are_copied_from_one_array_to_another(program):
+    """`cudaMemcpyArrayToArray`; bytes behind the end of an array are refused."""
+    library, bytes_of = program.library, Channels(8, 0, 0, 0, UNSIGNED)
+    source, target = c_void_p(), c_void_p()
+    for array in (source, target):
+        succeed(library.cudaMallocArray(byref(array), byref(bytes_of), c_size_t(16), none := c_size_t(0), 0))
+    text, told = ctypes.create_string_buffer(b"abcdefghijklmnop", 16), ctypes.create_string_buffer(16)
+    succeed(library.cudaMemcpyToArray(source, none, none, text, c_size_t(16), TO_DEVICE))
+    succeed(library.cudaMemcpyToArray(target, none, none, told, c_size_t(16), TO_DEVICE))
+    copy = library.cudaMemcpyArrayToArray
+    succeed(copy(target, c_size_t(2), none, source, c_size_t(5), none, c_size_t(3), ON_DEVICE))
+    assert copy(target, c_size_t(2), none, source, c_size_t(14), none, c_size_t(3), ON_DEVICE) == 1
+    succeed(library.cudaMemcpyFromArray(told, target, none, none, c_size_t(16), TO_HOST))
+    assert told.raw == b"\0\0fgh".ljust(16, b"\0")
+
+
+def test_textures_of_plain_memory_have_a_largest_width(program):
+    most = c_size_t()
+    succeed(program.cudaDeviceGetTexture1DLinearMaxWidth(byref(most), byref(Channels(32, 0, 0, 0, UNSIGNED)), 0))
+    assert most.value == 1 << 28  # CUDA programming guide, "Technical Specifications per Compute Capability"
+
+
+def test_memory_is_registered_once(program):
+    """A part of it, too; and it is unregistered by its first address."""
+    memory = ctypes.create_string_buffer(4096)
+    start = ctypes.addressof(memory)
+    register, unregister = program.cudaHostRegister, program.cudaHostUnregister
+    assert unregister(c_void_p(start)) == NOT_REGISTERED
+    assert register(c_void_p(start + 1024), c_size_t(2048), 0) == 0
+    for at, size in ((1024, 8), (2048, 8), (2048, 2048), (0, 1025), (0, 4096)):
+        assert register(c_void_p(start + at), c_size_t(size), 0) == ALREADY_REGISTERED
+    assert register(c_void_p(start), c_size_t(1024), 0) == 0
+    assert unregister(c_void_p(start + 2048)) == 1
+    assert unregister(c_void_p(start + 1024)) == 0
+    assert unregister(c_void_p(start)) == 0
+    device = c_void_p()
+    assert program.cudaMalloc(byref(device), c_size_t(64)) == 0
+    assert unregister(device) == NOT_REGISTERED
+    assert program.cudaFree(device) == 0
+
+
+@pytest.mark.parametrize("program", ["13"], indirect=True)
+def test_a_condition_may_be_of_an_execution_context(program):
+    library, graph, context, handle = program.library, c_void_p(), c_void_p(), ctypes.c_uint64()
+    succeed(library.cudaGraphCreate(byref(graph), 0))
+    succeed(library.cudaDeviceGetExecutionCtx(byref(context), 0))
+    succeed(library.cudaGraphConditionalHandleCreate_v2(byref(handle), graph, context, 7, 1))
+    assert c_uint.from_address(handle.value).value == 7
+    succeed(library.cudaGraphConditionalHandleCreate_v2(byref(handle), graph, None, 0, 0))
+    succeed(library.cudaGraphDestroy(graph))
+
+
+def test_no_function_has_one_address_for_host_and_device(program):
+    library, made, address = program.library, c_void_p(), c_void_p()
+    succeed(library.cudaLibraryLoadData(byref(made), PTX, None, None, 0, None, None, 0))
+    assert library.cudaLibraryGetUnifiedFunction(byref(address), made, b"scale") == NO_SYMBOL
+    succeed(library.cudaLibraryUnload(made))

@@ -66,8 +66,9 @@ def register(address: int, size: int, flags: int) -> None:
 
 @function("cuMemHostUnregister")
 def unregister(address: int) -> None:
-    """End the registration."""
-    if address not in session().driver.blocks.by_address:
+    """End the registration; DriverError for memory that is not registered, or an address behind its first byte."""
+    found = session().driver.blocks.find(address)
+    if found is None or not found[1].registered:
         raise DriverError(Result.HOST_MEMORY_NOT_REGISTERED)
     session().driver.finish()
     session().driver.blocks.free(address)

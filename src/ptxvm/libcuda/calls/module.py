@@ -135,6 +135,13 @@ def variable(address: int, size: int, handle: int, name: int) -> None:
     put_u64_if(size, length)
 
 
+@function("cuLibraryGetUnifiedFunction")
+def unified_function(out: int, handle: int, name: int) -> None:
+    """An address of a function that the host may call too: there is none (CU_DEVICE_ATTRIBUTE_UNIFIED_FUNCTION_POINTERS)."""
+    session().handles.object(handle, Module)
+    raise DriverError(Result.NOT_FOUND, f"{string(name)} has no address that the host may call")
+
+
 @function("cuModuleGetFunctionCount", "cuLibraryGetKernelCount")
 def kernel_count(out: int, handle: int) -> None:
     """The number of kernels."""

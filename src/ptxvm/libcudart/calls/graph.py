@@ -14,6 +14,7 @@ from ptxvm.libcuda.calls.copies import copied as driver_copied, rectangular, tas
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.calls.copies import check_kind, copied, within
+from ptxvm.libcudart.calls.execution_contexts import handle_of
 from ptxvm.libcudart.calls.launch import kernel
 from ptxvm.libcudart.calls.volumes import parameters_of, volume
 from ptxvm.libcudart.runtime_state import function, runtime
@@ -131,24 +132,58 @@ def set_executable_copy_1d(handle: int, which: int, target: int, source: int, si
     executables.executable_node(handle, which).task = task(copied(target, source, size, kind))
 
 
-@function("cudaGraphAddMemcpyNodeToSymbol")
-def add_copy_to_symbol(
-    out: int, handle: int, after: int, count: int, variable: int, source: int, size: int, offset: int, kind: int
-) -> None:
-    """A copy into a variable as a node."""
+# ── copies of variables ─────────────────────────────────────────────────────────────────
+
+
+def into_variable(variable: int, source: int, size: int, offset: int, kind: int) -> FunctionTask:
+    """The copy into a variable."""
     check_kind(kind)
-    work = driver_copied(within(variable, size, offset), source, size, ())
-    driver.add(out, handle, after, count, task(work), driver.MEMCPY)
+    return task(driver_copied(within(variable, size, offset), source, size, ()))
+
+
+def out_of_variable(target: int, variable: int, size: int, offset: int, kind: int) -> FunctionTask:
+    """The copy out of a variable."""
+    check_kind(kind)
+    return task(driver_copied(target, within(variable, size, offset), size, ()))
+
+
+@function("cudaGraphAddMemcpyNodeToSymbol")
+def add_copy_to_symbol(out: int, handle: int, after: int, count: int, *copy: int) -> None:
+    """A copy into a variable as a node."""
+    driver.add(out, handle, after, count, into_variable(*copy), driver.MEMCPY)
 
 
 @function("cudaGraphAddMemcpyNodeFromSymbol")
-def add_copy_from_symbol(
-    out: int, handle: int, after: int, count: int, target: int, variable: int, size: int, offset: int, kind: int
-) -> None:
+def add_copy_from_symbol(out: int, handle: int, after: int, count: int, *copy: int) -> None:
     """A copy out of a variable as a node."""
-    check_kind(kind)
-    work = driver_copied(target, within(variable, size, offset), size, ())
-    driver.add(out, handle, after, count, task(work), driver.MEMCPY)
+    driver.add(out, handle, after, count, out_of_variable(*copy), driver.MEMCPY)
+
+
+@function("cudaGraphMemcpyNodeSetParamsToSymbol")
+def set_copy_to_symbol(handle: int, *copy: int) -> None:
+    """Change the copy of a node: into a variable."""
+    node(handle).task = into_variable(*copy)
+
+
+@function("cudaGraphMemcpyNodeSetParamsFromSymbol")
+def set_copy_from_symbol(handle: int, *copy: int) -> None:
+    """Change the copy of a node: out of a variable."""
+    node(handle).task = out_of_variable(*copy)
+
+
+@function("cudaGraphExecMemcpyNodeSetParamsToSymbol")
+def set_executable_copy_to_symbol(handle: int, which: int, *copy: int) -> None:
+    """Change the copy of a node of an executable graph: into a variable."""
+    executables.executable_node(handle, which).task = into_variable(*copy)
+
+
+@function("cudaGraphExecMemcpyNodeSetParamsFromSymbol")
+def set_executable_copy_from_symbol(handle: int, which: int, *copy: int) -> None:
+    """Change the copy of a node of an executable graph: out of a variable."""
+    executables.executable_node(handle, which).task = out_of_variable(*copy)
+
+
+# ── fills ───────────────────────────────────────────────────────────────────────────────
 
 
 @function("cudaGraphAddMemsetNode")
@@ -216,3 +251,9 @@ def describe_node(handle: int, out: int) -> None:
 def create_condition(out: int, handle: int, value: int, flags: int) -> None:
     """A condition, which kernels set."""
     any_node.create_condition(out, handle, 0, value, flags)
+
+
+@function("cudaGraphConditionalHandleCreate_v2")
+def create_condition_of_context(out: int, handle: int, context: int, value: int, flags: int) -> None:
+    """A condition of an execution context, which kernels set."""
+    any_node.create_condition(out, handle, handle_of(context) if context else 0, value, flags)

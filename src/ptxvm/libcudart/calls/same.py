@@ -208,6 +208,7 @@ SAME = {
     "cudaLibraryGetGlobal": "cuLibraryGetGlobal",
     "cudaLibraryGetManaged": "cuLibraryGetManaged",
     "cudaLibraryGetKernelCount": "cuLibraryGetKernelCount",
+    "cudaLibraryGetUnifiedFunction": "cuLibraryGetUnifiedFunction",
     "cudaLibraryEnumerateKernels": "cuLibraryEnumerateKernels",
 }
 

@@ -7,7 +7,7 @@ import ctypes
 from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, surface
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64, structure_at
-from ptxvm.libcuda.calls import texture as driver
+from ptxvm.libcuda.calls import device as devices, texture as driver
 from ptxvm.libcuda.session import OpaqueObject, session
 from ptxvm.libcudart import structures
 from ptxvm.libcudart.runtime_state import function
@@ -45,6 +45,13 @@ def create(out: int, channels: int, width: int, height: int, flags: int) -> None
     """A new array of one or two dimensions."""
     made = CudaArray(width, height, 0, elements(structure_at(Channels, channels)), flags)
     put_u64(out, session().handles.handle(made))
+
+
+@function("cudaDeviceGetTexture1DLinearMaxWidth")
+def linear_width(out: int, channels: int, ordinal: int) -> None:
+    """The most elements of a texture of plain memory."""
+    found = elements(structure_at(Channels, channels))
+    devices.linear_width(out, found.format, found.channels, ordinal)
 
 
 @function("cudaMalloc3DArray")

@@ -124,6 +124,13 @@ def array_to_array(target: int, to_x: int, to_y: int, source: int, x: int, y: in
     put(0, rectangular(made), MEMCPY)
 
 
+@function("cudaMemcpyArrayToArray")
+def bytes_between_arrays(target: int, to_x: int, to_y: int, source: int, x: int, y: int, count: int, kind: int) -> None:
+    """Copy bytes from one array to another."""
+    check_kind(kind)
+    put(0, copied(rows_of(target, to_x, to_y, count), rows_of(source, x, y, count), count, ()))
+
+
 def rows_of(handle: int, x: int, y: int, count: int) -> int:
     """The address of `count` bytes of an array that may go on in its next rows."""
     array = session().handles.object(handle, CudaArray)
