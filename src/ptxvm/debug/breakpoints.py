@@ -11,8 +11,9 @@ from pathlib import PurePath
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
-from ptxvm.debug.expressions import Expression
+from ptxvm.debug.expressions import Expression, parse
 from ptxvm.debug.focus import NotThere
+from ptxvm.debug.log_messages import LogMessage, log_message
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.routine import Routine
@@ -30,13 +31,31 @@ class Caught(enum.StrEnum):
     """What may be found in a run, besides faults: those stop it always."""
 
     NAN = "nan"
-    RACE = "race"
+    MEMORY = "memory"
+    INIT = "init"
     SYNC = "sync"
+    RACE = "race"
 
     @property
     def is_check(self) -> bool:
         """Does a checker find it, which follows the run from its beginning?"""
         return self is not Caught.NAN
+
+    @staticmethod
+    def by(kind: str) -> Caught:
+        """What a finding of a kind is caught by: a fault that a check makes a finding of is one of memory."""
+        return CAUGHT_BY.get(kind, Caught.MEMORY)
+
+
+CAUGHT_BY = {
+    **dict.fromkeys(("race", "register-in-use", "missing-fence", "freed-in-use"), Caught.RACE),
+    "uninitialised-read": Caught.INIT,
+    **dict.fromkeys(
+        ("barrier-divergence", "barrier-count", "ended-before-barrier", "invalid-mask", "undefined-lane", "invalid-mbarrier"),
+        Caught.SYNC,
+    ),
+}  # fmt: skip
+"""What catches the findings of a check that are no faults, by their kind."""
 
 
 @dataclass(eq=False, slots=True)
@@ -54,9 +73,14 @@ class Breakpoint:
 
 @dataclass(eq=False, slots=True)
 class CodeBreakpoint(Breakpoint):
-    """Some instructions: before one of them is executed."""
+    """Some instructions: before one of them is executed.  One with a message says that, and does not stop.
+
+    `location` names the instructions in the code of any image; there are no `sites` where that has none.
+    """
 
     sites: frozenset[Site] = frozenset()
+    location: str = ""
+    message: LogMessage | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,18 +113,61 @@ class Catchpoint(Breakpoint):
 
 
 class Breakpoints:
-    """All breakpoints, by number."""
+    """All breakpoints, by number: of the code of one image, or of one after the other."""
 
-    def __init__(self, code: Executable) -> None:
-        self.code = code
+    def __init__(self) -> None:
+        self._code: Executable | None = None
         self.all: dict[int, Breakpoint] = {}
         self._last = 0
         self._sites: dict[Site, list[CodeBreakpoint]] = {}
+
+    @property
+    def code(self) -> Executable:
+        """The code; NotThere before there is any."""
+        if self._code is None:
+            raise NotThere("no kernel has been launched")
+        return self._code
+
+    def follow(self, code: Executable, kernel: Routine) -> None:
+        """Be about the code of a launch: what it has not got waits for another one, and what is watched is gone."""
+        self._code = code
+        self.all = {number: each for number, each in self.all.items() if not isinstance(each, Watchpoint)}
+        for each in self.all.values():
+            if isinstance(each, CodeBreakpoint):
+                each.sites = self.known_sites(each.location, kernel)
+        self._sites = {}
 
     def next_number(self) -> int:
         """The number of a new breakpoint."""
         self._last += 1
         return self._last
+
+    def break_at(
+        self, text: str, here: Routine | None, condition: str = "", *, temporary: bool = False, message: str = "",
+        waits: bool = False,
+    ) -> CodeBreakpoint:  # fmt: skip
+        """Stop before some instructions, or say a message there.
+
+        One that `waits` may name what no code has yet; any other is refused by NotThere.
+        """
+        sites = self.known_sites(text, here) if waits else self.sites(text, here)
+        made = CodeBreakpoint(
+            self.next_number(), text, parse(condition) if condition else None, temporary=temporary, sites=sites,
+            location=absolute(text, here), message=log_message(message) if message else None,
+        )  # fmt: skip
+        self.add(made)
+        return made
+
+    def catch(self, name: str, condition: str = "") -> Catchpoint:
+        """Stop where something is found; see `Caught`."""
+        known = [each.value for each in Caught]
+        if name not in known:
+            raise NotThere(
+                f"nothing is called '{name}' that may be caught; {did_you_mean(name, known) or 'there are ' + ' '.join(known)}"
+            )
+        made = Catchpoint(self.next_number(), name, parse(condition) if condition else None, caught=Caught(name))
+        self.add(made)
+        return made
 
     def add(self, breakpoint_: Breakpoint) -> Breakpoint:
         """Add one."""
@@ -140,13 +207,22 @@ class Breakpoints:
 
     # ── places in the code ──────────────────────────────────────────────────────────────
 
-    def sites(self, text: str, here: Routine) -> frozenset[Site]:
+    def known_sites(self, text: str, here: Routine | None) -> frozenset[Site]:
+        """The instructions that a text names; none where there are none."""
+        try:
+            return self.sites(text, here)
+        except NotThere:
+            return frozenset()
+
+    def sites(self, text: str, here: Routine | None) -> frozenset[Site]:
         """The instructions that a text names: `42`, `file.cu:10`, `opcode ld.global*`, `*12`, a function or a label.
 
         NotThere says what there is.
         """
         if found := OPCODE.fullmatch(text):
             return self._with_opcode(found[1])
+        if here is None:
+            raise NotThere("no kernel has been launched")
         if found := AT_LINE.fullmatch(text):
             return self._at_line(found["file"], int(found["line"]), here)
         if found := AT_INDEX.fullmatch(text):
@@ -195,6 +271,17 @@ class Breakpoints:
         for program in self.code.image.programs:
             yield program.source.name
             yield from program.files.values()
+
+
+def absolute(text: str, here: Routine | None) -> str:
+    """A location that means the same wherever it is read: with the file of a line, and the function of an instruction."""
+    if here is None:
+        return text
+    if (found := AT_LINE.fullmatch(text)) and not found["file"] and here.function.program is not None:
+        return f"{here.function.program.source.name}:{found['line']}"
+    if (found := AT_INDEX.fullmatch(text)) and not found["function"]:
+        return f"*{here.function.name}+{found['index']}"
+    return text
 
 
 def line_of(routine: Routine, number: int, file: str | None, here: Routine) -> int | None:

@@ -107,7 +107,9 @@ class Console:
         numbers = ", ".join(map(str, stop.numbers))
         match stop.reason:
             case Reason.ENDED:
-                yield Line(f"[{self.described} has ended after {self.session.time} instructions]", Style.STOP)
+                found = f", and the checks have found {count}" if (count := len(stop.message.splitlines())) else ""
+                yield Line(f"[{self.described} has ended after {self.session.time} instructions{found}]", Style.STOP)
+                yield from (Line(each, Style.ERROR) for each in stop.message.splitlines())
             case Reason.BEGIN:
                 yield Line("No more history: this is the beginning of the kernel.", Style.STOP)
             case Reason.INTERRUPT:

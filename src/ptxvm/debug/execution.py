@@ -9,8 +9,9 @@ import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Caught, Watchpoint, numbers
-from ptxvm.debug.focus import Focus, number_of
+from ptxvm.debug.focus import Focus, number_of, shown
 from ptxvm.debug.lanes import LanePlaces, Status
+from ptxvm.debug.log_messages import LogMessage, lane_text, said_by_warps
 from ptxvm.debug.nans import has_nan
 from ptxvm.debug.stops import Change, Reason, Stop
 from ptxvm.debug.timeline import Interrupt, Interrupted, Timeline
@@ -94,10 +95,12 @@ class Execution:
     """Runs a grid forwards and backwards; `interrupt` is set from outside, to stop it."""
 
     def __init__(
-        self, grid: SteppedGrid, breakpoints: Breakpoints, accesses: Accesses, pointees: Pointees, interrupt: Interrupt
+        self, grid: SteppedGrid, breakpoints: Breakpoints, accesses: Accesses, pointees: Pointees, interrupt: Interrupt,
+        logged: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.grid, self.breakpoints, self.accesses, self.pointees = grid, breakpoints, accesses, pointees
         self.timeline, self.interrupt = Timeline(grid, interrupt), interrupt
+        self.logged = logged
         self.focus = Focus()
         self.passed: Passed | None = None
         self.came_before = Stop(Reason.STEP)  # what stops a run that goes back to before an instruction
@@ -218,7 +221,9 @@ class Execution:
                 self.keep_focus(issue)
                 said = f"whose condition `{each.condition.text if each.condition else ''}` has no value: {wrong}"
                 return Stop(Reason.BREAKPOINT, (each.number,), said)
-            if len(hit):
+            if len(hit) and each.message is not None:
+                self.log(each.message, self.view(issue, hit))
+            elif len(hit):
                 found.append(each)
                 lanes = hit if not len(lanes) else lanes
         if not found:
@@ -229,6 +234,12 @@ class Execution:
             if each.temporary:
                 self.breakpoints.delete(each.number)
         return Stop(Reason.BREAKPOINT, numbers(found))
+
+    def log(self, message: LogMessage, view: View) -> None:
+        """Say what lanes have to say at a logpoint."""
+        shape = self.grid.shape
+        for cta, warp, lanes, text in said_by_warps(message, view):
+            self.logged(f"[block {shown(shape.ctaid(cta))}, warp {warp}, {lane_text(lanes)}] {text}")
 
     def arrive(self, stop: Stop, *, stops: bool) -> Stop:
         """The stop at the end of a step: that of a breakpoint, where one `stops` there; none of there stops again at once."""
@@ -325,15 +336,22 @@ class Execution:
         fresh = self.findings[known:]
         if not fresh:
             return None
-        kinds = {Caught.RACE if each.hazard else Caught.SYNC for each in fresh}
+        kinds = {Caught.by(each.kind) for each in fresh}
         wanted = [each for each in self.breakpoints.catchpoints if each.caught in kinds]
-        if not wanted and kinds == {Caught.RACE}:
-            return None  # its catchpoint is off; what is no race may be a fault, which a check makes a finding of
+        if not wanted and Caught.MEMORY not in kinds:
+            return None  # its catchpoint is off
+        focus = self.focus
         self.keep_focus(issue)
         self.focus_on_place(fresh[0].accesses[-1].place if fresh[0].accesses else None)
-        for each in wanted:
-            each.hits += 1
-        return Stop(Reason.CATCHPOINT, numbers(wanted), "; ".join(f"{each.kind}: {each.message}" for each in fresh))
+        stopping = [each for each in wanted if len(counted(each, issue, self.holding(each, issue, self.focused(issue))))]
+        if wanted and not stopping:
+            self.focus = focus
+            return None
+        return Stop(Reason.CATCHPOINT, numbers(stopping), "; ".join(f"{each.kind}: {each.message}" for each in fresh))
+
+    def focused(self, issue: Issue) -> LaneNumbers:
+        """The lane in focus, where it is one of an instruction; else those of the instruction."""
+        return np.array([self.lane(issue.schedule)]) if self.has_focus(issue) else issue.numbers
 
     # ── backwards ───────────────────────────────────────────────────────────────────────
 

@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import replace
+from weakref import WeakMethod, finalize
 
 import numpy as np
 
@@ -21,7 +23,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Function
 from ptxvm.checkers.checker import Checker
 from ptxvm.debug import steps
-from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, Caught, CodeBreakpoint, Watchpoint
+from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, CodeBreakpoint, Watchpoint
 from ptxvm.debug.execution import Accesses, Execution, start_of
 from ptxvm.debug.expressions import address_of, assigned, parse
 from ptxvm.debug.focus import Focus, NotThere
@@ -29,10 +31,10 @@ from ptxvm.debug.steps import Step, ended
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.timeline import Interrupt
 from ptxvm.debug.values import MemoryPlace, NoValue, Pointees, RegisterPlace, Values, View
-from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.stepping import SteppedGrid, SteppingInterpreter
 from ptxvm.engine.launch import checked_shape, lend_bank, mark_written
+from ptxvm.engine.watching import fresh
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch_options import LaunchOptions
@@ -57,19 +59,24 @@ class Session:
     def __init__(
         self, image: Image, kernel: Function, options: LaunchOptions, args: Sequence[object] = (), *,
         printed: Callable[[str], None] = lambda text: None,  # noqa: ARG005
+        breakpoints: Breakpoints | None = None,
     ) -> None:  # fmt: skip
+        """`breakpoints` are those of a launch before, which go on where the code has their places."""
         self.image, self.kernel, self.options, self.args = image, kernel, options, args
         self.shape = checked_shape(image, kernel, options)
         self.interpreter = SteppingInterpreter(image)
         self.code = self.interpreter.following(registers=False, variables=False, clustered=self.shape.cluster_size > 1)
-        self.breakpoints = Breakpoints(self.code)
+        self.breakpoints = breakpoints if breakpoints is not None else Breakpoints()
+        self.breakpoints.follow(self.code, self.kernel_routine)
         self.printed = printed
+        self.logged: Callable[[str], None] | None = None  # receives what logpoints say; else that is printed
         self.frame = 0  # the function that commands are about, counted from the innermost
         self.stop: Stop | None = None
         self.interrupted = Interrupt()
         self._checked: frozenset[str] = frozenset()
         self._execution: Execution | None = None
         self._close: list[Callable[[], None]] = []
+        finalize(self, close_all, self._close)  # a session that is dropped gives its memory back
 
     # ── the run ─────────────────────────────────────────────────────────────────────────
 
@@ -113,12 +120,25 @@ class Session:
         bank = lend_bank(memory, packed)
         self._close.append(lambda: memory.take_back(bank))
         library.output.clear()
-        sink, library.sink = library.sink, lambda text: self.printed(text)  # noqa: PLW0108 - which may change
+        sink, library.sink = library.sink, weakly(self._print)
         self._close.append(lambda: setattr(library, "sink", sink))
         accesses = Accesses(self.breakpoints)
-        grid: SteppedGrid = self.interpreter.grid(self.kernel, self.shape, bank.start, self.options, accesses, self._watcher())
+        watcher = self._watcher()
+        if watcher is not None:
+            watcher.launched(fresh(memory.table.items, self.args))
+        grid: SteppedGrid = self.interpreter.grid(self.kernel, self.shape, bank.start, self.options, accesses, watcher)
         self._close.append(grid.close)
-        return Execution(grid, self.breakpoints, accesses, pointees(self.kernel, self.args), self.interrupted)
+        known = pointees(self.kernel, self.args)
+        return Execution(grid, self.breakpoints, accesses, known, self.interrupted, weakly(self._log))
+
+    def _print(self, text: str) -> None:
+        self.printed(text)
+
+    def _log(self, text: str) -> None:
+        if self.logged is None:
+            self.printed(f"{text}\n")
+        else:
+            self.logged(text)
 
     @property
     def checks(self) -> frozenset[str]:
@@ -133,8 +153,7 @@ class Session:
     def close(self) -> None:
         """End the run; the arguments stay as they are."""
         self._execution = self.stop = None
-        while self._close:
-            self._close.pop()()
+        close_all(self._close)
         mark_written(self.args)
 
     def resume(self) -> Stop:
@@ -219,9 +238,17 @@ class Session:
         execution = self.execution
         if stop.reason is Reason.ENDED:
             execution.grid.finish()
+            self.stop = stop = replace(stop, message=self._last_findings())
         elif stop.reason is not Reason.FAULT:
             self._focus_on_the_living()
         return stop
+
+    def _last_findings(self) -> str:
+        """All that the checks have found when the grid has ended; what is lost then is among it."""
+        watching = self.execution.grid.watching
+        if watching is not None:
+            watching.watcher.finished(self.image.memory.table.items)
+        return "\n".join(f"{each.kind}: {each.message}" for each in self.execution.findings)
 
     def _focus_on_the_living(self) -> None:
         """Where the thread in focus has ended or not begun, that of the next instruction has the focus."""
@@ -250,11 +277,11 @@ class Session:
 
     def break_at(self, text: str, condition: str = "", *, temporary: bool = False) -> CodeBreakpoint:
         """Stop before some instructions; see `Breakpoints.sites`."""
-        sites = self.breakpoints.sites(text, self.here)
-        wanted = parse(condition) if condition else None
-        made = CodeBreakpoint(self.breakpoints.next_number(), text, wanted, temporary=temporary, sites=sites)
-        self.breakpoints.add(made)
-        return made
+        return self.breakpoints.break_at(text, self.here, condition, temporary=temporary)
+
+    def log_at(self, text: str, message: str, condition: str = "") -> CodeBreakpoint:
+        """Say a message before some instructions, with the values of expressions in braces, and go on."""
+        return self.breakpoints.break_at(text, self.here, condition, message=message)
 
     def watch(self, text: str, accesses: str = "write", condition: str = "") -> Watchpoint:
         """Stop after a `write`, a `read` or any `access` of what an expression names, for the thread in focus."""
@@ -292,17 +319,8 @@ class Session:
         return Bytes(held.space.window, address, size)
 
     def catch(self, name: str, condition: str = "") -> Catchpoint:
-        """Stop where something is found: a `nan`, or by a check that follows the run from its beginning: `race`, `sync`."""
-        known = [each.value for each in Caught]
-        if name not in known:
-            raise NotThere(
-                f"nothing is called '{name}' that may be caught; {did_you_mean(name, known) or 'there are nan race sync'}"
-            )
-        made = Catchpoint(
-            self.breakpoints.next_number(), name, parse(condition) if condition else None, caught=Caught(name)
-        )  # fmt: skip
-        self.breakpoints.add(made)
-        return made
+        """Stop where something is found: a `nan`, or by a check that follows the run from its beginning, such as `race`."""
+        return self.breakpoints.catch(name, condition)
 
     def delete(self, number: int | None = None) -> list[Breakpoint]:
         """Delete a breakpoint, or all."""
@@ -428,6 +446,24 @@ class Session:
         """How many elements the array has that is the argument for a parameter."""
         names = [each.name for each in self.kernel.signature.parameters]
         return int(np.size(self.args[names.index(parameter)]))  # type: ignore[arg-type]
+
+
+def close_all(steps: list[Callable[[], None]]) -> None:
+    """Do what ends a run, the last step first."""
+    while steps:
+        steps.pop()()
+
+
+def weakly(method: Callable[[str], None]) -> Callable[[str], None]:
+    """A call of a method that does not keep its object alive."""
+    held = WeakMethod(method)
+
+    def call(text: str) -> None:
+        found = held()
+        if found is not None:
+            found(text)
+
+    return call
 
 
 def pointees(kernel: Function, args: Sequence[object]) -> Pointees:

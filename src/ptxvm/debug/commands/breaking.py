@@ -13,6 +13,8 @@ from ptxvm.debug.expressions import parse
 GROUP = "Breakpoints"
 CONDITION = re.compile(r"(?P<place>.*?)\s*\bif\b\s*(?P<condition>.+)|(?P<alone>.*)", re.DOTALL)
 
+LOGPOINT = re.compile(r'(?P<location>.+?)\s*"(?P<text>[^"]*)"(?:\s*if\b\s*(?P<condition>.+))?', re.DOTALL)
+
 
 def parted(text: str) -> tuple[str, str]:
     """`LOCATION if CONDITION`."""
@@ -49,6 +51,8 @@ def breakpoint_at(debugger: Debugger, text: str, *, temporary: bool) -> Iterator
 def places(debugger: Debugger, made: CodeBreakpoint) -> str:
     """`saxpy.ptx:42`, or how many instructions it has."""
     sites = sorted(made.sites)
+    if not sites:
+        return f"{made.location}, which no launch has had yet"
     bound = debugger.session.code.routines[sites[0][0]].function.instructions[sites[0][1]]
     first = f"{bound.program.source.name if bound.program is not None else ''}:{bound.line}"
     return first if len(sites) == 1 else f"{len(sites)} instructions, the first at {first}"
@@ -83,10 +87,24 @@ def watchpoint(debugger: Debugger, text: str, accesses: str) -> Line:
     return Line(f"Watchpoint {made.number}: {made.subject}")
 
 
-@command("catch", usage="nan|race|sync [if CONDITION]", group=GROUP)
-def catch(debugger: Debugger, text: str) -> Iterator[Line]:
-    """Stop where something is found: a NaN in a register that had none, a race, or a misused barrier (sync).
+@command("logpoint", usage='LOCATION "TEXT" [if CONDITION]', group=GROUP)
+def logpoint(debugger: Debugger, text: str) -> Iterator[Line]:
+    """Print TEXT where threads come to LOCATION, and go on: `logpoint 42 "x = {%f1} in {%tid.x}" if %f1 > 1`.
 
+    Expressions stand in braces.  Lanes of a warp that say the same are one line.  LOCATION is that of `break`.
+    """
+    found = LOGPOINT.fullmatch(text)
+    if found is None:
+        raise BadCommand('a logpoint is LOCATION "TEXT", and a condition behind it')
+    made = debugger.session.log_at(found["location"], found["text"], found["condition"] or "")
+    yield Line(f"Logpoint {made.number} at {places(debugger, made)}")
+
+
+@command("catch", usage="nan|memory|init|sync|race [if CONDITION]", group=GROUP)
+def catch(debugger: Debugger, text: str) -> Iterator[Line]:
+    """Stop where something is found: a NaN in a register that had none, or what a check finds.
+
+    The checks are those of `ptxvm run`: memory, init (reads of what has no value), sync (misused barriers) and race.
     Checks follow a run from its beginning: `run` starts it again with them.  Faults stop a run always.
     """
     name, condition = parted(text)
@@ -154,6 +172,7 @@ def info_breakpoints(debugger: Debugger, text: str) -> Iterator[Line]:
     for each in debugger.session.breakpoints.all.values():
         said = each.subject
         said += f" if {each.condition.text}" if each.condition is not None else ""
+        said += f' "{each.message.text}"' if isinstance(each, CodeBreakpoint) and each.message is not None else ""
         said += f" at {places(debugger, each)}" if isinstance(each, CodeBreakpoint) else ""
         said += f", hit {each.hits} times" if each.hits else ""
         said += f", the next {each.ignore} pass" if each.ignore else ""

@@ -44,6 +44,9 @@ class Routine:
         )
         self.planes = None if following.nothing else Planes(self.slots, following)
         self.unset: list[tuple[int, np.uint32]] = list(self.planes.unset()) if self.planes is not None else []
+        if single:  # what looks between two instructions sees all registers, also those that nothing will read
+            for segment in self.segments:
+                segment.live_out = -1
         self._whole: list[TracedSegment | None] = [None] * self.end
         self._some: list[TracedSegment | None] = [None] * self.end
 

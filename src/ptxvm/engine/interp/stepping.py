@@ -19,7 +19,7 @@ from ptxvm.engine.interp.register_fences import is_product
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.schedule import Schedule
 from ptxvm.engine.interp.stepping_cohort import Observer, SteppingCohort, WatchedSteppingCohort
-from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule, SteppingTracer
+from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule
 from ptxvm.engine.interp.texture_memory import Images
 from ptxvm.engine.interp.watched_cohort import WatchState
 from ptxvm.engine.limits import Limits
@@ -57,19 +57,24 @@ class SteppingInterpreter(Interpreter):
     @cached_property
     def executable(self) -> Executable:
         """The routines of the image, one segment for each instruction."""
-        return Executable(self.image, tracer=SteppingTracer, single=True)
+        return Executable(self.image, single=True)
 
     def grid(
         self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, observer: Observer,
         watcher: Watcher | None = None,
     ) -> SteppedGrid:  # fmt: skip
         """A grid none of whose instructions has been issued; a watcher follows it, but not the grids that it launches."""
-        code = self.following(registers=False, variables=False, clustered=shape.cluster_size > 1)
+        clustered = shape.cluster_size > 1
+        plain = self.following(registers=False, variables=False, clustered=clustered)
         starts = partial(begin, observer, options)
 
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
-            return self._run(code, kernel, shape, parameters, shared, None, starts)
+            return self._run(plain, kernel, shape, parameters, shared, None, starts)
 
+        code = plain
+        if watcher is not None:
+            variables = watcher.follows_variables
+            code = self.following(registers=watcher.follows_registers, variables=variables, clustered=clustered)
         code.children.open(run)
         return SteppedGrid(self, code, kernel, shape, parameters, options, observer, watcher)
 
@@ -126,7 +131,8 @@ class SteppedGrid:
         self.watching: WatchState | None = None
         if watcher is not None:
             products = any(is_product(bound) for routine in code.routines for bound in routine.function.instructions)
-            self.watching = WatchState(watcher, Images(self.image.memory), Objects(self.image), {}, products=products)
+            provenance = interpreter.executable.provenance if watcher.follows_variables else {}
+            self.watching = WatchState(watcher, Images(self.image.memory), Objects(self.image), provenance, products=products)
             self.scene = Scene(kernel.name, shape, shared_variables(self.image, kernel))
             watcher.begin(self.scene, 0, None)
         self.options = options

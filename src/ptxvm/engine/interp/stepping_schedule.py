@@ -13,16 +13,7 @@ from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.converging_schedule import ConvergingSchedule
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.routine import Routine
-from ptxvm.engine.interp.segment import Tracer
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
-
-
-class SteppingTracer(Tracer):
-    """A tracer whose code keeps all registers, also those that nothing will read."""
-
-    def is_live(self, slot: int, live: int) -> bool:
-        """Is the register of a slot to be kept?"""
-        return True
 
 
 @dataclass(frozen=True, slots=True)
@@ -128,4 +119,4 @@ class SteppingSchedule(ConvergingSchedule):
         """Lanes have executed a branch."""
 
 
-__all__ = ["Issue", "SteppingSchedule", "SteppingTracer"]
+__all__ = ["Issue", "SteppingSchedule"]
