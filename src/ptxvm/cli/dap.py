@@ -14,13 +14,16 @@ from queue import SimpleQueue
 from typing import BinaryIO
 
 import ptxvm
+from ptxvm.cli.dap_program import PythonProgram, is_python
 from ptxvm.cli.debug import LocalFiles, prepared
 from ptxvm.cli.failures import WrongCall, one_line
 from ptxvm.cli.run import RunRequest
 from ptxvm.debug.dap.adapter import Arguments, Refused
 from ptxvm.debug.dap.framing import BadMessage, Decoder, Message, encode
+from ptxvm.debug.dap.pending_launch import PendingLaunch
 from ptxvm.debug.dap.server import CompleteAdapter
 from ptxvm.debug.session import Session
+from ptxvm.machine.result import LaunchResult
 
 READ = 1 << 16
 HOST = "127.0.0.1"
@@ -32,10 +35,13 @@ def serve(port: int | None) -> int:
     """Serve a client at the standard streams, or one after the other at a port."""
     if port is not None:
         return serve_port(port)
-    # What is printed otherwise must not come between the messages.
-    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    # What programs and libraries read and print otherwise must not come between the messages.
+    read, out = os.dup(sys.stdin.fileno()), os.fdopen(os.dup(sys.stdout.fileno()), "wb", buffering=0)
+    nothing = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nothing, sys.stdin.fileno())
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     with redirect_stdout(sys.stderr):
-        Connection(partial(os.read, sys.stdin.fileno()), out).serve()
+        Connection(partial(os.read, read), out).serve()
     return 0
 
 
@@ -55,20 +61,42 @@ def serve_port(port: int) -> int:
 
 
 class Connection:
-    """A client: a thread reads its requests, and interrupts a run for those that wait for its stop."""
+    """A client.
+
+    A thread reads its requests, and interrupts a run for those that wait for its stop.  Another one answers them, and debugs
+    the launches of a program.  The program itself runs in the thread of `serve`, which is the main one, as programs expect.
+    """
 
     def __init__(self, read: Callable[[int], bytes], out: BinaryIO) -> None:
         self.read, self.out = read, out
-        self.requests: SimpleQueue[Message | None] = SimpleQueue()
-        self.adapter = CompleteAdapter(session, self.send, LocalFiles())
+        self.work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
+        self.programs: SimpleQueue[PythonProgram | None] = SimpleQueue()
+        self.adapter = CompleteAdapter(self.launch, self.send, LocalFiles())
 
     def serve(self) -> None:
         """Answer requests until the client leaves."""
-        threading.Thread(target=self.receive, daemon=True).start()
-        while not self.adapter.is_done and (request := self.requests.get()) is not None:
-            self.adapter.handle(request)
-        if self.adapter.held is not None:
-            self.adapter.held.close()
+        for each in (self.receive, self.answer):
+            threading.Thread(target=each, daemon=True).start()
+        while (program := self.programs.get()) is not None:
+            self.work.put(partial(self.adapter.program_ended, program.run()))
+
+    def answer(self) -> None:
+        """Answer requests, and debug launches, one after the other."""
+        while not self.adapter.is_done and (do := self.work.get()) is not None:
+            do()
+        self.adapter.leave()
+        self.programs.put(None)
+
+    def launch(self, arguments: Arguments) -> Session | PythonProgram:
+        """What a `launch` request asks for."""
+        if is_python(arguments):
+            return PythonProgram(arguments, self.programs.put, self.debugged, self.adapter.output)
+        return session(arguments)
+
+    def debugged(self, launch: PendingLaunch) -> LaunchResult:
+        """Have a launch debugged to its end."""
+        self.work.put(partial(self.adapter.debug, launch))
+        return launch.wait()
 
     def receive(self) -> None:
         """Read requests to the end."""
@@ -78,9 +106,9 @@ class Connection:
                 for message in decoder.feed(data):
                     if message.get("command") in STOPPING:
                         self.adapter.interrupt()
-                    self.requests.put(message)
+                    self.work.put(partial(self.adapter.handle, message))
         self.adapter.interrupt()
-        self.requests.put(None)
+        self.work.put(None)
 
     def send(self, message: Message) -> None:
         """Send a message; a client that has gone hears nothing."""

@@ -175,11 +175,20 @@ class Breakpoints:
         self._sites = {}
         return breakpoint_
 
+    def clear(self) -> None:
+        """Delete all."""
+        self.all, self._sites = {}, {}
+
     def delete(self, number: int) -> None:
         """Delete one; NotThere where there is none of the number."""
         self.get(number)
         del self.all[number]
         self._sites = {}
+
+    def discard(self, number: int) -> None:
+        """Delete one, if it is still there."""
+        if number in self.all:
+            self.delete(number)
 
     def get(self, number: int) -> Breakpoint:
         """The breakpoint of a number; NotThere where there is none."""

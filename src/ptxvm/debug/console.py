@@ -39,6 +39,7 @@ class Console:
     def __init__(self, session: Session, files: Files | None = None) -> None:
         self.session, self.files = session, files
         self.is_done = False
+        self.breaks_on_launch = True
         self.listed = 0
         self.last = ""
         self.failed = False

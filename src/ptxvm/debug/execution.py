@@ -147,8 +147,10 @@ class Execution:
 
     # ── forwards ────────────────────────────────────────────────────────────────────────
 
-    def run(self, done: Callable[[Issue], bool], *, warp: bool = False, choice: Choice | None = None) -> Stop:
-        """Run until a breakpoint stops it, or `done` is true of the instruction that was executed last.
+    def run(
+        self, done: Callable[[Issue], bool], *, warp: bool = False, choice: Choice | None = None, stops: bool = True
+    ) -> Stop:  # fmt: skip
+        """Run until a breakpoint `stops` it, or `done` is true of the instruction that was executed last.
 
         Of the `warp` in focus alone, while it can run: where it must wait, others run until it can go on.  Or of what is
         chosen.
@@ -161,12 +163,12 @@ class Execution:
                     issue = self.next(choice or self.choice if warp or choice else None)
                     if issue is None:
                         return Stop(Reason.ENDED)
-                    if (stop := self.before(issue)) is not None:
+                    if stops and (stop := self.before(issue)) is not None:
                         return stop
                     stop = self.execute(issue)
                 except Fault as fault:
                     return self.faulted(fault)
-                if stop is not None:
+                if stops and stop is not None:
                     return stop
                 if done(issue):
                     return Stop(Reason.STEP)

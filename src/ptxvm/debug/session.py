@@ -160,6 +160,15 @@ class Session:
         """Run to the next breakpoint, or to the end."""
         return self._stopped(self.execution.run(lambda _: False))
 
+    def finished(self) -> LaunchResult:
+        """Run to the end without stops; the result, or the fault of the kernel, which is raised."""
+        stop = self.stop if self.is_running else self.start()
+        while stop is not None and stop.reason not in (Reason.ENDED, Reason.FAULT):
+            stop = self._stopped(self.execution.run(lambda _: False, stops=False))
+        if stop is not None and stop.fault is not None:
+            raise stop.fault
+        return self.result
+
     def step(self, kind: Step, count: int = 1) -> Stop:
         """Go some steps."""
         return self._repeated(lambda: steps.step(self.execution, kind), count, stops=True)

@@ -202,3 +202,40 @@ test("a kernel that runs on is paused", async () => {
   const [stopped] = await Promise.all([client.waitForEvent("stopped"), client.pauseRequest({ threadId: 1 })]);
   assert.equal(stopped.body.reason, "pause");
 });
+
+test("a log message is output, and stops nothing", async () => {
+  const [said] = await Promise.all([
+    client.waitForEvent("output"),
+    client.waitForEvent("terminated"),
+    client.waitForEvent("initialized").then(async () => {
+      const breakpoints = [{ line: STORE, condition: "%tid.x == 41", logMessage: "stores {%r1}" }];
+      await client.setBreakpointsRequest({ source: { path: file }, breakpoints });
+      await client.configurationDoneRequest();
+    }),
+    client.launch(launch),
+  ]);
+  assert.equal(said.body.output, "[block (0,0,0), warp 1, lane 9] stores 0x0000008d\n");
+});
+
+test("a Python program stops in its launch, and goes on", async () => {
+  writeFileSync(
+    path.join(folder, "app.py"),
+    `import numpy, ptxvm
+out = numpy.zeros(64, numpy.uint32)
+ptxvm.load("turn.ptx").kernel().launch(1, 64, [out])
+raise SystemExit(int(out[63]) - 160)
+`,
+  );
+  await Promise.all([
+    client.waitForEvent("initialized").then(async () => {
+      const { body } = await client.setBreakpointsRequest({ source: { path: file }, breakpoints: [{ line: BARRIER }] });
+      assert.equal(body.breakpoints[0].verified, false);
+      await client.configurationDoneRequest();
+    }),
+    client.launch({ program: "app.py", cwd: folder }),
+    client.waitForEvent("breakpoint").then(({ body }) => assert.equal(body.breakpoint.verified, true)),
+    client.assertStoppedLocation("breakpoint", { path: file, line: BARRIER }),
+  ]);
+  const [exited] = await Promise.all([client.waitForEvent("exited"), client.continueRequest({ threadId: 1 })]);
+  assert.equal(exited.body.exitCode, 3);
+});

@@ -123,6 +123,17 @@ def test_each_launch_of_a_script_is_debugged(ptxvm, ring, tmp_path):
     assert done.out.count(f"sum {total} word\n") == 2
 
 
+def test_launches_run_to_breakpoints_that_last_where_they_are_no_reason_to_stop(ptxvm, ring, tmp_path, monkeypatch):
+    (tmp_path / "app.py").write_text(SCRIPT)
+    words = ("-ex", "set cuda break_on_launch none", "-ex", "break hundred")
+    monkeypatch.setattr(sys, "stdin", io.StringIO("continue\n" * 2 + "print %in\ncontinue\n"))
+    done = ptxvm("debug", "app.py", *words)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("turn<<<(1,1,1),(64,1,1)>>> begins.") == 1
+    assert done.out.count("Breakpoint 1, turn<<<") == 2
+    assert done.out.count("%in = 2\n") == 1
+
+
 def test_a_fault_goes_on_to_the_script(ptxvm, module, tmp_path):
     module(KERNEL.replace("[%rd3], %r6", "[%rd2], %r6"), "ring.ptx")
     (tmp_path / "app.py").write_text(SCRIPT.replace("    kernel.launch(1, 64, [out, 64])", """

@@ -42,6 +42,8 @@ class Debugger(Protocol):
 
     session: Session
     is_done: bool
+    breaks_on_launch: bool
+    """Does each launch of a program stop before its first instruction?"""
     listed: int
     """The last line that `list` has shown; 0 where it begins around the thread in focus."""
 

@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from ptxvm.debug.commands.command import COMMANDS, Command, Debugger, Line, Style, command
 
 GROUP = "Help"
-COLUMNS, INDENT = 80, 22
+COLUMNS = 80
 
 
 @command("help", "h", usage="[COMMAND]", group=GROUP)
@@ -21,13 +21,14 @@ def help_(debugger: Debugger, text: str) -> Iterator[Line]:  # noqa: ARG001 - an
         yield Line(group, Style.HEADING)
         for each in COMMANDS.all.values():
             if each.group == group:
-                yield Line(f"  {each.name:<19} {short(each.summary)}")
+                head = f"  {each.name:<19} "
+                yield Line(head + short(each.summary, COLUMNS - len(head)))
 
 
-def short(summary: str) -> str:
+def short(summary: str, columns: int) -> str:
     """What stands in the list: the first clause of a sentence."""
     first = summary.partition(". ")[0].partition(";")[0].partition(":")[0].rstrip(".")
-    return textwrap.shorten(first, COLUMNS - INDENT, placeholder=" …")
+    return textwrap.shorten(first, columns, placeholder=" …")
 
 
 def explained(found: Command) -> Iterator[Line]:

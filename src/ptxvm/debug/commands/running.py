@@ -77,6 +77,15 @@ for kind, _, names, goal in STEPS:
     declare(partial(backwards, kind), names, f"Go back {goal}.", BACKWARDS)
 
 
+@command("set cuda break_on_launch", usage="all|none", group=GROUP)
+def set_break_on_launch(debugger: Debugger, text: str) -> Iterator[Line]:
+    """Stop before the first instruction of each launch of a Python program, or let launches run to a breakpoint."""
+    if text not in ("all", "none"):
+        raise BadCommand(f"launches stop all, or none, not '{text}'")
+    debugger.breaks_on_launch = text == "all"
+    yield from ()
+
+
 @command("until", "u", "advance", usage="LOCATION", group=GROUP)
 def until(debugger: Debugger, text: str) -> Iterator[Line]:
     """Run until a thread comes to LOCATION, which `break` explains."""

@@ -8,13 +8,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from itertools import count
+from threading import Lock
 from typing import Any, Protocol, TypeAlias
 
-from ptxvm.debug.breakpoints import Caught
+from ptxvm.debug.breakpoints import AT_LINE, Breakpoint, Breakpoints, Caught, CodeBreakpoint, line_of
 from ptxvm.debug.console import Console, Files
 from ptxvm.debug.dap.capabilities import CAPABILITIES, FAULT
 from ptxvm.debug.dap.framing import Message
-from ptxvm.debug.dap.ids import Handles, Json, Warp, frame_of
+from ptxvm.debug.dap.ids import Handles, Json, Warp, frame_of, instruction_address
+from ptxvm.debug.dap.pending_launch import PendingLaunch
 from ptxvm.debug.dap.variables import Variables
 from ptxvm.debug.focus import Focus, NotThere
 from ptxvm.debug.session import Session
@@ -39,23 +41,44 @@ class Refused(ValueError):  # noqa: N818 - it says what happened
     """A request cannot be carried out; the message says why."""
 
 
-class Launcher(Protocol):
-    """Makes a session of what a `launch` request asks for."""
+class Over(Exception):  # noqa: N818 - nothing is wrong
+    """The kernel cannot go on from its end, or its fault."""
 
-    def __call__(self, arguments: Arguments) -> Session:
-        """The session; Refused says what is wrong."""
+
+OVER = (Reason.ENDED, Reason.FAULT)
+
+
+class Program(Protocol):
+    """A program whose launches are debugged, one after the other."""
+
+    def start(self) -> None:
+        """Run it, in another thread; it ends with `Adapter.program_ended`."""
+
+    def stop(self) -> None:
+        """Let it end soon."""
+
+
+class Launcher(Protocol):
+    """Makes a session, or a program, of what a `launch` request asks for."""
+
+    def __call__(self, arguments: Arguments) -> Session | Program:
+        """The session or program; Refused says what is wrong."""
         ...
 
 
 class Adapter:
-    """One client, and the kernel that it debugs."""
+    """One client, and the kernel that it debugs, or the program whose kernels it debugs."""
 
     handlers: dict[str, Handler] = {}  # noqa: RUF012 - what `handler` declares
 
     def __init__(self, launch: Launcher, send: Callable[[Message], None], files: Files | None = None) -> None:
         self.launch, self._send, self.files = launch, send, files
-        self._numbers = count(1)
+        self._numbers, self._sending = count(1), Lock()
         self.held: Session | None = None
+        self.program: Program | None = None
+        self.pending: PendingLaunch | None = None  # the launch of the program that is debugged
+        self.lasting = Breakpoints()  # those of the program, from launch to launch
+        self.stops_at_next = False
         self.handles = Handles()
         self.configuration: Arguments = {}
         self.initial: Arguments = {}
@@ -83,8 +106,9 @@ class Adapter:
             self.after.pop(0)()
 
     def send(self, message: Message) -> None:
-        """Send a message, with its number."""
-        self._send({"seq": next(self._numbers), **message})
+        """Send a message, with its number; other threads may send what a program prints."""
+        with self._sending:
+            self._send({"seq": next(self._numbers), **message})
 
     def event(self, name: str, **body: object) -> None:
         """Send an event."""
@@ -102,6 +126,11 @@ class Adapter:
         if self.held is None:
             raise Refused("nothing has been launched")
         return self.held
+
+    @property
+    def breakpoints(self) -> Breakpoints:
+        """The breakpoints; those of a program there are before it has launched anything."""
+        return self.lasting if self.program is not None else self.session.breakpoints
 
     @property
     def variables(self) -> Variables:
@@ -151,6 +180,9 @@ class Adapter:
             self.handles.clear()
             try:
                 stop = run()
+            except Over:
+                self.ended(0 if self.session.stop is not None and self.session.stop.reason is Reason.ENDED else 1)
+                return
             except (NotThere, NoValue, PTXVMError, ValueError) as wrong:  # the grid stays where it is
                 self.output(f"{wrong}\n", "stderr")
                 self.event("stopped", reason="pause", threadId=self.thread, allThreadsStopped=True, text=str(wrong))
@@ -193,19 +225,89 @@ class Adapter:
         return REASONS[stop.reason]
 
     def ended(self, code: int) -> None:
-        """The kernel has ended."""
+        """The kernel has ended; a program goes on."""
+        if self.pending is not None:
+            self.release()
+            return
         self.exit_code = code
         self.event("exited", exitCode=code)
         self.event("terminated")
 
     def begin(self) -> None:
         """All is configured: start."""
-        session = self.session
         if self.configuration.get("noDebug"):
-            session.delete()
+            self.breakpoints.clear()
             self.stops_at_faults = False
+        if self.program is not None:
+            self.program.start()
+            return
+        session = self.session
         stop = session.start()
         self.stopped(stop if self.configuration.get("stopOnEntry") else session.resume())
+
+    # ── the launches of a program ───────────────────────────────────────────────────────
+
+    def debug(self, launch: PendingLaunch) -> None:
+        """Debug a launch of the program, which waits for its end."""
+        try:
+            self.held = session = launch.session(self.lasting)
+            session.printed, session.logged = self.output, self.log
+            stop = session.start()
+        except (PTXVMError, TypeError, ValueError) as wrong:
+            self.held = None
+            launch.refuse(wrong)
+            return
+        self.pending = launch
+        self.handles.clear()
+        self.tell_of_places()
+        stays = self.stops_at_next or self.configuration.get("stopOnEntry")
+        self.stops_at_next = False
+        self.stopped(stop if stays else session.resume())
+
+    def tell_of_places(self) -> None:
+        """Tell where breakpoints are whose places the code of this launch has, or has not."""
+        for each in self.lasting.all.values():
+            if isinstance(each, CodeBreakpoint):
+                self.event("breakpoint", reason="changed", breakpoint={"id": each.number} | self.placed(each))
+
+    def release(self) -> None:
+        """Let the launch end as it does, and the program go on."""
+        launch, session, self.pending, self.held = self.pending, self.held, None, None
+        if launch is not None and session is not None:
+            launch.finish(session)
+
+    def program_ended(self, code: int) -> None:
+        """The program has ended."""
+        self.exit_code = code
+        self.event("exited", exitCode=code)
+        self.event("terminated")
+
+    def leave(self) -> None:
+        """End what runs."""
+        session, self.held = self.held, None
+        if session is not None:
+            session.close()
+        launch, self.pending = self.pending, None
+        if launch is not None:
+            launch.refuse(KeyboardInterrupt())
+        elif self.program is not None:
+            self.program.stop()
+
+    def log(self, text: str) -> None:
+        """Send what a logpoint says."""
+        self.output(f"{text}\n", "console")
+
+    def placed(self, made: Breakpoint) -> Json:
+        """Is a breakpoint somewhere, and where?"""
+        if not isinstance(made, CodeBreakpoint):
+            return {"verified": True}
+        if not made.sites or self.held is None:
+            return {"verified": False, "message": "no kernel that has been launched has this place"}
+        number, index = min(made.sites)
+        file = found["file"] if (found := AT_LINE.fullmatch(made.location)) else None
+        line = line_of(self.session.code.routines[number], index, file, self.session.kernel_routine)
+        reference: Json = {"verified": True, "instructionReference": instruction_address(number, index)}
+        return reference | ({"line": line} if line is not None else {})
 
     def interrupt(self) -> None:
         """Stop the run; another thread may call it."""
@@ -223,7 +325,7 @@ class Adapter:
         self.forget("exceptions")
         for name, condition in filters.items():
             if name in list(Caught):
-                each = self.session.catch(name, condition)
+                each = self.breakpoints.catch(name, condition)
                 self.owned.setdefault("exceptions", []).append(each.number)
                 made.append({"verified": True, "id": each.number})
             else:
@@ -233,8 +335,7 @@ class Adapter:
     def forget(self, owner: str) -> None:
         """Delete the breakpoints of a source, or of a kind."""
         for number in self.owned.pop(owner, []):
-            if number in self.session.breakpoints.all:
-                self.session.delete(number)
+            self.breakpoints.discard(number)
 
 
 def handler(name: str) -> Callable[[Handler], Handler]:
@@ -268,21 +369,28 @@ def initialize(adapter: Adapter, arguments: Arguments) -> Json:
 def launch(adapter: Adapter, arguments: Arguments) -> None:
     """Load the kernel; the client then configures the session."""
     adapter.configuration = arguments
-    adapter.held = adapter.launch(arguments)
-    adapter.held.printed = adapter.output
+    launched = adapter.launch(arguments)
+    if isinstance(launched, Session):
+        adapter.held = launched
+        launched.printed, launched.logged = adapter.output, adapter.log
+    else:
+        adapter.program = launched
+        adapter.event("capabilities", capabilities={"supportsRestartRequest": False})
     adapter.after.append(lambda: adapter.event("initialized"))
 
 
 @handler("configurationDone")
 def configuration_done(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001 - a Handler
     """All breakpoints are set: run."""
-    _ = adapter.session
+    _ = adapter.breakpoints
     adapter.after.append(adapter.begin)
 
 
 @handler("restart")
 def restart(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
     """Start again, with the arguments as they were."""
+    if adapter.program is not None:
+        raise Refused("a program cannot be started again: end it, and launch it anew")
     _ = adapter.session.execution
     adapter.handles.clear()
     adapter.after.append(adapter.begin)
@@ -291,16 +399,14 @@ def restart(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
 @handler("disconnect")
 def disconnect(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
     """End the session."""
-    if adapter.held is not None:
-        adapter.held.close()
-        adapter.held = None
+    adapter.leave()
     adapter.is_done = True
 
 
 @handler("terminate")
 def terminate(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
-    """End the run."""
-    adapter.after.append(lambda: adapter.event("terminated"))
+    """End the run; a program says itself when it has ended."""
+    adapter.after.append(adapter.leave if adapter.program is not None else lambda: adapter.event("terminated"))
 
 
 __all__ = ["Adapter", "Arguments", "Launcher", "Refused", "handler"]

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from ptxvm.algebra.types import Type
-from ptxvm.debug.breakpoints import Breakpoint, CodeBreakpoint, line_of
+from ptxvm.debug.breakpoints import Breakpoint, line_of
 from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
-from ptxvm.debug.dap.ids import Json, bytes_of, data_identifier, data_of, instruction_address, instruction_at
+from ptxvm.debug.dap.ids import Json, bytes_of, data_identifier, data_of, instruction_at
 from ptxvm.debug.dap.sources import source_name
 from ptxvm.debug.expressions import parse
 from ptxvm.debug.focus import NotThere
@@ -29,7 +29,7 @@ def replaced(adapter: Adapter, owner: str, wanted: list[Arguments], make: Callab
             found.append({"verified": False, "message": str(wrong)})
             continue
         adapter.owned.setdefault(owner, []).append(made.number)
-        found.append({"verified": True, "id": made.number} | placed(adapter, made))
+        found.append({"id": made.number} | adapter.placed(made))
     return found
 
 
@@ -43,37 +43,26 @@ def hits_to_pass(text: str | None) -> int:
         raise Refused(f"a hit condition is a number, not '{text}'") from None
 
 
-def placed(adapter: Adapter, made: Breakpoint) -> Json:
-    """Where a breakpoint in the code is."""
-    if not isinstance(made, CodeBreakpoint):
-        return {}
-    number, index = min(made.sites)
-    line = line_of(adapter.session.code.routines[number], index, None, adapter.session.kernel_routine)
-    reference = {"instructionReference": instruction_address(number, index)}
-    return reference | ({"line": line} if line is not None else {})
+def break_at(adapter: Adapter, place: str, each: Arguments) -> Breakpoint:
+    """A breakpoint of a request, or a logpoint; one of a program waits for a launch that has the place."""
+    held = adapter.held
+    return adapter.breakpoints.break_at(
+        place, held.here if held is not None else None, each.get("condition") or "", message=each.get("logMessage") or "",
+        waits=adapter.program is not None,
+    )  # fmt: skip
 
 
 @handler("setBreakpoints")
 def set_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
     """Breakpoints at lines of the PTX, or of a source that .loc names."""
-    name = source_name(adapter.session, arguments["source"])
+    name = source_name(adapter.held, arguments["source"])
+
+    _ = adapter.breakpoints
 
     def make(each: Arguments) -> Breakpoint:
-        return adapter.session.break_at(f"{name}:{int(each['line'])}", each.get("condition") or "")
+        return break_at(adapter, f"{name}:{int(each['line'])}", each)
 
-    found = replaced(adapter, f"source {name}", list(arguments.get("breakpoints") or ()), make)
-    for each, wanted in zip(found, arguments.get("breakpoints") or (), strict=True):
-        if each["verified"]:
-            each["line"] = shown_line(adapter, int(str(each["id"])), name, int(wanted["line"]))
-    return {"breakpoints": found}
-
-
-def shown_line(adapter: Adapter, number: int, name: str, wanted: int) -> int:
-    """The line of a breakpoint in its file, which is below the wanted one where that has no instruction."""
-    made = adapter.session.breakpoints.get(number)
-    routine, index = min(made.sites) if isinstance(made, CodeBreakpoint) else (0, 0)
-    line = line_of(adapter.session.code.routines[routine], index, name, adapter.session.kernel_routine)
-    return wanted if line is None else line
+    return {"breakpoints": replaced(adapter, f"source {name}", list(arguments.get("breakpoints") or ()), make)}
 
 
 @handler("setFunctionBreakpoints")
@@ -81,7 +70,7 @@ def set_function_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
     """Breakpoints at the beginning of functions; a name may also be what `break` takes, as `opcode ld.global*`."""
 
     def make(each: Arguments) -> Breakpoint:
-        return adapter.session.break_at(str(each["name"]), each.get("condition") or "")
+        return break_at(adapter, str(each["name"]), each)
 
     return {"breakpoints": replaced(adapter, "function", list(arguments["breakpoints"]), make)}
 
@@ -96,7 +85,7 @@ def set_instruction_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
         if not 0 <= number < len(routines) or index >= routines[number].end:
             raise Refused("there is no instruction")
         name = routines[number].function.name
-        return adapter.session.break_at(f"*{name}+{index}", each.get("condition") or "")
+        return break_at(adapter, f"*{name}+{index}", each)
 
     return {"breakpoints": replaced(adapter, "instruction", list(arguments["breakpoints"]), make)}
 
@@ -155,7 +144,7 @@ def set_exception_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
 @handler("breakpointLocations")
 def breakpoint_locations(adapter: Adapter, arguments: Arguments) -> Json:
     """The lines of a source that have instructions."""
-    name, first = source_name(adapter.session, arguments["source"]), int(arguments["line"])
+    name, first = source_name(adapter.held, arguments["source"]), int(arguments["line"])
     last, session = int(arguments.get("endLine") or first), adapter.session
     lines = {
         line_of(routine, index, name, session.kernel_routine)

@@ -23,8 +23,8 @@ PAGE = 1024  # elements that are made where none are asked for by number
 @handler("threads")
 def threads(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG001 - a Handler
     """The warps of the blocks that run, those of the block in focus first."""
-    session = adapter.session
-    if not session.is_running:
+    session = adapter.held
+    if session is None or not session.is_running:
         return {"threads": []}
     cta = session.execution.focus.cta
     others = (each for each in inspection.warps(session) if each.cta != cta)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from ptxvm.debug.dap.adapter import Adapter, Arguments, handler
+from ptxvm.debug.dap.adapter import OVER, Adapter, Arguments, Over, handler
 from ptxvm.debug.dap.ids import Json
 from ptxvm.debug.steps import Step
+from ptxvm.debug.stops import Stop
 
 BY_LINE = {"next": Step.NEXT_LINE, "stepIn": Step.LINE, "stepBack": Step.NEXT_LINE}
 BY_INSTRUCTION = {"next": Step.NEXT_INSTRUCTION, "stepIn": Step.INSTRUCTION, "stepBack": Step.NEXT_INSTRUCTION}
@@ -18,9 +19,18 @@ def kind(adapter: Adapter, request: str, arguments: Arguments) -> Step:
 
 @handler("continue")
 def continue_(adapter: Adapter, arguments: Arguments) -> Json:
-    """Run to the next breakpoint."""
+    """Run to the next breakpoint; from the end, or from a fault that is still there, end the launch."""
     adapter.look(int(arguments["threadId"]))
-    adapter.go(adapter.session.resume)
+    session, before = adapter.session, adapter.session.stop
+    time = session.time
+
+    def resume() -> Stop:
+        stop = session.resume()
+        if before is not None and stop.reason is before.reason and stop.reason in OVER and session.time == time:
+            raise Over
+        return stop
+
+    adapter.go(resume)
     return {"allThreadsContinued": True}
 
 
@@ -62,8 +72,14 @@ def reverse_continue(adapter: Adapter, arguments: Arguments) -> Json:
 
 @handler("pause")
 def pause(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG001 - a Handler
-    """Stop the run.  What reads requests interrupts a run that is under way; here it has stopped."""
-    adapter.session.interrupted.take()
+    """Stop the run.  What reads requests interrupts a run that is under way; here it has stopped.
+
+    A program that runs no kernel stops in its next one.
+    """
+    if adapter.held is None and adapter.program is not None:
+        adapter.stops_at_next = True
+    else:
+        adapter.session.interrupted.take()
     return {}
 
 

@@ -31,9 +31,9 @@ def source_of(session: Session, bound: Bound, *, high: bool) -> tuple[Json, int]
     return ptx_source(session, program), bound.line
 
 
-def source_name(session: Session, source: Arguments) -> str:
+def source_name(session: Session | None, source: Arguments) -> str:
     """The name by which breakpoints know the source of a request."""
-    if reference := source.get("sourceReference"):
+    if (reference := source.get("sourceReference")) and session is not None:
         return session.image.programs[program_index(session, int(reference))].source.name
     name = source.get("path") or source.get("name")
     if not name:
