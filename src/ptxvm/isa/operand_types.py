@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, f32, f64, pred
+from ptxvm.algebra.types import Type, f16, f32, f64, pred
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
 
@@ -213,7 +213,7 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         return wrong
     for item in items:
         whole = item.kind == "register" and item.type is not None and item.type.is_int and has_size(item, type.bits)
-        if whole and type.is_float:
+        if whole and type in (f16, f32, f64):
             continue  # only within braces may integers of the same size hold floats
         if wrong := problem(item, type, spec, destination=destination):
             return wrong

@@ -68,7 +68,7 @@ COPY_NEEDS = {"": "PTX 7.0, sm_80", **{words: need for words, need in NEEDS.item
 copying = partial(
     instruction,
     section="9.7.9.25.3.1",
-    types="a b: u64, size: u32 imm, source_size: u32 plain, ignore: pred plain reg, policy: b64 plain",
+    types="a b: u64, size: u32 imm, source_size: u32 plain, ignore: pred plain reg, policy: u64 plain",
     needs=COPY_NEEDS,
     fixed="async",
 )

@@ -62,7 +62,7 @@ BYTES = Trait(
 )
 BULK = Trait(rules=[*BYTES.rules, ("P1811", policy_without_hint)], needs=BYTES.needs)
 NEEDS = {"": "PTX 8.0, sm_90"}
-TYPES = "a b bar: u64, size: u32 plain, policy: b64 plain"
+TYPES = "a b bar: u64, size: u32 plain, policy: u64 plain"
 
 
 def load_of(i: Decoded) -> Transfer:
@@ -353,7 +353,7 @@ def cp_async_bulk_wait_group(i, n, tasks):
 @instruction(
     "cp.async.bulk.prefetch.L2.global{.hint}  [a], size{, policy}; .hint = { .L2::cache_hint };",
     section="9.7.9.25.4.3",
-    types="a: u64, size: u32 plain, policy: b64 plain",
+    types="a: u64, size: u32 plain, policy: u64 plain",
     needs=NEEDS,
     fixed="async bulk prefetch",
 )

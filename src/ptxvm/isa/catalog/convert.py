@@ -232,7 +232,7 @@ def cvt_pair_rs(i, a, b, rbits):
     .frnd = { .rn, .rz };
     """,
     section="9.7.9.21",
-    types="d: b32 plain, a: f32 plain",
+    types="d: u32 plain, a: f32 plain",
     needs={
         "": "PTX 7.0, sm_80",
         ".rn .rz": "PTX 7.8, sm_90",

@@ -129,7 +129,7 @@ def line_size(i):
     .secondary = { .L2::evict_first, .L2::evict_unchanged };
     """,
     section="9.7.9.18",
-    types="d: b64 plain, a: u64, size total: u32 plain",
+    types="d: u64 plain, a: u64, size total: u32 plain",
     needs={"": "PTX 7.4, sm_80"},
     fixed=1,
 )
@@ -154,7 +154,7 @@ def primary_within_total(i):
     .secondary = { .L2::evict_first, .L2::evict_unchanged };
     """,
     section="9.7.9.18",
-    types="d: b64 plain, fraction: f32 plain",
+    types="d: u64 plain, fraction: f32 plain",
     needs={"": "PTX 7.4, sm_80"},
     fixed=1,
 )
@@ -176,7 +176,7 @@ def part_of_the_accesses(i):
 @instruction(
     "createpolicy.cvt.L2.b64 d, a;",
     section="9.7.9.18",
-    types="*: b64 plain",
+    types="*: u64 plain",
     needs={"": "PTX 7.4, sm_80"},
     fixed=1,
 )

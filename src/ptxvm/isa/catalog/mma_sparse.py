@@ -6,7 +6,7 @@ from collections.abc import Generator
 from functools import partial
 
 from ptxvm.algebra.ports import Peers, Warp
-from ptxvm.algebra.types import Type, b32, f16, f32, u32
+from ptxvm.algebra.types import Type, b32, f16, f16x2, f32, s32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics import Severity
 from ptxvm.isa import fragments
@@ -69,14 +69,19 @@ def registers_of_a_sparse_product(i):
 
 
 def wrong_vector(i, operand, wanted):
-    """Is the operand a vector of so many registers, of f32 where the sums are of that type?"""
+    """Is the operand a vector of so many registers, of the sort that the matrix needs?"""
     shape = i.shape(operand)
     if shape.kind != "vector" or elements(shape) != wanted:
         return Problem("P2742", f"a vector of {wanted} registers is expected", operand=operand,
                        ptxas="Argument vector size mismatch for instruction 'mma'")  # fmt: skip
     if said := vector_of_sinks(i, operand):
         return Problem("P2742", said, operand=operand, ptxas=said)
-    return wrong_sort(i, operand, f32 if operand in "cd" and i.dtype is f32 else b32)
+    return wrong_sort(i, operand, sort_of_register(i.dtype if operand in "cd" else i.atype))
+
+
+def sort_of_register(element):
+    """What the registers of a matrix hold, by the type of its elements."""
+    return {f32: f32, f16: f16x2, s32: u32}.get(element, b32)
 
 
 def selector_of_metadata(i):
@@ -96,7 +101,7 @@ PRODUCT = Trait(
         ("P2743", selector_of_metadata),
     ]
 )
-TYPES = "d a b c: b32, metadata: u32 plain reg, selector: u32 imm"
+TYPES = "d a b c: b32, metadata: b32 plain reg, selector: u32 imm"
 SHAPES = ".mnk = { .m16n8k8, .m16n8k16, .m16n8k32, .m16n8k64, .m16n8k128 };"
 SLOTS = ".sparse = { .sp, .sp::ordered_metadata };" + SHAPES
 HEAD = "mma.sparse.sync.aligned.mnk.row.col"

@@ -194,7 +194,7 @@ reducing = partial(
     instruction,
     exact=MOVED,
     section="9.7.16.8.1",
-    types="d extreme: type, a: u32, split: u32 imm",
+    types="d extreme: type bits, a: u32, split: u32 imm",
     needs={"": "PTX 8.8, sm_103f sm_110f"},
     fixed="ld red",
 )
@@ -214,6 +214,17 @@ def tcgen05_ld_red_split(i, a, split, warp, tmem):
     """Start to load from two places in tensor memory, and to find the least or greatest of what each lane loads."""
     *found, extreme = yield from loaded(i, warp, tmem, operation=i.op, type=i.type, a=a, split=split)
     return found, extreme.view(i.type)
+
+
+@tcgen05_ld_red.rule("P3503")
+@tcgen05_ld_red_split.rule("P3503")
+def one_extreme(i: Decoded) -> Problem | None:
+    """What a reduction finds is in one register, with or without braces."""
+    shape = i.shape("extreme")
+    if shape.kind != "vector" or (elements(shape) == 1 and shape.items[0].kind != "sink"):
+        return None
+    return Problem("P3503", "one register is needed", operand="extreme",
+                   ptxas="Argument vector size mismatch for instruction 'ld'")  # fmt: skip
 
 
 @tcgen05_ld_red.rule("P3505")

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from functools import partial
 
 from ptxvm.algebra.ports import TensorMemory
+from ptxvm.algebra.types import b32
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import Trait, base_of, elements, has
 from ptxvm.isa.exactness import SUMS
@@ -29,13 +30,13 @@ IN_TENSOR_MEMORY = ("d", "a", "meta", "scale_a", "scale_b")
 
 
 def addresses_of_tensor_memory(i: Decoded) -> Problem | None:
-    """An address of tensor memory has 32 bits, and is in a register."""
+    """An address of tensor memory is in a register of .b32."""
     for operand in IN_TENSOR_MEMORY:
         shape = i.shape(operand)
         base = base_of(shape) if shape is not None else None
-        if base is not None and not (base.kind == "register" and base.type is not None and base.type.bits == 32):
+        if base is not None and not (base.kind == "register" and base.type is b32):
             ptxas = "Illegal to use symbol as address operand. Use a 32-bit integer or bit register only."
-            return Problem("P3501", "an address of tensor memory is in a register of 32 bits", operand=operand, ptxas=ptxas)
+            return Problem("P3501", "an address of tensor memory is in a register of .b32", operand=operand, ptxas=ptxas)
     return None
 
 

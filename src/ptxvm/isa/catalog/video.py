@@ -36,7 +36,9 @@ def with_selectors(declared, count=1):
 
 
 def _names_parts(i, name, word, count):
-    slot = next(s for s in i.form.marks if s.name == name)
+    slot = next((s for s in i.form.marks if s.name == name), None)
+    if slot is None:  # of an operand that has no parts
+        return False
     return word in slot.choices if slot.choices else SIMD_SELECTORS[count].fullmatch(word)
 
 

@@ -164,7 +164,7 @@ def alike(a: Value, peers: Peers, lane: Value) -> Value:
     .type = { .b32, .b64 };
     """,
     section="9.7.13.10",
-    types="d: b32 plain, p: pred plain sink, a: type plain, membermask: u32 plain",
+    types="d: u32 plain, p: pred plain sink, a: type plain, membermask: u32 plain",
     needs={"": "PTX 6.0, sm_70"},
 )
 def match_any_sync(i, a, membermask, warp):
@@ -188,7 +188,7 @@ def predicate_of_any(i):
     .type = { .b32, .b64 };
     """,
     section="9.7.13.10",
-    types="d: b32 plain sink, p: pred plain sink, a: type plain, membermask: u32 plain",
+    types="d: u32 plain sink, p: pred plain sink, a: type plain, membermask: u32 plain",
     needs={"": "PTX 6.0, sm_70"},
 )
 def match_all_sync(i, a, membermask, warp):
@@ -285,7 +285,7 @@ def redux_sync_f32(i, a, membermask, warp):
 @instruction(
     "elect.sync d|p, membermask;",
     section="9.7.13.14",
-    types="d: b32 plain sink, p: pred plain, membermask: u32 plain",
+    types="d: u32 plain sink, p: pred plain, membermask: u32 plain",
     needs={"": "PTX 8.0, sm_90"},
 )
 def elect_sync(i, membermask, warp):

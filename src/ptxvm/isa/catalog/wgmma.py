@@ -8,7 +8,7 @@ from functools import partial
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.ports import Peers, Request, Tasks, Warp
-from ptxvm.algebra.types import b32, f16, f32, s8, u8
+from ptxvm.algebra.types import b32, f16, f16x2, f32, s8, u8, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa import warpgroup
 from ptxvm.isa.access import Trait, elements, has
@@ -41,8 +41,8 @@ def registers_of_the_sum(i: Decoded) -> Problem | None:
 
 
 def sort_of_the_sum(i: Decoded) -> Problem | None:
-    """The registers of D hold f32 where the sums are of that type, and 32 bits of any other."""
-    return wrong_sort(i, "d", f32 if i.dtype is f32 else b32)
+    """The registers of D hold f32, two of f16, or an integer, as the sums are."""
+    return wrong_sort(i, "d", {f32: f32, f16: f16x2}.get(i.dtype, u32))
 
 
 def registers_of_a(i: Decoded) -> Problem | None:
@@ -53,7 +53,7 @@ def registers_of_a(i: Decoded) -> Problem | None:
     if a.kind != "vector" or elements(a) != 4:
         return Problem("P3303", "A is a vector of 4 registers, or a descriptor of 64 bits", operand="a",
                        ptxas=f"Arguments mismatch for instruction '{i.opcode}'")  # fmt: skip
-    return wrong_sort(i, "a", b32)
+    return wrong_sort(i, "a", f16x2 if i.atype.is_float else b32)
 
 
 def constants(i: Decoded) -> Problem | None:
@@ -86,7 +86,7 @@ PRODUCT = Trait(
 )
 SPARSE = Trait(rules=[("P3305", selector)])
 TYPES = """
-    d: b32 update, a: b32, adesc bdesc: u64 plain, scale_d: pred plain, metadata: u32 plain reg, selector: u32 imm,
+    d: b32 update, a: b32, adesc bdesc: u64 plain, scale_d: pred plain, metadata: b32 plain reg, selector: u32 imm,
     scale_a scale_b trans_a trans_b: s32 imm
     """
 declared = partial(instruction, types=TYPES, needs=NEEDS, fixed="mma_async")

@@ -1,0 +1,96 @@
+"""Which sort of register an operand takes: untyped, integer or float of the same size; ptxas 13.0.88's verdicts on PTX 9.0."""
+
+from __future__ import annotations
+
+import pytest
+
+import ptxvm
+from ptxvm.diagnostics import Severity
+
+MODULE = """.version 9.0
+.target {target}
+.address_size 64
+.visible .entry k()
+{{
+    .reg .b32 %r<40>; .reg .u32 %u<40>; .reg .s32 %s<40>; .reg .f32 %f<40>; .reg .f16x2 %x<40>;
+    .reg .b64 %d<9>; .reg .u64 %w<9>; .reg .f64 %fd<9>; .reg .b16 %h<9>; .reg .u16 %y<9>; .reg .pred %p<9>;
+    .shared .align 16 .b8 s[64];
+    {line}
+    ret;
+}}
+"""
+SPARSE = "mma.sp::ordered_metadata.sync.aligned"
+
+
+def vector(sort: str, count: int) -> str:
+    """A vector of registers of a sort."""
+    return "{" + ", ".join(f"%{sort}{n}" for n in range(count)) + "}"
+
+
+def sparse(types: str, counts: tuple[int, int, int, int], sorts: str) -> str:
+    """A sparse product whose D, A, B, C and metadata are in registers of five sorts."""
+    matrices = ", ".join(vector(sort, count) for sort, count in zip(sorts, counts, strict=False))
+    return f"{SPARSE}.{types} {matrices}, %{sorts[4]}9, 0;"
+
+
+HALVES = "m16n8k16.row.col.f16.f16.f16.f16", (2, 2, 2, 2)
+INTEGERS = "m16n8k32.row.col.s32.s8.s8.s32", (4, 2, 2, 4)
+WIDE = "m16n8k16.row.col.f32.bf16.bf16.f32", (4, 2, 2, 4)
+PRODUCT = "wgmma.mma_async.sync.aligned"
+TENSOR = "tcgen05.mma.cta_group::1.kind::f16"
+EXTREME = "tcgen05.ld.red.sync.aligned.32x32b.x2.min"
+TAKEN = [
+    ("sm_90a", sparse(*HALVES, "rrrrf")),
+    ("sm_90a", sparse(*HALVES, "xxxxu")),
+    ("sm_90a", sparse(*INTEGERS, "sffur")),
+    ("sm_90a", sparse(*WIDE, "fffff")),
+    ("sm_90a", f"{PRODUCT}.m64n8k16.f16.f16.f16 {vector('x', 2)}, {vector('x', 4)}, %d2, %p1, 1, 1, 0;"),
+    ("sm_90a", f"{PRODUCT}.m64n8k32.s32.s8.s8 {vector('s', 4)}, %w1, %d2, %p1;"),
+    ("sm_100a", f"{TENSOR} [%r1], %w1, %w2, %u3, %p1;"),
+    ("sm_103a", f"{EXTREME}.f32 {vector('f', 2)}, %s5, [%r1];"),
+    ("sm_103a", f"{EXTREME}.u32 {vector('f', 2)}, {{%f5}}, [%r1];"),
+    ("sm_90a", "mbarrier.arrive.shared.b64 %w1, [s];"),
+    ("sm_90a", "ld.global.L2::cache_hint.b32 %r1, [%d1], %w1;"),
+    ("sm_90a", "red.global.add.noftz.v2.f16x2 [%d1], {%x1, %x2};"),
+    ("sm_90a", "st.global.v2.f32 [%d1], {%u1, %u2};"),
+]
+REFUSED = [
+    ("sm_90a", sparse(*HALVES, "frrrr"), "P2703"),
+    ("sm_90a", sparse(*HALVES, "ruuur"), "P2703"),
+    ("sm_90a", sparse(*HALVES, "rfrrr"), "P2703"),
+    ("sm_90a", sparse(*HALVES, "rrfrr"), "P2703"),
+    ("sm_90a", sparse(*INTEGERS, "frrrr"), "P2703"),
+    ("sm_90a", sparse(*INTEGERS, "rrrfr"), "P2703"),
+    ("sm_90a", f"{PRODUCT}.m64n8k16.f16.f16.f16 {vector('u', 2)}, %d1, %d2, %p1, 1, 1, 0, 0;", "P2703"),
+    ("sm_90a", f"{PRODUCT}.m64n8k16.f32.f16.f16 {vector('f', 4)}, {vector('u', 4)}, %d2, %p1, 1, 1, 0;", "P2703"),
+    ("sm_90a", f"{PRODUCT}.m64n8k32.s32.s8.s8 {vector('x', 4)}, %d1, %d2, %p1;", "P2703"),
+    ("sm_100a", f"{TENSOR} [%u1], %d1, %d2, %r3, %p1;", "P3501"),
+    ("sm_100a", f"{TENSOR} [%r1], [%s2], %d2, %r3, %p1;", "P3501"),
+    ("sm_103a", f"{EXTREME}.f32 {vector('f', 2)}, {vector('f', 2)}, [%r1];", "P3503"),
+    ("sm_103a", f"{EXTREME}.f32 {vector('f', 2)}, {{_}}, [%r1];", "P3503"),
+    ("sm_90a", "mbarrier.arrive.shared.b64 %fd1, [s];", "P0304"),
+    ("sm_90a", "mbarrier.test_wait.shared.b64 %p1, [s], %fd2;", "P0304"),
+    ("sm_90a", "ld.global.L2::cache_hint.b32 %r1, [%d1], %fd1;", "P0304"),
+    ("sm_90a", "createpolicy.cvt.L2.b64 %fd1, %d1;", "P0304"),
+    ("sm_90a", "elect.sync %f1|%p1, %r2;", "P0304"),
+    ("sm_90a", "match.any.sync.b32 %f1, %r1, -1;", "P0304"),
+    ("sm_90a", "red.global.add.noftz.v2.f16x2 [%d1], {%u1, %u2};", "P0304"),
+    ("sm_90a", "red.global.add.noftz.v2.bf16 [%d1], {%y1, %y2};", "P0304"),
+    ("sm_90a", "vmad.s32.u32.u32.s32.po %r1, -%r2.b0, %r3.w0, -%r2.b0;", "P0305"),
+]
+
+
+def codes(target: str, line: str) -> set[str]:
+    """The errors of an instruction."""
+    found = ptxvm.check(MODULE.format(target=target, line=line))
+    return {each.code for each in found if each.severity is Severity.ERROR}
+
+
+@pytest.mark.parametrize(("target", "line"), TAKEN)
+def test_a_register_that_ptxas_takes(target, line):
+    assert codes(target, line) == set()
+
+
+@pytest.mark.parametrize(("target", "line", "code"), REFUSED)
+def test_a_register_that_ptxas_refuses(target, line, code):
+    assert codes(target, line) == {code}
