@@ -28,6 +28,7 @@ ROOMS_WIDTH, ROOM_HEIGHT = 680.0, 30.0
 GROUPS = {
     "Modules and kernels": "load check link Module Kernel LaunchResult launch_report LaunchReport Trace Diagnostic",
     "Memory of the device": "DeviceArray",
+    "Devices": "devices Device StartedLaunch",
     "Streams": "Stream Event",
     "Textures and surfaces": "Texture Sampler Surface",
     "Tensor maps": "TensorMap TensorType Interleave Swizzle L2Promotion OobFill",

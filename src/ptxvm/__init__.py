@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from ptxvm.campaign.spread import spread
     from ptxvm.diagnostics import Diagnostic
     from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, PTXVMError, Unsupported
+    from ptxvm.machine.device import Device, StartedLaunch, devices
     from ptxvm.machine.device_array import DeviceArray
     from ptxvm.machine.result import LaunchResult
     from ptxvm.machine.streams import Event, Stream
@@ -31,6 +32,7 @@ LAZY = {
         "ptxvm.campaign.spread": ("spread",),
         "ptxvm.diagnostics": ("Diagnostic",),
         "ptxvm.diagnostics.errors": ("Crash", "Fault", "InvalidPTX", "PTXVMError", "Unsupported"),
+        "ptxvm.machine.device": ("Device", "StartedLaunch", "devices"),
         "ptxvm.machine.device_array": ("DeviceArray",),
         "ptxvm.machine.result": ("LaunchResult",),
         "ptxvm.machine.streams": ("Event", "Stream"),
@@ -60,6 +62,7 @@ def __dir__() -> list[str]:
 
 __all__ = [
     "Crash",
+    "Device",
     "DeviceArray",
     "Diagnostic",
     "Event",
@@ -74,6 +77,7 @@ __all__ = [
     "OobFill",
     "PTXVMError",
     "Sampler",
+    "StartedLaunch",
     "Stream",
     "Surface",
     "Swizzle",
@@ -84,6 +88,7 @@ __all__ = [
     "Unsupported",
     "campaign",
     "check",
+    "devices",
     "launch_report",
     "link",
     "load",

@@ -16,7 +16,7 @@ from ptxvm.analysis.link_checks import check_link
 from ptxvm.analysis.linking import linked_functions
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.symbols import spelling
-from ptxvm.diagnostics import KINDS, Diagnostic, Severity, did_you_mean
+from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.diagnostics.errors import InvalidPTX, Unsupported
 from ptxvm.diagnostics.notebook import card
 from ptxvm.diagnostics.render import render, summary
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.engine import Jit
     from ptxvm.engine.protocol import Engine
     from ptxvm.engine.watching import Host, Watch
+    from ptxvm.machine.device import Device
     from ptxvm.machine.image import Image
     from ptxvm.machine.memory import Memory
     from ptxvm.machine.result import LaunchResult
@@ -86,10 +87,12 @@ def link(modules: Iterable[Module]) -> Module:
         raise ValueError("there are no modules to link")
     if len({id(program) for program in programs}) < len(programs):
         raise ValueError("a module is linked with itself; load it again for a second one")
+    if len({each.device for each in several}) > 1:
+        raise ValueError("modules of several devices cannot be linked; link them first, and put the result on each")
     if found := check_link(programs):
         diagnostics = [diagnostic for _, some in found for diagnostic in some]
         raise InvalidPTX(f"{summary(diagnostics)} in the link\n{render(found).rstrip()}", diagnostics)
-    return Module(programs)
+    return Module(programs, several[0].device)
 
 
 def read(source: Text) -> Source:
@@ -117,8 +120,9 @@ def refuse(source: Source, diagnostics: list[Diagnostic]) -> None:
 class Module:
     """One or more bound programs in the memory of a device, which is given back when the module is no longer referenced."""
 
-    def __init__(self, programs: Sequence[Program]) -> None:
-        self.programs = list(programs)
+    def __init__(self, programs: Sequence[Program], device: int = 0) -> None:
+        self.programs, self.device = list(programs), device  # the number of the device
+        self._of: Module | None = None  # the module on another device that this one was made of
         self.shared_unit = 1  # bytes: what a CTA's shared memory is rounded up to
         self._image: Image | None = None
         self._interpreter: Interpreter | None = None
@@ -134,6 +138,12 @@ class Module:
         sources = [(program.source.name, str(program.target)) for program in self.programs]
         return card("Module", [*sources, *(("kernel", kernel.declaration) for kernel in self.kernels.values())])
 
+    def on(self, device: Device) -> Module:
+        """The same module in the memory of a device: its variables and kernels there."""
+        made = Module(self.programs, device.number)
+        made.shared_unit, made._of = self.shared_unit, self
+        return made
+
     @property
     def memory(self) -> Memory:
         """The memory of the device that the module lives on."""
@@ -143,14 +153,14 @@ class Module:
     def image(self) -> Image:
         """The module's variables and functions in memory; made when they are first needed."""
         if self._image is None:
+            from ptxvm.machine.device import device  # noqa: PLC0415
             from ptxvm.machine.image import Image  # noqa: PLC0415 - NumPy comes with the first launch
-            from ptxvm.machine.memory import default_memory  # noqa: PLC0415
 
             bits = {p.address_size for p in self.programs}
             if len(bits) != 1:
                 raise InvalidPTX("modules of different address sizes cannot be linked")
-            memory = default_memory() if bits == {64} else default_memory(*bits)  # the cache tells () from (64)
-            self._image = Image(self.programs, memory, self.shared_unit)
+            other = self._of.image if self._of is not None else None
+            self._image = Image(self.programs, device(self.device).memory_of(*bits), self.shared_unit, other)
             weakref.finalize(self, self._image.release).atexit = False
         return self._image
 
@@ -240,6 +250,11 @@ class Kernel:
         self.name = function.name
         self._options: dict[Usual | None, LaunchOptions] = {}  # checked options of usual launches; None is never a key
 
+    @property
+    def device(self) -> int:
+        """The number of the device that its module lives on."""
+        return self.module.device
+
     def __repr__(self) -> str:
         return f"<Kernel {self.declaration}>"
 
@@ -290,8 +305,8 @@ class Kernel:
         if usual in self._options and (done := self.relaunch(self._options[usual], options.arguments(args))) is not None:
             return done
         args, schedules, followed = options.arguments(args), options.count("schedules", schedules), instrumented(profile, trace)
-        asked, allow = wanted(engine, check, threads, numerics, stream), allowed(allow)
-        ends, seed = completion(asynchronous, engine), options.count_or_none("seed", seed)
+        asked, allow = wanted(engine, check, threads, numerics, stream), options.allowed(allow)
+        ends, seed = options.completion(asynchronous, engine), options.count_or_none("seed", seed)
         refuse_watched(followed, engine, asked, schedules)
         engine = self._engine(engine, ends)
         unwatched = not followed and stream is None and not asked and schedules == 1 and engine != "interp"
@@ -302,7 +317,7 @@ class Kernel:
         )  # fmt: skip
         if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
             return done
-        with DEVICE.launched(self.name, stream, args) as launched:
+        with DEVICE.launched(self.name, stream, args, self.device) as launched:
             watch = watching(self.module, engine, asked, schedules, seed, launched, allow)
             done = self._run_instrumented(engine, asking, args, trace) if followed else self._run(engine, asking, args, watch)
         if unwatched:
@@ -340,7 +355,7 @@ class Kernel:
     ) -> LaunchResult:
         """Run a checked launch; the host may go on before it ends."""
         engine = "auto" if self.module.jit.takes(self.function) else "interp"
-        with DEVICE.launched(self.name, stream, args) as launched:
+        with DEVICE.launched(self.name, stream, args, self.device) as launched:
             watch = watching(self.module, engine, checks, 1, None, launched, host=host)
             return self._run(engine, asking, args, watch)
 
@@ -441,25 +456,6 @@ def refuse_watched(feature: str, engine: EngineName, asked: frozenset[Check] | N
         raise Unsupported(f"{feature} on the JIT")
     if feature and (asked or schedules > 1):
         raise Unsupported(f"{feature} of a launch with checks or several schedules")
-
-
-def completion(asynchronous: object, engine: str) -> str:
-    """When asynchronous work ends, empty if the launch does not say; refuses by name what the engine cannot do."""
-    if asynchronous is None:
-        return ""
-    found = str(options.one_of("asynchronous", asynchronous, options.COMPLETIONS, "asynchronous work does not end"))
-    if engine == "jit" and found != "early":
-        raise Unsupported(f"asynchronous work that ends {found} on the JIT, which ends it early; the interpreter has it")
-    return found
-
-
-def allowed(codes: Collection[str]) -> frozenset[str]:
-    """The codes of findings that are not reported; ValueError for an unknown code."""
-    found = options.names("allow", codes, "the code of a finding, or several")
-    for each in found:
-        if each not in KINDS:
-            raise ValueError(f"there is no finding '{each}'; {did_you_mean(each, KINDS) or 'there are ' + ', '.join(KINDS)}")
-    return found
 
 
 def watching(

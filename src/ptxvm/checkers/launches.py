@@ -2,7 +2,8 @@
 
 A launch leaves a footprint: for each byte of global memory one write and one read, a weak one if there is any.  Two launches
 that no stream or event orders may run concurrently, so their accesses of one byte are compared like those of two CTAs
-(PTX 8.7.1): they race unless both are strong, of one size, and of a scope that includes the whole device.
+(PTX 8.7.1): they race unless both are strong, of one size, and of a scope that includes the whole device, or the system where
+they are on two devices.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.checkers.strength import WIDE, Site, Sites
 from ptxvm.isa.effects import Verb
@@ -150,20 +152,21 @@ def compared(
     """The races of one kind in a range of addresses: the first byte of each pair of sites."""
     if part[0] >= part[1]:
         return
+    needed = WIDE if earlier.launch.device == later.launch.device else Scope.SYS.rank
     held = [getattr(each, kind)[part[0] - each.start : part[1] - each.start] for each, kind in zip(marks, kinds, strict=True)]
     both = np.flatnonzero((held[0] != 0) & (held[1] != 0))
     one, other = held[0][both], held[1][both]
     _, first = np.unique((one >> SITE) << 20 | other >> SITE, return_index=True)
     for n in first.tolist():
         sites = earlier.sites[int(one[n]) >> SITE], later.sites[int(other[n]) >> SITE]
-        if not strong_together(*sites):
+        if not strong_together(*sites, needed):
             threads = int(one[n]) & (1 << SITE) - 1, int(other[n]) & (1 << SITE) - 1
             yield LaunchRace((earlier, later), sites, threads, part[0] + int(both[n]), marks[1])
 
 
-def strong_together(one: Site, other: Site) -> bool:
-    """Are accesses of two grids on one device morally strong?"""
-    return one.size == other.size and one.scope >= WIDE and other.scope >= WIDE
+def strong_together(one: Site, other: Site, needed: int) -> bool:
+    """Are accesses of two grids morally strong, with scopes of a rank that is `needed`, or more?"""
+    return one.size == other.size and one.scope >= needed and other.scope >= needed
 
 
 Report = Callable[[LaunchRace], None]

@@ -43,6 +43,9 @@ def launch_race(clash: LaunchRace) -> Finding:
         f"and the {later.operation} at line {later.line} touches what the {earlier.operation} at line {earlier.line} does"
     )
     missing = f"an event that {first.stream} records after its launch and {second.stream} waits for, or one stream for both"
+    if first.device != second.device:
+        strong = all(site.scope for site in clash.sites)
+        missing = "a scope of .sys: others end at the device" if strong else "waiting for the first launch before the second"
     theirs, ours = (site.bound for site in clash.sites)
     related = span(theirs) if earlier.place.file == later.place.file else Span(0, 0)
     return Finding(

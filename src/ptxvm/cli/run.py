@@ -17,13 +17,14 @@ import numpy as np
 from rich.text import Text
 
 import ptxvm
-from ptxvm.api import allowed, wanted
+from ptxvm.api import wanted
 from ptxvm.cli import arguments
 from ptxvm.cli.check import known_format, known_target, read, read_suppressions, tell_unused
 from ptxvm.cli.failures import InFile, WrongCall, one_line, say
 from ptxvm.cli.run_report import RunReport, short_name
 from ptxvm.cli.terminal import console, has_color, tabulated, width, working
 from ptxvm.diagnostics.render import render, summary
+from ptxvm.machine import options
 from ptxvm.machine.arguments import pack_arguments
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
@@ -273,7 +274,7 @@ def which_to_save(kernel: ptxvm.Kernel, args: Sequence[object], text: str) -> tu
 def known_findings(text: str) -> frozenset[str]:
     """The codes of findings to say nothing of."""
     try:
-        return allowed([code for code in text.split(",") if code])
+        return options.allowed([code for code in text.split(",") if code])
     except ValueError as wrong:
         raise WrongCall(f"--allow {text}: {wrong}") from None
 

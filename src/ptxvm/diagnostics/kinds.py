@@ -58,6 +58,10 @@ _PAGES = (
     ("out-of-bounds", "access out of bounds", "state-spaces", """
         The access leaves the allocation, or the variable, that its address belongs to.
         """),
+    ("peer-access", "access to the memory of another device", "state-spaces", """
+        The address is in the memory of another device, and the device that runs the kernel has no peer access to it.
+        `Device.enable_peer_access`, or the driver's `cuCtxEnablePeerAccess`, gives it.
+        """),
     ("null-pointer", "access through a null pointer", "state-spaces", """
         The address is 0, or so small that it comes from a null pointer and an offset.
         """),

@@ -14,6 +14,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property, partial
@@ -38,6 +39,8 @@ NON_BLOCKING = 1  # CUstream_flags
 CAPTURES = count(1)
 STREAMS: WeakSet[Stream] = WeakSet()
 """The streams of all contexts."""
+PEERS: Counter[tuple[Device, Device]] = Counter()
+"""How many contexts of a device have access to the memory of another."""
 LOG = logging.getLogger("ptxvm.driver")
 
 
@@ -113,9 +116,31 @@ class Context:
         if self.failure is not Result.SUCCESS:
             raise DriverError(self.failure, "a kernel of this context has failed")
 
+    def enable_peer_access(self, peer: Context) -> None:
+        """Let kernels use the memory of another device; DriverError where they may already."""
+        if peer.device is self.device:
+            raise DriverError(Result.INVALID_DEVICE, "a device is no peer of itself")
+        if peer in self.peers:
+            raise DriverError(Result.PEER_ACCESS_ALREADY_ENABLED)
+        self.peers.append(peer)
+        PEERS[self.device, peer.device] += 1
+        if peer.device.machine not in self.device.machine.peers:
+            self.device.machine.enable_peer_access(peer.device.machine)
+
+    def disable_peer_access(self, peer: Context) -> None:
+        """End that access, when no other context of the device has it; DriverError where there is none."""
+        if peer not in self.peers:
+            raise DriverError(Result.PEER_ACCESS_NOT_ENABLED)
+        self.peers.remove(peer)
+        PEERS[self.device, peer.device] -= 1
+        if not PEERS[self.device, peer.device]:
+            self.device.machine.disable_peer_access(peer.device.machine)
+
     def reset(self) -> None:
-        """Wait for all streams, forget the error, and restore the limits."""
+        """Wait for all streams, forget the error and the peers, and restore the limits."""
         self.finish()
+        for peer in list(self.peers):
+            self.disable_peer_access(peer)
         self.cells[FAILURE] = Result.SUCCESS
         self.limits = LIMITS.copy()
 

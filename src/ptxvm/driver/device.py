@@ -12,6 +12,7 @@ from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.models import Model
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.work_queues import WorkQueues, work_queues_of_a_device
+from ptxvm.machine import device as machine
 
 NUMBERS = frozenset(Attribute)
 
@@ -32,6 +33,11 @@ class Device:
     def work_queues(self) -> WorkQueues:
         """The work queues of its contexts that have none of their own."""
         return work_queues_of_a_device()
+
+    @property
+    def machine(self) -> machine.Device:
+        """The device of the machine, with its memory."""
+        return machine.device(self.ordinal)
 
     @property
     def name(self) -> str:

@@ -17,7 +17,8 @@ from typing import NamedTuple
 from ptxvm.algebra.state_space import Space
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import bytes_at
-from ptxvm.machine.memory import ADOPTED, Memory, default_memory
+from ptxvm.machine.device import device
+from ptxvm.machine.memory import ADOPTED, Memory
 
 LOWEST, HIGHEST = 1 << 16, 1 << 47  # user space; smaller words are counts and strides
 MOST_DESCRIBED = 1 << 14
@@ -33,19 +34,12 @@ class Mapping(NamedTuple):
 
 
 class HostMemory:
-    """The memory of the host as launches see it."""
+    """The memory of the host as launches on a device see it."""
 
     def __init__(self, memory: Memory) -> None:
         self.memory = memory
-        self._described: dict[int, tuple[int, int]] = {}
         self._launches = 0  # launches launches under way with open mappings
         self._usual: tuple[object, int] = ((), -1)  # arguments without such memory, and the number of frees at that time
-
-    def describe(self, address: int, start: int, size: int) -> None:
-        """Record an allocation of a client: `size` bytes from `start` on."""
-        if len(self._described) >= MOST_DESCRIBED:
-            self._described.clear()
-        self._described[address] = (start, size)
 
     def reaches(self, address: int, size: int) -> bool:
         """Are some bytes pageable memory, in one mapping of the process?"""
@@ -61,9 +55,9 @@ class HostMemory:
             self._usual = now
             yield
             return
-        described = {self._described[address] for address in unknown if address in self._described}
+        described = {DESCRIBED[address] for address in unknown if address in DESCRIBED}
         adopted = [self._adopt(start, size) for start, size in described]
-        mapped = self._open([address for address in unknown if address not in self._described])
+        mapped = self._open([address for address in unknown if address not in DESCRIBED])
         try:
             yield
         finally:
@@ -82,7 +76,7 @@ class HostMemory:
         """
         words = {word for each in arguments if len(each) >= 8 for (word,) in struct.iter_unpack("<Q", each[: len(each) & -8])}
         table = self.memory.table
-        found = [word for word in words if LOWEST <= word < HIGHEST and table.find(word) is None]
+        found = [word for word in words if LOWEST <= word < HIGHEST and table.find(word) is table.elsewhere(word) is None]
         owners = ((word, table.freed(word, 1)) for word in found)
         return [word for word, gone in owners if gone is None or gone.fate == ADOPTED or gone.space is not Space.GLOBAL]
 
@@ -117,9 +111,20 @@ def mappings() -> Iterator[Mapping]:
 
 
 @cache
-def host_memory() -> HostMemory:
-    """The memory of the host of this process."""
-    return HostMemory(default_memory())
+def host_memory(number: int = 0) -> HostMemory:
+    """The memory of the host of this process, for launches on a device."""
+    return HostMemory(device(number).memory)
 
 
-__all__ = ["HostMemory", "host_memory"]
+DESCRIBED: dict[int, tuple[int, int]] = {}
+"""The allocations that clients have described, by an address: the first byte, and how many there are."""
+
+
+def describe(address: int, start: int, size: int) -> None:
+    """Record an allocation of a client: `size` bytes from `start` on."""
+    if len(DESCRIBED) >= MOST_DESCRIBED:
+        DESCRIBED.clear()
+    DESCRIBED[address] = (start, size)
+
+
+__all__ = ["HostMemory", "describe", "host_memory"]

@@ -75,7 +75,7 @@ class Launch(NamedTuple):
         """Run the kernel.  A fault becomes the error of the context; wrong arguments are a DriverError."""
         begun = time.perf_counter()
         try:
-            with host_memory().accessible(self.arguments):
+            with host_memory(self.context.device.ordinal).accessible(self.arguments):
                 done = self.run_unchecked() if checked is None else self.run_checked(checked)
         except (ValueError, TypeError) as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong

@@ -20,7 +20,9 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import Pages, opened
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import address_of, bytes_at
-from ptxvm.machine.memory import default_memory, room_for
+from ptxvm.machine.device import allocation_at, device as machine_device
+from ptxvm.machine.memory import Memory, room_for
+from ptxvm.machine.per_lane import Array
 
 ALIGNMENT = 512  # of allocations, and their granularity, as on hardware
 
@@ -54,12 +56,16 @@ class MemoryBlocks:
     """The blocks of a process's driver."""
 
     def __init__(self) -> None:
-        self.memory = default_memory()
         self.by_address: dict[int, MemoryBlock] = {}
         self.pages: dict[int, Pages] = {}  # of memory of devices, by address
         self.opened: Counter[int] = Counter()  # the number of times that memory of other processes was opened, by address
         self.parts: dict[bytes, int] = {}  # the address, by handle
         self.numbers = 0
+
+    @staticmethod
+    def memory(device: int = 0) -> Memory:
+        """The memory of a device."""
+        return machine_device(device).memory
 
     def allocate(self, size: int, kind: AllocationKind = AllocationKind.DEVICE, flags: int = 0, device: int = 0) -> MemoryBlock:
         """New memory, not cleared; DriverError for a size of 0 or more than there is."""
@@ -69,11 +75,13 @@ class MemoryBlocks:
         pages = Pages(room_for(room, ALIGNMENT)) if kind is AllocationKind.DEVICE else None
         owner, name = (pages.array if pages is not None else None), f"an allocation of {size} bytes"
         try:
-            allocation = self.memory.allocate(room, ALIGNMENT, name=name, zero=False, owner=owner)
+            allocation = self.memory(device).allocate(room, ALIGNMENT, name=name, zero=False, owner=owner)
         except Fault as none_left:
             raise DriverError(Result.OUT_OF_MEMORY, str(none_left)) from none_left
         if pages is not None:
             self.pages[allocation.start] = pages
+        else:
+            self.memory(device).share(allocation)
         return self.enter(MemoryBlock(allocation, kind, self.number(), size, flags, device))
 
     def share(self, address: int) -> bytes:
@@ -90,7 +98,7 @@ class MemoryBlocks:
         if handle not in self.parts:
             part = opened(handle)
             data = part.file.mapped()[part.offset : part.offset + part.size]
-            allocation = self.memory.adopt(data, f"{part.size} bytes of another process").allocation
+            allocation = self.adopt(data, f"{part.size} bytes of another process")
             self.parts[handle] = self.enter(MemoryBlock(allocation, AllocationKind.DEVICE, self.number(), part.size)).address
         self.opened[self.parts[handle]] += 1
         return self.parts[handle]
@@ -110,9 +118,13 @@ class MemoryBlocks:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at {address:#x} are no memory")
         if any(start < address + size and address < start + each.size for start, each in self.by_address.items()):
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
-        adopted = self.memory.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
-        made = MemoryBlock(adopted.allocation, AllocationKind.HOST, self.number(), size, flags, device, registered=True)
+        adopted = self.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
+        made = MemoryBlock(adopted, AllocationKind.HOST, self.number(), size, flags, device, registered=True)
         return self.enter(made, address)
+
+    def adopt(self, data: Array, name: str) -> Allocation:
+        """Let all devices use memory that the driver did not allocate."""
+        return self.memory().share(self.memory().adopt(data, name).allocation)
 
     def number(self) -> int:
         """A number that no other block has."""
@@ -130,14 +142,13 @@ class MemoryBlocks:
         if block is None:
             raise DriverError(Result.INVALID_VALUE, f"no allocation begins at {address:#x}")
         self.pages.pop(address, None)
-        self.memory.release(block.allocation)
+        self.memory(block.device).release(block.allocation)
 
     def find(self, address: int) -> tuple[int, MemoryBlock] | None:
         """The block around an address, and its beginning."""
         if (block := self.by_address.get(address)) is not None:
             return address, block
-        allocation = self.memory.table.find(address)
-        if allocation is None:
+        if allocation_at(address) is None:
             return None
         for start, block in self.by_address.items():
             if start <= address < start + block.size:
@@ -146,7 +157,7 @@ class MemoryBlocks:
 
     def check(self, address: int, size: int) -> None:
         """DriverError for bytes that are neither in one block nor pageable memory of the host, which devices reach too."""
-        allocation = self.memory.table.find(address)
+        allocation = allocation_at(address)
         reached = host_memory().reaches(address, size) if allocation is None else address + size <= allocation.end
         if not reached:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not in one allocation")

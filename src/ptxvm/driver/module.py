@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
 from functools import cached_property
 
 from ptxvm import api
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.driver.device import Device
 from ptxvm.driver.device_runtime import with_device_runtime
 from ptxvm.driver.launch_checks import exact_bounds
 from ptxvm.driver.models import Model
@@ -29,7 +31,7 @@ class Module:
     DriverError where the PTX is wrong, or for a newer device than the model's; its message has the diagnostics.
     """
 
-    def __init__(self, texts: Sequence[bytes], model: Model) -> None:
+    def __init__(self, texts: Sequence[bytes], model: Model, device: int = 0) -> None:
         try:
             parts = [loaded(text, texts[:n]) for n, text in enumerate(texts)]
             for part in parts:
@@ -40,8 +42,26 @@ class Module:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
         if not exact_bounds():
             self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
+        self.module.device = device
+        self.copies = {device: self}  # the modules of the same code, by device
+        self._enter()
+
+    def _enter(self) -> None:
         self.kernels = {name: Kernel(self, each) for name, each in self.module.kernels.items()}
         self.references: dict[str, object] = {}  # the client's textures and surfaces, by name
+
+    def on(self, device: Device) -> Module:
+        """The same code on another device, with variables of its own."""
+        if device.ordinal not in self.copies:
+            made = copy(self)
+            made.module = self.module.on(device.machine)
+            made._enter()  # noqa: SLF001 - of this class
+            for name, kernel in made.kernels.items():
+                kernel.most_dynamic_shared, kernel.carveout = (
+                    self.kernels[name].most_dynamic_shared, self.kernels[name].carveout,
+                )  # fmt: skip
+            self.copies[device.ordinal] = made
+        return self.copies[device.ordinal]
 
     def kernel(self, name: str) -> Kernel:
         """A kernel by name; DriverError where there is none."""
@@ -86,6 +106,10 @@ class Kernel:
         self.carveout = -1
         self.fitting: set[LaunchOptions] = set()  # options that passed the checks of a launch
         self.waits_for_host = False  # did a launch under checks end only after the host went on?
+
+    def on(self, device: Device) -> Kernel:
+        """The kernel of the same code on another device."""
+        return self if self.kernel.device == device.ordinal else self.module.on(device).kernels[self.kernel.name]
 
     @property
     def function(self) -> Function:

@@ -7,6 +7,7 @@ to kernels, as on hardware.
 from __future__ import annotations
 
 import mmap
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 
 from ptxvm.driver.memory import AllocationKind, MemoryBlock, MemoryBlocks
@@ -42,12 +43,17 @@ class MappedPiece:
 
     start: int
     memory: Physical
-    access: int = NONE
+    access: dict[int, int] = field(default_factory=dict)  # of devices, by number
 
     @property
     def end(self) -> int:
         """The address behind the last byte."""
         return self.start + self.memory.size
+
+    @property
+    def most(self) -> int:
+        """The access of the device that may do most."""
+        return max(self.access.values(), default=NONE)
 
 
 @dataclass(eq=False)
@@ -110,14 +116,17 @@ class VirtualMemory:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {start:#x} are not what was mapped")
         return found, pieces
 
-    def set_access(self, start: int, size: int, access: int) -> None:
-        """Allow accesses to mapped memory."""
-        if access not in PROTECTION:
-            raise DriverError(Result.INVALID_VALUE, f"there is no access {access}")
+    def set_access(self, start: int, size: int, accesses: Mapping[int, int]) -> None:
+        """Set the access of some devices to mapped memory, by number; that of others stays.
+
+        Where one may write, all may that have access.
+        """
+        if wrong := [each for each in accesses.values() if each not in PROTECTION]:
+            raise DriverError(Result.INVALID_VALUE, f"there is no access {wrong[0]}")
         found, pieces = self.pieces_of(start, size)
         for each in pieces:
-            each.memory.file.map_at(each.start, each.memory.size, 0, PROTECTION[access])
-            each.access = access
+            each.access = {device: access for device, access in {**each.access, **accesses}.items() if access != NONE}
+            each.memory.file.map_at(each.start, each.memory.size, 0, PROTECTION[each.most])
         self.enter(found)
 
     def piece_at(self, address: int) -> MappedPiece:
@@ -142,7 +151,7 @@ class VirtualMemory:
         range.blocks.clear()
         runs: list[list[MappedPiece]] = []
         for piece in sorted(range.pieces.values(), key=lambda piece: piece.start):
-            if piece.access == NONE:
+            if not piece.access:
                 continue
             if runs and runs[-1][-1].end == piece.start and runs[-1][-1].access == piece.access:
                 runs[-1].append(piece)
@@ -150,8 +159,11 @@ class VirtualMemory:
                 runs.append([piece])
         for run in runs:
             size = run[-1].end - run[0].start
-            data = bytes_at(run[0].start, size, run[0].access == READ_WRITE)
-            allocation = self.blocks.memory.adopt(data, f"mapped memory of {size} bytes").allocation
+            data = bytes_at(run[0].start, size, run[0].most == READ_WRITE)
+            first, *others = run[0].access
+            allocation = self.blocks.memory(first).adopt(data, f"mapped memory of {size} bytes").allocation
+            for device in others:
+                self.blocks.memory(device).table.grant(allocation)
             made = MemoryBlock(allocation, AllocationKind.DEVICE, self.blocks.number(), size, device=run[0].memory.device)
             range.blocks.append(self.blocks.enter(made))
 

@@ -6,13 +6,14 @@ A thread has a current context, of the driver; at its first need the runtime giv
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from enum import IntEnum
 from functools import cache
 from typing import NamedTuple, TypeVar
 
 from ptxvm.driver.code_images import texts_at
+from ptxvm.driver.device import Device
 from ptxvm.driver.module import Kernel, Module
 from ptxvm.libcuda.c_values import put_u64
 from ptxvm.libcuda.session import session
@@ -70,7 +71,7 @@ class Fatbin:
     address: int
     cell: ctypes.c_uint64 = field(default_factory=ctypes.c_uint64)  # the address is the handle
     managed: list[tuple[int, str]] = field(default_factory=list)  # addresses of host pointers, and names
-    modules: dict[Hashable, Module] = field(default_factory=dict)
+    modules: dict[Device, Module] = field(default_factory=dict)
 
     @property
     def handle(self) -> int:
@@ -80,12 +81,20 @@ class Fatbin:
     def module(self) -> Module:
         """The module for the current device; managed variables are the same on all of them."""
         device = session().context.device
-        key = None if self.managed else device
-        if key not in self.modules:
-            self.modules[key] = module = Module(texts_at(self.address, device.model.capability), device.model)
+        if device not in self.modules and self.managed and self.modules:
+            self.modules[device] = next(iter(self.modules.values())).on(device)
+        elif device not in self.modules:
+            texts = texts_at(self.address, device.model.capability)
+            self.modules[device] = module = Module(texts, device.model, device.ordinal)
             for pointer, name in self.managed:
                 put_u64(pointer, module.variable(name)[0])
-        return self.modules[key]
+        return self.modules[device]
+
+    def forget(self, device: Device) -> None:
+        """Load the code anew when a device uses it next; where there are managed variables, on all of them."""
+        gone = list(self.modules) if self.managed else [device]
+        for each in gone:
+            self.modules.pop(each, None)
 
 
 class RegisteredSymbol(NamedTuple):

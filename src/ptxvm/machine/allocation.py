@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
@@ -51,6 +51,8 @@ class Allocation:
     often a host array was adopted.  `fate` says in messages how the allocation ended.  `guard` is the number of unused bytes
     on both sides.  `hidden` says that it has been out of the table once.  `heap` is the heap of a block of `malloc`: while it
     lives, only the heap reuses the addresses of the block.  One that `yields` has all bytes of a range that are in no other.
+    `table` is the one of the device that it belongs to; if it is `of_device`, devices with peer access have it in theirs too,
+    and memory of the host that is `everywhere` is in the tables of all.  `granted` are tables that have it for itself.
     """
 
     host: Bytes | None = None
@@ -63,6 +65,9 @@ class Allocation:
     yields = False
     heap: ReferenceType[object] | None = None
     successor: Allocation | None = None
+    table: AllocationTable | None = None
+    of_device = everywhere = False
+    granted: frozenset[AllocationTable] = frozenset()
 
     def __init__(
         self,
@@ -189,12 +194,19 @@ def in_pieces(distance: Addresses, allocation: Allocation, size: int) -> npt.NDA
 class AllocationTable:
     """The live allocations in the order of their addresses, without overlaps, and the last ones that were freed.
 
-    The memory of most launches is never looked up, so an `expected` launch inserts its memory at the first look-up.
+    The memory of most launches is never looked up, so an `expected` launch inserts its memory at the first look-up.  The
+    tables of devices with peer access are `peers`: they have the memory of this device too.  `device` is the number of the
+    device, and `devices` are the tables of all.
     """
+
+    device = 0
+    devices: Sequence[AllocationTable] = ()
 
     def __init__(self, lock: AbstractContextManager[object]) -> None:
         self._lock = lock
         self._items: list[Allocation] = []
+        self.peers: list[AllocationTable] = []
+        self.last = NOWHERE  # the allocation of the last access, which the next one probably means too
         self._expected: list[Callable[[], None]] = []
         self._freed: OrderedDict[tuple[int, int], Allocation] = OrderedDict()  # the last one of each extent
         self.removed = 0  # how many have been taken out
@@ -211,19 +223,27 @@ class AllocationTable:
         return self._items
 
     def insert(self, allocation: Allocation) -> None:
-        """Add an allocation."""
+        """Add an allocation, of this device if it is in no other table."""
         with self._lock:
+            if allocation.table is None:
+                allocation.table = self
             if self._yielding:
                 self._make_room(allocation)
-            insort(self._items, allocation, key=START)
+            if self._position(allocation) is None:
+                insort(self._items, allocation, key=START)
             self._columns = None
+            if allocation.of_device and allocation.table is self:
+                for peer in self.peers:
+                    peer.insert(allocation)
 
     # ── ranges that yield ───────────────────────────────────────────────────────────────
 
     def open(self, start: int, end: int, name: str, *, writable: bool) -> None:
         """Add what is in no allocation of a range, until `close`; a later allocation there takes its bytes away."""
         with self._lock:
-            bounds = [start, *(at for each in self.overlapping(start, end) for at in (each.start, each.end)), end]
+            taken = {each for table in (self, *self.devices) for each in table.overlapping(start, end)}
+            held = sorted((each for each in taken if not each.yields or each.table is self), key=START)
+            bounds = [start, *(at for each in held for at in (each.start, each.end)), end]
             for low, high in zip(bounds[::2], bounds[1::2], strict=True):
                 if low < high:
                     self._add_yielding(low, high, name, writable=writable)
@@ -235,10 +255,12 @@ class AllocationTable:
             self._columns = None
             self._yielding = False
             self.removed += 1
+            self.last = NOWHERE
 
     def _add_yielding(self, start: int, end: int, name: str, *, writable: bool) -> None:
         allocation = Allocation(start, end - start, Space.GLOBAL, name, writable)
         allocation.yields = self._yielding = True
+        allocation.table = self
         insort(self._items, allocation, key=START)
         self._columns = None
 
@@ -252,13 +274,63 @@ class AllocationTable:
                         self._add_yielding(low, high, each.name, writable=each.writable)
 
     def remove(self, allocation: Allocation, *, remember: bool = True) -> None:
-        """Remove an allocation; an access there is a use after free from now on."""
+        """Remove an allocation, also from the tables of other devices; an access there is a use after free from now on.
+
+        One that is hidden is in no table, and is remembered all the same.
+        """
         with self._lock:
-            del self._items[bisect_left(self._items, allocation.start, key=START)]
-            self._columns = None
+            for table in self.devices or (self,):
+                if (table.take_out(allocation) or table is self) and remember:
+                    table._remember(allocation)  # noqa: SLF001 - of this class
+
+    def take_out(self, allocation: Allocation) -> bool:
+        """Take an allocation out of this table; returns whether it was there."""
+        with self._lock:
+            at = self._position(allocation)
+            if at is None:
+                return False
+            del self._items[at]
+            self._columns, self.last = None, NOWHERE
             self.removed += 1
-            if remember:
-                self._remember(allocation)
+            return True
+
+    def _position(self, allocation: Allocation) -> int | None:
+        """Its position, None if it is not in the table.  Others may begin at the same address, without any bytes."""
+        for at in range(bisect_left(self._items, allocation.start, key=START), len(self._items)):
+            if self._items[at] is allocation:
+                return at
+            if self._items[at].start > allocation.start:
+                break
+        return None
+
+    def grant(self, allocation: Allocation) -> None:
+        """Let kernels access one allocation of another device."""
+        with self._lock:
+            allocation.granted |= {self}
+            self.insert(allocation)
+
+    def revoke(self, allocation: Allocation) -> None:
+        """End that access, unless there is access to all memory of its device."""
+        with self._lock:
+            allocation.granted -= {self}
+            owner = allocation.table
+            if owner is not self and (owner is None or self not in owner.peers):
+                self.take_out(allocation)
+
+    def see(self, other: AllocationTable) -> None:
+        """Let kernels access the memory of another device."""
+        with self._lock:
+            other.peers.append(self)
+            for each in other.items:
+                if each.of_device and each.table is other:
+                    self.insert(each)
+
+    def lose(self, other: AllocationTable) -> None:
+        """End that access."""
+        with self._lock:
+            other.peers.remove(self)
+            for each in [each for each in self._items if each.table is other and each.of_device and self not in each.granted]:
+                self.take_out(each)
 
     def _remember(self, allocation: Allocation) -> None:
         extent = allocation.start, allocation.end
@@ -295,6 +367,11 @@ class AllocationTable:
         items = self.items
         at = bisect_right(items, address, key=START)
         return next(iter(items[at - 1 : at]), None) if at else None
+
+    def elsewhere(self, address: int) -> Allocation | None:
+        """The memory of another device at an address."""
+        found = (table.find(address) for table in self.devices if table is not self)
+        return next((each for each in found if each is not None and each.of_device), None)
 
     def overlapping(self, start: int, end: int) -> list[Allocation]:
         """The allocations that have a byte of the range."""
@@ -381,6 +458,9 @@ class AllocationTable:
         gone = self.freed(address, size)
         near = 0 if gone is not None and self._keeps_its_place(gone, address) else NEAR
         far = past >= max(before.guard, near) and short > max(after.guard, near)
+        if far and (another := self.elsewhere(address)) is not None and another.table is not None:
+            owner = another.table.device
+            return "peer-access", f"that is {another}, of device {owner}, to which device {self.device} has no peer access"
         if far and gone is not None:
             return "use-after-free", f"that was byte {address - gone.start} of {gone}, which {gone.fate}"
         if address % size:

@@ -67,13 +67,17 @@ class Image:
     as that of a device is: accesses beyond what was asked for, and before the unit ends, are in bounds.
     """
 
-    def __init__(self, programs: Program | Sequence[Program], memory: Memory, shared_unit: int = 1) -> None:
+    def __init__(
+        self, programs: Program | Sequence[Program], memory: Memory, shared_unit: int = 1, of: Image | None = None
+    ) -> None:
+        """`of` is the image of the same programs in the memory of another device: `.managed` variables are the same ones."""
         self.shared_unit = shared_unit
         self.programs = [programs] if isinstance(programs, Program) else list(programs)
         self.memory = memory
         self.variables = linked_variables(self.programs)
         self.functions = linked_functions(self.programs)
-        self.allocations: dict[Variable, Allocation] = {}
+        self.allocations: dict[Variable, Allocation] = of.managed() if of is not None else {}
+        self._known = frozenset(self.allocations)
         self.bound: dict[Variable, Opaque] = {}
         self._banks: dict[int, Allocation] = {}
         self._numbers: dict[Variable, int] | None = None
@@ -256,7 +260,17 @@ class Image:
         for program in self.programs:
             yield from (v for v in self._stored_of(program) if self._definition(v) is v)
 
+    def managed(self) -> dict[Variable, Allocation]:
+        """The `.managed` variables, which all devices share from now on (PTX 5.4.8)."""
+        found = {each: at for each, at in self.allocations.items() if "managed" in each.attributes}
+        for allocation in found.values():
+            self.memory.share(allocation)
+            allocation.uses += 1
+        return found
+
     def _allocate(self, variable: Variable) -> None:
+        if variable in self._known:
+            return
         constant = variable.space is Space.CONST
         if constant and variable.is_unsized and variable.initial is None:
             self.allocations[variable] = self._bank(variable.bank)
@@ -283,7 +297,7 @@ class Image:
         return self._banks[number]
 
     def _initialise(self, variable: Variable, program: Program) -> None:
-        if variable.initial is None or variable.opaque or variable not in self.allocations:
+        if variable.initial is None or variable.opaque or variable not in self.allocations or variable in self._known:
             return
         try:
             initial = initial_bytes(variable, program.scope.find, self._address_of)

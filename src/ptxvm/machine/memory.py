@@ -52,12 +52,11 @@ class Memory:
     only memory that is cut in windows asks for it.
     """
 
-    def __init__(self, address_bits: int = 64) -> None:
+    def __init__(self, address_bits: int = 64, lock: RLock | None = None) -> None:
         self.address_bits = address_bits
-        self.lock = RLock()  # held while allocations change, or are looked up beside other threads
+        self.lock = RLock() if lock is None else lock  # held while allocations change, or are looked up beside other threads
         self.table = AllocationTable(self.lock)
         self._lent: dict[tuple[int, str, str], list[Allocation]] = {}
-        self._last = NOWHERE
         self._backing = backing.anywhere if address_bits == 64 else backing.below_4_gib
 
     # ── allocations ─────────────────────────────────────────────────────────────────────
@@ -81,6 +80,7 @@ class Memory:
             raise Fault("out-of-memory", f"{name or 'an allocation'} needs {size} bytes: {wrong}") from None
         start = -(-(address_of(owner) + GUARD) // alignment) * alignment
         allocation = Allocation(start, size, space, name, writable, detail, [owner], guard=GUARD)
+        allocation.of_device = space is Space.GLOBAL
         self.table.insert(allocation)
         return allocation
 
@@ -104,8 +104,19 @@ class Memory:
                     other.uses += 1  # its owners keep these bytes too
                     return Adopted(start, other)
                 allocation = self._join(allocation, other)
+            if self.table.elsewhere(start) is not None:  # another device's: a view of its memory is no memory of the host
+                return Adopted(start, Allocation(start, 0, space, name, writable, detail, live=False))
             self.table.insert(allocation)
         return Adopted(start, allocation)
+
+    def share(self, allocation: Allocation) -> Allocation:
+        """Let all devices access memory of the host."""
+        with self.lock:
+            self.table.remove(allocation, remember=False)
+            allocation.of_device, allocation.everywhere = False, True
+            for table in self.table.devices or (self.table,):
+                table.insert(allocation)
+        return allocation
 
     def release(self, allocation: Allocation) -> None:
         """Give up an allocation or an adopted array; an access there is a use after free from now on."""
@@ -118,8 +129,7 @@ class Memory:
             if allocation.host is not None and allocation.writable:
                 allocation.host[:] = allocation.bytes
             allocation.retire()
-            self.table.remove(allocation)
-            self._last = NOWHERE
+            (allocation.table or self.table).remove(allocation)
 
     def open(self, start: int, end: int, name: str, *, writable: bool) -> None:
         """Let kernels use what is in no allocation of a range of the host's memory, until `close`."""
@@ -129,7 +139,6 @@ class Memory:
         """Close all ranges that were opened."""
         with self.lock:
             self.table.close()
-            self._last = NOWHERE
 
     def lend(self, size: int, space: Space, name: str) -> Allocation:
         """Read-only memory for a short time: memory that was taken back, or new memory."""
@@ -150,7 +159,6 @@ class Memory:
         with self.lock:
             self.table.remove(allocation, remember=not allocation.hidden)
             allocation.hidden = True
-            self._last = NOWHERE
 
     def show(self, allocation: Allocation) -> None:
         """Put a hidden allocation back into the table."""
@@ -176,7 +184,6 @@ class Memory:
     def _join(self, allocation: Allocation, other: Allocation) -> Allocation:
         """A new allocation, grown by one that it overlaps, which leaves the table."""
         self.table.remove(other, remember=False)
-        self._last = NOWHERE
         start = min(allocation.start, other.start)
         allocation.successor = other.successor = joined = Allocation(
             start,
@@ -276,9 +283,9 @@ class Memory:
         if not len(address):
             return world(dtype), np.empty((0, count) if count > 1 else 0, np.int64)
         first = address.item(0)
-        allocation = self._last
+        allocation = self.table.last
         if not allocation.start <= first < allocation.end:
-            self._last = allocation = self.table.find(first) or NOWHERE
+            self.table.last = allocation = self.table.find(first) or NOWHERE
         if allocation.space in REACHES[space] and (allocation.writable or not writing):
             offset = address - allocation.base
             if _fits(offset, allocation, size) and _at_home(offset, allocation, size, lanes):
@@ -291,9 +298,9 @@ class Memory:
         self, dtype: np.dtype[np.generic], address: int, count: int, space: Space, lanes: Lanes, *, writing: bool
     ) -> tuple[Array, int]:
         size = dtype.itemsize * count
-        allocation = self._last
+        allocation = self.table.last
         if not allocation.start <= address < allocation.end:
-            self._last = allocation = self.table.find(address) or NOWHERE
+            self.table.last = allocation = self.table.find(address) or NOWHERE
         offset = address - allocation.origin
         if (
             address + size <= allocation.end

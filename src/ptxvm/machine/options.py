@@ -6,6 +6,9 @@ import operator
 from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, get_args
 
+from ptxvm.diagnostics import KINDS, did_you_mean
+from ptxvm.diagnostics.errors import Unsupported
+
 EngineName = Literal["auto", "interp", "jit"]
 Numerics = Literal["exact", "fast"]
 Check = Literal["memory", "init", "sync", "race"]
@@ -36,6 +39,7 @@ COUNTS = {
     "shared": Count("shared is how many bytes of dynamic shared memory a CTA gets", 0),
     "schedules": Count("a launch is run 1 or more times", 1),
     "steps": Count("steps is how many instructions the threads may execute", 1),
+    "devices": Count("there are 1 or more devices", 1),
     "threads": Count("a kernel is run by 1 or more threads of the host", 1),
     "workers": Count("a campaign is run by 1 or more processes", 1),
     "seed": Count("seed is an integer, from which random schedules are made", None),
@@ -160,3 +164,22 @@ def arguments(args: object) -> Sequence[object]:
     if not isinstance(args, Sequence) or isinstance(args, str | bytes | bytearray | memoryview):
         raise TypeError(f"args is a list or tuple with one value for each parameter, not {type(args).__name__}")
     return args
+
+
+def completion(asynchronous: object, engine: str) -> str:
+    """When asynchronous work ends, empty if the launch does not say; refuses by name what the engine cannot do."""
+    if asynchronous is None:
+        return ""
+    found = str(one_of("asynchronous", asynchronous, COMPLETIONS, "asynchronous work does not end"))
+    if engine == "jit" and found != "early":
+        raise Unsupported(f"asynchronous work that ends {found} on the JIT, which ends it early; the interpreter has it")
+    return found
+
+
+def allowed(codes: Collection[str]) -> frozenset[str]:
+    """The codes of findings that are not reported; ValueError for an unknown code."""
+    found = names("allow", codes, "the code of a finding, or several")
+    for each in found:
+        if each not in KINDS:
+            raise ValueError(f"there is no finding '{each}'; {did_you_mean(each, KINDS) or 'there are ' + ', '.join(KINDS)}")
+    return found

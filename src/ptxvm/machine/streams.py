@@ -38,6 +38,7 @@ class StreamLaunch:
     before: frozenset[int]
     keeps_alive: Sequence[object] = ()
     followed: bool = True  # is it on a stream, so that other launches may run beside it?
+    device: int = 0  # the number of the device
     footprint: Any = None  # the checker's own type: a room above this
     others: list[StreamLaunch] = field(default_factory=list)
 
@@ -76,7 +77,7 @@ class DeviceWork:
         next(NUMBERS)
 
     @contextmanager
-    def launched(self, kernel: str, stream: Stream | None, args: Sequence[object]) -> Iterator[StreamLaunch]:
+    def launched(self, kernel: str, stream: Stream | None, args: Sequence[object], device: int = 0) -> Iterator[StreamLaunch]:
         """The context of a launch while it runs."""
         if stream is None:
             self.under_way = []
@@ -84,7 +85,7 @@ class DeviceWork:
             return
         with self.lock:
             stream.known &= {launch.number for launch in self.under_way}
-            launch = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()))
+            launch = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()), device=device)
             launch.others = list(self.under_way)
             self.running.append(launch)
         try:

@@ -9,7 +9,7 @@ from typing import Any
 
 from triton.backends.nvidia import driver as nvidia
 
-from ptxvm.driver.host_memory import host_memory
+from ptxvm.driver import host_memory
 
 LIBCUDA = ctypes.CDLL("libcuda.so.1")
 STREAM = 3  # the number of the stream among the arguments of a launch, behind the extents of the grid
@@ -90,7 +90,7 @@ def describe(argument: Any) -> None:  # noqa: ANN401 - a tensor has no type here
             left.extend(each)
         elif (storage_of := getattr(each, "untyped_storage", None)) is not None:
             storage = storage_of()
-            host_memory().describe(each.data_ptr(), storage.data_ptr(), storage.nbytes())
+            host_memory.describe(each.data_ptr(), storage.data_ptr(), storage.nbytes())
 
 
 class Driver(nvidia.CudaDriver):

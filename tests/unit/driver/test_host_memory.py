@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.driver.host_memory import HostMemory
+from ptxvm.driver.host_memory import HostMemory, describe
 from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
@@ -73,8 +73,8 @@ def test_a_kernel_uses_memory_that_only_the_host_knows(run, engine):
 def test_memory_that_the_client_describes_ends_with_its_last_byte(run, alone):
     """A tensor of 60 words, of which one begins at the second."""
     whole, result = alone(80, np.uint32), np.zeros(64, np.uint32)
-    run.host.describe(address_of(whole) + 4, address_of(whole), 60 * 4)
-    run.host.describe(address_of(result), address_of(result), 64 * 4)
+    describe(address_of(whole) + 4, address_of(whole), 60 * 4)
+    describe(address_of(result), address_of(result), 64 * 4)
     found = run(address_of(whole) + 4, address_of(result), check=("memory",)).findings
     assert [each.code for each in found] == ["out-of-bounds"]
     assert found[0].message.endswith("that is just past the end of 240 bytes of the host (240 bytes)")

@@ -59,3 +59,16 @@ def test_lanes_that_a_smaller_launch_has_not_have_no_window_in_its_memory():
     some.insert(windows)
     lanes, address = np.array([0, 1, 2]), np.array([0x1000, 0x1040, 0x1000], np.uint64)
     assert some.fitting(address, 4, Space.SHARED, lanes, writing=False).tolist() == [True, True, False]
+
+
+def test_hidden_memory_that_is_removed_leaves_what_has_its_address():
+    """An empty allocation may begin where another does, and what is hidden is in no table."""
+    some, hidden = table(), Allocation(0x1800, 64, Space.GLOBAL, "hidden")
+    empty = Allocation(0x2000, 0, Space.GLOBAL, "empty")
+    some.insert(empty)
+    some.insert(hidden)
+    some.remove(hidden, remember=False)
+    some.remove(hidden)
+    some.remove(empty)
+    assert fitting(some) == [True] * 6
+    assert some.freed(0x1800, 4) is not None

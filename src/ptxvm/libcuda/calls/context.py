@@ -272,24 +272,18 @@ def synchronize_v2(handle: int) -> None:
 
 @function("cuCtxEnablePeerAccess")
 def enable_peer(handle: int, flags: int) -> None:
-    """Let kernels of the current context use memory of another; they can from the start."""
+    """Let kernels of the current context use memory of another device."""
     peer, context = of(handle), session().context
     if flags:
         raise DriverError(Result.INVALID_VALUE, "the flags are 0")
-    if peer.device is context.device:
-        raise DriverError(Result.INVALID_DEVICE, "a device is no peer of itself")
-    if peer in context.peers:
-        raise DriverError(Result.PEER_ACCESS_ALREADY_ENABLED)
-    context.peers.append(peer)
+    context.enable_peer_access(peer)
 
 
 @function("cuCtxDisablePeerAccess")
 def disable_peer(handle: int) -> None:
-    """End the access; kernels can still use the memory."""
-    peer, context = of(handle), session().context
-    if peer not in context.peers:
-        raise DriverError(Result.PEER_ACCESS_NOT_ENABLED)
-    context.peers.remove(peer)
+    """End that access, after the work that uses it."""
+    session().driver.finish()
+    session().context.disable_peer_access(of(handle))
 
 
 @function("cuCtxResetPersistingL2Cache")

@@ -129,7 +129,7 @@ def atomics_with_peer(out: int, operations: int, count: int, source: int, target
 
 @function("cuDeviceCanAccessPeer")
 def can_access_peer(out: int, ordinal: int, peer: int) -> None:
-    """Can kernels of one device use the memory of another?  All memory is the host's, so they can."""
+    """Can kernels of one device use the memory of another, once that is enabled?  All memory is the host's, so they can."""
     first, second = session().driver.device(ordinal), session().driver.device(peer)
     put_i32(out, int(first is not second))
 

@@ -69,6 +69,7 @@ def launch(
         raise DriverError(Result.INVALID_VALUE, said)
     values = arguments(kernel, parameters, extra)
     context = session().context
+    kernel = kernel.on(context.device)
     options = LaunchOptions((x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=cluster)
     made = Launch(context, kernel, (x, y, z), (bx, by, bz), shared, values, options)
     made.check()

@@ -27,8 +27,9 @@ def load(out: int, image: int, options: Mapping[int, int]) -> None:
     if not image:
         raise DriverError(Result.INVALID_VALUE, "there is no image")
     with Log(options):
-        model = session().context.device.model
-        put_u64(out, session().handles.handle(Module(texts_at(image, model.capability), model)))
+        device = session().context.device
+        made = Module(texts_at(image, device.model.capability), device.model, device.ordinal)
+        put_u64(out, session().handles.handle(made))
 
 
 class Log:
@@ -130,7 +131,8 @@ def kernel_of(out: int, handle: int, name: int) -> None:
 @function("cuModuleGetGlobal_v2", "cuLibraryGetGlobal", "cuLibraryGetManaged")
 def variable(address: int, size: int, handle: int, name: int) -> None:
     """The address and size of a variable by name."""
-    start, length = session().handles.object(handle, Module).variable(string(name))
+    module = session().handles.object(handle, Module).on(session().context.device)
+    start, length = module.variable(string(name))
     put_u64_if(address, start)
     put_u64_if(size, length)
 

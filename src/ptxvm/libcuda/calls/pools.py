@@ -67,6 +67,7 @@ class Pool:
     used: int = 0
     high: int = 0
     is_imported: bool = False
+    readers: set[int] = field(default_factory=set)  # the devices that may use its memory, beside its own
 
     @property
     def source(self) -> tuple[tuple[int, int], int]:
@@ -167,6 +168,9 @@ def allocate_from(out: int, size: int, source: Pool) -> None:
         source.used -= size
         raise
     OWNERS[u64(out)] = source, size
+    blocks = session().driver.blocks
+    for device in source.readers:
+        blocks.memory(device).table.grant(blocks.by_address[u64(out)].allocation)
 
 
 @function("cuMemAllocAsync")
@@ -336,18 +340,26 @@ def set_pool_attribute(handle: int, number: int, value: int) -> None:
 
 @function("cuMemPoolSetAccess")
 def set_pool_access(handle: int, accesses: int, count: int) -> None:
-    """Let devices use a pool, which they can anyway; its own device always may."""
-    found = pool(handle)
+    """Let devices use the memory of a pool, or end that; its own device always may."""
+    found, blocks = pool(handle), session().driver.blocks
+    held = [blocks.by_address[address].allocation for address, (owner, _) in OWNERS.items() if owner is found]
     for d in structure_at((AccessDescription * count), accesses) if count else ():
         if (d.location_type, d.location) == found.place and d.flags == NO_ACCESS:
             raise DriverError(Result.INVALID_DEVICE, "the device of a pool may use it")
+        if d.location_type != ON_DEVICE or (d.location_type, d.location) == found.place:
+            continue
+        table = blocks.memory(session().driver.device(d.location).ordinal).table
+        (found.readers.discard if d.flags == NO_ACCESS else found.readers.add)(d.location)
+        for allocation in held:
+            (table.revoke if d.flags == NO_ACCESS else table.grant)(allocation)
 
 
 @function("cuMemPoolGetAccess")
 def pool_access(out: int, handle: int, location: int) -> None:
-    """What a place may do with the memory of a pool: all memory is the host's."""
-    place_at(location, pool(handle).type)
-    put_i32(out, READ_WRITE)
+    """What a place may do with the memory of a pool."""
+    found, place = pool(handle), place_at(location, pool(handle).type)
+    apart = place[0] == found.place[0] == ON_DEVICE and place != found.place and place[1] not in found.readers
+    put_i32(out, NO_ACCESS if apart else READ_WRITE)
 
 
 # ── other processes ─────────────────────────────────────────────────────────────────────

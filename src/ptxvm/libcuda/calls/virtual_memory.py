@@ -6,10 +6,10 @@ import os
 
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
-from ptxvm.driver.virtual_memory import GRANULARITY, Physical
+from ptxvm.driver.virtual_memory import GRANULARITY, NONE, Physical
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.session import function, session
-from ptxvm.libcuda.structures import AccessDescription, AllocationProperties
+from ptxvm.libcuda.structures import AccessDescription, AllocationProperties, Location
 
 FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 ON_DEVICE = 1  # CUmemLocationType
@@ -93,16 +93,19 @@ def unmap(address: int, size: int) -> None:
 
 @function("cuMemSetAccess")
 def set_access(address: int, size: int, descriptions: int, count: int) -> None:
-    """Set the access of devices to mapped memory.  All memory is the host's: the access of one is that of all."""
+    """Set the access of devices to mapped memory; that of the host counts as the first device's."""
     found = structure_at((AccessDescription * count), descriptions)
-    session().driver.finish()
-    session().driver.virtual.set_access(address, size, max((each.flags for each in found), default=0))
+    driver = session().driver
+    driver.finish()
+    places = [driver.device(each.location).ordinal if each.location_type == ON_DEVICE else 0 for each in found]
+    driver.virtual.set_access(address, size, dict(zip(places, (each.flags for each in found), strict=True)))
 
 
 @function("cuMemGetAccess")
 def access(out: int, location: int, address: int) -> None:
     """The access of a device to mapped memory."""
-    put_u64(out, session().driver.virtual.piece_at(address).access)
+    found, place = session().driver.virtual.piece_at(address), structure_at(Location, location)
+    put_u64(out, found.access.get(place.number if place.type == ON_DEVICE else 0, NONE))
 
 
 @function("cuMemExportToShareableHandle")

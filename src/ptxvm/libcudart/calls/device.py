@@ -53,8 +53,7 @@ def reset() -> None:
     here = session().context
     here.reset()
     for each in runtime().fatbins.values():
-        each.modules.pop(here.device, None)
-        each.modules.pop(None, None)
+        each.forget(here.device)
 
 
 @function("cudaDeviceSynchronize", "cudaThreadSynchronize")

@@ -166,6 +166,8 @@ class Relaunch:
         start, read_only = array.__array_interface__["data"]
         size, last = array.nbytes, self._last[slot.number]
         if last is None or last.start != start or last.size != size or last.writable is read_only:
+            if self.memory.table.elsewhere(start) is not None:
+                return None
             last = Allocation(start, size, slot.space, slot.name, not read_only, slot.detail, fate=ADOPTED, live=False)
             self._last[slot.number] = last
         self._arrays.append((slot, array))
