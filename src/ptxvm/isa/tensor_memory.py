@@ -143,6 +143,7 @@ class InvalidDescriptor(ValueError):  # noqa: N818 - it says what is wrong
     """A field of a descriptor cannot be."""
 
 
+@lru_cache(maxsize=256)
 def shared_descriptor(bits: int) -> MatrixDescriptor:
     """The descriptor of a matrix in shared memory (PTX 9.7.16.4.1)."""
     start, leading, stride = ((bits >> first & (1 << FIELD) - 1) * PIECE for first in (0, 16, 32))

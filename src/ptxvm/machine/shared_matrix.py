@@ -15,6 +15,7 @@ WINDOW = np.uint64(0x3_FFFF)  # the addresses that a descriptor reaches
 LINE = np.uint64(7)  # the bits of an address in 128 bytes
 
 
+@lru_cache(maxsize=64)
 def addresses(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
     """The addresses of all pieces: `(rows, pieces of a row)`, or `(depth, pieces of a column)` of an MN-major matrix."""
     offsets = _offsets(descriptor.leading, descriptor.stride, descriptor.swizzle, factor)
@@ -22,6 +23,7 @@ def addresses(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
     if descriptor.swizzle is not Swizzle.NONE:
         row = (found >> LINE) - np.uint64(descriptor.base) & np.uint64(descriptor.swizzle.value - 1)
         found ^= row * np.uint64(PIECE)
+    found.flags.writeable = False  # a loop names the same matrices again and again
     return found
 
 

@@ -358,6 +358,7 @@ def by_sixteen(product: Product, left: Matrices, right: Matrices, added: Matrice
     return made.reshape(added.shape)
 
 
+@lru_cache(maxsize=64)
 def lanes_of_rows(work: Multiply, address: int, m: int, matrix: str = "matrix A") -> PerLane:
     """The lane of each row of A, D or the metadata in a CTA (PTX 9.7.16.10.5); `m` counts the rows of all CTAs."""
     rows = np.arange(m // work.ctas)
@@ -370,6 +371,7 @@ def lanes_of_rows(work: Multiply, address: int, m: int, matrix: str = "matrix A"
     found = rows + (address >> 16)
     if found[-1] >= LANES:
         raise AccessFault("tensor-memory", f"{matrix} at {address:#x} goes beyond the lanes of tensor memory", address)
+    found.flags.writeable = False
     return found
 
 

@@ -19,7 +19,7 @@ from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.tensor_core import Architecture
 from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory as Cells
-from ptxvm.machine.window import RANK
+from ptxvm.machine.window import RANK, Window
 
 WORD = np.dtype(np.uint32)
 
@@ -52,8 +52,17 @@ class Machine:
     """The memory and the functions that work on tensor memory needs, of the CTA that runs."""
 
     def __init__(self, host: Host, bound: Bound, *, fast: bool) -> None:
-        self.host, self.bound, self.window = host, bound, host.windows[Space.SHARED]
-        self.faster = Tiles(host, self.window, Architecture.BLACKWELL, fast=fast)
+        self.host, self.bound, self.fast = host, bound, fast
+
+    @property
+    def window(self) -> Window:
+        """The shared memory."""
+        return self.host.windows[Space.SHARED]
+
+    @property
+    def faster(self) -> Tiles:
+        """Functions for products."""
+        return Tiles(self.host, self.window, Architecture.BLACKWELL, fast=self.fast)
 
     def tensor_memory(self, lane: int) -> Cells:
         """The tensor memory of the CTA of a thread."""

@@ -6,7 +6,7 @@ import ctypes
 import struct
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from functools import cache
+from functools import cache, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -72,7 +72,7 @@ class Callbacks:
 
     def threads(self, mask: int, warp: int) -> tuple[npt.NDArray[np.intp], npt.NDArray[np.intp]]:
         """The lanes of a mask, and the numbers of their threads among those of the resident CTAs."""
-        lanes = np.flatnonzero(mask >> np.arange(WARP) & 1)
+        lanes = lanes_of(mask)
         return lanes, lanes + warp * WARP + int(self.record[AT["slot"]]) * self.facts.suspended.threads
 
     @property
@@ -310,6 +310,14 @@ def row(allocation: Allocation) -> tuple[int, int, int, int]:
 def flags(space: Space, writable: bool) -> int:  # noqa: FBT001
     """The flags of an allocation: the spaces that reach it, and whether it is writable."""
     return sum(bit for by, bit in REACHED.items() if space in REACHES[by]) | (WRITABLE if writable else 0)
+
+
+@lru_cache(maxsize=256)
+def lanes_of(mask: int) -> npt.NDArray[np.intp]:
+    """The lanes of a mask."""
+    found: npt.NDArray[np.intp] = np.flatnonzero(mask >> np.arange(WARP) & 1)
+    found.flags.writeable = False
+    return found
 
 
 @cache
