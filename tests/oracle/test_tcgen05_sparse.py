@@ -121,7 +121,7 @@ def test_sparse_products_with_scales_are_exact(kind, type, blocks, engine, rng):
         for column, place in zip((8, 16), places, strict=True)
     )
     types = 1 << 7 | 1 << 10 if bits == 4 else 0
-    idesc = 1 << 2 | types | columns // 8 << 17 | 1 << 23 | 1 << 27
+    idesc = 1 | 1 << 2 | types | columns // 8 << 17 | 1 << 23 | 1 << 27  # the selector counts as 0 (9.7.16.10.8.4.5)
     instruction = SPARSE.format(
         meta=AT_SCALES >> 4 | ROWS_OF_16_BYTES, more=f"{more} add.u32 %x, %a, 8; add.u32 %b, %a, 16;", ws="", kind=kind,
         scaled=".block_scale", scales="[%x], [%b], ",
@@ -152,6 +152,8 @@ def test_a_shifted_matrix_is_multiplied(engine, rng):
         ("add.u32 %d, %d, 0x80000; tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %da, %db, [%a], %i, %p;", 64, 4, ptxvm.Fault,
          "begins at lane 0 or 16, not 8"),
         ("tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %da, %db, [%a], %i, %p;", 128, 5, ptxvm.Unsupported, "selector 1"),
+        ("tcgen05.mma.sp.cta_group::1.kind::f8f6f4 [%d], %da, %db, [%a], %i, %p;", 128, 5, ptxvm.Fault,
+         "selector of .kind::f8f6f4 is 0, not 1"),
         (
             "tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %da, %db, [%a], %i, %p;",
             128,

@@ -143,7 +143,6 @@ class InvalidDescriptor(ValueError):  # noqa: N818 - it says what is wrong
     """A field of a descriptor cannot be."""
 
 
-@lru_cache(maxsize=256)
 def shared_descriptor(bits: int) -> MatrixDescriptor:
     """The descriptor of a matrix in shared memory (PTX 9.7.16.4.1)."""
     start, leading, stride = ((bits >> first & (1 << FIELD) - 1) * PIECE for first in (0, 16, 32))
@@ -219,7 +218,7 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
         raise InvalidDescriptor(f"the scales of .kind::{kind} are of .ue8m0")
     negated, transposed = ((bool(bits >> first & 1), bool(bits >> first + 1 & 1)) for first in (13, 15))
     ids = (bits >> 29 & 3, bits >> 4 & 3) if scaled else (0, 0)
-    depth, selector = DEPTHS[kind] << work.sparse, bits & 3 if work.sparse else 0
+    depth, selector = DEPTHS[kind] << work.sparse, _selector(work, bits)
     return InstructionDescriptor(
         m, n, depth, d, a, b, negated, transposed, bool(bits >> 3 & 1), scales, ids, work.sparse, selector
     )
@@ -229,6 +228,16 @@ def _known(table: dict[int, Type], value: int, field: str) -> Type:
     if value not in table:
         raise InvalidDescriptor(f"{field} in the instruction descriptor is {' or '.join(map(str, table))}, not {value}")
     return table[value]
+
+
+def _selector(work: Multiply, bits: int) -> int:
+    """The sparsity selector; kinds with scales take it as 0, and other kinds of a byte and less have no other one."""
+    if not work.sparse or work.blocks:
+        return 0
+    selector = bits & 3
+    if selector and work.kind in ("i8", "f8f6f4"):
+        raise InvalidDescriptor(f"the sparsity selector of .kind::{work.kind} is 0, not {selector}")
+    return selector
 
 
 def _shape(work: Multiply, m: int, n: int) -> None:

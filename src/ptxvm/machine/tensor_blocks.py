@@ -75,7 +75,7 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
         memory.check(address, words, "matrix A")
         first = address & 0xFFFF
         found.append(
-            CellBlock(mask(tensor_unit.lanes_of_rows(work, address, idesc.m)), first, first + words, reads=True, writes=False)
+            CellBlock(mask(tensor_unit.lanes_of_a(work, address, idesc.m)), first, first + words, reads=True, writes=False)
         )
     if work.sparse:
         address, words = operands["meta"] & 0xFFFF_FFFF, tensor_unit.words_of_metadata(idesc)

@@ -326,9 +326,21 @@ def of_cta(
     added = accumulators(np.hstack([memory.cells[rows, columns] for rows, columns in blocks]), idesc, operands)
     further = [metadata(work, memory, operands["meta"] & 0xFFFF_FFFF, idesc)] if work.sparse else []
     further += scales(work, memory, operands, idesc) if work.blocks else []
-    quick = None if machine.faster is None else machine.faster.multiply(product, left, right, added, further)
-    made = by_sixteen(product, left, right, added, further) if quick is None else quick
+    made = of_copies(machine.faster, product, left, right, added, further)
     return list(zip(blocks, np.split(made.astype(np.uint32), len(blocks), axis=1), strict=True))
+
+
+def of_copies(
+    faster: FasterProducts | None, product: Product, left: Matrices, right: Matrices, added: Matrices, further: list[Matrices]
+) -> Matrices:
+    """The product; of two copies of A, each is multiplied with its half of the columns."""
+    count, made = len(left) // len(added), []
+    columns = [np.split(each, count, axis=1) for each in (right, added, *further[1:])]
+    for a, b, c, *of_b in zip(np.split(left, count), *columns, strict=True):
+        more = [*further[:1], *of_b]
+        quick = None if faster is None else faster.multiply(product, a, b, c, more)
+        made.append(by_sixteen(product, a, b, c, more) if quick is None else quick)
+    return np.hstack(made)
 
 
 def same_lanes(work: Multiply, operands: Mapping[str, int], idesc: InstructionDescriptor) -> None:
@@ -375,6 +387,12 @@ def lanes_of_rows(work: Multiply, address: int, m: int, matrix: str = "matrix A"
     return found
 
 
+def lanes_of_a(work: Multiply, address: int, m: int) -> PerLane:
+    """The lanes of A in a CTA; 64 rows of a dense A in a pair have two copies, for the halves of D (layout B, CUTLASS)."""
+    copied = work.pairs and m == LANES and not work.sparse
+    return lanes_of_rows(work, address, work.ctas * LANES if copied else m)
+
+
 def half_of_the_lanes(work: Multiply, m: int) -> bool:
     """Are the rows of A, D and the metadata in half of the lanes of each warp (PTX 9.7.16.10.5, layouts C and F)?"""
     return m // work.ctas == LANES // 2 and not work.weights and (work.sparse or not work.pairs)
@@ -400,13 +418,11 @@ def blocks_of_d(
 
 def of_tensor_memory(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> Matrices:
     """The elements of A in tensor memory, packed in its words."""
-    if work.pairs and idesc.m == LANES and not work.sparse:
-        raise Unsupported("'tcgen05.mma' of 128 rows in a pair of CTAs with A in tensor memory")
     bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
     words = idesc.stored * bits // 32
     memory.check(address, words, "matrix A")
     column = address & 0xFFFF
-    held = np.ascontiguousarray(memory.cells[lanes_of_rows(work, address, idesc.m), column : column + words])
+    held = np.ascontiguousarray(memory.cells[lanes_of_a(work, address, idesc.m), column : column + words])
     found: Matrices = split(bits, held.view(np.uint8)).reshape(-1, idesc.stored)
     if work.shifted:
         found[1:] = found[:-1].copy()  # as `tcgen05.shift` does
@@ -477,6 +493,6 @@ def disabled(operands: Mapping[str, int], ctas: int) -> PerLane:
 
 
 __all__ = [
-    "Machine", "blocks_of_d", "copy_addresses", "factors", "height_of_copy", "lanes_of_rows", "perform", "single", "uniform",
-    "whole_warps",
+    "Machine", "blocks_of_d", "copy_addresses", "factors", "height_of_copy", "lanes_of_a", "lanes_of_rows", "perform", "single",
+    "uniform", "whole_warps",
 ]  # fmt: skip

@@ -81,6 +81,34 @@ def test_a_pair_of_ctas_multiplies_together(engine, rows, columns):
     assert (found == wanted).all()
 
 
+# A lies in tensor memory from column 48 on, a copy in the upper and one in the lower 64 lanes; the lower one is scaled.
+IN_TENSOR_MEMORY = """{ .reg .b32 %w<8>; .reg .pred %lower;
+ld.param.u64 %q, [pa]; and.b32 %x, %t, 63; mad.lo.u32 %x, %rank, 64, %x; mad.wide.u32 %q, %x, 32, %q; add.u32 %x, %mine, 48;
+ld.global.v4.b32 {%w0,%w1,%w2,%w3}, [%q]; ld.global.v4.b32 {%w4,%w5,%w6,%w7}, [%q+16]; setp.ge.u32 %lower, %t, 64;
+SCALED
+tcgen05.st.sync.aligned.32x32b.x8.b32 [%x], {%w0,%w1,%w2,%w3,%w4,%w5,%w6,%w7}; tcgen05.wait::st.sync.aligned;
+tcgen05.fence::before_thread_sync; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+tcgen05.fence::after_thread_sync; }
+setp.ne.u32 %done, %i, %i;"""
+DOUBLED = " ".join(f"@%lower add.f16x2 %w{n}, %w{n}, %w{n};" for n in range(8))
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("scaled", "factor"), [("", 1), (DOUBLED, 2)])
+def test_a_pair_multiplies_copies_of_a_in_tensor_memory(engine, scaled, factor, rng):
+    """PTX 9.7.16.10.5, layout B: the halves of the lanes have halves of the columns, and read their own copies of A."""
+    a, b = (rng.integers(-3, 4, (count, 16)).astype(np.float16) for count in (128, 32))
+    text = PRODUCT.replace("setp.ne.u32 %done, %i, %i;", IN_TENSOR_MEMORY.replace("SCALED", scaled))
+    text = text.replace(
+        "tcgen05.mma.cta_group::2.kind::f16 [%d], %a", "add.u32 %x, %d, 48; tcgen05.mma.cta_group::2.kind::f16 [%d], [%x]"
+    )
+    out, idesc = np.zeros((2, 128, 16), np.float32), 1 << 4 | 32 // 8 << 17 | 128 // 16 << 24
+    launched = ptxvm.load(text).kernel().launch(2, 128, [a, b, out, idesc, 16], cluster=2, engine=engine)
+    wanted = a.astype(np.float32) @ b.astype(np.float32).T
+    assert (np.vstack([np.hstack([each[:64], each[64:]]) for each in out]) == wanted * np.repeat([1, factor], 16)).all()
+    assert launched.findings == []
+
+
 FURTHER = """add.u32 %x, %x, %n; { .reg .b32 %w<8>;
 ld.global.v4.b32 {%w0,%w1,%w2,%w3}, [%pb+32]; ld.global.v4.b32 {%w4,%w5,%w6,%w7}, [%pb+48];
 st.shared.v4.b32 [%x+8448], {%w0,%w1,%w2,%w3}; st.shared.v4.b32 [%x+8576], {%w4,%w5,%w6,%w7};
