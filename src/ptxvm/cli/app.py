@@ -157,29 +157,36 @@ def trace(thread: str | None, warp: str | None, limit: int, form: str, **options
 @click.option("-x", "--command", "script", metavar="FILE", help="Carry out the commands of a file first.")
 @click.option("--batch", is_flag=True, help="Read no commands from the terminal.")
 @click.option("-m", "module", metavar="MODULE", help="Debug the launches of a Python module, such as pytest; no FILE.")
+@click.option("--exec", "execute", is_flag=True, help="FILE is a program, run as by `ptxvm exec`: debug its launches.")
 @click.option("--dap", is_flag=True, help="Speak the Debug Adapter Protocol on the standard streams; no FILE.")
 @click.option("--port", metavar="N", type=AT_LEAST_0, help="With --dap: on a port of this machine; 0 chooses a free one.")
 @debug_options
 def debug(
     file: str | None, commands: Sequence[str], script: str | None, module: str | None, port: int | None, *,
-    batch: bool, dap: bool, **options: Any,  # noqa: ANN401 - the fields of a Request
+    batch: bool, dap: bool, execute: bool, **options: Any,  # noqa: ANN401 - the fields of a Request
 ) -> int:  # fmt: skip
     """Debug a kernel: stop it, step it forwards and back, look at it.
 
     Each ARG is an argument of the kernel, as for `ptxvm run`. Commands are cuda-gdb's, such as break, run, step, print, x and
     info cuda lanes; reverse-step and reverse-continue go back; help lists all. They come from -x, from -ex, and then from the
     standard input. With --batch it exits with 1 where the kernel has a fault, with 2 where a command fails.
-    FILE.py, or -m MODULE, is a Python program with its ARGs: each of its launches stops before its first instruction.
+    FILE.py, or -m MODULE, is a Python program with its ARGs: each of its launches stops before its first instruction. So do
+    those of any program that calls CUDA, with --exec.
 
     \b
     ptxvm debug saxpy.ptx --grid 4 --block 256 \\
         1000 2.5 'f32[1000]=arange' 'f32[1000]=ones' -ex 'break 45' -ex run
+    ptxvm debug --exec -- ./app 1000
     ptxvm debug --dap --port 4711
     """  # noqa: D301
     if dap:
         from ptxvm.cli.dap import serve
 
         return serve(port)
+    if execute and file is not None:
+        from ptxvm.cli.debug_exec import debug_command
+
+        return debug_command([file, *options["arguments"]], commands, batch=batch)
     if module is not None or (file is not None and file.endswith(".py")):
         from ptxvm.cli.debug_program import debug_program
 

@@ -12,6 +12,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
+from ptxvm.analysis.scope import Family
 from ptxvm.analysis.symbols import Label, Register, Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp import arrays
@@ -104,12 +105,14 @@ class View:
 
     def named(self, name: str, component: str | None = None) -> Place | Values:
         """What a name stands for here: a register, a variable, a special register, a label.  NoValue for another name."""
-        symbol = self.bound.scope.find(name)
+        symbol = self.bound.scope.declared(name)
         if symbol is None:
-            symbol = self.bound.scope.find(f"{self.schedule.kernel.function.name}_{name}")
+            symbol = self.bound.scope.declared(f"{self.schedule.kernel.function.name}_{name}") or self.of_source(name)
         match symbol:
-            case Register():
+            case Register() if self.routine.slots.has(symbol):
                 return RegisterPlace(symbol, self.part(symbol, component))
+            case Register() | Family():
+                raise NoValue(f"no instruction of '{self.routine.function.name}' uses '{name}'")
             case Variable():
                 return self.variable(symbol)
             case Label():
@@ -119,6 +122,13 @@ class View:
         function = self.routine.function
         known = [*(each.name for each in function.registers), *(each.name for each in function.variables)]
         raise NoValue(f"there is no '{name}' here; {did_you_mean(name, known) or 'see info registers and info variables'}")
+
+    def of_source(self, name: str) -> Variable | None:
+        """The variable that C++ calls so: its mangled name ends with the length of the name, and the name."""
+        function = self.routine.function
+        module = function.program.variables if function.program is not None else {}
+        known = [*function.variables, *module.values()]
+        return next((each for each in known if each.name.startswith("_Z") and each.name.endswith(f"E{len(name)}{name}")), None)
 
     def part(self, register: Register, component: str | None) -> int:
         """The number of the element of a vector that a component selects."""

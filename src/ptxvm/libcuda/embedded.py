@@ -47,7 +47,8 @@ class StandardOutput(io.TextIOBase):
         return len(text)
 
     def flush(self) -> None:
-        """No effect: the program flushes."""
+        """Flush it, with what the program has printed."""
+        self.libc.fflush(self.stream)
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import NamedTuple, TypeVar
 
 from ptxvm.driver.cells import CONTEXT, DEFAULT, FAILURE
 from ptxvm.driver.context import Context, Stream
+from ptxvm.driver.imports import import_named
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.system import Driver
 from ptxvm.libcuda import embedded
@@ -114,6 +115,7 @@ class Session:
             raise DriverError(Result.NOT_INITIALIZED, "the driver was initialised before a fork")
         if not self.driver.devices:
             raise DriverError(Result.NO_DEVICE)
+        import_named()
         self.initialised = True
         for listener in self.listeners:
             listener(True)  # noqa: FBT003 - it has one parameter

@@ -35,6 +35,8 @@ VARIABLES = (
     Variable("PTXVM_SUPPRESS", "a file", "", "Findings that are meant, for the CUDA driver: a line CODE KERNEL:LINE for each."),
     Variable("PTXVM_FINDINGS", "a file", "", "Where the CUDA driver writes findings, in lines of JSON."),
     Variable("PTXVM_PROFILE", "a file", "", "Where the CUDA driver counts launches, by kernel, in lines of JSON."),
+    Variable("PTXVM_IMPORT", "modules", "", "Python modules that the CUDA driver imports when it is initialised."),
+    Variable("PTXVM_DEBUG", "JSON", "", "What the debugger is to do in a program; `ptxvm debug --exec` sets it."),
     Variable("PTXVM_LIBCUDA", "a folder", "one for each process", "Where the driver's libraries are; `ptxvm exec` sets it."),
 )
 """All of them, those of the driver and of the command line too."""

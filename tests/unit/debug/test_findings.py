@@ -10,7 +10,7 @@ from ring_kernel import session_of
 
 from ptxvm.debug.console import Console
 from ptxvm.debug.stops import Reason
-from ptxvm.debug.values import NoValue
+from ptxvm.debug.values import NoValue, bits_of
 
 HALF = """.version 8.0
 .target sm_80
@@ -150,3 +150,37 @@ def test_a_session_that_is_dropped_gives_its_memory_back():
     del session
     gc.collect()
     assert len(memory.table.items) == before
+
+
+CPP = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry _Z5scalev()
+{
+    .reg .b32 %r<9>;
+    .shared .align 4 .b32 _ZZ5scalevE4tile[32];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, _ZZ5scalevE4tile;
+    st.shared.u32 [%r2], 7;
+    ret;
+}
+"""
+
+
+def test_a_variable_of_cpp_is_named_as_in_the_source(debugged):
+    session = debugged(CPP, 1, 1, [])
+    session.break_at("opcode ret")
+    session.start()
+    session.resume()
+    assert bits_of(session.value("tile[0]")) == [7]
+    with pytest.raises(NoValue, match="there is no 'ile'"):
+        session.value("ile")
+
+
+def test_to_name_a_register_that_the_code_does_not_use_changes_nothing(debugged):
+    """A family of registers has those that are named; the engine has slots for these."""
+    session = debugged(CPP, 1, 1, [])
+    session.start()
+    with pytest.raises(NoValue, match="no instruction of '_Z5scalev' uses '%r5'"):
+        session.value("%r5")
+    assert session.resume().reason is Reason.ENDED

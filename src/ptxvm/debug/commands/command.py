@@ -116,6 +116,8 @@ class Commands:
             command = self.named(words[:count])
             if command is not None:
                 return command, rest_after(line, count)
+        if within := [name for name in self.all if name.startswith(f"{words[0]} ")]:
+            raise BadCommand(f"there is no command '{' '.join(words[:2])}'; there are {', '.join(within)}")
         known = sorted({name.split()[0] for name in self.all})
         guess = did_you_mean(words[0], known) or "`help` lists the commands"
         raise BadCommand(f"there is no command '{words[0]}'; {guess}")

@@ -141,7 +141,7 @@ def info_args(debugger: Debugger, text: str) -> Iterator[Line]:
         yield Line(f"{inspection.declared(each)} = {shown}")
 
 
-@command("info variables", usage="", group=VALUES)
+@command("info variables", "info locals", usage="", group=VALUES)
 def info_variables(debugger: Debugger, text: str) -> Iterator[Line]:
     """List the variables that the thread in focus can name, with their spaces and types."""
     none(text)

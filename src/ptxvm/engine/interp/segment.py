@@ -80,6 +80,10 @@ class Slots:
             return ~self.module.of(register, part)
         return self.first[register] + part
 
+    def has(self, register: Register) -> bool:
+        """Has a register a slot: does the function use it, or is it one of the module's?"""
+        return register in self.first or (register.of_module and self.module is not None and self.module.has(register))
+
     def fresh_file(self) -> list[PerLane]:
         """A file of zeros, which are uniform."""
         return [arrays.const(t, 0) for t in self.types]
