@@ -57,7 +57,7 @@ class MemoryBlocks:
 
     def __init__(self) -> None:
         self.by_address: dict[int, MemoryBlock] = {}
-        self.pages: dict[int, Pages] = {}  # of memory of devices, by address
+        self.pages: dict[int, Pages] = {}  # of memory that can be shared, by address
         self.opened: Counter[int] = Counter()  # the number of times that memory of other processes was opened, by address
         self.parts: dict[bytes, int] = {}  # the address, by handle
         self.numbers = 0
@@ -67,12 +67,17 @@ class MemoryBlocks:
         """The memory of a device."""
         return machine_device(device).memory
 
-    def allocate(self, size: int, kind: AllocationKind = AllocationKind.DEVICE, flags: int = 0, device: int = 0) -> MemoryBlock:
-        """New memory, not cleared; DriverError for a size of 0 or more than there is."""
+    def allocate(
+        self, size: int, kind: AllocationKind = AllocationKind.DEVICE, flags: int = 0, device: int = 0, *, shared: bool = False
+    ) -> MemoryBlock:
+        """New memory, not cleared; DriverError for a size of 0 or more than there is.
+
+        Memory of a device can be shared with other processes, other memory if it is `shared`.
+        """
         if not size:
             raise DriverError(Result.INVALID_VALUE, "an allocation has at least one byte")
         room = size if exact_bounds() else -(-size // ALIGNMENT) * ALIGNMENT
-        pages = Pages(room_for(room, ALIGNMENT)) if kind is AllocationKind.DEVICE else None
+        pages = Pages(room_for(room, ALIGNMENT)) if shared or kind is AllocationKind.DEVICE else None
         owner, name = (pages.array if pages is not None else None), f"an allocation of {size} bytes"
         try:
             allocation = self.memory(device).allocate(room, ALIGNMENT, name=name, zero=False, owner=owner)
@@ -80,26 +85,26 @@ class MemoryBlocks:
             raise DriverError(Result.OUT_OF_MEMORY, str(none_left)) from none_left
         if pages is not None:
             self.pages[allocation.start] = pages
-        else:
+        if kind is not AllocationKind.DEVICE:
             self.memory(device).share(allocation)
         return self.enter(MemoryBlock(allocation, kind, self.number(), size, flags, device))
 
     def share(self, address: int) -> bytes:
-        """A handle of the memory of a device for other processes; DriverError for other memory."""
+        """A handle of memory for other processes; DriverError for memory that cannot be shared."""
         found = self.find(address)
         if found is None or found[0] not in self.pages:
-            raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of a device that was allocated here")
+            raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory that was allocated here and can be shared")
         start, block = found
         pages = self.pages[start]
         return pages.share().handle(start - address_of(pages.array), block.size)
 
-    def open(self, handle: bytes) -> int:
-        """The address of memory of another process; DriverError where there is none."""
+    def open(self, handle: bytes, kind: AllocationKind = AllocationKind.DEVICE) -> int:
+        """The address of memory of another process, which is of a kind; DriverError where there is none."""
         if handle not in self.parts:
             part = opened(handle)
             data = part.file.mapped()[part.offset : part.offset + part.size]
             allocation = self.adopt(data, f"{part.size} bytes of another process")
-            self.parts[handle] = self.enter(MemoryBlock(allocation, AllocationKind.DEVICE, self.number(), part.size)).address
+            self.parts[handle] = self.enter(MemoryBlock(allocation, kind, self.number(), part.size)).address
         self.opened[self.parts[handle]] += 1
         return self.parts[handle]
 

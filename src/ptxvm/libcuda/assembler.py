@@ -60,6 +60,10 @@ class Processor:
         """The code of a function that returns a number."""
         raise NotImplementedError
 
+    def none(self) -> bytes:
+        """The code of a function that stores a null pointer where its argument points, if it does, and returns 0."""
+        raise NotImplementedError
+
     def begin(self, code: MachineCode) -> None:
         """The start of a function that calls others."""
         raise NotImplementedError
@@ -124,6 +128,12 @@ class X86(Processor):
     def constant(self, result: int) -> bytes:
         """`endbr64; mov $result, %eax; ret`."""
         return (self.ENDBR + b"\xb8" + pack("<i", result) + b"\xc3").ljust(STUB, b"\x90")
+
+    def none(self) -> bytes:
+        """`endbr64; test %rdi, %rdi; je 1f; movq $0, (%rdi); 1: xor %eax, %eax; ret`."""
+        store = b"\x48\xc7\x07" + pack("<i", 0)
+        test = b"\x48\x85\xff\x74" + bytes([len(store)])
+        return (self.ENDBR + test + store + b"\x31\xc0\xc3").ljust(STUB, b"\x90")
 
     def begin(self, code: MachineCode) -> None:
         """`endbr64; push %rbx`, which also aligns the stack."""
@@ -211,6 +221,10 @@ class Aarch64(Processor):
     def constant(self, result: int) -> bytes:
         """`bti c; mov w0, #result; ret`."""
         return pack("<3I", self.BTI, 0x52800000 | result << 5, self.RET).ljust(STUB, b"\0")
+
+    def none(self) -> bytes:
+        """`bti c; cbz x0, 1f; str xzr, [x0]; 1: mov w0, #0; ret`."""
+        return pack("<5I", self.BTI, 0xB4000040, 0xF900001F, 0x52800000, self.RET).ljust(STUB, b"\0")
 
     def begin(self, code: MachineCode) -> None:
         """`bti c; stp x29, x30, [sp, #-32]!; mov x29, sp; str x19, [sp, #16]`."""

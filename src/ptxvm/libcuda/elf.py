@@ -59,7 +59,8 @@ def library(
 
     A function with an empty slot runs the `starter`, and returns `unfilled` (0 to 65,535) where the slot stays empty.
     `STUB` bytes before the first target of the slots is code that returns `ended`, for the end of the host; as many bytes
-    before that is code that returns 0.  The functions have a `version` for the linker, unless it is "".
+    before that is code that returns 0, and before that code that also stores a null pointer.  The functions have a `version`
+    for the linker, unless it is "".
     KeyError for an unknown processor.
     """
     cpu = PROCESSORS[processor]
@@ -75,7 +76,7 @@ def library(
         ".rela.dyn": bytes(RELOCATION * (len(names) + 1 + len(IMPORTS))),
     })  # fmt: skip
     text_at = aligned(read.end, PAGE)
-    code_at = text_at + 3 * STUB
+    code_at = text_at + 4 * STUB
     stubs_at = aligned(code_at + len(starting_code(cpu, code_at, {}, len(names)).data), STUB)
     dynamic_at = aligned(stubs_at + STUB * len(names), PAGE)
     entries += dynamic_entries(read, len(names), versioned=bool(version))
@@ -87,7 +88,7 @@ def library(
     first = starting_code(cpu, code_at, {}, len(names)).defined
     code = starting_code(cpu, code_at, written.labels | first | {"unfilled": text_at}, len(names))
     slots_at = written.labels["slots"]
-    constants = cpu.constant(unfilled) + cpu.constant(0) + cpu.constant(ended)
+    constants = cpu.constant(unfilled) + cpu.none() + cpu.constant(0) + cpu.constant(ended)
     text = (constants + bytes(code.data)).ljust(stubs_at - text_at, b"\0")
     text += b"".join(cpu.jump(stubs_at + STUB * n, n, slots_at + 8 * n) for n in range(len(names)))
     pointers = [(slots_at + 8 * n, first["first call"]) for n in range(len(names))]

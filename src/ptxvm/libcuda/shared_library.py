@@ -15,6 +15,8 @@ from ptxvm.libcuda.elf import FORKED, SLOTS, library
 from ptxvm.libcuda.embedded import LEAVE, LEAVING, guest, starter
 
 GIVING_UP = ("Destroy", "Free", "Release", "Unload", "Unregister")
+CHOOSING = ("CtxSetCurrent", "CtxPushCurrent")  # what clients do around it, and the current context, of which there is none
+CURRENT = ("CtxGetCurrent", "CtxPopCurrent")
 
 
 CFunction: TypeAlias = Any
@@ -34,6 +36,7 @@ class SharedLibrary:
         self.slots = (ctypes.c_void_p * len(self.functions)).in_dll(self.loaded, SLOTS)
         self.ended = (self.slots[0] or 0) - STUB
         self.done = self.ended - STUB
+        self.none = self.done - STUB
         for number, function in enumerate(self.functions.values()):
             self.slots[number] = ctypes.cast(function, ctypes.c_void_p).value
         atexit.register(self.end)
@@ -52,10 +55,17 @@ class SharedLibrary:
     def end(self) -> None:
         """Set all slots to code without Python: destructors of C++ call functions after the interpreter has ended.
 
-        Functions that release something succeed: the process ends anyway, and clients would print warnings.
+        Functions that release something succeed, as those that choose its context: the process ends anyway, and clients
+        would print warnings.
         """
         for number, name in enumerate(self.functions):
-            self.slots[number] = self.done if any(word in name for word in GIVING_UP) else self.ended
+            self.slots[number] = self.at_end(name)
+
+    def at_end(self, name: str) -> int:
+        """The address of what a function does when the host has ended."""
+        if any(word in name for word in CURRENT):
+            return self.none
+        return self.done if any(word in name for word in (*GIVING_UP, *CHOOSING)) else self.ended
 
     def address(self, name: str) -> int:
         """The address of an exported function."""

@@ -42,6 +42,9 @@ def test_the_linker_loads_it_and_functions_go_where_the_slots_say(tmp_path):
     assert loaded.first(0) == 4  # the host has ended
     slots[0] -= 32
     assert loaded.first(0) == 0  # and what it would give up has ended with it
+    slots[0] -= 32
+    current = ctypes.c_void_p(1)
+    assert (loaded.first(0), loaded.first(ctypes.byref(current)), current.value) == (0, 0, None)
     loaded[FORKED]()
     assert (loaded.first(0), loaded.second(35), loaded.f699()) == (3, 3, 3)
     with pytest.raises(AttributeError):
@@ -71,8 +74,10 @@ def test_aarch64_functions_jump_through_their_slots():
         assert slot == symbols[SLOTS] + 8 * number
         assert words[4] == BR_X16
     first_call = struct.unpack_from("<Q", data, symbols[SLOTS])[0]
-    for at, result in ((first_call - 96, 3), (first_call - 64, 0), (first_call - 32, 4)):
+    for at, result in ((first_call - 128, 3), (first_call - 64, 0), (first_call - 32, 4)):
         assert struct.unpack_from("<3I", data, at) == (BTI_C, 0x52800000 | result << 5, RET)  # mov w0, #result
+    cbz_x0_8, str_xzr_x0, mov_w0_0 = 0xB4000040, 0xF900001F, 0x52800000
+    assert struct.unpack_from("<5I", data, first_call - 96) == (BTI_C, cbz_x0_8, str_xzr_x0, mov_w0_0, RET)
 
 
 # What a library does before Python runs: as text, and as the assembler Keystone 0.9.2 writes it, with 0 for every address.

@@ -344,8 +344,9 @@ arguments = (ctypes.c_void_p * 1)(ctypes.addressof(data))
 print(cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, arguments, None), cuda.cuCtxSynchronize())
 # objects that Python ends last, and destructors of C++, call functions when the driver has ended
 class Last:
-    def __del__(self, free=cuda.cuMemFree_v2, data=data, write=os.write):
-        write(1, b"freed %d" % free(data))
+    def __del__(self, cuda=cuda, data=data, write=os.write, current=ctypes.c_void_p(1), byref=ctypes.byref):
+        write(1, b"%d %d, " % (cuda.cuCtxGetCurrent(byref(current)), current.value is None))
+        write(1, b"freed %d%d" % (cuda.cuCtxSetCurrent(data), cuda.cuMemFree_v2(data)))
 last = Last()
 ctypes.CDLL(None).on_exit(ctypes.cast(cuda.cuProfilerStop, ctypes.c_void_p), None)
 raise SystemExit(STATUS)
@@ -378,7 +379,7 @@ def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, 
     ]
     program = PROGRAM.replace("PTX", repr(ONE_TOO_MANY)).replace("STATUS", str(status))
     done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
-    assert (done.returncode, done.stdout) == (expected, "0 0 7 5\n3\n0\n0 0\nfreed 0"), done.stderr
+    assert (done.returncode, done.stdout) == (expected, "0 0 7 5\n3\n0\n0 0\n0 1, freed 00"), done.stderr
     if options:
         assert "out-of-bounds" in done.stderr
         headings, row, *others = done.stderr.splitlines()[-5:]

@@ -97,6 +97,9 @@ data = (c_char * 64)(*bytes.fromhex(sys.argv[2]))
 assert cuda.library.cuMemAllocFromPoolAsync(byref(address), c_size_t(4), pool, None) == 800
 for digit in (2, 3):  # opened and closed twice
     assert cuda.library.cuMemPoolImportPointer(byref(address), pool, data) == 0
+    told = c_uint()
+    cuda.cuPointerGetAttribute(byref(told), 2, address)
+    assert told.value == int(sys.argv[3])
     cuda.launch(None, b"append", c_uint.from_address(address.value), digit)
     cuda.cuCtxSynchronize()
     cuda.cuMemFreeAsync(address, None)
@@ -105,15 +108,16 @@ for digit in (2, 3):  # opened and closed twice
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="memory is shared by files of Linux")
-def test_processes_share_the_memory_of_a_pool(cuda):
-    pool, number, data = pool_of(cuda, handles=FILE), c_int(), (c_uint64 * 8)()
+@pytest.mark.parametrize(("place", "memory_type"), [(ON_DEVICE, 2), (ON_HOST, 1)])
+def test_processes_share_the_memory_of_a_pool(cuda, place, memory_type):
+    pool, number, data = pool_of(cuda, place, handles=FILE), c_int(), (c_uint64 * 8)()
     address = allocated(cuda, pool)
     c_uint.from_address(address.value).value = 1
     assert attribute(cuda, pool, HANDLES) == FILE
     cuda.cuMemPoolExportToShareableHandle(byref(number), pool, FILE, c_uint64(0))
     cuda.cuMemPoolExportPointer(data, address)
     program = OTHER_PROCESS.format(folder=str(Path(__file__).parent))
-    command = [sys.executable, "-c", program, str(number.value), bytes(data).hex()]
+    command = [sys.executable, "-c", program, str(number.value), bytes(data).hex(), str(memory_type)]
     done = subprocess.run(command, pass_fds=[number.value], capture_output=True, text=True, check=False, timeout=60)
     assert (done.returncode, done.stderr) == (0, "")
     assert c_uint.from_address(address.value).value == 123

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import mmap
 import os
+import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
 
@@ -18,7 +19,6 @@ from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.driver.shared_memory import File
 from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
-from ptxvm.libcuda.calls.memory import allocate
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AccessDescription, AllocationNode, Location, PoolProperties
 
@@ -27,6 +27,7 @@ FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 PINNED, MANAGED = 1, 2  # CUmemAllocationType
 ANYWHERE, ON_DEVICE, ON_HOST = 0, 1, (2, 3, 4)  # CUmemLocationType
 NO_ACCESS, READ_WRITE = 0, 3  # CUmemAccess_flags
+SOURCE = struct.Struct("<3i")  # of a pool, in the file that stands for it: its place and the type of its memory
 
 
 class PoolAttribute(IntEnum):
@@ -163,7 +164,10 @@ def allocate_from(out: int, size: int, source: Pool) -> None:
         raise DriverError(Result.NOT_PERMITTED, "a pool of another process opens its memory, and allocates none")
     source.grow(size)
     try:
-        allocate(out, size, source.kind, device=source.place[1] if source.place[0] == ON_DEVICE else None)
+        here = session().context.device.ordinal
+        device, shared = (source.device if source.place[0] == ON_DEVICE else here), bool(source.handle_types)
+        put_u64(out, 0)
+        put_u64(out, session().driver.blocks.allocate(size, source.kind, 0, device, shared=shared).address)
     except DriverError:
         source.used -= size
         raise
@@ -372,6 +376,7 @@ def export_pool(out: int, handle: int, kind: int, flags: int) -> None:
     if kind != FILE or not found.handle_types & FILE:
         raise DriverError(Result.INVALID_VALUE, "the pool was not created to be shared by a file")
     file = File(mmap.PAGESIZE)
+    os.pwrite(file.number, SOURCE.pack(*found.place, found.type), 0)
     put_i32(out, os.dup(file.number))
 
 
@@ -381,10 +386,10 @@ def import_pool(out: int, file: int, kind: int, flags: int) -> None:
     if kind != FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
     try:
-        os.fstat(file)
-    except OSError as wrong:
-        raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file: {wrong}") from wrong
-    put_u64(out, session().handles.handle(Pool(handle_types=FILE, is_imported=True)))
+        *place, type = SOURCE.unpack(os.pread(file, SOURCE.size, 0))
+    except (OSError, struct.error) as wrong:
+        raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file of a pool: {wrong}") from wrong
+    put_u64(out, session().handles.handle(Pool((place[0], place[1]), type, FILE, is_imported=True)))
 
 
 @function("cuMemPoolExportPointer")
@@ -401,4 +406,4 @@ def import_pointer(out: int, handle: int, exported: int) -> None:
     """The address of memory of a pool of another process."""
     if not pool(handle).is_imported:
         raise DriverError(Result.INVALID_VALUE, "the pool is not one of another process")
-    put_u64(out, session().driver.blocks.open(bytes_from(exported, 64)))
+    put_u64(out, session().driver.blocks.open(bytes_from(exported, 64), pool(handle).kind))
