@@ -87,12 +87,16 @@ class OperandType:
     the type, `packed` they hold one value together (a rule says how), `coordinates` they are a point: the first one may
     be an integer beside floats, and where one is bits all may be, `plain` one register or constant only (no vector, no
     special register without the mark `special`, no variable without an offset, no `_` without the mark `sink`), `update`
-    the instruction reads the operand and then replaces it,
+    the instruction reads the operand and then replaces it, `untyped` a `.b` register only, `scalar` no packed one,
+    `strict` integers hold no floats within braces either, `loose` a register of any type and size,
     `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
+
+    `judged_as` has types that ptxas judges as others: with `bf16=u16`, an operand of `.bf16` may be what `.u16` may be.
     """
 
     type: str
     marks: frozenset[str] = frozenset()
+    judged_as: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(eq=False)
@@ -349,8 +353,10 @@ def parse_types(text: str) -> dict[str, OperandType]:
     for part in text.split(","):
         names, _, spec = part.partition(":")
         words = spec.split()
+        marks = [word for word in words if "=" not in word]
+        judged_as = tuple((type, other) for type, equal, other in (word.partition("=") for word in words) if equal)
         for operand in names.split():
-            table[operand] = OperandType(words[0], frozenset(words))
+            table[operand] = OperandType(words[0], frozenset(marks), judged_as)
     return table
 
 

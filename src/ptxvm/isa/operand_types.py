@@ -9,7 +9,7 @@ from collections.abc import Callable, Sequence
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, f16, f32, f64, pred
+from ptxvm.algebra.types import Type, f16, f16x2, f32, f64, pred, u32
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
 
@@ -92,6 +92,7 @@ def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False)
 
 def problem(shape: Shape, type: Type | None, spec: OperandType, *, destination: bool) -> str:
     """What is wrong with an operand of this shape where that type is expected; empty where nothing is."""
+    type = judged(type, spec)
     check = CHECKS.get(shape.kind)
     if "plain" in spec.marks and not plain(shape, spec):
         subject = "a special register" if shape.kind == "special" else in_words(shape)
@@ -99,6 +100,12 @@ def problem(shape: Shape, type: Type | None, spec: OperandType, *, destination: 
     if check is None:
         return ""
     return check(shape, type, spec, destination)
+
+
+def judged(type: Type | None, spec: OperandType) -> Type | None:
+    """The type whose registers and constants may stand for the operand."""
+    other = dict(spec.judged_as).get(type.name) if type else None
+    return Type.named[other] if other else type
 
 
 def plain(shape: Shape, spec: OperandType) -> bool:
@@ -124,24 +131,31 @@ def _mismatch(shape: Shape, type: Type | None) -> str:
 
 def _register(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     marks = spec.marks
-    if "any" in marks:
+    if "any" in marks or ("loose" in marks and shape.type is not pred):
         return ""
     if type is None or "imm" in marks or shape.type is None:
         return _mismatch(shape, type) if "imm" not in marks else f"{in_words(shape)} stands where a constant is needed"
     if is_vector_register(shape):
         element = shape._replace(detail=None)
         return _vector(Shape("vector", items=(element,) * shape.detail), type, spec, destination)
-    if shape.type.is_packed and spec.type in Type.named and type.kind != "b":  # not of the instruction's type
+    if shape.type.is_packed and type.kind != "b" and no_packed_ones(spec):
         return _mismatch(shape, type)
+    if "untyped" in marks and shape.type is not type.as_bits:
+        return _mismatch(shape, type.as_bits)
     if holds(shape.type, type, wide="wide" in marks, bits="bits" in marks):
         return ""
     return _mismatch(shape, type)
 
 
+def no_packed_ones(spec: OperandType) -> bool:
+    """Is the type of the operand always the same, and not that of the instruction, or does it exclude packed registers?"""
+    return "scalar" in spec.marks or (spec.type in Type.named and "wide" not in spec.marks)
+
+
 def _misplaced_constant(spec: OperandType, destination: bool) -> str:
     if destination:
         return "a constant cannot be a destination"
-    return "a constant stands where a register is needed" if "reg" in spec.marks else ""
+    return "a constant stands where a register is needed" if spec.marks & {"reg", "untyped"} else ""
 
 
 def _integer(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
@@ -177,6 +191,8 @@ def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bo
         return "a special register cannot be written"
     if "imm" in spec.marks:
         return f"{in_words(shape)} stands where a constant is needed"
+    if "loose" in spec.marks:
+        return f"{in_words(shape)} stands where a register is needed"
     known = lookup(shape.detail)
     kinds = (shape.type, *known.legacy) if known else (shape.type,)
     wide = "wide" in spec.marks
@@ -187,7 +203,7 @@ def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bo
 
 def _named(kind: ShapeKind) -> Callable[[Shape, Type | None, OperandType, bool], str]:
     def check(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
-        return "" if {kind, "any"} & spec.marks else _mismatch(shape, type)
+        return "" if {kind, "any"} & spec.marks and not destination else _mismatch(shape, type)
 
     return check
 
@@ -213,7 +229,7 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         return wrong
     for item in items:
         whole = item.kind == "register" and item.type is not None and item.type.is_int and has_size(item, type.bits)
-        if whole and type in (f16, f32, f64):
+        if whole and type in (f16, f32, f64) and "strict" not in spec.marks:
             continue  # only within braces may integers of the same size hold floats
         if wrong := problem(item, type, spec, destination=destination):
             return wrong
@@ -262,7 +278,7 @@ def _address(shape: Shape, type: Type | None, spec: OperandType, destination: bo
     if base.kind in ("register", "special"):
         if base.items:
             return f"'%{base.detail}' is a vector, and no address"
-        fits = shape.detail == "bare" or is_address_register(base)
+        fits = shape.detail == "bare" or is_address_register(base) or is_offset_register(base, type)
         return "" if fits else f"{in_words(base)} is not an address: integer or bit types only"
     if base.detail == "element" and "element" not in spec.marks:
         return "an address in brackets is needed"
@@ -272,6 +288,11 @@ def _address(shape: Shape, type: Type | None, spec: OperandType, destination: bo
 def is_address_register(shape: Shape) -> bool:
     """May the register hold an address?  It may have any width up to 64 bits."""
     return shape.type is not None and shape.type.kind in "bsu" and shape.type.bits <= 64 and not is_vector_register(shape)
+
+
+def is_offset_register(shape: Shape, type: Type | None) -> bool:
+    """May the register hold an address of 32 bits, which lies in no window of the generic space?"""
+    return type is u32 and shape.type is f16x2
 
 
 def _not(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:

@@ -95,7 +95,7 @@ def set_(i, a, b, c):
     .stype  = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f16, .bf16, .f16x2, .bf16x2, .f32, .f64 };
     """,
     section="9.7.7.1",
-    types="d: dtype, a: stype, b: stype, c: pred",
+    types="d: dtype bf16=u16 bf16x2=b32, a: stype, b: stype, c: pred",
     needs={"": "PTX 4.2, sm_53", ".bf16 .bf16x2": "PTX 7.8, sm_90"},
 )
 def set_half(i, a, b, c):

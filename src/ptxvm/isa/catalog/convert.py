@@ -213,7 +213,7 @@ def cvt_pair(i, a, b):
     .dtype = { .f16x2, .bf16x2 };
     """,
     section="9.7.9.21",
-    types="d: dtype plain, rbits: b32 plain, *: f32 plain",
+    types="d: dtype plain, rbits: b32 plain untyped, *: f32 plain",
     needs={"": "PTX 8.7, sm_100a sm_103a"},
 )
 def cvt_pair_rs(i, a, b, rbits):
@@ -232,7 +232,7 @@ def cvt_pair_rs(i, a, b, rbits):
     .frnd = { .rn, .rz };
     """,
     section="9.7.9.21",
-    types="d: u32 plain, a: f32 plain",
+    types="d: u32 plain untyped, a: f32 plain",
     needs={
         "": "PTX 7.0, sm_80",
         ".rn .rz": "PTX 7.8, sm_90",
@@ -349,7 +349,7 @@ def fp8_on_sm_89(i):
     .dtype = { .e4m3x4, .e5m2x4, .e2m1x4, .e2m3x4, .e3m2x4 };
     """,
     section="9.7.9.21",
-    types="d: dtype plain, rbits: b32 plain, *: f32 plain",
+    types="d: dtype plain, rbits: b32 plain untyped, *: f32 plain",
     needs={"": "PTX 8.7, sm_100a sm_103a"},
 )
 def cvt_small_rs(i, a, b, e, f, rbits):
@@ -387,7 +387,7 @@ def cvt_scale(i, a, b):
     .frnd = { .rz, .rp };
     """,
     section="9.7.9.21",
-    types="d: ue8m0x2 plain, a: bf16x2 plain",
+    types="d: ue8m0x2 plain, a: bf16x2 plain bf16x2=b32",
     needs={"": f"PTX 8.6, {FAMILY}"},
 )
 def cvt_scale_pair(i, a):
@@ -399,7 +399,7 @@ def cvt_scale_pair(i, a):
 @instruction(
     "cvt.rn.bf16x2.ue8m0x2  d, a;",
     section="9.7.9.21",
-    types="d: bf16x2 plain, a: ue8m0x2 plain",
+    types="d: bf16x2 plain bf16x2=b32, a: ue8m0x2 plain",
     needs={"": f"PTX 8.6, {FAMILY}"},
 )
 def cvt_from_scale(i, a):

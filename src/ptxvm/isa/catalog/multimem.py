@@ -75,7 +75,7 @@ def precision_of_sums(i):
 
 OPERATION = Trait(rules=[("P3103", operation_of_a_type)])
 PRECISION = Trait(rules=[("P3104", precision_of_sums)])
-D, B = result_vector("d", sink=True), source_vector("b")
+D, B = result_vector("d"), source_vector("b")
 
 loading = partial(instruction, section="9.7.9.14", needs=NEEDS, fixed="ld_reduce")
 storing = partial(instruction, section="9.7.9.14", needs=NEEDS, fixed="st")
@@ -135,7 +135,7 @@ def multimem_ld_reduce(i, a, mem):
     .acc = {{ .acc::f32, .acc::f16 }};
     {LOADS} {FLOAT_SLOTS}
     """,
-    types="d: type, a: u64",
+    types="d: type bf16=b16 bf16x2=u32, a: u64",
 )
 def multimem_ld_reduce_float(i, a, mem):
     """Load floats from every memory that a multimem address stands for, and combine them."""
@@ -171,7 +171,7 @@ def multimem_st(i, a, b, mem):
 @has(ACCESS, VECTOR, B)
 @storing(
     f"multimem.st{{.order}}{{.scope}}{{.ss}}{{.vec}}.type  [a], b; {STORES} {FLOAT_SLOTS}",
-    types="a: u64, b: type",
+    types="a: u64, b: type bf16=b16 bf16x2=u32",
 )
 def multimem_st_float(i, a, b, mem):
     """Store floats to every memory that a multimem address stands for."""

@@ -68,7 +68,7 @@ NEEDS = {
     ".tile::scatter4 .im2col::w::128 .cta_group::1 .cta_group::2": BLACKWELL,
     ".multicast::cluster::16b": "PTX 9.4",
 }
-TYPES = "a bar map: u64, c: s32, offsets: u16, mask: b16 plain, policy: u64 plain"
+TYPES = "a bar: u64, map: u64 loose, c: s32, offsets: u16, mask: b16 plain, policy: u64 plain"
 SLOTS = """
     .dim       = { .1d, .2d, .3d, .4d, .5d };
     .dst       = { .shared::cta, .shared::cluster };

@@ -16,6 +16,7 @@ from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.mbarrier import arrived
 from ptxvm.isa.model import Declaration, Decoded, Problem, instruction
+from ptxvm.isa.operand_types import in_words
 from ptxvm.isa.tensor_memory import Tile
 
 NEEDS = {"": "PTX 8.6, sm_100f sm_110f"}
@@ -125,8 +126,17 @@ def result_thrown_away(i: Decoded) -> str | None:
     return vector_of_sinks(i, "d")
 
 
+def nothing_but_registers(i: Decoded) -> Problem | None:
+    """Each element of what is stored is a register of the program, and no integer constant."""
+    wrong = next((item for item in i.shape("b").items if item.kind in ("integer", "special")), None)
+    if wrong is None:
+        return None
+    return Problem("P3504", f"{in_words(wrong)} stands where a register is needed", operand="b",
+                   ptxas=f"Arguments mismatch for instruction '{i.opcode}'")  # fmt: skip
+
+
 LOADED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", result_registers), ("P3504", result_thrown_away)])
-STORED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers)])
+STORED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers), ("P3504", nothing_but_registers)])
 SHAPES = ".tile = { .16x64b, .16x128b, .16x256b, .32x32b };"
 SPLIT = ".tile = { .16x32bx2 };"
 LOAD = "tcgen05.ld.sync.aligned.tile.num{.pack::16b}.b32"

@@ -258,7 +258,7 @@ RULES = {
     .ctype = { .s32, .f32 };
     """,
     section="9.7.10.3",
-    types="d: dtype, p: pred plain, a b: u64, c: ctype coordinates, lod: ctype, dPdx dPdy: f32, e: s32, f: f32 plain",
+    types="d: dtype, p: pred plain, a b: u64, c: ctype coordinates, lod: ctype, dPdx dPdy: f32 strict, e: s32, f: f32 plain",
     needs={
         "": "PTX 1.0",
         ".a1d .a2d": "PTX 2.3",

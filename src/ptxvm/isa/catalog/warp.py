@@ -231,7 +231,7 @@ def members_summed(a: Value, peers: Peers, lane: Value, operation: Callable[[Val
     .type = { .u32, .s32 };
     """,
     section="9.7.13.12",
-    types="*: type plain, membermask: u32 plain",
+    types="*: type plain scalar, membermask: u32 plain",
     needs={"": "PTX 7.0, sm_80"},
 )
 def redux_sync(i, a, membermask, warp):
