@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Protocol
 
@@ -132,13 +132,14 @@ class UserObject:
 
 @dataclass(eq=False)
 class Graph:
-    """Nodes in the order in which they were added."""
+    """Nodes in the order in which they were added; `is_moved` where the client gave the graph to a node of another one."""
 
     nodes: list[Node] = field(default_factory=list)
     number: int = field(default_factory=lambda: next(NUMBERS))
     resources: Counter[UserObject] = field(default_factory=Counter)  # the uses of each by this graph
     defaults: dict[int, int] = field(default_factory=dict)  # default values of conditions, by address
     origins: dict[Node, Node] = field(default_factory=dict)  # where this is a clone: the original of each node
+    is_moved: bool = False
 
     def add(self, task: Task, type: int, after: Iterable[Node] = ()) -> Node:
         """Add a node after others; DriverError for nodes of another graph."""
@@ -167,15 +168,20 @@ class Graph:
         resource.release(count)
 
     def destroy(self) -> None:
-        """Release the resources of the graph."""
+        """Release the resources of the graph, and of the graphs of its nodes."""
+        for node in self.nodes:
+            for each in nested(node.task):
+                each.destroy()
         for resource, count in self.resources.items():
             if count:
                 resource.release(count)
         self.resources.clear()
 
     def remove(self, node: Node) -> None:
-        """Remove a node."""
+        """Remove a node, and its graphs."""
         self.nodes.remove(node)
+        for body in nested(node.task):
+            body.destroy()
         for each in self.nodes:
             if node in each.after:
                 each.after.remove(node)
@@ -188,18 +194,34 @@ class Graph:
         """The nodes that follow no other."""
         return [node for node in self.nodes if not node.after]
 
-    def copy(self) -> tuple[Graph, dict[Node, Node]]:
-        """A copy of the graph, and the copy of each node."""
+    def copy(self) -> Graph:
+        """A copy of the graph, and of the graphs of its nodes; it knows the origin of each node."""
         made = Graph()
-        copies = {node: Node(node.task, node.type, made, attributes=node.attributes.copy()) for node in self.nodes}
+        copies = {node: Node(copied(node.task), node.type, made, attributes=node.attributes.copy()) for node in self.nodes}
         for node, twin in copies.items():
             twin.after = [copies[each] for each in node.after]
         made.nodes = list(copies.values())
+        made.origins = {twin: node for node, twin in copies.items()}
         made.defaults = self.defaults
         for resource, count in self.resources.items():
             resource.retain(count)
             made.retain(resource, count)
-        return made, copies
+        return made
+
+    def all_graphs(self) -> Iterator[Graph]:
+        """The graph, and all nested ones."""
+        yield self
+        for node in self.nodes:
+            for each in nested(node.task):
+                yield from each.all_graphs()
+
+    def all_nodes(self) -> list[Node]:
+        """Its nodes, and those of nested graphs."""
+        return [node for graph in self.all_graphs() for node in graph.nodes]
+
+    def all_origins(self) -> dict[Node, Node]:
+        """The original of each node, those of nested graphs included."""
+        return {node: node.graph.origins[node] for node in self.all_nodes()}
 
     def all_defaults(self) -> dict[int, int]:
         """The default values of all conditions, by address, those of nested graphs included."""
@@ -264,7 +286,8 @@ class Executable:
 
     def __init__(self, graph: Graph, flags: int = 0) -> None:
         self.flags = flags
-        self.graph, self.copies = graph.copy()
+        self.graph = graph.copy()
+        self.copies = {origin: twin for twin, origin in self.graph.all_origins().items()}
         self.order = self.graph.sorted()
 
     @property
@@ -281,9 +304,25 @@ class Executable:
     def update(self, graph: Graph) -> None:
         """cuGraphExecUpdate: take over the tasks of a graph of the same form; UpdateError for one of another form."""
         must_match(graph, self.graph)
-        for node, ours in zip(graph.nodes, self.graph.nodes, strict=True):
-            ours.task = node.task
-            self.copies[node] = ours
+        self.take_over(graph, self.graph)
+
+    def update_child(self, original: Node, graph: Graph) -> None:
+        """cuGraphExecChildGraphNodeSetParams: the same for the graph of a node; DriverError for a graph of another form."""
+        child = self.node(original).task
+        if not isinstance(child, Child):
+            raise DriverError(Result.INVALID_VALUE, "the node has no child graph")
+        try:
+            must_match(graph, child.graph)
+        except UpdateError as failure:
+            raise DriverError(Result.INVALID_VALUE, str(failure)) from failure
+        self.take_over(graph, child.graph)
+
+    def take_over(self, graph: Graph, ours: Graph) -> None:
+        """Take over the tasks of a graph that matches one of ours."""
+        pairs = zip(graph.all_nodes(), ours.all_nodes(), strict=True)
+        for node, twin in list(pairs):
+            twin.task = with_graphs(node.task, nested(twin.task))
+            self.copies[node] = twin
 
     def tasks(self) -> tuple[Task, ...]:
         """The tasks of one launch: default values of conditions, then those of all enabled nodes."""
@@ -311,7 +350,8 @@ class Child(Task):
     def run(self, checked: Checked | None) -> None:
         """Run its nodes."""
         for node in self.graph.sorted():
-            node.task.run(checked)
+            if node.enabled:
+                node.task.run(checked)
 
 
 def nested(task: Task) -> Sequence[Graph]:
@@ -322,6 +362,21 @@ def nested(task: Task) -> Sequence[Graph]:
         case Conditional():
             return task.bodies
     return ()
+
+
+def with_graphs(task: Task, graphs: Sequence[Graph]) -> Task:
+    """A task with other graphs as its parts."""
+    match task:
+        case Child():
+            return Child(*graphs)
+        case Conditional():
+            return replace(task, bodies=graphs)
+    return task
+
+
+def copied(task: Task) -> Task:
+    """A task with copies of its graphs."""
+    return with_graphs(task, [each.copy() for each in nested(task)])
 
 
 class ConditionalType(IntEnum):

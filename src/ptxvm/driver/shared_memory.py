@@ -15,6 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from functools import cache
 from typing import NamedTuple
+from weakref import finalize
 
 import numpy as np
 
@@ -23,7 +24,10 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.backing import Bytes, address_of
 
 PAGE = mmap.PAGESIZE
-FIXED = 0x10  # MAP_FIXED
+FIXED, NO_REPLACE = 0x10, 0x100000  # MAP_FIXED, MAP_FIXED_NOREPLACE
+NO_ACCESS, NO_RESERVE = 0, 0x4000  # PROT_NONE, MAP_NORESERVE
+RESERVING = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
+FAILED, LARGEST = (1 << 64) - 1, 1 << 47  # MAP_FAILED, and the addresses of a process
 HANDLE = struct.Struct("<8sIIQQQQ")
 """The fields of a handle: `MAGIC`, process, descriptor, inode, size of the file, offset and size of the part, in bytes."""
 MAGIC = b"ptxvmipc"
@@ -102,10 +106,10 @@ def opened(handle: bytes) -> Part:
     return Part(file, offset, size)
 
 
-def fresh(size: int, flags: int = 0, access: int = mmap.PROT_READ | mmap.PROT_WRITE) -> Bytes:
+def fresh(size: int) -> Bytes:
     """New private pages, released with the array; DriverError where the system has no more."""
     with refusals(size):
-        return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | flags, prot=access), np.uint8)
+        return np.frombuffer(mmap.mmap(-1, size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS), np.uint8)
 
 
 @contextmanager
@@ -124,12 +128,44 @@ def map_fixed(address: int, size: int, access: int, flags: int, file: int, offse
         raise DriverError(Result.MAP_FAILED, os.strerror(ctypes.get_errno()))
 
 
+class ReservedAddresses:
+    """Addresses without memory, released with the object; DriverError where the system has not so many."""
+
+    def __init__(self, size: int, alignment: int, preferred: int = 0) -> None:
+        self.start = preferred if preferred and preferred % alignment == 0 and self._take(preferred, size) else 0
+        if not self.start:
+            self.start = self._find(size, alignment)
+        finalize(self, libc().munmap, self.start, size).atexit = False
+
+    @staticmethod
+    def _take(start: int, size: int) -> bool:
+        """Reserve these addresses; False where some are in use."""
+        made = int(libc().mmap(start, size, NO_ACCESS, RESERVING | NO_REPLACE, -1, 0))
+        if made not in (start, FAILED):  # an old kernel takes the address for a wish
+            libc().munmap(made, size)
+        return made == start
+
+    @staticmethod
+    def _find(size: int, alignment: int) -> int:
+        """Reserve addresses somewhere, and release those before and behind that only alignment took."""
+        most = size + alignment
+        around = int(libc().mmap(0, most, NO_ACCESS, RESERVING, -1, 0)) if most < LARGEST else FAILED
+        if around == FAILED:
+            raise DriverError(Result.OUT_OF_MEMORY, f"there are no {size} addresses: {os.strerror(ctypes.get_errno())}")
+        start = -(-around // alignment) * alignment
+        for first, last in ((around, start), (start + size, around + most)):
+            if first < last:
+                libc().munmap(first, last - first)
+        return start
+
+
 @cache
 def libc() -> ctypes.CDLL:
     """The C library."""
     found = ctypes.CDLL(None, use_errno=True)
     found.mmap.restype = ctypes.c_size_t
     found.mmap.argtypes = (ctypes.c_size_t, ctypes.c_size_t, ctypes.c_int, ctypes.c_int, ctypes.c_int, ctypes.c_longlong)
+    found.munmap.argtypes = (ctypes.c_size_t, ctypes.c_size_t)
     return found
 
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 
 from ptxvm.driver.memory import AllocationKind, MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.driver.shared_memory import File, fresh, map_fixed
-from ptxvm.machine.backing import address_of, bytes_at
+from ptxvm.driver.shared_memory import NO_ACCESS, RESERVING, File, ReservedAddresses, map_fixed
+from ptxvm.machine.backing import bytes_at
 
 GRANULARITY = 2 << 20  # of memory and addresses
-NO_ACCESS, NO_RESERVE = 0, 0x4000  # PROT_NONE, MAP_NORESERVE
-RESERVING = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
 NONE, READ, READ_WRITE = 0, 1, 3  # CUmemAccess_flags
 PROTECTION = {NONE: NO_ACCESS, READ: mmap.PROT_READ, READ_WRITE: mmap.PROT_READ | mmap.PROT_WRITE}
 
@@ -62,7 +60,7 @@ class AddressRange:
 
     start: int
     size: int
-    owner: object  # gives the addresses back
+    owner: ReservedAddresses
     pieces: dict[int, MappedPiece] = field(default_factory=dict)
     blocks: list[MemoryBlock] = field(default_factory=list)
 
@@ -74,16 +72,13 @@ class VirtualMemory:
         self.blocks = blocks
         self.ranges: dict[int, AddressRange] = {}
 
-    def reserve(self, size: int, alignment: int) -> int:
-        """Reserve addresses; DriverError for a size that is no multiple of the granularity."""
+    def reserve(self, size: int, alignment: int, preferred: int = 0) -> int:
+        """Reserve addresses, the preferred ones if they are free; DriverError for a size that is no multiple of 2 MiB."""
         if not size or size % GRANULARITY or alignment & (alignment - 1):
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at a multiple of {alignment} cannot be reserved")
-        alignment = max(alignment, GRANULARITY)
-        owner = fresh(size + alignment, NO_RESERVE, mmap.PROT_READ)
-        start = -(-address_of(owner) // alignment) * alignment
-        map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
-        self.ranges[start] = AddressRange(start, size, owner)
-        return start
+        owner = ReservedAddresses(size, max(alignment, GRANULARITY), preferred)
+        self.ranges[owner.start] = AddressRange(owner.start, size, owner)
+        return owner.start
 
     def give_back(self, start: int, size: int) -> None:
         """Release a range; DriverError where memory is mapped there."""

@@ -15,6 +15,7 @@ from ptxvm.driver.imports import import_named
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.system import Driver
 from ptxvm.libcuda import embedded
+from ptxvm.libcuda.host_calls import HERE
 from ptxvm.libcuda.records import Records, Stack
 from ptxvm.machine.opaque import Opaque
 
@@ -164,9 +165,11 @@ class Session:
             raise DriverError(Result.NOT_INITIALIZED, said)
 
     def check_usable(self) -> None:
-        """DriverError where the driver was not initialised, or a kernel of the context has failed."""
+        """DriverError where the driver was not initialised, a kernel has failed, or a stream calls the client."""
         if not self.initialised:
             self.check_initialised()
+        if HERE.is_running:
+            raise DriverError(Result.NOT_PERMITTED, "a function that a stream or a graph calls must not use the driver")
         context = self.stack.current
         if context is not None and context.cells[FAILURE]:
             raise DriverError(context.failure, "a kernel of this context has failed")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64
 
 import pytest
@@ -76,3 +77,45 @@ def test_managed_memory_may_be_discarded(cuda, memory):
     assert told(cuda, LAST_PREFETCH, memory, 64) == [HOST]
     sizes[0] = 1 << 20
     assert cuda.library.cuMemDiscardBatchAsync(starts, sizes, c_size_t(1), c_uint64(0), stream) == INVALID_VALUE
+
+
+HOST_NODE, CURRENT_HOST_NODE = 3, 4  # CUmemLocationType
+PREFETCH_TYPE, PREFETCH_ID = 7, 8
+
+
+@pytest.mark.parametrize("location", [c_uint64(HOST_NODE), c_uint64(CURRENT_HOST_NODE | 77 << 32)])
+def test_a_node_of_the_host_is_told_with_its_number(cuda, memory, location):
+    cuda.cuMemAdvise_v2(c_uint64(memory), c_size_t(64), 3, location)
+    cuda.cuMemPrefetchAsync_v2(c_uint64(memory), c_size_t(64), location, 0, None)
+    numbers = PREFERRED, PREFERRED_TYPE, LAST_PREFETCH, PREFETCH_TYPE
+    assert [told(cuda, number, memory, 64)[0] for number in numbers] == [HOST, HOST_NODE, HOST, HOST_NODE]
+    nodes = [told(cuda, number, memory, 64)[0] for number in (PREFERRED_ID, PREFETCH_ID)]
+    assert nodes[0] == nodes[1] >= 0
+    assert location.value != HOST_NODE or nodes[0] == 0
+
+
+@pytest.mark.parametrize("location", [c_uint64(HOST_NODE | 1000 << 32), c_uint64(9)])
+def test_locations_that_there_are_not_are_refused(cuda, memory, location):
+    assert cuda.library.cuMemAdvise_v2(c_uint64(memory), c_size_t(64), 3, location) == INVALID_VALUE
+
+
+def test_memory_is_where_it_was_prefetched_last(cuda, memory):
+    def locations(address, size, region, step):
+        found = (c_int * 16)(*[-7] * 16)
+        cuda.cuMemGetLocationInfo(c_uint64(address), c_size_t(size), c_size_t(region), c_size_t(step), found)
+        return [tuple(found[n : n + 2]) for n in range(0, 2 * -(-size // region), 2)], found[2 * -(-size // region)]
+
+    host, device = (2, 0), (1, 0)
+    cuda.cuMemPrefetchAsync_v2(c_uint64(memory + 20), c_size_t(44), ON_DEVICE, 0, None)
+    assert locations(memory, 64, 24, 4) == ([host, device, device], -7)
+    assert locations(memory, 64, 64, 0) == ([host], -7)  # one sample, the first byte
+    plain = (c_uint64 * 8)()
+    assert locations(ctypes.addressof(plain), 64, 64, 8) == ([host], -7)
+    of_device = c_uint64()
+    cuda.cuMemAlloc_v2(byref(of_device), c_size_t(64))
+    for address, region, step in ((memory, 0, 0), (memory, 65, 0), (memory, 8, 9), (of_device.value, 8, 8)):
+        refused = cuda.library.cuMemGetLocationInfo(
+            c_uint64(address), c_size_t(64), c_size_t(region), c_size_t(step), (c_int * 16)()
+        )
+        assert refused == INVALID_VALUE
+    cuda.cuMemFree_v2(of_device)

@@ -15,7 +15,7 @@ from ptxvm.libcuda.structures import AccessDescription, AllocationProperties
 
 MIB = 1 << 20
 SHARED_EVENT, FILE, READ, READ_WRITE = 6, 1, 1, 3
-INVALID_VALUE, INVALID_CONTEXT, NOT_READY, ILLEGAL_ADDRESS = 1, 201, 600, 700
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_CONTEXT, NOT_READY, ILLEGAL_ADDRESS = 1, 2, 201, 600, 700
 
 OTHER_PROCESS = """
 import sys
@@ -123,6 +123,35 @@ def test_pieces_side_by_side_are_one_memory_to_kernels(cuda, place):
     assert library.cuMemsetD8_v2(c_uint64(place), 3, c_size_t(4)) == INVALID_VALUE
     assert library.cuMemCreate(byref(start), c_size_t(5), byref(AllocationProperties(1)), c_uint64(0)) == INVALID_VALUE
     assert library.cuMemAddressReserve(byref(start), c_size_t(5), c_size_t(0), c_uint64(0), c_uint64(0)) == INVALID_VALUE
+
+
+def reserved(cuda, size, address=0, alignment=0):
+    start = c_uint64()
+    cuda.cuMemAddressReserve(byref(start), c_size_t(size), c_size_t(alignment), c_uint64(address), c_uint64(0))
+    return start.value
+
+
+def test_addresses_are_reserved_where_they_are_asked_for_if_they_are_free(cuda):
+    first = reserved(cuda, 8 * MIB, alignment=16 * MIB)
+    assert first % (16 * MIB) == 0
+    elsewhere = reserved(cuda, 4 * MIB, first + 2 * MIB)
+    assert elsewhere + 4 * MIB <= first or first + 8 * MIB <= elsewhere
+    assert reserved(cuda, 4 * MIB, first + 1) % (2 * MIB) == 0
+    cuda.cuMemAddressFree(c_uint64(first), c_size_t(8 * MIB))
+    lower, upper = reserved(cuda, 2 * MIB, first), reserved(cuda, 6 * MIB, first + 2 * MIB)
+    assert (lower, upper) == (first, first + 2 * MIB)
+    memory = created(cuda, 2 * MIB)
+    mapped(cuda, upper, memory, 2 * MIB)
+    (c_uint64 * 1).from_address(upper)[0] = 5
+    cuda.cuMemAddressFree(c_uint64(lower), c_size_t(2 * MIB))
+    assert (c_uint64 * 1).from_address(upper)[0] == 5
+    refused = cuda.library.cuMemAddressReserve(
+        byref(c_uint64()), c_size_t((1 << 64) - 2 * MIB), c_size_t(4 * MIB), c_uint64(0), c_uint64(0)
+    )
+    assert refused == OUT_OF_MEMORY
+    cuda.cuMemUnmap(c_uint64(upper), c_size_t(2 * MIB))
+    cuda.cuMemAddressFree(c_uint64(upper), c_size_t(6 * MIB))
+    cuda.cuMemRelease(memory)
 
 
 def test_memory_without_access_or_for_reading_alone_is_kept_from_kernels(cuda, place):

@@ -17,6 +17,7 @@ import pytest
 from ptxvm.driver import context
 from ptxvm.driver.launch_checks import FINDINGS
 from ptxvm.engine import time_box
+from ptxvm.libcuda.structures import HostNode
 
 NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, UNKNOWN = 600, 700, 800, 999
 NON_BLOCKING = 1
@@ -168,6 +169,26 @@ def test_streams_that_nothing_orders_are_checked_for_races(cuda, monkeypatch):
     cuda.launch(second, b"append", cuda.cell, 5)
     assert {key[:2] for key in FINDINGS.seen} == {("append", "race")}
     assert cuda.cell.value == 12345
+
+
+def test_functions_that_a_stream_or_a_graph_calls_must_not_use_the_driver(cuda):
+    found, library = [], cuda.library
+
+    def use_the_driver(*_):
+        text = ctypes.c_char_p()
+        calls = library.cuMemAlloc_v2(byref(c_uint64()), c_size_t(64)), library.cuCtxSynchronize()
+        found.append((*calls, library.cuGetErrorName(800, byref(text)), text.value))
+
+    from_host = ctypes.CFUNCTYPE(None, c_void_p)(use_the_driver)
+    callback = ctypes.CFUNCTYPE(None, c_void_p, ctypes.c_int, c_void_p)(use_the_driver)
+    stream, graph = cuda.stream(), cuda.handle("cuGraphCreate", 0)
+    described = HostNode(ctypes.cast(from_host, c_void_p).value, 0)
+    cuda.handle("cuGraphAddHostNode", graph, None, c_size_t(0), byref(described))
+    cuda.cuLaunchHostFunc(stream, from_host, None)
+    cuda.cuStreamAddCallback(stream, callback, None, c_uint(0))
+    cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
+    cuda.cuStreamSynchronize(stream)
+    assert found == [(NOT_PERMITTED, NOT_PERMITTED, 0, b"CUDA_ERROR_NOT_PERMITTED")] * 3
 
 
 # ── checks, while the host goes on ──────────────────────────────────────────────────────

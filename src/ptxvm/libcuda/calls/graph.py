@@ -13,11 +13,15 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import i32, not_null, put_i32, put_u64, put_u64_if, structure_at, u64, u64s
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
+from ptxvm.libcuda.calls.pools import ALLOCATE, FREE
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
+from ptxvm.libcuda.host_calls import host_call
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
 
 KERNEL, MEMCPY, MEMSET, HOST, GRAPH, EMPTY = range(6)  # CUgraphNodeType
+CONDITIONAL = 13
+UNIQUE = {ALLOCATE, FREE, CONDITIONAL}  # the nodes of these types have something that no copy can have
 NONE, ACTIVE = 0, 1  # CUstreamCaptureStatus
 MODES = range(3)  # CUstreamCaptureMode
 EDGE_DATA = 8  # bytes of a CUgraphEdgeData
@@ -126,6 +130,20 @@ def graph_of(handle: int) -> Graph:
     return session().handles.object(handle, Graph)
 
 
+def separate(handle: int) -> Graph:
+    """A graph that a client still has: DriverError for one that it has moved into another."""
+    if graph_of(handle).is_moved:
+        raise DriverError(Result.INVALID_VALUE, "the graph was moved into another one, of which it is a part now")
+    return graph_of(handle)
+
+
+def clonable(handle: int) -> Graph:
+    """A graph that can be cloned: DriverError where its nodes allocate, free or choose graphs (driver API, cuGraphClone)."""
+    if any(node.type in UNIQUE for node in separate(handle).all_nodes()):
+        raise DriverError(Result.NOT_SUPPORTED, "a graph with memory nodes or conditional nodes cannot be cloned")
+    return graph_of(handle)
+
+
 def nodes_at(address: int, count: int) -> list[Node]:
     """The nodes whose handles a client lists."""
     return [session().handles.object(handle, Node) for handle in u64s(address, count)]
@@ -150,21 +168,18 @@ def create(out: int, flags: int) -> None:
 
 @function("cuGraphDestroy", any_state=True)
 def destroy(handle: int) -> None:
-    """Forget a graph and its nodes."""
-    handles = session().handles
-    graph_of(handle).destroy()
-    for node in graph_of(handle).nodes:
-        if id(node) in handles.numbers:
-            handles.drop(handles.numbers[id(node)])
-    handles.drop(handle)
+    """Forget a graph, its nodes and nested graphs."""
+    handles, graph = session().handles, separate(handle)
+    graph.destroy()
+    for each in (*graph.all_nodes(), *graph.all_graphs()):
+        if id(each) in handles.numbers:
+            handles.drop(handles.numbers[id(each)])
 
 
 @function("cuGraphClone")
 def clone(out: int, handle: int) -> None:
     """A copy of a graph."""
-    made, copies = graph_of(handle).copy()
-    made.origins = {twin: node for node, twin in copies.items()}
-    put_u64(out, session().handles.handle(made))
+    put_u64(out, session().handles.handle(clonable(handle).copy()))
 
 
 @function("cuGraphNodeFindInClone")
@@ -321,7 +336,7 @@ def fill_task(description: int) -> FunctionTask:
 def host_task(description: int) -> FunctionTask:
     """The call of a function of the client that a structure describes."""
     d = structure_at(HostNode, description)
-    return FunctionTask(partial(HOST_FUNCTION(not_null(d.function)), d.argument), bytes(d), is_short=False)
+    return FunctionTask(host_call(HOST_FUNCTION(not_null(d.function)), d.argument), bytes(d), is_short=False)
 
 
 @function("cuGraphAddKernelNode", "cuGraphAddKernelNode_v2")
@@ -357,7 +372,7 @@ def add_empty(out: int, handle: int, after: int, count: int) -> None:
 @function("cuGraphAddChildGraphNode")
 def add_child(out: int, handle: int, after: int, count: int, child: int) -> None:
     """A copy of a graph as a node."""
-    add(out, handle, after, count, Child(graph_of(child).copy()[0]), GRAPH)
+    add(out, handle, after, count, Child(clonable(child).copy()), GRAPH)
 
 
 @function("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2")

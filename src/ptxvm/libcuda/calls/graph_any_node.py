@@ -7,7 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxvm.driver.context import Event
-from ptxvm.driver.graph import Child, Conditional, ConditionalType, Described, Empty, Graph, Node, Task, UserObject
+from ptxvm.driver.graph import Child, Conditional, ConditionalType, Described, Empty, Executable, Graph, Node, Task, UserObject
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64
@@ -20,7 +20,7 @@ from ptxvm.libcuda.structures import ConditionalNode, Copy3D
 NODE = 256  # bytes of the structure ...
 PARAMETERS = 16  # ... and before the parameters of a kind
 COPY = 16  # ... and before the description of a copy
-CONDITIONAL = 13  # CUgraphNodeType
+CLONED, MOVED = 0, 1  # CUgraphChildGraphNodeOwnership
 ASSIGN_DEFAULT = 1  # CU_GRAPH_COND_ASSIGN_DEFAULT
 Maker = Callable[[int], Task]
 MAKERS: dict[int, Maker] = {
@@ -28,7 +28,7 @@ MAKERS: dict[int, Maker] = {
     graph.MEMCPY: lambda at: graph.copy_task(at + COPY),
     graph.MEMSET: graph.fill_task,
     graph.HOST: graph.host_task,
-    graph.GRAPH: lambda at: Child(graph.graph_of(u64(at)).copy()[0]),
+    graph.GRAPH: lambda at: child_task(at),  # noqa: PLW0108 - it stands below
     graph.EMPTY: lambda at: Empty(),  # noqa: ARG005 - it has none
     stream_memory.MEMORY_NODE: stream_memory.batch_task,
     graph_nodes.WAIT_EVENT: lambda at: graph_nodes.EventNode(session().handles.object(u64(at), Event), records=False),
@@ -52,7 +52,7 @@ def add_any(out: int, handle: int, after: int, count: int, description: int, mak
         graph_nodes.add_allocation(out, handle, after, count, at)
     elif kind == pools.FREE:
         graph_nodes.add_free(out, handle, after, count, u64(at))
-    elif kind == CONDITIONAL:
+    elif kind == graph.CONDITIONAL:
         add_conditional(out, handle, after, count, at)
     else:
         kind, task = task_of(description, makers)
@@ -88,7 +88,10 @@ def change(node: Node, description: int) -> None:
 @function("cuGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
     """Change the task of a node of an executable graph."""
-    change(executable_node(handle, which), description)
+    if i32(description) == graph.GRAPH:
+        set_executable_child(handle, which, u64(description + PARAMETERS))
+    else:
+        change(executable_node(handle, which), description)
 
 
 @function("cuGraphNodeGetParams")
@@ -112,6 +115,7 @@ def describe_task(task: Task, at: int) -> None:
             put_bytes(at, description)
         case Child():
             put_u64(at, handles.handle(task.graph))
+            put_i32(at + 8, MOVED if task.graph.is_moved else CLONED)
         case graph_nodes.EventNode():
             put_u64(at, handles.handle(task.event))
         case stream_memory.Batch():
@@ -130,7 +134,22 @@ def describe_task(task: Task, at: int) -> None:
 @function("cuGraphExecChildGraphNodeSetParams")
 def set_executable_child(handle: int, which: int, child: int) -> None:
     """Change the child graph of a node of an executable graph."""
-    executable_node(handle, which).task = Child(graph.graph_of(child).copy()[0])
+    handles = session().handles
+    handles.object(handle, Executable).update_child(handles.object(which, Node), graph.graph_of(child))
+
+
+def child_task(at: int) -> Child:
+    """The graph of a node: a clone of the client's, or the client's own graph, which is moved into the other then."""
+    ownership = i32(at + 8)
+    if ownership == CLONED:
+        return Child(graph.clonable(u64(at)).copy())
+    if ownership != MOVED:
+        raise DriverError(Result.INVALID_VALUE, f"there is no ownership {ownership} of child graphs")
+    child = graph.separate(u64(at))
+    if any(node.type == graph.CONDITIONAL for node in child.all_nodes()):
+        raise DriverError(Result.NOT_SUPPORTED, "a child graph has no conditional nodes")
+    child.is_moved = True
+    return Child(child)
 
 
 # ── conditional nodes ───────────────────────────────────────────────────────────────────
@@ -165,7 +184,7 @@ def add_conditional(out: int, handle: int, after: int, count: int, description: 
     task = Conditional(of(d.context), d.handle, branch, bodies)
     kept = session().keep(task, (ctypes.c_uint64 * d.size)(*map(session().handles.handle, bodies)))
     d.graphs = ctypes.addressof(kept)
-    graph.add(out, handle, after, count, task, CONDITIONAL)
+    graph.add(out, handle, after, count, task, graph.CONDITIONAL)
 
 
 __all__ = ["MAKERS", "PARAMETERS", "Maker", "add_any", "add_conditional", "task_of"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxvm.driver.graph import Executable, InOrder, Node, UpdateError, UpdateResult
 from ptxvm.driver.graph_memory import begin_launch
 from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at
-from ptxvm.libcuda.calls.graph import GRAPH, copy_task, fill_task, graph_of, host_task, kernel_task, replace
+from ptxvm.libcuda.calls.graph import GRAPH, copy_task, fill_task, host_task, kernel_task, replace, separate
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import InstantiateParameters, UpdateInformation
 
@@ -22,7 +22,7 @@ def instantiate_with_log(out: int, handle: int, node: int, log: int, size: int) 
 def instantiate(out: int, handle: int, flags: int) -> None:
     """A graph that can be launched."""
     put_u64(out, 0)
-    put_u64(out, session().handles.handle(Executable(graph_of(handle), flags)))
+    put_u64(out, session().handles.handle(Executable(separate(handle), flags)))
 
 
 @function("cuGraphInstantiateWithParams")
@@ -112,7 +112,7 @@ def take_over(handle: int, graph: int, result: int) -> None:
     """Update an executable graph, and put the reason of a failure."""
     put_i32(result, UpdateResult.ERROR)
     try:
-        session().handles.object(handle, Executable).update(graph_of(graph))
+        session().handles.object(handle, Executable).update(separate(graph))
     except UpdateError as failure:
         put_i32(result, failure.reason)
         raise

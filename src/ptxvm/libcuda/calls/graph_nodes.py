@@ -23,6 +23,7 @@ from ptxvm.libcuda.calls.graph import (
     host_task,
     nodes_at,
     put_edge_data,
+    separate,
 )  # fmt: skip
 from ptxvm.libcuda.calls.graph_executables import executable_node
 from ptxvm.libcuda.calls.pools import ALLOCATE, FREE, pool_at
@@ -135,6 +136,7 @@ def set_executable_event(handle: int, which: int, event: int) -> None:
 @function("cuGraphAddMemAllocNode")
 def add_allocation(out: int, handle: int, after: int, count: int, description: int) -> None:
     """Add a node that allocates; its address is the same in all launches."""
+    separate(handle)  # a graph that was moved has no new memory
     d = structure_at(AllocationNode, description)
     source = pool_at(description)
     made = session().driver.graph_memory.allocate(source.device, d.size, source.kind)
@@ -146,6 +148,7 @@ def add_allocation(out: int, handle: int, after: int, count: int, description: i
 @function("cuGraphAddMemFreeNode")
 def add_free(out: int, handle: int, after: int, count: int, address: int) -> None:
     """Add a node that frees an allocation of a graph."""
+    separate(handle)
     freed = session().driver.graph_memory.at(address)
     add(out, handle, after, count, FreeTask(address.to_bytes(8, "little"), freed), FREE)
 

@@ -5,17 +5,20 @@ It has no effect on the memory: the host and all devices share it.
 
 from __future__ import annotations
 
+import ctypes
 import struct
+from collections import Counter
 from dataclasses import dataclass, field
 from enum import IntEnum
 
 from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, u64, u64s
+from ptxvm.libcuda.calls.locations import HOST, LocationType, MemoryLocation, device_location, location_in
 from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.structures import Location
 
 HOST_DEVICE, NO_DEVICE = -1, -2  # CU_DEVICE_CPU, CU_DEVICE_INVALID
-NOWHERE, ON_DEVICE, ON_HOST = 0, 1, 2  # CUmemLocationType
 
 
 class Advice(IntEnum):
@@ -43,7 +46,6 @@ class RangeAttribute(IntEnum):
 
 
 A = RangeAttribute
-Place = tuple[int, int]  # a CUmemLocationType and the number of a device
 PREFERRED = frozenset({A.PREFERRED_LOCATION, A.PREFERRED_LOCATION_TYPE, A.PREFERRED_LOCATION_ID})
 
 
@@ -51,16 +53,16 @@ PREFERRED = frozenset({A.PREFERRED_LOCATION, A.PREFERRED_LOCATION_TYPE, A.PREFER
 class RangeValues:
     """Values of ranges of addresses, which do not overlap."""
 
-    values: list[tuple[int, int, Place]] = field(default_factory=list)
+    values: list[tuple[int, int, MemoryLocation]] = field(default_factory=list)
 
-    def set(self, start: int, end: int, value: Place | None) -> None:
+    def set(self, start: int, end: int, value: MemoryLocation | None) -> None:
         """Give a range a value, or none any more."""
         kept = []
         for first, last, held in self.values:
             kept += [(a, b, held) for a, b in ((first, min(last, start)), (max(first, end), last)) if a < b]
         self.values = kept if value is None else [*kept, (start, end, value)]
 
-    def get(self, start: int, end: int) -> Place | None:
+    def get(self, start: int, end: int) -> MemoryLocation | None:
         """The value that all of a range has, None where there is none."""
         inside = [(max(a, start), min(b, end), held) for a, b, held in self.values if a < end and start < b]
         values = {held for _, _, held in inside}
@@ -79,72 +81,62 @@ def ranges(address: int, size: int, kind: str | int) -> RangeValues:
     return ADVICE.setdefault((found[1].number if found is not None else 0, kind), RangeValues())
 
 
-def place_of(location: int) -> Place:
-    """A place by the bytes of a CUmemLocation, which is passed by value."""
-    kind, number = struct.unpack("<ii", location.to_bytes(8, "little"))
-    if kind == ON_DEVICE:
-        session().driver.device(number)
-    return (kind, number if kind == ON_DEVICE else 0)
+def host_or_device(number: int) -> MemoryLocation:
+    """A location by the number of a device, which is -1 for the host."""
+    return HOST if number == HOST_DEVICE else device_location(number)
 
 
-def place_of_device(number: int) -> Place:
-    """A place by the number of a device, which is -1 for the host."""
-    if number == HOST_DEVICE:
-        return ON_HOST, 0
-    return ON_DEVICE, session().driver.device(number).ordinal
-
-
-def advise_at(address: int, size: int, advice: int, place: Place) -> None:
+def advise_at(address: int, size: int, advice: int, location: MemoryLocation) -> None:
     """Keep advice."""
     advised = member(Advice, advice, "advice on managed memory")
-    kind: str | int = place[1]
+    kind: str | int = location.number
     if advised in (Advice.SET_READ_MOSTLY, Advice.UNSET_READ_MOSTLY):
         kind = "read"
     elif advised in (Advice.SET_PREFERRED_LOCATION, Advice.UNSET_PREFERRED_LOCATION):
         kind = "preferred"
-    elif place[0] != ON_DEVICE:
+    elif location.type is not LocationType.DEVICE:
         kind = HOST_DEVICE
-    ranges(address, size, kind).set(address, address + size, place if advised % 2 else None)
+    ranges(address, size, kind).set(address, address + size, location if advised % 2 else None)
 
 
 @function("cuMemAdvise")
 def advise(address: int, size: int, advice: int, device: int) -> None:
     """Advice on a range of managed memory."""
     takes_device = advice not in (Advice.SET_READ_MOSTLY, Advice.UNSET_READ_MOSTLY, Advice.UNSET_PREFERRED_LOCATION)
-    advise_at(address, size, advice, place_of_device(device) if takes_device else (NOWHERE, 0))
+    advise_at(address, size, advice, host_or_device(device) if takes_device else MemoryLocation(LocationType.NONE))
 
 
 @function("cuMemAdvise_v2")
 def advise_v2(address: int, size: int, advice: int, location: int) -> None:
     """Advice on a range of managed memory."""
-    advise_at(address, size, advice, place_of(location))
+    advise_at(address, size, advice, location_in(location))
 
 
 @function("cuMemPrefetchAsync")
 def prefetch(address: int, size: int, device: int, stream: int) -> None:
-    """Prefetch a range of managed memory to a place, which an attribute of the range then names."""
+    """Prefetch a range of managed memory to a location, which an attribute of the range then names."""
     session().stream(stream)
-    ranges(address, size, "prefetched").set(address, address + size, place_of_device(device))
+    ranges(address, size, "prefetched").set(address, address + size, host_or_device(device))
 
 
 @function("cuMemPrefetchAsync_v2")
 def prefetch_v2(address: int, size: int, location: int, flags: int, stream: int) -> None:
-    """Prefetch a range of managed memory to a place, which an attribute of the range then names."""
+    """Prefetch a range of managed memory to a location, which an attribute of the range then names."""
     session().stream(stream)
-    ranges(address, size, "prefetched").set(address, address + size, place_of(location))
+    ranges(address, size, "prefetched").set(address, address + size, location_in(location))
 
 
 @function("cuMemPrefetchBatchAsync")
 def prefetch_batch(
-    addresses: int, sizes: int, count: int, places: int, first: int, numbers: int, flags: int, stream: int
+    addresses: int, sizes: int, count: int, locations: int, first: int, numbers: int, flags: int, stream: int
 ) -> None:
-    """Move several ranges; each place is that of the ranges from its number on."""
+    """Move several ranges; each location is that of the ranges from its number on."""
     starts = [u64(first + 8 * n) for n in range(numbers)]
     if not starts or starts[0]:
-        raise DriverError(Result.INVALID_VALUE, "the first place is that of the first range")
+        raise DriverError(Result.INVALID_VALUE, "the first location is that of the first range")
     for n in range(count):
-        place = max(k for k, start in enumerate(starts) if start <= n)
-        prefetch_v2(u64(addresses + 8 * n), u64(sizes + 8 * n), u64(places + 8 * place), 0, stream)
+        location = max(k for k, start in enumerate(starts) if start <= n)
+        prefetch_v2(u64(addresses + 8 * n), u64(sizes + 8 * n), u64(locations + 8 * location), 0, stream)
 
 
 @function("cuMemDiscardBatchAsync")
@@ -161,11 +153,11 @@ def discard_batch(addresses: int, sizes: int, count: int, flags: int, stream: in
 
 @function("cuMemDiscardAndPrefetchBatchAsync")
 def discard_and_prefetch_batch(
-    addresses: int, sizes: int, count: int, places: int, first: int, numbers: int, flags: int, stream: int
+    addresses: int, sizes: int, count: int, locations: int, first: int, numbers: int, flags: int, stream: int
 ) -> None:
     """Declare that ranges need not keep their values, and move them."""
     discard_batch(addresses, sizes, count, flags, stream)
-    prefetch_batch(addresses, sizes, count, places, first, numbers, flags, stream)
+    prefetch_batch(addresses, sizes, count, locations, first, numbers, flags, stream)
 
 
 @function("cuMemRangeGetAttribute")
@@ -187,15 +179,21 @@ def range_attribute(out: int, room: int, number: int, address: int, size: int) -
         put_bytes(out, struct.pack(f"<{len(words)}i", *words))
         return
     kind = "read" if number == A.READ_MOSTLY else "preferred" if number in PREFERRED else "prefetched"
-    place = ranges(address, size, kind).get(address, address + size)
+    location = ranges(address, size, kind).get(address, address + size)
     if number == A.READ_MOSTLY:
-        put_i32(out, int(place is not None))
+        put_i32(out, int(location is not None))
     elif number in (A.PREFERRED_LOCATION_TYPE, A.LAST_PREFETCH_LOCATION_TYPE):
-        put_i32(out, place[0] if place is not None else NOWHERE)
-    elif place is None:
-        put_i32(out, NO_DEVICE)
+        put_i32(out, LocationType.NONE if location is None else location.type)
     else:
-        put_i32(out, place[1] if place[0] == ON_DEVICE else HOST_DEVICE)
+        put_i32(out, NO_DEVICE if location is None else number_of(location, RangeAttribute(number)))
+
+
+def number_of(location: MemoryLocation, attribute: RangeAttribute) -> int:
+    """The number of a location, which is that of a node only for attributes that have a type beside them."""
+    if location.type is LocationType.DEVICE:
+        return location.number
+    is_node = location.type is LocationType.HOST_NODE
+    return location.number if is_node and attribute in (A.PREFERRED_LOCATION_ID, A.LAST_PREFETCH_LOCATION_ID) else HOST_DEVICE
 
 
 @function("cuMemRangeGetAttributes")
@@ -203,3 +201,18 @@ def range_attributes(outs: int, rooms: int, numbers: int, count: int, address: i
     """Several attributes of a range."""
     for n in range(count):
         range_attribute(u64(outs + 8 * n), u64(rooms + 8 * n), i32(numbers + 4 * n), address, size)
+
+
+@function("cuMemGetLocationInfo")
+def residency(address: int, size: int, region: int, step: int, out: int) -> None:
+    """The location that is most common in each region of a range: where its samples were prefetched last, or else the host."""
+    if not 0 < region <= size or step > region:
+        raise DriverError(Result.INVALID_VALUE, f"{size} bytes have no regions of {region} with samples each {step}")
+    found = session().driver.blocks.find(address)
+    if found is not None and (found[1].kind is not AllocationKind.MANAGED or address + size > found[0] + found[1].size):
+        raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are not managed or pageable memory")
+    for number, start in enumerate(range(address, address + size, region)):
+        samples = range(start, min(start + region, address + size), step or region)
+        last = RangeValues() if found is None else ranges(address, size, "prefetched")
+        ((location, _),) = Counter(last.get(each, each + 1) or HOST for each in samples).most_common(1)
+        put_bytes(out + ctypes.sizeof(Location) * number, bytes(Location(*location)))

@@ -19,15 +19,16 @@ from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.driver.shared_memory import File
 from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
+from ptxvm.libcuda.calls.locations import LocationType, location_of
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AccessDescription, AllocationNode, Location, PoolProperties
 
 ALLOCATE, FREE = 10, 11  # CUgraphNodeType
 FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 PINNED, MANAGED = 1, 2  # CUmemAllocationType
-ANYWHERE, ON_DEVICE, ON_HOST = 0, 1, (2, 3, 4)  # CUmemLocationType
+ON_DEVICE = LocationType.DEVICE
 NO_ACCESS, READ_WRITE = 0, 3  # CUmemAccess_flags
-SOURCE = struct.Struct("<3i")  # of a pool, in the file that stands for it: its place and the type of its memory
+SOURCE = struct.Struct("<3i")  # of a pool, in the file that stands for it: its location and the type of its memory
 
 
 class PoolAttribute(IntEnum):
@@ -60,7 +61,7 @@ OF_32_BITS = SWITCHES | {A.ALLOCATION_TYPE, A.EXPORT_HANDLE_TYPES, A.LOCATION_ID
 class Pool:
     """A pool: where its memory is, the attributes that a client has set, and the bytes that are in use."""
 
-    place: tuple[int, int] = (ON_DEVICE, 0)  # a CUmemLocationType, and the number of a device
+    location: tuple[int, int] = (ON_DEVICE, 0)  # a CUmemLocationType, and the number of a device
     type: int = PINNED
     handle_types: int = 0
     most: int = 0  # bytes; 0 where nothing limits them
@@ -72,20 +73,20 @@ class Pool:
 
     @property
     def source(self) -> tuple[tuple[int, int], int]:
-        """Its place, and the type of its memory."""
-        return self.place, self.type
+        """Its location, and the type of its memory."""
+        return self.location, self.type
 
     @property
     def device(self) -> int:
         """The device that counts its memory: the first one for memory that is of none."""
-        return self.place[1] if self.place[0] == ON_DEVICE else 0
+        return self.location[1] if self.location[0] == ON_DEVICE else 0
 
     @property
     def kind(self) -> AllocationKind:
         """What its memory is said to be."""
         if self.type == MANAGED:
             return AllocationKind.MANAGED
-        return AllocationKind.DEVICE if self.place[0] == ON_DEVICE else AllocationKind.HOST
+        return AllocationKind.DEVICE if self.location[0] == ON_DEVICE else AllocationKind.HOST
 
     def grow(self, size: int) -> None:
         """So many bytes more are in use; DriverError where the pool has not so many."""
@@ -101,17 +102,17 @@ class Pool:
         if which in HIGH_MARKS:
             return self.high
         own = {
-            A.ALLOCATION_TYPE: self.type, A.EXPORT_HANDLE_TYPES: self.handle_types, A.LOCATION_TYPE: self.place[0],
-            A.LOCATION_ID: self.place[1], A.MAX_POOL_SIZE: self.most,
+            A.ALLOCATION_TYPE: self.type, A.EXPORT_HANDLE_TYPES: self.handle_types, A.LOCATION_TYPE: self.location[0],
+            A.LOCATION_ID: self.location[1], A.MAX_POOL_SIZE: self.most,
         }  # fmt: skip
         return own.get(which, self.chosen.get(which, int(which in SWITCHES)))
 
 
-Source = tuple[tuple[int, int], int]  # a place, and the type of its memory
+Source = tuple[tuple[int, int], int]  # a location, and the type of its memory
 DEFAULT: dict[Source, Pool] = {}
-"""The pools that places have from the start, for each type of memory."""
+"""The pools that locations have from the start, for each type of memory."""
 CHOSEN: dict[Source, Pool] = {}
-"""Those that places allocate from, where a client has chosen others."""
+"""Those that locations allocate from, where a client has chosen others."""
 OWNERS: dict[int, tuple[Pool, int]] = {}
 """The pool and the bytes of what was allocated from pools, by address."""
 
@@ -121,16 +122,16 @@ def pool(handle: int) -> Pool:
     return session().handles.object(handle, Pool)
 
 
-def default_of(place: tuple[int, int], type: int = PINNED) -> Pool:
-    """The pool that a place has from the start."""
-    if place[0] == ON_DEVICE:
-        session().driver.device(place[1])
-    return DEFAULT.setdefault((place, type), Pool(place, type))
+def default_of(location: tuple[int, int], type: int = PINNED) -> Pool:
+    """The pool that a location has from the start."""
+    if location[0] == ON_DEVICE:
+        session().driver.device(location[1])
+    return DEFAULT.setdefault((location, type), Pool(location, type))
 
 
-def chosen_of(place: tuple[int, int], type: int = PINNED) -> Pool:
-    """The pool that a place allocates from."""
-    return CHOSEN.get((place, type)) or default_of(place, type)
+def chosen_of(location: tuple[int, int], type: int = PINNED) -> Pool:
+    """The pool that a location allocates from."""
+    return CHOSEN.get((location, type)) or default_of(location, type)
 
 
 def pool_at(properties: int) -> Pool:
@@ -138,21 +139,17 @@ def pool_at(properties: int) -> Pool:
     d = structure_at(PoolProperties, properties)
     if d.handle_types & ~FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
-    return Pool(place_at(properties + PoolProperties.location.offset, d.type), d.type, d.handle_types, d.most)
+    return Pool(location_at(properties + PoolProperties.location.offset, d.type), d.type, d.handle_types, d.most)
 
 
-def place_at(address: int, type: int) -> tuple[int, int]:
-    """The place that a structure names: a device, the host, whose nodes are all one, or for managed memory none."""
+def location_at(address: int, type: int) -> tuple[int, int]:
+    """The location that a structure names: a device, the host, one of its nodes, or for managed memory none."""
     if type not in (PINNED, MANAGED):
         raise DriverError(Result.INVALID_VALUE, f"there is no type {type} of allocations")
     d = structure_at(Location, address)
-    if d.type == ANYWHERE and type == MANAGED:
-        return ANYWHERE, 0
-    if d.type == ON_DEVICE:
-        return ON_DEVICE, session().driver.device(d.number).ordinal
-    if d.type in ON_HOST:
-        return ON_HOST[0], 0
-    raise DriverError(Result.INVALID_VALUE, f"there is no type {d.type} of places")
+    if d.type == LocationType.CURRENT_HOST_NODE or (d.type == LocationType.NONE and type != MANAGED):
+        raise DriverError(Result.INVALID_VALUE, f"a pool has no location of type {d.type}")
+    return location_of(d.type, d.number)
 
 
 # ── memory ──────────────────────────────────────────────────────────────────────────────
@@ -165,7 +162,7 @@ def allocate_from(out: int, size: int, source: Pool) -> None:
     source.grow(size)
     try:
         here = session().context.device.ordinal
-        device, shared = (source.device if source.place[0] == ON_DEVICE else here), bool(source.handle_types)
+        device, shared = (source.device if source.location[0] == ON_DEVICE else here), bool(source.handle_types)
         put_u64(out, 0)
         put_u64(out, session().driver.blocks.allocate(size, source.kind, 0, device, shared=shared).address)
     except DriverError:
@@ -202,7 +199,7 @@ def allocate_on(stream: Stream, out: int, size: int, source: Pool) -> None:
         allocate_from(out, size, source)
         return
     d = AllocationNode(size=size)
-    d.pool.type, d.pool.handle_types, d.pool.location = source.type, source.handle_types, Location(*source.place)
+    d.pool.type, d.pool.handle_types, d.pool.location = source.type, source.handle_types, Location(*source.location)
     made = session().driver.graph_memory.allocate(source.device, size, source.kind)
     made.join(stream.capture.graph)
     d.address = made.address
@@ -269,28 +266,28 @@ def set_device_pool(ordinal: int, handle: int) -> None:
 
 
 def choose(source: Source, found: Pool) -> None:
-    """Let a place allocate from a pool; DriverError for a pool of another place, or other memory."""
+    """Let a location allocate from a pool; DriverError for a pool of another location, or other memory."""
     if found.source != source or found.is_imported:
-        raise DriverError(Result.INVALID_VALUE, "the pool is one of another place, or of other memory")
+        raise DriverError(Result.INVALID_VALUE, "the pool is one of another location, or of other memory")
     CHOSEN[source] = found
 
 
 @function("cuMemGetDefaultMemPool")
 def default_pool_of(out: int, location: int, kind: int) -> None:
-    """The pool that a place has from the start."""
-    put_u64(out, session().handles.handle(default_of(place_at(location, kind), kind)))
+    """The pool that a location has from the start."""
+    put_u64(out, session().handles.handle(default_of(location_at(location, kind), kind)))
 
 
 @function("cuMemGetMemPool")
 def pool_of(out: int, location: int, kind: int) -> None:
-    """The pool that a place allocates from."""
-    put_u64(out, session().handles.handle(chosen_of(place_at(location, kind), kind)))
+    """The pool that a location allocates from."""
+    put_u64(out, session().handles.handle(chosen_of(location_at(location, kind), kind)))
 
 
 @function("cuMemSetMemPool")
 def set_pool_of(location: int, kind: int, handle: int) -> None:
-    """Let a place allocate from another pool."""
-    choose((place_at(location, kind), kind), pool(handle))
+    """Let a location allocate from another pool."""
+    choose((location_at(location, kind), kind), pool(handle))
 
 
 @function("cuMemPoolCreate")
@@ -301,10 +298,10 @@ def create_pool(out: int, properties: int) -> None:
 
 @function("cuMemPoolDestroy")
 def destroy_pool(handle: int) -> None:
-    """Forget a pool; what was allocated from it stays, and its place has the default one again."""
+    """Forget a pool; what was allocated from it stays, and its location has the default one again."""
     found = pool(handle)
     if found in DEFAULT.values():
-        raise DriverError(Result.INVALID_VALUE, "the default pool of a place stays")
+        raise DriverError(Result.INVALID_VALUE, "the default pool of a location stays")
     if CHOSEN.get(found.source) is found:
         del CHOSEN[found.source]
     session().handles.drop(handle)
@@ -348,9 +345,9 @@ def set_pool_access(handle: int, accesses: int, count: int) -> None:
     found, blocks = pool(handle), session().driver.blocks
     held = [blocks.by_address[address].allocation for address, (owner, _) in OWNERS.items() if owner is found]
     for d in structure_at((AccessDescription * count), accesses) if count else ():
-        if (d.location_type, d.location) == found.place and d.flags == NO_ACCESS:
+        if (d.location_type, d.location) == found.location and d.flags == NO_ACCESS:
             raise DriverError(Result.INVALID_DEVICE, "the device of a pool may use it")
-        if d.location_type != ON_DEVICE or (d.location_type, d.location) == found.place:
+        if d.location_type != ON_DEVICE or (d.location_type, d.location) == found.location:
             continue
         table = blocks.memory(session().driver.device(d.location).ordinal).table
         (found.readers.discard if d.flags == NO_ACCESS else found.readers.add)(d.location)
@@ -360,9 +357,9 @@ def set_pool_access(handle: int, accesses: int, count: int) -> None:
 
 @function("cuMemPoolGetAccess")
 def pool_access(out: int, handle: int, location: int) -> None:
-    """What a place may do with the memory of a pool."""
-    found, place = pool(handle), place_at(location, pool(handle).type)
-    apart = place[0] == found.place[0] == ON_DEVICE and place != found.place and place[1] not in found.readers
+    """What a location may do with the memory of a pool."""
+    found, named = pool(handle), location_at(location, pool(handle).type)
+    apart = named[0] == found.location[0] == ON_DEVICE and named != found.location and named[1] not in found.readers
     put_i32(out, NO_ACCESS if apart else READ_WRITE)
 
 
@@ -376,7 +373,7 @@ def export_pool(out: int, handle: int, kind: int, flags: int) -> None:
     if kind != FILE or not found.handle_types & FILE:
         raise DriverError(Result.INVALID_VALUE, "the pool was not created to be shared by a file")
     file = File(mmap.PAGESIZE)
-    os.pwrite(file.number, SOURCE.pack(*found.place, found.type), 0)
+    os.pwrite(file.number, SOURCE.pack(*found.location, found.type), 0)
     put_i32(out, os.dup(file.number))
 
 
@@ -386,10 +383,10 @@ def import_pool(out: int, file: int, kind: int, flags: int) -> None:
     if kind != FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
     try:
-        *place, type = SOURCE.unpack(os.pread(file, SOURCE.size, 0))
+        *location, type = SOURCE.unpack(os.pread(file, SOURCE.size, 0))
     except (OSError, struct.error) as wrong:
         raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file of a pool: {wrong}") from wrong
-    put_u64(out, session().handles.handle(Pool((place[0], place[1]), type, FILE, is_imported=True)))
+    put_u64(out, session().handles.handle(Pool((location[0], location[1]), type, FILE, is_imported=True)))
 
 
 @function("cuMemPoolExportPointer")

@@ -8,6 +8,7 @@ from ptxvm.driver.context import Event, Stream, elapsed
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import not_null, put_f32, put_i32, put_u64
+from ptxvm.libcuda.host_calls import host_call
 from ptxvm.libcuda.session import function, session
 
 NON_BLOCKING = 1
@@ -111,14 +112,15 @@ def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
     called = CALLBACK(not_null(callback))
     if stream.capture is not None:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a callback cannot be captured")
-    stream.put(FunctionTask(lambda: called(handle, int(stream.context.failure), data), is_short=False), HOST_NODE)
+    call = host_call(lambda: called(handle, int(stream.context.failure), data))
+    stream.put(FunctionTask(call, is_short=False), HOST_NODE)
 
 
 @function("cuLaunchHostFunc")
 def launch_host(handle: int, callback: int, data: int) -> None:
     """Call a function of the client when the stream reaches this point."""
     called = HOST_FUNCTION(not_null(callback))
-    session().stream(handle).put(FunctionTask(lambda: called(data), is_short=False), HOST_NODE)
+    session().stream(handle).put(FunctionTask(host_call(called, data), is_short=False), HOST_NODE)
 
 
 @function("cuLaunchHostFunc_v2")

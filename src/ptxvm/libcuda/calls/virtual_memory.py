@@ -28,8 +28,8 @@ def granularity(out: int, properties: int, option: int) -> None:
 
 @function("cuMemAddressReserve")
 def reserve(out: int, size: int, alignment: int, address: int, flags: int) -> None:
-    """Addresses without memory; the preferred address is ignored."""
-    put_u64(out, session().driver.virtual.reserve(size, alignment))
+    """Addresses without memory, from the preferred one on if those are free."""
+    put_u64(out, session().driver.virtual.reserve(size, alignment, address))
 
 
 @function("cuMemAddressFree", any_state=True)
