@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Unpack
 
 from ptxvm.algebra.ports import Peers, Warp
-from ptxvm.algebra.types import Type, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
+from ptxvm.algebra.types import Type, b64, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import elements
 from ptxvm.isa.fragments import Arithmetic, Fragment, Product
@@ -119,6 +119,13 @@ HOLDERS = {f16: f16x2, bf16: bf16x2, tf32: tf32, f32: f32, f64: f64}
 """What a register has to hold, for fragments of floats."""
 
 
+CONSTANTS = {"integer", "float"}
+ALONE = {u32: {"integer"}, f32: {"float"}, b64: CONSTANTS}
+"""Which constants may be the whole of a vector, by what its registers hold; beside a register any may stand."""
+NEVER_CONSTANT = ("s8", "u8", "b1")
+"""Of these types no fragment is of constants alone, as ptxas 13.0 takes it."""
+
+
 def of_fragments(fragments: Fragments, *, loose: str = "") -> Callable[[Instruction], Instruction]:
     """The operands are vectors of the registers of fragments; any sort of register holds a `loose` type."""
 
@@ -131,7 +138,8 @@ def of_fragments(fragments: Fragments, *, loose: str = "") -> Callable[[Instruct
             """The registers of a fragment hold what its type needs."""
 
             def check(i: Decoded, operand: str, fragment: Fragment) -> Problem | None:
-                return wrong_sort(i, operand, holder(fragment, loose.split()))
+                held = holder(fragment, loose.split())
+                return wrong_sort(i, operand, held, constant=fragment.type.name not in NEVER_CONSTANT)
 
             return first(i, fragments, check)
 
@@ -162,12 +170,13 @@ def wrong_number(i: Decoded, operand: str, fragment: Fragment) -> Problem | None
     return Problem("P2702", said, operand=operand, ptxas=f"{expected} for instruction '{i.opcode}'")
 
 
-def wrong_sort(i: Decoded, operand: str, type: Type) -> Problem | None:
-    """Can each register hold the type?"""
+def wrong_sort(i: Decoded, operand: str, type: Type, *, constant: bool = True) -> Problem | None:
+    """Can each register hold the type, and if there is none, may all be `constant`?"""
     items = i.shape(operand).items or (i.shape(operand),)
     said = f"Arguments mismatch for instruction '{i.opcode}'"
-    if type.is_float and all(item.kind == "integer" for item in items):
-        wrong = f"integer constants stand where {type} operands are needed"
+    kinds = {item.kind for item in items}
+    if kinds <= CONSTANTS and not (constant and kinds <= ALONE.get(type, set())):
+        wrong = f"{items[0].kind} constants alone stand where {type} registers are needed"
         return Problem("P2703", wrong, operand=operand, ptxas=said)
     spec = OperandType(type.name if type.is_int else "")
     for item in items:

@@ -36,6 +36,8 @@ def sparse(types: str, counts: tuple[int, int, int, int], sorts: str) -> str:
 HALVES = "m16n8k16.row.col.f16.f16.f16.f16", (2, 2, 2, 2)
 INTEGERS = "m16n8k32.row.col.s32.s8.s8.s32", (4, 2, 2, 4)
 WIDE = "m16n8k16.row.col.f32.bf16.bf16.f32", (4, 2, 2, 4)
+ONES = f"{{{', '.join(['0f3F800000'] * 4)}}}"
+BYTES = "wmma.mma.sync.aligned.row.col.m8n32k16.s32.s8.s8.s32"
 PRODUCT = "wgmma.mma_async.sync.aligned"
 TENSOR = "tcgen05.mma.cta_group::1.kind::f16"
 EXTREME = "tcgen05.ld.red.sync.aligned.32x32b.x2.min"
@@ -49,6 +51,12 @@ TAKEN = [
     ("sm_100a", f"{TENSOR} [%r1], %w1, %w2, %u3, %p1;"),
     ("sm_103a", f"{EXTREME}.f32 {vector('f', 2)}, %s5, [%r1];"),
     ("sm_103a", f"{EXTREME}.u32 {vector('f', 2)}, {{%f5}}, [%r1];"),
+    ("sm_90a", f"{SPARSE}.{INTEGERS[0]} {vector('r', 4)}, {{%r1, 1}}, {vector('r', 2)}, {{1, 2, 3, 4}}, %r9, 0;"),
+    (
+        "sm_90a",
+        f"{SPARSE}.{WIDE[0]} {vector('f', 4)}, {vector('r', 2)}, {{1, %r1}}, {ONES}, %r9, 0;",
+    ),
+    ("sm_90a", "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1, %r2}, {1}, {%r3}, {4, 5};"),
     ("sm_90a", "mbarrier.arrive.shared.b64 %w1, [s];"),
     ("sm_90a", "ld.global.L2::cache_hint.b32 %r1, [%d1], %w1;"),
     ("sm_90a", "red.global.add.noftz.v2.f16x2 [%d1], {%x1, %x2};"),
@@ -73,6 +81,15 @@ REFUSED = [
     ("sm_90a", sparse(*HALVES, "rrfrr"), "P2703"),
     ("sm_90a", sparse(*INTEGERS, "frrrr"), "P2703"),
     ("sm_90a", sparse(*INTEGERS, "rrrfr"), "P2703"),
+    ("sm_90a", f"{SPARSE}.{INTEGERS[0]} {vector('r', 4)}, {{1, 1}}, {vector('r', 2)}, {vector('r', 4)}, %r9, 0;", "P2703"),
+    ("sm_90a", f"{SPARSE}.{WIDE[0]} {vector('f', 4)}, {vector('r', 2)}, {{1, 1}}, {vector('f', 4)}, %r9, 0;", "P2703"),
+    ("sm_90a", "mma.sync.aligned.m8n8k16.row.col.s32.s8.s8.s32 {%r1, %r2}, {1}, {%r3}, {%r4, %r5};", "P2703"),
+    ("sm_90a", "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32 {%r1, %r2}, {%f1}, {%r3}, {4, 5};", "P2703"),
+    (
+        "sm_90a",
+        f"{BYTES} {vector('r', 8)}, {{1}}, {vector('r', 4)}, {vector('r', 8)};",
+        "P2703",
+    ),
     ("sm_90a", f"{PRODUCT}.m64n8k16.f16.f16.f16 {vector('u', 2)}, %d1, %d2, %p1, 1, 1, 0, 0;", "P2703"),
     ("sm_90a", f"{PRODUCT}.m64n8k16.f32.f16.f16 {vector('f', 4)}, {vector('u', 4)}, %d2, %p1, 1, 1, 0;", "P2703"),
     ("sm_90a", f"{PRODUCT}.m64n8k32.s32.s8.s8 {vector('x', 4)}, %d1, %d2, %p1;", "P2703"),

@@ -242,7 +242,7 @@ SCALED_SLOTS = f"""
     """
 SCALED_HEAD = "mma.sync.aligned.mnk.row.col.kind.block_scale{.size}.dtype.atype.btype.ctype.stype"
 SCALES = "scale_a, ids_a, scale_b, ids_b"
-SCALED_TYPES = f"{TYPES}, scale_a scale_b: b32 plain, ids_a ids_b: u16"
+SCALED_TYPES = f"{TYPES}, scale_a scale_b: b32 plain reg, ids_a ids_b: u16"
 
 
 def types_of_a_scaled_product(i):

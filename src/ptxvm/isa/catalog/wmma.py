@@ -256,7 +256,6 @@ def wmma_mma_alternate(i, a, b, c, warp):
     .dtype = .ctype = { .s32 };
     .atype = .btype = { .s8, .u8, .s4, .u4 };
     """,
-    loose=LOOSE,
     needs={"": "PTX 6.3, sm_72"},
 )
 def wmma_mma_integer(i, a, b, c, warp):
@@ -272,7 +271,6 @@ def wmma_mma_integer(i, a, b, c, warp):
     .dtype = .ctype = { .s32 };
     .atype = .btype = { .b1 };
     """,
-    loose=LOOSE,
     needs={"": "PTX 6.3, sm_75", ".and": "PTX 7.1, sm_80"},
 )
 def wmma_mma_bits(i, a, b, c, warp):
