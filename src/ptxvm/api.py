@@ -371,12 +371,16 @@ class Kernel:
         self, engine: EngineName, asking: LaunchOptions, args: Sequence[object], trace: Trace | StoreLog | None
     ) -> LaunchResult:
         """Run the kernel for a trace, or for a profile."""
-        if trace is None:
-            from ptxvm.engine.profiling import profiled  # noqa: PLC0415
+        settings.check()
+        if trace is None and engine == "interp":
+            from ptxvm.engine.interp import profiling  # noqa: PLC0415 - few launches are profiled or traced
 
-            settings.check()
+            return profiling.profiled(self.module.image, self.function, asking, args)
+        if trace is None:
+            from ptxvm.engine.profiling import profiled  # noqa: PLC0415 - LLVM comes with the first launch that wants it
+
             return profiled(self.module.jit, engine, self.function, asking, args)
-        from ptxvm.engine.interp.instrumented import (  # noqa: PLC0415 - few launches are profiled or traced
+        from ptxvm.engine.interp.instrumented import (  # noqa: PLC0415
             Instrument,
             InstrumentedInterpreter,
             Logging,
@@ -385,7 +389,6 @@ class Kernel:
         from ptxvm.engine.launch import launch  # noqa: PLC0415
         from ptxvm.profile.stores import StoreLog  # noqa: PLC0415
 
-        settings.check()
         instrument: Instrument = Logging(trace) if isinstance(trace, StoreLog) else Recording(trace)
         return launch(InstrumentedInterpreter(self.module.image, instrument), self.function, asking, args)
 

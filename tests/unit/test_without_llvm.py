@@ -36,6 +36,14 @@ def test_the_interpreter_runs(no_llvmlite):
     assert data[0] == 7
 
 
+def test_the_interpreter_counts_and_records(no_llvmlite):
+    kernel, trace = ptxvm.load(STORE).kernel(), ptxvm.Trace()
+    done = kernel.launch(args=[np.zeros(1, np.uint32)], engine="interp", profile=True)
+    assert done.profile["inst_executed"] == 3
+    kernel.launch(args=[np.zeros(1, np.uint32)], engine="interp", trace=trace)
+    assert [step.line for step in trace.steps] == [7, 8, 9]
+
+
 @pytest.mark.parametrize("engine", ["auto", "jit"])
 def test_the_jit_is_unsupported_by_name(no_llvmlite, engine):
     with pytest.raises(

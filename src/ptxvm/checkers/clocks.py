@@ -63,7 +63,7 @@ class Clocks:
         self.cta_known, self.warp_known, self._which = (
             np.concatenate([column, more]) for column in (self.cta_known, self.warp_known, self._which)
         )
-        return np.arange(first, self.grids.threads)
+        return np.arange(first, self.grids.threads, dtype=np.int64)
 
     # ── questions ───────────────────────────────────────────────────────────────────────
 
@@ -95,7 +95,7 @@ class Clocks:
         """Does a thread know an access?  It knows its own accesses."""
         if thread == other:
             return True
-        return not self.unknown(np.array([thread]), np.array([other]), np.array([stamp]))[0]
+        return not self.unknown(np.array([thread], np.int64), np.array([other], np.int64), np.array([stamp], np.int64))[0]
 
     def differing(self, threads: Threads, groups: Ints) -> Ints:
         """The positions of at most two threads for each group and state of knowledge; the other threads know the same."""
@@ -132,7 +132,7 @@ class Clocks:
         threads = self.grids.of(grid)
         size = self.grids.size(threads.start)
         own: Knowledge = {cta: self.now[cta : cta + size].copy() for cta in threads[::size]}
-        return joined(self._further_of(np.arange(threads.start, threads.stop)), own)
+        return joined(self._further_of(np.arange(threads.start, threads.stop, dtype=np.int64)), own)
 
     def _further_of(self, threads: Threads) -> Knowledge | None:
         found: Knowledge | None = None
@@ -195,10 +195,10 @@ class Clocks:
         latest = self.now[mine].reshape(ctas, size).max(axis=1).repeat(size)
         self.cta_known[mine] = latest
         self.now[mine] = latest
-        self.tick(np.arange(mine.start, mine.stop))
+        self.tick(np.arange(mine.start, mine.stop, dtype=np.int64))
         if self._held:
             for cta in range(mine.start, mine.stop, size):
-                self._share(np.arange(cta, cta + size), cta)
+                self._share(np.arange(cta, cta + size, dtype=np.int64), cta)
 
     def meet_warps(self, first: int, ctas: int) -> None:
         """All lanes of all warps of some CTAs have met, warp by warp; `first` is the first thread."""
@@ -212,11 +212,11 @@ class Clocks:
             latest = padded.reshape(ctas, -1, WARP).max(axis=2).repeat(WARP, axis=1)[:, :size]
             column[mine] = latest.ravel()
         self.warp_known[mine] = self.now[mine]
-        self.tick(np.arange(first, first + count))
+        self.tick(np.arange(first, first + count, dtype=np.int64))
         if self._held:
             for start in range(first, first + count, size):
                 for warp in range(start, start + size, WARP):
-                    self._share(np.arange(warp, min(warp + WARP, start + size)), None)
+                    self._share(np.arange(warp, min(warp + WARP, start + size), dtype=np.int64), None)
 
     def meet(self, threads: Threads, more: Knowledge | None = None) -> None:
         """Some threads of a CTA have met; they also learn `more`."""

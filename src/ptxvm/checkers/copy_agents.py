@@ -90,7 +90,7 @@ class Agents:
 
     def _ended(self, thread: int) -> Knowledge:
         """What a thread knows of agents: work that it starts now comes after their work."""
-        known = self.clocks.snapshot(np.array([thread]))
+        known = self.clocks.snapshot(np.array([thread], np.int64))
         return {key: row for key, row in known.items() if isinstance(key, int) and key >= self.grids.agents}
 
     def signalled(self, threads: Threads) -> Knowledge:

@@ -61,9 +61,9 @@ class FenceOrder:
             if group in (*narrow, *wide):
                 taken = joined(taken, {cta: row})
         groups = [*wide, *(narrow if self._narrow else [])]
-        known = joined(taken, self.clocks.snapshot(np.array([thread])))
+        known = joined(taken, self.clocks.snapshot(np.array([thread], np.int64)))
         marks: Knowledge = {(FENCED, group, cta): row for cta, row in known.items() if isinstance(cta, int) for group in groups}
-        self.clocks.learn(np.array([thread]), joined(taken, marks))
+        self.clocks.learn(np.array([thread], np.int64), joined(taken, marks))
 
     def receive(self, thread: int, location: Location, rank: int, *, reads: bool, writes: bool) -> Knowledge:
         """A strong access learns from the earlier accesses that it communicates with, if they are morally strong with it.
@@ -80,7 +80,7 @@ class FenceOrder:
         if knowledge and self._received.get((thread, location)) != cell.changes:
             self._received[thread, location] = cell.changes
             offers: Knowledge = {(OFFERED, *key[1:]): row for key, row in knowledge.items() if isinstance(key, tuple)}
-            self.clocks.learn(np.array([thread]), offers)
+            self.clocks.learn(np.array([thread], np.int64), offers)
         return knowledge
 
     def offer_read(self, thread: int, location: Location, rank: int) -> None:

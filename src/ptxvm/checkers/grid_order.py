@@ -22,9 +22,9 @@ class GridOrder:
 
     def launches(self, grid: int, thread: int) -> None:
         """A thread launches a grid, which will know what the thread knows."""
-        self._launched[grid] = self.clocks.snapshot(np.array([thread]))
+        self._launched[grid] = self.clocks.snapshot(np.array([thread], np.int64))
         self._children[self.clocks.grids.grid(thread)].append(grid)
-        self.clocks.tick(np.array([thread]))
+        self.clocks.tick(np.array([thread], np.int64))
 
     def begins(self, grid: int, threads: Threads, after: Sequence[int]) -> None:
         """The threads of a launched grid begin, after some grids have ended."""

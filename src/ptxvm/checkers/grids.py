@@ -29,7 +29,7 @@ class Grids:
         `cluster` CTAs of it that follow each other are a cluster; each CTA of a launched grid is one.
         """
         self._cluster, self._host = size * cluster, threads
-        self._first, self._sizes, self._numbers = np.array([0]), np.array([size]), [0]
+        self._first, self._sizes, self._numbers = np.array([0], np.int64), np.array([size], np.int64), [0]
         self._size, self._capacity = size, capacity
         self.threads = threads
         self.agents = NO_AGENTS
@@ -50,7 +50,7 @@ class Grids:
         """The number of the first thread of the CTA of a thread; for an agent, of its CTA's first agent."""
         if len(self._first) == 1:
             return threads // self._size * self._size  # also right for agents: their first number is a multiple of the size
-        shifted = (threads >= self.agents) * self.agents
+        shifted = (threads >= self.agents) * np.int64(self.agents)
         plain = threads - shifted
         grid = self._grid(plain)
         return plain - (plain - self._first[grid]) % self._sizes[grid] + shifted

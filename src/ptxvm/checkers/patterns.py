@@ -49,7 +49,7 @@ class Patterns:
         """A releasing fence becomes a head of the later writes of its thread."""
         if order.releases:
             self.active = True
-            self._fenced[thread][thread, scope.rank] = self.clocks.snapshot(np.array([thread]))
+            self._fenced[thread][thread, scope.rank] = self.clocks.snapshot(np.array([thread], np.int64))
             self.clocks.tick(thread)
 
     def fence_knowledge(self, threads: Threads) -> Knowledge | None:
@@ -70,7 +70,7 @@ class Patterns:
         heads = dict(self._fenced.get(thread, {}))
         if order.releases:
             self.active = True
-            self._released[thread, location][thread, rank] = self.clocks.snapshot(np.array([thread]))
+            self._released[thread, location][thread, rank] = self.clocks.snapshot(np.array([thread], np.int64))
             self.clocks.tick(thread)
         merge(heads, self._released.get((thread, location), {}))
         if heads:
@@ -113,7 +113,7 @@ class Patterns:
     def _take_in(self, thread: int, rank: int, heads: Heads) -> None:
         for (head, scope), knowledge in list(heads.items()):
             if min(scope, rank) >= self.clocks.grids.scope(head, thread):
-                self.clocks.learn(np.array([thread]), knowledge)
+                self.clocks.learn(np.array([thread], np.int64), knowledge)
                 del heads[head, scope]
 
 

@@ -26,7 +26,7 @@ class ProxyFences:
         """Threads have executed `fence.proxy.async`."""
         self._fenced[threads] = self.clocks.now[threads]
         for thread in threads.tolist():
-            self._known[thread] = self.clocks.snapshot(np.array([thread]))
+            self._known[thread] = self.clocks.snapshot(np.array([thread], np.int64))
         self.clocks.tick(threads)
 
     def unfenced(self, last: Records, threads: Threads) -> npt.NDArray[np.int64]:

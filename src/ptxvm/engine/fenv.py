@@ -1,7 +1,7 @@
 """The rounding mode of the host's floating-point unit, which NumPy's arithmetic follows.
 
 `fesetround` of the C library costs 0.2 us; the mode belongs to the thread.  NumPy converts to f16 and bf16 in software, which
-ignores the mode.
+ignores the mode.  A host that has no modes, as WebAssembly, rounds in software.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from ptxvm.engine import software_rounding
 from ptxvm.machine.per_lane import PerLane
 
 # The values of FE_* in <fenv.h>, by architecture.
@@ -24,11 +25,13 @@ fesetround = ctypes.CDLL(ctypes.util.find_library("m")).fesetround
 
 
 def rounded(mode: str, function: Callable[..., PerLane], *args: PerLane) -> PerLane:
-    """`function(*args)`, rounded in the mode `rn rz rm rp` or `odd`."""
+    """`function(*args)`, rounded in the mode `rn rz rm rp` or `odd`; the function is `cast` or a ufunc."""
     if mode == "rn":
         return function(*args)
     if mode == "odd":
         return to_odd(*bracketed(function, *args))
+    if not HAS_MODES:
+        return software_rounding.rounded(mode, function, *args)
     fesetround(MODES[mode])
     try:
         return function(*args)
@@ -38,6 +41,8 @@ def rounded(mode: str, function: Callable[..., PerLane], *args: PerLane) -> PerL
 
 def bracketed(function: Callable[..., PerLane], *args: PerLane) -> tuple[PerLane, PerLane]:
     """`function(*args)`, rounded down and rounded up."""
+    if not HAS_MODES:
+        return software_rounding.bracketed(function, *args)
     try:
         fesetround(MODES["rm"])
         low = function(*args)
@@ -57,11 +62,17 @@ def to_odd(low: PerLane, high: PerLane) -> PerLane:
     return (np.minimum(low.view(bits), high.view(bits)) | inexact.astype(bits)).view(low.dtype)
 
 
-def _check() -> None:
-    """Refuse a host whose arithmetic ignores `fesetround`, for its results would be wrong."""
+def has_modes() -> bool:
+    """Does the arithmetic of this host follow `fesetround`, every element of an array, and return to the nearest?"""
     one, tiny = np.ones(64), np.full(64, 2.0**-60)
-    if not MODES or not (rounded("rp", np.add, one, tiny) > 1).all() or (one + tiny > 1).any():
-        raise RuntimeError(f"the rounding mode of this host cannot be set ({platform.machine()}, {platform.system()})")
+    if not MODES:
+        return False
+    fesetround(MODES["rp"])
+    up = one + tiny
+    fesetround(0)
+    return bool((up > 1).all() and (one + tiny == 1).all())
 
 
-_check()
+HAS_MODES = has_modes()
+
+__all__ = ["bracketed", "rounded", "to_odd"]

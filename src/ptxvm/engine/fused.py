@@ -6,7 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
+from ptxvm.engine.error_free import two_product, two_sum
 from ptxvm.engine.fenv import bracketed, rounded, to_odd
+from ptxvm.engine.software_rounding import cast
 from ptxvm.machine.per_lane import PerLane
 
 F32, F64 = np.dtype(np.float32), np.dtype(np.float64)
@@ -36,7 +38,7 @@ def _fma_f32(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
         return fma_f32(a, b, c)
     product, c = a.astype(F64) * b.astype(F64), c.astype(F64)
     total = rounded(rounding, np.add, product, c)
-    return rounded(rounding, lambda x: x.astype(F32), total)
+    return rounded(rounding, cast, total, F32)
 
 
 def fma_f64(a: PerLane, b: PerLane, c: PerLane) -> PerLane:
@@ -49,9 +51,9 @@ def _fma_f64(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
 
     A lane whose intermediate results could overflow or lose bits is computed in exact integers.
     """
-    high, low = _two_product(a, b)
-    upper, lower = _two_sum(c, low)
-    main, rest = _two_sum(high, upper)
+    high, low = two_product(a, b)
+    upper, lower = two_sum(c, low)
+    main, rest = two_sum(high, upper)
     odd = rounded("odd", np.add, lower, rest)
     result = rounded(rounding, np.add, main, odd)
     size = np.abs(high)
@@ -59,7 +61,7 @@ def _fma_f64(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     easy = easy & (np.abs(a) < 2.0**990) & (np.abs(b) < 2.0**990)
     if np.count_nonzero(easy & (result != 0)) == np.size(result):
         return result
-    plain: PerLane = rounded(rounding, lambda: a * b + c)
+    plain: PerLane = rounded(rounding, np.add, a * b, c)  # where it counts, the product is exact
     plain = np.where(np.isnan(c) & ~np.isnan(a) & ~np.isnan(b), c + c, plain)  # c's NaN, quiet, even where 0 * inf is NaN too
     finite = np.isfinite(a) & np.isfinite(b)
     plain = np.where(finite & np.isinf(c), c, plain)  # where the product alone overflows
@@ -69,27 +71,6 @@ def _fma_f64(rounding: str, a: PerLane, b: PerLane, c: PerLane) -> PerLane:
     result = settled[()]
     hard = ~(easy | trivial)
     return _fma_exact(rounding, hard, a, b, c, result) if np.count_nonzero(hard) else result
-
-
-def _two_product(a: PerLane, b: PerLane) -> tuple[PerLane, PerLane]:
-    """The product and its error (Dekker)."""
-    high = a * b
-    a1, b1 = _upper_half(a), _upper_half(b)
-    a0, b0 = a - a1, b - b1
-    return high, ((a1 * b1 - high) + a1 * b0 + a0 * b1) + a0 * b0
-
-
-def _upper_half(a: PerLane) -> PerLane:
-    """The leading 26 bits (Veltkamp)."""
-    wide = a * 134217729.0  # 2^27 + 1
-    return wide - (wide - a)
-
-
-def _two_sum(a: PerLane, b: PerLane) -> tuple[PerLane, PerLane]:
-    """The sum and its error (Knuth)."""
-    total = a + b
-    other = total - a
-    return total, (a - (total - other)) + (b - other)
 
 
 def _fma_exact(rounding: str, hard: PerLane, a: PerLane, b: PerLane, c: PerLane, result: PerLane) -> PerLane:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass
 
-from ptxvm.analysis.program import Bound, Function
-from ptxvm.engine.interp.instrumented import Counting, InstrumentedInterpreter
+from ptxvm.analysis.program import Function
+from ptxvm.engine.interp import profiling
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.run.event_counts import EventCounts
@@ -20,8 +20,6 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
-from ptxvm.profile.counter import Counter, Counts
-from ptxvm.profile.profile import Profile, profile
 
 log = logging.getLogger("ptxvm.profile")
 
@@ -54,28 +52,14 @@ class ProfilingJit:
 
 
 def profiled(jit: Jit, engine: str, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult:
-    """Run a kernel for a profile: on the engine that is asked for, or "auto"; raises Unsupported where the JIT cannot count."""
-    why = ""
-    if engine != "interp":
-        counting = ProfilingJit(jit, EventCounts(jit.meanings))
-        try:
-            done = launch(counting, kernel, options, args)
-        except Uncounted as reason:
-            if engine == "jit":
-                raise
-            why = reason.what
-            log.info("the interpreter counts '%s': compiled code does not count %s", kernel.name, why)
-        else:
-            done.profile = _profile(jit.image, kernel, options, done, counting.events.counts)
-            return done
-    counter = Counter()
-    done = launch(InstrumentedInterpreter(jit.image, Counting(counter)), kernel, options, args)
-    done.profile = replace(_profile(jit.image, kernel, options, done, counter.counts()), engine="interp", uncounted=why)
+    """Run a kernel for a profile: on the engine asked for, "auto" or "jit"; raises Unsupported where that cannot count."""
+    counting = ProfilingJit(jit, EventCounts(jit.meanings))
+    try:
+        done = launch(counting, kernel, options, args)
+    except Uncounted as reason:
+        if engine == "jit":
+            raise
+        log.info("the interpreter counts '%s': compiled code does not count %s", kernel.name, reason.what)
+        return profiling.profiled(jit.image, kernel, options, args, reason.what)
+    done.profile = profiling.profile_of(jit.image, kernel, options, done, counting.events.counts)
     return done
-
-
-def _profile(
-    image: Image, kernel: Function, options: LaunchOptions, done: LaunchResult, counts: Mapping[Bound, Counts]
-) -> Profile:
-    """The profile of a launch, of the counts of its instructions."""
-    return profile(kernel.name, done.grid, done.block, image.shared_size(kernel, options.shared), counts)

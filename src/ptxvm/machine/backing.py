@@ -73,9 +73,9 @@ class LowBytes:
             self.unmap(self.address, self.size)
 
 
-def below_4_gib(size: int, *, zero: bool) -> Bytes:  # noqa: ARG001 - fresh pages are zero
-    """Fresh bytes that a 32-bit address reaches."""
-    return np.asarray(LowBytes(size))
+def below_4_gib(size: int, *, zero: bool) -> Bytes:
+    """Fresh bytes that a 32-bit address reaches, as on WebAssembly all are; fresh pages are zero."""
+    return anywhere(size, zero=zero) if sys.maxsize < LOW_LIMIT else np.asarray(LowBytes(size))
 
 
 @functools.cache

@@ -19,7 +19,7 @@ from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine import backing
 from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable, in_pieces
 from ptxvm.machine.backing import address_of, bytes_at, world
-from ptxvm.machine.per_lane import Addresses, Array, Lanes, PerLane
+from ptxvm.machine.per_lane import Addresses, Array, LaneNumbers, Lanes, PerLane
 
 if TYPE_CHECKING:
     from ptxvm.machine import atomics
@@ -281,7 +281,7 @@ class Memory:
         if not isinstance(address, np.ndarray) or not address.ndim:
             return self._resolve_one(dtype, int(address), count, space, lanes, writing=writing)
         if not len(address):
-            return world(dtype), np.empty((0, count) if count > 1 else 0, np.int64)
+            return world(dtype), np.empty((0, count) if count > 1 else 0, INDEX)
         first = address.item(0)
         allocation = self.table.last
         if not allocation.start <= first < allocation.end:
@@ -289,9 +289,9 @@ class Memory:
         if allocation.space in REACHES[space] and (allocation.writable or not writing):
             offset = address - allocation.base
             if _fits(offset, allocation, size) and _at_home(offset, allocation, size, lanes):
-                return allocation.view(dtype, count), np.right_shift(offset, SHIFTS[size], offset).view(np.int64)
+                return allocation.view(dtype, count), as_index(np.right_shift(offset, SHIFTS[size], offset))
         self.table.check(address, size, space, lanes, writing=writing)
-        index = ((address - np.uint64(backing.WORLD_START)) // np.uint64(dtype.itemsize)).view(np.int64)
+        index = as_index((address - np.uint64(backing.WORLD_START)) // np.uint64(dtype.itemsize))
         return world(dtype), index if count == 1 else index[:, None] + np.arange(count)
 
     def _resolve_one(
@@ -323,6 +323,14 @@ class Memory:
         if space is Space.GLOBAL:
             found = ~found & (addresses >= NULL_LIMIT)
         return found if np.ndim(address) else found[0]
+
+
+INDEX = np.dtype(np.intp)
+
+
+def as_index(offsets: Array) -> LaneNumbers:
+    """Offsets within memory as indices of NumPy, which have the size of the host's addresses: 32 bits in WebAssembly."""
+    return offsets.view(INDEX) if offsets.itemsize == INDEX.itemsize else offsets.astype(INDEX)
 
 
 def fetch(view: Array, index: PerLane, count: int) -> PerLane:

@@ -11,8 +11,8 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.faults import AccessFault, plural
-from ptxvm.machine.memory import Memory, fetch, put
-from ptxvm.machine.per_lane import Array, Lanes, PerLane
+from ptxvm.machine.memory import Memory, as_index, fetch, put
+from ptxvm.machine.per_lane import Array, LaneNumbers, Lanes, PerLane
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -65,7 +65,7 @@ class Window:
             self.base = piece.astype(np.uint64) % np.uint64(cluster) << np.uint64(RANK)
             self.allocation.home = self.home - (piece.astype(np.int64) % cluster) * self.stride
             self.allocation.pieces, self.allocation.stride = cluster, self.stride
-        self._rows: dict[int, npt.NDArray[np.int64]] = {}
+        self._rows: dict[int, LaneNumbers] = {}
         self._is_single = pieces == 1
 
     @property
@@ -158,8 +158,7 @@ class Window:
             bits = int(np.bitwise_or.reduce(offset)) if len(offset) else 0
             if bits & (size - 1) or (bits > last and (last < 0 or int(offset.max()) > last)):
                 raise self._refuse(offset, size, writing=writing)
-            index = offset >> offset.dtype.type(shift)
-            index = index.view(np.int64) if index.itemsize == 8 else index.astype(np.int64)
+            index = as_index(offset >> offset.dtype.type(shift))
         else:
             index = int(offset)
             if index % size or index > last:
@@ -170,7 +169,7 @@ class Window:
             return view, index
         rows = self._rows.get(shift)
         if rows is None:
-            rows = self._rows[shift] = self.home >> shift
+            rows = self._rows[shift] = as_index(self.home >> shift)
         return view, index + (rows if lanes is None else rows[lanes])
 
     def fitting(self, offset: Array, size: int) -> npt.NDArray[np.bool_]:
@@ -222,7 +221,7 @@ class ClusterWindow(Window):
         wanted = np.broadcast_to(offset, len(self.first) if lanes is None else len(lanes))
         if not self.fitting(wanted, size).all():
             raise self._refuse(wanted, size, writing=writing)
-        return self.allocation.view(dtype, count), self.positions(wanted, lanes) // size
+        return self.allocation.view(dtype, count), as_index(self.positions(wanted, lanes) // size)
 
     def fitting(self, offset: Array, size: int) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""

@@ -19,7 +19,9 @@ from ptxvm.diagnostics.errors import Fault, InvalidPTX, PTXVMError, Unsupported
 from ptxvm.diagnostics.json import objects
 from ptxvm.machine import argument_texts
 from ptxvm.machine.argument_texts import Argument
+from ptxvm.machine.backing import address_of
 from ptxvm.machine.options import Check, EngineName
+from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
 from ptxvm.playground.checking import NAME
 from ptxvm.playground.requests import LaunchRequest, RequestError
@@ -32,6 +34,8 @@ SECONDS = 10.0
 """How long a kernel may run."""
 MOST_ELEMENTS = 1 << 22
 """Elements of all arrays together."""
+ALIGNMENT = 256
+"""Bytes of which the address of an allocation is a multiple (CUDA C++ programming guide, "Device Memory Accesses")."""
 MOST_THREADS = 1 << 20
 SHOWN = 4096
 """Elements of an array that are shown."""
@@ -138,8 +142,18 @@ def arguments_of(request: LaunchRequest) -> list[Argument]:
         left = MOST_ELEMENTS - sum(each.size for each in found if isinstance(each, np.ndarray))
         if (shape := argument_texts.ARRAY.fullmatch(word)) and elements(shape["shape"]) > left:
             raise RequestError(f"'{word}': the arrays of the playground have {MOST_ELEMENTS:,} elements together")
-        found.append(argument_texts.parse(word, random))
+        value = argument_texts.parse(word, random)
+        found.append(as_allocated(value) if isinstance(value, np.ndarray) else value)
     return found
+
+
+def as_allocated(array: Array) -> Array:
+    """A copy that begins where an allocation of a device does; NumPy aligns arrays to 8 bytes only in WebAssembly."""
+    space = np.zeros(array.nbytes + ALIGNMENT, np.uint8)
+    start = -address_of(space) % ALIGNMENT
+    made: Array = space[start : start + array.nbytes].view(array.dtype).reshape(array.shape)
+    made[...] = array
+    return made
 
 
 def elements(shape: str) -> int:

@@ -27,6 +27,8 @@ PINNED = {
     "pyodide-lock.json": "sha384-o8SQQvpVlZnOl04+3dFTJipKxul9GbViVusA379wlOrfHSgxbzt0yPiqCTxOiYES",
 }
 """The digests of what is loaded from `CORE`: Python 3.14 and its library, and the lock file."""
+BEFORE_314 = {"pyodide.asm.mjs": "pyodide.asm.js"}
+"""Names of files that were others in distributions of before."""
 WHEELS = ("numpy", "ml-dtypes")
 FOLDER = "pyodide/"
 
@@ -61,10 +63,11 @@ def copied(pyodide: Path, folder: Path) -> dict[str, str]:
     """Copy what the page needs of a distribution; the digests of what every page loads."""
     folder.mkdir()
     lock = json.loads((pyodide / "pyodide-lock.json").read_text(encoding="utf-8"))
-    wheels = [pyodide / lock["packages"][name]["file_name"] for name in WHEELS]
-    for each in (*(pyodide / name for name in PINNED), *(wheel for wheel in wheels if wheel.exists())):
+    wheels = [pyodide / lock["packages"][name]["file_name"] for name in WHEELS if name in lock["packages"]]
+    core = [BEFORE_314.get(name, name) if not (pyodide / name).exists() else name for name in PINNED]
+    for each in (*(pyodide / name for name in core), *(wheel for wheel in wheels if wheel.exists())):
         shutil.copy(each, folder)
-    return {name: digest((folder / name).read_bytes()) for name in PINNED}
+    return {name: digest((folder / name).read_bytes()) for name in core}
 
 
 def digest(content: bytes) -> str:

@@ -46,6 +46,11 @@ def distinct(values: Ints) -> Ints:
     return ordered[begins(ordered)]
 
 
+def keys_of(warps: Ints, addresses: Ints) -> Ints:
+    """A warp, or a pass of one, above an address; numbers of warps have 32 bits on WebAssembly."""
+    return warps.astype(np.int64) << ADDRESS | addresses
+
+
 def begins(ordered: Ints) -> npt.NDArray[np.bool_]:
     """Where a value differs from the one before it."""
     found = np.ones(len(ordered), np.bool_)
@@ -60,9 +65,9 @@ def requests(warps: Ints) -> int:
 
 def global_traffic(warps: Ints, addresses: Ints, size: int) -> GlobalTraffic:
     """The sectors and lines of accesses of `size` bytes; addresses count from a multiple of 128."""
-    places = distinct(warps << ADDRESS | addresses)
+    places = distinct(keys_of(warps, addresses))
     owners, within = places >> ADDRESS, places & (1 << ADDRESS) - 1
-    held = np.bincount(owners) * size
+    held = np.bincount(owners.astype(np.intp)) * size
     # An access of up to 32 bytes lies in one sector; a larger one is several.
     first, last = within // SECTOR, (within + size - 1) // SECTOR
     pieces = [owners << ADDRESS | first + n for n in range(int((last - first).max(initial=0)) + 1)]
@@ -79,17 +84,18 @@ def shared_traffic(warps: Ints, lanes: Ints, addresses: Ints, size: int) -> Shar
     """
     together = BANKS * WORD // max(size, WORD)  # lanes of a pass
     passes = warps * (BANKS // together) + lanes // together
-    words = [passes << ADDRESS | (addresses // WORD + n) for n in range(max(size // WORD, 1))]
+    words = [keys_of(passes, addresses // WORD + n) for n in range(max(size // WORD, 1))]
     asked = distinct(np.concatenate(words))
     number = np.cumsum(begins(asked >> ADDRESS)) - 1
     count = int(number[-1]) + 1
-    turns = np.bincount(number * BANKS + asked % BANKS, minlength=count * BANKS).reshape(count, BANKS)
+    bank = (number * BANKS + asked % BANKS).astype(np.intp)
+    turns = np.bincount(bank, minlength=count * BANKS).reshape(count, BANKS)
     return SharedTraffic(int(turns.max(axis=1).sum()), count)
 
 
 def contention(warps: Ints, addresses: Ints) -> Contention:
     """How atomics of lanes compete for addresses."""
-    keys, wanted = np.unique(warps << ADDRESS | addresses, return_counts=True)
+    keys, wanted = np.unique(keys_of(warps, addresses), return_counts=True)
     most = np.zeros(int(warps.max()) + 1, np.int64)
     np.maximum.at(most, keys >> ADDRESS, wanted)
     return Contention(len(keys), int(most.sum()))

@@ -70,3 +70,10 @@ def test_a_kernel_that_does_not_end_is_ended_at_its_line(ask, monkeypatch):
     done = ask("run", source=FOREVER)
     assert done["outcome"] == "fault"
     assert [each["line"] for each in done["diagnostics"]] == [4]
+
+
+def test_arrays_begin_where_those_of_a_device_do(ask):
+    address = DOUBLE.replace("add.u32 %r2, %r2, %r2;", "cvt.u32.u64 %r2, %rd1; and.b32 %r2, %r2, 255;")
+    for size in (1, 3, 100):
+        done = ask("run", source=address, block="1", arguments=[f"u32[{size}]=ones"])
+        assert done["arguments"][0]["values"][0] == 0

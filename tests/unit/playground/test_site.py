@@ -190,3 +190,15 @@ def test_it_runs_in_pyodide(visit, site, tmp_path):
         return
     page.wait_for_selector(".outcome.done")
     assert page.locator(".values td").all_inner_texts() == ["2"] * 32
+    page.click("#step")
+    page.wait_for_selector(".where")
+    page.click(".bar button:has-text('Last')")
+    assert page.locator(".registers tbody tr", has_text="%r2 ").count() == 1
+    page.select_option("#examples", "lesson bank-conflict")
+    page.click("#count")
+    page.wait_for_selector(".metrics")
+    assert "1056 (ideal 64)" in page.inner_text(".metrics")
+    page.select_option("#examples", "lesson race")
+    page.click("#solve")
+    page.wait_for_selector(".verdict.wrong")
+    assert "WAR race on .shared memory" in page.inner_text(".verdict")

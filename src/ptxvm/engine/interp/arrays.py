@@ -25,6 +25,7 @@ import numpy as np
 from ptxvm.algebra.types import Type, bf16, f16, f32, f64, pred, tf32
 from ptxvm.engine import fused
 from ptxvm.engine.fenv import rounded
+from ptxvm.engine.software_rounding import cast
 from ptxvm.machine.per_lane import PerLane
 
 B128 = np.dtype([("lo", np.uint64), ("hi", np.uint64)])
@@ -238,12 +239,8 @@ def resize(a: PerLane, held: np.dtype[np.generic]) -> PerLane:
 def itof(a: PerLane, held: np.dtype[np.generic], rounding: str) -> PerLane:
     """Integer to float; to f16 and bf16 by way of an f32 that is rounded to odd."""
     if held in (F64, F32):
-        return rounded(rounding, _cast, a, held)
-    return ftof(rounded("odd", _cast, a, F32), held, rounding)
-
-
-def _cast(a: PerLane, held: np.dtype[np.generic]) -> PerLane:
-    return a.astype(held)
+        return rounded(rounding, cast, a, held)
+    return ftof(rounded("odd", cast, a, F32), held, rounding)
 
 
 def ftoi(a: PerLane, held: np.dtype[np.integer]) -> PerLane:
@@ -268,9 +265,9 @@ def ftof(a: PerLane, held: np.dtype[np.generic], rounding: str) -> PerLane:
     if held in (F64, a.dtype):
         return a.astype(held)
     if held == F32:
-        return rounded(rounding, _cast, a, held) if a.dtype == F64 else a.astype(held)
+        return rounded(rounding, cast, a, held) if a.dtype == F64 else a.astype(held)
     if held == BF16:  # ml_dtypes would round an f64 twice, and f16 fits in f32
-        a = rounded("odd", _cast, a, F32) if a.dtype == F64 else a.astype(F32)
+        a = rounded("odd", cast, a, F32) if a.dtype == F64 else a.astype(F32)
     if a.dtype == BF16:
         a = a.astype(F32)
     near = a.astype(held)

@@ -31,6 +31,7 @@ from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import builtins, texture_unit, warp_matrix
 from ptxvm.machine.faults import AccessFault
+from ptxvm.machine.memory import as_index
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 from ptxvm.machine.tensor_blocks import CellBlock
 from ptxvm.machine.window import Window
@@ -170,7 +171,7 @@ class Cohort:
         """The element of an array for another lane of the warp; the lane's own element where that lane takes no part."""
         own = self.layout.every(lanes)
         takes_part = (at(self.members, lanes) >> (lane & np.uint32(31)) & np.uint32(1)).astype(np.bool_)
-        return payload.take(np.where(takes_part, at(self.layout.warp_start, lanes) + lane, own))
+        return payload.take(as_index(np.where(takes_part, at(self.layout.warp_start, lanes) + lane, own)))
 
     def ballot(self, lanes: Lanes, number: int, dtype: np.dtype[np.generic]) -> PerLane:
         """The members whose predicate is true, one bit each."""

@@ -109,7 +109,7 @@ class GridTree:
         thread, grids = int(call.cohort.threads[call.lane]), self._launched.get(call.cta, [])
         fresh = grids[self._waited.get(thread, 0) :]
         self._waited[thread] = len(grids)
-        self.watcher.waited(np.array([thread]), fresh)
+        self.watcher.waited(np.array([thread], np.int64), fresh)
 
 
 __all__ = ["GridTree"]

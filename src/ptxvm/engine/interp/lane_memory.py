@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
+import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.interp.accesses import Access, Update
@@ -55,7 +56,8 @@ class LaneMemory:
         cluster = inputs.shape.cluster_size
         self.shared = Window(inputs.memory, Space.SHARED, inputs.shared_size, layout.cta, cluster)
         self.cluster = ClusterWindow(self.shared, cluster) if cluster > 1 else self.shared
-        self.threads: LaneNumbers = layout.numbers + int(layout.ctas[0]) * layout.threads  # the CTAs follow each other
+        first = int(layout.ctas[0]) * layout.threads  # the CTAs follow each other
+        self.threads: npt.NDArray[np.int64] = layout.numbers.astype(np.int64) + first
         self._local: Window | None = None
 
     # ── windows ─────────────────────────────────────────────────────────────────────────
@@ -264,7 +266,7 @@ class LaneMemory:
             allocation = table.items[owner]
             yield mine, (allocation, threads[mine], (address[mine] - allocation.base).view(np.int64))
 
-    def threads_of(self, lanes: Lanes) -> LaneNumbers:
+    def threads_of(self, lanes: Lanes) -> npt.NDArray[np.int64]:
         """The numbers of the threads of some lanes in the whole grid."""
         return self.threads if lanes is None else self.threads[lanes]
 

@@ -33,6 +33,13 @@ def quiet():
         yield
 
 
+@pytest.fixture(params=["modes of the host", "rounding in software"])
+def both_roundings(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Directed rounding as this host has it, and as a host without modes has it."""
+    if request.param == "rounding in software":
+        monkeypatch.setattr(fenv, "HAS_MODES", False)
+
+
 def nearest(x: Fraction, format: tuple[int, int, float], mode: str) -> float:
     """The number of a format that `x`, not zero, rounds to."""
     precision, least, greatest = format
@@ -143,6 +150,7 @@ EXACT: dict[str, tuple[int, Callable[..., Fraction | None]]] = {
 }
 
 
+@pytest.mark.usefixtures("both_roundings")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", [arrays.F32, arrays.F64], ids=str)
 @pytest.mark.parametrize("op", EXACT)
@@ -168,6 +176,7 @@ def test_arithmetic_is_rounded_once(op: str, dtype: np.dtype, mode: str, rng: np
                 assert np.signbit(got[n]) == (mode == "rm"), row
 
 
+@pytest.mark.usefixtures("both_roundings")
 @pytest.mark.parametrize("mode", MODES)
 def test_sqrt_brackets_the_root(mode: str, rng: np.random.Generator) -> None:
     for dtype in (arrays.F32, arrays.F64):
@@ -183,6 +192,7 @@ def test_sqrt_brackets_the_root(mode: str, rng: np.random.Generator) -> None:
             assert exact or (Fraction(float(neighbour)) ** 2 > Fraction(float(x))) == below
 
 
+@pytest.mark.usefixtures("both_roundings")
 def test_fma_of_special_numbers() -> None:
     inf, nan, big = np.inf, np.nan, np.finfo("f8").max
     table = [
@@ -206,6 +216,7 @@ def test_the_mode_is_put_back_and_belongs_to_the_thread() -> None:
     assert here > there == 1
 
 
+@pytest.mark.usefixtures("both_roundings")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("target", FORMATS, ids=str)
 @pytest.mark.parametrize("source", FORMATS, ids=str)
@@ -230,6 +241,7 @@ def test_ftof_rounds_once(source: np.dtype, target: np.dtype, mode: str, rng: np
         assert math.copysign(1, want) == math.copysign(1, float(g))
 
 
+@pytest.mark.usefixtures("both_roundings")
 @pytest.mark.parametrize("mode", MODES[:4])
 @pytest.mark.parametrize("target", FORMATS, ids=str)
 @pytest.mark.parametrize("source", INTS, ids=str)
