@@ -13,7 +13,7 @@ PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --re
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE
 
 .DEFAULT_GOAL := help
-.PHONY: help run test quick lint types layers unit test-long fuzz coverage others branches clients clients-quick dap-client extension format docs links score bench ptx picture lock changelog release clean
+.PHONY: help run test quick lint types layers unit test-long fuzz verdicts coverage others branches clients clients-quick dap-client extension format docs links score bench ptx picture lock changelog release clean
 
 help: ## show this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## /  make \1\t/' | expand -t 20
@@ -59,6 +59,9 @@ test-long: $(VENV)/dev.done ## the tests that take minutes
 
 fuzz: $(VENV)/dev.done ## 500 random kernels on both engines; what fails becomes small and is printed
 	$(BIN)/pytest -n 0 --hypothesis-profile=long tests/generated/test_engines_agree.py -k random
+
+verdicts: $(VENV)/dev.done ## 12,000 instructions with operands of other sorts, against a real ptxas (needs ../shared, and ptxas on the PATH)
+	$(BIN)/pytest -n auto -m long tests/oracle/test_ptxas_registers.py
 
 # ── coverage ────────────────────────────────────────────────────────────────────────────
 

@@ -140,8 +140,7 @@ def addresses(**spaces: Space | Callable[[Decoded], Space]) -> Trait:
             if base is None or base.kind not in ("variable", "integer"):
                 continue
             if base.kind == "integer":
-                return Problem("P1826", f"a constant is no address in .{space}", operand=operand,
-                               ptxas="Immediate addresses allowed only for .local state space")  # fmt: skip
+                return no_constant_address(space, operand)
             lies = base.space.window
             if lies is not space and not (space is Space.GENERIC and lies in GENERIC):
                 return Problem("P1826", f"the variable lies in .{lies}, and one in .{space} is needed", operand=operand,
@@ -150,6 +149,12 @@ def addresses(**spaces: Space | Callable[[Decoded], Space]) -> Trait:
         return None
 
     return Trait(rules=[("P1826", constant_or_foreign)])
+
+
+def no_constant_address(space: Space, operand: str) -> Problem:
+    """What is wrong with a constant as the address in that space."""
+    return Problem("P1826", f"a constant is no address in .{space}", operand=operand,
+                   ptxas="Immediate addresses allowed only for .local state space")  # fmt: skip
 
 
 def mask_of_ctas(i: Decoded) -> Problem | None:

@@ -88,8 +88,8 @@ class OperandType:
     be an integer beside floats, and where one is bits all may be, `plain` one register or constant only (no vector, no
     special register without the mark `special`, no variable without an offset, no `_` without the mark `sink`), `update`
     the instruction reads the operand and then replaces it, `untyped` a `.b` register only, `scalar` no packed one,
-    `strict` integers hold no floats within braces either, `loose` a register of any type and size,
-    `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
+    `strict` integers hold no floats within braces either, `registers` not all within braces are constants, `loose` a
+    register of any type and size, `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
 
     `judged_as` has types that ptxas judges as others: with `bf16=u16`, an operand of `.bf16` may be what `.u16` may be.
     """

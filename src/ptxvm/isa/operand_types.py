@@ -222,8 +222,8 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         type = Type.named[f"b{bits}"]
     if "packed" in spec.marks:
         return ""
-    if nested := next((item for item in shape.items if is_vector_register(item)), None):
-        return f"{in_words(nested)} stands within braces"
+    if misplaced := _misplaced_within_braces(shape.items, spec):
+        return misplaced
     items = numbers(shape.items, type) if "coordinates" in spec.marks else shape.items
     if wrong := disparity(items):
         return wrong
@@ -233,6 +233,14 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
             continue  # only within braces may integers of the same size hold floats
         if wrong := problem(item, type, spec, destination=destination):
             return wrong
+    return ""
+
+
+def _misplaced_within_braces(items: Sequence[Shape], spec: OperandType) -> str:
+    if nested := next((item for item in items if is_vector_register(item)), None):
+        return f"{in_words(nested)} stands within braces"
+    if "registers" in spec.marks and all(item.kind == "integer" for item in items):
+        return "integer constants alone stand where registers are needed"
     return ""
 
 

@@ -71,6 +71,7 @@ TAKEN = [
     ("sm_100a", "fma.rn.f32.bf16 %f1, %y2, 1, %f3;"),
     ("sm_100a", "set.gtu.bf16.bf16 %y1, %h2, %h3;"),
     ("sm_100a", "set.gtu.bf16x2.bf16x2 %f1, %r2, %r3;"),
+    ("sm_100a", "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {%r2, 1};"),
     ("sm_100a", "tcgen05.shift.cta_group::1.down [%x1];"),
     ("sm_100a", "cp.async.bulk.prefetch.tensor.2d.L2.global [%fd1, {%r1, %r2}];"),
 ]
@@ -113,9 +114,21 @@ REFUSED = [
     ("sm_100a", "redux.sync.add.s32 %r1, %x2, -1;", "P0304"),
     ("sm_100a", "add.f32.f16 %f1, %y2, %f3;", "P0304"),
     ("sm_100a", "set.gtu.f16.f16 %y1, %h2, %h3;", "P0304"),
-    ("sm_100a", "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {%r2, 1};", "P3504"),
+    ("sm_100a", "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {1, 1};", "P0304"),
+    ("sm_100a", "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {%r2, %laneid};", "P3504"),
+    ("sm_100a", f"{TENSOR} [%r1], %d1, %d2, %r3, {{1, 1, 1, 1}}, %p1;", "P0304"),
     ("sm_100a", "cp.async.bulk.prefetch.tensor.2d.L2.global [%clock64, {%r1, %r2}];", "P0304"),
     ("sm_100a", "cvta.to.global.u64 k, %d1;", "P0304"),
+    (
+        "sm_90a",
+        "mma.sync.aligned.m16n8k32.row.col.s32.s8.s8.s32 {%s1, %s2, %s3, %s4}, {%r1, %r2, %r3, %r4}, {1, 1}, {0, 0, 0, 0};",
+        "P2703",
+    ),
+    ("sm_90a", f"{PRODUCT}.m64n8k32.s32.u8.u8 {{1, 1, 1, 1}}, %d1, %d2, %p1;", "P2703"),
+    ("sm_90a", "cp.async.ca.shared::cta.global [s], [16], 8;", "P1826"),
+    ("sm_90a", "cp.async.bulk.prefetch.L2.global [16], %r2;", "P1826"),
+    ("sm_90a", "cp.async.bulk.global.shared::cta.bulk_group [16], [s], 16;", "P1826"),
+    ("sm_100a", "st.bulk [16], 8, 0;", "P1826"),
     ("sm_90a", "vmad.s32.u32.u32.s32.po %r1, -%r2.b0, %r3.w0, -%r2.b0;", "P0305"),
 ]
 

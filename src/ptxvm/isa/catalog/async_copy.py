@@ -6,7 +6,7 @@ from functools import partial
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.value import select
-from ptxvm.isa.access import ADDRESS, NEEDS, Trait, base_of, has, policy_without_hint, window
+from ptxvm.isa.access import ADDRESS, NEEDS, Trait, base_of, has, no_constant_address, policy_without_hint, window
 from ptxvm.isa.mbarrier import arrived, postponed
 from ptxvm.isa.model import Decoded, Problem, instruction
 
@@ -44,6 +44,8 @@ def more_than_is_copied(i: Decoded) -> Problem | None:
 def source_outside_global(i: Decoded) -> Problem | None:
     """A copy comes from .global."""
     base = base_of(i.shape("b"))
+    if base.kind == "integer":
+        return no_constant_address(Space.GLOBAL, "b")
     if base.kind != "variable" or base.space.window is Space.GLOBAL:
         return None
     return Problem("P2603", f"the variable lies in .{base.space}, and a copy comes from .global", operand="b",

@@ -175,12 +175,14 @@ SYNTAX = "st.bulk{.weak}{.ss}  [a], size, value; .ss = { .shared::cta };"
 filling = partial(instruction, SYNTAX, section="9.7.9.13", fixed="bulk")
 
 
+@has(addresses(a=space_of))
 @filling(types="a: u64, size: u64 plain, value: u32 imm", needs={"": "PTX 8.6, sm_100"})
 def st_bulk(i, a, size, value, tasks):
     """Fill bytes of shared memory with zeros."""
     tasks.transfer(Transfer(Pattern.ZEROS, window(i)), completed, a=a, size=size)
 
 
+@has(addresses(a=space_of))
 @filling(types="a: u64, size: u32 plain reg, value: u32 imm", needs={"": "PTX 9.0, sm_100"})
 def st_bulk_narrow(i, a, size, value, tasks):
     """Fill bytes of shared memory with zeros; the size is in a register of 32 bits."""

@@ -8,7 +8,7 @@ from functools import partial
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f32, u32
-from ptxvm.isa.access import TO_SEVERAL, Trait, base_of, has, policy_without_hint
+from ptxvm.isa.access import TO_SEVERAL, Trait, addresses, base_of, has, no_constant_address, policy_without_hint
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Decoded, Problem, checked, instruction
 from ptxvm.isa.transfers import Pattern, Transfer
@@ -34,6 +34,8 @@ def spaces_of_a_bulk_copy(i: Decoded) -> Problem | None:
     for operand, space in (("a", target), ("b", source), ("bar", Space.SHARED)):
         shape = i.shape(operand)
         base = base_of(shape) if shape is not None else None
+        if base is not None and base.kind == "integer":
+            return no_constant_address(space, operand)
         if base is not None and base.kind == "variable" and base.space.window is not space:
             said = f"the variable lies in .{base.space}, and .{space} is needed"
             ptxas = "State space mismatch between instruction and address in instruction 'cp.async.bulk'"
@@ -349,7 +351,7 @@ def cp_async_bulk_wait_group(i, n, tasks):
     tasks.wait(n, AsyncKind.BULK, reading=i.read)
 
 
-@has(Trait(rules=[("P1811", policy_without_hint)]))
+@has(addresses(a=Space.GLOBAL), Trait(rules=[("P1811", policy_without_hint)]))
 @instruction(
     "cp.async.bulk.prefetch.L2.global{.hint}  [a], size{, policy}; .hint = { .L2::cache_hint };",
     section="9.7.9.25.4.3",

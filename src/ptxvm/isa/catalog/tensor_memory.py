@@ -16,7 +16,6 @@ from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.mbarrier import arrived
 from ptxvm.isa.model import Declaration, Decoded, Problem, instruction
-from ptxvm.isa.operand_types import in_words
 from ptxvm.isa.tensor_memory import Tile
 
 NEEDS = {"": "PTX 8.6, sm_100f sm_110f"}
@@ -126,24 +125,23 @@ def result_thrown_away(i: Decoded) -> str | None:
     return vector_of_sinks(i, "d")
 
 
-def nothing_but_registers(i: Decoded) -> Problem | None:
-    """Each element of what is stored is a register of the program, and no integer constant."""
-    wrong = next((item for item in i.shape("b").items if item.kind in ("integer", "special")), None)
-    if wrong is None:
+def special_register(i: Decoded) -> Problem | None:
+    """No element of what is stored is a special register."""
+    if not any(item.kind == "special" for item in i.shape("b").items):
         return None
-    return Problem("P3504", f"{in_words(wrong)} stands where a register is needed", operand="b",
-                   ptxas=f"Arguments mismatch for instruction '{i.opcode}'")  # fmt: skip
+    return Problem("P3504", "a special register stands where one of the program is needed", operand="b",
+                   ptxas="Special register argument not allowed for instruction 'st'")  # fmt: skip
 
 
 LOADED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", result_registers), ("P3504", result_thrown_away)])
-STORED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers), ("P3504", nothing_but_registers)])
+STORED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers), ("P3504", special_register)])
 SHAPES = ".tile = { .16x64b, .16x128b, .16x256b, .32x32b };"
 SPLIT = ".tile = { .16x32bx2 };"
 LOAD = "tcgen05.ld.sync.aligned.tile.num{.pack::16b}.b32"
 STORE = "tcgen05.st.sync.aligned.tile.num{.unpack::16b}.b32"
 declared = partial(instruction, needs=NEEDS, exact=MOVED)
 loading = partial(declared, section="9.7.16.8.1", types="d: b32, a: u32, split: u32 imm", fixed="ld")
-storing = partial(declared, section="9.7.16.8.2", types="a: u32, b: b32, split: u32 imm", fixed="st")
+storing = partial(declared, section="9.7.16.8.2", types="a: u32, b: b32 registers, split: u32 imm", fixed="st")
 
 
 def loaded(

@@ -23,7 +23,7 @@ NEEDS = {
     ".block16 .block32": "PTX 8.8",
 }
 TYPES = """
-    d a meta scale_a scale_b: u32, adesc bdesc mask: u64 plain, idesc: u32 plain, disabled: b32,
+    d a meta scale_a scale_b: u32, adesc bdesc mask: u64 plain, idesc: u32 plain, disabled: b32 registers,
     enable: pred plain, scale: u32 imm
     """
 IN_TENSOR_MEMORY = ("d", "a", "meta", "scale_a", "scale_b")

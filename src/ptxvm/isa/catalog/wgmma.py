@@ -42,6 +42,9 @@ def registers_of_the_sum(i: Decoded) -> Problem | None:
 
 def sort_of_the_sum(i: Decoded) -> Problem | None:
     """The registers of D hold f32, two of f16, or an integer, as the sums are."""
+    if any(item.kind == "integer" for item in i.shape("d").items):
+        return Problem("P2703", "a constant cannot be a destination", operand="d",
+                       ptxas=f"Result register required for instruction '{i.opcode}'")  # fmt: skip
     return wrong_sort(i, "d", {f32: f32, f16: f16x2}.get(i.dtype, u32))
 
 
