@@ -45,6 +45,11 @@ class Expression:
     text: str
     steps: tuple[Step, ...]
 
+    @property
+    def target(self) -> Expression:
+        """The part of `&a` that has the address, whose state space the address alone does not tell; else the whole."""
+        return Expression(self.text, self.steps[:-1]) if self.steps[-1] is address else self
+
     def place(self, view: View) -> Item:
         """What it stands for: a place where it names one, else its values."""
         stack: list[Item] = []

@@ -369,7 +369,7 @@ class Session:
     def place_at(self, text: str) -> MemoryPlace:
         """The memory at an address: of what an expression names there, or at the generic address that is its value."""
         view = self.view()
-        found = parse(text).place(view)
+        found = parse(text).target.place(view)
         if isinstance(found, MemoryPlace) and not (found.variable is not None and found.variable.name in view.pointees):
             return found
         return MemoryPlace(Space.GENERIC, address_of(view, found), Type.named["b8"])

@@ -12,7 +12,7 @@ from lsprotocol import types
 
 from ptxvm.lsp.document import Document
 from ptxvm.syntax import tree
-from ptxvm.syntax.lexer import Tokens
+from ptxvm.syntax.lexer import END, Tokens
 from ptxvm.syntax.parser import Parser
 from ptxvm.syntax.printer import print_statement
 from ptxvm.syntax.source import Source
@@ -102,7 +102,8 @@ def _printed(code: str) -> str:
         return code
     parser = Parser(source, Tokens(source))
     found = parser.statements()
-    if parser.diagnostics or len(found) != 1 or not isinstance(found[0], tree.Instruction | tree.Variable | tree.Label):
+    is_all = parser.texts[parser.at] == END and not parser.diagnostics  # a `}` too many ends the statements
+    if not is_all or len(found) != 1 or not isinstance(found[0], tree.Instruction | tree.Variable | tree.Label):
         return code
     printed = print_statement(found[0])
     return code if _LINE_END.search(printed) else printed

@@ -83,14 +83,26 @@ class Server(LanguageServer):
             self.check(document)
 
     def check(self, document: Document) -> None:
-        """Tell the editor what is wrong with a document; its lints follow when no edit comes."""
-        found = findings(document, self.checker)
-        self._publish(document, found)
-        if document.language not in HOSTS and not any(each.severity is Severity.ERROR for each in found):
-            self._later(LINT_PAUSE, self.lint_now, document.uri)
+        """Tell the editor what is wrong with a document; its lints follow when no edit comes.
+
+        Garbage is collected then too: a collection looks at all that is known of a large module, for a tenth of a second.
+        """
+        gc.disable()
+        try:
+            found = findings(document, self.checker)
+            self._publish(document, found)
+        finally:
+            gc.enable()
+        has_lints = document.language not in HOSTS and not any(each.severity is Severity.ERROR for each in found)
+        self._later(LINT_PAUSE, self.lint_now if has_lints else self.tidy, document.uri)
+
+    def tidy(self, _: str) -> None:
+        """Collect garbage, as no edit comes."""
+        gc.collect()
 
     def lint_now(self, uri: str) -> None:
         """Look for the lints of a document."""
+        self.tidy(uri)
         document = self.documents.get(uri)
         if document is not None:
             self._due[uri] = asyncio.get_running_loop().create_task(self.lint(document))

@@ -16,6 +16,7 @@ from ptxvm.syntax.parser import Parser
 from ptxvm.syntax.source import Source
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
+_BRACE_OR_HEAD = re.compile(r'"[^"\n]*"|[{}]|^[ \t]*(?:\.\w+\s+)?\.(?:entry|func)\b', re.ASCII | re.MULTILINE)
 _FUNCTION = re.compile(r"\.(?:entry|func)\b", re.ASCII)
 
 
@@ -70,7 +71,7 @@ def outline(source: Source) -> Outline | None:
 
 
 def sketch(source: Source) -> Outline:
-    """The outline of any text: what could be understood of it; a body whose braces do not match is read, with what follows."""
+    """The outline of any text: what could be understood of it; a body whose braces do not match is read."""
     return _read(source, PlainText(source))
 
 
@@ -86,19 +87,23 @@ def _read(source: Source, plain: PlainText) -> Outline:
 
 
 def _bodies(text: str) -> Iterator[tuple[int, int]]:
-    """The places of what stands in braces behind the head of a function."""
+    """The places of what stands in braces behind the head of a function.
+
+    Where braces do not match, the head of a function ends what is open above it, as in the parser: the bodies below are found.
+    """
     depth = start = last = 0
-    for brace in _BRACE.finditer(text):
-        if brace[0] == "{":
+    for found in (_BRACE if text.count("{") == text.count("}") else _BRACE_OR_HEAD).finditer(text):
+        if found[0] == "{":
             if depth == 0:
-                start = brace.start()
+                start = found.start()
             depth += 1
-        elif brace[0] == "}":
+        elif found[0] == "}":
             depth -= 1
-            if depth < 0:
-                return
-            if depth == 0:
+            if depth <= 0:
                 head = max(last, text.rfind(";", last, start) + 1)
-                last = brace.end()
-                if _FUNCTION.search(text, head, start):
+                last = found.end()
+                if depth == 0 and _FUNCTION.search(text, head, start):
                     yield start, last
+                depth = 0
+        elif depth and found[0][0] != '"':
+            depth, last = 0, found.start()

@@ -79,6 +79,7 @@ PIECES = [
     ".reg .b32 x;", "bra $LOOP;", "$LOOP:", "END:", "add.s32 %r1, %r2;", "add.s33", "%r9", "ret;", "ret", ".func f();",
     ".entry third() { ret; }", ".global .u32 table;", ".version 6.0", "mov.u32 %r1, nothing;", "@%p1 ", "1.5", "0f12", "twice",
     ".param .b32 x;", "ld.param.b32 %r1, [result];", "bra MISSING;", "{ .reg .pred q; }", '.pragma "x";', ".shared .b8 s[99];",
+    "\n}\n", "\n{\n", "\n.visible .entry open()\n{\n", "\n.func declared();\n", '"{"',
     ".loc 1 2 3, function_name $a, inlined_at 9 9 9\n", "L: .branchtargets END;", "brx.idx %r1, L;", ".alias a, b;", "\r\n",
 ]  # fmt: skip
 
@@ -130,6 +131,7 @@ def test_only_the_edited_body_is_looked_at():
     assert reads(checker, "// moved\n" + TEXT) == 0
     assert reads(checker, TEXT.replace("1, 16;", "1, %r99;")) == 1
     assert reads(checker, "\n\n" + TEXT.replace("1, 16;", "1, %r99;")) == 0
+    assert reads(checker, TEXT.replace("END:", "END: {")) == 0  # the body with the brace is read, and no other
 
 
 def test_bodies_are_looked_at_again_where_a_name_that_they_mention_has_changed():

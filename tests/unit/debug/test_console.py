@@ -89,3 +89,15 @@ def test_expressions_are_those_of_c(console, text, shown):
     found = said(console, "start", f"print {text}")
     assert found == ([f"{text} = {shown}"] if shown is not None else found)
     assert console.failed == (shown is None)
+
+
+def test_the_address_of_a_variable_is_in_its_state_space(console):
+    at_barrier = ("break ODD", "run")
+    assert said(console, *at_barrier, "x/4xw &ring") == said(console, "x/4xw ring")
+    assert said(console, "x/2xw &ring[1]")[0].startswith("0x4:\t")
+
+
+def test_a_table_of_lanes_says_why_an_expression_has_no_value(console):
+    assert said(console, "start", "info cuda lanes %r1 no_such") == [
+        "there is no 'no_such' here; see info registers and info variables"
+    ]

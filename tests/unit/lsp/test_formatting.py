@@ -80,6 +80,11 @@ def test_a_formatted_text_stays():
     assert applied(PRETTY, formatting) == PRETTY
 
 
+def test_what_stands_behind_a_brace_too_many_is_kept():
+    text = "x:} .reg .pred  %p<2>;\n"
+    assert applied(text, formatting) == text
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_nothing_is_lost_of_any_text(seed, rng):
     """Whatever stands in a text, formatting moves blanks alone, but for spellings that the printer has one of."""

@@ -35,3 +35,13 @@ def test_bodies_are_left_unread():
 def test_what_is_wrong_hides_nothing_else(text, found):
     assert names(text) == found
     assert outline(Source(text)) is None or not text
+
+
+@pytest.mark.parametrize(("before", "after"), [("{ ", "{ { "), ("; }", "; } }"), ("; }", "; ")])
+def test_braces_that_do_not_match_leave_the_bodies_below_unread(before, after):
+    text = RIGHT.replace(before, after, 1)
+    assert text != RIGHT
+    found = sketch(Source(text + "\n.entry below()\n{ ret; }\n"))
+    assert found.is_whole
+    assert found.diagnostics
+    assert isinstance(found.module.statements[-1].body, tree.Unread)

@@ -121,6 +121,9 @@ def lanes(debugger: Debugger, text: str) -> Iterator[Line]:
     views = inspection.warp_lanes(session, names)
     if not views:
         raise BadCommand("the block in focus does not run")
+    for column, name in enumerate(names):
+        if not any(each.values and each.values[column] for each in views):
+            session.value(name)  # it says why the expression has no value
     focus = session.execution.focus
     view = next(each for each in inspection.warps(session, focus.cta) if each.warp == focus.warp)
     yield from groups(view)
