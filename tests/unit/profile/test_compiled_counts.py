@@ -172,6 +172,27 @@ def test_lanes_that_go_back_from_the_middle_of_a_loop_run_before_the_others(bloc
     assert by_text["mov.u32 %r4, %r3;"]["inst_executed"] == warps
 
 
+@pytest.mark.parametrize("members", ["%r3", "0xffffff7e"])
+@pytest.mark.parametrize("block", [48, 64, 128])
+def test_a_collective_whose_lanes_are_all_there_ends_before_other_lanes_go_on(block, members):
+    """An address wraps, so that lanes go on in the version with a lane scheduler; lane 0 ends before others wait for it."""
+    found = profiles(f"""
+        ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 31; setp.eq.u32 %p1, %r2, 7;
+        vote.sync.ballot.b32 %r3, !%p1, -1;
+        @%p1 bra JOIN;
+        sub.u32 %r5, 5, %r1; mad.wide.u32 %rd2, %r5, 1, %rd1;
+        setp.eq.u32 %p2, %r2, 0;
+        @%p2 bra OUT;
+        bar.warp.sync {members};
+    JOIN:
+        vote.sync.ballot.b32 %r4, 1, 0xfffffffe;
+    OUT:
+        mov.u32 %r6, %r4;""", [np.zeros(1, np.uint64)], block=block)  # fmt: skip
+    warps = -(-block // 32)
+    by_text = {line.text: line["inst_executed"] for line in found.lines}
+    assert by_text["vote.sync.ballot.b32 %r4, 1, 0xfffffffe;"] == warps
+
+
 FUNCTION = """
 .func (.reg .b32 %y) half(.reg .b32 %x)
 {
