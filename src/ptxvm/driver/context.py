@@ -105,8 +105,14 @@ class Context:
             each.order.sync()
 
     def sync(self) -> None:
-        """cuCtxSynchronize: wait for all streams; DriverError where a kernel has failed, or a stream is captured."""
-        if any(each.capture is not None for each in list(self.streams)):
+        """cuCtxSynchronize: wait for all streams; DriverError where a kernel has failed, or a stream is captured.
+
+        Captures are invalid then.
+        """
+        captures = [each.capture for each in list(self.streams) if each.capture is not None]
+        for capture in captures:
+            capture.is_invalid = True
+        if captures:
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream is captured, so the context cannot be waited for")
         self.finish()
         self.raise_failure()
@@ -192,8 +198,9 @@ class Event:
         self.settle()
 
     def refuse_capture(self) -> None:
-        """DriverError where the event was last recorded in a capture."""
+        """DriverError where the event was last recorded in a capture, which is invalid then."""
         if self.capture is not None:
+            self.capture.is_invalid = True
             raise DriverError(Result.CAPTURED_EVENT, "the event was recorded in a capture")
 
 
@@ -362,8 +369,9 @@ class Stream:
         self.context.raise_failure()
 
     def refuse_capture(self) -> None:
-        """DriverError while the stream is captured."""
+        """DriverError while the stream is captured; the capture is invalid then."""
         if self.capture is not None:
+            self.capture.is_invalid = True
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream that is captured cannot be waited for")
 
     def begin_capture(self, mode: int, graph: Graph | None = None, after: Sequence[Node] = ()) -> None:

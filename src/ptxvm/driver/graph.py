@@ -169,9 +169,8 @@ class Graph:
 
     def destroy(self) -> None:
         """Release the resources of the graph, and of the graphs of its nodes."""
-        for node in self.nodes:
-            for each in nested(node.task):
-                each.destroy()
+        for each in [body for node in self.nodes for body in nested(node.task)]:
+            each.destroy()
         for resource, count in self.resources.items():
             if count:
                 resource.release(count)
@@ -319,8 +318,7 @@ class Executable:
 
     def take_over(self, graph: Graph, ours: Graph) -> None:
         """Take over the tasks of a graph that matches one of ours."""
-        pairs = zip(graph.all_nodes(), ours.all_nodes(), strict=True)
-        for node, twin in list(pairs):
+        for node, twin in list(zip(graph.all_nodes(), ours.all_nodes(), strict=True)):
             twin.task = with_graphs(node.task, nested(twin.task))
             self.copies[node] = twin
 
@@ -451,15 +449,18 @@ class Capture:
     last: dict[Hashable, list[Node]] = field(default_factory=dict)
     events: dict[Hashable, list[Node]] = field(default_factory=dict)
     before: frozenset[Node] = frozenset()  # the nodes that the graph had before
+    is_invalid: bool = False  # has the client done what a capture does not allow?
 
     def add(self, stream: Hashable, task: Task, type: int) -> Node:
         """Add a task as the next node of a stream."""
+        self.refuse_invalid()
         node = self.graph.add(task, type, self.last.get(stream, ()))
         self.last[stream] = [node]
         return node
 
     def record(self, stream: Hashable, event: Hashable) -> None:
         """Record an event after the last node of a stream."""
+        self.refuse_invalid()
         self.events[event] = list(self.last.get(stream, ()))
 
     def wait(self, stream: Hashable, event: Hashable) -> None:
@@ -467,8 +468,14 @@ class Capture:
         last = self.last.setdefault(stream, [])
         last += [node for node in self.events[event] if node not in last]
 
+    def refuse_invalid(self) -> None:
+        """DriverError where the capture was invalidated."""
+        if self.is_invalid:
+            raise DriverError(Result.STREAM_CAPTURE_INVALIDATED, "the capture was invalidated by an earlier call")
+
     def end(self) -> Graph:
-        """The graph; DriverError where the work of a joined stream does not lead back to the first stream."""
+        """The graph; DriverError for an invalid capture, or where work of a joined stream does not lead back to the first."""
+        self.refuse_invalid()
         last = self.last.get(self.origin, [])
         followed = {before for node in self.graph.nodes for before in node.after}
         if any(node not in followed and node not in last for node in self.graph.nodes if node not in self.before):

@@ -12,6 +12,8 @@ from ptxvm.libcuda.structures import ConditionalNode, KernelNode, MemoryOperatio
 IF, WHILE, SWITCH = range(3)
 KERNEL, MEMSET, GRAPH, EMPTY, CONDITIONAL = 0, 2, 4, 5, 13
 INVALID_VALUE, NOT_READY, NOT_SUPPORTED = 1, 600, 801
+STREAM_CAPTURE_UNSUPPORTED, STREAM_CAPTURE_INVALIDATED, CAPTURED_EVENT = 900, 901, 907
+INVALIDATED = 2  # CUstreamCaptureStatus
 ASSIGN_DEFAULT = 1
 
 COUNTING = b"""
@@ -170,6 +172,36 @@ def test_a_capture_goes_into_a_graph_behind_its_nodes(cuda):
     assert count.value == 2
     run(cuda, graph)
     assert cuda.cell.value == 12
+
+
+@pytest.mark.parametrize(
+    "call", ["cuStreamSynchronize", "cuStreamQuery", "cuEventQuery", "cuEventSynchronize", "cuCtxSynchronize"]
+)
+def test_a_call_that_waits_for_a_capture_ends_it(cuda, call):
+    """CUDA programming guide, "Prohibited and Unhandled Operations" of stream capture."""
+    stream, event, graph, status = cuda.stream(), cuda.handle("cuEventCreate", c_uint(0)), c_void_p(1), c_uint()
+    cuda.cuStreamBeginCapture_v2(stream, 2)
+    cuda.launch(stream, b"append", cuda.cell, 1)
+    cuda.cuEventRecord(event, stream)
+    waits_for = {"cuStreamSynchronize": [stream], "cuStreamQuery": [stream], "cuCtxSynchronize": []}.get(call, [event])
+    assert cuda.library[call](*waits_for) in (STREAM_CAPTURE_UNSUPPORTED, CAPTURED_EVENT)
+    cuda.cuStreamIsCapturing(stream, byref(status))
+    assert status.value == INVALIDATED
+    assert cuda.library.cuEventRecord(event, stream) == STREAM_CAPTURE_INVALIDATED
+    assert cuda.library.cuStreamEndCapture(stream, byref(graph)) == STREAM_CAPTURE_INVALIDATED
+    assert not graph.value
+    cuda.launch(stream, b"append", cuda.cell, 2)
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.cell.value == 2
+
+
+def test_a_capture_into_a_graph_may_end_without_telling_it(cuda):
+    stream, graph = cuda.stream(), cuda.handle("cuGraphCreate", 0)
+    cuda.cuStreamBeginCaptureToGraph(stream, graph, None, None, c_size_t(0), 2)
+    cuda.launch(stream, b"append", cuda.cell, 4)
+    cuda.cuStreamEndCapture(stream, None)
+    run(cuda, graph)
+    assert cuda.cell.value == 4
 
 
 def test_streams_write_words_and_wait_for_them(cuda):

@@ -229,7 +229,6 @@ def test_a_captured_stream_becomes_a_graph_that_runs_as_often_as_it_is_launched(
     cuda.function("cuStreamBeginCapture_v2")(stream, 0)
     for factor in (2, 5):
         launch(cuda, kernel("scale"), data, c_uint(N), c_float(factor), stream=stream)
-    assert cuda.library.cuStreamSynchronize(stream) == 900  # CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED
     cuda.function("cuStreamEndCapture")(stream, byref(graph))
     assert values(cuda, data)[1] == 1
     cuda.function("cuGraphGetNodes")(graph, None, byref(count))

@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from functools import partial
 
+from ptxvm.driver.context import Stream
 from ptxvm.driver.graph import Child, Empty, Graph, Node, Task, UserObject
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.memory import Rectangle
@@ -22,7 +23,7 @@ from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
 KERNEL, MEMCPY, MEMSET, HOST, GRAPH, EMPTY = range(6)  # CUgraphNodeType
 CONDITIONAL = 13
 UNIQUE = {ALLOCATE, FREE, CONDITIONAL}  # the nodes of these types have something that no copy can have
-NONE, ACTIVE = 0, 1  # CUstreamCaptureStatus
+NONE, ACTIVE, INVALIDATED = 0, 1, 2  # CUstreamCaptureStatus
 MODES = range(3)  # CUstreamCaptureMode
 EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 
@@ -75,15 +76,22 @@ def update_dependencies_v2(stream: int, nodes: int, data: int, count: int, flags
 
 @function("cuStreamEndCapture")
 def end_capture(stream: int, out: int) -> None:
-    """The graph of the captured work."""
-    put_u64(out, 0)
-    put_u64(out, session().handles.handle(session().stream(stream).end_capture()))
+    """The graph of the captured work; a client that captures into a graph of its own may ask for none."""
+    put_u64_if(out, 0)
+    put_u64_if(out, session().handles.handle(session().stream(stream).end_capture()))
 
 
 @function("cuStreamIsCapturing")
 def is_capturing(stream: int, out: int) -> None:
     """Is a stream captured?"""
-    put_i32(out, ACTIVE if session().stream(stream).capture is not None else NONE)
+    put_i32(out, status_of(session().stream(stream)))
+
+
+def status_of(stream: Stream) -> int:
+    """Is a stream captured, and is the capture valid?"""
+    if stream.capture is None:
+        return NONE
+    return INVALIDATED if stream.capture.is_invalid else ACTIVE
 
 
 @function("cuStreamGetCaptureInfo")
@@ -103,8 +111,8 @@ def capture_info_v3(stream: int, status: int, number: int, graph: int, nodes: in
     """The same, and the data of the edges from those nodes: no edge has data of its own."""
     found = session().stream(stream)
     capture = found.capture
-    put_i32(status, ACTIVE if capture is not None else NONE)
-    if capture is None:
+    put_i32(status, status_of(found))
+    if capture is None or capture.is_invalid:
         return
     put_u64_if(number, capture.number)
     put_u64_if(graph, session().handles.handle(capture.graph))
