@@ -141,6 +141,8 @@ def _operand(found: Names, decoded: Decoded, operand: str, node: tree.Operand) -
     if isinstance(node, tree.Group):
         _arguments(found, node, found.arguments[operand == "args"])
         return
+    if "untyped" in spec.marks and type is not None:
+        type = type.as_bits
     if isinstance(node, tree.Vector) and "split" in spec.marks and type is not None:
         type = Type.named.get(f"b{type.bits // len(node.items)}", type)
     address = isinstance(node, tree.Address)

@@ -30,6 +30,7 @@ EFFECTS = {
 MARKS = {
     "imm": "a constant",
     "reg": "a register",
+    "untyped": "a register of bits",
     "wide": "or a wider register",
     "label": "a label",
     "function": "a function",

@@ -78,7 +78,7 @@ class Variant:
         """May a constant stand there?"""
         type, marks = self.of.type_of(name), self.of.operand_type(name).marks
         whole = type is not None and type.bits == 32 and not type.is_packed
-        return whole and not marks & {"reg", "wide"}
+        return whole and not marks & {"reg", "untyped", "wide"}
 
     def allows(self, constants: Mapping[str, int]) -> bool:
         """May these constants stand for operands?"""

@@ -87,6 +87,7 @@ class Emitter(Conditionals):
         self.stores.settle()
         if region is not None:
             PredicatedRegion(self, region, partial(self.instructions, code)).run()
+            self.stores.settle()  # of blocks that are known to be for all lanes
         self.merged.settle()
 
     def instructions(self, code: Sequence[Bound], first: int, end: int) -> None:

@@ -57,6 +57,10 @@ BETWEEN = {
     "@%p mov.b32 %x2, %v; ld.global.u32 %x3, [%a+4]; st.global.u32 [%a], %x3; @!%p xor.b32 %x1, %x1, 1;",
     "where all branch": "st.global.u32 [%a], %v; setp.eq.u32 %p, %n, 3;"
     "@%p bra L; st.global.u32 [%a+4], %v; L: st.global.u32 [%a+8], 1;",
+    "behind a branch that none takes": "mov.u32 %x3, %tid.x; setp.gt.u32 %p, %x3, 511;"
+    "@%p bra L; st.shared.u32 [%w], %v; L: bar.sync 0; ld.shared.u32 %x2, [%w]; st.global.u32 [%a], %x2;",
+    "at the end, behind a branch that none takes": "mov.u32 %x3, %tid.x; setp.gt.u32 %p, %x3, 511;"
+    "@%p bra L; st.global.u32 [%a], %v; st.global.u32 [%a+4], %x3; L:",
     "shared, across a barrier": "st.shared.u32 [%w], %v; st.shared.u32 [%w+4], %n; bar.sync 0; xor.b32 %x1, %w, 16;"
     "ld.shared.u32 %x2, [%x1]; st.global.u32 [%a], %x2; st.global.u32 [%a+8], 3; membar.gl; st.global.u32 [%a+4], %v;",
     "shared, a pitch apart": "shl.b32 %x4, %n, 2; mad.lo.u32 %w, %v, %x4, %w; mov.u32 %x3, %tid.x;"
