@@ -21,11 +21,13 @@ from types import TracebackType
 
 from ptxvm.campaign.case import Workload
 from ptxvm.campaign.declaration import CaseLimits
+from ptxvm.campaign.frames import FrameReader, frame, frame_of_jobs, outcome_in, written
 from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
 from ptxvm.diagnostics.errors import Crash
 
 AHEAD = 0.05  # seconds of work that a worker has in advance
 MOST_AHEAD = 512  # cases
+NAP = 0.002  # seconds
 LONGEST = 2000  # characters of what a process wrote before it died
 
 
@@ -44,7 +46,8 @@ class Worker:
         theirs.close()
         self.jobs: deque[Job] = deque()
         self.is_ready, self.since = False, 0.0
-        self.connection.send_bytes(setting)
+        self.reader = FrameReader(self.connection.fileno())
+        written(self.connection.fileno(), frame(setting))
 
     def give(self, jobs: list[Job]) -> None:
         """Give it cases."""
@@ -52,7 +55,7 @@ class Worker:
             self.since = time.monotonic()
         self.jobs.extend(jobs)
         try:
-            self.connection.send(jobs)
+            written(self.connection.fileno(), frame_of_jobs(jobs))
         except OSError:
             return  # it has died, which the next wait tells
 
@@ -91,6 +94,8 @@ class Pool(AbstractContextManager["Pool"]):
             if not busy:
                 return
             ready = wait([worker.connection for worker in busy], self._patience(busy))
+            if ready and self._mean < NAP:
+                time.sleep(NAP)  # more outcomes come meanwhile, and are read and written together
             done = [each for connection in ready for each in self._received(self.workers[connection])]  # type: ignore[index]
             done += self._overdue()
             if done:
@@ -126,8 +131,12 @@ class Pool(AbstractContextManager["Pool"]):
 
     def _ahead(self) -> int:
         """How many cases a worker has in advance: none of long ones, of which another worker would wait for work."""
-        mean = self.seconds / self.ended if self.ended else AHEAD
-        return min(int(AHEAD / max(mean, 1e-6)), MOST_AHEAD)
+        return min(int(AHEAD / max(self._mean, 1e-6)), MOST_AHEAD)
+
+    @property
+    def _mean(self) -> float:
+        """The seconds of a case."""
+        return self.seconds / self.ended if self.ended else AHEAD
 
     def _patience(self, busy: list[Worker]) -> float:
         """The seconds until the first case is late."""
@@ -137,8 +146,8 @@ class Pool(AbstractContextManager["Pool"]):
     def _received(self, worker: Worker) -> Iterator[Done]:
         """What a worker has sent, or its death."""
         try:
-            while worker.connection.poll():
-                found = worker.connection.recv()
+            for content in worker.reader.frames():
+                found = outcome_in(content)
                 worker.since = time.monotonic()
                 if found is None:
                     worker.is_ready, self.failures_to_start = True, 0

@@ -20,6 +20,7 @@ from ptxvm.campaign.outcome import Done, Outcome, Verdict
 from ptxvm.campaign.parameter_space import ParameterSpace
 
 MOST_VALUES = 1000  # of a parameter, that are listed
+JSON = json.JSONEncoder(default=str)
 
 SCHEMA = """
 CREATE TABLE IF NOT EXISTS campaign (key TEXT PRIMARY KEY, value TEXT NOT NULL);
@@ -89,7 +90,7 @@ class Results(AbstractContextManager["Results"]):
     def add(self, done: Iterable[tuple[Done, Mapping[str, object]]]) -> None:
         """Write cases that have ended, in one transaction."""
         rows = [
-            (job.number, json.dumps(parameters, default=str), o.verdict, o.kind, o.place, o.message, o.seconds, attempts)
+            (job.number, JSON.encode(parameters), o.verdict, o.kind, o.place, o.message, o.seconds, attempts)
             for (job, o, attempts), parameters in done
         ]
         self.connection.execute("BEGIN")

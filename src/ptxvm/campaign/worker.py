@@ -10,11 +10,10 @@ from __future__ import annotations
 import pickle
 import resource
 import sys
-from collections.abc import Sequence
-from multiprocessing.connection import Connection
 from pathlib import Path
 
 from ptxvm.campaign.case import Workload
+from ptxvm.campaign.frames import FrameReader, frame_of, jobs_in, written
 from ptxvm.campaign.outcome import Job, Outcome
 
 MIB = 1 << 20
@@ -22,14 +21,13 @@ MIB = 1 << 20
 
 def main(descriptor: int) -> None:
     """Run what comes."""
-    connection = Connection(descriptor)
+    contents = FrameReader(descriptor).next()
     try:
-        workload, memory = pickle.loads(connection.recv_bytes())  # noqa: S301 - from the process that started this one
-        connection.send(None)
-        while True:
-            jobs: Sequence[Job] = connection.recv()
-            for job in jobs:
-                connection.send(limited(workload, job, memory))
+        workload, memory = pickle.loads(next(contents))  # noqa: S301 - from the process that started this one
+        written(descriptor, frame_of(None))
+        for content in contents:
+            for job in jobs_in(content):
+                written(descriptor, frame_of(limited(workload, job, memory)))
     except (EOFError, BrokenPipeError, ConnectionResetError):
         return
 
