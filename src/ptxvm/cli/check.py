@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import os
 import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -73,7 +74,8 @@ def modules(name: str) -> list[str]:
     """The files that a word means: the modules of a folder, those that match a pattern, or the file of that name."""
     path = Path(name)
     if path.is_dir():
-        found = sorted(str(each) for each in path.rglob(f"*{SUFFIX}") if each.is_file())
+        entries = (Path(folder, each) for folder, _, files in os.walk(path) for each in files)  # what vanishes is passed over
+        found = sorted(str(each) for each in entries if each.suffix == SUFFIX and each.is_file())
         if not found:
             raise WrongCall(f"there is no {SUFFIX} file in '{name}'")
         return found

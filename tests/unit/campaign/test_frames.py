@@ -2,6 +2,7 @@
 
 import os
 import threading
+from itertools import pairwise
 
 from ptxvm.campaign.frames import FrameReader, frame_of, frame_of_jobs, jobs_in, outcome_in, written
 from ptxvm.campaign.outcome import Job, Outcome, Verdict
@@ -22,7 +23,7 @@ def test_outcomes_that_come_byte_by_byte_or_together(rng) -> None:
     reader = FrameReader(reading)
 
     def send() -> None:
-        for start, end in zip(cuts, cuts[1:], strict=False):
+        for start, end in pairwise(cuts):
             written(writing, data[start:end])
         os.close(writing)
 
@@ -30,8 +31,7 @@ def test_outcomes_that_come_byte_by_byte_or_together(rng) -> None:
     sender.start()
     found = []
     try:
-        for content in reader.next():
-            found.append(outcome_in(content))
+        found.extend(outcome_in(content) for content in reader.next())
     except EOFError:
         sender.join()
     os.close(reading)
