@@ -11,12 +11,13 @@ from scale_kernel import scale
 
 from ptxvm.driver.code_images import FATBIN, WRAPPER
 from ptxvm.libcuda.session import session
-from ptxvm.libcuda.structures import DeviceResource
+from ptxvm.libcuda.structures import DeviceResource, LaunchAttribute
 from ptxvm.libcudart.library import install, soname
-from ptxvm.libcudart.structures import Channels, Copy3D, ThreeSizes
+from ptxvm.libcudart.structures import Channels, Copy3D, LaunchConfig, ThreeSizes
 
 INVALID_CONFIGURATION, INVALID_SYMBOL, BAD_DIRECTION, BAD_FUNCTION, NO_DEVICE_101 = 9, 13, 21, 98, 101
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
+COOPERATIVE = 2  # cudaLaunchAttributeID
 UNSIGNED = 1  # cudaChannelFormatKind
 NO_SYMBOL, ALREADY_REGISTERED, NOT_REGISTERED = 500, 712, 713
 N = 1000
@@ -93,6 +94,22 @@ def test_a_kernel_scales_an_array_by_a_constant_that_the_host_sets(program):
     counter = c_int()
     assert program.cudaMemcpyFromSymbol(byref(counter), program.counter, c_size_t(4), c_size_t(0), TO_HOST) == 0
     assert counter.value == 5
+    assert program.cudaFree(memory) == 0
+
+
+def test_attributes_of_a_launch_are_read_where_they_are(program):
+    memory, host = c_void_p(), (c_float * 64)(*range(64))
+    assert program.cudaMalloc(byref(memory), c_size_t(256)) == 0
+    assert program.cudaMemcpy(memory, host, c_size_t(256), TO_DEVICE) == 0
+    attribute = LaunchAttribute(COOPERATIVE, 0)
+    attribute.value[0] = 1
+    config = LaunchConfig(ThreeSizes(2, 1, 1), ThreeSizes(32, 1, 1), 0, 0, ctypes.addressof(attribute), 1)
+    arguments = memory, c_int(64)
+    pointers = (c_void_p * 2)(*(ctypes.addressof(each) for each in arguments))
+    for _ in range(10):
+        assert program.cudaLaunchKernelExC(byref(config), program.scale, pointers) == 0
+    assert program.cudaMemcpy(host, memory, c_size_t(256), TO_HOST) == 0
+    assert list(host) == [n * 2**10 for n in range(64)]
     assert program.cudaFree(memory) == 0
 
 

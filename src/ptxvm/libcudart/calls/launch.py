@@ -68,7 +68,8 @@ def launch_with_attributes(config: int, address: int, parameters: int) -> None:
     """Put a launch with attributes on a stream; they are laid out as the driver's."""
     c = structure_at(LaunchConfig, config)
     handle = kernel(address, c.grid.extent(), c.block.extent(), c.shared)
-    driver.launch_kernel_ex(ctypes.addressof(of_driver(c)), handle, parameters, 0)
+    made = of_driver(c)  # which lives as long as its address is read
+    driver.launch_kernel_ex(ctypes.addressof(made), handle, parameters, 0)
 
 
 def of_driver(c: LaunchConfig) -> DriverConfig:
