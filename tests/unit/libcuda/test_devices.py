@@ -63,6 +63,7 @@ def test_a_launch_by_the_state_of_a_kernel(cuda):
     assert cuda.cell.value == 444
     cuda.cuParamSetf(kernel, 8, c_float(1.5))
     cuda.cuLaunch(kernel)
+    cuda.cuCtxSynchronize()
     assert cuda.cell.value == 4440 + ONE_AND_A_HALF
     for wrong in (("cuFuncSetBlockShape", kernel, 0, 1, 1), ("cuLaunchGrid", kernel, 0, 1), ("cuParamSeti", kernel, 4096, 0)):
         assert cuda.library[wrong[0]](*wrong[1:]) == INVALID_VALUE
