@@ -35,6 +35,7 @@ from ptxvm.analysis.check import analyse
 from ptxvm.analysis.validate import recogniser
 from ptxvm.cli import main
 from ptxvm.engine.jit.abi.specialisation import Tier
+from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import candidates
 from ptxvm.syntax.source import Source
 
@@ -127,7 +128,8 @@ def import_time(setup: Setup) -> Iterator[Measurement]:
 
 
 def check_speed(setup: Setup) -> Iterator[Measurement]:
-    """The largest module of the corpus, parsed and checked as by a process that has checked nothing yet."""
+    """Families of PTX, and the largest module of the corpus, as by a process that has checked nothing yet."""
+    yield from reading(setup)
     index = json.loads(setup.need("corpus", "index.json").read_text())
     largest = max(index, key=lambda entry: entry["instructions"])["file"]
     text = member(setup.need("corpus", "corpus.tar.xz"), largest)
@@ -139,6 +141,22 @@ def check_speed(setup: Setup) -> Iterator[Measurement]:
         seconds.append(timed(lambda: analyse(Source(text))))
     what = f"parse and check {largest}, {count:,} instructions"
     yield Measurement("check", what, seconds, count, "instructions/s", 20_000, correct=not report.has_errors)
+
+
+def reading(setup: Setup) -> Iterator[Measurement]:
+    """What a MB takes to parse and check, in seconds and in memory, by families."""
+    if str(HERE) not in sys.path:
+        sys.path.insert(0, str(HERE))
+    here = importlib.import_module("reading")
+    load_catalog()
+    for name, family in here.FAMILIES.items():
+        text = family(here.TEXT_SIZE).encode()
+        runs = [here.read(text) for _ in range(setup.repeat)]
+        correct = not any(run.errors for run in runs)
+        yield Measurement(
+            "check", f"parse and check: {name}", [r.seconds for r in runs], unit="s a MB", goal=0.25, correct=correct
+        )
+        yield Measurement("check", f"{name}: memory", [r.memory for r in runs], unit="MB a MB", goal=12)
 
 
 def member(archive: Path, name: str) -> bytes:

@@ -172,7 +172,7 @@ class Binder:
         )
         if taken:
             self.duplicate(taken[0] if taken[0] != prefix else f"{prefix}0", name_of(declarator), scope)
-        scope.families[prefix] = family
+        scope.declare_family(family)
 
     def variables(self, node: tree.Variable, declarator: tree.Declarator, function: str = "") -> Iterable[Variable]:
         """`a` declares `a`, and `a<3>` `a0 a1 a2`."""

@@ -17,7 +17,10 @@ LONGEST_NUMBER = 18
 
 @dataclass(slots=True)
 class Family:
-    """`%r<100>`: the registers `%r0` to `%r99`, made when they are first named; `%r01` is `%r1`."""
+    """`%r<100>`: the registers `%r0` to `%r99`, made when they are first named; `%r01` is `%r1`.
+
+    `part` is that of the block in which it is declared.
+    """
 
     prefix: str
     type: Type
@@ -25,6 +28,7 @@ class Family:
     vector: int = 1
     used: bool = False
     registers: dict[int, Register] = field(default_factory=dict)
+    part: int = 0
 
     def has(self, digits: str) -> bool:
         """Does the family have a register of this number?"""
@@ -35,9 +39,11 @@ class Family:
 class NameScope:
     """The names of a block, and the block around it.
 
+    A block has parts: a declaration behind instructions begins a new one, and those above do not see it (PTX 5.4.1).  All parts
+    share `names`, `families` and `parts`, which numbers the parts in which names are declared, other than the first.
     `registers` belongs to the whole function, or to the module: every register that is used, in the order of its first use.
     `places` numbers the names of a module by their first declaration.  `seen` is the number of these names above the function:
-    later names of the module are out of sight.  `rest` is the block behind late declarations.
+    later names of the module are out of sight.  `found` has what names were found to mean here.
     """
 
     outer: NameScope | None = None
@@ -46,17 +52,20 @@ class NameScope:
     registers: list[Register] = field(default_factory=list)
     places: dict[str, int] = field(default_factory=dict)
     seen: int = sys.maxsize
-    rest: NameScope | None = None
     of_module: bool = False
+    part: int = 0
+    parts: dict[str, int] = field(default_factory=dict)
+    found: dict[str, Symbol] = field(default_factory=dict)
 
     def inner(self) -> NameScope:
         """A block within this one."""
         return NameScope(self, registers=self.registers, seen=self.seen)
 
     def split(self) -> NameScope:
-        """The rest of a block; the instructions before it do not see its declarations (PTX 5.4.1)."""
-        self.rest = NameScope(self.outer, dict(self.names), dict(self.families), self.registers, dict(self.places), self.seen)
-        return self.rest
+        """The next part of a block; the instructions before it do not see its declarations."""
+        return NameScope(
+            self.outer, self.names, self.families, self.registers, self.places, self.seen, part=self.part + 1, parts=self.parts
+        )
 
     def see(self, places: int) -> None:
         """Let the rest of a function see its own declarations for the module: `.func f();` in a body."""
@@ -67,52 +76,50 @@ class NameScope:
 
     def find(self, name: str) -> Symbol:
         """The symbol of a name; None if the name is not declared."""
-        symbol = self.names.get(name)
+        symbol = self.found.get(name)
         if symbol is None:
             symbol = self.peek(name)
             if symbol is not None:
-                self.names[name] = symbol  # so that the next search is one step
+                self.found[name] = symbol  # so that the next search is one step
         return symbol
 
     def peek(self, name: str) -> Symbol:
-        """Like `find`, but without entering the symbol into this block: declarations may still follow."""
-        stem = len(name.rstrip(DIGITS))
-        numbered = stem < len(name)
-        scope: NameScope | None = self
-        while scope is not None:
-            symbol = scope.names.get(name)
-            if symbol is not None and (scope.outer is not None or scope.places.get(name, 0) < self.seen):
-                return symbol
-            if numbered and scope.families and (family := scope.family_of(name, stem)) is not None:
-                if scope.outer is None and scope.places.get(family.prefix, 0) >= self.seen:
-                    return None
-                return scope.member(family, name)
-            scope = scope.outer
-        return None
+        """Like `find`, but without remembering the symbol: declarations may still follow."""
+        scope, symbol = self._declaring(name)
+        return scope.member(symbol, name) if isinstance(symbol, Family) else symbol
 
     def declared(self, name: str) -> Symbol | Family:
-        """Like `look`, but a register of a family that is not made yet stays so: the family stands for it."""
+        """Like `peek`, but a register of a family that is not made yet stays so: the family stands for it."""
+        return self._declaring(name)[1]
+
+    def _declaring(self, name: str) -> tuple[NameScope, Symbol | Family]:
+        """What a name stands for, None where it is not declared, and the block that declares it."""
         stem = len(name.rstrip(DIGITS))
-        scope: NameScope | None = self
-        while scope is not None:
-            symbol = scope.names.get(name)
+        scope = self
+        while True:
+            symbol = scope.own(name)
             if symbol is not None and (scope.outer is not None or scope.places.get(name, 0) < self.seen):
-                return symbol
+                return scope, symbol
             if stem < len(name) and scope.families and (family := scope.family_of(name, stem)) is not None:
                 hidden = scope.outer is None and scope.places.get(family.prefix, 0) >= self.seen
-                return None if hidden else family
+                return scope, None if hidden else family
+            if scope.outer is None:
+                return scope, None
             scope = scope.outer
-        return None
+
+    def own(self, name: str) -> Symbol:
+        """The symbol that this block declares, if it is in sight in this part."""
+        symbol = self.names.get(name)
+        return None if symbol is not None and self.parts and self.parts.get(name, 0) > self.part else symbol
 
     def declares_later(self, name: str) -> bool:
         """Is a name that is out of sight declared further down in an enclosing block, or below the function?"""
+        stem = len(name.rstrip(DIGITS))
         scope: NameScope | None = self
         while scope is not None:
-            rest = scope.rest
-            while rest is not None:
-                if name in rest.names or rest.family_of(name) is not None:
-                    return True
-                rest = rest.rest
+            family = scope.families.get(name[:stem])
+            if scope.parts.get(name, 0) > scope.part or (family and family.part > scope.part and family.has(name[stem:])):
+                return True
             if scope.outer is None:
                 return name in scope.names
             scope = scope.outer
@@ -122,7 +129,7 @@ class NameScope:
         """The family of this block to which a name belongs: all digits at its end are its number, as ptxas reads it."""
         cut = len(name.rstrip(DIGITS)) if stem is None else stem
         family = self.families.get(name[:cut])
-        return family if family is not None and family.has(name[cut:]) else None
+        return family if family is not None and family.part <= self.part and family.has(name[cut:]) else None
 
     def member(self, family: Family, name: str) -> Register:
         """One register of a family."""
@@ -132,13 +139,24 @@ class NameScope:
         if register is None:
             register = self.new_register(f"{family.prefix}{number}", family.type, family.vector)
             family.registers[number] = register
-        self.names[name] = register
         return register
 
     def declare(self, symbol: Symbol) -> Symbol:
         """Enter a symbol into this block."""
+        if self.part:
+            if self.own(symbol.name) is not None:  # a duplicate: the parts above keep theirs
+                self.names, self.parts = dict(self.names), dict(self.parts)
+            self.parts[symbol.name] = self.part
         self.names[symbol.name] = symbol
+        self.found.pop(symbol.name, None)
         return symbol
+
+    def declare_family(self, family: Family) -> None:
+        """Enter a family into this block."""
+        family.part = self.part
+        if self.part and family.prefix in self.families:  # a duplicate: the parts above keep theirs
+            self.families = dict(self.families)
+        self.families[family.prefix] = family
 
     def new_register(self, name: str, type: Type, vector: int = 1) -> Register:
         """A new register of the function, or of the module."""
@@ -150,7 +168,7 @@ class NameScope:
         """Is the name declared here?  Unlike `find`, this makes no register."""
         scope: NameScope | None = self
         while scope is not None:
-            if name in scope.names or scope.family_of(name) is not None:
+            if scope.own(name) is not None or scope.family_of(name) is not None:
                 return True
             scope = scope.outer
         return False
@@ -159,14 +177,15 @@ class NameScope:
         """The family `%r<100>` of that prefix that is in sight."""
         scope: NameScope | None = self
         while scope is not None:
-            if prefix in scope.families:
-                return scope.families[prefix]
+            if (found := scope.families.get(prefix)) is not None and found.part <= scope.part:
+                return found
             scope = scope.outer
         return None
 
     def spellings(self) -> set[str]:
         """Every name in sight, for suggestions; of a family its first register, whichever are used."""
-        own = {name for name in self.names if not self.in_family(name)} | {f"{p}0" for p in self.families}
+        own = {name for name in self.names if self.own(name) is not None and not self.in_family(name)}
+        own |= {f"{prefix}0" for prefix, family in self.families.items() if family.part <= self.part}
         return own | (self.outer.spellings() if self.outer else set())
 
     def in_family(self, name: str) -> bool:

@@ -26,7 +26,7 @@ def _name(node: tree.Name, scope: NameScope) -> Shape:
     if node.component is not None:
         return _component(node, scope)
     text = node.text
-    symbol = scope.names.get(text) or scope.find(text)
+    symbol = scope.found.get(text) or scope.find(text)
     if symbol is not None:
         shape: Shape = symbol.shape
         return shape

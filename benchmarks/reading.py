@@ -1,0 +1,198 @@
+"""How long modules take to read and check, and how much memory: families of PTX, a few MB each.
+
+Each is checked in a process of its own, forked from one that has imported ptxvm and declared all instructions but checked
+nothing.  The clock is the processor's; memory is what the highest resident size rises by, in MB of PTX.
+"""
+
+from __future__ import annotations
+
+import os
+import pickle
+import random
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from ptxvm.analysis.check import analyse
+from ptxvm.syntax.source import Source
+
+MODULE = ".version 8.0\n.target sm_80\n.address_size 64\n\n"
+TEXT_SIZE = 2_000_000
+"""The bytes of a text."""
+REGISTERS = "\t.reg .pred %p<2000>;\n\t.reg .b32 %r<4000>;\n\t.reg .f32 %f<4000>;\n\t.reg .b64 %rd<4000>;\n\n"
+KERNEL = (
+    ".visible .entry k{n}(\n\t.param .u64 k{n}_param_0,\n\t.param .u32 k{n}_param_1\n)\n{{\n{registers}{body}\tret;\n}}\n\n"
+)
+BODY = 2_000
+"""Statements of a kernel in most families."""
+
+
+def kernels(size: int, statement: Callable[[random.Random, int], str], statements: int = BODY) -> str:
+    """Kernels of so many statements each, up to a size."""
+    rng, parts, length = random.Random(1), [MODULE], 0  # noqa: S311 - the same text each time
+    for n in range(size):
+        body = "".join([statement(rng, number) for number in range(statements)])
+        parts.append(KERNEL.format(n=n, registers=REGISTERS, body=body))
+        length += len(parts[-1])
+        if length >= size:
+            break
+    return "".join(parts)
+
+
+def arithmetic(rng: random.Random, _: int) -> str:
+    """Operations on registers that differ from line to line, a third of them with constants."""
+    a, b, c = (rng.randrange(4000) for _ in range(3))
+    return rng.choice((
+        f"\tadd.s32 \t%r{a}, %r{b}, %r{c};\n", f"\tadd.s32 \t%r{a}, %r{b}, {c};\n", f"\txor.b32 \t%r{a}, %r{b}, %r{c};\n",
+        f"\tmul.wide.s32 \t%rd{a}, %r{b}, {c};\n", f"\tfma.rn.f32 \t%f{a}, %f{b}, %f{c}, %f{a};\n",
+        f"\tmov.f32 \t%f{a}, 0f{b * 1000003:08X};\n", f"\tcvt.u64.u32 \t%rd{a}, %r{b};\n",
+        f"\tsetp.lt.s32 \t%p{a % 2000}, %r{b}, %r{c};\n", f"\tselp.b32 \t%r{a}, %r{b}, %r{c}, %p{a % 2000};\n",
+    ))  # fmt: skip
+
+
+def memory(rng: random.Random, _: int) -> str:
+    """Loads and stores at offsets."""
+    a, b, c = (rng.randrange(4000) for _ in range(3))
+    return rng.choice((
+        f"\tld.global.f32 \t%f{a}, [%rd{b}+{c}];\n", f"\tst.global.u32 \t[%rd{b}+{c}], %r{a};\n",
+        f"\tld.shared.v4.u32 \t{{%r{a}, %r{b}, %r{c}, %r{a}}}, [%r{b}+{c * 16}];\n",
+        f"\tst.global.v2.f32 \t[%rd{a}+-{b}], {{%f{b}, %f{c}}};\n",
+    ))  # fmt: skip
+
+
+def branches(rng: random.Random, number: int) -> str:
+    """Guarded jumps to labels, as compilers name them."""
+    a, b = rng.randrange(2000), rng.randrange(4000)
+    return f"\tsetp.ne.s32 \t%p{a}, %r{b}, {a};\n\t@%p{a} bra \t$L__BB0_{number};\n\n$L__BB0_{number}:\n"
+
+
+def calls(rng: random.Random, number: int) -> str:
+    """Calls through blocks of parameters, as nvcc writes them."""
+    a, b = rng.randrange(4000), rng.randrange(4000)
+    return (
+        f"\t{{ // callseq {number}, 0\n\t.reg .b32 temp_param_reg;\n\t.param .b64 param0;\n"
+        f"\tst.param.b64 \t[param0+0], %rd{a};\n"
+        f"\t.param .b32 retval0;\n\tcall.uni (retval0), \n\tf, \n\t(\n\tparam0\n\t);\n\tld.param.b32 \t%r{b}, [retval0+0];\n"
+        f"\t}} // callseq {number}\n"
+    )
+
+
+def inline(rng: random.Random, _: int) -> str:
+    """Blocks of inline assembly with registers of their own, and comments."""
+    a, b, c = (rng.randrange(4000) for _ in range(3))
+    return (
+        f"\t// begin inline asm\n\t{{ .reg .pred p;\n  setp.ge.s32 p, %r{a}, {c};\n  @p add.s32 %r{b}, %r{a}, %r{c};\n}}\n"
+        "\t// end inline asm\n"
+    )
+
+
+def located(rng: random.Random, number: int) -> str:
+    """Arithmetic with its lines, as of a build with -lineinfo."""
+    return f"\t.loc\t1 {number % 700 + 1} {rng.randrange(1, 60)}\n{arithmetic(rng, number)}"
+
+
+def singles(rng: random.Random, number: int) -> str:
+    """Registers declared one by one, where they are first used."""
+    return f"\t.reg .b32 t{number};\n\tadd.s32 t{number}, %r{rng.randrange(4000)}, {rng.randrange(99999)};\n"
+
+
+def packed(rng: random.Random, number: int) -> str:
+    """Four instructions on a line, with Windows line ends."""
+    return " ".join(arithmetic(rng, number).strip() for _ in range(4)) + "\r\n"
+
+
+def aligned(rng: random.Random, number: int) -> str:
+    """Instructions in columns, with a comment behind each."""
+    head, _, operands = arithmetic(rng, number).strip().partition(" \t")
+    return f"    {head:<16} {operands:<40} // {number}: {rng.random()}\n"
+
+
+def guarded(rng: random.Random, number: int) -> str:
+    """Every instruction under a guard."""
+    return f"\t@{rng.choice(('', '!'))}%p{rng.randrange(2000)} {arithmetic(rng, number).strip()}\n"
+
+
+def switches(rng: random.Random, number: int) -> str:
+    """Jumps through tables."""
+    names = ", ".join(f"$L_{number}_{case}" for case in range(4))
+    labels = "".join(f"$L_{number}_{case}:\n\tadd.s32 \t%r1, %r1, {case};\n" for case in range(4))
+    return f"$T_{number}: .branchtargets {names};\n\tbrx.idx \t%r{rng.randrange(4000)}, $T_{number};\n{labels}"
+
+
+def data(size: int) -> str:
+    """Variables with initialisers."""
+    rng, parts = random.Random(1), [MODULE]  # noqa: S311 - the same text each time
+    for n in range(size // 4_000 + 1):
+        values = ", ".join([str(rng.randrange(256)) for _ in range(800)])
+        parts.append(f".global .align 4 .b8 table{n}[800] = {{{values}}};\n")
+    return "".join(parts)
+
+
+def debugged(size: int) -> str:
+    """Sections of DWARF."""
+    rng = random.Random(1)  # noqa: S311 - the same text each time
+    lines = [f".b8 {', '.join([str(rng.randrange(256)) for _ in range(6)])}\n" for _ in range(size // 32)]
+    return f"{kernels(1, arithmetic, 10)}\t.section\t.debug_info\n\t{{\n{''.join(lines)}\t}}\n"
+
+
+def small(size: int) -> str:
+    """Kernels of ten instructions."""
+    return kernels(size, arithmetic, 10)
+
+
+FUNCTION = ".func (.param .b32 out) f(.param .b64 a)\n{\n\tst.param.b32 [out], 1;\n\tret;\n}\n"
+FAMILIES: dict[str, Callable[[int], str]] = {
+    "arithmetic": lambda size: kernels(size, arithmetic),
+    "loads and stores": lambda size: kernels(size, memory),
+    "branches": lambda size: kernels(size, branches),
+    "calls": lambda size: kernels(size, calls).replace(MODULE, MODULE + FUNCTION, 1),
+    "inline assembly": lambda size: kernels(size, inline),
+    "line numbers": lambda size: kernels(size, located).replace(MODULE, MODULE + '.file 1 "k.cu"\n', 1),
+    "single registers": lambda size: kernels(size, singles),
+    "four on a line": lambda size: kernels(size, packed),
+    "columns, comments": lambda size: kernels(size, aligned),
+    "guards": lambda size: kernels(size, guarded),
+    "switches": lambda size: kernels(size, switches),
+    "small kernels": small,
+    "data": data,
+    "debug sections": debugged,
+}
+
+
+@dataclass
+class Reading:
+    """What checking a text took: processor seconds, and the rise of memory in MB, both for a MB of PTX."""
+
+    seconds: float
+    memory: float
+    errors: int
+
+
+def resident(name: str) -> float:
+    """A size of this process, in MB: `VmRSS`, or `VmHWM`, the highest."""
+    for line in Path("/proc/self/status").read_text().splitlines():
+        if line.startswith(name):
+            return int(line.split()[1]) * 1024 / 1e6
+    raise ValueError(f"/proc/self/status has no {name}")
+
+
+def read(text: bytes) -> Reading:
+    """Check a text in a child of this process."""
+    inlet, outlet = os.pipe()
+    child = os.fork()
+    if child == 0:
+        Path("/proc/self/clear_refs").write_text("5")
+        before, began = resident("VmRSS"), time.process_time()
+        _, report = analyse(Source(text))
+        seconds = time.process_time() - began
+        errors = sum(each.severity.name == "ERROR" for each in report.diagnostics)
+        size = len(text) / 1e6
+        os.write(outlet, pickle.dumps(Reading(seconds / size, (resident("VmHWM") - before) / size, errors)))
+        os._exit(0)
+    os.close(outlet)
+    with os.fdopen(inlet, "rb") as stream:
+        found = stream.read()
+    os.waitpid(child, 0)
+    reading: Reading = pickle.loads(found)  # noqa: S301 - our own child wrote it
+    return reading
