@@ -101,6 +101,10 @@ def features(type: str, rest: str) -> Iterator[str]:
         yield "section difference"
 
 
+BYTES = frozenset(map(str, range(256)))
+"""Most of what sections hold; it fits into any type."""
+
+
 @lru_cache(maxsize=1 << 12)  # most lines of a section are single bytes
 def wrong_data(type: str, rest: str) -> tuple[str, str] | None:
     """What is wrong with `.b8 1, 2` or `.b32 label` or `.b64 .debug_abbrev+4`: in our words, and in those of ptxas."""
@@ -109,7 +113,10 @@ def wrong_data(type: str, rest: str) -> tuple[str, str] | None:
     if not bits or (symbolic and type not in HOLDS_LABELS):
         said = "labels and sections are .b32 or .b64" if bits else f"a section holds no {type}"
         return said, "Illegal type for dwarf data"
-    for word in () if symbolic else rest.replace(" ", "").split(","):
+    words = [] if symbolic else rest.replace(" ", "").split(",")
+    if BYTES.issuperset(words):
+        return None
+    for word in words:
         literal = integer(word.lstrip("-"))
         value = literal[0] * (-1 if word.startswith("-") else 1) if literal else 0
         too_small, too_large = value < -(1 << bits - 1), value >= 1 << bits

@@ -15,6 +15,7 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa.directives import INITIALISABLE, OPAQUE_FIELDS, OPAQUE_VALUES
 from ptxvm.syntax import tree
+from ptxvm.syntax.tables import Integers
 
 BYTES = {0xFF << 8 * n for n in range(8)}
 MISMATCH = "Initial value type mismatch"
@@ -54,6 +55,8 @@ def elements(
                 ptxas="Greater number of elements in array initializer",
             )
             return
+        if isinstance(node.items, Integers) and len(dimensions) == 1 and variable.vector == 1 and variable.type.is_int:
+            return  # a large table
         until_wrong(checks, node.items, lambda item: elements(checks, item, variable, dimensions[1:], scope))
     elif variable.vector > 1:
         vector(checks, node, variable, scope)

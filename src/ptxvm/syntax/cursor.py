@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import TypedDict, TypeVar, Unpack
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, codes, numbers
@@ -65,7 +65,10 @@ class Details(TypedDict, total=False):
 
 
 class Cursor:
-    """The tokens of a source, the next one to read (`at`), and what was wrong so far."""
+    """The tokens of a source, the next one to read (`at`), and what was wrong so far.
+
+    `unread` are the places of braces whose content has no tokens; `unread_tables` counts those that were read as tables.
+    """
 
     def __init__(self, source: Source, tokens: Tokens | None = None) -> None:
         self.source = source
@@ -76,6 +79,8 @@ class Cursor:
         self.at = 0
         self.depth = 0
         self.diagnostics: list[Diagnostic] = []
+        self.unread: Collection[int] = ()
+        self.unread_tables = 0
 
     # ── looking ─────────────────────────────────────────────────────────────────────────
 

@@ -12,6 +12,7 @@ from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START, NO_NAME, shorten
 from ptxvm.syntax.lexer import integer
 from ptxvm.syntax.operands import Operands
+from ptxvm.syntax.tables import Integers
 
 SPACES = frozenset(".reg .global .const .shared .local .param .tex".split())
 """The state spaces that declare (PTX 5.1)."""
@@ -266,6 +267,8 @@ class Declarations(Operands):
 
     def _initial_list(self) -> tree.Operand:
         opening = self.at
+        if self.starts[opening] in self.unread:
+            return self._unread_list()
         self.at += 1
         items: list[tree.Operand] = []
         while self.texts[self.at] != "}" or items:
@@ -274,6 +277,12 @@ class Declarations(Operands):
                 break
         self.expect_close(opening, more=True)
         return tree.Vector(items, start=self.starts[opening], end=self.ends[self.at - 1])
+
+    def _unread_list(self) -> tree.Vector:
+        start, end = self.starts[self.at], self.ends[self.at + 1]
+        self.at += 2
+        self.unread_tables += 1
+        return tree.Vector(Integers(self.tokens.text, start, end), start=start, end=end)
 
     def _initial_scalar(self) -> tree.Operand:
         """A constant, an address, a byte of an address `0xFF00(a)`, or a field `width = 5` of a texture (PTX 5.3)."""

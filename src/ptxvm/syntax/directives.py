@@ -5,13 +5,14 @@ Sources: PTX 11.1 (module), 11.4 and 11.7 (performance, clusters), 11.5 (debuggi
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START
 from ptxvm.syntax.declarations import Declarations
 from ptxvm.syntax.lexer import END, integer
+from ptxvm.syntax.tables import section_lines
 
 _MOST_TARGETS = 65_536
 
@@ -266,13 +267,19 @@ class Directives(Declarations):
         self.at += 1
         opening = self.at
         self.expect("{", "the name of the section")
-        lines = []
+        if self.starts[opening] in self.unread:
+            self.unread_tables += 1
+            lines = section_lines(self.tokens.text, self.ends[opening], self.starts[self.at])
+        else:
+            lines = list(self._section_lines(opening))
+        self.at += 1
+        return tree.Section(name, lines, start=self.starts[first], end=self.ends[self.at - 1])
+
+    def _section_lines(self, opening: int) -> Iterator[str]:
         while self.texts[self.at] != "}":
             start = self.at
             self._section_line(opening)
-            lines.append(self._spelled(start, self.at))
-        self.at += 1
-        return tree.Section(name, lines, start=self.starts[first], end=self.ends[self.at - 1])
+            yield self._spelled(start, self.at)
 
     def _section_line(self, opening: int) -> None:
         """`label:`, or a type with numbers, or one label, section or difference of labels."""

@@ -6,7 +6,8 @@ Only a text without errors of syntax has an outline, as an error can change what
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Sequence
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
 from ptxvm.diagnostics import Diagnostic, codes
@@ -14,6 +15,7 @@ from ptxvm.syntax import tree
 from ptxvm.syntax.lexer import END, PlainText, Tokens
 from ptxvm.syntax.parser import Parser
 from ptxvm.syntax.source import Source
+from ptxvm.syntax.tables import tables
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
 _BRACE_OR_HEAD = re.compile(r'"[^"\n]*"|[{}]|^[ \t]*(?:\.\w+\s+)?\.(?:entry|func)\b', re.ASCII | re.MULTILINE)
@@ -77,13 +79,24 @@ def sketch(source: Source) -> Outline:
 
 def _read(source: Source, plain: PlainText) -> Outline:
     bodies = list(_bodies(plain.text))
-    edges = [0, *(edge for start, end in bodies for edge in (start + 1, end - 1)), len(plain.text)]
+    data = list(_outside(bodies, tables(plain.text)))
+    unread = sorted(bodies + data)
+    edges = [0, *(edge for start, end in unread for edge in (start + 1, end - 1)), len(plain.text)]
     parser = Parser(
-        source, Tokens(source, plain, list(zip(edges[::2], edges[1::2], strict=True))), {start for start, _ in bodies}
+        source, Tokens(source, plain, list(zip(edges[::2], edges[1::2], strict=True))), {start for start, _ in unread}
     )
     module = parser.module()
-    unread = sum(isinstance(each, tree.Function) and isinstance(each.body, tree.Unread) for each in module.statements)
-    return Outline(module, source, plain, parser.diagnostics, unread == len(bodies))
+    found = sum(isinstance(each, tree.Function) and isinstance(each.body, tree.Unread) for each in module.statements)
+    return Outline(module, source, plain, parser.diagnostics, (found, parser.unread_tables) == (len(bodies), len(data)))
+
+
+def _outside(bodies: Sequence[tuple[int, int]], places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
+    """The places that lie in no body."""
+    ends = [end for _, end in bodies]
+    for start, end in places:
+        body = bisect_right(ends, start)
+        if body == len(bodies) or end <= bodies[body][0]:
+            yield start, end
 
 
 def _bodies(text: str) -> Iterator[tuple[int, int]]:

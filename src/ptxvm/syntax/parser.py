@@ -64,7 +64,7 @@ class Parser(Instructions):
 
     def __init__(self, source: Source, tokens: Tokens | None = None, unread: Collection[int] = ()) -> None:
         super().__init__(source, tokens)
-        self._unread = unread
+        self.unread = unread
         self._header: list[str] = []
         self._header_over = False
         self._is_outside = False
@@ -225,7 +225,7 @@ class Parser(Instructions):
 
     def _unread_body(self) -> tree.Unread | None:
         """The body that begins here, if its statements are left for later."""
-        if self.starts[self.at] not in self._unread:
+        if self.starts[self.at] not in self.unread:
             return None
         self.at += 2
         return tree.Unread(start=self.starts[self.at - 2], end=self.ends[self.at - 1])

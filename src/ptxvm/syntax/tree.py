@@ -11,6 +11,7 @@ Sources: PTX 4 (syntax), 5 (state spaces, types and variables), 7 (ABI), 11 (dir
 from __future__ import annotations
 
 import enum
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 
@@ -152,7 +153,7 @@ class Address(Node):
 class Vector(Node):
     """`{a, b}` as an operand; nested lists in initialisers too."""
 
-    items: list[Operand]
+    items: Sequence[Operand]
 
 
 @dataclass(slots=True)
