@@ -90,7 +90,8 @@ class NameScope:
 
     def declared(self, name: str) -> Symbol | Family:
         """Like `peek`, but a register of a family that is not made yet stays so: the family stands for it."""
-        return self._declaring(name)[1]
+        symbol = self._declaring(name)[1]
+        return symbol.registers.get(int(name[len(symbol.prefix) :]), symbol) if isinstance(symbol, Family) else symbol
 
     def _declaring(self, name: str) -> tuple[NameScope, Symbol | Family]:
         """What a name stands for, None where it is not declared, and the block that declares it."""

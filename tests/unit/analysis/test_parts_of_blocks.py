@@ -54,6 +54,15 @@ def test_a_late_family_is_out_of_sight_above():
     assert (second.find("%r2").type, third.find("%r2").type) == (B32, F32)
 
 
+def test_a_register_of_a_family_stands_for_itself_once_it_is_made():
+    first = block()
+    first.declare_family(family := Family("%r", B32, 4))
+    assert first.declared("%r1") is family
+    register = first.inner().find("%r01")
+    assert first.declared("%r1") is first.declared("%r01") is register
+    assert first.declared("%r4") is None
+
+
 def test_parts_share_their_names():  # a body with a declaration for each instruction would take quadratic memory
     first = block()
     second = first.split()
