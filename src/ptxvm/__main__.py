@@ -2,7 +2,7 @@
 
 import sys
 
-from ptxvm.cli import main
+from ptxvm.cli import command
 
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(command())

@@ -5,12 +5,25 @@ Exit codes: 0 all is well, 1 the module or the kernel is wrong, 2 the call is wr
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 from collections.abc import Sequence
 
 from ptxvm.cli.failures import TRACEBACK, report
 from ptxvm.cli.standard_streams import watched
+
+COLLECTED = (100_000, 20, 100)
+"""The thresholds of the garbage collector: a command makes many objects that live to its end."""
+
+
+def command() -> int:
+    """The command of this process, which ends with it: nothing is collected at its end."""
+    gc.set_threshold(*COLLECTED)
+    try:
+        return main()
+    finally:
+        gc.freeze()
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import glob
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
 from ptxvm.analysis.check import analyse
-from ptxvm.analysis.lints import lint
+from ptxvm.analysis.program import Program
 from ptxvm.cli.failures import FINDINGS, WrongCall
 from ptxvm.cli.standard_streams import write_error
 from ptxvm.cli.terminal import has_color, width, working
@@ -116,8 +116,14 @@ def findings(sources: Sequence[Source], target: str | None, *, lints: bool = Fal
         which = f" ({number} of {len(sources)})" if len(sources) > 1 else ""
         with working(f"checking {source.name}{which}"):
             program, report = analyse(source, target)
-            found = [*report.diagnostics, *(lint(program) if lints and not report.has_errors else ())]
+            found = [*report.diagnostics, *(_linted(program) if lints and not report.has_errors else ())]
         yield source, found
+
+
+def _linted(program: Program) -> Iterable[Diagnostic]:
+    from ptxvm.analysis.lints import lint
+
+    return lint(program)
 
 
 def printed(found: Iterator[Found], form: str) -> Iterator[Found]:

@@ -13,7 +13,6 @@ from ptxvm.cli.isa import isa, unknown
 from ptxvm.cli.terminal import console, filled, labelled
 from ptxvm.diagnostics import KINDS, did_you_mean
 from ptxvm.isa.special_registers import SPECIAL, lookup
-from ptxvm.reference.codes import page_of
 from ptxvm.reference.page import Page, find
 
 CODE = re.compile(r"[Pp]\d+")
@@ -92,6 +91,8 @@ def explain_jit() -> int:
 
 def explain_code(code: str) -> int:
     """The page of a diagnostic code."""
+    from ptxvm.reference.codes import page_of  # where all codes are entered
+
     page = page_of(code)
     if page is None:
         return say(f"ptxvm explain: no diagnostic has the code {code.upper()}", FINDINGS)

@@ -5,14 +5,16 @@ from __future__ import annotations
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
+from typing import TYPE_CHECKING
 
 from click import UsageError
 
-from ptxvm.analysis.faults import as_diagnostic
 from ptxvm.cli.standard_streams import OutputLost, write_error
 from ptxvm.diagnostics import Severity, render, summary
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, Unsupported
-from ptxvm.syntax.source import Source
+
+if TYPE_CHECKING:
+    from ptxvm.syntax.source import Source
 
 FINDINGS, WRONG_CALL, OUR_BUG = 1, 2, 3
 TRACEBACK = "--traceback"
@@ -79,6 +81,7 @@ def normalised(message: str) -> str:
 
 def rendered(source: Source, cause: InvalidPTX | Fault) -> str:
     """The findings of a module, or the fault of a kernel at its line, as `ptxvm check` prints findings."""
+    from ptxvm.analysis.faults import as_diagnostic
     from ptxvm.cli.terminal import has_color, width
 
     how = {"width": width(), "color": has_color(sys.stderr)}
