@@ -17,6 +17,7 @@ from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import debugging, expressions, passing
 from ptxvm.analysis.bind import Binder
+from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.known_lines import (
     LONGEST_BLOCK,
     Known,
@@ -113,7 +114,7 @@ class Lazy:
     def read(self) -> None:
         """Read and bind the body, and recognise its instructions."""
         function, program = self.function, self.function.program
-        with _reading, usual_arithmetic():
+        with _reading, usual_arithmetic(), NoCollection():
             if function.lazy is None or program is None:
                 return
             block = self.outline.body(self.body)

@@ -7,6 +7,7 @@ from contextlib import suppress
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis.bind import UnreadBodies, bind
 from ptxvm.analysis.bodies import Bodies, SyntaxInBody
+from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shared import check_shared
@@ -20,7 +21,7 @@ from ptxvm.syntax.source import Source
 
 def analyse(source: Source, target: str | None = None) -> tuple[Program, Report]:
     """Parse, bind and validate; `target` overrides that of the module, as `ptxas -arch` does."""
-    with usual_arithmetic():
+    with usual_arithmetic(), NoCollection():
         return _analyse(source, target)
 
 

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
-from ptxvm.engine.collector import NoCollection
+from ptxvm.analysis.collector import NoCollection
 from ptxvm.engine.jit.abi.metadata import HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.ir import cpu

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 
-from ptxvm.engine.collector import NoCollection
+from ptxvm.analysis.collector import NoCollection
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.abi.tile_product import CALL, TileFunction, TileProduct
 from ptxvm.engine.jit.ir import cpu

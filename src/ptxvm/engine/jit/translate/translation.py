@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from functools import cached_property, partial
 
-from ptxvm.engine.collector import NoCollection
+from ptxvm.analysis.collector import NoCollection
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
 from ptxvm.engine.jit.cfg import requirements

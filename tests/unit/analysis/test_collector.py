@@ -5,7 +5,7 @@ from __future__ import annotations
 import gc
 from contextlib import suppress
 
-from ptxvm.engine.collector import NoCollection
+from ptxvm.analysis.collector import NoCollection
 
 
 def test_nothing_is_collected_within_and_all_is_as_before_after_it() -> None:
