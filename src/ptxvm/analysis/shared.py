@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 
 from ptxvm.algebra.state_space import Space
@@ -14,12 +15,16 @@ from ptxvm.analysis.symbols import Table, Variable
 from ptxvm.isa.directives import CHIP_SHARED_BYTES, STATIC_SHARED_BYTES
 from ptxvm.isa.targets import Target
 
+WORD = re.compile(r"[%$\w]+", re.ASCII)
+"""A name, or a part of something else."""
+
 
 def check_shared(program: Program, report: Report) -> None:
     """Refuse kernels for which ptxas generates no code."""
     if sum(variable.size for variable in declared(program)) > most_static(program.target):
         for kernel in program.kernels:
-            check_kernel(kernel, static_shared(kernel), program.target, report)
+            if most_shared(kernel) > most_static(program.target):  # else its body need not be read
+                check_kernel(kernel, static_shared(kernel), program.target, report)
 
 
 def check_kernel(kernel: Function, size: int, target: Target, report: Report) -> None:
@@ -54,12 +59,19 @@ def itself(function: Function) -> Function:
 def static_shared(kernel: Function, definition: Callable[[Function], Function] = itself) -> int:
     """Bytes of the `.shared` variables that a kernel and the functions that it names use: the module's lie first."""
     size = 0
-    for variable in sorted(dict.fromkeys(shared_variables(kernel, definition)), key=lambda each: bool(each.function)):
+    for variable in sorted(dict.fromkeys(shared_variables(kernel, definition, uses)), key=lambda each: bool(each.function)):
         size = -(-size // variable.alignment) * variable.alignment + variable.size
     return size
 
 
-def shared_variables(kernel: Function, definition: Callable[[Function], Function]) -> Iterator[Variable]:
+def most_shared(kernel: Function) -> int:
+    """What its static shared memory takes at most, by the words in the text of lazy bodies."""
+    return sum(variable.size + variable.alignment - 1 for variable in set(shared_variables(kernel, itself, mentions)))
+
+
+def shared_variables(
+    kernel: Function, definition: Callable[[Function], Function], uses: Callable[[Function], Iterator[Function | Variable]]
+) -> Iterator[Variable]:
     """The shared variables that a kernel uses, those of the functions that it names where it names them."""
     seen, work = {kernel}, [uses(kernel)]
     while work:
@@ -85,3 +97,16 @@ def uses(function: Function) -> Iterator[Function | Variable]:
                     if isinstance(each, Function):
                         yield each
     yield from (variable for variable in function.variables if variable.space is Space.SHARED)
+
+
+def mentions(function: Function) -> Iterator[Function | Variable]:
+    """The same and perhaps more, where a lazy body stays unread: a word of its text can be hidden, or stand in a comment."""
+    program, body = function.program, function.node.body
+    if function.lazy is None or program is None or body is None:
+        yield from uses(function)
+        return
+    for word in dict.fromkeys(WORD.findall(program.source.text, body.start, body.end)):
+        symbol = program.scope.names.get(word)
+        if isinstance(symbol, Function) or (isinstance(symbol, Variable) and symbol.space is Space.SHARED):
+            yield symbol
+    yield from (variable for variable in function.statics if variable.space is Space.SHARED)

@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.analysis.check import analyse
+from ptxvm.syntax.source import Source
 
 SOURCE = """.version 9.0
 .target {target}
@@ -49,6 +51,16 @@ def test_variables_that_no_kernel_uses_take_no_room() -> None:
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 def test_code_for_one_chip_has_all_that_it_has(target: str) -> None:
     assert errors(target) == []
+
+
+def test_bodies_that_mention_little_stay_unread() -> None:
+    kernels = "".join(
+        f".shared .b8 s{n}[40000];\n.entry k{n}() {{ .reg .u32 %r; ld.shared.u8 %r, [s{n}]; // not s1, a comment\n ret; }}\n"
+        for n in (0, 2, 3)
+    )
+    program, report = analyse(Source(f".version 9.0\n.target sm_90\n.address_size 64\n.shared .b8 s1[4];\n{kernels}"))
+    assert not report.diagnostics
+    assert all(function.lazy is not None for function in program.functions.values())
 
 
 def test_it_is_not_loaded() -> None:
