@@ -22,9 +22,8 @@ _INTEGER = re.compile(r"\d+", re.ASCII)
 _SECTION = re.compile(r"^[ \t]*\.section[ \t]+\.\w+[ \t\r\n\f]*(\{[^{}]*\})", re.ASCII | re.MULTILINE)
 _NUMBER = r"(?:0|[1-9]\d{0,8})"
 _DATA = rf"{_NUMBER}(?:[ \t]*,[ \t]*{_NUMBER})*"
-_LINE = re.compile(
-    rf"[ \t\r\f]*(?:[_$A-Za-z][\w$]+:|\.b(?:8|16|32|64)[ \t]+(?:{_DATA}|\.debug_\w+|[$_A-Za-z][\w$]+))?[ \t\r\f]*", re.ASCII
-)
+_PLACE = rf"[$_.A-Za-z][\w$]+(?:[ \t]*\+[ \t]*{_NUMBER})?"
+_LINE = re.compile(rf"[ \t\r\f]*(?:[_$A-Za-z][\w$]+:|\.b(?:8|16|32|64)[ \t]+(?:{_DATA}|{_PLACE}))?[ \t\r\f]*", re.ASCII)
 
 
 class Integers(Sequence[tree.Operand]):

@@ -46,6 +46,7 @@ def places(module: tree.Module) -> list[tuple[int, int]]:
         (TABLE.replace("{0", "{{0}, {0").replace("};", "}};").replace("[100]", "[2][100]"), 0),
         (".global .b8 t[3] = {1, 2, 3};", 0),  # short
         (SECTION.replace("64 $L__a", "64 $L__a-$L__b"), 0),
+        (SECTION.replace("abbrev", "loc+41").replace("64 $L__a", "64 $L__a + 8"), 1),
         (SECTION.replace(".b8 1,", ".b8 1,\n"), 0),
         (SECTION.replace("3\n", "3 .b8 4\n"), 0),
     ],
