@@ -37,7 +37,7 @@ def test_statements_that_the_failure_does_not_need_go() -> None:
 
 @pytest.fixture
 def short(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Campaign:
-    """A campaign in which the last array is too short, for some sizes; however busy the machine is, its failures become small."""
+    """A campaign in which the last array is too short, for some sizes; its failures become small however long it takes."""
     monkeypatch.setattr(shrink, "PATIENCE", math.inf)
     tables = {
         "campaign": {"kernel": str(SAXPY), "name": "short"},
