@@ -24,7 +24,7 @@ from ptxvm.checkers.strength import Site
 from ptxvm.checkers.tensor_order import TensorRace
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.effects import Verb
-from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.special_registers import RESERVED_SHARED, RESERVED_SHARED_BYTES, WARP
 from ptxvm.isa.summary import only_synchronises_lanes
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import (
@@ -400,6 +400,8 @@ class Checker:
         key = ("race", *sorted(map(id, bounds)), race.allocation.space)
         if key in self._seen or (race.equal_values and (*key, EQUAL_VALUES) in self._seen):
             return
+        if self._is_reserved(bounds[1], race.threads[1], race.allocation, race.offsets[1]):
+            return
         parties = [
             self._party(site, thread, race.allocation, offset)
             for site, thread, offset in zip(race.sites, race.threads, race.offsets, strict=True)
@@ -447,6 +449,8 @@ class Checker:
         self._add("invalid-mbarrier", said, access.bound, Party("mbarrier", place))
 
     def _uninitialised(self, access: Access, thread: int, allocation: Allocation, offset: int, missing: list[int]) -> None:
+        if self._is_reserved(access.bound, thread, allocation, offset):
+            return
         size = access.type.bytes * access.count
         scene = self.scenes.of(thread)
         where, within = self._located(scene, allocation, offset)
@@ -471,6 +475,12 @@ class Checker:
             number = self.stream_launch.number if self.stream_launch is not None else 0
             made = replace(finding, schedule=self.schedule, seed=self.seed, kernel=self._running[0].kernel, grid=number)
             self.findings.append(made)
+
+    def _is_reserved(self, bound: Bound, thread: int, allocation: Allocation, offset: int) -> bool:
+        """Is a byte in shared memory of CUDA's own code, which orders its accesses by more than PTX promises (PTX 10.29)?"""
+        if allocation.space is not Space.SHARED or bound.program is None or RESERVED_SHARED not in bound.program.source.text:
+            return False
+        return self._located(self.scenes.of(thread), allocation, offset)[1] < RESERVED_SHARED_BYTES
 
     def _located(self, scene: Scene, allocation: Allocation, offset: int) -> tuple[str, int]:
         """The object that contains a byte, and the offset in it: a window of a CTA or thread, or the allocation."""

@@ -114,6 +114,12 @@ VECTORS = (
     ("cluster_nctaid", "10.15", CLUSTERS, "The size of the cluster in CTAs."),
 )
 
+RESERVED_SHARED_BYTES = 1024
+"""Bytes of shared memory that CUDA's own code uses, as from sm_80 on: the scratch of cooperative groups of several warps."""
+RESERVED_SHARED = "%reserved_smem_offset_"
+"""The beginning of the names of the registers that say where those bytes are."""
+KEPT = "a module that names such a register has the first 1,024 bytes of shared memory reserved"
+
 # What the machine gives in every launch, and why; `<n>` as above.
 ALWAYS = (
     ("smid", 0, "the machine is one multiprocessor"),
@@ -122,10 +128,11 @@ ALWAYS = (
     ("pm<8>", 0, "the machine has no performance counters"),
     ("pm<8>_64", 0, "the machine has no performance counters"),
     ("current_graph_exec", 0, "kernels are not launched by device graphs"),
-    ("reserved_smem_offset_begin", 0, "the machine keeps no shared memory for itself"),
-    ("reserved_smem_offset_end", 0, "the machine keeps no shared memory for itself"),
-    ("reserved_smem_offset_cap", 0, "the machine keeps no shared memory for itself"),
-    ("reserved_smem_offset_<2>", 0, "the machine keeps no shared memory for itself"),
+    ("reserved_smem_offset_begin", 0, KEPT),
+    ("reserved_smem_offset_end", RESERVED_SHARED_BYTES, KEPT),
+    ("reserved_smem_offset_cap", RESERVED_SHARED_BYTES, KEPT),
+    ("reserved_smem_offset_0", 0, KEPT),
+    ("reserved_smem_offset_1", RESERVED_SHARED_BYTES // 2, KEPT),
 )
 WORKSPACE = ("envreg1", "envreg2")
 """These hold the address of the workspace of `grid.sync()`, as CUDA's runtime leaves it."""

@@ -23,16 +23,16 @@ class Environment:
     halves of the address of a workspace for `grid.sync()`, as CUDA's runtime leaves it.
     """
 
-    def __init__(self, memory: Memory, dynamic: int, total: int, architecture: int) -> None:
+    def __init__(self, memory: Memory, dynamic: int, total: int, architecture: int, reserved: int = 0) -> None:
         unit = allocation_unit(architecture)
-        shared = -(-total // unit) * unit
+        shared = -(-(total - reserved) // unit) * unit
         self.memory = memory
         self._workspace: Allocation | None = None
         self._known = {
             "gridid": next(LAUNCHES),
             "dynamic_smem_size": dynamic,
             "total_smem_size": shared,
-            "aggr_smem_size": shared,
+            "aggr_smem_size": shared + reserved,
         }
 
     def get(self, name: str) -> int | None:

@@ -8,6 +8,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.linking import definition
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.isa.special_registers import RESERVED_SHARED, RESERVED_SHARED_BYTES
 from ptxvm.syntax import tree
 
 STACK_ALIGNMENT = 16
@@ -103,11 +104,12 @@ class SharedLayout:
     """The shared memory of a CTA: static variables, then what the launch adds.
 
     `static` has the bytes that each kernel declares; `dynamic` is where the launch's begin, the same for all kernels of
-    the image, since a function that several kernels call has one address for `extern .shared` arrays.
+    the image, since a function that several kernels call has one address for `extern .shared` arrays.  The first `reserved`
+    bytes are for CUDA's own code (PTX 10.29).
     """
 
-    def __init__(self, offsets: dict[Variable, int]) -> None:
-        self.offsets = offsets
+    def __init__(self, offsets: dict[Variable, int], reserved: int) -> None:
+        self.offsets, self.reserved = offsets, reserved
         self.static: dict[str, int] = {}
         self.dynamic = 0
 
@@ -118,7 +120,8 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
     A declaration of what another module defines lies where the definition lies; `linked` has the definition of each name.
     """
     programs = list(programs)
-    common, alignment, waiting = VariableLayout(), STACK_ALIGNMENT, []
+    reserved = RESERVED_SHARED_BYTES if any(RESERVED_SHARED in program.source.text for program in programs) else 0
+    common, alignment, waiting = VariableLayout(size=reserved), STACK_ALIGNMENT, []
     elsewhere: dict[Variable, Variable] = {}
     kernels = [function for program in programs for function in program.functions.values() if function.entry]
     for variable in _common_shared(programs):
@@ -131,7 +134,7 @@ def shared_memory(programs: Iterable[Program], linked: dict[str, Variable]) -> S
         else:
             common.add(variable)
     common.offsets.update({variable: common.offsets[meant] for variable, meant in elsewhere.items()})
-    result = SharedLayout(common.offsets)
+    result = SharedLayout(common.offsets, reserved)
     for kernel in kernels:
         own = VariableLayout(dict(common.offsets), common.size)
         for variable in kernel.statics:

@@ -245,3 +245,28 @@ def test_a_parameter_that_the_parent_has_not_stored(engine, second, found):
     results = kernel.launch(1, 1, [np.zeros(4, np.uint32)], check=("init",), engine=engine).findings
     assert [each.kind for each in results] == found
     assert [each.accesses[0].place.kernel for each in results] == ["child"] * len(found)
+
+
+@pytest.mark.parametrize("space", ["%reserved_smem_offset_1", "own"])
+def test_scratch_of_cooperative_groups_is_their_own(space):
+    """CUDA's own code updates words without a value and orders by a shuffle: no finding, unlike in own memory (PTX 10.29)."""
+    source = f"""
+    .version 8.1
+    .target sm_90
+    .address_size 64
+    .visible .entry k() {{
+        .shared .align 4 .b32 own[4];
+        .reg .b32 %r<6>; .reg .pred %p;
+        mov.u32 %r0, %reserved_smem_offset_1;
+        mov.u32 %r0, {space};
+        red.and.release.cta.shared.b32 [%r0], -2;
+        mov.u32 %r1, %tid.x;
+        setp.eq.u32 %p, %r1, 0;
+        @%p st.shared.u32 [%r0+4], 5;
+        shfl.sync.idx.b32 %r2, %r1, 0, 31, -1;
+        ld.shared.u32 %r3, [%r0+4];
+        ret;
+    }}
+    """
+    findings = ptxvm.load(source).kernel().launch(1, 32, [], check=["race", "init"]).findings
+    assert [each.kind for each in findings] == ([] if space != "own" else ["uninitialised-read", "race"])

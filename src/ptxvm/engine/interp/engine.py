@@ -135,7 +135,8 @@ class Interpreter:
             raise ValueError(f"the kernel '{kernel.name}' has no body")
         stack, size = self.stack_size(routine), self.image.shared_size(kernel, shared)
         program, memory, clusters = kernel.program, self.image.memory, ClusterQueue(shape)
-        environment = Environment(memory, shared, size, program.target.number if program is not None else 0)
+        architecture, reserved = program.target.number if program is not None else 0, self.image.shared.reserved
+        environment = Environment(memory, shared, size, architecture, reserved)
 
         def begin_with(ctas: range) -> Schedule:
             inputs = CohortInputs(shape, ctas, memory, parameters, size, stack, environment, clusters)

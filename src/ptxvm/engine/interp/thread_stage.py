@@ -83,7 +83,7 @@ class InterpretedStage:
         self.parameters, self.shared = parameters, code.image.shared_size(self.kernel, shared)
         self.stack = stack
         self.memory = code.image.memory
-        self.environment = Environment(self.memory, shared, self.shared, 0)
+        self.environment = Environment(self.memory, shared, self.shared, 0, code.image.shared.reserved)
         for segment in routine.segments:
             segment.live_out = -1  # every register stays live, for its value is read at the end
 
