@@ -22,6 +22,7 @@ import numpy as np
 from ptxvm.driver.queue import Mark, refuse_in_queue
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.backing import Bytes, address_of
+from ptxvm.machine.sole_thread import RUNNING
 
 PAGE = mmap.PAGESIZE
 FIXED, NO_REPLACE = 0x10, 0x100000  # MAP_FIXED, MAP_FIXED_NOREPLACE
@@ -77,6 +78,7 @@ class File:
 
     def handle(self, offset: int = 0, size: int | None = None) -> bytes:
         """A handle of 64 bytes for a part of the file, which other processes can open while this one lives."""
+        RUNNING.share()
         whole = self.size if size is None else size
         packed = HANDLE.pack(MAGIC, os.getpid(), self.number, os.fstat(self.number).st_ino, self.size, offset, whole)
         return packed.ljust(64, b"\0")
@@ -97,6 +99,7 @@ def opened(handle: bytes) -> Part:
         raise DriverError(Result.INVALID_VALUE, "the bytes are no handle of this driver")
     if process == os.getpid():
         raise DriverError(Result.INVALID_CONTEXT, "a handle cannot be opened in the process that made it")
+    RUNNING.share()
     try:
         file = File(whole, os.open(f"/proc/{process}/fd/{number}", os.O_RDWR | os.O_CLOEXEC))
     except OSError as wrong:

@@ -19,7 +19,7 @@ FIELDS = [
     "params", "shared", "local", "check", "trap", "tick", "shapeless", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "row", "ctaid.x", "barriers", "host_call",
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "cta_barriers", "resident", "slot", "saved",
-    "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position", "in_step",
+    "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position", "in_step", "sole", "updating",
     # of an instrumented kernel
     "epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks", "clocks",
     "register_masks", "copies",

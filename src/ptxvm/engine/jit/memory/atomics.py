@@ -1,12 +1,15 @@
 """Atomic operations of a warp: a loop over the active lanes, in order.
 
-One host thread runs all threads of a CTA, so in shared and local memory an update is a plain load and store.
+One host thread runs all threads of a CTA, so in shared and local memory an update is a plain load and store.  Elsewhere it is
+one while no other host thread runs kernels, which the loop asks when it begins (`machine.sole_thread`): not for scope .sys,
+whose threads may be the program's own.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 
+from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u32
 from ptxvm.algebra.value import Value
@@ -15,22 +18,25 @@ from ptxvm.engine.jit.ir.builder import short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import addressing, atomic_rmw
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.isa.effects import Access
 from ptxvm.isa.special_registers import WARP
 
 AHEAD = 8  # updates ahead of which an address is loaded: see _queue
 PACKED = (32, 64)  # bits of elements that the processor can compress
+COMPILER_FENCE = 'fence syncscope("singlethread") seq_cst'  # it orders what LLVM writes, not what the processor does
 Given = tuple[Type, Raw, str]  # an operand, and the buffer of its lanes if they differ
 
 
 class Updates:
     """Writes the updates of one instruction, at checked addresses."""
 
-    def __init__(self, at: NodeBuilder, space: Space, type: Type, operation: str | None) -> None:
-        self.operation = operation
+    def __init__(self, at: NodeBuilder, type: Type, access: Access) -> None:
         self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.width
-        self.space, self.type, self.llvm = space, type, scalar_type(type)
-        self.plain = space in (Space.SHARED, Space.LOCAL)
-        self.element = "i32" if space is Space.SHARED else "ptr"  # of an address
+        self.space, self.type, self.operation = access.space, type, access.operation
+        self.llvm = scalar_type(type)
+        self.plain = self.space in (Space.SHARED, Space.LOCAL)
+        self.may_be_sole = not self.plain and access.scope is not Scope.SYS
+        self.element = "i32" if self.space is Space.SHARED else "ptr"  # of an address
         self.where = at.buffer(f"[{self.width + AHEAD} x {self.element}]", 1)
         self.queue: list[str] = []  # variables with the addresses of the next lanes
         self.active = at.active_vector()
@@ -42,13 +48,39 @@ class Updates:
         self._store_addresses(address)
         results = self.at.buffer(vector, 2)
         buffered = [self._buffered(n, operand) for n, operand in enumerate(operands)]
-        with code.scope():
-            code.memo.clear()
-            for lane in self._lanes():
-                old = self._update(lane, update, [Value(self.alg, t, self._lane_of(t, r, b, lane)) for t, r, b in buffered])
-                kept = code.emit(f"getelementptr {self.llvm}, ptr {results}, i32 {lane}")
-                code.run(f"store {self.llvm} {text(self.llvm, old.raw.base)}, ptr {kept}, align {min(self.type.bytes, 16)}")
+
+        def write() -> None:
+            with code.scope():
+                code.memo.clear()
+                for lane in self._lanes():
+                    old = self._update(lane, update, [Value(self.alg, t, self._lane_of(t, r, b, lane)) for t, r, b in buffered])
+                    kept = code.emit(f"getelementptr {self.llvm}, ptr {results}, i32 {lane}")
+                    code.run(f"store {self.llvm} {text(self.llvm, old.raw.base)}, ptr {kept}, align {min(self.type.bytes, 16)}")
+
+        if self.may_be_sole:
+            self._plain_if_sole(write)
+        else:
+            write()
         return Value(self.alg, self.type, Varying(self._spread(vector, results)))
+
+    def _plain_if_sole(self, write: Callable[[], None]) -> None:
+        """Write the loop with plain updates, for a host thread that is the only one to run kernels, and with locked ones."""
+        code = self.code
+        updating = self.at.kernel.field(code, "updating")
+        plain, locked, done = code.label(), code.label(), code.label()
+        code.run(f"store volatile i64 1, ptr {updating}, align 8")
+        code.run(COMPILER_FENCE)
+        sole = code.emit(f"load volatile i64, ptr {self.at.kernel.field(code, 'sole')}, align 8", pure=False)
+        code.branch(code.emit(f"icmp ne i64 {sole}, 0", pure=False), plain, locked)
+        for label, self.plain in ((plain, True), (locked, False)):
+            code.block(label)
+            if not self.plain:
+                code.run(f"store volatile i64 0, ptr {updating}, align 8")
+            write()
+            if self.plain:
+                code.run(f"store atomic volatile i64 0, ptr {updating} release, align 8")
+            code.jump(done)
+        code.block(done)
 
     def _update(self, lane: str, update: Callable[..., Value], operands: list[Value]) -> Value:
         """Update for one lane; returns the old value."""

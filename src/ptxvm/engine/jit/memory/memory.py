@@ -391,7 +391,7 @@ class Memory(Port):
         self._checked(space, raw, type.bytes, writing=True)
         count_access(self.at, self.bound, self.access, address.raw)
         self.at.dirty = True
-        old = atomics.Updates(self.at, space, type, attributes.get("operation")).run(raw, update, operands)
+        old = atomics.Updates(self.at, type, self.access).run(raw, update, operands)
         if self._follows_mbarriers(space):
             cta_clocks.mbarrier_signalled(self.at, self.access, self._offsets(raw), self.alg.vector(type, old.raw))
         return old

@@ -197,8 +197,11 @@ class Relaunch:
                 self.runner.know(allocations)
                 self._known = allocations
             self.runner.begin(launch, self._bank.start)
-            with Signals(launch):
-                self.runner.run(0, self.ctas)
+            try:
+                with Signals(launch):
+                    self.runner.run(0, self.ctas)
+            finally:
+                self.runner.end()
         finally:
             if not table.dismiss(self._come, [each for each in allocations if not each.live]):
                 self._disappear()

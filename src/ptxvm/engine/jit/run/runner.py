@@ -24,6 +24,7 @@ from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.per_lane import Array
+from ptxvm.machine.sole_thread import RUNNING, HostThread
 from ptxvm.machine.window import ClusterWindow, Window
 
 if TYPE_CHECKING:
@@ -73,6 +74,7 @@ class Runner:
         self.memory = image.memory
         self.record = np.zeros(len(FIELDS), np.uint64)
         self._words = self.record.data  # the same memory, with quicker access to single words
+        self._host_thread = HostThread(self._words, AT["sole"], AT["updating"])
         self.resident = facts.suspended.resident(shape.ctas)
         threads = np.arange(shape.threads * self.resident)
         cluster = shape.cluster_size
@@ -161,6 +163,7 @@ class Runner:
             for kind in OTHERS:
                 if (version := compiled.versions.get(kind)) is not None:
                     record[AT[kind]] = version.address
+        RUNNING.enter(self._host_thread)
 
     def _count_events(self, record: memoryview) -> None:
         """Give profiled code the memory that it counts in."""
@@ -209,8 +212,13 @@ class Runner:
 
     def leave(self) -> None:
         """The launch has ended."""
+        self.end()
         self.launch.counted(*self.counted())
         self.hide()
+
+    def end(self) -> None:
+        """No CTA of the launch runs any more."""
+        RUNNING.leave(self._host_thread)
 
     def counted(self) -> tuple[int, int]:
         """Instructions and thread-instructions executed so far."""

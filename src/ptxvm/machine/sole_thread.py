@@ -1,0 +1,92 @@
+"""Asymmetric synchronisation: does one host thread run kernels alone, so that its atomics need no locked instructions?
+
+A locked instruction waits until all earlier stores have left the processor, whether or not another one looks: three times the
+time of a hash table.  Threads of one device are all that an atomic of scope .gpu must be atomic to (PTX 8.5), so compiled code
+updates memory by plain loads and stores while no other host thread runs kernels.  It does so between a store of 1 and one of 0
+to `updating`, if `sole` is 1 after the first.  A second thread takes `sole` away, has the system run a memory barrier on every
+processor of this process (`membarrier` of Linux: what makes Dekker's algorithm right although one side has no fence), and waits
+until `updating` is 0.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import platform
+import sys
+import time
+from _thread import allocate_lock
+from functools import cache
+
+SYSTEM_CALL = {"x86_64": 324, "aarch64": 283}  # the number of `membarrier`
+EXPEDITED, REGISTER = 1 << 3, 1 << 4  # its commands: a barrier on the processors that run this process, and leave to ask for it
+
+
+class HostThread:
+    """What a host thread that runs kernels shares with the others: two words of its launch record."""
+
+    def __init__(self, words: memoryview, sole: int, updating: int) -> None:
+        """`sole` and `updating` are the positions of the words."""
+        self._words, self._sole, self._updating = words, sole, updating
+
+    def take(self) -> None:
+        """Let it update memory without locked instructions."""
+        self._words[self._sole] = 1
+
+    def give_up(self) -> None:
+        """Have it update memory by locked instructions, from now on; returns when it does."""
+        if not self._words[self._sole]:
+            return
+        self._words[self._sole] = 0
+        _system_call(EXPEDITED)
+        while self._words[self._updating]:  # for some updates of one instruction, unless the system has stopped the thread
+            time.sleep(0)
+
+
+class Running:
+    """The host threads of this process that run kernels."""
+
+    def __init__(self) -> None:
+        self._threads: list[HostThread] = []
+        self._lock = allocate_lock()
+        self._shared = False
+
+    def enter(self, thread: HostThread) -> None:
+        """A host thread begins to run CTAs."""
+        with self._lock:
+            self._threads.append(thread)
+            if len(self._threads) > 1:
+                self._threads[0].give_up()
+            elif not self._shared and _available():
+                thread.take()
+
+    def leave(self, thread: HostThread) -> None:
+        """A host thread has run its CTAs; one that is left stays as it is, since it may soon be joined again."""
+        with self._lock:
+            self._threads.remove(thread)
+
+    def share(self) -> None:
+        """Other processes may run kernels on memory of this one: no thread is ever alone again."""
+        with self._lock:
+            self._shared = True
+            for thread in self._threads:
+                thread.give_up()
+
+    def forget(self) -> None:
+        """In a child process: no thread of its parent runs there."""
+        self._threads, self._lock = [], allocate_lock()
+
+
+RUNNING = Running()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=RUNNING.forget)
+
+
+@cache
+def _available() -> bool:
+    """Has the system the barrier, and may this process ask for it?"""
+    return sys.platform == "linux" and platform.machine() in SYSTEM_CALL and _system_call(REGISTER) == 0
+
+
+def _system_call(command: int) -> int:
+    return int(ctypes.CDLL(None).syscall(SYSTEM_CALL[platform.machine()], command, 0, 0))
