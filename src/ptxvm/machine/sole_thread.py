@@ -23,23 +23,29 @@ EXPEDITED, REGISTER = 1 << 3, 1 << 4  # its commands: a barrier on the processor
 
 
 class HostThread:
-    """What a host thread that runs kernels shares with the others: two words of its launch record."""
+    """What a host thread that runs kernels shares with the others: two words of its launch records."""
 
     def __init__(self, words: memoryview, sole: int, updating: int) -> None:
         """`sole` and `updating` are the positions of the words."""
-        self._words, self._sole, self._updating = words, sole, updating
+        self._records, self._sole, self._updating = [words], sole, updating
+
+    def share(self, other: HostThread) -> None:
+        """It uses the records of another one as well, which never runs by itself."""
+        self._records += other._records
 
     def take(self) -> None:
         """Let it update memory without locked instructions."""
-        self._words[self._sole] = 1
+        for words in self._records:
+            words[self._sole] = 1
 
     def give_up(self) -> None:
         """Have it update memory by locked instructions, from now on; returns when it does."""
-        if not self._words[self._sole]:
+        if not self._records[0][self._sole]:
             return
-        self._words[self._sole] = 0
+        for words in self._records:
+            words[self._sole] = 0
         _system_call(EXPEDITED)
-        while self._words[self._updating]:  # for some updates of one instruction, unless the system has stopped the thread
+        while any(words[self._updating] for words in self._records):  # for some updates of one instruction
             time.sleep(0)
 
 

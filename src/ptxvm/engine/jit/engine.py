@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 from ptxvm.analysis.program import Function
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import spin_loops
 from ptxvm.engine.interception import INTERCEPTOR
 from ptxvm.engine.jit.abi.launch_record import Record
@@ -83,10 +85,26 @@ class Jit:
         found, tier = self._compiled.get(wanted), tiering.first(shape)
         if found is None:
             make, translated = partial(self._get, wanted), partial(self.code_cache.host_calls, wanted)
-            found = self._compiled.setdefault(wanted, Compiled(self.image, self.library, make, translated, tier))
+            rival = partial(self._rival, wanted)
+            found = self._compiled.setdefault(wanted, Compiled(self.image, self.library, make, translated, tier, rival))
+            if tier is Tier.BEST:
+                found.face_rival(background=False)
         if found.tier < tier:
             found.improve(tier)
         return found
+
+    def _rival(self, wanted: Specialisation, *, background: bool) -> Compiled | None:
+        """The code of a kernel for one thread at a time, if that may be faster."""
+        if not self._compiled[wanted].facts.scalar:
+            return None
+        alone = wanted._replace(scalar=True)
+        make = partial(self.code_cache.get, alone, background=background)
+        translated = partial(self.code_cache.host_calls, alone)
+        try:
+            return Compiled(self.image, self.library, make, translated, Tier.BEST)
+        except Unsupported as missing:
+            logging.getLogger("ptxvm.jit").debug("%s", missing)
+            return None
 
     def _get(self, wanted: Specialisation, kind: VersionKind, tier: Tier) -> Version:
         began = time.perf_counter()

@@ -34,6 +34,7 @@ UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls
 MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes stores through them non-temporal
 ALL_BITS = (1 << 64) - 1
 TICKS = 1 << 20  # iterations of loops between two checks of the clock
+OF_THREAD = 1 << 31  # a bit of `position`: its upper half is the number of a thread, not of a warp
 AT = {name: number for number, name in enumerate(FIELDS)}
 
 # A row of the table of known allocations: its bounds, and the spaces that reach it.

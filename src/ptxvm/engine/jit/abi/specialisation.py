@@ -41,7 +41,7 @@ class Specialisation(NamedTuple):
 
     `cluster` is None where the launch has none.  `fast` arithmetic only keeps the error bounds of the manual; `checks` are
     those that the code is instrumented for; `trusted` code checks no access; `metered` code stops when its threads have
-    executed too many instructions; `profiled` code counts what it does.
+    executed too many instructions; `profiled` code counts what it does.  `scalar` code runs one thread after the other.
     """
 
     function: Function
@@ -53,3 +53,9 @@ class Specialisation(NamedTuple):
     metered: bool = False
     cluster: tuple[int, int, int] | None = None
     profiled: bool = False
+    scalar: bool = False
+
+    @property
+    def plain(self) -> bool:
+        """Is the code that of a usual launch, which looks for nothing and counts nothing but instructions?"""
+        return not (self.checks or self.metered or self.profiled) and self.cluster is None

@@ -55,6 +55,8 @@ def _clear(kernel: KernelContext) -> Iterator[str]:
 
 def _cta_body(kernel: KernelContext) -> str:
     """Run the warps of a CTA, in rounds from barrier to barrier where there are any."""
+    if kernel.scalar:
+        return runtime("threads", threads=kernel.threads)
     waits = any(node.waits for node in kernel.nodes)
     if kernel.straight:
         return grid_whole_warps.rounds(kernel, release_barrier(kernel) if waits else "")

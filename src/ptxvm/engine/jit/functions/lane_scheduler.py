@@ -117,7 +117,7 @@ class LaneScheduler:
             if node.code:
                 number = self.kernel.instruction_number(node.code[0]) + 1
                 there = code.emit(f"icmp ne i32 {self._mask(node)}, 0", pure=False)
-                found = code.emit(f"select i1 {there}, i64 {number}, i64 {found}", pure=False)
+                found = code.emit(f"select i1 {there}, i32 {number}, i32 {found}", pure=False)
         return found
 
     def _choose(self, none: str, after: str | None = None) -> None:

@@ -107,6 +107,7 @@ def warp_function(kernel: KernelContext) -> str:
         states.append(f"i32 {RESUME if kernel.shapeless else PARTED}, label %resume.all")
     entry = _entry(kernel)
     sums = ", ptr noalias %sums" if kernel.sequential else ""
+    parameters = PARAMETERS.replace("%warp", "%thread") if kernel.scalar else PARAMETERS
     start = "F0" if kernel.straight or ((0, True) in kernel.written and kernel.threads % WARP == 0) else "start"
     if start == "start":
         bodies += ["start:", *_partial_start(kernel)]
@@ -124,7 +125,7 @@ def warp_function(kernel: KernelContext) -> str:
         ]
     return "\n".join(
         [
-            f"define {'internal ' if kernel.main else ''}i32 @warp({PARAMETERS}, i32 %state{sums}) #0 {{",
+            f"define {'internal ' if kernel.main else ''}i32 @warp({parameters}, i32 %state{sums}) #0 {{",
             "entry:",
             *counters.single_exit([*entry, switch, *bodies, *barrier_epochs.suspect(kernel), *ENDS]),
             *counters.report(kernel),
@@ -206,7 +207,8 @@ def _entry(kernel: KernelContext) -> list[str]:
     lines += _pending(kernel)
     if kernel.straight:
         lines.append(f"  %parting = alloca i{kernel.width}, align 8")
-    lines += ["  %ticks = alloca i32, align 4", f"  store i32 {kernel.time_slice}, ptr %ticks, align 4"]
+    ticks = "i64" if kernel.scalar else "i32"
+    lines += [f"  %ticks = alloca {ticks}, align 8", f"  store {ticks} {kernel.time_slice}, ptr %ticks, align 8"]
     if kernel.grid_strides:
         lines += [
             f"  %in_step.pointer = getelementptr i8, ptr %ctx, i64 {offset('in_step')}",
@@ -235,8 +237,8 @@ def _entry(kernel: KernelContext) -> list[str]:
         lines.append(f"  %address.{number}.pointer = getelementptr i64, ptr %addresses, i64 {number}")
         lines.append(f"  %address.{number} = load i64, ptr %address.{number}.pointer, align 8")
     lines += [
-        "  %warp.wide = zext i32 %warp to i64",
-        f"  %local.offset = mul i64 %warp.wide, {WARP * kernel.local_stride}",
+        f"  %warp.wide = zext i32 %{'thread' if kernel.scalar else 'warp'} to i64",
+        f"  %local.offset = mul i64 %warp.wide, {min(WARP, kernel.width) * kernel.local_stride}",
         "  %local.address = add i64 %local.start, %local.offset",
     ]
     return lines

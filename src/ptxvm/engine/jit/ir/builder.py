@@ -188,6 +188,18 @@ class Code:
             each *= 2
         return parts[0]
 
+    def pieces(self, type: str, vector: str, each: int) -> list[str]:
+        """A vector of all lanes as vectors of `each` elements; one that is shorter has its first element behind its own."""
+        if self.width < each:
+            return [self.shuffle(type, self.width, vector, "poison", [*range(self.width), *[0] * (each - self.width)])]
+        return [self.shuffle(type, self.width, vector, "poison", list(range(n, n + each))) for n in range(0, self.width, each)]
+
+    def joined(self, type: str, pieces: list[str], each: int) -> str:
+        """The vector of all lanes whose pieces these are."""
+        if self.width < each:
+            return self.shuffle(type, each, pieces[0], "poison", list(range(self.width)))
+        return self.concatenate(type, pieces, each)
+
     def masked_load(self, count: int, llvm: str, pointer: str, align: int, mask: str) -> str:
         """Load the elements that the mask selects; the others are zero."""
         vector, name = f"<{count} x {llvm}>", f"llvm.masked.load.v{count}{short(llvm)}.p0"
@@ -240,7 +252,7 @@ class Code:
 
     def warps(self) -> range:
         """The numbers of the warps that a vector holds, from 0."""
-        return range(self.width // WARP)
+        return range(max(1, self.width // WARP))
 
     def active_warps(self) -> range:
         """Those of them that may have active lanes."""
@@ -248,7 +260,7 @@ class Code:
 
     def warp_bits(self, predicate: str, warp: int) -> str:
         """The predicates of one of the warps as an integer."""
-        if self.width != WARP:
+        if self.width > WARP:
             predicate = self.shuffle("i1", self.width, predicate, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
         return self.emit(f"bitcast <{WARP} x i1> {predicate} to i{WARP}")
 

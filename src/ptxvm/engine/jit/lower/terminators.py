@@ -15,7 +15,7 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Raw, text
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.lower.barriers import cluster_records
 from ptxvm.engine.jit.lower.emitter import Emitter
-from ptxvm.engine.jit.node import stack
+from ptxvm.engine.jit.node import counters, stack
 from ptxvm.engine.jit.node.divergence import expect_whole
 from ptxvm.engine.jit.node.host_queries import NoTarget
 from ptxvm.engine.jit.node.parted_regions import DivergenceError
@@ -136,15 +136,26 @@ class Terminator:
             self._pause(target)
             return
         code, counts = self.code, self.kernel.SPIN if self.kernel.yields and self._spins() else 1
-        go = self._count_down("%ticks", counts)
+        go = self._count_down("%ticks", counts) if not self.kernel.scalar else self._compare_count()
         self.kernel.record_position(code, str(self.kernel.instruction_number(self.node.frame.code[self.node.end - 1]) + 1))
         if self.kernel.yields:
             self.add_pending(target, "-1")
             code.jump("yield")
             code.block(go)
             return
-        code.run(f"store i32 {self.kernel.TICKS}, ptr %ticks, align 4")
+        if not self.kernel.scalar:
+            code.run(f"store i32 {self.kernel.TICKS}, ptr %ticks, align 4")
         self._check_clock(go)
+
+    def _compare_count(self) -> str:
+        """Begin the block for when a thread has executed many instructions; the label of the block for when it has not."""
+        code = self.code
+        count, limit = (code.emit(f"load i64, ptr {each}, align 8", pure=False) for each in (counters.WHOLE, "%ticks"))
+        many, go = code.label(), code.label()
+        code.branch(code.emit(f"icmp ugt i64 {count}, {limit}", pure=False), many, go, likely=False)
+        code.block(many)
+        code.run(f"store i64 {code.emit(f'add i64 {limit}, {self.kernel.MOST_INSTRUCTIONS}')}, ptr %ticks, align 8")
+        return go
 
     def _check_clock(self, go: str) -> None:
         """Check the clock, and go on at a label unless the CTA must stop."""

@@ -52,7 +52,7 @@ class Addressing:
         if space is Space.SHARED:
             return Affine("%shared.address", bits=-1 << 8)
         stride = self.at.local_stride
-        return Affine("%local.address", ((tuple(range(self.width)), stride),))
+        return Affine("%local.address", ((tuple(range(self.width)), stride),) if self.width > 1 else ())
 
     def flat(self, space: Space, raw: Raw) -> Raw:
         """A checked address as a generic one."""
@@ -69,11 +69,17 @@ class Addressing:
     def pointer(self, space: Space, raw: Affine) -> str:
         """The pointer of a uniform address; empty in local memory, where lanes differ."""
         if space is Space.LOCAL:
-            return ""
+            return self._in_local(raw) if self.at.kernel.scalar else ""
         if space is Space.SHARED:
             low = self.alg.cast("resize", u64, u32, raw, "rn")
             return self._in_shared(low.base, 0)  # type: ignore[union-attr]
         return self.code.emit(f"inttoptr i64 {text('i64', raw.base)} to ptr")
+
+    def _in_local(self, raw: Affine) -> str:
+        """The pointer of an address in the local memory of the one thread that runs."""
+        low = self.alg.scalar("and", 64, raw.base, 0xFFFF_FFFF)
+        start = self.code.emit("inttoptr i64 %local.address to ptr")
+        return self.code.emit(f"getelementptr i8, ptr {start}, i64 {text('i64', low)}")
 
     def _in_shared(self, base: Scalar, more: int, steps: Sequence[tuple[int, str]] = ()) -> str:
         """The pointer of an offset in shared memory: of a base, a constant, and scalars with their factors.

@@ -17,13 +17,14 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.flow import changes
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
-from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import lane_chunks, variable_bounds
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
 EXTENTS = (32, 16)  # bytes that are loaded together
+SCALAR_EXTENTS = (64, 32, 16, 8)  # the same where one thread runs at a time: they share a check
 SPACES = (Space.GLOBAL, Space.SHARED, Space.CONST, Space.GENERIC)
 
 
@@ -51,7 +52,8 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> LoadRun | Non
     if own is None or bound.node.guard is not None or isinstance(at.region_guard, Affine):
         return None
     whole_addresses = kernel.image.memory.address_bits == 64 and kernel.cluster_size == 1
-    if kernel.tagged or space not in SPACES or not whole_addresses or not lane_chunks.suits(size, EXTENTS[0] // size):
+    suits = kernel.scalar or lane_chunks.suits(size, EXTENTS[0] // size)
+    if kernel.tagged or space not in SPACES or not whole_addresses or not suits:
         return None
     found: dict[int, int] = {}
     for position, distance in _neighbours(at, own[0]):
@@ -59,7 +61,7 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> LoadRun | Non
             found.setdefault(distance, position)
     if found.get(own[1]) != at.position:
         return None
-    for extent in EXTENTS:
+    for extent in SCALAR_EXTENTS if kernel.scalar else EXTENTS:
         for first in range(own[1] - extent + size, own[1] + 1, size):
             distances = range(first, first + extent, size)
             if len(distances) > 1 and all(distance in found for distance in distances):
@@ -89,10 +91,10 @@ def load(at: NodeBuilder, run: LoadRun, type: Type, count: int, raw: Raw, loader
         fast, after_fast = _block(at, together, lambda: loader.together(first, elements), onward)
         slow, after_slow = _block(at, apart, lambda: _apart(at, run, type, size, first, loader), onward)
         code.block(onward)
-        vector = at.alg.vector_type(type)
+        vector = scalar_type(type) if at.kernel.scalar else at.alg.vector_type(type)
         ends = ((f"[ {a}, %{after_fast} ]", f"[ {b}, %{after_slow} ]") for a, b in zip(fast, slow, strict=True))
         found = [code.emit(f"phi {vector} {', '.join(pair)}", pure=False) for pair in ends]
-    values = [Value(at.alg, type, Varying(name)) for name in found]
+    values = [Value(at.alg, type, (Affine if at.kernel.scalar else Varying)(name)) for name in found]
     at.preloaded |= {position: values[n * count : (n + 1) * count] for n, position in enumerate(run.positions)}
     at.notes |= dict.fromkeys(run.positions, f"chunks, with {len(run.positions) - 1} more")
 
@@ -118,9 +120,16 @@ def _apart(at: NodeBuilder, run: LoadRun, type: Type, size: int, first: Raw, loa
         at.position = position
         own = at.alg.integer("add", u64, first, Affine(run.positions.index(position) * size))
         values = loader.alone(at.node.code[position], own)
-        found[position] = [at.alg.vector(type, value.raw) for value in values]
+        found[position] = [_text(at, type, value.raw) for value in values]
     at.position = here
     return [name for position in run.positions for name in found[position]]
+
+
+def _text(at: NodeBuilder, type: Type, raw: Raw) -> str:
+    """A loaded value: a scalar where one thread runs at a time, else a vector."""
+    if at.kernel.scalar and isinstance(raw, Affine):
+        return text(scalar_type(type), raw.base)
+    return at.alg.vector(type, raw)
 
 
 def _neighbours(at: NodeBuilder, base: Register) -> Iterator[tuple[int, int]]:

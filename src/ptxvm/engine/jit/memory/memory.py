@@ -71,15 +71,25 @@ class Memory(Port):
             return ready
         size = type.bytes * count
         space, raw = self._where(space, address, size)
-        if isinstance(raw, Varying) and (run := joined_loads.run(self.at, self.bound, space, size)) is not None:
+        apart = isinstance(raw, Varying) or self.at.kernel.scalar
+        if apart and (run := joined_loads.run(self.at, self.bound, space, size)) is not None:
             loader = joined_loads.Loader(
                 good=lambda first, extent: self._good_run(space, first, size, extent),
-                together=lambda first, elements: self.addressing.load(space, scalar_type(type), type.bytes, first, elements),
+                together=lambda first, elements: self._together(space, type, first, elements),
                 alone=lambda bound, own: Memory(self.at, bound)._load_alone(space, type, own, count),  # noqa: SLF001 - its own kind
             )
             joined_loads.load(self.at, run, type, count, raw, loader)
             return self.at.preloaded.pop(self.at.position)
         return self._load_alone(space, type, raw, count)
+
+    def _together(self, space: Space, type: Type, first: Raw, elements: int) -> list[str]:
+        """Load neighbouring elements that have been checked."""
+        llvm, pointer = scalar_type(type), ""
+        if isinstance(first, Affine) and not first.terms:
+            pointer = self.addressing.pointer(space, first)
+        if not pointer:
+            return self.addressing.load(space, llvm, type.bytes, first, elements)
+        return [self._load_one(llvm, pointer, n * type.bytes, type.bytes) for n in range(elements)]
 
     def _good_run(self, space: Space, first: Raw, size: int, extent: int) -> str:
         """Are accesses of a size, side by side over an extent, in the window, or in the last allocation of the first one?"""
@@ -89,14 +99,25 @@ class Memory(Port):
             low = self.alg.cast("resize", u64, u32, first, "rn")
             return self._all_lanes(u32, low, log, "0", str(max(self._window_bound(space, size) - more, 0)))
         site = self.at.site(self.bound, space, size, 0, writing=False)
+        if self.at.kernel.scalar and isinstance(first, Affine):
+            return self._last_of_run(site, first, size, more)
         room = ("i64", self.at.site_field(site, 2))
         bound = self.code.intrinsic("i64", "llvm.usub.sat.i64", room, ("i64", str(more)))
         return self._all_lanes(u64, first, log, self.at.site_field(site, 0), bound)
 
+    def _last_of_run(self, site: int, first: Affine, size: int, more: int) -> str:
+        """Is the last of some elements in the last allocation, and as far from its beginning as the first one needs?"""
+        last = text("i64", self.alg.scalar("add", 64, first.base, more * size))
+        distance = self.code.emit(f"sub i64 {last}, {self.at.site_field(site, 0)}")
+        steps = self._turned("i64", distance, size.bit_length() - 1)
+        inside = self.code.emit(f"icmp ult i64 {steps}, {self.at.site_field(site, 2)}")
+        return self.code.emit(f"and i1 {inside}, {self.code.emit(f'icmp uge i64 {steps}, {more}')}")
+
     def _load_alone(self, space: Space, type: Type, raw: Raw, count: int) -> list[Value]:
         size = type.bytes * count
         llvm = scalar_type(type)
-        if space is not Space.LOCAL and isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying):
+        one = space is not Space.LOCAL or self.at.kernel.scalar
+        if one and isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying):
             pointer = self._checked(space, raw, size, writing=False)
             self.at.note("broadcast" if raw.bank is None else "")
             names = [self._load_one(llvm, pointer, n * type.bytes, size) for n in range(count)]
@@ -360,6 +381,9 @@ class Memory(Port):
 
     def _all_lanes(self, type: Type, raw: Raw, log: int, low: str, bound: str) -> str:
         """Is each active lane a multiple of a size from `low`, and within `bound` elements?"""
+        if self.at.kernel.scalar and isinstance(raw, Affine):
+            distance = self.code.emit(f"sub {scalar_type(type)} {text(scalar_type(type), raw.base)}, {low}")
+            return self.code.emit(f"icmp ult {scalar_type(type)} {self._turned(scalar_type(type), distance, log)}, {bound}")
         code, llvm, lanes = self.code, scalar_type(type), self.at.active_vector()
         arguments = [(self.alg.vector_type(type), self.alg.vector(type, raw))]
         if lanes is not None:

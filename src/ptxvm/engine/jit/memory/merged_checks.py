@@ -44,7 +44,7 @@ class MergedRangeChecks:
     def covers(self, low: Raw, size: int, part: tuple[int, int]) -> bool:
         """Does a merged check cover an access?  `part` is its part of the window: the first byte, and the count."""
         at = self.at
-        if not at.full or at.kernel.shapeless or not isinstance(low, Affine):
+        if not at.full or at.kernel.shapeless or at.kernel.scalar or not isinstance(low, Affine):
             return False
         box = LaneOffsets.of(low, at.width)
         begin, room = part

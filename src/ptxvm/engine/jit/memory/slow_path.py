@@ -15,14 +15,15 @@ from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.ir.lane_values import Pattern, vector_literal
 from ptxvm.isa.special_registers import WARP
 
-# The words of a question: the launch record, the site table, the warp, `ctaid.x`, the site, the answer, the masks of up to 8
-# warps; then the address: a base and the scalars of its terms, or all lanes.
+# The words of a question: the launch record, the site table, the warp (of scalar code the thread), `ctaid.x`, the site, the
+# answer, the masks of up to 8 warps; then the address: a base and the scalars of its terms, or all lanes.
 CTX, SITES, WARP_NUMBER, CTA, SITE, ANSWER, MASKS = range(7)
 ADDRESS = 16
 WORDS = ADDRESS + 256
 ROOM = "%question"
 # Stored on the slow path only: stores on the quick path would delay a kernel that waits for memory.
 CALLER = [(CTX, "ptr", "%ctx"), (SITES, "ptr", "%sites"), (WARP_NUMBER, "i32", "%warp"), (CTA, "i32", "%ctaid.x")]
+THREAD = [*CALLER[:2], (WARP_NUMBER, "i32", "%thread"), CALLER[3]]  # of scalar code
 
 Word = tuple[int, str, str]  # the index of a word, its LLVM type and its operand
 
@@ -54,7 +55,8 @@ def begin() -> str:
 
 def ask(code: Code, shape: CheckKind, search: str, words: Sequence[Word]) -> str:
     """Ask whether an access is allowed; `words` are its site, the masks unless all lanes are active, and the address."""
-    refused = preserving_calls.ask(code, _function(code.unit, shape, search), ROOM, [*CALLER, *words])
+    caller = THREAD if shape.width == 1 else CALLER
+    refused = preserving_calls.ask(code, _function(code.unit, shape, search), ROOM, [*caller, *words])
     return code.emit(f"icmp eq i64 {refused}, 0", pure=False)
 
 
@@ -75,6 +77,8 @@ def _body(unit: Unit, shape: CheckKind, search: str) -> str:
     code, width = Code(unit), shape.width
     lanes = f"<{width} x i64>"
     addresses = _addresses(code, shape)
+    if width == 1:  # the same in all lanes; one of them is asked about
+        lanes, addresses = f"<{WARP} x i64>", code.splat("i64", code.emit(f"extractelement <1 x i64> {addresses}, i64 0"), WARP)
     code.run(f"%room = alloca {lanes}, align 64")
     code.run(f"store {lanes} {addresses}, ptr %room, align 64")
     ask, end = code.label(), code.label()
@@ -143,6 +147,9 @@ def _inside(code: Code, shape: CheckKind, addresses: str) -> str:
 
 
 def _mask(code: Code, shape: CheckKind, n: int) -> str:
+    if shape.width == 1:
+        thread = _word(code, WARP_NUMBER, "i32")
+        return code.emit(f"shl i32 1, {code.emit(f'and i32 {thread}, {WARP - 1}')}")
     return "-1" if shape.full else _word(code, MASKS + n, "i32")
 
 
@@ -151,6 +158,8 @@ def _asked(code: Code, shape: CheckKind, search: str, n: int) -> str:
     own = code.emit(f"getelementptr i64, ptr %room, i64 {n * WARP}")
     site, mask = code.emit(f"trunc i64 {_word(code, SITE)} to i32"), _mask(code, shape, n)
     warp = code.emit(f"add i32 {_word(code, WARP_NUMBER, 'i32')}, {n}")
+    if shape.width == 1:
+        warp = code.emit(f"lshr i32 {_word(code, WARP_NUMBER, 'i32')}, {WARP.bit_length() - 1}")
     if shape.asks_host:
         check = code.emit(f"getelementptr i8, ptr {ctx}, i64 {offset('check')}")
         function = code.emit(f"load ptr, ptr {check}, align 8", pure=False)

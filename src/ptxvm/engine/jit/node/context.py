@@ -16,7 +16,7 @@ from ptxvm.engine.jit.abi import cta_slot
 from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
-from ptxvm.engine.jit.abi.launch_record import POINTERS, TICKS, UNBOUNDED_LOCAL, offset
+from ptxvm.engine.jit.abi.launch_record import OF_THREAD, POINTERS, TICKS, UNBOUNDED_LOCAL, offset
 from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING
 from ptxvm.engine.jit.cfg import call_stack, control_dependence, nodes
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
@@ -54,6 +54,7 @@ class KernelContext:
 
     TICKS = TICKS
     SPANS = 4  # access sites of an instruction, by the span of its lanes
+    MOST_INSTRUCTIONS = 8 * TICKS  # that a thread of scalar code executes between two checks of the clock
     TIME_SLICE = 1 << 12  # iterations of loops after which a warp of a fair kernel yields ...
     SPIN = 1 << 6  # ... an iteration of a spin loop counts as so many
     SPINS = 1 << 9  # iterations of spin loops after which a warp leaves for the general version, or is suspected
@@ -178,6 +179,8 @@ class KernelContext:
     def caches_bounds(self) -> bool:
         """Are the bounds of accesses in loops cached in variables?  Not if there are many, or memory can be freed."""
         looping = (b for node in self.nodes if self.plan.repeats(node) for b in node.code)
+        if self.scalar:
+            return False
         count = sum("mem" in b.i.of.effects and WINDOWED.isdisjoint(b.summary.spaces) for b in looping)
         return count <= MOST_CACHED and not self.frees
 
@@ -194,12 +197,17 @@ class KernelContext:
     @property
     def time_slice(self) -> int:
         """How many iterations of loops a warp runs before it yields, or checks the clock."""
-        return self.TIME_SLICE if self.yields else self.TICKS
+        return self.TIME_SLICE if self.yields else self.MOST_INSTRUCTIONS if self.scalar else self.TICKS
 
     @cached_property
     def suspends_whole_warps(self) -> bool:
         """Do whole warps of a general version suspend at barriers by code of their own, which spills live registers only?"""
         return self.partial_barriers and sum(node.barrier_wait for node in self.nodes) <= FEW_BARRIERS
+
+    @property
+    def scalar(self) -> bool:
+        """Does its code run one thread at a time?"""
+        return self.width == 1
 
     @property
     def one_group(self) -> bool:
@@ -276,7 +284,7 @@ class KernelContext:
     @cached_property
     def local_grain(self) -> int:
         """The grain of interleaved local memory in bytes; 0 where each lane has its own in one piece."""
-        return 0 if self.threads % WARP else self.analysis.local_grain
+        return 0 if self.threads % WARP or self.scalar else self.analysis.local_grain
 
     @property
     def unbounded(self) -> bool:
@@ -331,10 +339,10 @@ class KernelContext:
         code.run("store i32 %ctaid.x, ptr %ctaid.x.pointer, align 8")
 
     def record_position(self, code: Code, number: str) -> None:
-        """Store the warp, and an instruction's number plus 1, in the launch record, before a check of the clock."""
+        """Store an instruction's number plus 1, and the warp or thread, in the launch record, before a check of the clock."""
         at = code.emit(f"getelementptr i8, ptr %ctx, i64 {offset('position')}")
-        warp = code.emit(f"shl i64 {code.emit('zext i32 %warp to i64')}, 32")
-        code.run(f"store i64 {code.emit(f'or i64 {warp}, {number}')}, ptr {at}, align 8")
+        code.run(f"store i32 {int(number) | OF_THREAD if self.scalar else number}, ptr {at}, align 8")
+        code.run(f"store i32 {'%thread' if self.scalar else '%warp'}, ptr {code.offset(at, 4)}, align 4")
 
     def context(self, code: Code, name: str, *, pure: bool = True) -> str:
         """The value of a field of the launch record."""

@@ -15,7 +15,7 @@ from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
-from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, scalar_type, text, wrapped
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.event_counters import NodeCounters
@@ -131,6 +131,10 @@ class NodeBuilder(operands.Operands):
     def assign(self, key: Key, type: Type, value: Value) -> None:
         """Give a register a new value, where the guard holds."""
         value = fitting(value, type)
+        if self.kernel.scalar and isinstance(value.raw, Varying):  # of an operation that only vectors have
+            llvm = scalar_type(type)
+            one = self.code.emit(f"extractelement <1 x {llvm}> {self.alg.vector(type, value.raw)}, i64 0")
+            value = Value(self.alg, type, Affine(one, loose=value.raw.loose))
         if self.guard is not None and self._escapes(key):
             old = self.slot(key, type)
             value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
@@ -396,7 +400,11 @@ class NodeBuilder(operands.Operands):
         """Report `trap` of some lanes to the host, and end the warp."""
         index = self.kernel.instruction_number(self.node.frame.code[self.node.end - 1])
         self.kernel.record_cta_id(self.code)
-        self.code.run(f"call void {self.context('trap')}(i32 {bits}, i32 {index}, i32 %warp)")
+        warp = "%warp"
+        if self.kernel.scalar:
+            bits = self.code.emit(f"shl i32 1, {self.code.emit(f'and i32 %thread, {WARP - 1}')}")
+            warp = self.code.emit(f"lshr i32 %thread, {WARP.bit_length() - 1}")
+        self.code.run(f"call void {self.context('trap')}(i32 {bits}, i32 {index}, i32 {warp})")
         self.code.jump("fault")
 
     # ── affine values that are extended ─────────────────────────────────────────────────

@@ -34,7 +34,8 @@ def value(at: NodeBuilder, bound: Bound, name: str, type: Type) -> Value:
     if name in LAUNCH or name in TIMES:
         asked: Value = at.host_call(bound, SpecialRegisterQuery(name), [], [u64])[0]
         return asked.to(type)
-    raw = _raw(at, name)
+    raw: Raw | None = _of_thread(at, name) if at.kernel.scalar else None
+    raw = _raw(at, name) if raw is None else raw
     if raw is None:
         raise Unsupported(f"the special register %{name} in the JIT")
     found = Value(at.alg, u32, raw)
@@ -71,6 +72,19 @@ def _raw(at: NodeBuilder, name: str) -> Raw | None:  # noqa: C901, PLR0911 - a t
     return None
 
 
+def _of_thread(at: NodeBuilder, name: str) -> Affine | None:
+    """What differs between the lanes of a warp, of the one thread that runs; None for what does not."""
+    lane = at.code.emit(f"and i32 %thread, {WARP - 1}")
+    if name == "laneid":
+        return Affine(lane, bits=WARP - 1)
+    if name == "warpid":
+        return Affine(at.code.emit(f"lshr i32 %thread, {WARP.bit_length() - 1}"))
+    if name not in MASKS:
+        return None
+    table = at.code.unit.table("i32", tuple(MASKS[name](n) for n in range(WARP)))
+    return Affine(at.code.emit(f"load i32, ptr {at.code.emit(f'getelementptr i32, ptr @{table}, i32 {lane}')}, align 4"))
+
+
 def _of_cluster(at: NodeBuilder, name: str, type: Type) -> Value:
     """A special register about clusters; each CTA is one where the launch has none."""
     register, _, axis = name.partition(".")
@@ -105,7 +119,7 @@ def _of_cluster(at: NodeBuilder, name: str, type: Type) -> Value:
 
 def _warp(at: NodeBuilder) -> Affine:
     """The number of the first warp of a vector."""
-    return Affine("%warp", bits=(1 << (at.kernel.warps - 1).bit_length()) - at.alg.width // WARP)
+    return Affine("%warp", bits=(1 << (at.kernel.warps - 1).bit_length()) - max(1, at.alg.width // WARP))
 
 
 def _cycles(at: NodeBuilder) -> str:
@@ -120,7 +134,11 @@ def _thread(at: NodeBuilder, axis: int) -> Raw:
     if axis > 2 or (x, y, z)[axis] == 1:
         return Affine(0)
     alg, threads, width = at.alg, x * y * z, at.alg.width
-    first: Raw = Affine(0) if threads <= width else alg.integer("mul", u32, _warp(at), Affine(WARP))
+    first: Raw
+    if at.kernel.scalar:
+        first = Affine("%thread", bits=(1 << (threads - 1).bit_length()) - 1)
+    else:
+        first = Affine(0) if threads <= width else alg.integer("mul", u32, _warp(at), Affine(WARP))
     lanes = range(width)
     own = from_lanes(u32, tuple(lanes))
     if x % width == 0 or (y == z == 1):

@@ -109,6 +109,7 @@ class CodeCache:
             wanted.metered,
             wanted.cluster,
             wanted.profiled,
+            wanted.scalar,
             kind,
             cpu.identity(),
             ourselves(),

@@ -15,7 +15,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics.errors import Crash, Fault, Place
 from ptxvm.engine.jit.abi import launch_record as records
-from ptxvm.engine.jit.abi.launch_record import AT, REACHED, ROWS, TICKS, WRITABLE
+from ptxvm.engine.jit.abi.launch_record import AT, OF_THREAD, REACHED, ROWS, TICKS, WRITABLE
 from ptxvm.engine.jit.abi.metadata import Facts
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.isa.special_registers import WARP
@@ -262,7 +262,7 @@ class Callbacks:
         word, self.record[AT["position"]] = int(self.record[AT["position"]]), 0
         number, warp = word & 0xFFFF_FFFF, word >> 32
         if number:
-            return self.place(number - 1, warp * WARP)
+            return self.place((number & ~OF_THREAD) - 1, warp if number & OF_THREAD else warp * WARP)
         from ptxvm.engine import faults  # noqa: PLC0415
         from ptxvm.engine.jit.run import deadlock_report  # noqa: PLC0415
 

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from _thread import allocate_lock
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -20,13 +21,22 @@ from ptxvm.machine.launch import LaunchShape
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.host import HostCall
+    from ptxvm.engine.jit.run.rivals import Contest
+
+
+class FindRival(Protocol):
+    """Finds or compiles another version of a kernel, for which launches go on in the `background`."""
+
+    def __call__(self, *, background: bool) -> Compiled | None:
+        """The other version; None where there is none."""
 
 
 class Compiled:
     """A kernel for one specialisation.
 
     `make` finds or compiles a version of a tier or a better one; `tier` is the least tier that it is asked for.
-    `translated` gives the host calls of some versions.  `rate` is the time of a CTA in seconds, `spent` that of all CTAs so
+    `translated` gives the host calls of some versions; `rival` is another version of the whole kernel, which takes turns with
+    this one (`rivals`), and `find_rival` makes it.  `rate` is the time of a CTA in seconds, `spent` that of all CTAs so
     far.
     """
 
@@ -42,8 +52,12 @@ class Compiled:
         make: Callable[[VersionKind, Tier], Version],
         translated: Callable[[Iterable[VersionKind]], Sequence[HostCallSite]],
         tier: Tier,
+        find_rival: FindRival | None = None,
     ) -> None:
         self.image, self.library, self.make, self.translated, self.tier = image, library, make, translated, tier
+        self.find_rival = find_rival
+        self.rival: Compiled | None = None
+        self.contest: Contest | None = None
         self.versions: dict[VersionKind, Version] = {}
         self.runners: list[Runner] = []
         self._lock = allocate_lock()
@@ -89,10 +103,29 @@ class Compiled:
         """The addresses of the functions and variables of the module, by their numbers."""
         return np.array(self.image.addresses, np.uint64)
 
+    def face_rival(self, *, background: bool) -> None:
+        """Have the rival take turns in later launches, if there is one; compiled while launches go on, in the `background`."""
+        rival = self.find_rival(background=background) if self.find_rival is not None else None
+        if rival is None:
+            return
+        from ptxvm.engine.jit.run.rivals import Contest  # noqa: PLC0415 - few kernels have one
+
+        self.runners.clear()
+        self.contest, self.rival = Contest(), rival
+
     def runner(self, shape: LaunchShape) -> Runner:
         """An idle runner, or a new one."""
-        try:
-            found = self.runners.pop()
-        except IndexError:
+        while self.runners:
+            with suppress(IndexError):
+                found = self.runners.pop()
+                if found.resident == self.facts.suspended.resident(shape.ctas) and found.paired is (self.rival is not None):
+                    return found
+        return self.new_runner(shape)
+
+    def new_runner(self, shape: LaunchShape) -> Runner:
+        """A runner of this version, or of it and its rival."""
+        if self.rival is None or self.contest is None:
             return Runner(self, shape)
-        return found if found.resident == self.facts.suspended.resident(shape.ctas) else Runner(self, shape)
+        from ptxvm.engine.jit.run.rivals import PairedRunner  # noqa: PLC0415 - few kernels have one
+
+        return PairedRunner(self, Runner(self.rival, shape), self.contest, shape)

@@ -18,7 +18,6 @@ from ptxvm.algebra.float_environment import computes_as_usual
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.run.cta_distribution import PIECE
 from ptxvm.engine.jit.run.launch_state import Launch
-from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.engine.jit.run.signals import Signals
 from ptxvm.engine.launch import mark_written
 from ptxvm.machine.allocation import Allocation
@@ -68,7 +67,7 @@ class Relaunch:
         self.compiled, self.facts, self.shape, self.ctas = compiled, compiled.facts, shape, shape.ctas
         self.memory, self.output = compiled.image.memory, compiled.library.output
         self.slots = bank.slots
-        self.runner = Runner(compiled, shape)
+        self.runner = compiled.new_runner(shape)
         self.launch = Launch(compiled.image, self.facts, shape, None)
         self._bank = self.memory.allocate(max(bank.size, 1), 256, Space.PARAM, "the parameters", writable=False)
         self.memory.hide(self._bank)
@@ -85,8 +84,11 @@ class Relaunch:
 
     @property
     def valid(self) -> bool:
-        """Is the kernel still short, and its code the same but for its tier?"""
-        return self.compiled.facts is self.facts and (self.compiled.rate or 0.0) * self.ctas <= self.short
+        """Is the kernel still short, and its code the same but for its tier; has it no rival since?"""
+        compiled = self.compiled
+        if compiled.facts is not self.facts or self.runner.paired is (compiled.rival is None):
+            return False
+        return (compiled.rate or 0.0) * self.ctas <= self.short
 
     def run(self, args: Sequence[object]) -> LaunchResult | None:
         """Launch the kernel; None where the launch must take the usual way."""

@@ -67,6 +67,8 @@ class CompiledKernel(Protocol):
 class Runner:
     """Runs CTAs of one kernel, for one launch at a time."""
 
+    paired = False  # has it two versions of the kernel?
+
     def __init__(
         self, compiled: CompiledKernel, shape: LaunchShape, kind: type[Callbacks] = Callbacks, library: Library | None = None
     ) -> None:
@@ -74,7 +76,7 @@ class Runner:
         self.memory = image.memory
         self.record = np.zeros(len(FIELDS), np.uint64)
         self._words = self.record.data  # the same memory, with quicker access to single words
-        self._host_thread = HostThread(self._words, AT["sole"], AT["updating"])
+        self.host_thread = HostThread(self._words, AT["sole"], AT["updating"])
         self.resident = facts.suspended.resident(shape.ctas)
         threads = np.arange(shape.threads * self.resident)
         cluster = shape.cluster_size
@@ -139,7 +141,12 @@ class Runner:
         self._reached = sum(each.size for each in allocations)
 
     def begin(self, launch: Launch, parameters: int) -> None:
-        """Prepare for a launch that uses the known allocations."""
+        """Begin a launch that uses the known allocations."""
+        self.prepare(launch, parameters)
+        RUNNING.enter(self.host_thread)
+
+    def prepare(self, launch: Launch, parameters: int) -> None:
+        """Fill the launch record."""
         compiled, record, calls = self.compiled, self._words, self.calls
         calls.launch = self.launch = launch
         self._version = compiled.versions[VersionKind.FIRST]  # tiering may replace it while this launch runs
@@ -163,7 +170,6 @@ class Runner:
             for kind in OTHERS:
                 if (version := compiled.versions.get(kind)) is not None:
                     record[AT[kind]] = version.address
-        RUNNING.enter(self._host_thread)
 
     def _count_events(self, record: memoryview) -> None:
         """Give profiled code the memory that it counts in."""
@@ -190,13 +196,14 @@ class Runner:
     def run(self, first: int, last: int) -> bool:
         """Run some CTAs; false if the launch must stop."""
         if self.launch.timeline is None:
-            return self._run(first, last)
+            return self.run_ctas(first, last)
         began = time.perf_counter()
-        goes_on = self._run(first, last)
+        goes_on = self.run_ctas(first, last)
         self.launch.timeline.ran(first, last, began)
         return goes_on
 
-    def _run(self, first: int, last: int) -> bool:
+    def run_ctas(self, first: int, last: int) -> bool:
+        """Run some CTAs, whatever time it takes; false if the launch must stop."""
         if self.in_step or self.compiled.facts.cancels:
             self._words[RESIDENT] = self.resident  # which code counts
         if not self._grid(*self._arguments, first, last):
@@ -218,7 +225,7 @@ class Runner:
 
     def end(self) -> None:
         """No CTA of the launch runs any more."""
-        RUNNING.leave(self._host_thread)
+        RUNNING.leave(self.host_thread)
 
     def counted(self) -> tuple[int, int]:
         """Instructions and thread-instructions executed so far."""

@@ -55,6 +55,7 @@ def improve(compiled: Compiled, make: Callable[[VersionKind, Tier], Version]) ->
         with DefaultEnvironment():
             for kind in list(compiled.versions):
                 compiled.replace(kind, make(kind, Tier.BEST))
+            compiled.face_rival(background=True)
 
     thread = threading.Thread(target=work, name="ptxvm compiles")
     thread.start()

@@ -49,7 +49,7 @@ class FixedPoint:
         """Write all reachable nodes, for whole warps and for partial ones."""
         kernel = self.kernel
         everything = nodes.reachable(self.nodes, {0})
-        if kernel.threads >= WARP:
+        if kernel.threads >= WARP or kernel.scalar:
             self.queue.update((n, True) for n in everything)
         self._settle()  # whole warps come first: what they do not vary, partial ones keep apart
         if kernel.straight and not kernel.parts.regions:

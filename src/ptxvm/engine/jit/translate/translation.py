@@ -8,12 +8,12 @@ from functools import cached_property, partial
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.abi.specialisation import Specialisation, VersionKind
-from ptxvm.engine.jit.cfg import requirements
+from ptxvm.engine.jit.cfg import requirements, scalar_code
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.memory import streaming_stores
 from ptxvm.engine.jit.node.context import KernelContext
-from ptxvm.engine.jit.translate.versions import Versions, choose
+from ptxvm.engine.jit.translate.versions import Versions, choose, parts_in_loops, scalar
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.image import Image
 
@@ -46,7 +46,7 @@ class Translation:
             cluster=self.wanted.cluster,
             profiled=self.wanted.profiled,
         )
-        return choose(make, x * y * z, self.wanted.checks)
+        return scalar(make) if self.wanted.scalar else choose(make, x * y * z, self.wanted.checks)
 
     @cached_property
     def masked(self) -> str:
@@ -76,6 +76,11 @@ class Translation:
     def loops(self) -> bool:
         """Has the kernel loops?"""
         return self.versions.kernel.plan.has_loops
+
+    def _may_be_scalar(self, kernel: KernelContext) -> bool:
+        """Is the version that runs first one of vectors whose lanes may part in loops, and is there scalar code for it?"""
+        wanted = self.wanted
+        return wanted.plain and not wanted.scalar and parts_in_loops(kernel) and scalar_code.suits(kernel.analysis)
 
     @property
     def facts(self) -> Facts:
@@ -108,6 +113,7 @@ class Translation:
             ),
             cancels=requirements.cancels(image, kernel.function),
             weights=kernel.counters.weights if kernel.counters is not None else [],
+            scalar=self._may_be_scalar(kernel),
             host_calls=[
                 HostCallSite(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.host_calls
             ],

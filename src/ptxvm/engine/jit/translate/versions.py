@@ -69,6 +69,24 @@ def choose(make: Callable[..., KernelContext], threads: int, checks: frozenset[C
     return found
 
 
+def scalar(make: Callable[..., KernelContext]) -> Versions:
+    """The version that runs one thread after the other; Unsupported where the kernel needs more than one."""
+    kernel = make(straight=True, width=1)
+    try:
+        found = Versions(make, kernel, translate(kernel))
+    except (DivergenceError, TooWideError):
+        found = None
+    if found is None or kernel.endings or any(code.leaves for code in kernel.written.values()):
+        raise Unsupported(f"code of '{kernel.function.name}' for one thread at a time")
+    return found
+
+
+def parts_in_loops(kernel: KernelContext) -> bool:
+    """May lanes part in loops, in a version that has been translated?"""
+    masked = kernel.masked if not kernel.straight else kernel.endings | set(kernel.parting) | kernel.parts.inside
+    return any(kernel.plan.repeats(kernel.nodes[n]) for n in masked)
+
+
 def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
     """Choose the straight version if warps probably stay whole, as wide as registers allow."""
     found = _whole_warps(make, threads) if threads >= WARP else None

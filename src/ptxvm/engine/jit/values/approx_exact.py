@@ -85,7 +85,7 @@ class FunctionWriter:
     @classmethod
     def all_lanes(cls, code: Code, name: str, a: str) -> str:
         """A function of all lanes of a vector."""
-        return code.concatenate("float", [getattr(cls(code, each), name)() for each in registers(code, a)], EACH)
+        return code.joined("float", [getattr(cls(code, each), name)() for each in registers(code, a)], EACH)
 
     @classmethod
     def unusual(cls, code: Code, name: str, a: str) -> str:
@@ -356,7 +356,7 @@ def _piece(
 
 def registers(code: Code, a: str) -> list[str]:
     """The registers of a vector."""
-    return [code.shuffle("float", code.width, a, "poison", list(range(n, n + EACH))) for n in range(0, code.width, EACH)]
+    return code.pieces("float", a, EACH)
 
 
 def _out_of_line(alg: VectorAlgebra, name: str, a: str, derivation: Callable[[Value], Value]) -> str:

@@ -177,7 +177,7 @@ class ExactRsqrt(FunctionWriter):
         """A function of as many lanes as a vector has."""
         if name != "rsqrt":
             return super().all_lanes(code, name, a)
-        return code.concatenate("float", [root for pair in pairs(code, a) for root in pair.rsqrt()], EACH)
+        return code.joined("float", [root for pair in pairs(code, a) for root in pair.rsqrt()], EACH)
 
     @classmethod
     def unusual(cls, code: Code, name: str, a: str) -> str:
@@ -189,6 +189,7 @@ class ExactRsqrt(FunctionWriter):
 
 
 def pairs(code: Code, a: str) -> list[VectorPair]:
-    """Registers of a vector, two by two."""
+    """Registers of a vector, two by two; a single one is its own other."""
     parts = registers(code, a)
+    parts = parts if len(parts) > 1 else 2 * parts
     return [VectorPair(code, *each) for each in zip(parts[::2], parts[1::2], strict=True)]

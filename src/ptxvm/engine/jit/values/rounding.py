@@ -93,11 +93,9 @@ def _embedded(alg: VectorAlgebra, op: str, type: Type, mode: str, args: list[str
     suffix = "ps.512" if type is f32 else "pd.512"
     name = f"llvm.x86.avx512.{'vfmadd' if op == 'fma' else op}.{suffix}"
     code.unit.declarations[name] = f"declare {part} @{name}({', '.join([part] * len(args))}, i32 immarg)"
-    made = []
-    for first in range(0, alg.width, each):
-        pieces = [(part, code.shuffle(one, alg.width, a, "poison", list(range(first, first + each)))) for a in args]
-        made.append(code.call(part, name, *pieces, ("i32", str(EMBEDDED[mode]))))
-    return code.concatenate(one, made, each)
+    pieces = zip(*(code.pieces(one, a, each) for a in args), strict=True)
+    mode_word = ("i32", str(EMBEDDED[mode]))
+    return code.joined(one, [code.call(part, name, *((part, a) for a in own), mode_word) for own in pieces], each)
 
 
 # ── conversions ─────────────────────────────────────────────────────────────────────────
@@ -196,8 +194,7 @@ def _to_f16(alg: VectorAlgebra, a: Raw, rounding: Rounding) -> Raw:
         name = "llvm.x86.avx512.mask.vcvtps2ph.512"
         code.unit.declarations[name] = f"declare <16 x i16> @{name}(<16 x float>, i32 immarg, <16 x i16>, i16)"
         parts = []
-        for first in range(0, alg.width, 16):
-            piece = code.shuffle("float", alg.width, x, "poison", list(range(first, first + 16)))
+        for piece in code.pieces("float", x, 16):
             arguments = [
                 ("<16 x float>", piece),
                 ("i32", str(HALF_MODES[mode])),
@@ -205,7 +202,7 @@ def _to_f16(alg: VectorAlgebra, a: Raw, rounding: Rounding) -> Raw:
                 ("i16", "-1"),
             ]
             parts.append(code.call("<16 x i16>", name, *arguments))
-        return code.concatenate("i16", parts, 16)
+        return code.joined("i16", parts, 16)
 
     if rounding != "odd":
         return narrowed(alg, f16, directed(rounding), uniform)

@@ -72,8 +72,7 @@ def _in_registers(alg: VectorAlgebra, words: tuple[int, ...], index: str) -> str
     code, name = alg.code, "llvm.x86.avx512.vpermi2var.d.512"
     code.unit.declare(name, HALF, HALF, HALF, HALF)
     halves = []
-    for first in range(0, alg.width, 16):
-        chosen = code.shuffle("i32", alg.width, index, "poison", list(range(first, first + 16)))
+    for chosen in code.pieces("i32", index, 16):
         found = []
         for start in range(0, len(words), 32):
             low, high = (vector_literal("i32", words[n : n + 16]) for n in (start, start + 16))
@@ -86,4 +85,4 @@ def _in_registers(alg: VectorAlgebra, words: tuple[int, ...], index: str) -> str
             found = [code.emit(f"select <16 x i1> {upper}, {HALF} {b}, {HALF} {a}") for a, b in pairs]
             bit *= 2
         halves.append(found[0])
-    return code.concatenate("i32", halves, 16)
+    return code.joined("i32", halves, 16)

@@ -1,0 +1,225 @@
+"""Two versions of a kernel that take turns: vectors of lanes, and scalar code for one thread after the other.
+
+The oracle of what they compute is the interpreter; that of the contest is which of two made-up times is less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.engine.jit.cfg import scalar_code
+from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
+from ptxvm.engine.jit.run.rivals import Contest
+
+# Each thread makes as many iterations as its number says, which the other lanes do not.
+LOOP = """
+.version 7.0
+.target sm_70
+.address_size 64
+.visible .entry k(.param .u64 counts, .param .u64 out, .param .u64 total)
+{
+    .local .align 8 .b8 room[64];
+    .reg .b32 %r<16>; .reg .b64 %d<8>; .reg .pred %p; .reg .f32 %f<4>;
+    ld.param.u64 %d0, [counts]; ld.param.u64 %d1, [out]; ld.param.u64 %d2, [total];
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %ntid.x; mov.u32 %r2, %tid.x; mad.lo.u32 %r0, %r0, %r1, %r2;
+    mul.wide.u32 %d3, %r0, 4; add.u64 %d4, %d0, %d3; add.u64 %d5, %d1, %d3;
+    ld.global.u32 %r3, [%d4];
+    mov.u32 %r4, 1; mov.u32 %r5, %laneid;
+    setp.eq.u32 %p, %r3, 0;
+    @%p bra END;
+AGAIN:
+    BODY
+    mad.lo.u32 %r4, %r4, 3, %r5;
+    sub.u32 %r3, %r3, 1;
+    setp.ne.u32 %p, %r3, 0;
+    @%p bra AGAIN;
+END:
+    st.global.u32 [%d5], %r4;
+    ret;
+}
+"""
+BODIES = {
+    "numbers": "add.u32 %r4, %r4, %r2;",
+    "masks of lanes": "mov.u32 %r6, %lanemask_lt; add.u32 %r4, %r4, %r6; mov.u32 %r6, %warpid; add.u32 %r4, %r4, %r6;",
+    "local memory": "and.b32 %r6, %r4, 60; cvt.u64.u32 %d6, %r6; mov.u64 %d7, room; add.u64 %d6, %d6, %d7;"
+    " ld.local.u32 %r7, [%d6]; add.u32 %r7, %r7, %r4; st.local.u32 [%d6], %r7; add.u32 %r4, %r4, %r7;",
+    "generic local memory": "and.b32 %r6, %r4, 60; cvt.u64.u32 %d6, %r6; mov.u64 %d7, room; cvta.local.u64 %d7, %d7;"
+    " add.u64 %d6, %d6, %d7; ld.u32 %r7, [%d6]; add.u32 %r7, %r7, %r4; st.u32 [%d6], %r7; add.u32 %r4, %r4, %r7;",
+    "sums by atomics": "red.global.add.u32 [%d2], %r4; atom.global.max.u32 %r9, [%d2+8], %r4;",
+    "neighbours": "and.b32 %r6, %r4, 7; mul.wide.u32 %d6, %r6, 4; add.u64 %d6, %d6, %d0; ld.global.u32 %r7, [%d6];"
+    " ld.global.u32 %r8, [%d6+4]; ld.global.u32 %r9, [%d6+8]; ld.global.u32 %r10, [%d6+12];"
+    " add.u32 %r7, %r7, %r8; add.u32 %r9, %r9, %r10; add.u32 %r4, %r7, %r9;",
+    "directed rounding": "cvt.rn.f32.u32 %f0, %r4; div.rp.f32 %f1, %f0, 0f40400000; add.rm.f32 %f1, %f1, %f0; mov.b32 %r6, %f1;"
+    " add.u32 %r4, %r4, %r6;",
+    "approximations": "cvt.rn.f32.u32 %f0, %r4; ex2.approx.f32 %f1, 0f3F99999A; rsqrt.approx.f32 %f2, %f0;"
+    " fma.rn.f32 %f1, %f1, %f2, %f0; mov.b32 %r6, %f1; add.u32 %r4, %r4, %r6;",
+}
+CTAS, THREADS = 9, 70  # the last warp of each CTA is not whole
+
+
+def kernel(body: str) -> ptxvm.Kernel:
+    return ptxvm.load(LOOP.replace("BODY", body)).kernel()
+
+
+def arguments(rng: np.random.Generator) -> list[np.ndarray]:
+    counts = rng.integers(0, 40, CTAS * THREADS, np.uint32)
+    return [counts, np.zeros(CTAS * THREADS, np.uint32), np.zeros(4, np.uint32)]
+
+
+@pytest.fixture
+def by_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
+    """Has one of the versions run all CTAs: 0 for vectors, 1 for scalar code."""
+    monkeypatch.setenv("PTXVM_TIER", "best")
+    from ptxvm.engine.jit.run import tiering
+
+    tiering.policy.cache_clear()
+    monkeypatch.setattr(tiering, "policy", lambda: tiering.settings.Tiering.BEST)
+
+    def choose(version: int) -> None:
+        monkeypatch.setattr(Contest, "next", lambda self, ctas: (version, ctas))
+
+    return choose
+
+
+@pytest.fixture
+def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The versions that have run, in order."""
+    found: list[int] = []
+    ran = Contest.ran
+
+    def note(self: Contest, version: int, ctas: int, seconds: float) -> None:
+        found.append(version)
+        ran(self, version, ctas, seconds)
+
+    monkeypatch.setattr(Contest, "ran", note)
+    return found
+
+
+# ── what they compute ───────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+def test_each_version_computes_what_the_interpreter_does(
+    body: str, by_version: Callable[[int], None], runs: list[int], rng: np.random.Generator
+) -> None:
+    one, args = kernel(body), arguments(rng)
+    wanted = [each.copy() for each in args]
+    count = one.launch(CTAS, THREADS, wanted, engine="interp").thread_instructions
+    for version in (0, 1):
+        by_version(version)
+        found = [each.copy() for each in args]
+        result = one.launch(CTAS, THREADS, found, engine="jit")
+        assert runs.pop() == version
+        assert [each.tolist() for each in found] == [each.tolist() for each in wanted]
+        assert result.thread_instructions == count
+
+
+def test_both_take_part_in_one_launch(by_version: Callable[[int], None], runs: list[int], rng: np.random.Generator) -> None:
+    assert by_version
+    counts = rng.integers(0, 40, 4000 * 64, np.uint32)
+    found, wanted = (np.zeros(4000 * 64, np.uint32) for _ in range(2))
+    one = kernel("add.u32 %r4, %r4, %r2;")
+    one.launch(4000, 64, [counts, found, np.zeros(4, np.uint32)], engine="jit", threads=1)
+    one.launch(4000, 64, [counts, wanted, np.zeros(4, np.uint32)], engine="interp")
+    assert set(runs) == {0, 1}
+    assert np.array_equal(found, wanted)
+
+
+# ── faults ──────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("body", "kind"),
+    [
+        ("setp.eq.u32 %p, %r2, 41; @%p add.u64 %d5, %d5, 1; st.global.u32 [%d5], 1;", "misaligned"),
+        ("setp.eq.u32 %p, %r2, 41; @%p mov.u64 %d5, 8; st.global.u32 [%d5], 1;", "null-pointer"),
+        ("setp.eq.u32 %p, %r2, 41; @%p trap;", "trap"),
+        ("setp.eq.u32 %p, %r2, 41; @%p mov.u64 %d7, 4096; ld.local.u32 %r6, [%d7];", "out-of-bounds"),
+    ],
+)
+def test_a_fault_names_its_thread(body: str, kind: str, by_version: Callable[[int], None], rng: np.random.Generator) -> None:
+    by_version(1)
+    args = arguments(rng)
+    args[0][...] = 1
+    if "4096" in body:
+        body = "mov.u64 %d7, room;" + body
+    with pytest.raises(ptxvm.Fault) as caught:
+        kernel(body).launch(CTAS, THREADS, args, engine="jit")
+    assert (caught.value.kind, caught.value.place.cta, caught.value.place.thread) == (kind, (0, 0, 0), (41, 0, 0))
+
+
+# ── which kernels have both ─────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("body", "suits"),
+    [
+        ("add.u32 %r4, %r4, 1;", True),
+        ("red.global.add.u32 [%d2], 1;", True),
+        ("atom.global.add.u32 %r9, [%d2], 1;", True),
+        ("atom.global.add.u32 %r4, [%d2], 1;", False),  # its order is seen
+        ("red.global.add.f32 [%d2], 0f3F800000;", False),  # so is that of rounding
+        ("atom.global.exch.b32 %r9, [%d2], %r2;", False),
+        ("bar.sync 0;", False),
+        ("shfl.sync.idx.b32 %r4, %r4, 0, 31, -1;", False),
+        ("activemask.b32 %r4;", False),
+        ("ld.volatile.global.u32 %r6, [%d2];", False),
+        ("st.relaxed.gpu.global.u32 [%d2], 1;", False),
+        ("membar.gl;", False),
+        ("st.shared.u32 [%d3], %r4;", False),
+        ("mov.u64 %d7, %clock64;", False),
+    ],
+)
+def test_scalar_code_is_for_threads_without_an_order(body: str, suits: bool) -> None:
+    """PTX 9.7.13: what orders threads, or shows their order, keeps a kernel to vectors."""
+    one = kernel(body)
+    assert scalar_code.suits(KernelAnalysis(one.module.image, one.function)) is suits
+
+
+# ── the contest ─────────────────────────────────────────────────────────────────────────
+
+
+def shares(rates: Callable[[int, int], float], ctas: int, contest: Contest) -> list[int]:
+    """How many CTAs each version gets, whose times are given by its number and that of the CTA."""
+    found, at = [0, 0], 0
+    while at < ctas:
+        version, count = contest.next(ctas - at)
+        assert 1 <= count <= ctas - at
+        contest.ran(version, count, count * rates(version, at))
+        found[version] += count
+        at += count
+    return found
+
+
+@pytest.mark.parametrize("faster", [0, 1])
+def test_the_faster_version_gets_nearly_all(faster: int) -> None:
+    got = shares(lambda version, _: 1e-5 if version == faster else 2e-5, 100_000, Contest())
+    assert got[faster] > 95_000
+    assert got[1 - faster] > 100  # the other one is still tried
+
+
+def test_a_cold_start_decides_nothing() -> None:
+    contest = Contest()
+    assert contest.faster == 0
+    contest.ran(0, 10, 1.0)  # caches were cold
+    contest.ran(1, 10, 2e-4)
+    assert contest.faster == 1
+    got = shares(lambda version, _: 1e-5 if version == 0 else 2e-5, 20_000, contest)
+    assert got[0] > 12_000
+
+
+def test_it_changes_its_mind_with_the_data() -> None:
+    contest = Contest()
+    shares(lambda version, _: (1e-5, 2e-5)[version], 50_000, contest)
+    got = shares(lambda version, _: (4e-5, 2e-5)[version], 100_000, contest)
+    assert got[1] > 90_000
+
+
+def test_a_kernel_that_needs_warps_has_no_rival(by_version: Callable[[int], None], runs: list[int]) -> None:
+    by_version(1)
+    kernel("bar.warp.sync -1;").launch(1, 32, [np.zeros(32, np.uint32) for _ in range(3)], engine="jit")
+    assert not runs
