@@ -326,6 +326,7 @@ class Addressing:
         near = self.code.offset(pointer, prefetches.AHEAD)
         if not self.at.repeats:
             prefetches.prefetch_row(self.code, near, length, prefetches.SECOND_CACHE)
+            prefetches.prefetch_row(self.code, self.code.offset(pointer, prefetches.SOON), length, prefetches.FIRST_CACHE)
             return
         start = self._in_later_iteration(pointer, near)
         prefetches.prefetch_row(self.code, start, length, prefetches.FIRST_CACHE)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxvm.engine.jit.ir.builder import Code
 
-AHEAD, LINE = 2048, 64  # bytes: how far ahead in a stream, and of a cache line
+AHEAD, SOON, LINE = 2048, 256, 64  # bytes: how far ahead in a stream for the second cache and the first, and of a cache line
 FIRST_CACHE, SECOND_CACHE = 3, 2  # as `llvm.prefetch` numbers them; the first has no room for rows of many tiles
 
 

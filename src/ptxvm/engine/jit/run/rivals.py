@@ -6,6 +6,7 @@ most are.  So time is measured: the version that seems slower runs a few CTAs no
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -18,50 +19,76 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.run.runner import CompiledKernel
     from ptxvm.machine.allocation import Allocation
 
-SAMPLE = 0.5e-3  # seconds of a sample of the slower version ...
-SPACINGS = (
-    1,
-    32,
-)  # ... after the faster one has run for so many times as long: at first, and when it has stayed the faster one
-WEIGHT = 0.5  # of the latest run in the rate of a version
-COLD = 0.7  # of a rate: a run that is quicker by so much found warm caches, and counts alone
+SAMPLE = 0.4e-3  # seconds of each run of a sample ...
+SPACINGS = (1, 32)  # ... after the faster one has run for so many times as long: at first, and where that stays the faster one
+RUNS = 3  # of a sample: by the first version, the second, and the first again
+EVEN = 1.5  # how many times as long as the other one a run of the first version may take, for a sample to count
+FIRST = 64  # the runs of the first sample have this part of the CTAs
+WEIGHT = 0.5  # of the latest comparison
+MOST = 2.0  # that one counts, as the logarithm of how many times as long one version takes as the other
 
 
 class Contest:
-    """The rates of two versions, in seconds of processor time for a CTA."""
+    """What is known of two versions: the logarithm of how many times as long the first one takes as the second."""
 
     def __init__(self) -> None:
-        self.rates: list[float | None] = [None, None]
-        self._since = 0.0  # seconds that the faster one has run since the last sample of the other
-        self._spacing, self._most = SPACINGS
+        self.ratio: float | None = None
+        self.spacing, self._most = SPACINGS
 
     @property
     def faster(self) -> int:
-        """The version that seems faster; the first one until both have run."""
-        first, second = self.rates
-        return int(first is not None and second is not None and second < first)
+        """The version that seems faster; the first one until both have been compared."""
+        return int(self.ratio is not None and self.ratio > 0)
+
+    def compared(self, first: float, second: float) -> None:
+        """The versions take so many seconds for a CTA, side by side."""
+        found, before = min(max(math.log(first / second), -MOST), MOST), self.faster
+        self.ratio = found if self.ratio is None else WEIGHT * found + (1 - WEIGHT) * self.ratio
+        self.spacing = min(2 * self.spacing, self._most) if self.faster == before else SPACINGS[0]
+
+
+class Turns:
+    """Which version runs next, on one host thread: mostly the faster one, and now and then both, on neighbouring CTAs.
+
+    CTAs of a grid may take very different times.  So in a sample the first version runs before the second one and behind it,
+    and where those two runs take very different times, nothing is learnt from it.  Neither is from the first sample of a
+    thread: its caches are cold.
+    """
+
+    def __init__(self, contest: Contest) -> None:
+        self._contest = contest
+        self._rates = [0.0, 0.0]  # seconds of a CTA, where each version ran last
+        self._sample: list[float] | None = None  # those of the runs of a sample under way
+        self._ctas = 0  # of each of its runs
+        self._cost = self._since = 0.0  # seconds of the last sample, and those since then
+        self._cold = True
 
     def next(self, ctas: int) -> tuple[int, int]:
         """The version that runs next, and how many of the CTAs that are left."""
-        faster, other = self.faster, 1 - self.faster
-        own, others = self.rates[faster], self.rates[other]
-        if own is None or others is None:
-            return (faster if own is None else other), max(1, ctas // self._most)
-        sample = max(1, int(SAMPLE / max(others, 1e-9)))
-        left = self._spacing * sample * others - self._since
-        if left <= 0:
-            return other, min(ctas, sample)
-        return faster, min(ctas, max(1, int(left / max(own, 1e-9))))
+        if self._sample:
+            return len(self._sample) % 2, min(ctas, self._ctas)
+        faster, slowest = self._contest.faster, max(self._rates)
+        left = self._contest.spacing * self._cost - self._since
+        if left > 0:
+            return faster, min(ctas, max(1, int(left / max(self._rates[faster], 1e-9))))
+        self._sample, self._cost = [], 0.0
+        self._ctas = min(ctas, max(1, int(SAMPLE / slowest) if slowest else ctas // FIRST))
+        return 0, self._ctas
 
     def ran(self, version: int, ctas: int, seconds: float) -> None:
         """A version has run some CTAs."""
-        faster, before, rate = self.faster, self.rates[version], seconds / ctas
-        self.rates[version] = rate if before is None or rate < COLD * before else WEIGHT * rate + (1 - WEIGHT) * before
-        if version == faster:
+        self._rates[version] = seconds / ctas
+        if self._sample is None:
             self._since += seconds
             return
-        self._since = 0.0
-        self._spacing = min(2 * self._spacing, self._most) if self.faster == faster else SPACINGS[0]
+        self._cost += seconds
+        self._sample.append(max(seconds / ctas, 1e-9))
+        if len(self._sample) == RUNS:
+            before, second, behind = self._sample
+            if not self._cold and max(before, behind) < EVEN * min(before, behind):
+                self._contest.compared((before + behind) / 2, second)
+            self._cost = 0.0 if self._cold else self._cost
+            self._sample, self._since, self._cold = None, 0.0, False
 
 
 class PairedRunner(Runner):
@@ -70,7 +97,7 @@ class PairedRunner(Runner):
     paired = True
 
     def __init__(self, compiled: CompiledKernel, rival: Runner, contest: Contest, shape: LaunchShape) -> None:
-        self.rival, self._contest = rival, contest
+        self.rival, self._turns = rival, Turns(contest)
         super().__init__(compiled, shape)
         self.host_thread.share(rival.host_thread)
 
@@ -89,12 +116,12 @@ class PairedRunner(Runner):
         if self.in_step:
             return super().run_ctas(first, last)
         while first < last:
-            version, ctas = self._contest.next(last - first)
+            version, ctas = self._turns.next(last - first)
             began = time.thread_time()
             run: Callable[[int, int], bool] = self.rival.run_ctas if version else super().run_ctas
             if not run(first, first + ctas):
                 return False
-            self._contest.ran(version, ctas, time.thread_time() - began)
+            self._turns.ran(version, ctas, time.thread_time() - began)
             first += ctas
         return True
 

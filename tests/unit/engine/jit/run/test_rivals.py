@@ -13,7 +13,7 @@ import pytest
 import ptxvm
 from ptxvm.engine.jit.cfg import scalar_code
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
-from ptxvm.engine.jit.run.rivals import Contest
+from ptxvm.engine.jit.run.rivals import Contest, Turns
 
 # Each thread makes as many iterations as its number says, which the other lanes do not.
 LOOP = """
@@ -80,7 +80,7 @@ def by_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     monkeypatch.setattr(tiering, "policy", lambda: tiering.settings.Tiering.BEST)
 
     def choose(version: int) -> None:
-        monkeypatch.setattr(Contest, "next", lambda self, ctas: (version, ctas))
+        monkeypatch.setattr(Turns, "next", lambda self, ctas: (version, ctas))
 
     return choose
 
@@ -89,13 +89,13 @@ def by_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
 def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The versions that have run, in order."""
     found: list[int] = []
-    ran = Contest.ran
+    ran = Turns.ran
 
-    def note(self: Contest, version: int, ctas: int, seconds: float) -> None:
+    def note(self: Turns, version: int, ctas: int, seconds: float) -> None:
         found.append(version)
         ran(self, version, ctas, seconds)
 
-    monkeypatch.setattr(Contest, "ran", note)
+    monkeypatch.setattr(Turns, "ran", note)
     return found
 
 
@@ -183,13 +183,13 @@ def test_scalar_code_is_for_threads_without_an_order(body: str, suits: bool) -> 
 # ── the contest ─────────────────────────────────────────────────────────────────────────
 
 
-def shares(rates: Callable[[int, int], float], ctas: int, contest: Contest) -> list[int]:
+def shares(rates: Callable[[int, int], float], ctas: int, turns: Turns) -> list[int]:
     """How many CTAs each version gets, whose times are given by its number and that of the CTA."""
     found, at = [0, 0], 0
     while at < ctas:
-        version, count = contest.next(ctas - at)
+        version, count = turns.next(ctas - at)
         assert 1 <= count <= ctas - at
-        contest.ran(version, count, count * rates(version, at))
+        turns.ran(version, count, sum(rates(version, n) for n in range(at, at + count)))
         found[version] += count
         at += count
     return found
@@ -197,26 +197,43 @@ def shares(rates: Callable[[int, int], float], ctas: int, contest: Contest) -> l
 
 @pytest.mark.parametrize("faster", [0, 1])
 def test_the_faster_version_gets_nearly_all(faster: int) -> None:
-    got = shares(lambda version, _: 1e-5 if version == faster else 2e-5, 100_000, Contest())
+    got = shares(lambda version, _: 1e-5 if version == faster else 2e-5, 100_000, Turns(Contest()))
     assert got[faster] > 95_000
     assert got[1 - faster] > 100  # the other one is still tried
 
 
+@pytest.mark.parametrize("faster", [0, 1])
+def test_uneven_ctas_decide_nothing(faster: int) -> None:
+    """Those in the middle of a picture take a hundred times as long as those at its edges."""
+
+    def rate(version: int, cta: int) -> float:
+        return (1e-3 if 40 < cta % 100 < 60 else 1e-5) * (1.0 if version == faster else 1.5)
+
+    got = shares(rate, 20_000, Turns(Contest()))
+    assert got[faster] > 17_000
+
+
 def test_a_cold_start_decides_nothing() -> None:
-    contest = Contest()
+    turns = Turns(contest := Contest())
+    for version, seconds in ((0, 1.0), (1, 2e-4), (0, 0.9)):  # the first one found cold caches
+        assert turns.next(640) == (version, 10)
+        turns.ran(version, 10, seconds)
     assert contest.faster == 0
-    contest.ran(0, 10, 1.0)  # caches were cold
-    contest.ran(1, 10, 2e-4)
-    assert contest.faster == 1
-    got = shares(lambda version, _: 1e-5 if version == 0 else 2e-5, 20_000, contest)
-    assert got[0] > 12_000
+    got = shares(lambda version, _: 1e-5 if version == 0 else 2e-5, 20_000, turns)
+    assert got[0] > 18_000
 
 
 def test_it_changes_its_mind_with_the_data() -> None:
-    contest = Contest()
-    shares(lambda version, _: (1e-5, 2e-5)[version], 50_000, contest)
-    got = shares(lambda version, _: (4e-5, 2e-5)[version], 100_000, contest)
+    turns = Turns(Contest())
+    shares(lambda version, _: (1e-5, 2e-5)[version], 50_000, turns)
+    got = shares(lambda version, _: (4e-5, 2e-5)[version], 100_000, turns)
     assert got[1] > 90_000
+
+
+def test_a_grid_of_one_cta_is_compared_launch_by_launch() -> None:
+    turns = Turns(Contest())
+    total = [shares(lambda version, _: (4e-5, 2e-5)[version], 1, turns) for _ in range(500)]
+    assert sum(second for _, second in total) > 450
 
 
 def test_a_kernel_that_needs_warps_has_no_rival(by_version: Callable[[int], None], runs: list[int]) -> None:
