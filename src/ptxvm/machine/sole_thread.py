@@ -20,6 +20,7 @@ from functools import cache
 
 SYSTEM_CALL = {"x86_64": 324, "aarch64": 283}  # the number of `membarrier`
 EXPEDITED, REGISTER = 1 << 3, 1 << 4  # its commands: a barrier on the processors that run this process, and leave to ask for it
+PAYS = 0.1  # seconds that kernels have run for, after which leave is asked for: that takes ten milliseconds
 
 
 class HostThread:
@@ -56,6 +57,7 @@ class Running:
         self._threads: list[HostThread] = []
         self._lock = allocate_lock()
         self._shared = False
+        self._began = self._ran = 0.0  # when one began to run alone, and the seconds that any have run alone
 
     def enter(self, thread: HostThread) -> None:
         """A host thread begins to run CTAs."""
@@ -63,13 +65,17 @@ class Running:
             self._threads.append(thread)
             if len(self._threads) > 1:
                 self._threads[0].give_up()
-            elif not self._shared and _available():
+                return
+            self._began = time.perf_counter()
+            if not self._shared and self._ran > PAYS and _available():
                 thread.take()
 
     def leave(self, thread: HostThread) -> None:
         """A host thread has run its CTAs; one that is left stays as it is, since it may soon be joined again."""
         with self._lock:
             self._threads.remove(thread)
+            if not self._threads:
+                self._ran += time.perf_counter() - self._began
 
     def share(self) -> None:
         """Other processes may run kernels on memory of this one: no thread is ever alone again."""

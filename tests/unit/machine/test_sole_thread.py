@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import sys
 import threading
+import time
 
 import numpy as np
 import pytest
@@ -45,6 +46,7 @@ def thread() -> tuple[HostThread, memoryview]:
 @pytest.fixture
 def available(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sole_thread, "_available", lambda: True)
+    monkeypatch.setattr(sole_thread, "PAYS", -1.0)
     monkeypatch.setattr(sole_thread, "_system_call", lambda command: 0)
 
 
@@ -61,6 +63,17 @@ def test_the_first_is_sole_until_another_comes() -> None:
     assert third_words[SOLE] == 0
     running.leave(other)
     running.leave(third)
+    running.enter(one)
+    assert words[SOLE] == 1
+
+
+def test_leave_is_asked_for_when_it_pays(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sole_thread, "_available", lambda: True)
+    running, (one, words) = Running(), thread()
+    running.enter(one)
+    assert words[SOLE] == 0
+    time.sleep(1.1 * sole_thread.PAYS)
+    running.leave(one)
     running.enter(one)
     assert words[SOLE] == 1
 
@@ -113,11 +126,12 @@ def test_this_system_has_the_barrier() -> None:
 
 
 @pytest.mark.parametrize("scope", ["gpu", "sys"])
-def test_no_update_is_lost_where_launches_come_and_go(scope: str) -> None:
+def test_no_update_is_lost_where_launches_come_and_go(scope: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """A long launch is alone at first, and meets short ones again and again."""
     kernel = ptxvm.load(COUNTS.replace("SCOPE", scope)).kernel("counts")
     totals = np.zeros(4, np.uint32)
     launched = [0]
+    monkeypatch.setattr(sole_thread, "PAYS", -1.0)
 
     def long() -> None:
         kernel.launch(grid=4, block=32, args=[totals, np.uint32(200_000)], engine="jit", threads=1)
