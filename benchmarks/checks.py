@@ -118,7 +118,8 @@ def row(name: str, engine: str, *, small: bool, runs: int) -> str:
 
 def measured(variants: dict[str, Run], runs: int, resets: Mapping[str, Run] = MappingProxyType({})) -> dict[str, float]:
     """The median seconds of each variant; a first run of each, which compiles, does not count, nor do `resets` before a run."""
-    for run in variants.values():
+    for name, run in variants.items():
+        resets.get(name, lambda: None)()
         run()
     seconds: dict[str, list[float]] = {name: [] for name in variants}
     for _ in range(runs):
