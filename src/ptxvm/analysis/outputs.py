@@ -18,6 +18,8 @@ from ptxvm.syntax import tree
 Parameters = frozenset[Variable]
 NONE: Parameters = frozenset()
 WORD = 8  # size of an address in bytes
+WINDOWS = {Space.SHARED, Space.LOCAL, Space.CONST, Space.PARAM}
+POINTED_TO = {Space.GLOBAL, Space.GENERIC}  # the spaces of what a parameter points to
 
 
 def outputs(function: Function) -> dict[Bound, Variable]:
@@ -41,6 +43,44 @@ def written_parameters(function: Function) -> set[Variable]:
     known = sources(function)
     writing = (bound for bound in function.instructions if known and reaches_memory(bound) and not only_reads(bound))
     return {parameter for bound in writing for parameter in used(bound, known)}
+
+
+def read_parameters(function: Function) -> set[Variable] | None:
+    """The parameters that some read, atomic or call of the function uses an address from.
+
+    None where one may use an address from elsewhere: where no parameter contributes to it, or a word from memory does.
+    """
+    known, strange = sources(function), from_memory(function)
+    found: set[Variable] = set()
+    for bound in function.instructions:
+        spaces = read_spaces(bound)
+        if not (spaces or bound.calls):
+            continue
+        through = used(bound, known)
+        if not (spaces <= POINTED_TO and through) or bound.summary.bulk or strange & reads_and_writes(bound)[0]:
+            return None
+        found |= through
+    return found
+
+
+def read_spaces(bound: Bound) -> set[Space]:
+    """The spaces that an instruction reads, but for those that are a CTA's, a thread's, or constant."""
+    return {access.space.window for access in bound.summary.accesses if access.verb is not Verb.WRITE} - WINDOWS
+
+
+def from_memory(function: Function) -> int:
+    """The registers that an address in memory contributes to, as bits."""
+    strange, before = 0, -1
+    while strange != before:
+        before = strange
+        for bound in function.instructions:
+            if reaches_memory(bound):
+                made = [each for each in written(bound) if bound.calls or each.type.bits >= 8 * WORD]
+            else:
+                made = written(bound) if strange & reads_and_writes(bound)[0] else []
+            for register in made:
+                strange |= bit_of(register)
+    return strange
 
 
 def pointers(function: Function) -> list[Variable]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import ptxvm
-from ptxvm.analysis.outputs import outputs, written_parameters
+from ptxvm.analysis.outputs import outputs, read_parameters, written_parameters
 
 HEAD = ".version 8.3\n.target sm_90\n.address_size 64\n.func take(.reg .b64 %at) { ret; }\n"
 BODY = """
@@ -63,3 +63,28 @@ WRITTEN = {
 def test_a_kernel_may_write_through_a_parameter(name: str) -> None:
     function = ptxvm.load(HEAD + BODY.format(CASES[name][0])).kernel().function
     assert sorted(parameter.name for parameter in written_parameters(function)) == list(WRITTEN[name])
+
+
+READ = {
+    "a copy": "a", "two outputs": "", "in place": "b", "an atomic": "b", "through cvta": "", "one of two": "",
+    "a pointer that walks": "", "given away": "b",
+    "a pointer from memory that is read": ("ld.global.u64 %d3, [%d0]; ld.global.u32 %r1, [%d3];", None),
+    "a distance from memory": ("ld.global.u64 %d3, [%d0]; add.u64 %d3, %d1, %d3; ld.global.u32 %r1, [%d3];", None),
+    "an index from memory": (
+        "ld.global.u32 %r1, [%d0]; mul.wide.u32 %d3, %r1, 4; add.u64 %d3, %d0, %d3; ld.global.u32 %r1, [%d3];", "a",
+    ),
+    "a variable of the module": ("mov.u64 %d3, word; ld.global.u32 %r1, [%d3]; st.global.u32 [%d1], %r0;", None),
+    "shared memory": ("ld.shared.u32 %r1, [%r0]; st.global.u32 [%d1], %r1;", ""),
+    "an asynchronous copy": ("cp.async.ca.shared.global [%r0], [%d0], 4; st.global.u32 [%d1], %r1;", "a"),
+    "a bulk copy": ("cp.async.bulk.global.shared::cta.bulk_group [%d1], [%r0], 16; ld.global.u32 %r1, [%d0];", "a"),
+    "a texture": ("tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%d0, {%r0}]; st.global.u32 [%d1], %r1;", None),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", READ)
+def test_a_kernel_reads_through_no_other_parameters(name: str) -> None:
+    case = READ[name]
+    code, wanted = (CASES[name][0], case) if name in CASES else case
+    function = ptxvm.load(HEAD + ".global .u32 word;\n" + BODY.format(code)).kernel().function
+    found = read_parameters(function)
+    assert (None if found is None else "".join(sorted(each.name for each in found))) == wanted

@@ -55,6 +55,10 @@ class Observer(Protocol):
     def library(self) -> Library:
         """The functions of the device."""
 
+    @property
+    def unread(self) -> frozenset[Allocation]:
+        """The memory of which the code does not know from the start: the host is asked before it is read."""
+
     def begin(self, calls: Callbacks, record: Record) -> None:
         """Prepare the launch record; called before the first CTA runs."""
 
@@ -261,7 +265,9 @@ class Jit:
         runner = Runner(compiled, shape, observer.calls, observer.library)
         progress = cta_distribution.Progress(shape.ctas if ctas is None else ctas.stop, compiled.rate)
         progress.next = 0 if ctas is None else ctas.start
-        runner.enter(launch, parameters, tuple(dict.fromkeys(each for each in found if each is not None)))
+        runner.enter(
+            launch, parameters, tuple(dict.fromkeys(each for each in found if each is not None and each not in observer.unread))
+        )
         try:
             observer.begin(runner.calls, runner.record)
             with Signals(launch):

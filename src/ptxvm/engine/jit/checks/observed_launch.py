@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import TYPE_CHECKING
@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.analysis.outputs import only_writes
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.memory.cta_clocks import words
@@ -45,6 +47,10 @@ class Suspicious(Exception):  # noqa: N818 - it says what happened
     """A suspicion, which the exact checker decides."""
 
 
+class Overwritten(Unsupported):
+    """A launch must begin again, but memory that it reads is not as it was."""
+
+
 class WrittenLater(Exception):  # noqa: N818 - it says what happened
     """Memory is written that has been read without tags: the launch must begin again, with tags for all memory."""
 
@@ -53,13 +59,17 @@ class WrittenLater(Exception):  # noqa: N818 - it says what happened
 class ObservedLaunch:
     """An instrumented launch of a kernel.
 
-    `new` is the memory that is uninitialised, `written` that which is expected to be written; None if all may be.
+    `new` is the memory that is uninitialised, `written` that which is expected to be written; None if all may be.  Memory
+    that is `unread` is not saved before it is written, since its contents have no part in what the kernel does.
     """
 
     memory: Memory
     kernel: KernelContext
     new: frozenset[Allocation] = frozenset()
     written: frozenset[Allocation] | None = None
+    unread: frozenset[Allocation] = frozenset()
+    overwritten: set[Allocation] = field(default_factory=set)  # what was not saved
+    reread: Allocation | None = None  # of that, what was read all the same
     before: dict[Allocation, Bytes] = field(default_factory=dict)  # written memory, and its contents before the launch
     spare: dict[int, Bytes] = field(
         default_factory=dict
@@ -67,16 +77,35 @@ class ObservedLaunch:
 
     def save(self, allocation: Allocation) -> None:
         """Save the contents of an allocation before the kernel first writes to it."""
-        if allocation.space is Space.GLOBAL and allocation not in self.before:
+        if allocation in self.unread:
+            self.overwritten.add(allocation)
+        elif allocation.space is Space.GLOBAL and allocation not in self.before:
             room = self.spare.pop(allocation.size, None)
             room = np.empty(allocation.size, np.uint8) if room is None else room
             room[:] = allocation.bytes
             self.before[allocation] = room
 
+    def read(self, allocation: Allocation) -> None:
+        """The kernel reads an allocation, expected or not."""
+        if allocation not in self.unread:
+            return
+        if allocation in self.overwritten:
+            self.reread = allocation
+        else:
+            self.unread -= {allocation}
+
     def undo(self) -> None:
-        """Restore memory to its contents before the launch."""
+        """Restore memory to its contents before the launch, but for what the kernel does not read.
+
+        Raises Overwritten if it has read what is not restored.
+        """
         for allocation, values in self.before.items():
             allocation.bytes[:] = values
+        if self.reread is not None:
+            raise Overwritten(
+                f"a check of '{self.kernel.function.name}' must begin again, and the old contents of {self.reread} are lost: "
+                "the kernel has read and written it by an address that is in memory; fill it again, and launch again"
+            )
 
     @cached_property
     def library(self) -> Library:
@@ -149,12 +178,24 @@ class ObservedCallbacks(Callbacks):
         if site.space in self.windows or not len(lanes):
             return
         table = self.memory.table
-        if site.writing:
-            for owner in np.unique(table.columns.owners(addresses[lanes])).tolist():
-                self.observed.save(table.items[owner])
+        if site.writing or self.observed.unread:
+            self._note(site, [table.items[owner] for owner in np.unique(table.columns.owners(addresses[lanes])).tolist()])
         found = table.find(int(addresses[lanes[0]]))
         if found is not None:
             self._remember(number, site, found)
+
+    def _note(self, site: Site, reached: Sequence[Allocation]) -> None:
+        """Note what an access reads, and save what it writes."""
+        for allocation in reached:
+            if not (site.writing and only_writes(self.facts.bound(self.image, site.instruction))):
+                self.observed.read(allocation)
+            if site.writing:
+                self.observed.save(allocation)
+
+    def learn(self, allocation: Allocation) -> None:
+        """Enter an allocation in the table that compiled code searches, unless reading it is to be noted."""
+        if allocation not in self.observed.unread:
+            super().learn(allocation)
 
     def look_up(self, work: Work, operands: Operands) -> None:
         """Check the tags of the bytes that a texture look-up reads."""

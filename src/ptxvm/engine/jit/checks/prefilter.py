@@ -29,17 +29,18 @@ not of this kind, one run of it answers for itself only, and the exact checker r
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import special_registers
-from ptxvm.analysis.outputs import written_parameters
+from ptxvm.analysis.outputs import read_parameters, written_parameters
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.cfg import unset_registers
-from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Suspicious, WrittenLater
+from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Overwritten, Suspicious, WrittenLater
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.run.runner import pointers_at
@@ -72,6 +73,7 @@ class Prefilter:
         self._unset: dict[KernelContext, str | None] = {}
         self._spare: dict[int, Bytes] = {}
         self._outputs: dict[KernelContext, list[int]] = {}  # the offsets of the parameters through which it writes
+        self._inputs: dict[KernelContext, list[int] | None] = {}  # of those through which it reads; None if it may read others
         self._written_anywhere: set[KernelContext] = set()  # kernels that write memory which no such parameter points to
 
     def clears(
@@ -90,7 +92,8 @@ class Prefilter:
             translated = self.jit.code_cache.translation(wanted).versions.kernel
             reason = self._doubt(translated, watch)
             if reason is None:
-                launch = partial(self._observed, wanted, shape, parameters, limits, frozenset(new))
+                unread = self._unread(translated, parameters) if watch.host is None else frozenset[Allocation]()
+                launch = partial(self._observed, wanted, shape, parameters, limits, frozenset(new), unread)
                 written = self._written(translated, parameters)
                 try:
                     return launch(translated, written)
@@ -99,6 +102,8 @@ class Prefilter:
                     if limits is not None:
                         limits.renew()
                     return launch(translated, None)
+        except Overwritten:
+            raise
         except (Fault, Unsupported, Suspicious) as found:
             reason = str(found)
         log.info("the exact checker runs '%s': %s", kernel.name, reason)
@@ -106,15 +111,18 @@ class Prefilter:
 
     def _observed(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, limits: Limits | None, new: frozenset[Allocation],
-        kernel: KernelContext, written: frozenset[Allocation] | None,
+        unread: frozenset[Allocation], kernel: KernelContext, written: frozenset[Allocation] | None,
     ) -> tuple[Counters, str]:  # fmt: skip
         """Run instrumented code; whatever ends it early restores memory."""
-        observed = ObservedLaunch(self.jit.image.memory, kernel, new, written, spare=self._spare)
+        observed = ObservedLaunch(self.jit.image.memory, kernel, new, written, unread, spare=self._spare)
         try:
             counters = self.jit.examine(wanted, shape, parameters, observed, limits)
         except (GivenUp, Fault, Unsupported, Suspicious, WrittenLater):
             observed.undo()
             raise
+        finally:
+            if observed.reread is not None:
+                self._inputs[kernel] = None
         self._spare = {room.nbytes: room for room in observed.before.values() if room.nbytes <= MOST_SPARE}
         return counters, "".join(observed.library.output)
 
@@ -123,10 +131,26 @@ class Prefilter:
         if kernel in self._written_anywhere:
             return None
         if kernel not in self._outputs:
-            offsets = self.jit.image.parameters(kernel.function).offsets
-            self._outputs[kernel] = [offsets[each] for each in written_parameters(kernel.function)]
-        table = self.jit.image.memory.table
-        found = (table.find(each) for each in pointers_at(parameters, self._outputs[kernel]).values())
+            self._outputs[kernel] = self._offsets(kernel, written_parameters(kernel.function))
+        return self._pointed_to(parameters, self._outputs[kernel])
+
+    def _unread(self, kernel: KernelContext, parameters: int) -> frozenset[Allocation]:
+        """The memory that a launch is expected to write, and not to read, by its parameters; a host beside it may read it."""
+        if kernel not in self._inputs:
+            through = read_parameters(kernel.function)
+            self._inputs[kernel] = None if through is None else self._offsets(kernel, through)
+        inputs, written = self._inputs[kernel], self._written(kernel, parameters)
+        if inputs is None or written is None:
+            return frozenset()
+        return written - self._pointed_to(parameters, inputs)
+
+    def _offsets(self, kernel: KernelContext, parameters: Iterable[Variable]) -> list[int]:
+        offsets = self.jit.image.parameters(kernel.function).offsets
+        return [offsets[each] for each in parameters]
+
+    def _pointed_to(self, parameters: int, offsets: Sequence[int]) -> frozenset[Allocation]:
+        """The memory that some parameters point to."""
+        found = (self.jit.image.memory.table.find(each) for each in pointers_at(parameters, offsets).values())
         return frozenset(each for each in found if each is not None)
 
     def judges(self, watch: Watch, kernel: Function, shape: LaunchShape, options: LaunchOptions, limits: Limits | None) -> bool:

@@ -267,6 +267,71 @@ def test_what_lanes_of_one_access_wrote_in_two_arrays_is_restored_for_the_exact_
     assert [each.tolist() for each in arrays] == [each.tolist() for each in left]
 
 
+TWO_PARAMETERS = HEAD.replace(".param .u64 data)", ".param .u64 data, .param .u64 other)") + "ld.param.u64 %rd6, [other];"
+OVERWRITE = "st.global.u32 [%rd6+4], 7;"
+# The first array has the address of the second one in two words; the last access seems to go to the first one.
+READ = (
+    "ld.global.v2.u32 {%r9, %r10}, [%rd1]; mov.b64 %rd7, {%r9, %r10}; sub.u64 %rd2, %rd1, %rd1; add.u64 %rd7, %rd7, %rd2; "
+    "ld.global.u32 %r9, [%rd7+4];"
+)
+FALSE_SUSPICION = "st.shared.u32 [%r6], 1; bar.warp.sync -1; ld.shared.u32 %r10, [%r8];"
+SAVED = {
+    "written": (OVERWRITE, []),
+    "read, then written": ("ld.global.u32 %r9, [%rd6];" + OVERWRITE, [256]),
+    "read from elsewhere, then written": (READ + OVERWRITE, [256]),
+    "written, then read from elsewhere": (OVERWRITE + READ, []),
+    "an atomic": ("red.global.add.u32 [%rd6+4], 1;", [256]),
+}
+
+
+@pytest.fixture
+def saved(monkeypatch):
+    """The bytes of the arrays that the last launch saved."""
+    found = []
+    save = observed_launch.ObservedLaunch.save
+
+    def noted(observed, allocation):
+        save(observed, allocation)
+        found[:] = [each.size for each in observed.before]
+
+    monkeypatch.setattr(observed_launch.ObservedLaunch, "save", noted)
+    return found
+
+
+def of_one_thread(body, after=""):
+    """Launch a kernel of two arrays, in which thread 0 does something: a call that launches it again, and its second array."""
+    other = np.arange(64, dtype=np.uint32)
+    data = np.array([other.ctypes.data, 0], np.uint64)
+    kernel = ptxvm.load(f"{TWO_PARAMETERS} setp.ne.u32 %p1, %r1, 0; @%p1 bra OUT; {body} OUT: {after} ret; }}").kernel()
+    return lambda: kernel.launch(1, 32, [data, other], engine="jit", check=("race",)).findings, other
+
+
+@pytest.mark.parametrize("name", SAVED)
+def test_memory_is_saved_where_its_contents_matter(name, saved, quick):
+    body, sizes = SAVED[name]
+    launch, other = of_one_thread(body)
+    assert launch() == []
+    assert quick()
+    assert saved == sizes
+    assert other.tolist() == [0, 2 if "red" in body else 7, *range(2, 64)]
+
+
+def test_memory_that_is_read_from_elsewhere_is_restored_or_said_to_be_lost(quick):
+    """The first launch finds out that what it did not save is read; later ones save it."""
+    copied = "st.global.u32 [%rd6+8], %r9;"
+    launch, other = of_one_thread(READ + OVERWRITE + copied, FALSE_SUSPICION)
+    assert launch() == []
+    assert other[:3].tolist() == [0, 7, 1]
+    launch, other = of_one_thread(OVERWRITE + READ + copied, FALSE_SUSPICION)
+    with pytest.raises(ptxvm.Unsupported, match=r"the old contents of .*other.* are lost"):
+        launch()
+    assert not quick()
+    other[:] = range(64)
+    assert launch() == []
+    assert not quick()
+    assert other[:3].tolist() == [0, 7, 7]
+
+
 def test_an_array_may_begin_anywhere(quick):
     data = np.arange(1025, dtype=np.uint32)[1:]
     assert launched(FINE["own words"], data=data)[0] == []
