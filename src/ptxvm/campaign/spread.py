@@ -26,8 +26,8 @@ from ptxvm.campaign.session import runner
 from ptxvm.diagnostics.errors import Crash, Fault, Unsupported
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.checks import prefilter
+from ptxvm.engine.jit.checks.cell_tags import Suspicious
 from ptxvm.engine.jit.checks.cta_range import CtaRange, runs
-from ptxvm.engine.jit.checks.observed_launch import Suspicious
 from ptxvm.engine.launch import launch
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.machine import options

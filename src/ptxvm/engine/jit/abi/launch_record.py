@@ -21,7 +21,7 @@ FIELDS = [
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "cta_barriers", "resident", "slot", "saved",
     "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position", "in_step", "sole", "updating",
     # of an instrumented kernel
-    "epoch", "cta_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks", "clocks",
+    "epoch", "cta_epoch", "grid_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks", "clocks",
     "register_masks", "copies",
     # of a profiled one
     "counters", "places", "place_count",

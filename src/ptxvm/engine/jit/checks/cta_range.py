@@ -15,7 +15,8 @@ from ptxvm.analysis.outputs import written_parameters
 from ptxvm.analysis.program import Function
 from ptxvm.engine.jit.abi.launch_record import Record
 from ptxvm.engine.jit.abi.specialisation import Specialisation
-from ptxvm.engine.jit.checks.observed_launch import ObservedCallbacks, ObservedLaunch, WrittenLater
+from ptxvm.engine.jit.checks.cell_tags import WrittenLater
+from ptxvm.engine.jit.checks.observed_launch import ObservedCallbacks, ObservedLaunch
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.runner import pointers_at

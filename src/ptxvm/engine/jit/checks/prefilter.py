@@ -40,7 +40,8 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.cfg import unset_registers
-from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Overwritten, Suspicious, WrittenLater
+from ptxvm.engine.jit.checks.cell_tags import Suspicious, WrittenLater
+from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Overwritten
 from ptxvm.engine.jit.engine import Jit
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.run.runner import pointers_at
@@ -51,7 +52,6 @@ from ptxvm.engine.watching import Watch
 from ptxvm.isa.cta_barrier import reduction
 from ptxvm.isa.effects import Collective
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.backing import Bytes
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 
@@ -60,7 +60,6 @@ log = logging.getLogger("ptxvm.jit")
 QUIET = frozenset(
     {"", "vprintf", "__assertfail"}
 )  # names of called functions whose effects the prefilter sees: those with code (""), and two that change no memory
-MOST_SPARE = 16 << 20  # bytes of a buffer that is kept for the next launch
 
 
 class Prefilter:
@@ -71,7 +70,6 @@ class Prefilter:
         self.long: set[tuple[Function, int, int]] = set()
         self._decided: dict[tuple[KernelContext, Callable[[Bound], bool]], Bound | None] = {}
         self._unset: dict[KernelContext, str | None] = {}
-        self._spare: dict[int, Bytes] = {}
         self._outputs: dict[KernelContext, list[int]] = {}  # the offsets of the parameters through which it writes
         self._inputs: dict[KernelContext, list[int] | None] = {}  # of those through which it reads; None if it may read others
         self._written_anywhere: set[KernelContext] = set()  # kernels that write memory which no such parameter points to
@@ -114,7 +112,7 @@ class Prefilter:
         unread: frozenset[Allocation], kernel: KernelContext, written: frozenset[Allocation] | None,
     ) -> tuple[Counters, str]:  # fmt: skip
         """Run instrumented code; whatever ends it early restores memory."""
-        observed = ObservedLaunch(self.jit.image.memory, kernel, new, written, unread, spare=self._spare)
+        observed = ObservedLaunch(self.jit.image.memory, kernel, new, written, unread)
         try:
             counters = self.jit.examine(wanted, shape, parameters, observed, limits)
         except (GivenUp, Fault, Unsupported, Suspicious, WrittenLater):
@@ -123,7 +121,7 @@ class Prefilter:
         finally:
             if observed.reread is not None:
                 self._inputs[kernel] = None
-        self._spare = {room.nbytes: room for room in observed.before.values() if room.nbytes <= MOST_SPARE}
+        observed.leave()
         return counters, "".join(observed.library.output)
 
     def _written(self, kernel: KernelContext, parameters: int) -> frozenset[Allocation] | None:

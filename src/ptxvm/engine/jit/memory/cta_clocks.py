@@ -36,6 +36,7 @@ from ptxvm.isa.summary import only_synchronises_lanes
 LANES = f"<{WARP} x i32>"
 ROW = 32  # words: the most warps of a CTA
 NOW, KNOWN = ROW, 2 * ROW
+CLOCKS = slice(NOW, KNOWN)
 OF_BARRIERS = KNOWN + ROW * ROW
 OF_PHASES = OF_BARRIERS + BARRIERS * ROW
 OF_MBARRIERS = OF_PHASES + BARRIERS * ROW

@@ -32,7 +32,7 @@ from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import Chunk, constant_offsets, pieces
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
-from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, READ_FOR_GOOD, STRONG, UNTAGGED
+from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, STRONG, UNTAGGED
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
@@ -201,7 +201,7 @@ class ShadowCheck(CellVectors):
             self._store(count, self._left(count, str(mine)), cells, mask)
             return
         if self.late:
-            self._store(count, self.every(count, str(READ_FOR_GOOD)), reads, mask)
+            self._store(count, self.every(count, self.order.grid()), reads, mask)
             return
         if mine is None and self.own and not self.at.kernel.clocked:  # whoever has read it in this epoch
             self._store(count, self.every(count, self.order.many()), reads, mask)
@@ -230,7 +230,7 @@ class ShadowCheck(CellVectors):
             for lost in self._lost(tags, raw, left):
                 self._suspect(count, lost, mask)
         elif self.late:
-            reads.store([self.every(count, str(READ_FOR_GOOD))] * self.cells)
+            reads.store([self.every(count, self.order.grid())] * self.cells)
         else:
             self._read_by_lanes(reads, raw, mine)
 
@@ -332,9 +332,8 @@ class ShadowCheck(CellVectors):
 
     def _not_before(self, count: int, tag: str, mine: str | None, *, writes: bool) -> str:
         """Is the access behind a tag not ordered before this one?"""
-        code, llvm = self.code, self.type(count)
         if writes and not self.coherent:  # a texture read is never ordered after writes of the grid (PTX 2.3)
-            return code.emit(f"icmp ugt {llvm} {tag}, {self.every(count, str(NEVER))}")
+            return self.order.of_the_grid(count, tag)
         return self.order.unordered(count, tag, mine, writes=writes)
 
     def _suspect(self, count: int, wrong: str, mask: str | None = None) -> None:

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import cta_clocks
-from ptxvm.engine.jit.memory.tags import EPOCH, MANY, NEVER
+from ptxvm.engine.jit.memory.tags import EPOCH, MANY
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
 
@@ -70,7 +70,15 @@ class TagOrder(CellVectors, ABC):
         """Does a tag mean a write that is not ordered before this strong access, or outside of shared memory any write?"""
         if self.own:
             return self.unordered(count, wrote, None, writes=True)
-        return self.code.emit(f"icmp ugt {self.type(count)} {wrote}, {self.every(count, str(NEVER))}")
+        return self.of_the_grid(count, wrote)
+
+    def of_the_grid(self, count: int, tag: str) -> str:
+        """Has a CTA of this grid left a tag?"""
+        return self.code.emit(f"icmp uge {self.type(count)} {tag}, {self.every(count, self.grid())}")
+
+    def grid(self) -> str:
+        """The least tag of this grid; also that of reads after which no CTA may write, as if another one had read."""
+        return self.kernel.context(self.code, "grid_epoch")
 
     def cta(self) -> str:
         """The tag of the first epoch of this CTA."""
@@ -90,10 +98,10 @@ class TagOrder(CellVectors, ABC):
         steps = ", ".join(f"i32 {n}" for n in numbers)
         return self.code.emit(f"add <{len(numbers)} x i32> {first}, <{steps}>")
 
-    def of_another_cta(self, count: int, tag: str, *, writes: bool) -> str:
+    def of_another_cta(self, count: int, tag: str) -> str:
         """Did another CTA of this grid leave a tag?"""
-        least, llvm = (NEVER if writes else 0) + 1, self.type(count)
-        above = self.code.emit(f"sub {llvm} {tag}, {self.every(count, str(least))}")
+        llvm, least = self.type(count), self.grid()
+        above = self.code.emit(f"sub {llvm} {tag}, {self.every(count, least)}")
         span = self.code.emit(f"sub i32 {self.cta()}, {least}")
         return self.code.emit(f"icmp ult {llvm} {above}, {self.every(count, span)}")
 
@@ -119,8 +127,7 @@ class EpochOrder(TagOrder):
             away = code.emit(f"sub {llvm} {tag}, {self.every(count, self.cta())}")
             span = code.emit(f"sub i32 {self.now()}, {self.cta()}")
             found = code.emit(f"icmp uge {llvm} {away}, {self.every(count, span)}")
-            there = code.emit(f"icmp ugt {llvm} {tag}, {self.every(count, str(NEVER if writes else 0))}")
-            found = self.both(count, found, there)
+            found = self.both(count, found, self.of_the_grid(count, tag))
         if mine is not None:
             found = self.both(count, found, code.emit(f"icmp ne {llvm} {tag}, {mine}"))
         return found
@@ -134,9 +141,7 @@ class EpochOrder(TagOrder):
         made = code.emit(f"select {bits} {another}, {llvm} {many}, {llvm} {mine}")
         if self.own:
             return made
-        below = code.emit(f"sub {llvm} {read}, {self.every(count, '1')}")
-        last = code.emit(f"sub i32 {self.cta()}, 1")
-        before = code.emit(f"icmp ult {llvm} {below}, {self.every(count, last)}")
+        before = self.of_another_cta(count, read)
         return code.emit(f"select {bits} {before}, {llvm} {read}, {llvm} {made}")
 
     def strong(self, count: int, wrote: str, kind: int) -> str:
@@ -145,9 +150,8 @@ class EpochOrder(TagOrder):
         strong = self.every(count, code.emit(f"or i32 {self.now()}, {kind}"))
         if self.own:
             return strong
-        before = code.emit(f"icmp ult {llvm} {wrote}, {self.every(count, self.cta())}")
-        kept = self.both(count, before, code.emit(f"icmp ugt {llvm} {wrote}, {self.every(count, str(NEVER))}"))
-        return code.emit(f"select <{count} x i1> {kept}, {llvm} {wrote}, {llvm} {strong}")
+        before = self.of_another_cta(count, wrote)
+        return code.emit(f"select <{count} x i1> {before}, {llvm} {wrote}, {llvm} {strong}")
 
 
 class ClockOrder(TagOrder):
@@ -178,7 +182,7 @@ class ClockOrder(TagOrder):
         found = self._asked("writes" if writes else "reads", "i1", count, tag, mine)
         if self.own:
             return found
-        return self.code.emit(f"or {self.type(count, 'i1')} {found}, {self.of_another_cta(count, tag, writes=writes)}")
+        return self.code.emit(f"or {self.type(count, 'i1')} {found}, {self.of_another_cta(count, tag)}")
 
     def readers(self, count: int, read: str, mine: str | None) -> str:
         """The thread, where the warp knows the earlier reads, or else these and the warp."""
@@ -186,7 +190,7 @@ class ClockOrder(TagOrder):
         made = self._asked("readers", "i32", count, read, mine or self.every(count, many), many)
         if self.own:
             return made
-        before = self.of_another_cta(count, read, writes=False)
+        before = self.of_another_cta(count, read)
         llvm = self.type(count)
         return self.code.emit(f"select {self.type(count, 'i1')} {before}, {llvm} {read}, {llvm} {made}")
 
@@ -200,7 +204,7 @@ class ClockOrder(TagOrder):
         made = code.emit(f"select {bits} {later}, {llvm} {wrote}, {llvm} {strong}")
         if self.own:
             return made
-        before = self.of_another_cta(count, wrote, writes=True)
+        before = self.of_another_cta(count, wrote)
         return code.emit(f"select {bits} {before}, {llvm} {wrote}, {llvm} {made}")
 
     def _asked(self, question: str, one: str, count: int, tag: str, mine: str, many: str = "") -> str:

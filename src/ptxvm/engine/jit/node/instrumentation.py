@@ -15,12 +15,14 @@ class Shadow:
     """The shadow memory of an instrumented kernel, and findings of its translation.
 
     `grain` is the size of a cell in bytes, for shared memory (True) and for other memory; `finest` the smallest access
-    seen.  `doubts` are accesses that tags cannot judge; `scheduled` says that values depend on the thread schedule.
+    seen.  Generic accesses reach both, and make them `alike`.  `doubts` are accesses that tags cannot judge; `scheduled` says
+    that values depend on the thread schedule.
     """
 
     checks: frozenset[Check]
     grain: dict[bool, int] = field(default_factory=lambda: {True: GRAIN, False: GRAIN})
     finest: dict[bool, int] = field(default_factory=lambda: {True: GRAIN, False: GRAIN})
+    alike: bool = False
     doubts: set[str] = field(default_factory=set)
     scheduled: bool = False
 
@@ -48,7 +50,8 @@ class Shadow:
         """Note an access of elements of some size."""
         for shared in (True, False) if space is Space.GENERIC else (space is Space.SHARED,):
             self.finest[shared] = min(self.finest[shared], size)
-        if space is Space.GENERIC:
+        self.alike |= space is Space.GENERIC
+        if self.alike:
             self.finest = dict.fromkeys(self.finest, min(self.finest.values()))
 
     @property

@@ -151,9 +151,10 @@ def test_one_run_answers_for_all_schedules(quick):
 
 
 def test_copies_are_pending_when_epochs_are_numbered_anew(quick, monkeypatch):
-    from ptxvm.engine.jit.checks import observed_launch
+    from ptxvm.engine.jit.checks import spare_memory
 
-    monkeypatch.setattr(observed_launch, "FIRST", (1 << 32) - 7 * (1 << 11))
+    monkeypatch.setattr(spare_memory, "START", (1 << 32) - 8 * (1 << 11))
+    monkeypatch.setattr(spare_memory, "TAGS", spare_memory.SpareTags())
     for body, cleared in ((RING, True), (GET + "bar.sync 0;" * 9 + NEAR, False)):
         found, _ = launched(body, check=("race",))
         assert quick() == cleared

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit.checks import observed_launch
+from ptxvm.engine.jit.checks import cell_tags, observed_launch, spare_memory
 
 HEAD = """
 .version 7.8
@@ -63,6 +63,7 @@ FINE = {
     "strided words": "shl.b32 %r9, %r1, 3; add.u32 %r9, %r5, %r9; st.shared.u32 [%r9], 1; ld.shared.u32 %r10, [%r9];",
     "words in reverse": "shl.b32 %r9, %r1, 2; sub.u32 %r9, %r5, %r9; st.shared.u32 [%r9+252], 1; ld.shared.u32 %r9, [%r9+252];",
     "generic shared": "st.u32 [%rd4], 1; bar.sync 0; ld.u32 %r9, [%rd5+128]; ld.shared.u32 %r9, [%r8];",
+    "generic words, then bytes": "st.u32 [%rd4], 1; bar.sync 0; add.u32 %r9, %r5, %r1; st.shared.u8 [%r9], 2;",
     "generic global": "st.u32 [%rd2], 1; ld.u32 %r9, [%rd2];",
     "atomics": "atom.global.add.u32 %r9, [%rd3], 1; red.global.add.u32 [%rd1], 1;",
     "atomics in shared memory": "st.shared.u32 [%r6], 0; bar.sync 0; atom.shared.add.u32 %r9, [%r8], 1; "
@@ -359,13 +360,13 @@ def test_memory_that_turns_out_to_be_written_has_its_reads_looked_at_too(writes,
 
 def test_memory_that_is_only_read_has_no_tags(monkeypatch):
     tagged = set()
-    of_site = observed_launch.Tags.of_site
+    of_site = cell_tags.Tags.of_site
 
     def noted(tags, allocation, **how):
         tagged.add(of_site(tags, allocation, **how))
         return of_site(tags, allocation, **how)
 
-    monkeypatch.setattr(observed_launch.Tags, "of_site", noted)
+    monkeypatch.setattr(cell_tags.Tags, "of_site", noted)
     read = f"{TABLE}{OWN_ENTRY} ld.global.u32 %r9, [%rd7]; ld.global.u32 %r10, [%rd3]; st.shared.u32 [%r6], %r9;\n ret;\n}}"
     result = ptxvm.load(read).kernel().launch(2, 64, [np.zeros(1024, np.uint32)], engine="jit", check=CHECKS)
     assert result.findings == []
@@ -394,7 +395,8 @@ def test_a_new_device_array_has_no_value(quick):
 
 
 def test_epochs_are_numbered_anew_when_their_numbers_run_out(quick, monkeypatch):
-    monkeypatch.setattr(observed_launch, "FIRST", (1 << 32) - 8 * observed_launch.EPOCH)
+    monkeypatch.setattr(spare_memory, "START", (1 << 32) - 8 * cell_tags.EPOCH)
+    monkeypatch.setattr(spare_memory, "TAGS", spare_memory.SpareTags())
     assert launched(FINE["loops with barriers"], grid=5)[0] == []
     assert quick()
     assert launched(WRONG["another CTA's"], grid=9)[0] == launched(WRONG["another CTA's"], "interp", grid=9)[0]
