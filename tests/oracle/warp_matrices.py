@@ -19,7 +19,7 @@ TARGETS = {
     "Blackwell": "sm_100", "RTXBlackwell": "sm_120",
 }  # fmt: skip
 BITS = {"f64": 64, "f32": 32, "tf32": 32, "s32": 32, "f16": 16, "bf16": 16, "b1": 1}
-BITS |= dict.fromkeys(("e4m3", "e5m2", "s8", "u8"), 8) | dict.fromkeys(("s4", "u4"), 4)
+BITS |= dict.fromkeys(("e4m3", "e5m2", "e3m2", "e2m3", "e2m1", "s8", "u8"), 8) | dict.fromkeys(("s4", "u4"), 4)
 
 Formula = Callable[[int, int, int], tuple[int, int]]
 A: dict[tuple[int, int, int], Formula] = {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxvm.algebra.types import f16, f32, f64, s32
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values import f16_soft
+from ptxvm.engine.jit.values import f16_soft, mma_small
 from ptxvm.engine.jit.values.mma_doubles import Doubles, fused
 from ptxvm.engine.jit.values.mma_floats import FORMS, ExactSmall, Fast, TensorCoreSums
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
@@ -15,10 +15,24 @@ from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_o
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """Write the function for a product unless it is there; returns its name, or None where no writer handles it."""
+    if mma_small.is_small(product):
+        return _of_small(unit, product, architecture, fast=fast)
     found = _writer(unit, product, architecture, fast=fast)
     if found is None:
         return None
     return _named(unit, product, found)
+
+
+def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
+    """The function for a product of floats of eight bits and less."""
+    core = unit_of(product, architecture)
+    if product.further or core.converted or core.group > 1:
+        return None
+    called = written_for(unit, mma_small.tile(product), core, small=True, fast=fast)
+    if called is None:
+        return None
+    name = f"{called}.of.{product.a.type}.{product.b.type}"
+    return name if name in unit.helpers else unit.helper(name, mma_small.function(name, called, product))
 
 
 def _named(unit: Unit, product: Product, found: ProductWriter, mark: str = "") -> str:

@@ -7,14 +7,12 @@ the eight pieces of an MN-major matrix are eight rows of a block of 8 by 8, whic
 
 from __future__ import annotations
 
-from dataclasses import replace
 from string import Template
 
-from ptxvm.algebra.types import f16
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values import mma, small_floats
+from ptxvm.engine.jit.values import mma, mma_small, small_floats
 from ptxvm.engine.jit.values.mma_writer import STEP
-from ptxvm.isa.fragments import Product, mma_fragment
+from ptxvm.isa.fragments import Product
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WARPS, WarpgroupProduct
 from ptxvm.machine.tensor_core import Architecture, unit_of
@@ -161,8 +159,8 @@ def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shar
     product = spec.product
     if product.further:
         return None
-    tile_product = tile(product)
-    if is_small(product):
+    tile_product = mma_small.tile(product)
+    if mma_small.is_small(product):
         called = mma.written_for(unit, tile_product, unit_of(product, architecture), small=True, fast=fast)
     else:
         called = mma.written(unit, tile_product, architecture, fast=fast)
@@ -175,7 +173,7 @@ def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shar
                             ("ma", spec.transposed[0]), ("mb", spec.transposed[1]))
         if there
     )  # fmt: skip
-    types = f".{product.a.type}.{product.b.type}" if is_small(product) else ""
+    types = f".{product.a.type}.{product.b.type}" if mma_small.is_small(product) else ""
     name = f"{called}.wgmma{types}.n{columns}{marks}.{shared_size}"
     if name not in unit.helpers:
         unit.helper("ptxvm.wgmma.pieces", COPY.substitute())
@@ -183,24 +181,9 @@ def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shar
     return name
 
 
-def is_small(product: Product) -> bool:
-    """Is it a product of floats of eight bits?"""
-    return product.a.type.name in small_floats.WIDENED
-
-
 def opposite(spec: WarpgroupProduct) -> bool:
     """Do the products have the opposite sign?"""
     return spec.negated[0] is not spec.negated[1]
-
-
-def tile(product: Product) -> Product:
-    """The product of eight of the columns, of halves where the floats have eight bits."""
-    shape, small = f"m16n{COLUMNS}k{product.a.shape[1]}", is_small(product)
-    a, b, c, d = (
-        mma_fragment(name, f16 if small and name in "ab" else each.type, shape)
-        for name, each in (("a", product.a), ("b", product.b), ("c", product.c), ("d", product.d))
-    )
-    return replace(product, a=a, b=b, c=c, d=d)
 
 
 class ProductFunction:
@@ -210,7 +193,7 @@ class ProductFunction:
     """
 
     def __init__(self, spec: WarpgroupProduct, each: Product, shared_size: int) -> None:
-        self.spec, self.each, self.small = spec, each, is_small(spec.product)
+        self.spec, self.each, self.small = spec, each, mma_small.is_small(spec.product)
         self.stored = spec.product.a.registers, spec.product.b.registers * COLUMNS // spec.product.b.shape[1]
         self.most = min(shared_size, REACH)  # addresses that wrap are left to the host
         self.registers = spec.product.d.registers
@@ -259,10 +242,10 @@ class ProductFunction:
         if self.small:
             for n in range(stored):  # half of the rows, and elements of K
                 low = 4 * (n // 2) + n % 2
-                lines += _widened(
-                    "a", self.spec.product.a.type.name, "%held", first + BYTES * n, BYTES * low, BYTES * (low + 2)
-                )
-            lines += _least(self.spec.product, STEP * sum(each.registers for each in (self.each.a, self.each.b, self.each.c)))
+                source, target = ("%held", first + BYTES * n), ("%held", BYTES * low, BYTES * (low + 2))
+                lines += small_floats.register_widened(f"a.{n}", self.spec.product.a.type.name, source, target)
+            behind = STEP * sum(each.registers for each in (self.each.a, self.each.b, self.each.c))
+            lines += small_floats.least_exponents(self.spec.product.a.type, self.spec.product.b.type, "%work", behind, STEP)
         if opposite(self.spec):
             lines += [line for n in range(a) for line in _negated(BYTES * n, self.each.a.width)]
         return lines
@@ -284,7 +267,8 @@ class ProductFunction:
             slot = STEP * (a + 2 * n) if self.small else STEP * (a + n)
             lines += self._pieces("b", n, ("%work", slot), "%b.first", n)
             if self.small:
-                lines += _widened("b", self.spec.product.b.type.name, "%work", slot, slot, slot + STEP)
+                places = ("%work", slot), ("%work", slot, slot + STEP)
+                lines += small_floats.register_widened(f"b.{n}", self.spec.product.b.type.name, *places)
         for n in range(d):
             slot = STEP * (a + b + n)
             lines += _moved("%room", f"%d.{n}", "%work", str(slot), first="%d.first", offset=STEP * n, guarded=True)
@@ -334,35 +318,6 @@ def _negated(offset: int, bits: int) -> list[str]:
         f"  {key} = xor {vector} {key}.old, splat (i32 {signs})",
         f"  store {vector} {key}, ptr {key}.at, align 64",
     ]
-
-
-def _widened(matrix: str, type: str, room: str, source: int, low: int, high: int) -> list[str]:
-    """The lower and the upper two bytes of each lane of a register as two registers of halves."""
-    key, vector = f"%wide.{matrix}.{source}", f"<{2 * WARP} x i16>"
-    lines = [f"  {key}.at = getelementptr i8, ptr {room}, i64 {source}",
-             f"  {key} = load <{4 * WARP} x i8>, ptr {key}.at, align 64",
-             *small_floats.widened(type, key, 4 * WARP)]  # fmt: skip
-    for name, first, target in (("low", 0, low), ("high", 2, high)):
-        order = ", ".join(f"i32 {n // 2 * 4 + n % 2 + first}" for n in range(2 * WARP))
-        both = f"<{4 * WARP} x i16>"
-        lines += [
-            f"  {key}.{name} = shufflevector {both} {key}.halves, {both} poison, <{2 * WARP} x i32> <{order}>",
-            f"  {key}.{name}.to = getelementptr i8, ptr {room}, i64 {target}",
-            f"  store {vector} {key}.{name}, ptr {key}.{name}.to, align 64",
-        ]
-    return lines
-
-
-def _least(product: Product, first: int) -> list[str]:
-    """Put the least exponents of A and B behind C, where the function of small numbers looks for them."""
-    lines = []
-    for n, matrix in enumerate((product.a, product.a, product.b)):
-        least = small_floats.least_exponent(matrix.type)
-        lines += [
-            f"  %least.{n} = getelementptr i8, ptr %work, i64 {first + STEP * n}",
-            f"  store <{2 * WARP} x i16> splat (i16 {least}), ptr %least.{n}, align 64",
-        ]
-    return lines
 
 
 def _moved(

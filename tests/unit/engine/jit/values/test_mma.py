@@ -270,3 +270,44 @@ def test_sums_in_f16_overflow_and_are_rounded_once(asked):
     got = multiply(shape, "f16.f16.f16.f16", *given, target="sm_80", engine="jit").view(np.float16)[0]
     assert got[:6, 0].tolist() == [2048.0, 2050.0, 2052.0, 60000.0, np.inf, 2.0**-23]
     assert not asked
+
+
+# ── floats of eight bits and less ───────────────────────────────────────────────────────
+
+SMALL = {"e4m3": (8, 0), "e5m2": (8, 0), "e3m2": (6, 0), "e2m3": (6, 0), "e2m1": (4, 2)}  # bits, and where they stand in a byte
+SMALL_PAIRS = [("e4m3", "e4m3"), ("e4m3", "e5m2"), ("e5m2", "e5m2"), ("e3m2", "e2m1"), ("e2m3", "e4m3")]
+ENDLESS = {"e4m3": [0x7F, 0xFF], "e5m2": [*range(0x7C, 0x80), *range(0xFC, 0x100)]}
+
+
+def small_bits(rng, type, size, *, finite):
+    """Any bits of a small float in a byte."""
+    width, place = SMALL[type]
+    found = rng.integers(0, 1 << width, size, np.uint8)
+    if finite:
+        found[np.isin(found, ENDLESS.get(type, []))] = 0
+    return found << place
+
+
+@pytest.mark.parametrize("sums", ["f32", "f16"])
+@pytest.mark.parametrize("target", ["89", "90", "120a"])
+@pytest.mark.parametrize(("a_type", "b_type"), SMALL_PAIRS)
+def test_products_of_small_bits(a_type, b_type, target, sums, rng, asked):
+    """They are computed in vectors; infinities and NaNs, and what ptxas converts, are left to Python."""
+    if (target, sums) == ("90", "f16") or (target != "120a" and SMALL[a_type][0] < 8):
+        return  # ptxas converts the first, and refuses the second
+    shape, before = (16, 8, 32), ".kind::f8f6f4" if target == "120a" else ""
+    types, name = f"{sums}.{a_type}.{b_type}.{sums}", "m16n8k32"
+    parts = [mma_fragment(m, Type.named[t], name) for m, t in zip("abcd", (a_type, b_type, sums, sums), strict=True)]
+    for finite in (True, False):
+        a, b = (
+            small_bits(rng, a_type, (STACK, 16, 32), finite=finite),
+            small_bits(rng, b_type, (STACK, 32, 8), finite=finite),
+        )
+        if not finite:
+            a[:, 0, 0] = ENDLESS.get(a_type, [0])[0]
+        c = rng.uniform(-8, 8, (STACK, 16, 8)).astype(np.float32 if sums == "f32" else np.float16)
+        c = c.view(np.uint32 if sums == "f32" else np.uint16)
+        wanted = tensor_core.multiply(Product(*parts), tensor_core.architecture_of(int(target[:3].rstrip("a"))), a, b, c, None)
+        got = multiply(shape, types, a, b, c, target=f"sm_{target}", engine="jit", before=before)
+        assert np.array_equal(got, wanted)
+        assert bool(asked) is (not finite and bool({a_type, b_type} & ENDLESS.keys()))
