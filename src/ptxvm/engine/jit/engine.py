@@ -265,9 +265,8 @@ class Jit:
         runner = Runner(compiled, shape, observer.calls, observer.library)
         progress = cta_distribution.Progress(shape.ctas if ctas is None else ctas.stop, compiled.rate)
         progress.next = 0 if ctas is None else ctas.start
-        runner.enter(
-            launch, parameters, tuple(dict.fromkeys(each for each in found if each is not None and each not in observer.unread))
-        )
+        allocations = tuple(dict.fromkeys(each for each in found if each is not None))
+        runner.enter(launch, parameters, allocations, observer.unread)
         try:
             observer.begin(runner.calls, runner.record)
             with Signals(launch):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
@@ -128,10 +128,14 @@ class Runner:
 
     # ── launches ────────────────────────────────────────────────────────────────────────
 
-    def enter(self, launch: Launch, parameters: int, allocations: Sequence[Allocation]) -> None:
-        """Prepare for a launch; `allocations` are those that it will probably use."""
+    def enter(
+        self, launch: Launch, parameters: int, allocations: Sequence[Allocation], asked: Collection[Allocation] = ()
+    ) -> None:
+        """Prepare for a launch; `allocations` are those that it will probably use, the host is `asked` before it uses some."""
         self.show()
         self.know(allocations)
+        if asked:
+            self.calls.know(self._shared_row, [each for each in allocations if each not in asked])
         self.begin(launch, parameters)
 
     def know(self, allocations: Sequence[Allocation]) -> None:
