@@ -2,7 +2,8 @@
 
 That is right where no CTA depends on another.  `obstacle` looks at the instructions first.  Then instrumented code tells
 which bytes each range has read and written.  Where two ranges wrote a byte differently, or one read what another wrote,
-that is a race: it is a finding, and nothing is joined.  What cannot be cut runs whole, in this process.
+that is a race: it is a finding, and nothing is joined.  Arrays that the kernel only reduces into begin with the neutral
+element in each range, and the partial results are joined by the operation.  What cannot be cut runs whole, in this process.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.outputs import outputs
 from ptxvm.analysis.program import Bound
+from ptxvm.analysis.reductions import Reduction, joinable, reductions
 from ptxvm.api import Kernel, load
 from ptxvm.campaign.case import outcome
 from ptxvm.campaign.declaration import CaseLimits
@@ -49,6 +51,14 @@ class Blank(NamedTuple):
 
     shape: tuple[int, ...]
     dtype: str
+
+
+class Neutral(NamedTuple):
+    """An array that the kernel only reduces into: it begins with the neutral element of the operation, and is not sent."""
+
+    shape: tuple[int, ...]
+    dtype: str
+    reduction: Reduction
 
 
 class Joinable(NamedTuple):
@@ -104,7 +114,7 @@ def spread(
         found = run_ranges(kernel, (shape.grid, shape.block, shared), args, cuts, (workers, scheduler))
         reason = next((each.doubt for each in found if each.doubt), "") or written_elsewhere(found)
         if not reason:
-            return SpreadLaunch(joined(kernel.name, args, cuts, found), tuple(cuts))
+            return SpreadLaunch(joined(kernel, args, cuts, found), tuple(cuts))
     return SpreadLaunch(kernel.launch(shape.grid, shape.block, args, shared=shared), (), reason)
 
 
@@ -119,7 +129,6 @@ def cut(ctas: int, pieces: int) -> list[range]:
 
 def obstacle(kernel: Kernel, args: Sequence[object]) -> str:
     """Why the CTAs of a kernel may depend on each other, or its arguments cannot be copied; empty where nothing says so."""
-    image = kernel.module.image
     if len(kernel.module.programs) > 1:
         return "the module is linked of several"
     arrays = [(n, each) for n, each in enumerate(args) if isinstance(each, np.ndarray)]
@@ -133,12 +142,31 @@ def obstacle(kernel: Kernel, args: Sequence[object]) -> str:
             return f"arguments {n} and {overlapping} may overlap"
     if kernel.module.jit.spins(kernel.function):
         return "it has a loop that waits for what another thread writes"
+    return dependence(kernel, args)
+
+
+def dependence(kernel: Kernel, args: Sequence[object]) -> str:
+    """Why the instructions of a kernel may make its CTAs depend on each other; empty where they do not."""
+    joins, image = joinable(kernel.function), kernel.module.image
+    if joins and (odd := [n for n, each in reduced(kernel).items() if not fits(args[n], each)]):
+        return f"argument {odd[0]} does not consist of the elements of its atomic operations"
     for function in called(image, kernel.function):
         for bound in function.instructions:
-            if why := exchanges(bound):
+            if bound not in joins and (why := exchanges(bound)):
                 line, _ = function.program.source.location(bound.node.head_start) if function.program else (0, 0)
                 return f"'{bound.i.mnemonic}' at line {line} {why}"
     return ""
+
+
+def reduced(kernel: Kernel) -> dict[int, Reduction]:
+    """The arguments that a kernel only reduces into, by their numbers."""
+    parameters = list(kernel.function.signature.parameters)
+    return {parameters.index(each): how for each, how in reductions(kernel.function).items()}
+
+
+def fits(value: object, how: Reduction) -> bool:
+    """Is an argument an array of whole elements?"""
+    return isinstance(value, np.ndarray) and not value.nbytes % how.type.bytes and not value.ctypes.data % how.type.bytes
 
 
 def exchanges(bound: Bound) -> str:
@@ -196,6 +224,10 @@ class RangeWorkload:
         """The range's own copy of an argument."""
         if isinstance(value, Blank):
             return np.zeros(value.shape, value.dtype)
+        if isinstance(value, Neutral):
+            found = np.empty(value.shape, value.dtype)
+            found.reshape(-1).view(element(value.reduction))[...] = neutral(value.reduction)
+            return found
         return value.copy() if isinstance(value, np.ndarray) else value
 
     @staticmethod
@@ -236,19 +268,49 @@ def run_ranges(
     program = kernel.module.programs[0]
     parameters = list(kernel.function.signature.parameters)
     unread = {parameters.index(each) for each in outputs(kernel.function).values()}
-    sent = tuple(blank(each) if n in unread else each for n, each in enumerate(args))
+    whole = tuple(neutral_of(each, reduced(kernel).get(n)) for n, each in enumerate(args))
+    sent = tuple(blank(each) if n in unread else each for n, each in enumerate(whole))
     workload = RangeWorkload(program.source.text, str(program.target), kernel.name, how, sent, tuple(cuts))
     found = performed(workload, where)
     written = {n for each in found for n, writes in each.written.items() if len(writes.values)}
     misjudged = any(n in unread and len(ranges) for each in found for n, ranges in each.read.items())
     if misjudged or any(written & each.untagged for each in found):
-        found = performed(replace(workload, args=tuple(args), exact=True), where)
+        found = performed(replace(workload, args=whole, exact=True), where)
     return found
 
 
 def blank(value: object) -> object:
     """What is sent for an argument whose contents are not read."""
     return Blank(value.shape, value.dtype.str) if isinstance(value, np.ndarray) else value
+
+
+def neutral_of(value: object, how: Reduction | None) -> object:
+    """What is sent for an argument; nothing but its shape where the kernel only reduces into it."""
+    return value if how is None or not isinstance(value, np.ndarray) else Neutral(value.shape, value.dtype.str, how)
+
+
+def element(how: Reduction) -> np.dtype[np.generic]:
+    """The NumPy type of the elements of a reduction."""
+    kind = "f" if how.type.is_float else "i" if how.type.is_signed else "u"
+    return np.dtype(f"{kind}{how.type.bytes}")
+
+
+def neutral(how: Reduction) -> int:
+    """The neutral element of a reduction."""
+    signed, bits = how.type.is_signed, how.type.bits
+    match how.operation:
+        case "min":
+            return (1 << bits - signed) - 1
+        case "max":
+            return -1 << bits - 1 if signed else 0
+        case "and":
+            return -1 if signed else (1 << bits) - 1
+    return 0
+
+
+OPERATIONS = {
+    "add": np.add, "and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor, "min": np.minimum, "max": np.maximum,
+}  # fmt: skip
 
 
 def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[RangeAccesses]:
@@ -270,7 +332,7 @@ def written_elsewhere(found: Sequence[RangeAccesses]) -> str:
     return f"it writes to {', '.join(names)}" if names else ""
 
 
-def joined(name: str, args: Sequence[object], cuts: Sequence[range], found: Sequence[RangeAccesses]) -> LaunchResult:
+def joined(kernel: Kernel, args: Sequence[object], cuts: Sequence[range], found: Sequence[RangeAccesses]) -> LaunchResult:
     """Write what all ranges wrote to the arrays, unless some of them race; raises the fault of the first that has one."""
     for each in found:
         if each.fault is not None:
@@ -282,16 +344,36 @@ def joined(name: str, args: Sequence[object], cuts: Sequence[range], found: Sequ
         seconds=max(r.seconds for r in results), output="".join(r.output for r in results),
     )  # fmt: skip
     arrays = {n: each for n, each in enumerate(args) if isinstance(each, np.ndarray)}
-    whole = {n: JoinedArray(n, array, len(cuts)) for n, array in arrays.items() if any(n in each.written for each in found)}
+    sums = reduced(kernel) if joinable(kernel.function) else {}
+    written = {n for n in arrays if any(n in each.written for each in found)}
+    whole = {n: JoinedArray(n, arrays[n], len(cuts)) for n in written - sums.keys()}
     for joins in whole.values():
-        total.findings += [race(name, text) for text in joins.take(cuts, found)][:1]
+        total.findings += [race(kernel.name, text) for text in joins.take(cuts, found)][:1]
     if not total.findings:
         for n, joins in whole.items():
-            target = np.ascontiguousarray(arrays[n]).reshape(-1).view(np.uint8)
-            target[joins.owner != NOBODY] = joins.values[joins.owner != NOBODY]
-            if not np.shares_memory(target, arrays[n]):
-                arrays[n][...] = target.view(arrays[n].dtype).reshape(arrays[n].shape)
+            _write(arrays[n], joins.values, joins.owner != NOBODY)
+        for n in written & sums.keys():
+            _reduce(arrays[n], sums[n], [each.written[n] for each in found if n in each.written])
     return total
+
+
+def _write(array: Array, values: Array, there: Flags) -> None:
+    """Write the bytes that are there to an array."""
+    target = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
+    target[there] = values[there]
+    if not np.shares_memory(target, array):
+        array[...] = target.view(array.dtype).reshape(array.shape)
+
+
+def _reduce(array: Array, how: Reduction, partial: Sequence[Joinable]) -> None:
+    """Join partial results with what an array holds."""
+    total = np.ascontiguousarray(array).reshape(-1).view(element(how)).copy()
+    for each in partial:
+        own, there = np.full(len(total), neutral(how), element(how)), flags_of(each.ranges, array.nbytes)
+        own.view(np.uint8)[there] = each.values
+        with np.errstate(over="ignore", invalid="ignore"):
+            OPERATIONS[how.operation](total, own, out=total, where=there.reshape(-1, how.type.bytes).any(axis=1))
+    _write(array, total.view(np.uint8), np.ones(array.nbytes, np.bool_))
 
 
 class JoinedArray:

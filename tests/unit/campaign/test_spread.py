@@ -119,8 +119,15 @@ def test_the_fault_of_the_first_cta_is_raised_and_nothing_is_written() -> None:
 @pytest.mark.parametrize(
     ("body", "said"),
     [
-        ("red.global.add.u32 [%p0], 1;", "'red.global.add.u32' at line 8 is an atomic operation on memory that all CTAs share"),
-        ("atom.global.add.u32 %r1, [%p0], 1;", "is an atomic operation on memory that all CTAs share"),
+        ("red.global.inc.u32 [%p0], 9;", "'red.global.inc.u32' at line 8 is an atomic operation on memory that all CTAs share"),
+        (
+            "atom.global.add.u32 %r1, [%p0], 1; st.global.u32 [%p1+64], %r1;",
+            "is an atomic operation on memory that all CTAs share",
+        ),
+        ("red.global.add.u32 [%p0], 1; red.global.max.u32 [%p0], 1;", "is an atomic operation on memory that all CTAs share"),
+        ("red.global.add.u32 [%p0], 1; ld.global.u32 %r1, [%p1];", "is an atomic operation on memory that all CTAs share"),
+        ("ld.global.u64 %p2, [%p0]; red.global.add.u32 [%p2], 1;", "is an atomic operation on memory that all CTAs share"),
+        ("red.global.add.u64 [%p0], 1;", "argument 0 does not consist of the elements of its atomic operations"),
         ("ld.acquire.gpu.global.u32 %r1, [%p0];", "is ordered with accesses of other CTAs"),
         ("barrier.cluster.arrive; barrier.cluster.wait;", "has effects beyond its CTA"),
         ("W: ld.volatile.global.u32 %r1, [%p0]; setp.eq.u32 %q, %r1, 0; @!%q bra W;", "waits for what another thread writes"),
@@ -128,13 +135,52 @@ def test_the_fault_of_the_first_cta_is_raised_and_nothing_is_written() -> None:
 )
 def test_what_may_depend_on_other_ctas_is_not_cut(body: str, said: str) -> None:
     text = (HEAD + KERNEL.format(body)).replace("sm_80", "sm_90")
-    assert said in module.obstacle(ptxvm.load(text).kernel(), [np.zeros(4, np.uint32)])
+    assert said in module.obstacle(ptxvm.load(text).kernel(), [np.zeros(5, np.uint32)])
 
 
 def test_arguments_that_cannot_be_copied_are_named() -> None:
     kernel, x = ptxvm.load(SAXPY).kernel(), np.ones(8, np.float32)
     assert module.obstacle(kernel, [4, 2.0, x[:4], x[2:]]) == "arguments 2 and 3 may overlap"
     assert module.obstacle(kernel, [4, 2.0, ptxvm.DeviceArray(4), x]) == "argument 2 is no NumPy array, number or bytes"
+
+
+SUMS = {
+    ("add", "u32"): lambda a, b: (a + b) % 2**32, ("add", "s32"): lambda a, b: (a + b + 2**31) % 2**32 - 2**31,
+    ("add", "u64"): lambda a, b: (a + b) % 2**64, ("and", "b32"): lambda a, b: a & b, ("or", "b32"): lambda a, b: a | b,
+    ("xor", "b64"): lambda a, b: a ^ b, ("min", "s32"): min, ("max", "u32"): max, ("min", "u64"): min, ("max", "s64"): max,
+    ("add", "f32"): lambda a, b: a + b, ("add", "f64"): lambda a, b: a + b,
+}  # fmt: skip
+
+
+@pytest.mark.usefixtures("in_this_process")
+@pytest.mark.parametrize(("operation", "type"), SUMS, ids=".".join)
+@pytest.mark.parametrize("form", ["red.global.{}.{} [%q1], %v;", "atom.global.{}.{} %w, [%q1], %v;"])
+def test_reductions_are_joined(operation: str, type: str, form: str, rng: np.random.Generator) -> None:
+    """CTA i adds element i of one array to element i % 7 of another; the elements behind stay, a negative zero too."""
+    held = np.dtype({"b": "u", "u": "u", "s": "i", "f": "f"}[type[0]] + str(int(type[1:]) // 8))
+    text = (
+        HEAD
+        + f""".visible .entry k(.param .u64 a, .param .u64 b)
+{{
+    .reg .u64 %p<4>; .reg .u64 %q<4>; .reg .u32 %r<6>; .reg .{type} %v, %w;
+    ld.param.u64 %p0, [a]; ld.param.u64 %q0, [b]; mov.u32 %r0, %ctaid.x; mad.wide.u32 %p1, %r0, {held.itemsize}, %p0;
+    rem.u32 %r1, %r0, 7; mad.wide.u32 %q1, %r1, {held.itemsize}, %q0;
+    ld.global.{type} %v, [%p1];
+    {form.format(operation, type)}
+    ret;
+}}
+"""
+    )
+    whole = rng.integers(0, 1000, 64) if type[0] == "f" else rng.integers(0, 2 ** int(type[1:]), 64, np.uint64, endpoint=False)
+    a = whole.astype(held) if type[0] == "f" else whole.astype(f"u{held.itemsize}").view(held)
+    b = a[:9].copy()
+    b[7:] = -0.0 if type[0] == "f" else b[7:]
+    wanted = b.tolist()
+    for n, value in enumerate(a.tolist()):
+        wanted[n % 7] = SUMS[operation, type](wanted[n % 7], value)
+    found = ptxvm.spread(ptxvm.load(text).kernel(), 64, 1, [a, b], workers=2)
+    assert (found.reason, len(found.ranges), found.result.findings) == ("", 4, [])
+    assert b.tobytes() == np.array(wanted, held).tobytes()
 
 
 @pytest.mark.usefixtures("in_this_process")

@@ -12,13 +12,13 @@ from __future__ import annotations
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import special_registers
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.reductions import COMMUTATIVE
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.data_flow import read, written
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.isa.effects import Access, Verb
 
 PORTS = frozenset({"mem", "flow", "cc"})  # of the machine, that its instructions may use
-COMMUTING = frozenset({"add", "and", "or", "xor", "min", "max"})  # on integers
 
 
 def suits(analysis: KernelAnalysis) -> bool:
@@ -60,4 +60,4 @@ def _is_private(access: Access) -> bool:
 def _commutes(access: Access) -> bool:
     """Is it an atomic operation that gives the same in any order?"""
     known = access.type is not None and not access.type.is_float
-    return access.verb is Verb.UPDATE and access.operation in COMMUTING and known and access.window is not Space.SHARED
+    return access.verb is Verb.UPDATE and access.operation in COMMUTATIVE and known and access.window is not Space.SHARED
