@@ -390,22 +390,31 @@ class JoinedArray:
             writes = each.written.get(self.number)
             if writes is None:
                 continue
-            mask = flags_of(writes.ranges, len(self.owner))
-            before, now = self.values[mask], writes.values
-            known = self.owner[mask]
+            where = places_of(writes.ranges, len(self.owner))
+            before, now = self.values[where], writes.values
+            known = self.owner[where]
             if (wrong := np.flatnonzero((known != NOBODY) & (before != now))).size:
-                at = int(np.flatnonzero(mask)[wrong[0]])
+                at = int(np.arange(len(self.owner))[where][wrong[0]])
                 earlier = shown(cuts, known[wrong[0]])
                 yield f"{earlier} and {shown(cuts, k)} write byte {at} of argument {self.number} differently"
-            self.values[mask] = now
-            self.owner[mask] = np.where(known == NOBODY, k, SEVERAL)
+            self.values[where] = now
+            self.owner[where] = np.where(known == NOBODY, k, SEVERAL)
         for k, each in enumerate(found):
-            read = flags_of(each.read.get(self.number, np.zeros((0, 2), np.int64)), len(self.owner))
-            wrong = np.flatnonzero(read & (self.owner != NOBODY) & (self.owner != k))
+            reads = each.read.get(self.number)
+            if reads is None or not len(reads):
+                continue
+            where = places_of(reads, len(self.owner))
+            owner = self.owner[where]
+            wrong = np.flatnonzero((owner != NOBODY) & (owner != k))
             if wrong.size:
-                at = int(wrong[0])
+                at = int(np.arange(len(self.owner))[where][wrong[0]])
                 writers = shown(cuts, self.owner[at])
                 yield f"{shown(cuts, k)} read byte {at} of argument {self.number}, which {writers} write"
+
+
+def places_of(ranges: Array, size: int) -> slice | Flags:
+    """The bytes of some half-open ranges, as an index: a slice of one range is much cheaper than flags of all bytes."""
+    return slice(*ranges[0].tolist()) if len(ranges) == 1 else flags_of(ranges, size)
 
 
 def flags_of(ranges: Array, size: int) -> Flags:
