@@ -364,10 +364,10 @@ def test_a_grid_in_ranges_leaves_the_same(ptxvm, scale):
 
 
 def test_a_grid_that_cannot_be_cut_says_why(ptxvm, module):
-    text = HEAD + ".visible .entry k(.param .u64 a) { .reg .u64 %p; ld.param.u64 %p, [a]; red.global.add.u32 [%p], 1; ret; }"
+    text = HEAD + ".visible .entry k(.param .u64 a) { .reg .u64 %p; ld.param.u64 %p, [a]; red.global.inc.u32 [%p], 9; ret; }"
     done = ptxvm("run", module(text, "red.ptx"), *LAUNCH, "--workers", "2", "u32[1]")
     assert done.code == 0
-    why = "'red.global.add.u32' at line 4 is an atomic operation on memory that all CTAs share"
+    why = "'red.global.inc.u32' at line 4 is an atomic operation on memory that all CTAs share"
     assert done.err == f"ptxvm run: the grid runs whole: {why}\n"
     assert " 8 " in done.out.splitlines()[1]
 
