@@ -2,6 +2,7 @@
 
 import sqlite3
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 from ptxvm.campaign.outcome import Verdict
@@ -12,7 +13,7 @@ Run = Callable[..., Campaign]
 
 
 def rows(found: Campaign) -> list[tuple[object, ...]]:
-    with sqlite3.connect(found.results) as connection:
+    with closing(sqlite3.connect(found.results)) as connection:
         return [(each.parameters["n"], each.outcome.verdict, each.attempts) for each in read_cases(connection)]
 
 

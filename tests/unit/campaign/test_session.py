@@ -6,6 +6,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -46,7 +47,7 @@ def test_a_campaign_whose_process_is_killed_goes_on_without_losing_or_repeating_
         time.sleep(0.005)
     process.send_signal(signal.SIGKILL)
     process.wait()
-    with sqlite3.connect(tmp_path / "found" / "results.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "found" / "results.sqlite")) as connection:
         ended = {number for (number,) in connection.execute("SELECT number FROM cases")}
     assert 10 < len(ended) < 60
     found = campaign(file, folder=tmp_path / "found", workers=2)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from contextlib import closing
 from pathlib import Path
 from typing import Self
 
@@ -48,7 +49,7 @@ def test_a_campaign_goes_on_behind_what_has_ended(tmp_path: Path) -> None:
 def test_the_corpus_grows_by_what_is_new(tmp_path: Path) -> None:
     """Each text of it showed a code or a line that none before had shown."""
     fuzz("text", cases=40, folder=tmp_path)
-    with sqlite3.connect(tmp_path / "results.sqlite") as connection:
+    with closing(sqlite3.connect(tmp_path / "results.sqlite")) as connection:
         features = [set(each.split("\n")) for (each,) in connection.execute("SELECT features FROM corpus ORDER BY rowid")]
     assert features
     assert sum(map(len, features)) == len(set().union(*features))
