@@ -52,7 +52,7 @@ class Tags:
         self.distance = end
         self.held = spare_memory.TAGS.take(2 * end // GRAIN)
         self.held.begin(LAST // 2 if record[AT["clocks"]] else LAST)
-        self.epoch, self._tags = self.held.epoch, self.held.words
+        self.epoch, self._tags = self.held.epoch, self.held.tags
         self._marked, self.held.marked = self.held.marked, self.held.marked or shadow.init
         self._start = self._tags.ctypes.data
         self._filled: set[Allocation] = set()

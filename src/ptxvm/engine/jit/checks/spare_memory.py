@@ -33,7 +33,7 @@ class TagMemory:
     tags of bytes without a value.  The last launch went through so many epochs.
     """
 
-    words: npt.NDArray[np.uint32]
+    tags: npt.NDArray[np.uint32]
     epoch: int = 0
     backed: dict[int, int] = field(default_factory=dict)
     marked: bool = False
@@ -55,12 +55,12 @@ class TagMemory:
         end = 0
         for first, count in sorted(self.backed.items()):
             start, end = max(first, end), max(first + count, end)
-            yield self.words[start:end]
+            yield self.tags[start:end]
 
     def touch(self, first: int, count: int) -> npt.NDArray[np.uint32]:
         """The words of a piece, which the host is about to back."""
         self.backed[first] = max(self.backed.get(first, 0), count)
-        return self.words[first : first + count]
+        return self.tags[first : first + count]
 
     def leave(self, epoch: int) -> None:
         """A launch has ended in an epoch."""
@@ -85,7 +85,7 @@ class SpareTags:
     def take(self, count: int) -> TagMemory:
         """Memory for some tags: what an earlier launch has left, or fresh memory."""
         with self._lock:
-            found = next((each for each in self._held if len(each.words) >= count), None)
+            found = next((each for each in self._held if len(each.tags) >= count), None)
             if found is not None:
                 self._held.remove(found)
         return found or TagMemory.fresh(count)

@@ -97,7 +97,7 @@ def test_pieces_are_given_once(made):
         memory.touch(first, count)[:] = 1
     for piece in memory.pieces():
         np.add(piece, 1, out=piece)
-    assert memory.words[:80].tolist() == [2] * 40 + [0] * 10 + [2] * 25 + [0] * 5
+    assert memory.tags[:80].tolist() == [2] * 40 + [0] * 10 + [2] * 25 + [0] * 5
     assert memory.size == 4 * 65
 
 
