@@ -24,6 +24,16 @@ def called(image: Image, function: Function) -> Iterator[Function]:
                 work += callees(image, bound)
 
 
+def call_sites(image: Image, kernel: Function) -> dict[Function, list[tuple[Function, int]]]:
+    """The calls that may enter a kernel (none) and each function that it calls by name: the callers, and where they call."""
+    sites: dict[Function, list[tuple[Function, int]]] = {function: [] for function in called(image, kernel)}
+    for function in sites:
+        for index, bound in enumerate(function.instructions):
+            for callee in callees(image, bound) if bound.calls else ():
+                sites[callee].append((function, index))
+    return sites
+
+
 def callees(image: Image, bound: Bound) -> list[Function]:
     """The functions with a body that a call may enter: the named function, or the targets of the pointer."""
     named = bound.callee()

@@ -234,6 +234,25 @@ def test_lanes_part_in_a_function_and_meet_behind_its_call():
     assert by_text["add.u32 %y, %y, 0;"]["inst_executed"] == calls
 
 
+def test_lanes_wait_in_a_function_for_those_that_vote_in_a_loop_before_its_call():
+    """The lanes of a loop vote on who goes on; the others are at a shuffle in a function, which a warp executes once."""
+    function = ".func (.reg .b32 %y) next(.reg .b32 %x) { shfl.sync.down.b32 %y, %x, 1, 31, -1;\nret; }\n"
+    body = """
+        mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 3; mov.u32 %r3, -1;
+    LOOP:
+        setp.ne.u32 %p1, %r2, 0; sub.u32 %r2, %r2, 1;
+        vote.sync.ballot.b32 %r3, %p1, %r3;
+        @%p1 bra LOOP;
+        call (%r1), next, (%r1);
+        mov.u32 %r4, %r1;"""
+    text = f"{HEAD}{function}.visible .entry k() {{ {REGISTERS}\n{body}\nret;\n}}"
+    found = [ptxvm.load(text).kernel().launch(2, 64, profile=True, engine=engine).profile for engine in ("jit", "interp")]
+    assert lines(found[0]) == lines(found[1])
+    by_text = {line.text: line["inst_executed"] for line in found[0].lines}
+    (shuffle,) = [count for text, count in by_text.items() if "shfl" in text]
+    assert (by_text["@%p1 bra LOOP;"], shuffle, by_text["mov.u32 %r4, %r1;"]) == (4 * 4, 4, 4)
+
+
 def test_warps_that_meet_at_a_barrier_of_their_own():
     found = profiles("""
         mov.u32 %r1, %tid.x; setp.lt.u32 %p1, %r1, 64;

@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from ptxvm.engine import spin_loops
+from ptxvm.engine import call_targets, spin_loops
 from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
@@ -23,6 +23,9 @@ PATIENCE = 1 << 17  # steps after which other lanes run, whatever the code does
 class ConvergingSchedule(Schedule):
     """Runs the group that is least far in the code, so that diverged lanes meet again; collectives run after all other code.
 
+    Collectives are in the order that the code has with each function in the place of its call, as in compiled code: lanes in
+    a function may wait for lanes that have not left a loop before its call.
+
     In a kernel with spin loops other lanes run where that group reads memory as synchronisation does: it may wait for what
     they write.
     """
@@ -31,12 +34,13 @@ class ConvergingSchedule(Schedule):
         super().__init__(cohort, code, kernel)
         self.last_other = 0  # the last step of a group that was not the first
         self.may_wait: Callable[[int, int], bool] = cache(self._may_wait)
-        self.is_collective: Callable[[int, int], bool] = cache(self._is_collective)
+        self.rank: Callable[[Key], tuple[object, ...]] = cache(self._rank)
+        self.call_sites = call_targets.call_sites(code.image, kernel.function)
         self.spins = bool(spin_loops.spins(code.image, kernel.function))
 
     def choose(self) -> Key:
         """The group that runs next."""
-        found = min(self.ready, key=lambda key: (self.is_collective(key[1], key[2]), key))
+        found = min(self.ready, key=self.rank)
         patience = FAIR if self.may_wait(found[1], found[2]) else PATIENCE
         if len(self.ready) > 1 and self.steps - self.last_other >= patience:
             self.last_other = self.steps
@@ -50,10 +54,18 @@ class ConvergingSchedule(Schedule):
         synchronises = self.spins and any(access.strong for each in effects for access in each.accesses)
         return synchronises or any(each.polls or each.sleeps for each in effects)
 
-    def _is_collective(self, number: int, segment: int) -> bool:
-        """Does a segment wait for lanes of the warp, which come to it from other code?"""
-        routine = self.code.routines[number]
-        return routine.function.instructions[routine.segments[segment].start].summary.collective is Collective.LANES
+    def _rank(self, key: Key) -> tuple[object, ...]:
+        """What orders the groups: the lowest one runs."""
+        routine = self.code.routines[key[1]]
+        start = routine.segments[key[2]].start
+        if routine.function.instructions[start].summary.collective is not Collective.LANES:
+            return (False, key)
+        function = routine.function  # it waits for lanes of the warp, which come from other code
+        position: tuple[int, ...] = (start,)
+        while len(sites := self.call_sites[function]) == 1:
+            ((function, call),) = sites
+            position = (call, *position)
+        return (True, not sites, position, key)  # code with several callers is before the code that calls it
 
     def follow(self, action: Action | None, key: Key, lanes: Lanes, guard: Guard, raws: PerLane) -> None:
         """Send the lanes on, and tell of a branch."""
