@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
 from operator import attrgetter
@@ -380,10 +380,10 @@ class AllocationTable:
         candidates = items[max(first, 0) : bisect_left(items, end, key=START)]
         return [allocation for allocation in candidates if allocation.end > start]
 
-    def freed(self, address: int, size: int) -> Allocation | None:
-        """The allocation that had these bytes, if it was freed recently and its heap, if any, still lives."""
-        end = address + size
-        found = (gone for gone in reversed(self._freed.values()) if gone.start < end and address < gone.end)
+    def freed(self, address: int, size: int, spaces: Container[Space] = frozenset(Space)) -> Allocation | None:
+        """The allocation in some spaces that had these bytes, if it was freed recently and its heap, if any, still lives."""
+        end, freed = address + size, reversed(self._freed.values())
+        found = (gone for gone in freed if gone.start < end and address < gone.end and gone.space in spaces)
         return next((gone for gone in found if gone.heap is None or gone.heap() is not None), None)
 
     def _keeps_its_place(self, gone: Allocation, address: int) -> bool:
@@ -455,7 +455,7 @@ class AllocationTable:
         before, after = items[at - 1] if at else NOWHERE, items[at] if at < len(items) else NOWHERE
         past = address - before.end if before is not NOWHERE else FAR
         short = after.start - address if after is not NOWHERE else FAR
-        gone = self.freed(address, size)
+        gone = self.freed(address, size, REACHES[space])
         near = 0 if gone is not None and self._keeps_its_place(gone, address) else NEAR
         far = past >= max(before.guard, near) and short > max(after.guard, near)
         if far and (another := self.elsewhere(address)) is not None and another.table is not None:

@@ -100,7 +100,7 @@ def test_what_is_no_option_of_two_launches_is_refused(diff):
 
 
 def test_a_fault_of_one_is_told(diff):
-    done = diff("[%rd4+4], %r1", "[%rd4+400], %r1")
+    done = diff("[%rd4+4], %r1", "[%rd4+320], %r1")
     assert done.code == 1
     assert "b.ptx:16" in done.err
     assert "out-of-bounds" in done.err

@@ -72,3 +72,12 @@ def test_hidden_memory_that_is_removed_leaves_what_has_its_address():
     some.remove(empty)
     assert fitting(some) == [True] * 6
     assert some.freed(0x1800, 4) is not None
+
+
+def test_an_access_does_not_mean_freed_memory_of_a_space_that_it_cannot_reach():
+    """Host arrays lie where shared memory of earlier launches was: `st.global` means what is beside them (PTX 5, 8.1)."""
+    some, shared = table(), Allocation(0x12000, 256, Space.SHARED, "the shared memory")
+    some.insert(shared)
+    some.remove(shared)
+    kinds = {space: some.explain(0x12000, 4, space, writing=True).kind for space in (Space.GLOBAL, Space.SHARED, Space.GENERIC)}
+    assert kinds == {Space.GLOBAL: "out-of-bounds", Space.SHARED: "use-after-free", Space.GENERIC: "use-after-free"}
