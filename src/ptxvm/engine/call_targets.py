@@ -9,6 +9,8 @@ from ptxvm.analysis.symbols import Prototype, Register, Signature, Table, Variab
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
+CallSites = dict[Function, list[tuple[Function, int]]]  # of each function the callers, each with the number of its instruction
+
 
 def called(image: Image, function: Function) -> Iterator[Function]:
     """A kernel, and the functions that it calls by name."""
@@ -24,9 +26,12 @@ def called(image: Image, function: Function) -> Iterator[Function]:
                 work += callees(image, bound)
 
 
-def call_sites(image: Image, kernel: Function) -> dict[Function, list[tuple[Function, int]]]:
-    """The calls that may enter a kernel (none) and each function that it calls by name: the callers, and where they call."""
-    sites: dict[Function, list[tuple[Function, int]]] = {function: [] for function in called(image, kernel)}
+def call_sites(image: Image, kernel: Function) -> CallSites:
+    """The calls that may enter a kernel (none) and each function of `called`.
+
+    An address that a kernel computes may be that of another function (`refusal`): it has no call sites.
+    """
+    sites: CallSites = {function: [] for function in called(image, kernel)}
     for function in sites:
         for index, bound in enumerate(function.instructions):
             for callee in callees(image, bound) if bound.calls else ():

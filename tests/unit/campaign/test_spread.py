@@ -83,6 +83,13 @@ def test_ranges_that_write_a_byte_differently_race() -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
+def test_the_byte_that_races_counts_from_the_start_of_the_array() -> None:
+    """All ranges write elements 16 to 31."""
+    found, _ = spread("and.b32 %r1, %r0, 15; mad.wide.u32 %p2, %r1, 4, %p0; st.global.u32 [%p2+64], %r0;")
+    assert "CTAs 0 to 15 and CTAs 16 to 31 write byte 64 of argument 0 differently" in found.result.findings[0].message
+
+
+@pytest.mark.usefixtures("in_this_process")
 def test_ranges_that_write_the_same_are_joined() -> None:
     found, array = spread("and.b32 %r1, %r0, 31; mad.wide.u32 %p2, %r1, 4, %p0; st.global.u32 [%p2], 5;")
     assert not found.result.findings

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.machine.image import FUNCTION_SIZE
 from ptxvm.profile.metrics import COUNTED
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -234,9 +235,11 @@ def test_lanes_part_in_a_function_and_meet_behind_its_call():
     assert by_text["add.u32 %y, %y, 0;"]["inst_executed"] == calls
 
 
+FUNCTION_THAT_SHUFFLES = ".func (.reg .b32 %y) next(.reg .b32 %x) {\nshfl.sync.down.b32 %y, %x, 1, 31, -1;\nret; }\n"
+
+
 def test_lanes_wait_in_a_function_for_those_that_vote_in_a_loop_before_its_call():
     """The lanes of a loop vote on who goes on; the others are at a shuffle in a function, which a warp executes once."""
-    function = ".func (.reg .b32 %y) next(.reg .b32 %x) { shfl.sync.down.b32 %y, %x, 1, 31, -1;\nret; }\n"
     body = """
         mov.u32 %r1, %tid.x; and.b32 %r2, %r1, 3; mov.u32 %r3, -1;
     LOOP:
@@ -245,12 +248,24 @@ def test_lanes_wait_in_a_function_for_those_that_vote_in_a_loop_before_its_call(
         @%p1 bra LOOP;
         call (%r1), next, (%r1);
         mov.u32 %r4, %r1;"""
-    text = f"{HEAD}{function}.visible .entry k() {{ {REGISTERS}\n{body}\nret;\n}}"
+    text = f"{HEAD}{FUNCTION_THAT_SHUFFLES}.visible .entry k() {{ {REGISTERS}\n{body}\nret;\n}}"
     found = [ptxvm.load(text).kernel().launch(2, 64, profile=True, engine=engine).profile for engine in ("jit", "interp")]
     assert lines(found[0]) == lines(found[1])
     by_text = {line.text: line["inst_executed"] for line in found[0].lines}
     (shuffle,) = [count for text, count in by_text.items() if "shfl" in text]
     assert (by_text["@%p1 bra LOOP;"], shuffle, by_text["mov.u32 %r4, %r1;"]) == (4 * 4, 4, 4)
+
+
+def test_lanes_wait_in_a_function_whose_address_is_computed():
+    """Functions are `FUNCTION_SIZE` bytes apart, so a pointer may reach one that nothing points to; a warp shuffles once."""
+    functions = [".func (.reg .b32 %y) f(.reg .b32 %x) { mov.b32 %y, %x; ret; }", FUNCTION_THAT_SHUFFLES]
+    body = f"""
+        P: .callprototype (.reg .b32 _) _ (.reg .b32 _);
+        mov.u64 %rd1, f; add.u64 %rd1, %rd1, {FUNCTION_SIZE}; mov.u32 %r1, %tid.x;
+        call (%r1), %rd1, (%r1), P;"""
+    text = f"{HEAD}{''.join(functions)}.visible .entry k() {{ {REGISTERS}\n{body}\nret;\n}}"
+    found = ptxvm.load(text).kernel().launch(2, 64, profile=True, engine="interp").profile
+    assert [line["inst_executed"] for line in found.lines if "shfl" in line.text] == [4]
 
 
 def test_warps_that_meet_at_a_barrier_of_their_own():

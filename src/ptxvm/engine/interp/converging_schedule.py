@@ -7,7 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from ptxvm.engine import call_targets, spin_loops
+from ptxvm.engine import spin_loops
 from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable
@@ -35,7 +35,7 @@ class ConvergingSchedule(Schedule):
         self.last_other = 0  # the last step of a group that was not the first
         self.may_wait: Callable[[int, int], bool] = cache(self._may_wait)
         self.rank: Callable[[Key], tuple[object, ...]] = cache(self._rank)
-        self.call_sites = call_targets.call_sites(code.image, kernel.function)
+        self.call_sites = code.call_sites(kernel.function)
         self.spins = bool(spin_loops.spins(code.image, kernel.function))
 
     def choose(self) -> Key:
@@ -62,7 +62,7 @@ class ConvergingSchedule(Schedule):
             return (False, key)
         function = routine.function  # it waits for lanes of the warp, which come from other code
         position: tuple[int, ...] = (start,)
-        while len(sites := self.call_sites[function]) == 1:
+        while len(sites := self.call_sites.get(function, [])) == 1:
             ((function, call),) = sites
             position = (call, *position)
         return (True, not sites, position, key)  # code with several callers is before the code that calls it

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import Provenance, of_program
+from ptxvm.engine.call_targets import CallSites, call_sites
 from ptxvm.engine.dynamic_parallelism import Children
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import Slots, Tracer
@@ -39,6 +40,7 @@ class Executable:
             for n, function in enumerate(defined)
         ]  # fmt: skip
         self._of = {routine.function: routine for routine in self.routines}
+        self._call_sites: dict[Function, CallSites] = {}
 
     def another(self, *, registers: bool, addresses: bool, clustered: bool) -> Executable:
         """Another one of the image, with the functions of the device of this one."""
@@ -51,6 +53,12 @@ class Executable:
     def provenance(self) -> dict[Function, Provenance]:
         """The provenance of the addresses of accesses, by function."""
         return of_program(routine.function for routine in self.routines)
+
+    def call_sites(self, kernel: Function) -> CallSites:
+        """The call sites of a kernel and its functions; each group of CTAs asks, so the answer is remembered."""
+        if kernel not in self._call_sites:
+            self._call_sites[kernel] = call_sites(self.image, kernel)
+        return self._call_sites[kernel]
 
     def routine(self, function: Function) -> Routine | None:
         """The routine of a function's definition; None for a function without a body."""
