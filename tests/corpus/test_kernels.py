@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 import ptxvm
+from ptxvm.campaign.outcome import Done
 
 FOLDER = Path(__file__).parents[3] / "shared" / "kernels"
 NAMES = "vadd saxpy mmnaive mmtiled reduce mandel nbody stencil hist transpose bs bitonic sha dequant".split()
@@ -42,3 +43,31 @@ def test_kernel(name, workloads, module):
     work = workloads.work(name, small=True)
     module.kernel(name).launch(work["grid"], work["bd"], work["args"])
     assert work["chk"]()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_kernel_in_ranges_passes_the_same_check(name, workloads, module, monkeypatch):
+    """No kernel of the set has a CTA that depends on another: each is cut, and no range meets a race."""
+    monkeypatch.setattr("ptxvm.campaign.spread.runner", InThisProcess)
+    work = workloads.work(name, small=True)
+    found = ptxvm.spread(module.kernel(name), work["grid"], work["bd"], work["args"], workers=2)
+    assert (found.reason, found.result.findings) == ("", [])
+    assert len(found.ranges) == 4
+    assert work["chk"]()
+
+
+class InThisProcess:
+    """Runs ranges one after the other, without processes."""
+
+    def __init__(self, workload, *_):
+        self.workload = workload
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
+
+    def outcomes(self, jobs):
+        for job in jobs:
+            yield [Done(job, self.workload.run(job), 1)]

@@ -1,7 +1,7 @@
 """One grid on several processes or machines: CTAs in ranges, each on its own copy of the arrays; their writes are joined.
 
-That is right where no CTA depends on another.  `obstacle` looks at the instructions first.  Then instrumented code tells
-which bytes each range has read and written.  Where two ranges wrote a byte differently, or one read what another wrote,
+That is right where no CTA depends on another.  `obstacle` looks at the instructions first.  Then recorded code tells which
+bytes each range has read and written.  Where two ranges wrote a byte differently, or one read what another wrote,
 that is a race: it is a finding, and nothing is joined.  Arrays that the kernel only reduces into begin with the neutral
 element in each range, and the partial results are joined by the operation.  What cannot be cut runs whole, in this process.
 """
@@ -11,16 +11,18 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.outputs import outputs
+from ptxvm.analysis.outputs import outputs, written_parameters
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.reductions import Reduction, joinable, reductions
-from ptxvm.api import Kernel, load
+from ptxvm.api import Kernel, Module, load
+from ptxvm.campaign.byte_sets import ByteSet, are_apart
 from ptxvm.campaign.case import outcome
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.outcome import Job, Outcome
@@ -28,13 +30,12 @@ from ptxvm.campaign.session import runner
 from ptxvm.diagnostics.errors import Crash, Fault, Unsupported
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.checks import prefilter
-from ptxvm.engine.jit.checks.cell_tags import Suspicious
-from ptxvm.engine.jit.checks.cta_range import CtaRange, runs
+from ptxvm.engine.jit.checks.cta_range import CtaRange
+from ptxvm.engine.jit.run.recording import Recording
 from ptxvm.engine.launch import launch
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.machine import options
-from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.events import Finding, Flags
+from ptxvm.machine.events import Finding
 from ptxvm.machine.launch import launch_shape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Array
@@ -62,9 +63,9 @@ class Neutral(NamedTuple):
 
 
 class Joinable(NamedTuple):
-    """Bytes of an array: half-open ranges, and what they hold, one after the other."""
+    """Bytes of an array, and what they hold, one after the other."""
 
-    ranges: Array
+    where: ByteSet
     values: Array
 
 
@@ -73,12 +74,12 @@ class RangeAccesses:
     """What a range of CTAs did: the bytes of each array that it wrote and read, by the number of the argument."""
 
     written: dict[int, Joinable] = field(default_factory=dict)
-    read: dict[int, Array] = field(default_factory=dict)
-    untagged: frozenset[int] = frozenset()  # arrays of which the reads are not known
-    others: tuple[str, ...] = ()  # variables of the module that it wrote
+    read: dict[int, ByteSet] = field(default_factory=dict)
+    others: tuple[str, ...] = ()  # variables of the module that it changed
+    misjudged: bool = False  # it writes to an array that it was not expected to write to
     result: LaunchResult | None = None
     fault: Fault | None = None
-    doubt: str = ""  # why its CTAs may exchange values
+    doubt: str = ""  # why it could not be run
 
 
 @dataclass(frozen=True)
@@ -189,7 +190,11 @@ def exchanges(bound: Bound) -> str:
 
 @dataclass(frozen=True)
 class RangeWorkload:
-    """The ranges of a grid; `exact` tags all memory, where a guess about what is written was wrong."""
+    """The ranges of a grid.
+
+    Arrays of which the numbers are in `written` are copied and recorded.  The kernel may read the others, and a write to
+    one of them shows that the guess was wrong.
+    """
 
     text: str
     target: str
@@ -197,7 +202,7 @@ class RangeWorkload:
     launch: tuple[tuple[int, int, int], tuple[int, int, int], int]
     args: tuple[object, ...]
     ranges: tuple[range, ...]
-    exact: bool = False
+    written: frozenset[int]
 
     def run(self, job: Job) -> Outcome:
         """Run a range; what it touched is the value of the outcome."""
@@ -206,55 +211,66 @@ class RangeWorkload:
         return replace(ended, value=found)
 
     def _accessed(self, found: RangeAccesses, ctas: range) -> None:
-        kernel = load(self.text.encode(), self.target).kernel(self.entry)
-        args = [self._own(each) for each in self.args]
-        engine = CtaRange(kernel.module.jit, ctas, tags_all=self.exact)
+        kernel = loaded(self.text, self.target).kernel(self.entry)
+        numbers = [n for n, each in enumerate(self.args) if n in self.written and size_of(each)]
+        recording = Recording([size_of(self.args[n]) for n in numbers])
+        args = [self._own(each, recording, numbers.index(n) if n in numbers else None) for n, each in enumerate(self.args)]
+        engine = CtaRange(kernel.module.jit, ctas, recording)
         grid, block, shared = self.launch
         try:
             found.result = launch(engine, kernel.function, LaunchOptions(grid, block, shared), args)
-        except (Suspicious, Unsupported) as doubt:
-            found.doubt = str(doubt)
+        except Unsupported as missing:
+            found.doubt = str(missing)
         except Fault as fault:
-            found.fault = fault
-        else:
-            self._tell(found, engine, args)
+            found.misjudged, found.fault = self._protected(fault, args), fault
+        for at, n in enumerate(numbers):
+            where = ByteSet.of_map(recording.written(at))
+            found.written[n] = Joinable(where, where.taken(recording.array(at)))
+            found.read[n] = ByteSet.of_map(recording.read(at))
+        found.others = tuple(str(each) for each in engine.changed)
+        if engine.changed:
+            loaded.cache_clear()  # its variables are not what they were
 
     @staticmethod
-    def _own(value: object) -> object:
-        """The range's own copy of an argument."""
-        if isinstance(value, Blank):
-            return np.zeros(value.shape, value.dtype)
+    def _own(value: object, recording: Recording, number: int | None) -> object:
+        """The range's own copy of an argument, in a recording; without a number it is one that shall not be written."""
+        if number is None:
+            if not isinstance(value, np.ndarray):
+                return np.zeros(value.shape, value.dtype) if isinstance(value, Blank | Neutral) else value
+            own = value.view()
+            own.flags.writeable = False
+            return own
+        held = recording.array(number)
         if isinstance(value, Neutral):
-            found = np.empty(value.shape, value.dtype)
-            found.reshape(-1).view(element(value.reduction))[...] = neutral(value.reduction)
-            return found
-        return value.copy() if isinstance(value, np.ndarray) else value
+            held.view(element(value.reduction))[...] = neutral(value.reduction)
+        if isinstance(value, np.ndarray):
+            held.view(value.dtype).reshape(value.shape)[...] = value
+        if not isinstance(value, Blank | Neutral | np.ndarray):
+            raise Crash(f"argument {value} is no array, and is recorded")
+        return held.view(value.dtype).reshape(value.shape)
 
-    @staticmethod
-    def _tell(found: RangeAccesses, engine: CtaRange, args: Sequence[object]) -> None:
-        """Write down what the range touched."""
-        observed = engine.observed
-        if observed is None:
-            raise Crash("a range has run, and nothing observed it")
-        arrays = {each.ctypes.data: (n, each) for n, each in enumerate(args) if isinstance(each, np.ndarray) and each.nbytes}
-        others = []
-        for allocation, cells in observed.touched.items():
-            number, array = arrays.get(allocation.start, (-1, None))
-            if array is None:
-                others += [str(allocation)] * bool(cells.written.any())
+    def _protected(self, fault: Fault, args: Sequence[object]) -> bool:
+        """Is a fault at an array that could be written, but was not expected to be?"""
+        for n, (given, own) in enumerate(zip(self.args, args, strict=True)):
+            if n in self.written or not isinstance(given, np.ndarray) or not isinstance(own, np.ndarray):
                 continue
-            written, read = (bytes_of(flags, cells.grain, allocation, array.nbytes) for flags in (cells.written, cells.read))
-            values = array.reshape(-1).view(np.uint8)[written]
-            found.written[number] = Joinable(np.array(runs(written), np.int64).reshape(-1, 2), values)
-            found.read[number] = np.array(runs(read), np.int64).reshape(-1, 2)
-        found.others = tuple(others)
-        found.untagged = frozenset(arrays[each.start][0] for each in observed.read_untagged if each.start in arrays)
+            start = own.ctypes.data
+            if given.flags.writeable and fault.address is not None and start <= fault.address < start + own.nbytes:
+                return True
+        return False
 
 
-def bytes_of(cells: Flags, grain: int, allocation: Allocation, size: int) -> Flags:
-    """The bytes of an array whose cells are set."""
-    start = allocation.start - allocation.origin
-    return np.repeat(cells, grain)[start : start + size]
+@lru_cache(maxsize=1)
+def loaded(text: str, target: str) -> Module:
+    """The module of a grid, which all of its ranges in a process use."""
+    return load(text.encode(), target)
+
+
+def size_of(value: object) -> int:
+    """The bytes of an array; 0 for what is none."""
+    if isinstance(value, Blank | Neutral):
+        return int(np.prod(value.shape, dtype=np.int64)) * np.dtype(value.dtype).itemsize
+    return value.nbytes if isinstance(value, np.ndarray) else 0
 
 
 # ── all ranges ──────────────────────────────────────────────────────────────────────────
@@ -268,14 +284,15 @@ def run_ranges(
     program = kernel.module.programs[0]
     parameters = list(kernel.function.signature.parameters)
     unread = {parameters.index(each) for each in outputs(kernel.function).values()}
+    written = unread | {parameters.index(each) for each in written_parameters(kernel.function)}
     whole = tuple(neutral_of(each, reduced(kernel).get(n)) for n, each in enumerate(args))
     sent = tuple(blank(each) if n in unread else each for n, each in enumerate(whole))
-    workload = RangeWorkload(program.source.text, str(program.target), kernel.name, how, sent, tuple(cuts))
+    text, target = program.source.text, str(program.target)
+    workload = RangeWorkload(text, target, kernel.name, how, sent, tuple(cuts), frozenset(written))
     found = performed(workload, where)
-    written = {n for each in found for n, writes in each.written.items() if len(writes.values)}
-    misjudged = any(n in unread and len(ranges) for each in found for n, ranges in each.read.items())
-    if misjudged or any(written & each.untagged for each in found):
-        found = performed(replace(workload, args=whole, exact=True), where)
+    if any(each.misjudged or any(n in unread and ranges for n, ranges in each.read.items()) for each in found):
+        writable = frozenset(n for n, each in enumerate(args) if isinstance(each, np.ndarray) and each.flags.writeable)
+        found = performed(replace(workload, args=whole, written=writable), where)
     return found
 
 
@@ -346,21 +363,30 @@ def joined(kernel: Kernel, args: Sequence[object], cuts: Sequence[range], found:
     arrays = {n: each for n, each in enumerate(args) if isinstance(each, np.ndarray)}
     sums = reduced(kernel) if joinable(kernel.function) else {}
     written = {n for n in arrays if any(n in each.written for each in found)}
-    whole = {n: JoinedArray(n, arrays[n], len(cuts)) for n in written - sums.keys()}
-    for joins in whole.values():
+    whole = {n: found_of(n, found) for n in written - sums.keys()}
+    unclear = {n: JoinedArray(n, arrays[n], len(cuts)) for n, each in whole.items() if not are_apart(*each)}
+    for joins in unclear.values():
         total.findings += [race(kernel.name, text) for text in joins.take(cuts, found)][:1]
     if not total.findings:
-        for n, joins in whole.items():
-            _write(arrays[n], joins.values, joins.owner != NOBODY)
+        for n in whole:
+            _write(arrays[n], [each.written[n] for each in found if n in each.written])
         for n in written & sums.keys():
             _reduce(arrays[n], sums[n], [each.written[n] for each in found if n in each.written])
     return total
 
 
-def _write(array: Array, values: Array, there: Flags) -> None:
-    """Write the bytes that are there to an array."""
+def found_of(number: int, found: Sequence[RangeAccesses]) -> tuple[list[ByteSet], list[ByteSet]]:
+    """The bytes of an array that each range wrote, and those that it read."""
+    nothing = ByteSet(0, np.empty((0, 2), np.int64))
+    written = [each.written[number].where if number in each.written else nothing for each in found]
+    return written, [each.read.get(number, nothing) for each in found]
+
+
+def _write(array: Array, parts: Sequence[Joinable]) -> None:
+    """Write bytes to an array."""
     target = np.ascontiguousarray(array).reshape(-1).view(np.uint8)
-    target[there] = values[there]
+    for where, values in parts:
+        where.put(target, values)
     if not np.shares_memory(target, array):
         array[...] = target.view(array.dtype).reshape(array.shape)
 
@@ -369,11 +395,12 @@ def _reduce(array: Array, how: Reduction, partial: Sequence[Joinable]) -> None:
     """Join partial results with what an array holds."""
     total = np.ascontiguousarray(array).reshape(-1).view(element(how)).copy()
     for each in partial:
-        own, there = np.full(len(total), neutral(how), element(how)), flags_of(each.ranges, array.nbytes)
-        own.view(np.uint8)[there] = each.values
+        own, there = np.full(len(total), neutral(how), element(how)), np.zeros(array.nbytes, np.bool_)
+        each.where.put(own.view(np.uint8), each.values)
+        there[each.where.index] = True
         with np.errstate(over="ignore", invalid="ignore"):
             OPERATIONS[how.operation](total, own, out=total, where=there.reshape(-1, how.type.bytes).any(axis=1))
-    _write(array, total.view(np.uint8), np.ones(array.nbytes, np.bool_))
+    _write(array, [Joinable(ByteSet(array.nbytes, np.array([[0, array.nbytes]])), total.view(np.uint8))])
 
 
 class JoinedArray:
@@ -390,7 +417,7 @@ class JoinedArray:
             writes = each.written.get(self.number)
             if writes is None:
                 continue
-            where = places_of(writes.ranges, len(self.owner))
+            where = writes.where.index
             before, now = self.values[where], writes.values
             known = self.owner[where]
             if (wrong := np.flatnonzero((known != NOBODY) & (before != now))).size:
@@ -401,28 +428,15 @@ class JoinedArray:
             self.owner[where] = np.where(known == NOBODY, k, SEVERAL)
         for k, each in enumerate(found):
             reads = each.read.get(self.number)
-            if reads is None or not len(reads):
+            if reads is None or not reads:
                 continue
-            where = places_of(reads, len(self.owner))
+            where = reads.index
             owner = self.owner[where]
             wrong = np.flatnonzero((owner != NOBODY) & (owner != k))
             if wrong.size:
                 at = int(np.arange(len(self.owner))[where][wrong[0]])
                 writers = shown(cuts, self.owner[at])
                 yield f"{shown(cuts, k)} read byte {at} of argument {self.number}, which {writers} write"
-
-
-def places_of(ranges: Array, size: int) -> slice | Flags:
-    """The bytes of some half-open ranges, as an index: a slice of one range is much cheaper than flags of all bytes."""
-    return slice(*ranges[0].tolist()) if len(ranges) == 1 else flags_of(ranges, size)
-
-
-def flags_of(ranges: Array, size: int) -> Flags:
-    """The bytes of some half-open ranges."""
-    edges = np.zeros(size + 1, np.int8)
-    edges[ranges[:, 0]] += 1
-    edges[ranges[:, 1]] -= 1
-    return np.cumsum(edges[:-1], dtype=np.int8).astype(np.bool_)
 
 
 def shown(cuts: Sequence[range], number: int) -> str:

@@ -116,6 +116,26 @@ def test_an_array_that_is_read_through_another_pointer_is_sent(monkeypatch: pyte
 
 
 @pytest.mark.usefixtures("in_this_process")
+def test_an_array_that_is_written_through_another_pointer_is_recorded(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The guess that an array is only read is wrong here: all ranges run again, and find the race."""
+    monkeypatch.setattr(module, "outputs", lambda _: {})
+    monkeypatch.setattr(module, "written_parameters", lambda _: set())
+    found, array = spread("st.global.u32 [%p1], %r0;")
+    assert (found.reason, array.tolist()) == ("", list(range(64)))
+    found, _ = spread("st.global.u32 [%p0], %r0;")
+    assert "write byte 0 of argument 0 differently" in found.result.findings[0].message
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_grid_that_changes_a_variable_runs_whole() -> None:
+    body = "mov.u64 %p2, v; st.global.u32 [%p2], 5; st.global.u32 [%p1], 7;"
+    array = np.zeros(64, np.uint32)
+    found = ptxvm.spread(ptxvm.load(HEAD + ".global .u32 v;\n" + KERNEL.format(body)).kernel(), 64, 1, [array], workers=2)
+    assert found.reason == "it writes to `v` (4 bytes, a variable)"
+    assert array.tolist() == [7] * 64
+
+
+@pytest.mark.usefixtures("in_this_process")
 def test_the_fault_of_the_first_cta_is_raised_and_nothing_is_written() -> None:
     """Elements from 33 on are past the end."""
     with pytest.raises(ptxvm.Fault, match="out-of-bounds") as caught:
@@ -191,8 +211,7 @@ def test_reductions_are_joined(operation: str, type: str, form: str, rng: np.ran
 
 
 @pytest.mark.usefixtures("in_this_process")
-def test_ctas_of_one_range_that_race_run_whole() -> None:
+def test_ctas_that_write_the_same_are_joined_whatever_range_they_are_in() -> None:
     found, array = spread("st.global.u32 [%p0], 9;")
-    assert "may race" in found.reason
-    assert not found.ranges
-    assert array[0] == 9
+    assert (found.reason, len(found.ranges), found.result.findings) == ("", 4, [])
+    assert array.tolist() == [9, *range(1, 64)]

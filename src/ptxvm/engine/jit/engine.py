@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.metadata import Facts
     from ptxvm.engine.jit.run.callbacks import Callbacks
     from ptxvm.engine.jit.run.event_counts import EventCounts, Meaning
+    from ptxvm.engine.jit.run.recording import Recording
     from ptxvm.engine.jit.run.relaunch import Relaunch
     from ptxvm.profile.timeline import Timeline
 
@@ -222,11 +223,12 @@ class Jit:
     def _grid(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, allocations: Sequence[Allocation], threads: int,
         limits: Limits | None, children: Children | None = None, events: EventCounts | None = None,
+        recording: Recording | None = None, ctas: range | None = None,
     ) -> Counters:  # fmt: skip
-        """Run one grid."""
+        """Run one grid, or a range of its CTAs."""
         compiled = self.compiled(wanted, shape)
-        launch = Launch(self.image, compiled.facts, shape, limits, children, self.timeline)
-        progress, runners = cta_distribution.Progress(shape.ctas, compiled.rate), []
+        launch = Launch(self.image, compiled.facts, shape, limits, children, self.timeline, recording)
+        progress, runners = cta_distribution.Progress(ctas or range(shape.ctas), compiled.rate), []
 
         def another() -> Runner:
             runner = compiled.runner(shape)
@@ -248,23 +250,30 @@ class Jit:
         self._ran(wanted, compiled, progress)
         return launch.counters()
 
+    def record(
+        self, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, recording: Recording, ctas: range,
+        allocations: Sequence[Allocation] = (), limits: Limits | None = None,
+    ) -> Counters:  # fmt: skip
+        """Run a range of the CTAs of a grid, whose kernel launches no others, and record which bytes it writes and reads."""
+        wanted = Specialisation(self.image.resolve(kernel), shape.block, options.shared, options.fast, recorded=True)
+        threads = options.threads or cta_distribution.usual_threads()
+        return self._grid(wanted, shape, parameters, allocations, threads, limits, recording=recording, ctas=ctas)
+
     def _ran(self, wanted: Specialisation, compiled: Compiled, progress: cta_distribution.Progress) -> None:
         """Account for a launch; a kernel that has run for long is compiled again at the best tier."""
-        compiled.record_time(progress.rate, progress.ctas)
+        compiled.record_time(progress.rate, progress.count)
         if tiering.pays(compiled):
             tiering.improve(compiled, partial(self.code_cache.get, wanted, background=True))
 
     def examine(
-        self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None,
-        ctas: range | None = None,
-    ) -> Counters:  # fmt: skip
-        """Run a grid of instrumented code, its CTAs in order; or those of a range."""
+        self, wanted: Specialisation, shape: LaunchShape, parameters: int, observer: Observer, limits: Limits | None
+    ) -> Counters:
+        """Run a grid of instrumented code, its CTAs in order."""
         compiled, table = self.compiled(wanted), self.image.memory.table
         launch = Launch(self.image, compiled.facts, shape, limits)
         found = (table.find(each) for each in pointers_at(parameters, compiled.facts.pointers).values())
         runner = Runner(compiled, shape, observer.calls, observer.library)
-        progress = cta_distribution.Progress(shape.ctas if ctas is None else ctas.stop, compiled.rate)
-        progress.next = 0 if ctas is None else ctas.start
+        progress = cta_distribution.Progress(range(shape.ctas), compiled.rate)
         allocations = tuple(dict.fromkeys(each for each in found if each is not None))
         runner.enter(launch, parameters, allocations, observer.unread)
         try:

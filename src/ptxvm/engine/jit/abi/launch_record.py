@@ -25,6 +25,8 @@ FIELDS = [
     "register_masks", "copies",
     # of a profiled one
     "counters", "places", "place_count",
+    # of a recorded one
+    "arena", "arena_size", "to_writes", "to_reads",
 ]  # fmt: skip
 POINTERS = {
     "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",

@@ -42,6 +42,7 @@ class Specialisation(NamedTuple):
     `cluster` is None where the launch has none.  `fast` arithmetic only keeps the error bounds of the manual; `checks` are
     those that the code is instrumented for; `trusted` code checks no access; `metered` code stops when its threads have
     executed too many instructions; `profiled` code counts what it does.  `scalar` code runs one thread after the other.
+    `recorded` code notes which bytes it writes and reads.
     """
 
     function: Function
@@ -54,6 +55,7 @@ class Specialisation(NamedTuple):
     cluster: tuple[int, int, int] | None = None
     profiled: bool = False
     scalar: bool = False
+    recorded: bool = False
 
     @property
     def plain(self) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Unpack
 
 from ptxvm.algebra.asynchronous import MbarrierStep
@@ -31,6 +32,7 @@ from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
 from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
+from ptxvm.engine.jit.memory.touched_bytes import TouchedBytes
 from ptxvm.engine.jit.node import stack
 from ptxvm.engine.jit.node.host_queries import IsInSpace
 from ptxvm.engine.jit.node.node import NodeBuilder
@@ -75,16 +77,18 @@ class Memory(Port):
         if apart and (run := joined_loads.run(self.at, self.bound, space, size)) is not None:
             loader = joined_loads.Loader(
                 good=lambda first, extent: self._good_run(space, first, size, extent),
-                together=lambda first, elements: self._together(space, type, first, elements),
+                together=lambda first, elements: self._together(space, type, size, first, elements),
                 alone=lambda bound, own: Memory(self.at, bound)._load_alone(space, type, own, count),  # noqa: SLF001 - its own kind
             )
             joined_loads.load(self.at, run, type, count, raw, loader)
             return self.at.preloaded.pop(self.at.position)
         return self._load_alone(space, type, raw, count)
 
-    def _together(self, space: Space, type: Type, first: Raw, elements: int) -> list[str]:
-        """Load neighbouring elements that have been checked."""
+    def _together(self, space: Space, type: Type, each: int, first: Raw, elements: int) -> list[str]:
+        """Load neighbouring elements that have been checked, for instructions that load so many bytes each."""
         llvm, pointer = scalar_type(type), ""
+        if self._records(space):
+            self._record_run(space, each, first, type.bytes * elements)
         if isinstance(first, Affine) and not first.terms:
             pointer = self.addressing.pointer(space, first)
         if not pointer:
@@ -227,7 +231,8 @@ class Memory(Port):
     def _compare(self, site: int, space: Space, raw: Raw, size: int) -> None:
         """Check a single access against the window, or the last allocation of its site."""
         code = self.code
-        together = space in WINDOWS or not (self.at.caches_bounds or self.at.kernel.tagged)
+        apart = self.at.caches_bounds or self.at.kernel.tagged or self.at.kernel.recorded
+        together = space in WINDOWS or not apart
         if isinstance(raw, Varying) and together:
             self._compare_lanes(site, space, raw, size)
             return
@@ -235,12 +240,44 @@ class Memory(Port):
         if good == "true":
             return
         slow, onward = code.label(), code.label()
-        code.branch(good, onward, slow, likely=True)
+        records = self._records(space) and not self._is_uniform(raw)
+        quick, allowed = (code.label(), code.label()) if records else (onward, onward)
+        code.branch(good, quick, slow, likely=True)
         with code.scope():
             code.block(slow)
             self.at.stores.write_aside()
-            self._slow(site, space, raw, size, onward)
+            self._slow(site, space, raw, size, allowed)
+        if records:
+            with code.scope():
+                code.block(allowed)
+                self._touched(space).of_lanes(raw, size)
+                code.jump(onward)
+            with code.scope():
+                code.block(quick)
+                self._touched(space).of_site(site, raw, size)
+                code.jump(onward)
         code.block(onward)
+        if self._records(space) and isinstance(raw, Affine) and not records:
+            self._touched(space).of_address(raw, size)
+
+    def _records(self, space: Space) -> bool:
+        """Does the code note what it accesses in a space?"""
+        return self.at.kernel.recorded and space in (Space.GLOBAL, Space.GENERIC)
+
+    def _touched(self, space: Space) -> TouchedBytes:
+        return TouchedBytes(self.at, self.addressing, replace(self.access, space=space))
+
+    def _is_uniform(self, raw: Raw) -> bool:
+        """Do all lanes access one address, and is there such a lane?"""
+        return isinstance(raw, Affine) and not raw.terms and not isinstance(self.at.guard, Varying)
+
+    def _record_run(self, space: Space, each: int, first: Raw, size: int) -> None:
+        """Note loads of neighbouring elements, which are all in the last allocation of their site."""
+        touched = self._touched(space)
+        if isinstance(first, Affine) and self._is_uniform(first):
+            touched.of_address(first, size)
+        else:
+            touched.of_site(self.at.site(self.bound, space, each, 0, writing=False), first, size)
 
     def _compare_lanes(self, site: int, space: Space, raw: Varying, size: int) -> None:
         """Check each lane, by a shared function that has the slow path too."""

@@ -64,7 +64,7 @@ class KernelContext:
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
         before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
         metered: bool = False, cluster: tuple[int, int, int] | None = None, one_warp: KernelContext | None = None,
-        profiled: bool = False,
+        profiled: bool = False, recorded: bool = False,
     ) -> None:  # fmt: skip
         """`before` is the version that warps leave for this one; `one_warp` is the straight version of one warp at a time."""
         image, function = analysis.image, analysis.function
@@ -76,7 +76,8 @@ class KernelContext:
         self.warps = -(-self.threads // WARP)
         self.width = width
         self.fast = fast  # approximate functions only keep the error bounds of the manual
-        self.trusted, self.metered = trusted, metered  # no access is checked; instructions are counted against a limit
+        # No access is checked; instructions are counted against a limit; what is written and read is noted.
+        self.trusted, self.metered, self.recorded = trusted, metered, recorded
         self.shadow, self.counters = shadow, counter_words(before) if profiled else None
         self.variable_of: dict[Bound, Variable] = {}  # accesses that must stay within a variable
         self.several: list[Bound] = []  # accesses whose variable only a run tells

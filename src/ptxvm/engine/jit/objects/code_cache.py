@@ -110,6 +110,7 @@ class CodeCache:
             wanted.cluster,
             wanted.profiled,
             wanted.scalar,
+            wanted.recorded,
             kind,
             cpu.identity(),
             ourselves(),

@@ -21,9 +21,13 @@ SHARE = 4  # a thread takes this part of what would be its own
 class Progress:
     """The progress of a launch: the next CTA, and the `rate` in seconds per CTA."""
 
-    def __init__(self, ctas: int, rate: float | None) -> None:
-        self.ctas, self.rate = ctas, rate
-        self.next = 0
+    def __init__(self, ctas: range, rate: float | None) -> None:
+        self.first, self.next, self.ctas, self.rate = ctas.start, ctas.start, ctas.stop, rate
+
+    @property
+    def count(self) -> int:
+        """The number of CTAs."""
+        return self.ctas - self.first
 
     @property
     def remaining(self) -> float:
@@ -41,9 +45,9 @@ def run(another: Callable[[], Runner], progress: Progress, threads: int) -> None
         run_waves(first)
         return
     if first.compiled.facts.side_by_side:
-        first.run(0, progress.ctas)
+        first.run(progress.next, progress.ctas)
         return
-    least = first.resident if first.in_step else max(1, min(FIRST, progress.ctas // FEW))
+    least = first.resident if first.in_step else max(1, min(FIRST, progress.count // FEW))
     size = least if progress.rate is None else max(least, int(PIECE / max(progress.rate, 1e-9)))
     while progress.next < min(progress.ctas, first.launch.limit):
         if threads > 1 and progress.ctas - progress.next > 1 and progress.remaining > WORTH:

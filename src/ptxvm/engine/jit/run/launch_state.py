@@ -16,6 +16,7 @@ from ptxvm.machine.launch import LaunchShape
 
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
+    from ptxvm.engine.jit.run.recording import Recording
     from ptxvm.machine.cluster_queue import ClusterQueue
     from ptxvm.machine.environment import Environment
     from ptxvm.profile.timeline import Timeline
@@ -30,10 +31,10 @@ class Launch:
 
     def __init__(
         self, image: Image, facts: Facts, shape: LaunchShape, limits: Limits | None, children: Children | None = None,
-        timeline: Timeline | None = None,
+        timeline: Timeline | None = None, recording: Recording | None = None,
     ) -> None:  # fmt: skip
         self.image, self.facts, self.shape, self.limits, self.children = image, facts, shape, limits, children
-        self.timeline = timeline
+        self.timeline, self.recording = timeline, recording
         self.steps = self.instructions = self.thread_instructions = 0
         self.limit = shape.ctas
         self.raised: BaseException | None = None

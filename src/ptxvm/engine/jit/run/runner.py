@@ -167,6 +167,8 @@ class Runner:
         calls.facts = compiled.facts
         if compiled.facts.weights:
             self._count_events(record)
+        if launch.recording is not None:
+            launch.recording.enter(record)
         if self._large and compiled.facts.streamed:
             record[CACHED_OUTPUTS] = self._cached_outputs(parameters)
         calls.forget()

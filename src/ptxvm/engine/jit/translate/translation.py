@@ -45,6 +45,7 @@ class Translation:
             metered=self.wanted.metered,
             cluster=self.wanted.cluster,
             profiled=self.wanted.profiled,
+            recorded=self.wanted.recorded,
         )
         return scalar(make) if self.wanted.scalar else choose(make, x * y * z, self.wanted.checks)
 

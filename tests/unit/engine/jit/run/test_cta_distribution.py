@@ -30,7 +30,7 @@ class Recording:
 def distributed(ctas: int, rate: float | None, threads: int, fails_at: int = -1) -> list[tuple[int, int]]:
     """The pieces of a grid, in the order of their CTAs."""
     pieces: list[tuple[int, int]] = []
-    progress = Progress(ctas, rate)
+    progress = Progress(range(ctas), rate)
     cta_distribution.run(lambda: cast("Runner", Recording(ctas, pieces, fails_at)), progress, threads)
     return sorted(pieces)
 

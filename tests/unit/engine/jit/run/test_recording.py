@@ -1,0 +1,109 @@
+"""Recorded code notes exactly the bytes that a range of CTAs reads and writes; what they are is said for each thread."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.engine.jit.checks.cta_range import CtaRange
+from ptxvm.engine.jit.run.recording import Recording
+from ptxvm.engine.launch import launch
+from ptxvm.machine.launch_options import LaunchOptions
+
+BLOCK, CTAS, SIZE = 64, 5, 1 << 14
+KERNEL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 t)
+{{
+    .reg .u64 %a<4>; .reg .u64 %b<4>; .reg .u64 %t<4>; .reg .u32 %r<9>; .reg .pred %p<4>; .reg .b16 %h; .reg .u64 %d<3>;
+    ld.param.u64 %a0, [a]; ld.param.u64 %b0, [b]; ld.param.u64 %t0, [t];
+    mov.u32 %r0, %ctaid.x; mov.u32 %r1, %tid.x; mad.lo.u32 %r2, %r0, {block}, %r1;
+    mad.wide.u32 %a1, %r2, 4, %a0; mad.wide.u32 %b1, %r2, 4, %b0; mad.wide.u32 %t1, %r2, 4, %t0;
+    {body}
+    ret;
+}}
+"""
+Touched = Callable[[int, list[int]], tuple[list[range], list[range]]]
+"""Of a thread and a table: what it reads of the first array, and what it writes of the second."""
+
+
+def one(start: int, size: int = 4) -> list[range]:
+    return [range(start, start + size)]
+
+
+CASES: dict[str, tuple[str, Touched]] = {
+    "contiguous": (
+        "ld.global.u32 %r3, [%a1]; st.global.u32 [%b1], %r3;",
+        lambda n, t: (one(4 * n), one(4 * n)),
+    ),
+    "masked at the end": (
+        "setp.lt.u32 %p0, %r2, 150; @%p0 ld.global.u32 %r3, [%a1]; @!%p0 st.global.u32 [%b1], %r2;",
+        lambda n, t: (one(4 * n), []) if n < 150 else ([], one(4 * n)),
+    ),
+    "apart": (
+        "mad.wide.u32 %a2, %r2, 24, %a0; mad.wide.u32 %b2, %r2, 12, %b0; ld.global.u16 %h, [%a2+2]; st.global.u8 [%b2+1], %h;",
+        lambda n, t: (one(24 * n + 2, 2), one(12 * n + 1, 1)),
+    ),
+    "vectors": (
+        ("mad.wide.u32 %a2, %r2, 16, %a0; mad.wide.u32 %b2, %r2, 16, %b0; ld.global.v4.u32 {%r3, %r4, %r5, %r6}, [%a2];"
+        "st.global.v2.u32 [%b2+8], {%r3, %r6};"),
+        lambda n, t: (one(16 * n, 16), one(16 * n + 8, 8)),
+    ),
+    "one address": (
+        "ld.global.u32 %r3, [%a0+8]; setp.eq.u32 %p0, %r1, 3; @%p0 st.global.u32 [%b0+4], %r3;",
+        lambda n, t: (one(8), one(4) if n % BLOCK == 3 else []),
+    ),
+    "by a table": (
+        ("ld.global.u32 %r3, [%t1]; mad.wide.u32 %a2, %r3, 4, %a0; mad.wide.u32 %b2, %r3, 2, %b0;"
+        "ld.global.u32 %r4, [%a2]; st.global.u16 [%b2], 1;"),
+        lambda n, t: (one(4 * t[n]), one(2 * t[n], 2)),
+    ),
+    "neighbours by a table": (
+        ("ld.global.u32 %r3, [%t1]; mad.wide.u32 %a2, %r3, 4, %a0; ld.global.u32 %r4, [%a2]; ld.global.u32 %r5, [%a2+4];"
+        "ld.global.u32 %r6, [%a2+8]; ld.global.u32 %r7, [%a2+12];"),
+        lambda n, t: (one(4 * t[n], 16), []),
+    ),
+    "two arrays at once": (
+        ("and.b32 %r3, %r1, 1; setp.eq.u32 %p0, %r3, 0; selp.b64 %d0, %b1, %t1, %p0; selp.b64 %d1, %a1, %t1, %p0;"
+        "ld.global.u32 %r4, [%d1]; setp.eq.u32 %p1, %r4, %r4; @%p0 st.u32 [%d0], %r2;"),
+        lambda n, t: ([], []) if n % 2 else (one(4 * n), one(4 * n)),
+    ),
+    "in a loop that lanes leave": (
+        ("and.b32 %r3, %r1, 7; L: mad.wide.u32 %a2, %r3, 64, %a1; ld.global.u32 %r4, [%a2]; mad.wide.u32 %b2, %r3, 512, %b1;"
+        "st.u32 [%b2], %r4; sub.u32 %r3, %r3, 1; setp.lt.s32 %p0, %r3, 0; @!%p0 bra L;"),
+        lambda n, t: (
+            [range(4 * n + 64 * k, 4 * n + 64 * k + 4) for k in range(n % 8 + 1)],
+            [range(4 * n + 512 * k, 4 * n + 512 * k + 4) for k in range(n % 8 + 1)],
+        ),
+    ),
+    "reductions": ("red.global.add.u32 [%b1], 1;", lambda n, t: ([], one(4 * n))),
+    "asynchronous copies": (
+        (".shared .align 16 .b8 s[1024]; mov.u32 %r3, s; mad.lo.u32 %r3, %r1, 16, %r3; mad.wide.u32 %a2, %r2, 16, %a0;"
+        "cp.async.cg.shared.global [%r3], [%a2], 16; cp.async.wait_all; ld.shared.u32 %r4, [%r3]; st.global.u32 [%b1], %r4;"),
+        lambda n, t: (one(16 * n, 16), one(4 * n)),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("ctas", [range(CTAS), range(1, 3)], ids=["all", "some"])
+@pytest.mark.parametrize("case", CASES)
+def test_the_bytes_that_are_touched(case: str, ctas: range, rng: np.random.Generator) -> None:
+    body, touched = CASES[case]
+    table = rng.permutation(SIZE // 16)[: BLOCK * CTAS].astype(np.uint32)
+    kernel = ptxvm.load(KERNEL.format(block=BLOCK, body=body)).kernel()
+    recording = Recording([SIZE, SIZE])
+    engine = CtaRange(kernel.module.jit, ctas, recording)
+    launch(engine, kernel.function, LaunchOptions((CTAS, 1, 1), (BLOCK, 1, 1)), [recording.array(0), recording.array(1), table])
+    read, written = np.zeros(SIZE, np.uint8), np.zeros(SIZE, np.uint8)
+    for n in range(ctas.start * BLOCK, ctas.stop * BLOCK):
+        for map, ranges in zip((read, written), touched(n, table.tolist()), strict=True):
+            for each in ranges:
+                map[each.start : each.stop] = 255
+    assert np.flatnonzero(recording.read(0) != read).tolist() == []
+    assert np.flatnonzero(recording.written(1) != written).tolist() == []
+    assert not recording.written(0).any()
+    assert not recording.read(1).any()
