@@ -41,8 +41,8 @@ class Workload(Protocol):
 class Runner(Protocol):
     """What runs jobs: processes of this machine, or a cluster."""
 
-    def outcomes(self, jobs: Iterable[Job]) -> Iterator[list[Done]]:
-        """Run cases; gives those that have ended, as soon as they have."""
+    def outcomes(self, jobs: Iterable[Job], until: float | None = None) -> Iterator[list[Done]]:
+        """Run cases; gives those that have ended, as soon as they have, and gives up those that run at a time."""
         ...
 
 

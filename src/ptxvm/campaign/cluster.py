@@ -7,6 +7,7 @@ gives its task to another, which runs all of its cases again; none is counted tw
 from __future__ import annotations
 
 import threading
+import time
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
@@ -39,13 +40,17 @@ class Cluster(AbstractContextManager["Cluster"]):
         self.campaign, self.workload, self.limits = uuid4().hex, workload, limits
         self.ended = self.seconds = 0.0
 
-    def outcomes(self, jobs: Iterable[Job]) -> Iterator[list[Done]]:
-        """Run cases; gives those that have ended, as soon as their task has."""
+    def outcomes(self, jobs: Iterable[Job], until: float | None = None) -> Iterator[list[Done]]:
+        """Run cases; gives those that have ended, as soon as their task has.
+
+        At the time `until` (of `time.monotonic`) the tasks that run are cancelled, and their cases have no outcome.
+        """
         from distributed import as_completed  # noqa: PLC0415
 
         waiting, workload = iter(jobs), self.client.scatter(self.workload, broadcast=True, hash=False)
         tasks: dict[Any, list[Job]] = {}
-        completed: Any = as_completed(loop=self.client.loop)  # type: ignore[no-untyped-call]
+        seconds = None if until is None else max(until - time.monotonic(), 0.0)
+        completed: Any = as_completed(loop=self.client.loop, timeout=seconds)  # type: ignore[no-untyped-call]
         while True:
             while len(tasks) < AHEAD * max(1, sum(self.client.nthreads().values())) and (some := self._some(waiting)):
                 task = self.client.submit(run_task, self.campaign, workload, self.limits, some, pure=False)
@@ -53,7 +58,11 @@ class Cluster(AbstractContextManager["Cluster"]):
                 completed.add(task)
             if not tasks:
                 return
-            task = next(completed)
+            try:
+                task = next(completed)
+            except TimeoutError:
+                self.client.cancel(list(tasks))
+                return
             done = self._done(task, tasks.pop(task))
             self.ended += len(done)
             self.seconds += sum(each.outcome.seconds for each in done)

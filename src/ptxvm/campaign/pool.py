@@ -85,30 +85,35 @@ class Pool(AbstractContextManager["Pool"]):
         self.ended = self.seconds = 0.0
         self.failures_to_start = 0
 
-    def outcomes(self, jobs: Iterable[Job]) -> Iterator[list[Done]]:
-        """Run cases; gives those that have ended, as soon as they have."""
+    def outcomes(self, jobs: Iterable[Job], until: float | None = None) -> Iterator[list[Done]]:
+        """Run cases; gives those that have ended, as soon as they have.
+
+        At the time `until` (of `time.monotonic`) those that run are given up, and have no outcome.
+        """
         waiting = iter(jobs)
-        while True:
+        while until is None or time.monotonic() < until:
             self._give(waiting)
             busy = [worker for worker in self.workers.values() if worker.jobs]
             if not busy:
                 return
-            ready = wait([worker.connection for worker in busy], self._patience(busy))
+            ready = wait([worker.connection for worker in busy], self._patience(busy, until))
             if ready and self._mean < NAP:
                 time.sleep(NAP)  # more outcomes come meanwhile, and are read and written together
             done = [each for connection in ready for each in self._received(self.workers[connection])]  # type: ignore[index]
             done += self._overdue()
             if done:
                 yield done
+        self.close()
 
     def __exit__(self, kind: type[BaseException] | None, wrong: BaseException | None, trace: TracebackType | None) -> None:
         self.close()
 
     def close(self) -> None:
-        """End all processes."""
+        """End all processes, and forget their cases."""
         for worker in self.workers.values():
             worker.close()
         self.workers.clear()
+        self.again.clear()
 
     def _give(self, waiting: Iterator[Job]) -> None:
         """Give each worker as many cases as it may have in advance."""
@@ -138,10 +143,11 @@ class Pool(AbstractContextManager["Pool"]):
         """The seconds of a case."""
         return self.seconds / self.ended if self.ended else AHEAD
 
-    def _patience(self, busy: list[Worker]) -> float:
-        """The seconds until the first case is late."""
-        since = min(worker.since for worker in busy if worker.is_ready) if any(w.is_ready for w in busy) else time.monotonic()
-        return max(since + self.limits.seconds - time.monotonic(), 0.001)
+    def _patience(self, busy: list[Worker], until: float | None) -> float:
+        """The seconds until the first case is late, or it is time to end."""
+        now = time.monotonic()
+        late = min((worker.since for worker in busy if worker.is_ready), default=now) + self.limits.seconds
+        return max((late if until is None else min(late, until)) - now, 0.001)
 
     def _received(self, worker: Worker) -> Iterator[Done]:
         """What a worker has sent, or its death."""

@@ -27,10 +27,7 @@ def called(image: Image, function: Function) -> Iterator[Function]:
 
 
 def call_sites(image: Image, kernel: Function) -> CallSites:
-    """The calls that may enter a kernel (none) and each function of `called`.
-
-    An address that a kernel computes may be that of another function (`refusal`): it has no call sites.
-    """
+    """The calls that may enter a kernel (none) and each function of `called`."""
     sites: CallSites = {function: [] for function in called(image, kernel)}
     for function in sites:
         for index, bound in enumerate(function.instructions):
@@ -61,7 +58,12 @@ def refusal(image: Image, bound: Bound, address: int) -> str | None:
     function = image.function_at(address)
     if function is None:
         return f"the call goes to {address:#x}, where no function is"
-    return _misfit(image, _named(bound), image.resolve(function))
+    named, function = _named(bound), image.resolve(function)
+    said = _misfit(image, named, function)
+    if said is None and not isinstance(named, Table) and function not in image.pointed_at:
+        # Computed from the address of another function, which PTX gives no meaning; compiled code has no entry for it.
+        return f"the call goes to '{function.name}', whose address is never taken"
+    return said
 
 
 def _named(bound: Bound) -> object:

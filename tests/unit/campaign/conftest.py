@@ -8,6 +8,8 @@ from typing import Any
 
 import pytest
 
+from ptxvm.campaign.case import DeclaredWorkload
+from ptxvm.campaign.declaration import declared
 from ptxvm.campaign.session import Campaign, campaign
 
 HERE = Path(__file__).parent
@@ -32,3 +34,9 @@ def run(tmp_path: Path) -> Callable[..., Campaign]:
         return campaign(tables, **{"folder": tmp_path / "found", "workers": 1, "shrink": False, **more})
 
     return run
+
+
+@pytest.fixture
+def sleepers(subjects: Path) -> DeclaredWorkload:
+    """Three cases, of which case 1 takes very long."""
+    return DeclaredWorkload(declared({"campaign": {"function": f"{subjects}:sleeps"}, "parameters": {"n": [0, 1, 2]}}))

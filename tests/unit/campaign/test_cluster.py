@@ -1,10 +1,14 @@
 """A campaign on a Dask cluster gives what it gives on this machine."""
 
+import time
 from collections.abc import Callable, Iterator
 
 import pytest
 
-from ptxvm.campaign.outcome import Verdict
+from ptxvm.campaign.case import DeclaredWorkload
+from ptxvm.campaign.cluster import Cluster
+from ptxvm.campaign.declaration import CaseLimits
+from ptxvm.campaign.outcome import Job, Verdict
 from ptxvm.campaign.session import Campaign
 
 distributed = pytest.importorskip("distributed", reason="the extra `dask` is not installed")
@@ -35,3 +39,11 @@ def test_a_scheduler_that_does_not_answer_is_named(run: Callable[..., Campaign])
         pytest.raises(ValueError, match=r"no scheduler answers at 'tcp://127\.0\.0\.1:1'"),
     ):
         run("passes", {"n": [1]}, scheduler="tcp://127.0.0.1:1")
+
+
+def test_cases_that_run_at_the_end_of_the_time_are_given_up(sleepers: DeclaredWorkload, address: str) -> None:
+    """Case 1 sleeps; without a time it would have an outcome.  Others run afterwards."""
+    with Cluster(sleepers, address, CaseLimits(seconds=3)) as runner:
+        assert list(runner.outcomes([Job(1)], time.monotonic() + 0.5)) == []
+        ((done,),) = runner.outcomes([Job(2)])
+        assert (done.number, done.outcome.verdict) == (2, Verdict.PASSED)

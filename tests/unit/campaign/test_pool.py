@@ -1,11 +1,15 @@
 """Workers that die, hang and allocate: their cases are failures by name, and no other case is lost or run twice."""
 
 import sqlite3
+import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
-from ptxvm.campaign.outcome import Verdict
+from ptxvm.campaign.case import DeclaredWorkload
+from ptxvm.campaign.declaration import CaseLimits
+from ptxvm.campaign.outcome import Job, Verdict
+from ptxvm.campaign.pool import Pool
 from ptxvm.campaign.results import read_cases
 from ptxvm.campaign.session import Campaign
 
@@ -42,3 +46,11 @@ def test_a_case_that_takes_too_long_is_ended(run: Run) -> None:
 def test_a_case_that_allocates_too_much_fails_and_the_next_has_all_of_its_limit(run: Run) -> None:
     found = run("allocates", {"n": [1, 500, 40]}, limits={"memory": 64})
     assert rows(found) == [(1, Verdict.PASSED, 1), (500, Verdict.MEMORY, 1), (40, Verdict.PASSED, 1)]
+
+
+def test_cases_that_run_at_the_end_of_the_time_are_given_up(sleepers: DeclaredWorkload) -> None:
+    """Case 1 sleeps; without a time it would have an outcome.  Others run afterwards."""
+    with Pool(sleepers, 1, CaseLimits()) as runner:
+        assert list(runner.outcomes([Job(1)], time.monotonic() + 0.5)) == []
+        ((done,),) = runner.outcomes([Job(2)])
+        assert (done.number, done.outcome.verdict) == (2, Verdict.PASSED)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.machine.image import FUNCTION_SIZE
 
 HEADER = ".version 6.5\n.target sm_75\n.address_size 64\n"
 BOTH = pytest.mark.parametrize("engine", ["interp", "jit"])
@@ -67,3 +68,22 @@ def test_far_from_everything_no_allocation_is_named(
 def test_near_an_allocation_it_is_named(engine: str) -> None:
     source = ".visible .entry k(.param .u64 o) { .reg .u64 a; ld.param.u64 a, [o]; st.global.u32 [a+16], 1; ret; }"
     assert "just past the end of `o` (16 bytes, argument 0)" in str(fault(source, engine))
+
+
+@BOTH
+@pytest.mark.parametrize(("offset", "said"), [
+    (FUNCTION_SIZE, "the call goes to 'g', whose address is never taken"),
+    (2 * FUNCTION_SIZE, "the call goes to the kernel 'k', which is launched and not called"),
+    (FUNCTION_SIZE // 2, "where no function is"),
+])  # fmt: skip
+def test_a_call_of_an_address_that_is_computed(offset: int, said: str, engine: str) -> None:
+    """A call by address enters a function whose address was taken (PTX 9.7.12.5); of others PTX says nothing."""
+    found = fault(
+        f""".func (.reg .u32 y) f (.reg .u32 x) {{ mov.u32 y, x; ret; }}
+        .func (.reg .u32 y) g (.reg .u32 x) {{ mov.u32 y, x; ret; }}
+        .visible .entry k(.param .u64 o) {{ .reg .u32 q; .reg .u64 a;
+        P: .callprototype (.reg .u32 _) _ (.reg .u32 _);
+        mov.u32 q, %tid.x; mov.u64 a, f; add.u64 a, a, {offset}; call (q), g, (q); call (q), a, (q), P; ret; }}""",
+        engine,
+    )
+    assert (found.kind, said in str(found)) == ("invalid-call", True)

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.machine.image import FUNCTION_SIZE
 from ptxvm.profile.metrics import COUNTED
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -254,18 +253,6 @@ def test_lanes_wait_in_a_function_for_those_that_vote_in_a_loop_before_its_call(
     by_text = {line.text: line["inst_executed"] for line in found[0].lines}
     (shuffle,) = [count for text, count in by_text.items() if "shfl" in text]
     assert (by_text["@%p1 bra LOOP;"], shuffle, by_text["mov.u32 %r4, %r1;"]) == (4 * 4, 4, 4)
-
-
-def test_lanes_wait_in_a_function_whose_address_is_computed():
-    """Functions are `FUNCTION_SIZE` bytes apart, so a pointer may reach one that nothing points to; a warp shuffles once."""
-    functions = [".func (.reg .b32 %y) f(.reg .b32 %x) { mov.b32 %y, %x; ret; }", FUNCTION_THAT_SHUFFLES]
-    body = f"""
-        P: .callprototype (.reg .b32 _) _ (.reg .b32 _);
-        mov.u64 %rd1, f; add.u64 %rd1, %rd1, {FUNCTION_SIZE}; mov.u32 %r1, %tid.x;
-        call (%r1), %rd1, (%r1), P;"""
-    text = f"{HEAD}{''.join(functions)}.visible .entry k() {{ {REGISTERS}\n{body}\nret;\n}}"
-    found = ptxvm.load(text).kernel().launch(2, 64, profile=True, engine="interp").profile
-    assert [line["inst_executed"] for line in found.lines if "shfl" in line.text] == [4]
 
 
 def test_warps_that_meet_at_a_barrier_of_their_own():

@@ -50,6 +50,7 @@ def fuzz(
 ) -> Campaign:
     """Run random cases of a kind (`text`, `kernels`, `engines`, `litmus`) until so many have ended, or some seconds.
 
+    Cases that run when the time is over are given up, and run again where the campaign goes on.
     `corpus` are files of PTX to start from, besides those made from the declarations.  The results are in `folder`, by
     default `fuzz-KIND.campaign`, and a campaign goes on there: `cases` counts those before, too.  The others are as for
     `ptxvm.campaign`.  Raises ValueError and TypeError.
@@ -65,7 +66,7 @@ def fuzz(
         open_until_the_end.enter_context(pool)
         fuzzing = Fuzzing(results, chosen, seed, corpus)
         until = None if seconds is None else time.monotonic() + seconds
-        for done in pool.outcomes(fuzzing.jobs(cases, until)):
+        for done in pool.outcomes(fuzzing.jobs(cases, until), until):
             fuzzing.add(done)
             if progress is not None:
                 progress(fuzzing.ended, fuzzing.failed, cases or 0)

@@ -62,7 +62,7 @@ class ConvergingSchedule(Schedule):
             return (False, key)
         function = routine.function  # it waits for lanes of the warp, which come from other code
         position: tuple[int, ...] = (start,)
-        while len(sites := self.call_sites.get(function, [])) == 1:
+        while len(sites := self.call_sites[function]) == 1:
             ((function, call),) = sites
             position = (call, *position)
         return (True, not sites, position, key)  # code with several callers is before the code that calls it

@@ -29,7 +29,7 @@ class InThisProcess:
     def __exit__(self, *_: object) -> None:
         pass
 
-    def outcomes(self, jobs: Iterator[Job]) -> Iterator[list[Done]]:
+    def outcomes(self, jobs: Iterator[Job], until: float | None = None) -> Iterator[list[Done]]:
         for job in jobs:
             yield [Done(job, self.workload.run(job), 1)]
 

@@ -103,7 +103,7 @@ class NoFunction:
             said = call_targets.refusal(host.image, bound, int(each))
             if said is not None:
                 raise AccessFault("invalid-call", said, lane_index=int(np.argmax(values[0] == each)))
-        raise Crash("a call through a pointer enters a function whose address is never taken; please report this")
+        raise Crash("a call through a pointer may enter a function that was not compiled with it; please report this")
 
 
 def copy_results(at: NodeBuilder, callee: Frame) -> None:
