@@ -54,7 +54,9 @@ def test_a_chain_runs():
 
 def test_functions_that_are_called_once_stand_where_they_are_called(monkeypatch):
     """However many there are: only the copies of one function make the code grow."""
-    monkeypatch.setattr(nodes, "MOST_COPIES", 4)
+    monkeypatch.setattr(nodes, "FEW_COPIES", 0)
+    monkeypatch.setattr(nodes, "MOST_COPIED", 0)
+    monkeypatch.setattr(nodes, "COPIES_PER_CODE", 0)
     module = ptxvm.load(chain(12))
     assert not nodes.Plan(module.image, module.kernel().function).shared
     assert launched(chain(12), "jit") == 5 + 12

@@ -123,9 +123,9 @@ class Jit:
             return True
         if kernel not in self._takes:
             from ptxvm.engine.call_targets import called  # noqa: PLC0415 - code that is ready needs no plan of its kernel
-            from ptxvm.engine.jit.cfg.nodes import MOST_COPIES, MOST_FRAMES  # noqa: PLC0415
+            from ptxvm.engine.jit.cfg.nodes import MOST_FRAMES, OWN_REGISTERS  # noqa: PLC0415
 
-            self._takes[kernel] = sum(1 for _ in called(self.image, kernel)) + MOST_COPIES < MOST_FRAMES
+            self._takes[kernel] = sum(1 for _ in called(self.image, kernel)) + OWN_REGISTERS < MOST_FRAMES
         return self._takes[kernel]
 
     def uncounted(self, kernel: Function) -> str:

@@ -139,17 +139,21 @@ class Plan:
         ordered: bool = False,
     ) -> None:
         self.image, self.general, self.spinning = image, general, spinning
+        called = call_targets.called(image, kernel)
         self.ordered = ordered  # lanes run in the order of code: no branch is converted whose lanes meet before it
         self.nodes: list[Node] = []
         self.frames: list[Frame] = []
         self.order: list[Node] = []
         self.count = 2  # STACK and SAVED come first
+        self.numbered: list[Frame] = []  # frames that have registers of their own, or share them with later ones
         self.shared: dict[Function, Frame] = {}
         self.module: dict[Register, int] = {}  # registers of the module, which all functions of a thread share (PTX 5.1.1)
         for register in (r for program in image.programs for r in program.scope.registers):
             self.module[register], self.count = self.count, self.count + 1
         self.copies = self.copied = 0  # functions whose code stands elsewhere too, and their instructions
+        self._most_copied = max(MOST_COPIED, COPIES_PER_CODE * sum(len(each.instructions) for each in called))
         self._standing: set[Function] = set()
+        self._first: dict[tuple[Frame, Function], int] = {}  # the first register of a function in frames that share registers
         self._segments: dict[Function, dict[int, int]] = {}
         self._found_regions: dict[Function, dict[int, Region]] = {}
         self._fill(self._enter(kernel, None, None, 0))
@@ -189,7 +193,7 @@ class Plan:
         """Can the function be inlined?"""
         if caller.extra is not None or function not in self._standing:
             return caller.extra is None
-        if self.copies >= (MOST_COPIES if self.copied < MOST_COPIED else FEW_COPIES):
+        if self.copies >= FEW_COPIES and self.copied + len(function.instructions) > self._most_copied:
             return False
         above: Frame | None = caller
         while above is not None:
@@ -207,6 +211,8 @@ class Plan:
             self.copies += 1
             self.copied += len(function.instructions)
         self._standing.add(function)
+        if self.copies > OWN_REGISTERS:  # a lane is in one of them at a time: none is inlined in another
+            frame.registers = self._first.setdefault((frame.root, function), self.count)
         self._add(frame)
         return frame
 
@@ -219,12 +225,15 @@ class Plan:
         return frame
 
     def _add(self, frame: Frame) -> None:
-        if len(self.frames) >= MOST_FRAMES:
+        if len(self.numbered) >= MOST_FRAMES:
             raise Unsupported(f"compiling a kernel that calls {MOST_FRAMES:,} functions or more (engine='interp' runs it)")
         self.frames.append(frame)
-        self.count += len(frame.function.registers)
+        if frame.registers == self.count:
+            self.numbered.append(frame)
+        numbers = len(frame.function.registers)
         if any(bound.summary.grows_stack for bound in frame.code):
-            frame.extra, self.count = self.count, self.count + 1
+            frame.extra, numbers = frame.registers + numbers, numbers + 1
+        self.count = max(self.count, frame.registers + numbers)
 
     def _fill(self, frame: Frame) -> None:
         """Make the nodes of a frame, and depth first those of the frames that its calls enter."""
@@ -390,7 +399,7 @@ class Plan:
     @property
     def measures(self) -> list[int]:
         """The registers that hold positions on the stacks."""
-        return ([STACK, SAVED] if self.shared else []) + [f.extra for f in self.frames if f.extra is not None]
+        return ([STACK, SAVED] if self.shared else []) + [f.extra for f in self.numbered if f.extra is not None]
 
     def _uses(self, node: Node) -> None:
         if node.returns is not None:
@@ -427,10 +436,12 @@ class Plan:
         node.kill |= node.spilled
 
 
-MOST_FRAMES = 4000  # compile time grows with the square of their number
-MOST_COPIES = 1000  # of functions that are inlined more than once, while their instructions are not too many ...
+MOST_FRAMES = 4000  # with registers of their own: compile time grows with the square of their number
+OWN_REGISTERS = 1000
+"""So many copies of functions have registers, and with these shapes, of their own; later ones of a function share theirs."""
+FEW_COPIES = 200  # of functions of any size are inlined, and more while their instructions are not too many: ...
 MOST_COPIED = 10_000
-FEW_COPIES = 200  # ... and if they are: the code of a function that stands once serves lanes at any node
+COPIES_PER_CODE = 4  # ... so many times those of the code itself.  A function that stands once serves lanes at any node
 STACK, SAVED = 0, 1  # registers of a thread: the start of its frame, and the bytes on its spill stack
 BACK = -2  # stands for the node to return to, which the caller of a shared function has spilled
 

@@ -429,7 +429,7 @@ class KernelContext:
     def initialise_registers(self) -> None:
         """Give registers that may be read before they are written the value zero."""
         first = self.nodes[0]
-        for frame in self.plan.frames:
+        for frame in self.plan.numbered:
             for register in frame.function.registers:
                 if first.live_in >> register.index + frame.registers & 1:
                     for part in range(register.count):

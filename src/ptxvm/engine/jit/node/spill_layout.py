@@ -36,7 +36,7 @@ class SpillLayout:
         live = 0
         for node in self.plan.nodes:
             live |= node.live_in
-        across = sorted([(n, part) for frame in self.plan.frames for r in frame.function.registers
+        across = sorted([(n, part) for frame in self.plan.numbered for r in frame.function.registers
                        for n in (r.index + frame.registers,) for part in range(r.count) if live >> n & 1]
                       + [(n, part) for r, n in self.plan.module.items() for part in range(r.count)]
                       + [(n, 0) for n in self.plan.measures])  # fmt: skip
