@@ -8,6 +8,7 @@ relative to the body, which may have moved.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import cached_property, lru_cache
 
@@ -17,7 +18,7 @@ from ptxvm.analysis.bodies import Bodies
 from ptxvm.analysis.debugging import Line
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.shared import check_shared, declared, most_static
+from ptxvm.analysis.shared import check_shared, fits_shared
 from ptxvm.analysis.sparse import sparse
 from ptxvm.analysis.symbols import Variable
 from ptxvm.analysis.validate import validate
@@ -91,10 +92,9 @@ class IncrementalChecker:
         unread = RememberedBodies(outline, self)
         report = Report(source)
         program = bind(outline.module, source, report, target, unread)
-        if unread.is_entangled or sum(variable.size for variable in declared(program)) > most_static(program.target):
+        if unread.is_entangled or not fits_shared(program, unread.mentioned):
             return None
         validate(program, report)
-        check_shared(program, report)
         report.diagnostics[:0] = [*outline.diagnostics, *unread.syntax]
         unread.remember(report)
         report.diagnostics += unread.known
@@ -155,6 +155,11 @@ class RememberedBodies(Bodies):
         families = tuple(self.declared_names[prefix] for prefix in program.scope.families)
         named = words_of(text) & self.declared_names.keys()
         return (families, *((name, name in program.scope.names, *self.declared_names[name]) for name in sorted(named)))
+
+    def mentioned(self, function: Function) -> Iterable[str]:
+        """The names that the body of a function may mention, read or not."""
+        body = function.node.body
+        return words_of(self.outline.plain.text[body.start : body.end]) if body is not None else ()
 
     def _checked(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block:
         """What has to be read of the body; its errors of syntax are those of the body alone."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
@@ -25,6 +25,14 @@ def check_shared(program: Program, report: Report) -> None:
         for kernel in program.kernels:
             if most_shared(kernel) > most_static(program.target):  # else its body need not be read
                 check_kernel(kernel, static_shared(kernel), program.target, report)
+
+
+def fits_shared(program: Program, mentioned: Callable[[Function], Iterable[str]]) -> bool:
+    """Has every kernel certainly room for its static shared memory, by the names that bodies may mention?"""
+    most = most_static(program.target)
+    if sum(variable.size for variable in declared(program)) <= most:
+        return True
+    return all(most_shared(kernel, mentioned) <= most for kernel in program.kernels)
 
 
 def check_kernel(kernel: Function, size: int, target: Target, report: Report) -> None:
@@ -64,9 +72,10 @@ def static_shared(kernel: Function, definition: Callable[[Function], Function] =
     return size
 
 
-def most_shared(kernel: Function) -> int:
-    """What its static shared memory takes at most, by the words in the text of lazy bodies."""
-    return sum(variable.size + variable.alignment - 1 for variable in set(shared_variables(kernel, itself, mentions)))
+def most_shared(kernel: Function, mentioned: Callable[[Function], Iterable[str]] | None = None) -> int:
+    """What its static shared memory takes at most, by the names that bodies mention: by default the words of lazy ones."""
+    named = mentions if mentioned is None else lambda function: named_in(function, mentioned(function))
+    return sum(variable.size + variable.alignment - 1 for variable in set(shared_variables(kernel, itself, named)))
 
 
 def shared_variables(
@@ -105,8 +114,14 @@ def mentions(function: Function) -> Iterator[Function | Variable]:
     if function.lazy is None or program is None or body is None:
         yield from uses(function)
         return
-    for word in dict.fromkeys(WORD.findall(program.source.text, body.start, body.end)):
-        symbol = program.scope.names.get(word)
+    yield from named_in(function, dict.fromkeys(WORD.findall(program.source.text, body.start, body.end)))
+
+
+def named_in(function: Function, words: Iterable[str]) -> Iterator[Function | Variable]:
+    """The functions and shared variables that words of a body may name, then the variables that it declares."""
+    known = function.program.scope.names if function.program is not None else {}
+    for word in words:
+        symbol = known.get(word)
         if isinstance(symbol, Function) or (isinstance(symbol, Variable) and symbol.space is Space.SHARED):
             yield symbol
     yield from (variable for variable in function.statics if variable.space is Space.SHARED)

@@ -67,7 +67,7 @@ def prepared(request: RunRequest) -> Session:
     options = LaunchOptions(
         grid, block, request.shared, cluster=cluster, asynchronous=request.asynchronous or "", seed=request.seed or 0
     )
-    return Session(kernel.module.image, kernel.function, options, args)
+    return Session(kernel.module.image, kernel.function, options, args, owner=kernel.module)
 
 
 def script_lines(path: str) -> list[str]:

@@ -59,9 +59,13 @@ class Session:
     def __init__(
         self, image: Image, kernel: Function, options: LaunchOptions, args: Sequence[object] = (), *,
         printed: Callable[[str], None] = lambda text: None,  # noqa: ARG005
-        breakpoints: Breakpoints | None = None,
+        breakpoints: Breakpoints | None = None, owner: object = None,
     ) -> None:  # fmt: skip
-        """`breakpoints` are those of a launch before, which go on where the code has their places."""
+        """`breakpoints` are those of a launch before, which go on where the code has their places.
+
+        `owner` is what gives the memory of the image back when it is dropped, as a module does: the session keeps it.
+        """
+        self.owner = owner
         self.image, self.kernel, self.options, self.args = image, kernel, options, args
         self.shape = checked_shape(image, kernel, options)
         self.interpreter = SteppingInterpreter(image)

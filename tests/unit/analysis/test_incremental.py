@@ -134,6 +134,30 @@ def test_only_the_edited_body_is_looked_at():
     assert reads(checker, TEXT.replace("END:", "END: {")) == 0  # the body with the brace is read, and no other
 
 
+def kernels_with_shared(sizes: list[int], more: str = "") -> str:
+    """A module with a kernel for each size, which declares and stores to so many words of shared memory."""
+    text = f".version 8.0\n.target sm_80\n.address_size 64\n{more}"
+    for number, words in enumerate(sizes):
+        text += f".entry k{number}() {{\n.shared .b32 own{number}[{words}];\nst.shared.b32 [own{number}], {number};\nret;\n}}\n"
+    return text
+
+
+def test_only_the_edited_body_is_looked_at_where_all_kernels_together_have_much_shared_memory():
+    """A kernel may declare 48 KB (`ptxas -arch sm_80` refuses more); what the kernels of a module declare adds up to more."""
+    text = kernels_with_shared([10_000, 11_000, 12_000])
+    checker = IncrementalChecker()
+    assert reads(checker, text) == 3
+    assert reads(checker, text.replace("[own1], 1", "[own1], 7")) == 1
+
+
+@pytest.mark.parametrize("sizes", [[10_000, 13_000, 1], [6_000, 6_000, 6_000]])
+@pytest.mark.parametrize("more", ["", ".shared .b32 common[7000];\n", ".shared .b32 own1[1];\n"])
+def test_too_much_shared_memory_of_a_kernel_is_found_in_a_module_that_is_edited(sizes, more):
+    checker = IncrementalChecker()
+    for text in (kernels_with_shared(sizes, more), kernels_with_shared(sizes, more).replace("[own1], 1", "[common], 7")):
+        assert checker.check(Source(text)) == oracle(text)
+
+
 def test_bodies_are_looked_at_again_where_a_name_that_they_mention_has_changed():
     checker = IncrementalChecker()
     reads(checker, TEXT)

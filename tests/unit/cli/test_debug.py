@@ -62,6 +62,32 @@ def test_a_fault_is_reported_as_by_run(ptxvm, module):
     assert f"faulty.ptx:{STORE} " in done.out
 
 
+STATICS = """
+    .version 8.0
+    .target sm_80
+    .address_size 64
+    .const .u32 fixed[2] = {40, 41};
+    .global .u32 changing = 1;
+    .visible .entry sum(.param .u64 out) {
+        .reg .b32 %r<4>; .reg .b64 %d;
+        ld.param.u64 %d, [out];
+        ld.const.u32 %r1, [fixed+4];
+        ld.global.u32 %r2, [changing];
+        add.u32 %r3, %r1, %r2;
+        st.global.u32 [%d], %r3;
+        ret;
+    }
+    """
+
+
+def test_variables_of_the_module_are_there_as_long_as_the_session(ptxvm, module):
+    commands = carried_out("b opcode st.global*", "r", "p fixed", "p changing", "si", "p out[0]", "c")
+    done = ptxvm("debug", module(STATICS), "--grid", "1", "--block", "1", "u32[1]", *commands)
+    assert (done.code, done.err) == (0, "")
+    said = [line for line in done.out.splitlines() if " = " in line]
+    assert said == ["fixed = {40, 41}", "changing = 1", "out[0] = 42"]
+
+
 def test_commands_come_from_the_standard_input_and_from_files(ptxvm, ring, tmp_path, monkeypatch):
     script = tmp_path / "commands"
     script.write_text("# a comment\nstart\n")

@@ -307,27 +307,27 @@ def test_calls_that_make_more_frames_than_can_stand_in_the_code(depth: int, room
     assert out.tolist() == [n * leaves[-1] for n in range(64)]
 
 
+BARRIERS = "and.b32 %a, x, 1; setp.ne.u32 %p, %a, 0; @%p bra ODD; bar.sync 0; bra MET; ODD: bar.sync 0; MET:"
+
+
 def test_lanes_part_and_meet_at_barriers_in_functions_that_stand_in_the_code_once(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(nodes, "FEW_COPIES", 20)  # of many the code takes a minute to make
     monkeypatch.setattr(nodes, "MOST_COPIED", 0)
     monkeypatch.setattr(nodes, "COPIES_PER_CODE", 0)
-    body = ".reg .pred %p; and.b32 %a, x, 1; setp.ne.u32 %p, %a, 0; @%p bra ODD; bar.sync 0; bra MET; ODD: bar.sync 0; MET:"
-    out = both(tree_of_calls(8, body), "call (%r1), f0, (%t);")
+    out = both(tree_of_calls(8, f".reg .pred %p; {BARRIERS}"), "call (%r1), f0, (%t);")
     assert out.tolist() == [n * 21 for n in range(64)]
 
 
-@pytest.mark.parametrize(
-    "body", ["", "and.b32 %a, x, 1; setp.ne.u32 %p, %a, 0; @%p bra ODD; bar.sync 0; bra MET; ODD: bar.sync 0; MET:"]
-)
+@pytest.mark.parametrize("body", ["", BARRIERS], ids=["straight", "barriers"])
 def test_copies_of_a_function_may_share_registers(body: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """33 leaves of the tree are in 8 functions, whose registers are numbered once: `%a`, `%b`, `%p`, `x` and `r`."""
+    """The tree has 67 calls, of which 34 are leaves, of 9 functions; the first copy of each has registers of its own."""
     monkeypatch.setattr(nodes, "OWN_REGISTERS", 0)
     functions = tree_of_calls(9, f".reg .pred %p; {body}")
     out = both(functions, "call (%r1), f0, (%t);")
     assert out.tolist() == [n * 34 for n in range(64)]
     module = ptxvm.load(HEAD + functions + KERNEL.replace("BODY", "call (%r1), f0, (%t);"))
     plan = nodes.Plan(module.image, module.kernel().function)
-    assert (len(plan.frames), plan.shared) == (1 + 88, {})
+    assert (len(plan.frames), plan.shared) == (1 + 67, {})
     assert len({frame.registers for frame in plan.frames}) <= 1 + 2 * 9
 
 
