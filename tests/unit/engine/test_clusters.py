@@ -69,3 +69,41 @@ def test_threads_that_wait_for_their_cluster_for_ever(engine):
         ptxvm.load(text).kernel().launch(6, 1, [np.zeros(480, np.uint32)], cluster=6, engine=engine)
     assert found.value.kind == "deadlock"
     assert "at line 20 (barrier.cluster.wait.acquire.aligned)" in str(found.value)
+
+
+# Libraries reach another CTA through a pointer: of `mapa.u64` `cvta.to.shared` makes an address of the cluster, and of an
+# address of the cluster `cvta.shared` makes a pointer, on hardware and in cuda::ptx (PTX 9.7.9.20 leaves it open).
+POINTERS = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry pointers(.param .u64 out) {
+    .reg .b64 %out, %own, %there; .reg .b32 %cta, %other, %t, %at, %one, %two, %sum;
+    .shared .b32 before[100], own[64];
+    ld.param.u64 %out, [out];
+    mov.u32 %cta, %ctaid.x; mov.u32 %t, %tid.x;
+    mov.u32 %other, %cluster_ctarank; xor.b32 %other, %other, 1;
+    mov.u32 %at, own; mad.lo.u32 %at, %t, 4, %at;
+    mad.lo.u32 %sum, %cta, 64, %t; st.shared.b32 [%at], %sum;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    cvt.u64.u32 %own, %at; cvta.shared.u64 %own, %own; mapa.u64 %there, %own, %other;
+    cvta.to.shared.u64 %there, %there; cvt.u32.u64 %one, %there;
+    ld.shared::cluster.b32 %one, [%one];
+    mapa.shared::cluster.u32 %two, %at, %other; cvt.u64.u32 %there, %two; cvta.shared.u64 %there, %there;
+    ld.b32 %two, [%there];
+    cvta.to.shared.u64 %own, %own; cvt.u32.u64 %at, %own; ld.shared.b32 %at, [%at];
+    mad.wide.u32 %out, %sum, 12, %out;
+    st.global.b32 [%out], %one; st.global.b32 [%out+4], %two; st.global.b32 [%out+8], %at;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_pointers_into_the_cluster_and_addresses_are_converted(engine):
+    out = np.zeros((4, 64, 3), np.uint32)
+    ptxvm.load(POINTERS).kernel().launch(4, 64, [out], cluster=2, engine=engine)
+    numbers = np.arange(4 * 64).reshape(4, 64)
+    other = numbers[[1, 0, 3, 2]]
+    assert (out == np.stack([other, other, numbers], axis=-1)).all()

@@ -197,13 +197,17 @@ class LaneMemory:
         if space is Space.PARAM:
             near = (address - self.parameters & LOW_WORD) + self.parameters
             return np.where(address <= LOW_WORD, near, address).astype(np.uint64)[()]
-        window = self.window(space)
+        window = self._converting(space)
         return address if window is None else window.to_generic(window.offsets(address, lanes), lanes)
 
     def from_generic(self, space: Space, lanes: Lanes, address: PerLane) -> PerLane:
         """`cvta.to`."""
-        window = self.window(space)
+        window = self._converting(space)
         return address if window is None else window.addresses(window.from_generic(address, lanes), lanes)
+
+    def _converting(self, space: Space) -> Window | None:
+        """The window in which `cvta` finds addresses: of shared memory that of the cluster, which has those of its CTAs."""
+        return self.window(Space.SHARED_CLUSTER if space is Space.SHARED else space)
 
     def shared_base(self, lanes: Lanes) -> PerLane:
         """The address at which the shared memory of each lane's CTA begins."""

@@ -490,9 +490,9 @@ class Memory(Port):
         return self._moved("sub", space, address)
 
     def _moved(self, op: str, space: Space, address: Value) -> Value:
-        if space is Space.SHARED_CLUSTER and self.at.kernel.cluster_size > 1:
-            return self.cluster.to_generic(address) if op == "add" else self.cluster.from_generic(address)
         space = space.window
+        if space is Space.SHARED and self.at.kernel.cluster_size > 1:  # `.shared::cta` has the addresses of its cluster too
+            return self.cluster.to_generic(address) if op == "add" else self.cluster.from_generic(address)
         if space is Space.PARAM and op == "add":
             return self._whole_parameter(address)
         if space not in WINDOWS:
@@ -500,16 +500,13 @@ class Memory(Port):
         if space is Space.LOCAL:
             self.at.needs_local()
         raw = address.raw
-        in_cluster = space is Space.SHARED and self.at.kernel.cluster_size > 1
         if op == "add":
-            raw = self.cluster.own_offset(raw) if in_cluster else raw
             raw = (
                 self.alg.integer("and", u64, raw, Affine(0xFFFF_FFFF))
                 if not isinstance(raw, Affine) or raw.constant is None
                 else raw
             )
-        moved = Value(self.alg, u64, self.alg.integer(op, u64, raw, self.addressing.base(space)))
-        return moved + self.cluster.base if in_cluster and op == "sub" else moved
+        return Value(self.alg, u64, self.alg.integer(op, u64, raw, self.addressing.base(space)))
 
     def _whole_parameter(self, address: Value) -> Value:
         """The address of a parameter, of which a register may have kept the low 32 bits only."""
