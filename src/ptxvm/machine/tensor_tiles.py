@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from functools import cached_property, lru_cache
 from itertools import islice
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -39,13 +40,12 @@ SWIZZLES = {
 
 
 class DecodedMap:
-    """A tensor map in memory, read."""
+    """The bytes of a tensor map, read."""
 
-    def __init__(self, data: bytes, address: int) -> None:
+    def __init__(self, data: bytes) -> None:
         self.data = data
-        if data[: len(MARK)] != MARK and not self._of_zeros:
-            said = f"at {address:#x} lies no tensor map, as ptxvm.TensorMap or the driver encodes one"
-            raise AccessFault("invalid-tensor-map", said, address, SIZE)
+        self._numbers: dict[tuple[str, int, bool], int] = {}
+        self.is_map = data[: len(MARK)] == MARK or self._of_zeros
         self.rank = self.number("rank") + 1
         self.sizes = [self.number("global_dim", n) or 1 << 32 for n in range(self.rank)]
         self.strides = [self.number("global_stride", n) for n in range(self.rank - 1)]
@@ -58,15 +58,19 @@ class DecodedMap:
 
     def number(self, name: str, n: int = 0, *, signed: bool = False) -> int:
         """The value of a field."""
-        field = FIELDS[name]
-        return int.from_bytes(self.data[field.at(n) : field.at(n) + field.type.bytes], "little", signed=signed)
+        found = self._numbers.get((name, n, signed))
+        if found is None:
+            field = FIELDS[name]
+            found = int.from_bytes(self.data[field.at(n) : field.at(n) + field.type.bytes], "little", signed=signed)
+            self._numbers[name, n, signed] = found
+        return found
 
-    @property
+    @cached_property
     def element(self) -> Element:
         """The type of its elements."""
         return ELEMENTS[self.number("elemtype") % len(ELEMENTS)]
 
-    @property
+    @cached_property
     def fill(self) -> bytes:
         """The bytes of an element that is outside the tensor."""
         name = self.element.name.partition(".")[0].replace("tf32", "f32")
@@ -81,6 +85,12 @@ class DecodedMap:
             moved = address >> np.uint64(start) & np.uint64((1 << bits) - 1)
             found ^= moved << np.uint64(to)
         return found
+
+
+@lru_cache(maxsize=64)
+def decoded(data: bytes) -> DecodedMap:
+    """The map of some bytes: a loop copies by the same map again and again."""
+    return DecodedMap(data)
 
 
 class Rows(NamedTuple):
@@ -98,7 +108,10 @@ class Rows(NamedTuple):
 def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
     """The pieces of a part of a tensor, from or to shared memory."""
     (address,), (shared,) = operands["map"], operands["a"]
-    found, coordinates = DecodedMap(memory.read(address, SIZE), address), operands["c"]
+    found, coordinates = decoded(memory.read(address, SIZE)), operands["c"]
+    if not found.is_map:
+        said = f"at {address:#x} lies no tensor map, as ptxvm.TensorMap or the driver encodes one"
+        raise AccessFault("invalid-tensor-map", said, address, SIZE)
     _check(kind, found, len(coordinates), shared, address)
     match kind.mode:
         case "tile":

@@ -172,6 +172,13 @@ class Window:
             rows = self._rows[shift] = as_index(self.home >> shift)
         return view, index + (rows if lanes is None else rows[lanes])
 
+    def places(self, offset: npt.NDArray[np.uint64], size: int, lane: int) -> npt.NDArray[np.uint64]:
+        """Where pieces of some bytes that a lane reads lie in the memory of this machine."""
+        last, bits = self.size - size, int(np.bitwise_or.reduce(offset, axis=None))
+        if bits & (size - 1) or (bits > last and (last < 0 or int(offset.max()) > last)):
+            raise self._refuse(offset.ravel(), size, writing=False)
+        return offset + np.uint64(self.allocation.origin + int(self.home[lane]))
+
     def fitting(self, offset: Array, size: int) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""
         good: npt.NDArray[np.bool_] = (offset % size == 0) & (offset <= max(self.size - size, 0)) & (self.size >= size)

@@ -32,8 +32,7 @@ from ptxvm.machine.transfers import pieces
 from ptxvm.machine.window import RANK, WITHIN
 
 WORD = 4  # bytes
-LONGEST = 8  # of an element
-HELD = np.dtype(np.uint32)
+HELD = {unit: np.dtype(f"V{unit}") for unit in (1, 2, 4, 8, 16)}  # pieces as single elements, which NumPy gathers much faster
 
 
 class Tasks(Port):
@@ -233,26 +232,26 @@ class TransferCall:
         there, to = self._places(host, self.kind.to, written, made.unit, thread, writing=True)
         if read is not None:
             here, of = self._places(host, self.kind.origin, read, made.unit, thread, writing=False)
-            rows = np.ascontiguousarray(here[of]).view(np.uint8).reshape(len(read), made.unit)
+            rows = here[of].view(np.uint8).reshape(len(read), made.unit)
         assert rows is not None  # noqa: S101 - a barrier that is not read has rows
         rows, _ = made.filled(rows, some)
         if self.kind.operation:
-            old = np.ascontiguousarray(there[to]).view(np.uint8).reshape(rows.shape)
+            old = there[to].view(np.uint8).reshape(rows.shape)
             rows = reductions.combined(self.kind.operation, made.element, old, rows, flushes=self.kind.flushes)
         elif self.kind.to is not Space.GLOBAL:
             rows = reductions.converted(made.element, rows)
-        there[to] = np.ascontiguousarray(rows).view(there.dtype).reshape(there[to].shape)
+        there[to] = np.ascontiguousarray(rows).view(there.dtype)[:, 0]
 
     def _places(
         self, host: Host, space: Space, address: Array, unit: int, thread: LaneNumbers, *, writing: bool
     ) -> tuple[Array, Array]:
         """A view of memory, and the index of each piece in it."""
-        held, count = (HELD, unit // WORD) if unit > LONGEST else (np.dtype(f"u{unit}"), 1)
+        held = HELD[unit]
         lanes: LaneNumbers = np.full(len(address), thread[0])
         if (window := host.windows.get(space)) is not None:
-            view, index = window.resolve(held, window.offsets(address, lanes), count, lanes, writing=writing)
+            view, index = window.resolve(held, window.offsets(address, lanes), 1, lanes, writing=writing)
         else:
             if host.memory.address_bits == 32:
                 address = address & 0xFFFF_FFFF
-            view, index = host.memory.resolve(held, address, count, space, lanes, writing=writing)
+            view, index = host.memory.resolve(held, address, 1, space, lanes, writing=writing)
         return view, index

@@ -132,7 +132,4 @@ class Tiles:
 
     def addresses_of_pieces(self, lane: int, addresses: Array) -> Array:
         """Where pieces of 16 bytes of shared memory lie in the memory of this machine."""
-        flat = addresses.reshape(-1)
-        view, index = self.window.resolve(WORD, flat, 4, np.full(len(flat), lane), writing=False)
-        found: Array = index * PIECE + view.ctypes.data
-        return found.reshape(addresses.shape)
+        return self.window.places(addresses, PIECE, lane)
