@@ -12,6 +12,7 @@ import re
 import threading
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
+from itertools import chain
 
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.state_space import Space
@@ -43,7 +44,7 @@ from ptxvm.analysis.validate import check_instruction, recogniser
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST
 from ptxvm.syntax.outline import Outline
-from ptxvm.syntax.statements import BLANKS, FAMILY, LABEL, STATEMENT, parted
+from ptxvm.syntax.statements import BLANKS, FAMILY, LABEL, STATEMENT, TARGETS, parted
 
 OWN_VARIABLES = (1, 4)
 """The first version in which a `.param` variable in a kernel's body is no parameter of the kernel (PTX 7.1.1)."""
@@ -146,12 +147,14 @@ class BlockCheck:
 
     `lines` are those that are right in this block; `hides`: in it, a name with `%` means something else than around it.
     `first` is the number of its first line, and `mentioned` what it mentions, where it can be known as a whole, else -1.
+    Where it `passes` arguments it is known in its function alone: what that calls and loads is looked at together.
     """
 
-    __slots__ = ("first", "forms", "hides", "labels", "lines", "mentioned", "passed", "scope")
+    __slots__ = ("first", "forms", "hides", "labels", "lines", "mentioned", "passed", "passes", "scope")
 
     def __init__(self, scope: NameScope, forms: OperandForms, *, hides: bool = False, first: int = -1) -> None:
-        self.scope, self.forms, self.hides, self.first, self.passed = scope, forms, hides, first, False
+        self.scope, self.forms, self.hides, self.first = scope, forms, hides, first
+        self.passed = self.passes = False
         self.mentioned: set[str] = set()
         self.labels: set[str] = set()
         self.lines: set[str] = set()
@@ -182,7 +185,9 @@ class BodyCheck:
         self.labels = frozenset(LABEL.findall(bodies.outline.plain.text, body.start, body.end))
         self.module_names = bodies.module_names
         self.frames = [BlockCheck(scope, self.forms(scope))]
-        mentioned = targets(bodies.outline.plain.text, body.start, body.end)
+        self.lists = frozenset(TARGETS.findall(bodies.outline.plain.text, body.start, body.end))
+        self.labels -= self.lists
+        mentioned = targets(bodies.outline.plain.text, body.start, body.end) - self.lists
         self.unifies_labels = mentioned <= self.labels
         if self.unifies_labels:
             self.frames[0].forms.wanted |= mentioned
@@ -284,18 +289,20 @@ class BodyCheck:
         if self.known is not None:
             with suppress(TooLarge):
                 return Stretch(
-                    self.outline.plain.text, start, self.body.end - 1, scope.families.values(), labels=self.unifies_labels
-                )
+                    self.outline.plain.text, start, self.body.end - 1, scope.families.values(), labels=self.unifies_labels,
+                    lists=self.lists,
+                )  # fmt: skip
         self.known, self.changes = None, MOST_CHANGES
         return None
 
     def remember(self, number: int, at: int, named: list[str], left: Left, key: Key) -> None:
         """Remember the line of an instruction that is right, where it has a line for itself."""
         frame, stretch, known = self.frames[-1], self.stretch, self.known
-        if left is Left.NOTHING:
-            frame.mentioned.update(named)
-        else:
+        if left is Left.CONSTANTS:
             frame.first = -1
+        else:
+            frame.mentioned.update(named)
+            frame.passes = frame.passes or left is Left.PARAMETER
         if number < 0 or stretch is None or known is None:
             return
         if at > stretch.starts[number + 1] or self.outline.plain.text[at : stretch.starts[number + 1]].strip(BLANKS):
@@ -318,7 +325,7 @@ class BodyCheck:
             return
         last = stretch.number(at - 1)
         if last - block.first < LONGEST_BLOCK and not self.outline.plain.text[at : stretch.starts[last + 1]].strip(BLANKS):
-            own = all(name in block.scope.names or block.scope.family_of(name) for name in block.mentioned)
+            own = not block.passes and all(name in block.scope.names or block.scope.family_of(name) for name in block.mentioned)
             (known.plain if own else around.lines).add(stretch.block(block.first, last))
 
     # ── instructions ────────────────────────────────────────────────────────────────────
@@ -403,8 +410,7 @@ class BodyCheck:
             if isinstance(each, tree.Variable):
                 self.binder.checked_variables(each, self.scope_of_declaration(), self.copy)
                 self.declared(names_of(each))
-                if each.space != Space.REG:
-                    self.frames[-1].first = -1
+                self.leaves_trace(each)
 
     def other(self, spelling: Spelling, statements: Iterable[tree.Statement]) -> None:
         """Statements that are checked in full."""
@@ -414,14 +420,41 @@ class BodyCheck:
             elif isinstance(statement, tree.Variable | tree.Prototype):
                 self.binder.statement(statement, self.scope_of_declaration(), self.copy)
                 self.declared(names_of(statement))
+            elif isinstance(statement, tree.Targets) and statement.kind == "branchtargets":
+                self.branch_targets(statement)
             elif isinstance(statement, tree.Directive) and statement.name == "pragma":
                 self.binder.statement(statement, self.frames[-1].scope, self.copy)
             else:
                 raise Doubt
-            if not isinstance(statement, tree.Variable) or statement.space != Space.REG:
-                self.frames[-1].first = -1
+            self.leaves_trace(statement)
         if spelling in self.memo.declarations:
             self.declarations.add((self.copy.entry, spelling))
+
+    def branch_targets(self, node: tree.Targets) -> None:
+        """A list of labels; no known line mentions its name (`lists`), so that it hides nothing."""
+        self.binder.statement(node, self.scope_of_declaration(), self.copy)
+        self.binder.pending.clear()
+        forms = self.frames[-1].forms
+        if any(forms[name.text] != self.memo.forms.label for name in node.names):
+            raise Doubt
+
+    def leaves_trace(self, statement: tree.Statement) -> None:
+        """A statement that is right is no usual instruction: can its block still be known as a whole?"""
+        frame = self.frames[-1]
+        if isinstance(statement, tree.Variable):
+            frame.passes = frame.passes or statement.space != Space.REG
+            known = statement.space in (Space.REG, Space.PARAM)
+        else:
+            frame.passes = True
+            known = isinstance(statement, tree.Instruction) and self.passes_names(statement)
+        if not known:
+            frame.first = -1
+
+    def passes_names(self, node: tree.Instruction) -> bool:
+        """Is the instruction, which was checked last, a call whose verdict does not depend on the values of constants?"""
+        operands = (each.items if isinstance(each, tree.Group) else (each,) for each in node.operands)
+        is_call = bool(self.calls) and self.calls[-1].node is node
+        return is_call and all(isinstance(each, tree.Name) for each in chain.from_iterable(operands))
 
     def declared(self, names: Iterable[str]) -> None:
         """Other names are declared by now."""

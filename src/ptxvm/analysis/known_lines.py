@@ -8,14 +8,14 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, islice
 from typing import ClassVar
 
 from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, NameScope, register_shape
-from ptxvm.analysis.symbols import Label, Register
+from ptxvm.analysis.symbols import Label, Register, Table
 from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.targets import Need
 from ptxvm.syntax import tree
@@ -136,7 +136,7 @@ def names_in_sight(scope: NameScope, *, entry: bool, labels: bool) -> Names | No
             if not isinstance(symbol, Register) or name.rstrip(DIGITS) in families:
                 return None
             others[name] = symbol.shape
-        elif name.startswith("$") and labels and not isinstance(symbol, Label):
+        elif name.startswith("$") and labels and not isinstance(symbol, Label | Table):
             return None
     return entry, labels, tuple(families.items()), tuple(others.items())
 
@@ -150,12 +150,21 @@ class Stretch:
     """Some lines of a body.
 
     `starts` are the places of the lines, and the place behind the last; `lines` have their registers and labels unified,
-    `plain` their constants too.
+    but for the names of `lists` of labels, and `plain` their constants too.
     """
 
     __slots__ = ("lines", "plain", "starts")
 
-    def __init__(self, text: str, start: int, end: int, families: Iterable[Family], *, labels: bool) -> None:
+    def __init__(
+        self,
+        text: str,
+        start: int,
+        end: int,
+        families: Iterable[Family],
+        *,
+        labels: bool,
+        lists: AbstractSet[str] = frozenset(),
+    ) -> None:
         if end - start > STRETCH and (cut := text.find("\n", start + STRETCH, end)) >= 0:
             end = cut + 1
         stretch = text[start:end]
@@ -164,7 +173,9 @@ class Stretch:
         for family in families:
             if family.prefix.startswith("%"):
                 stretch = unified(stretch, family)
-        if labels:
+        if labels and lists:
+            stretch = _LABEL.sub(lambda found: found[0] if found[0] in lists else "$L", stretch)
+        elif labels:
             stretch = "$L".join(_LABEL.split(stretch))
         self.lines = stretch.split("\n")
         for mark, (unify, common) in CONSTANTS.items():

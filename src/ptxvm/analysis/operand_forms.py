@@ -41,7 +41,7 @@ class Forms(dict[Form, int]):
 
     def __init__(self) -> None:
         super().__init__()
-        self.predicate = self["name", register_shape(pred, 1)]
+        self.predicate, self.label = self["name", register_shape(pred, 1)], self["name", LABEL]
         floats = (self[kind, shape] for kind, shape in FLOATS.items())
         self.constants = frozenset((self["integer", INTEGER], self["minus", INTEGER], *floats))
 

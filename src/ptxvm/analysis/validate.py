@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 
 from ptxvm.analysis import instruction_codes as _codes  # noqa: F401 - enters its codes
@@ -30,8 +31,7 @@ def validate(program: Program, report: Report) -> None:
     target: Target = program.target
     known = recogniser(version, target, program.target_options)
     for function in program.functions.values():
-        if function.lazy is not None:
-            check_calls(function.lazy.calls, report)
+        if function.lazy is not None and not has_wrong_calls(function.lazy.calls, report):
             function.lazy.calls.clear()
             program.unexecuted.extend(function.lazy.unexecuted)
             continue
@@ -42,6 +42,13 @@ def validate(program: Program, report: Report) -> None:
         check_calls(function.instructions, report)
         check_parameters(function, function.instructions, report)
         check_passing(function, report)
+
+
+def has_wrong_calls(calls: Iterable[Bound], report: Report) -> bool:
+    """Is a call of a lazy body wrong?  Then others like it may be, which are known as lines: the body is read in full."""
+    found = Report(report.source)
+    check_calls(calls, found)
+    return bool(found.diagnostics)
 
 
 def check_instruction(bound: Bound, known: Recogniser, report: Report) -> Recognition:

@@ -244,6 +244,112 @@ def test_lines_are_read_once(monkeypatch):
     assert instructions[1:] == ["add.s32 %r1, %r2, 5;", "ld.global.u32 %r1, [gv+4];"]
 
 
+# ── blocks that call: known in their function, where they stand again ───────────────────────────
+
+CALL = """
+{ // callseq 0, 0
+.param .b32 a;
+.param .b32 r;
+st.param.b32 [a+0], %r1;
+call.uni (r),
+f,
+(
+a
+);
+ld.param.b32 %r2, [r+0];
+} // callseq 0
+"""
+LIKE_A_CALL = {
+    "an argument of another type": CALL.replace(".param .b32 a", ".param .b64 a"),
+    "no argument": CALL.replace("\na\n", "\n"),
+    "a function that is nowhere": CALL.replace("\nf,", "\ng,"),
+    "a kernel": CALL.replace("\nf,", "\nk,"),
+    "a result that no call gives a value": CALL.replace("(r)", "(_)"),
+    "no call": CALL.partition("call.uni")[0] + "ld.param.b32 %r2, [r+0];\n}",
+    "a variable of another block": CALL.replace(".param .b32 a;\n", ""),
+    "a name with another meaning": f".reg .b32 f;\n{CALL}",
+    "a register past the end of its family": CALL.replace("%r1", "%r10"),
+    "a block that is not closed": CALL.replace("}", ""),
+}
+
+
+@pytest.mark.parametrize("body", LIKE_A_CALL.values(), ids=LIKE_A_CALL)
+def test_what_looks_like_a_known_call_is_reported_as_by_a_full_reading(body, reports):
+    assert not reports(module(2 * CALL))
+    assert reports(module(2 * CALL + body))
+    assert reports(module(2 * CALL + body + 2 * CALL))
+
+
+def test_a_call_is_known_in_its_function_alone(reports):
+    assert not reports(module(3 * CALL))
+    assert reports(module(3 * CALL).replace("f(.param .b32 a)", "f(.param .b64 a)"))
+    assert reports(module(3 * CALL + "{ .param .b32 r; ld.param.b32 %r2, [r+0]; }"))
+
+
+@pytest.mark.parametrize("constant", ["5", "-5", "0x5", "5000000000", "0f3F800000", "0d3FF0000000000000"])
+def test_the_constants_that_calls_pass_are_looked_at(constant, reports):
+    """A full reading is the oracle: some of these it refuses."""
+    first = "{\n.param .b32 r;\ncall (r), f, (7);\n}\n"
+    assert not reports(module(2 * first))
+    reports(module(2 * first + first.replace("7", constant)))
+
+
+def test_calls_are_read_once(monkeypatch):
+    seen = []
+
+    class Statement:
+        @staticmethod
+        def match(text: str, at: int, end: int) -> object:
+            found = STATEMENT.match(text, at, end)
+            seen.append(found and found[0].strip())
+            return found
+
+    STATEMENT = bodies.STATEMENT
+    monkeypatch.setattr(bodies, "STATEMENT", Statement)
+    program = read(module(2 * CALL + 8 * CALL.replace("%r1", "%r3").replace("callseq 0", "callseq 1")))
+    assert sum(text is not None and text.startswith("call") for text in seen) == 2  # the first follows no instruction
+    assert sum(bound.calls for bound in program.functions["k"].instructions) == 10
+
+
+# ── lists of labels ─────────────────────────────────────────────────────────────────────────────
+
+SWITCH = """
+$T1: .branchtargets $L1, $L2;
+brx.idx %r1, $T1;
+$L1:
+add.s32 %r1, %r2, 5;
+$L2:
+"""
+LIKE_A_SWITCH = {
+    "a label that is nowhere": "$T2: .branchtargets $L1, $L9;",
+    "a list twice": "$T1: .branchtargets $L1;",
+    "a list as a target": "$T2: .branchtargets $T1;",
+    "a register as a target": "$T2: .branchtargets %r1;",
+    "a list that is nowhere": "brx.idx %r1, $T9;",
+    "a list that stands below": "brx.idx %r1, $T2;\n$T2: .branchtargets $L1;",
+    "a list of another block": "{\n$T2: .branchtargets $L1;\n}\nbrx.idx %r1, $T2;",
+    "a jump to a list": "@%p1 bra $T1;",
+    "a jump to a list below": "@%p1 bra $T2;\n$T2: .branchtargets $L1;",
+    "a label as a list": "brx.idx %r1, $L1;",
+    "a label with the name of a list": "$T1:",
+    "an index of another type": "brx.idx %rd1, $T1;",
+    "a label of a block": "$T2: .branchtargets $L3;\n{\n$L3:\nret;\n}",
+}
+
+
+@pytest.mark.parametrize("body", LIKE_A_SWITCH.values(), ids=LIKE_A_SWITCH)
+def test_what_looks_like_a_known_list_is_reported_as_by_a_full_reading(body, reports):
+    again = SWITCH.replace("$L", "$M").replace("$T", "$U")
+    assert not reports(module("@%p1 bra $L1;\n" + SWITCH + again))
+    assert reports(module("@%p1 bra $L1;\n" + SWITCH + again + body))
+
+
+def test_a_body_with_lists_of_labels_is_read_when_it_is_asked_for():
+    program = read(module(SWITCH + "{\n$T1: .branchtargets $L1, M;\nbrx.idx %r1, $T1;\nM:\n}"))
+    assert program.functions["k"].lazy is not None
+    assert len(program.functions["k"].instructions) == 4
+
+
 # ── what is right for one target is right for others that give what it needs ────────────────────
 
 TARGETS = [
