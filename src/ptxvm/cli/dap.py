@@ -18,7 +18,7 @@ from ptxvm.cli.dap_program import PythonProgram, is_python
 from ptxvm.cli.debug import LocalFiles, prepared
 from ptxvm.cli.failures import WrongCall, one_line
 from ptxvm.cli.run import RunRequest
-from ptxvm.debug.dap.adapter import Arguments, Refused
+from ptxvm.debug.dap.fields import Arguments, Refused, sequence, text, whole
 from ptxvm.debug.dap.framing import BadMessage, Decoder, Message, encode
 from ptxvm.debug.dap.pending_launch import PendingLaunch
 from ptxvm.debug.dap.server import CompleteAdapter
@@ -99,16 +99,23 @@ class Connection:
         return launch.wait()
 
     def receive(self) -> None:
+        """Read requests to the end, or to what is none."""
+        try:
+            self.receive_messages()
+        except BadMessage as wrong:
+            print(f"ptxvm debug: the client is left: {wrong}", file=sys.stderr, flush=True)
+        self.adapter.interrupt()
+        self.work.put(None)
+
+    def receive_messages(self) -> None:
         """Read requests to the end."""
         decoder = Decoder()
-        with suppress(OSError, BadMessage):
+        with suppress(OSError):
             while data := self.read(READ):
                 for message in decoder.feed(data):
                     if message.get("command") in STOPPING:
                         self.adapter.interrupt()
                     self.work.put(partial(self.adapter.handle, message))
-        self.adapter.interrupt()
-        self.work.put(None)
 
     def send(self, message: Message) -> None:
         """Send a message; a client that has gone hears nothing."""
@@ -120,13 +127,14 @@ def session(arguments: Arguments) -> Session:
     """The session of what a `launch` request asks for, in the words of the command line."""
     if "program" not in arguments:
         raise Refused("the launch names no `program`, which is a file of PTX")
-    folder = Path(str(arguments.get("cwd") or "."))
+    folder = Path(text(arguments, "cwd", "."))
     request = RunRequest(
-        file=str(folder / str(arguments["program"])), arguments=[str(word) for word in arguments.get("args") or ()],
+        file=str(folder / text(arguments, "program")), arguments=[str(word) for word in sequence(arguments, "args")],
         grid=extent_text(arguments.get("grid", 1)), block=extent_text(arguments.get("block", 1)),
-        entry=arguments.get("entry"), shared=int(arguments.get("shared") or 0),
-        cluster=extent_text(arguments["cluster"]) if arguments.get("cluster") else None, target=arguments.get("target"),
-        seed=arguments.get("seed"), asynchronous=arguments.get("async"),
+        entry=text(arguments, "entry", "") or None, shared=whole(arguments, "shared", 0),
+        cluster=extent_text(arguments["cluster"]) if arguments.get("cluster") else None,
+        target=text(arguments, "target", "") or None, seed=whole(arguments, "seed", 0),
+        asynchronous=text(arguments, "async", "") or None,
     )  # fmt: skip
     try:
         return prepared(request)

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ptxvm.analysis.program import Function
 from ptxvm.cli.debug_program import run_python
-from ptxvm.debug.dap.adapter import Arguments, Refused
+from ptxvm.debug.dap.fields import Arguments, Refused, an_object, sequence, text
 from ptxvm.debug.dap.pending_launch import PendingLaunch
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch_options import LaunchOptions
@@ -36,10 +36,10 @@ class PythonProgram:
     ) -> None:  # fmt: skip
         """`start` has the program run in the main thread, `debugged` debugs a launch; `output` takes what is printed."""
         self.is_module = bool(arguments.get("module"))
-        self.name = str(arguments["module"] if self.is_module else arguments["program"])
-        self.words = [str(word) for word in arguments.get("args") or ()]
-        self.folder = str(arguments.get("cwd") or ".")
-        self.variables = {str(name): str(value) for name, value in (arguments.get("env") or {}).items()}
+        self.name = text(arguments, "module" if self.is_module else "program")
+        self.words = [str(word) for word in sequence(arguments, "args")]
+        self.folder = text(arguments, "cwd", ".")
+        self.variables = {str(name): str(value) for name, value in an_object(arguments.get("env") or {}, "'env'").items()}
         self.begin, self.debugged, self.output = start, debugged, output
         self.is_running = False
         if not self.is_module and not Path(self.folder, self.name).is_file():

@@ -60,7 +60,10 @@ CAUGHT_BY = {
 
 @dataclass(eq=False, slots=True)
 class Breakpoint:
-    """What breakpoints of all kinds have; `hits` counts the warps that came there, of which `ignore` more are let pass."""
+    """What breakpoints of all kinds have; `hits` counts the warps that came there, of which `ignore` more are let pass.
+
+    `trouble` says why the condition had no value when it was asked for last: the run stops there.
+    """
 
     number: int
     subject: str
@@ -69,6 +72,7 @@ class Breakpoint:
     hits: int = 0
     enabled: bool = True
     temporary: bool = False
+    trouble: str = ""
 
 
 @dataclass(eq=False, slots=True)
@@ -151,10 +155,10 @@ class Breakpoints:
         One that `waits` may name what no code has yet; any other is refused by NotThere.
         """
         sites = self.known_sites(text, here) if waits else self.sites(text, here)
+        expression, said = condition_of(condition), log_message(message) if message else None
         made = CodeBreakpoint(
-            self.next_number(), text, parse(condition) if condition else None, temporary=temporary, sites=sites,
-            location=absolute(text, here), message=log_message(message) if message else None,
-        )  # fmt: skip
+            self.next_number(), text, expression, temporary=temporary, sites=sites, location=absolute(text, here), message=said
+        )
         self.add(made)
         return made
 
@@ -165,7 +169,8 @@ class Breakpoints:
             raise NotThere(
                 f"nothing is called '{name}' that may be caught; {did_you_mean(name, known) or 'there are ' + ' '.join(known)}"
             )
-        made = Catchpoint(self.next_number(), name, parse(condition) if condition else None, caught=Caught(name))
+        expression = condition_of(condition)
+        made = Catchpoint(self.next_number(), name, expression, caught=Caught(name))
         self.add(made)
         return made
 
@@ -203,6 +208,10 @@ class Breakpoints:
                 for one in each.sites if isinstance(each, CodeBreakpoint) else ():
                     self._sites.setdefault(one, []).append(each)  # type: ignore[arg-type]
         return self._sites.get(site, [])
+
+    def stopping_at(self, site: Site) -> list[CodeBreakpoint]:
+        """Those at an instruction that stop there: logpoints go on."""
+        return [each for each in self.at(site) if each.message is None]
 
     @property
     def watchpoints(self) -> list[Watchpoint]:
@@ -282,6 +291,11 @@ class Breakpoints:
             yield from program.files.values()
 
 
+def condition_of(text: str) -> Expression | None:
+    """The condition that a text is; None for no text."""
+    return parse(text) if text else None
+
+
 def absolute(text: str, here: Routine | None) -> str:
     """A location that means the same wherever it is read: with the file of a line, and the function of an instruction."""
     if here is None:
@@ -319,4 +333,12 @@ def numbers(breakpoints: Iterable[Breakpoint]) -> tuple[int, ...]:
     return tuple(each.number for each in breakpoints)
 
 
-__all__ = ["Breakpoint", "Breakpoints", "Bytes", "Catchpoint", "Caught", "CodeBreakpoint", "Site", "Watchpoint", "numbers"]
+def troubles(breakpoints: Iterable[Breakpoint]) -> str:
+    """Why conditions of some breakpoints had no value; empty where all had one."""
+    return "; ".join(each.trouble for each in breakpoints if each.trouble)
+
+
+__all__ = [
+    "Breakpoint", "Breakpoints", "Bytes", "Catchpoint", "Caught", "CodeBreakpoint", "Site", "Watchpoint", "condition_of",
+    "numbers", "troubles",
+]  # fmt: skip

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Caught, Watchpoint, numbers
+from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, Caught, Watchpoint, numbers, troubles
 from ptxvm.debug.focus import Focus, number_of, shown
 from ptxvm.debug.lanes import LanePlaces, Status
 from ptxvm.debug.log_messages import LogMessage, lane_text, said_by_warps
@@ -194,7 +194,9 @@ class Execution:
             self.passed = replace(passed, lanes=passed.lanes.difference(issue.numbers.tolist()))
 
     def observing(self) -> Observing:
-        """Within it accesses are followed, where there are watchpoints."""
+        """Within it accesses are followed, where there are watchpoints: from what their bytes are now."""
+        for watch in self.breakpoints.watchpoints:
+            watch.value = self.bits_now(watch)
         return Observing(self.accesses)
 
     def faulted(self, fault: Fault) -> Stop:
@@ -217,13 +219,8 @@ class Execution:
         """The stop before an instruction, where a breakpoint is there; its first thread has the focus."""
         found, lanes = [], issue.numbers[:0]
         for each in self.breakpoints.at(issue.key[1:]) if self.breakpoints.all else ():
-            try:
-                hit = counted(each, issue, self.hit(each, issue))
-            except NoValue as wrong:
-                self.keep_focus(issue)
-                said = f"whose condition `{each.condition.text if each.condition else ''}` has no value: {wrong}"
-                return Stop(Reason.BREAKPOINT, (each.number,), said)
-            if len(hit) and each.message is not None:
+            hit = counted(each, issue, self.hit(each, issue))
+            if len(hit) and each.message is not None and not each.trouble:
                 self.log(each.message, self.view(issue, hit))
             elif len(hit):
                 found.append(each)
@@ -235,7 +232,7 @@ class Execution:
         for each in found:
             if each.temporary:
                 self.breakpoints.delete(each.number)
-        return Stop(Reason.BREAKPOINT, numbers(found))
+        return Stop(Reason.BREAKPOINT, numbers(found), troubles(found))
 
     def log(self, message: LogMessage, view: View) -> None:
         """Say what lanes have to say at a logpoint."""
@@ -269,10 +266,15 @@ class Execution:
         return self.holding(each, issue, lanes)
 
     def holding(self, each: Breakpoint, issue: Issue, lanes: LaneNumbers) -> LaneNumbers:
-        """The lanes for which the condition of a breakpoint holds."""
+        """The lanes for which the condition of a breakpoint holds; all where it has no value, which is then its trouble."""
+        each.trouble = ""
         if each.condition is None:
             return lanes
-        found: LaneNumbers = lanes[each.condition.holds(self.view(issue, lanes))]
+        try:
+            found: LaneNumbers = lanes[each.condition.holds(self.view(issue, lanes))]
+        except NoValue as wrong:
+            each.trouble = f"whose condition `{each.condition.text}` has no value: {wrong}"
+            return lanes
         return found
 
     def view(self, issue: Issue, lanes: LaneNumbers) -> View:
@@ -292,7 +294,12 @@ class Execution:
                 changes.append(Change(watch.number, watch.subject, issue.bound.line, *values))
                 mine = np.intersect1d(lanes, issue.numbers)
                 self.focus_on(issue, mine if len(mine) else issue.numbers)  # others, where asynchronous work did it
-        return Stop(Reason.WATCHPOINT, numbers(found), changes=tuple(changes)) if found else None
+        return Stop(Reason.WATCHPOINT, numbers(found), troubles(found), tuple(changes)) if found else None
+
+    def bits_now(self, watch: Watchpoint) -> int | None:
+        """The bits that are at a watchpoint before the next instruction; None where there is no such memory."""
+        schedule = self.grid.schedule_of(watch.bytes.cta) or next(iter(self.grid.running), None)
+        return self.bits_at(watch, schedule) if schedule is not None else None
 
     def bits_at(self, watch: Watchpoint, schedule: SteppingSchedule) -> int | None:
         """The bits that are at a watchpoint; None where there is no such memory now."""
@@ -324,8 +331,8 @@ class Execution:
         if not found:
             return None
         self.focus_on(issue, lanes)
-        said = f"line {issue.bound.line} made a NaN: {issue.bound.text}"
-        return Stop(Reason.CATCHPOINT, numbers(found), said)
+        said = troubles(found) or nan_text(issue)
+        return Stop(Reason.CATCHPOINT, numbers(found), said, finding=Caught.NAN)
 
     @property
     def findings(self) -> Sequence[Finding]:
@@ -349,7 +356,8 @@ class Execution:
         if wanted and not stopping:
             self.focus = focus
             return None
-        return Stop(Reason.CATCHPOINT, numbers(stopping), "; ".join(f"{each.kind}: {each.message}" for each in fresh))
+        said = troubles(stopping) or "; ".join(f"{each.kind}: {each.message}" for each in fresh)
+        return Stop(Reason.CATCHPOINT, numbers(stopping), said, finding=fresh[0].kind)
 
     def focused(self, issue: Issue) -> LaneNumbers:
         """The lane in focus, where it is one of an instruction; else those of the instruction."""
@@ -359,22 +367,19 @@ class Execution:
 
     def back(self, matches: Callable[[Issue], bool], *, stops: bool = False) -> Stop:
         """Go back to the last instruction that matches, or before which or after which a breakpoint `stops`."""
-        found: list[int] = []
-        known = 0
+        known, nans = 0, None
 
         def before(issue: Issue) -> bool:
-            nonlocal known
-            known = len(self.findings)
-            found.clear()
-            found.extend(each.number for each in self.breakpoints.at(issue.key[1:]) if stops and len(self.hit(each, issue)))
-            return bool(found) or matches(issue)
+            nonlocal known, nans
+            if not stops:
+                return matches(issue)
+            known, nans = len(self.findings), self.nans(issue)
+            return any(len(self.hit(each, issue)) for each in self.breakpoints.stopping_at(issue.key[1:])) or matches(issue)
 
-        def after(_: Issue) -> bool:
-            accessed, caught = bool(self.accesses.take()), len(self.findings) > known
-            if accessed or caught:
-                message = "before the access" if accessed else f"before it is found: {self.findings[-1].message}"
-                self.came_before = Stop(Reason.WATCHPOINT if accessed else Reason.CATCHPOINT, message=message)
-            return stops and (accessed or caught)
+        def after(issue: Issue) -> bool:
+            found = self.comes_before(issue, known, nans) if stops else None
+            self.came_before = found or self.came_before
+            return found is not None
 
         self.passed = None
         try:
@@ -394,14 +399,42 @@ class Execution:
         if not stops or issue is None:
             return Stop(Reason.STEP)
         found, lanes = [], issue.numbers
-        for each in self.breakpoints.at(issue.key[1:]):
+        for each in self.breakpoints.stopping_at(issue.key[1:]):
             hit = self.hit(each, issue)
             if len(hit):
-                found.append(each.number)
+                found.append(each)
                 lanes = hit
         self.focus_on(issue, lanes)
         self.passed = passed_by(issue)
-        return Stop(Reason.BREAKPOINT, tuple(found)) if found else self.came_before
+        return Stop(Reason.BREAKPOINT, numbers(found), troubles(found)) if found else self.came_before
+
+    def comes_before(self, issue: Issue, known: int, nans: Array | None) -> Stop | None:
+        """The stop before an instruction, which was executed just now, for what it has accessed, made or shown.
+
+        `known` are the findings, and `nans` the NaNs of its lanes, that there were before it.
+        """
+        accesses = ((watch, np.intersect1d(lanes, issue.numbers)) for watch, lanes in self.accesses.take())
+        if watches := [watch for watch, lanes in accesses if len(self.holding(watch, issue, lanes))]:
+            return Stop(Reason.WATCHPOINT, numbers(dict.fromkeys(watches)), troubles(watches) or "before the access")
+        fresh = self.findings[known:]
+        kinds = {Caught.by(each.kind) for each in fresh}
+        wanted = [each for each in self.breakpoints.catchpoints if each.caught in kinds]
+        catches = [each for each in wanted if len(self.holding(each, issue, issue.numbers))]
+        if catches or (Caught.MEMORY in kinds and not wanted):
+            said = troubles(catches) or f"before it is found: {fresh[-1].message}"
+            return Stop(Reason.CATCHPOINT, numbers(catches), said, finding=fresh[-1].kind)
+        if catches := self.nan_catches(issue, nans):
+            said = troubles(catches) or f"before {nan_text(issue)}"
+            return Stop(Reason.CATCHPOINT, numbers(catches), said, finding=Caught.NAN)
+        return None
+
+    def nan_catches(self, issue: Issue, before: Array | None) -> list[Catchpoint]:
+        """The catchpoints for NaNs that an instruction has made in lanes that had none `before`."""
+        if before is None:
+            return []
+        lanes = issue.numbers[has_nan(self.view(issue, issue.numbers)) & ~before]
+        known = [each for each in self.breakpoints.catchpoints if each.caught is Caught.NAN and len(lanes)]
+        return [each for each in known if len(self.holding(each, issue, lanes))]
 
     # ── where the warp in focus is ──────────────────────────────────────────────────────
 
@@ -413,6 +446,11 @@ class Execution:
         lanes = lanes_of(schedule, self.choice)
         alive = [lane for lane in lanes.tolist() if places.status_of(lane) is not Status.ENDED]
         return len({(int(places.depth[n]), int(places.routine[n]), int(places.index[n]), int(places.status[n])) for n in alive})
+
+
+def nan_text(issue: Issue) -> str:
+    """What is said of an instruction that has made a NaN."""
+    return f"line {issue.bound.line} made a NaN: {issue.bound.text}"
 
 
 class Observing:

@@ -2,14 +2,15 @@
 
 They are C's, with the names of PTX: `%r1 > 5 && %tid.x == 3`, `buf[%r2 + 1]`, `.shared.f32[%r3 + 4]`, `&buf`.  Integers
 are converted as C converts them, from 32 bits on; comparisons give 0 or 1.  A shift by the width or more gives 0 or the sign,
-and a division by 0 all ones, as on the machine.  Each expression is a list of steps over a stack, so none is too deep.
+and a division by 0 all ones, as on the machine.  What stands behind `&&` and `||` is evaluated only for the lanes that
+need it.  Each expression is a list of steps over a stack, so brackets may be as deep as one likes.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import TypeAlias
 
@@ -32,6 +33,7 @@ TOKEN = re.compile(
 )
 LITERALS = {"true": 1, "false": 0}
 UNARY = 100  # binds more strongly than any binary operator
+MOST_GUARDS = 64  # `&&` and `||` within each other
 
 Item: TypeAlias = Place | Values
 Step: TypeAlias = Callable[[View, list[Item]], None]
@@ -81,11 +83,16 @@ def parse(text: str) -> Expression:
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An operator or an open bracket whose last operand is being read; `binds` is 0 for a bracket."""
+    """An operator or an open bracket whose last operand is being read; `binds` is 0 for a bracket.
+
+    Of `&&` and `||` the steps of that operand begin at `right`, and are made one step with it.
+    """
 
     binds: int
     step: Step | None
     closing: str = ""
+    right: int = -1
+    is_and: bool = False
 
 
 class _Parser:
@@ -151,6 +158,11 @@ class _Parser:
             return False
         if word == "[":
             self.waiting.append(Waiting(0, index, "]"))
+        elif word in ("&&", "||"):
+            self.reduce(PRECEDENCE[word])
+            if sum(each.right >= 0 for each in self.waiting) == MOST_GUARDS:
+                raise NoValue(f"more than {MOST_GUARDS} `&&` and `||` stand within each other")
+            self.waiting.append(Waiting(PRECEDENCE[word], None, right=len(self.made), is_and=word == "&&"))
         elif word in BINARY:
             self.reduce(PRECEDENCE[word])
             self.waiting.append(Waiting(PRECEDENCE[word], partial(binary, BINARY[word])))
@@ -161,8 +173,10 @@ class _Parser:
     def reduce(self, binds: int) -> None:
         """End the operators that wait and bind at least so strongly."""
         while self.waiting and self.waiting[-1].binds >= binds:
-            step = self.waiting.pop().step
-            self.made += [step] if step is not None else []
+            ended = self.waiting.pop()
+            if ended.right >= 0:
+                self.made[ended.right :] = [partial(guarded, tuple(self.made[ended.right :]), ended.is_and)]
+            self.made += [ended.step] if ended.step is not None else []
 
 
 def space_and_type(text: str) -> tuple[Space, Type]:
@@ -187,7 +201,9 @@ def literal(text: str) -> tuple[Type, float]:
         held = f32 if width == 32 else f64
         return held, np.array([bits], f"u{width // 8}").view(arrays.dtype(held))[0]
     found = integer(text)
-    if found is not None and found[0] < 1 << 64:
+    if found is not None and found[0] >= 1 << 64:
+        raise NoValue(f"'{text}' has more than 64 bits")
+    if found is not None:
         value, unsigned = found
         return next(type for type in ((u32, u64) if unsigned else (s32, s64, u64)) if value <= type.range[1]), value
     try:
@@ -306,23 +322,23 @@ def divided(a: Array, b: Array) -> Array:
     return a / b if a.dtype.kind == "f" else arrays.div(a, b)
 
 
-def both(a: Array, b: Array) -> Array:
-    """Are both not 0?"""
-    found: Array = (a != 0) & (b != 0)
-    return found
-
-
-def either(a: Array, b: Array) -> Array:
-    """Is one not 0?"""
-    found: Array = (a != 0) | (b != 0)
-    return found
+def guarded(right: Sequence[Step], is_and: bool, view: View, stack: list[Item]) -> None:  # noqa: FBT001 - a Step, by `partial`
+    """`a && b`, `a || b`: the steps of b run for the lanes alone for which a does not decide."""
+    found = promoted(view.read(stack.pop())).raw != 0
+    open_ = found if is_and else ~found
+    if open_.any():
+        some, own = replace(view, lanes=view.lanes[open_]), list[Item]()
+        for step in right:
+            step(some, own)
+        found = found.copy()
+        found[open_] = promoted(some.read(own[-1])).raw != 0
+    stack.append(Values(s32, found.astype(np.int32)))
 
 
 PREFIX: dict[str, Step] = {
     "-": minus, "+": plus, "~": complement, "!": negation, "&": address, "*": dereference,
 }  # fmt: skip
 BINARY: dict[str, Operation] = {
-    "||": (either, True, True), "&&": (both, True, True),
     "|": (np.bitwise_or, False, False), "^": (np.bitwise_xor, False, False), "&": (np.bitwise_and, False, False),
     "==": (np.equal, True, True), "!=": (np.not_equal, True, True),
     "<": (np.less, True, True), "<=": (np.less_equal, True, True), ">": (np.greater, True, True),

@@ -74,10 +74,13 @@ class WarpView:
 
 @dataclass(frozen=True, slots=True)
 class BarrierView:
-    """A barrier of a CTA at which threads wait: its number, and how many have come, of how many."""
+    """A barrier at which threads wait: its number, and how many have come, of how many; no number for that of a cluster.
+
+    `block` is the CTA, or the first one of the cluster.
+    """
 
     block: Extent
-    number: int
+    number: int | None
     arrived: int
     expected: int
 
@@ -227,7 +230,18 @@ def barriers(session: Session) -> list[BarrierView]:
             alive = int(schedule.cohort.alive[cta * layout.threads : (cta + 1) * layout.threads].sum())
             block = session.shape.ctaid(int(layout.ctas[cta]))
             found.append(BarrierView(block, number, arrived, alive if barrier.threads is None else barrier.threads))
+        found += cluster_barriers(session, schedule)
     return found
+
+
+def cluster_barriers(session: Session, schedule: SteppingSchedule) -> Iterator[BarrierView]:
+    """The barriers of the clusters of a cohort at which threads have arrived."""
+    barriers, layout = schedule.cluster_barriers, schedule.cohort.layout
+    for cluster in np.unique(np.flatnonzero(barriers.arrived) // barriers.threads).tolist():
+        threads = slice(cluster * barriers.threads, (cluster + 1) * barriers.threads)
+        block = session.shape.ctaid(int(layout.ctas[cluster * session.shape.cluster_size]))
+        arrived, alive = barriers.arrived[threads], schedule.cohort.alive[threads]
+        yield BarrierView(block, None, int(arrived.sum()), int((arrived | alive).sum()))
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────

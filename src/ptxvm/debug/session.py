@@ -23,7 +23,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Function
 from ptxvm.checkers.checker import Checker
 from ptxvm.debug import steps
-from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, CodeBreakpoint, Watchpoint
+from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, CodeBreakpoint, Watchpoint, condition_of
 from ptxvm.debug.execution import Accesses, Execution, start_of
 from ptxvm.debug.expressions import address_of, assigned, parse
 from ptxvm.debug.focus import Focus, NotThere
@@ -249,11 +249,12 @@ class Session:
         """Note a stop; the focus goes to a thread of its warp that is alive, and a grid at its end runs those it launched."""
         self.frame, self.stop = 0, stop
         execution = self.execution
+        living = stop.reason in (Reason.ENDED, Reason.FAULT) or self._has_living_focus()
+        if stop.reason is Reason.STEP and not living:
+            self.stop = stop = Stop(Reason.ENDED)  # by that step
         if stop.reason is Reason.ENDED:
             execution.grid.finish()
             self.stop = stop = replace(stop, message=self._last_findings())
-        elif stop.reason is not Reason.FAULT:
-            self._focus_on_the_living()
         return stop
 
     def _last_findings(self) -> str:
@@ -263,13 +264,15 @@ class Session:
             watching.watcher.finished(self.image.memory.table.items)
         return "\n".join(f"{each.kind}: {each.message}" for each in self.execution.findings)
 
-    def _focus_on_the_living(self) -> None:
-        """Where the thread in focus has ended or not begun, that of the next instruction has the focus."""
+    def _has_living_focus(self) -> bool:
+        """Where the thread in focus has ended or not begun, that of the next instruction has it; False where there is none."""
         if steps.spot(self.execution) is None:
             with suppress(Exception):  # the fault of a deadlock comes with the next step
                 issue = self.execution.timeline.next()
-                if issue is not None:
-                    self.execution.keep_focus(issue)
+                if issue is None:
+                    return False
+                self.execution.keep_focus(issue)
+        return True
 
     # ── breakpoints ─────────────────────────────────────────────────────────────────────
 
@@ -307,12 +310,11 @@ class Session:
 
     def watch_bytes(self, wanted: Bytes, type: Type, text: str, accesses: str = "write", condition: str = "") -> Watchpoint:
         """Stop after a `write`, a `read` or any `access` of some bytes, whose values are shown as a type."""
+        expression, execution = condition_of(condition), self.execution
         made = Watchpoint(
-            self.breakpoints.next_number(), text, parse(condition) if condition else None,
-            bytes=wanted, type=type, verbs=frozenset(ACCESSES[accesses]),
-        )  # fmt: skip
-        schedule = self.execution.grid.schedule_of(wanted.cta)
-        made.value = self.execution.bits_at(made, schedule) if schedule is not None else None
+            self.breakpoints.next_number(), text, expression, bytes=wanted, type=type, verbs=frozenset(ACCESSES[accesses])
+        )
+        made.value = execution.bits_now(made)
         self.breakpoints.add(made)
         return made
 

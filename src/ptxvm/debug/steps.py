@@ -7,7 +7,7 @@ rest of the grid stays, unless the warp must wait for it.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import NamedTuple
 
 from ptxvm.analysis.program import Bound
@@ -29,11 +29,12 @@ class Step(enum.Enum):
     NEXT_LINE = "a source line, with the functions that it calls"
     FINISH = "to the end of the function"
     WARP = "an instruction of the warp, whichever of its lanes execute it"
-    BARRIER = "to the end of the next barrier of the CTA"
+    BARRIER = "to the end of the next barrier of the CTA or the cluster"
     CONVERGE = "until the lanes of the warp have met again"
 
 
-WAITING = (Status.WARP, Status.BARRIER, Status.CLUSTER)
+AT_BARRIER = (Status.BARRIER, Status.CLUSTER)
+WAITING = (Status.WARP, *AT_BARRIER)
 
 
 class Spot(NamedTuple):
@@ -99,12 +100,12 @@ def gone_on(execution: Execution) -> Callable[[Issue], bool]:
     return done
 
 
-def is_waiting(execution: Execution) -> bool:
-    """Does the thread in focus wait for others?"""
+def is_waiting(execution: Execution, states: Collection[Status] = WAITING) -> bool:
+    """Does the thread in focus wait for others, in one of some states?"""
     places, schedule = execution.places(), execution.schedule
     if places is None or schedule is None:
         return False
-    return places.status_of(execution.lane(schedule)) in WAITING
+    return places.status_of(execution.lane(schedule)) in states
 
 
 def spot(execution: Execution) -> Spot | None:
@@ -137,8 +138,8 @@ def ended(execution: Execution) -> str:
 
 
 def past_barrier(execution: Execution) -> Stop:
-    """Run until the thread in focus has passed a barrier of its CTA."""
-    arrived = False
+    """Run until the thread in focus has passed a barrier of its CTA or its cluster."""
+    arrived = is_waiting(execution, AT_BARRIER)
 
     def passed(issue: Issue) -> bool:
         nonlocal arrived
@@ -150,9 +151,9 @@ def past_barrier(execution: Execution) -> Stop:
 
 
 def is_barrier(issue: Issue) -> bool:
-    """May a thread wait for others of its CTA at the instruction?"""
+    """May a thread wait for others of its CTA, or of its cluster, at the instruction?"""
     request = issue.routine.compiled(issue.key[2], whole=issue.lanes is None).request
-    return request is not None and request.wait is Wait.CTA
+    return request is not None and request.wait in (Wait.CTA, Wait.CLUSTER)
 
 
 def converge(execution: Execution) -> Stop:

@@ -36,13 +36,14 @@ class Change:
 
 @dataclass(frozen=True, slots=True)
 class Stop:
-    """A stop: its reason, the numbers of the breakpoints, and what else there is to say."""
+    """A stop: its reason, the numbers of the breakpoints, and what else there is to say; `finding` is the code of one."""
 
     reason: Reason
     numbers: tuple[int, ...] = ()
     message: str = ""
     changes: tuple[Change, ...] = ()
     fault: Fault | None = None
+    finding: str = ""
 
 
 __all__ = ["Change", "Reason", "Stop"]

@@ -140,8 +140,10 @@ class View:
     def special(self, name: str, component: str | None) -> Values | None:
         """The values of a special register; None where there is none of that name."""
         register = special_registers.lookup(name, component) if name.startswith("%") else None
-        if register is None or (register.count > 1 and component is None):
+        if register is None:
             return None
+        if register.count > 1 and component is None:
+            raise NoValue(f"'{name}' is a vector: name an element, such as {name}.x")
         full = register.name if component is None else f"{register.name}.{'xyzw'[register.component or 0]}"
         raw = self.schedule.cohort.special(full, self.lanes)
         return Values(register.type, self.spread(np.asarray(raw).astype(arrays.dtype(register.type))))

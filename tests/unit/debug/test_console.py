@@ -101,3 +101,27 @@ def test_a_table_of_lanes_says_why_an_expression_has_no_value(console):
     assert said(console, "start", "info cuda lanes %r1 no_such") == [
         "there is no 'no_such' here; see info registers and info variables"
     ]
+
+
+@pytest.mark.parametrize(
+    ("command", "answer"),
+    [
+        ("x/3i %r1", "there is no format /i: there are /x /d /u /o /t /c /f"), ("print/xz %r1", "there is no format /xz: "),
+        ("print %ctaid", "'%ctaid' is a vector: name an element, such as %ctaid.x"),
+        ("print 0x1ffffffffffffffff", "'0x1ffffffffffffffff' has more than 64 bits"),
+        ("stepi 0", "the count is 1 or more, not 0"), ("continue -1", "the count is 1 or more, not -1"),
+        ("up", "there is no frame 1: `backtrace` lists 0 to 0"), ("break ODD if", "the condition behind `if` is missing"),
+        ("info cuda", "there is no command 'info cuda'; there are info cuda devices, info cuda kernels, "),
+        ("info cuda wraps", "there is no command 'info cuda wraps'; there are info cuda devices, "),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_with_a_command_is_said(console, command, answer):
+    (found,) = said(console, "start", command)
+    assert found.startswith(answer)
+    assert console.failed
+
+
+def test_a_breakpoint_may_be_named_as_its_help_says(console):
+    assert "*function+12" in " ".join(said(console, "help break"))
+    assert said(console, "break *turn+7") == [f"Breakpoint 1 at <source>:{LINES['bar.sync 0;']}"]
+    assert said(console, f"tbreak {LINES['bar.sync 0;']}", "run", "continue 3")[-1].endswith("instructions]")

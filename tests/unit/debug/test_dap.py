@@ -295,7 +295,15 @@ def test_what_cannot_be_is_refused(out, command, arguments):
     assert not client.send(command, **arguments)["success"]
 
 
-@pytest.mark.parametrize("text", [b"X: 1\r\n\r\n{}", b"Content-Length: 1\r\n\r\n[", b"Content-Length: 2\r\n\r\n[]"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"X: 1\r\n\r\n{}",
+        b"Content-Length: 1\r\n\r\n[",
+        b"Content-Length: 2\r\n\r\n[]",
+        b"Content-Length: 99999\r\n\r\n" + b"[" * 99999,
+    ],
+)
 def test_bytes_that_are_no_message_are_refused(text):
     with pytest.raises(BadMessage):
         Decoder().feed(text)
@@ -306,3 +314,74 @@ def test_messages_come_in_parts():
     data = encode(message) * 2
     found = [each for n in range(len(data)) for each in decoder.feed(data[n : n + 1])]
     assert found == [message, message]
+
+
+@pytest.mark.parametrize(
+    ("command", "arguments", "message"),
+    [
+        ("setBreakpoints", [1], "is an object, not [1]"), ("setBreakpoints", {"source": "x"}, "'source' is an object, not 'x'"),
+        ("setBreakpoints", {"source": {"path": 5}}, "'path' is a text, not 5"),
+        ("setBreakpoints", {"source": {"path": "a.cu"}, "breakpoints": ["x"]}, "an element of 'breakpoints' is an object"),
+        ("stackTrace", {}, "the request has no 'threadId'"), ("stackTrace", {"threadId": "x"}, "'threadId' is a whole number"),
+        ("scopes", {"frameId": 1.5}, "'frameId' is a whole number"),
+        ("variables", {"variablesReference": {}}, "is a whole number"),
+        ("evaluate", {"expression": None}, "has no 'expression'"), ("source", {"source": 5}, "'source' is an object"),
+        ("setExceptionBreakpoints", {"filters": 5}, "'filters' is a list"),
+        ("disassemble", {"memoryReference": "0x1000000", "instructionCount": 10**9}, "up to 65536 instructions"),
+    ],
+)  # fmt: skip
+def test_a_request_of_another_shape_than_the_specification_has_is_answered(client, command, arguments, message):
+    client.begin()
+    client.adapter.handle({"seq": 99, "type": "request", "command": command, "arguments": arguments})
+    assert not client.sent[-1]["success"]
+    assert message in client.sent[-1]["message"]
+    assert client.ask("threads")["threads"]
+
+
+def test_an_error_of_the_adapter_is_an_answer(client, monkeypatch, capsys):
+    monkeypatch.setitem(client.adapter.handlers, "threads", lambda *_: 1 // 0)
+    assert "please report it: ZeroDivisionError" in client.send("threads")["message"]
+    assert "ZeroDivisionError" in capsys.readouterr().err
+
+
+def test_each_breakpoint_says_what_is_wrong_with_it(client):
+    client.begin()
+    conditions = [{"filterId": "nan", "condition": "1 +"}, {"filterId": "nan", "condition": "%r1"}]
+    found = client.ask("setExceptionBreakpoints", filters=["fault", "nothing"], filterOptions=conditions)["breakpoints"]
+    assert [each["verified"] for each in found] == [True, False, False, True]
+    data = client.ask("dataBreakpointInfo", name="ring[7]", frameId=client.frame())["dataId"]
+    client.adapter.handle(
+        {"seq": 99, "type": "request", "command": "setDataBreakpoints",
+         "arguments": {"breakpoints": [{"dataId": data, "accessType": "look"}, {"dataId": data}]}}
+    )  # fmt: skip
+    assert [each["verified"] for each in client.sent[-1]["body"]["breakpoints"]] == [False, True]
+
+
+def test_what_cannot_be_watched_says_why(client):
+    client.begin()
+    frame = client.frame()
+    for name, why in (("%r1", "not in memory"), ("nothing", "there is no 'nothing' here"), ("1 +", "ends too early")):
+        found = client.ask("dataBreakpointInfo", name=name, frameId=frame)
+        assert found["dataId"] is None
+        assert why in found["description"]
+    assert client.ask("dataBreakpointInfo", name="0x10", asAddress=True, bytes=4)["dataId"] is None
+
+
+def test_a_finding_of_a_check_has_its_code(out):
+    client = Client(KERNEL.replace("bar.sync 0;", ""), out)
+    client.ask("initialize", adapterID="ptxvm")
+    client.ask("launch")
+    client.ask("setExceptionBreakpoints", filters=["race"])
+    client.ask("configurationDone")
+    assert client.stop()["reason"] == "exception"
+    assert client.ask("exceptionInfo", threadId=1)["exceptionId"] == "race"
+    client.ask("disconnect")
+
+
+def test_reverse_continue_passes_logpoints(client):
+    client.begin()
+    client.ask("setFunctionBreakpoints", breakpoints=[{"name": "hundred"}])
+    client.ask("setBreakpoints", source={"path": "ring.cu"}, breakpoints=[{"line": 12, "logMessage": "x"}])
+    client.ask("continue", threadId=1)
+    client.ask("reverseContinue", threadId=1)
+    assert client.stop()["description"] == "no more history"

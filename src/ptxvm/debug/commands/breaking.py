@@ -9,9 +9,10 @@ from ptxvm.debug.breakpoints import Breakpoint, Catchpoint, CodeBreakpoint, Watc
 from ptxvm.debug.commands.command import BadCommand, Debugger, Line, command, number
 from ptxvm.debug.commands.running import none
 from ptxvm.debug.expressions import parse
+from ptxvm.machine.faults import plural
 
 GROUP = "Breakpoints"
-CONDITION = re.compile(r"(?P<place>.*?)\s*\bif\b\s*(?P<condition>.+)|(?P<alone>.*)", re.DOTALL)
+CONDITION = re.compile(r"(?P<place>.*?)\s*(?<![\w$%.])if\b\s*(?P<condition>.*)", re.DOTALL)
 
 LOGPOINT = re.compile(r'(?P<location>.+?)\s*"(?P<text>[^"]*)"(?:\s*if\b\s*(?P<condition>.+))?', re.DOTALL)
 
@@ -19,8 +20,10 @@ LOGPOINT = re.compile(r'(?P<location>.+?)\s*"(?P<text>[^"]*)"(?:\s*if\b\s*(?P<co
 def parted(text: str) -> tuple[str, str]:
     """`LOCATION if CONDITION`."""
     found = CONDITION.fullmatch(text)
-    if found is None or found["alone"] is not None:
+    if found is None:
         return text, ""
+    if not found["condition"]:
+        raise BadCommand("the condition behind `if` is missing")
     return found["place"], found["condition"]
 
 
@@ -29,7 +32,7 @@ def break_(debugger: Debugger, text: str) -> Iterator[Line]:
     """Stop before the instructions at LOCATION are executed, by any warp.
 
     LOCATION is a line of the PTX (`42`), a line of a source that .loc names (`kernel.cu:10`), a function or a label, an
-    instruction by its number in the function (`*12`, `function+*12`), or all of a kind (`opcode ld.global*`); none is where
+    instruction by its number in the function (`*12`, `*function+12`), or all of a kind (`opcode ld.global*`); none is where
     the thread in focus is.  CONDITION is an expression, which must not be 0 for a thread that stops: `%tid.x == 3`.
     """
     yield from breakpoint_at(debugger, text, temporary=False)
@@ -174,7 +177,7 @@ def info_breakpoints(debugger: Debugger, text: str) -> Iterator[Line]:
         said += f" if {each.condition.text}" if each.condition is not None else ""
         said += f' "{each.message.text}"' if isinstance(each, CodeBreakpoint) and each.message is not None else ""
         said += f" at {places(debugger, each)}" if isinstance(each, CodeBreakpoint) else ""
-        said += f", hit {each.hits} times" if each.hits else ""
+        said += f", hit {plural(each.hits, 'time')}" if each.hits else ""
         said += f", the next {each.ignore} pass" if each.ignore else ""
         rows.append((str(each.number), KINDS[type(each)], "del" if each.temporary else "keep", "ny"[each.enabled], said))
     yield from debugger.table(("Num", "Type", "Disp", "Enb", "What"), rows)

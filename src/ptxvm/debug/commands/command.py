@@ -116,8 +116,9 @@ class Commands:
             command = self.named(words[:count])
             if command is not None:
                 return command, rest_after(line, count)
-        if within := [name for name in self.all if name.startswith(f"{words[0]} ")]:
-            raise BadCommand(f"there is no command '{' '.join(words[:2])}'; there are {', '.join(within)}")
+        for count in range(min(len(words), 2), 0, -1):
+            if within := [name for name in self.all if name.startswith(f"{' '.join(words[:count])} ")]:
+                raise BadCommand(f"there is no command '{' '.join(words[: count + 1])}'; there are {', '.join(within)}")
         known = sorted({name.split()[0] for name in self.all})
         guess = did_you_mean(words[0], known) or "`help` lists the commands"
         raise BadCommand(f"there is no command '{words[0]}'; {guess}")
@@ -160,14 +161,17 @@ COMMANDS = Commands()
 command = COMMANDS.command
 
 
-def number(text: str, what: str, default: int | None = None) -> int:
-    """A number that a command takes; BadCommand where there is none."""
+def number(text: str, what: str, default: int | None = None, *, least: int | None = None) -> int:
+    """A number that a command takes; BadCommand where there is none, or one below the `least`."""
     if not text and default is not None:
         return default
     try:
-        return int(text, 0)
+        found = int(text, 0)
     except ValueError:
         raise BadCommand(f"{what} is a number, not '{text}'" if text else f"{what} is missing") from None
+    if least is not None and found < least:
+        raise BadCommand(f"{what} is {least} or more, not {found}")
+    return found
 
 
 __all__ = ["COMMANDS", "BadCommand", "Command", "Debugger", "Line", "Style", "command", "number"]

@@ -158,16 +158,16 @@ def threads(debugger: Debugger, text: str) -> Iterator[Line]:
 
 @command("info cuda barriers", group=GROUP)
 def barriers(debugger: Debugger, text: str) -> Iterator[Line]:
-    """List the barriers at which threads wait: how many have arrived, and how many must."""
+    """List the barriers at which threads have arrived: how many have, and how many must; of clusters by their first block."""
     none(text)
     found = inspection.barriers(debugger.session)
     if not found:
         raise BadCommand("no thread waits at a barrier")
     focus = debugger.session.shape.ctaid(debugger.session.execution.focus.cta)
     rows = [
-        ("*" if each.block == focus else " ", shown(each.block), str(each.number), str(each.arrived), str(each.expected))
-        for each in found
-    ]
+        ("*" if each.block == focus else " ", shown(each.block), "cluster" if each.number is None else str(each.number),
+         str(each.arrived), str(each.expected)) for each in found
+    ]  # fmt: skip
     yield from debugger.table(("BlockIdx", "Barrier", "Arrived", "Expected"), rows)
 
 

@@ -29,6 +29,8 @@ def print_(debugger: Debugger, text: str) -> Iterator[Line]:
     is its value, and `x[3]` an element of the array that it points to. `x[0] @ 8` shows 8 elements.  FORMAT is /x /d /u /t /f.
     """
     letters, _, rest = formatted(text)
+    if len(letters) > 1:
+        raise no_format(letters)
     expression, _, wanted = rest.rpartition("@") if "@" in rest else (rest, "", "")
     if not expression.strip():
         raise BadCommand("the expression is missing")
@@ -72,7 +74,12 @@ def in_format(values: Values, letters: str) -> str:
             return repr(chr(bits & 0xFF))
         case "f" if type.bits in (16, 32, 64):
             return value_text.number(type if type.is_float else Type.named[f"f{type.bits}"], bits)
-    raise BadCommand(f"there is no format /{letters}: there are /x /d /u /o /t /c /f")
+    raise no_format(letters)
+
+
+def no_format(letters: str) -> BadCommand:
+    """The error for letters that are no format."""
+    return BadCommand(f"there is no format /{letters}: there are /x /d /u /o /t /c /f")
 
 
 @command("x", usage="/COUNT FORMAT SIZE EXPRESSION", group=VALUES)
@@ -85,6 +92,8 @@ def examine(debugger: Debugger, text: str) -> Iterator[Line]:
     letters, count, expression = formatted(text)
     if not expression.strip():
         raise BadCommand("the address is missing")
+    if wrong := [letter for letter in letters if letter not in SIZES and letter not in KINDS]:
+        raise no_format(wrong[0])
     size = next((SIZES[letter] for letter in letters if letter in SIZES), 32)
     shape = next((letter for letter in letters if letter in KINDS), "x")
     place = debugger.session.place_at(expression)
@@ -183,8 +192,10 @@ def down(debugger: Debugger, text: str) -> Iterator[Line]:
 def framed(debugger: Debugger, wanted: int) -> Iterator[Line]:
     """Choose a frame."""
     frames = inspection.stack(debugger.session)
+    if not frames:
+        debugger.session.view()  # raises why there are none
     if not 0 <= wanted < len(frames):
-        raise BadCommand(f"there is no frame {wanted}: there are {len(frames)}")
+        raise BadCommand(f"there is no frame {wanted}: `backtrace` lists 0 to {len(frames) - 1}")
     debugger.session.frame, debugger.listed = wanted, 0
     each = frames[wanted]
     yield Line(f"#{each.level}  {each.function} at {each.file}:{each.line}", Style.STOP)

@@ -32,9 +32,11 @@ def start(debugger: Debugger, text: str) -> Iterator[Line]:
 @command("continue", "c", "fg", usage="[COUNT]", group=GROUP)
 def continue_(debugger: Debugger, text: str) -> Iterator[Line]:
     """Run to the next breakpoint; with a COUNT, let the breakpoint at which it stands pass so often."""
-    count, stop = number(text, "the count", 1), debugger.session.stop
+    count, stop = number(text, "the count", 1, least=1), debugger.session.stop
+    known = debugger.session.breakpoints.all
     for each in stop.numbers if stop is not None and count > 1 else ():
-        debugger.session.breakpoints.get(each).ignore = count - 1
+        if each in known:  # a temporary one is gone
+            known[each].ignore = count - 1
     yield from debugger.stopped(debugger.session.resume())
 
 
@@ -46,7 +48,7 @@ STEPS = (
     (Step.NEXT_INSTRUCTION, ("nexti", "ni"), ("reverse-nexti", "rni"), "one instruction, past the function that it calls"),
     (Step.FINISH, ("finish", "fin"), ("reverse-finish",), "out of the function"),
     (Step.WARP, ("stepwarp", "sw"), ("reverse-stepwarp", "rsw"), "one instruction of the warp, whichever lanes execute it"),
-    (Step.BARRIER, ("barrier",), ("reverse-barrier",), "past a barrier of the CTA; the whole CTA runs"),
+    (Step.BARRIER, ("barrier",), ("reverse-barrier",), "past a barrier of the CTA or the cluster; all of it runs"),
     (Step.CONVERGE, ("converge",), ("reverse-converge",), "out of a divergent region: all lanes of the warp are together"),
 )  # fmt: skip
 
@@ -55,7 +57,7 @@ def declare(run: Callable[[Debugger, int], Stop], names: tuple[str, ...], help: 
     """Declare a command for a step."""
 
     def action(debugger: Debugger, text: str) -> Iterator[Line]:
-        yield from debugger.stopped(run(debugger, number(text, "the count", 1)))
+        yield from debugger.stopped(run(debugger, number(text, "the count", 1, least=1)))
 
     action.__doc__ = help
     command(names[0], *names[1:], usage="[COUNT]", group=group)(action)
@@ -132,7 +134,7 @@ def issue(debugger: Debugger, text: str) -> Iterator[Line]:
     and going back and forth repeats them.
     """
     words = text.split()
-    count = number(words.pop(), "the count") if len(words) % 2 else 1
+    count = number(words.pop(), "the count", least=1) if len(words) % 2 else 1
     focus = named_focus(debugger, words)
     lane = focus.lane if "lane" in words else None
     yield from debugger.stopped(debugger.session.issue(Choice(focus.cta, focus.warp, lane), count))

@@ -6,14 +6,16 @@ Each warp shows the stack of one of its lanes: that in focus, or the first that 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import traceback
+from collections.abc import Callable, Iterable
 from itertools import count
 from threading import Lock
-from typing import Any, Protocol, TypeAlias
+from typing import Protocol, TypeAlias
 
-from ptxvm.debug.breakpoints import AT_LINE, Breakpoint, Breakpoints, Caught, CodeBreakpoint, line_of
+from ptxvm.debug.breakpoints import AT_LINE, Breakpoint, Breakpoints, CodeBreakpoint, line_of
 from ptxvm.debug.console import Console, Files
 from ptxvm.debug.dap.capabilities import CAPABILITIES, FAULT
+from ptxvm.debug.dap.fields import Arguments, Refused, an_object, whole
 from ptxvm.debug.dap.framing import Message
 from ptxvm.debug.dap.ids import Handles, Json, Warp, frame_of, instruction_address
 from ptxvm.debug.dap.pending_launch import PendingLaunch
@@ -26,7 +28,6 @@ from ptxvm.debug.values import NoValue
 from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.isa.special_registers import WARP
 
-Arguments: TypeAlias = Mapping[str, Any]  # the specification of the protocol says what a key may have
 Handler: TypeAlias = "Callable[[Adapter, Arguments], Json | None]"
 """Answers a request: the body of the response."""
 
@@ -35,10 +36,6 @@ REASONS = {
     Reason.CATCHPOINT: "exception", Reason.STEP: "step", Reason.BEGIN: "entry", Reason.INTERRUPT: "pause",
     Reason.FAULT: "exception", Reason.ENDED: "pause",
 }  # fmt: skip
-
-
-class Refused(ValueError):  # noqa: N818 - it says what happened
-    """A request cannot be carried out; the message says why."""
 
 
 class Over(Exception):  # noqa: N818 - nothing is wrong
@@ -95,11 +92,14 @@ class Adapter:
         name = str(request.get("command", ""))
         answer: Message = {"type": "response", "request_seq": request.get("seq", 0), "command": name}
         try:
-            body = self.handlers.get(name, unsupported)(self, request.get("arguments") or {})
+            arguments = an_object(request.get("arguments") or {}, "what stands in 'arguments'")
+            body = self.handlers.get(name, unsupported)(self, arguments)
             answer |= {"success": True} | ({"body": body} if body is not None else {})
         except (Refused, NotThere, NoStep, NoValue, PTXVMError, TypeError, ValueError, KeyError, OverflowError) as wrong:
-            said = f"the request has no '{wrong.args[0]}'" if isinstance(wrong, KeyError) else str(wrong)
-            answer |= {"success": False, "message": said.partition("\n")[0], "body": {"error": {"id": 1, "format": text(said)}}}
+            answer |= failure(f"the request has no '{wrong.args[0]}'" if isinstance(wrong, KeyError) else str(wrong))
+            self.after.clear()
+        except Exception as wrong:  # noqa: BLE001 - the client waits for an answer
+            answer |= failure(own_error(wrong))
             self.after.clear()
         self.send(answer)
         while self.after:
@@ -158,8 +158,8 @@ class Adapter:
 
     def look_at_frame(self, arguments: Arguments) -> None:
         """Let the session be about the frame of a request, where it names one."""
-        if (frame := arguments.get("frameId")) is not None:
-            self.look(*frame_of(int(frame)))
+        if arguments.get("frameId") is not None:
+            self.look(*frame_of(whole(arguments, "frameId")))
 
     def first_lane(self, warp: Warp) -> int:
         """The first lane of a warp that has not ended."""
@@ -183,7 +183,9 @@ class Adapter:
             except Over:
                 self.ended(0 if self.session.stop is not None and self.session.stop.reason is Reason.ENDED else 1)
                 return
-            except (NotThere, NoValue, PTXVMError, ValueError) as wrong:  # the grid stays where it is
+            except Exception as wrong:  # noqa: BLE001 - the client waits for a stop; the grid stays where it is
+                if not isinstance(wrong, (NotThere, NoValue, PTXVMError, ValueError)):
+                    own_error(wrong)
                 self.output(f"{wrong}\n", "stderr")
                 self.event("stopped", reason="pause", threadId=self.thread, allThreadsStopped=True, text=str(wrong))
                 return
@@ -318,19 +320,23 @@ class Adapter:
         """The console, for commands."""
         return Console(self.session, self.files)
 
-    def catch(self, filters: Mapping[str, str]) -> list[Json]:
-        """Let what the filters name stop the run; each has a condition, or none."""
-        made: list[Json] = []
-        self.stops_at_faults = FAULT in filters
+    def catch(self, filters: Iterable[tuple[str, str]]) -> list[Json]:
+        """Let what the filters name stop the run; each has a condition, or an empty text."""
+        self.stops_at_faults = False
         self.forget("exceptions")
-        for name, condition in filters.items():
-            if name in list(Caught):
-                each = self.breakpoints.catch(name, condition)
-                self.owned.setdefault("exceptions", []).append(each.number)
-                made.append({"verified": True, "id": each.number})
-            else:
-                made.append({"verified": name == FAULT})
-        return made
+        return [self.caught(name, condition) for name, condition in filters]
+
+    def caught(self, name: str, condition: str) -> Json:
+        """Let what a filter names stop the run; the breakpoint, or why it is none."""
+        if name == FAULT:
+            self.stops_at_faults = True
+            return {"verified": True}
+        try:
+            each = self.breakpoints.catch(name, condition)
+        except (NotThere, NoValue) as wrong:
+            return {"verified": False, "message": str(wrong)}
+        self.owned.setdefault("exceptions", []).append(each.number)
+        return {"verified": True, "id": each.number}
 
     def forget(self, owner: str) -> None:
         """Delete the breakpoints of a source, or of a kind."""
@@ -353,9 +359,16 @@ def unsupported(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG001
     raise Refused("the request is not supported")
 
 
-def text(said: str) -> str:
-    """A text in which nothing stands for a variable."""
-    return said.replace("{", "(").replace("}", ")")
+def failure(said: str) -> Message:
+    """What a response has that says why there is no answer; nothing in its text stands for a variable."""
+    shown = said.replace("{", "(").replace("}", ")")
+    return {"success": False, "message": said.partition("\n")[0], "body": {"error": {"id": 1, "format": shown}}}
+
+
+def own_error(wrong: Exception) -> str:
+    """What is said of an error of the adapter itself; where it came from is on the standard error."""
+    traceback.print_exception(wrong)
+    return f"an error of ptxvm itself, please report it: {type(wrong).__name__}: {wrong}"
 
 
 @handler("initialize")

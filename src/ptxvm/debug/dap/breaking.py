@@ -7,6 +7,7 @@ from collections.abc import Callable
 from ptxvm.algebra.types import Type
 from ptxvm.debug.breakpoints import Breakpoint, line_of
 from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
+from ptxvm.debug.dap.fields import an_object, needed, objects, text, texts, whole
 from ptxvm.debug.dap.ids import Json, bytes_of, data_identifier, data_of, instruction_at
 from ptxvm.debug.dap.sources import source_name
 from ptxvm.debug.expressions import parse
@@ -22,7 +23,7 @@ def replaced(adapter: Adapter, owner: str, wanted: list[Arguments], make: Callab
     found: list[Json] = []
     for each in wanted:
         try:
-            ignore = hits_to_pass(each.get("hitCondition"))
+            ignore = hits_to_pass(text(each, "hitCondition", ""))
             made = make(each)
             made.ignore = ignore
         except (NotThere, NoValue, Refused) as wrong:
@@ -33,21 +34,21 @@ def replaced(adapter: Adapter, owner: str, wanted: list[Arguments], make: Callab
     return found
 
 
-def hits_to_pass(text: str | None) -> int:
+def hits_to_pass(condition: str) -> int:
     """How many warps pass before one stops: `3` is the third, and so is `>= 3`."""
-    if not text:
+    if not condition:
         return 0
     try:
-        return max(int(text.strip().removeprefix(">=").removeprefix("==").strip()) - 1, 0)
+        return max(int(condition.strip().removeprefix(">=").removeprefix("==").strip()) - 1, 0)
     except ValueError:
-        raise Refused(f"a hit condition is a number, not '{text}'") from None
+        raise Refused(f"a hit condition is a number, not '{condition}'") from None
 
 
 def break_at(adapter: Adapter, place: str, each: Arguments) -> Breakpoint:
     """A breakpoint of a request, or a logpoint; one of a program waits for a launch that has the place."""
     held = adapter.held
     return adapter.breakpoints.break_at(
-        place, held.here if held is not None else None, each.get("condition") or "", message=each.get("logMessage") or "",
+        place, held.here if held is not None else None, text(each, "condition", ""), message=text(each, "logMessage", ""),
         waits=adapter.program is not None,
     )  # fmt: skip
 
@@ -55,14 +56,14 @@ def break_at(adapter: Adapter, place: str, each: Arguments) -> Breakpoint:
 @handler("setBreakpoints")
 def set_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
     """Breakpoints at lines of the PTX, or of a source that .loc names."""
-    name = source_name(adapter.held, arguments["source"])
+    name = source_name(adapter.held, an_object(needed(arguments, "source"), "'source'"))
 
     _ = adapter.breakpoints
 
     def make(each: Arguments) -> Breakpoint:
-        return break_at(adapter, f"{name}:{int(each['line'])}", each)
+        return break_at(adapter, f"{name}:{max(whole(each, 'line'), 0)}", each)
 
-    return {"breakpoints": replaced(adapter, f"source {name}", list(arguments.get("breakpoints") or ()), make)}
+    return {"breakpoints": replaced(adapter, f"source {name}", objects(arguments, "breakpoints"), make)}
 
 
 @handler("setFunctionBreakpoints")
@@ -70,9 +71,9 @@ def set_function_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
     """Breakpoints at the beginning of functions; a name may also be what `break` takes, as `opcode ld.global*`."""
 
     def make(each: Arguments) -> Breakpoint:
-        return break_at(adapter, str(each["name"]), each)
+        return break_at(adapter, text(each, "name"), each)
 
-    return {"breakpoints": replaced(adapter, "function", list(arguments["breakpoints"]), make)}
+    return {"breakpoints": replaced(adapter, "function", objects(arguments, "breakpoints"), make)}
 
 
 @handler("setInstructionBreakpoints")
@@ -80,25 +81,35 @@ def set_instruction_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
     """Breakpoints at instructions of the disassembly."""
 
     def make(each: Arguments) -> Breakpoint:
-        number, index = instruction_at(str(each["instructionReference"]), int(each.get("offset") or 0))
+        number, index = instruction_at(text(each, "instructionReference"), whole(each, "offset", 0))
         routines = adapter.session.code.routines
         if not 0 <= number < len(routines) or index >= routines[number].end:
             raise Refused("there is no instruction")
         name = routines[number].function.name
         return break_at(adapter, f"*{name}+{index}", each)
 
-    return {"breakpoints": replaced(adapter, "instruction", list(arguments["breakpoints"]), make)}
+    return {"breakpoints": replaced(adapter, "instruction", objects(arguments, "breakpoints"), make)}
 
 
 @handler("dataBreakpointInfo")
 def data_breakpoint_info(adapter: Adapter, arguments: Arguments) -> Json:
-    """Can what a variable, an expression or an address names be watched?"""
-    name = str(arguments["name"])
+    """Can what a variable, an expression or an address names be watched?  If not, the description says why."""
+    try:
+        return watchable_data(adapter, arguments)
+    except (NotThere, NoValue) as wrong:
+        return {"dataId": None, "description": str(wrong)}
+
+
+def watchable_data(adapter: Adapter, arguments: Arguments) -> Json:
+    """The answer for what can be watched; NotThere and NoValue say why something cannot."""
+    name = text(arguments, "name")
     if arguments.get("asAddress"):
-        wanted = bytes_of(name, size=int(arguments.get("bytes") or 1))
+        wanted = bytes_of(name, size=whole(arguments, "bytes", 1))
+        if not 0 < wanted.size == len(adapter.session.read_bytes(wanted)):
+            raise NotThere(f"there are no {wanted.size} bytes at {name}")
         return watchable(data_identifier(wanted, parse_type(wanted.size), name), name)
-    if (reference := arguments.get("variablesReference")) is not None:
-        children = adapter.handles.get(int(reference))
+    if arguments.get("variablesReference"):
+        children = adapter.handles.get(whole(arguments, "variablesReference"))
         children.look()
         name = children.place(name)
     else:
@@ -126,26 +137,29 @@ def set_data_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
     """Watchpoints."""
 
     def make(each: Arguments) -> Breakpoint:
-        wanted, type, name = data_of(str(each["dataId"]))
-        accesses = ACCESSES[each.get("accessType") or "write"]
-        return adapter.session.watch_bytes(wanted, type, name, accesses, each.get("condition") or "")
+        wanted, type, name = data_of(text(each, "dataId"))
+        access = text(each, "accessType", "write")
+        if access not in ACCESSES:
+            raise Refused(f"there is no access type '{access}': there are {', '.join(ACCESSES)}")
+        return adapter.session.watch_bytes(wanted, type, name, ACCESSES[access], text(each, "condition", ""))
 
-    return {"breakpoints": replaced(adapter, "data", list(arguments["breakpoints"]), make)}
+    return {"breakpoints": replaced(adapter, "data", objects(arguments, "breakpoints"), make)}
 
 
 @handler("setExceptionBreakpoints")
 def set_exception_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
     """What stops the run when it is found: faults, the first NaN."""
-    filters = dict.fromkeys(arguments.get("filters") or (), "")
-    filters |= {each["filterId"]: each.get("condition") or "" for each in arguments.get("filterOptions") or ()}
+    filters = [(name, "") for name in texts(arguments, "filters")]
+    filters += [(text(each, "filterId"), text(each, "condition", "")) for each in objects(arguments, "filterOptions")]
     return {"breakpoints": adapter.catch(filters)}
 
 
 @handler("breakpointLocations")
 def breakpoint_locations(adapter: Adapter, arguments: Arguments) -> Json:
     """The lines of a source that have instructions."""
-    name, first = source_name(adapter.held, arguments["source"]), int(arguments["line"])
-    last, session = int(arguments.get("endLine") or first), adapter.session
+    name = source_name(adapter.held, an_object(needed(arguments, "source"), "'source'"))
+    first, session = whole(arguments, "line"), adapter.session
+    last = whole(arguments, "endLine", first)
     lines = {
         line_of(routine, index, name, session.kernel_routine)
         for routine in session.code.routines for index in range(routine.end)

@@ -47,7 +47,7 @@ class Decoder:
         self._held = rest[length:]
         try:
             message = json.loads(rest[:length])
-        except ValueError as wrong:
+        except (ValueError, RecursionError) as wrong:
             raise BadMessage(f"a message is no JSON: {wrong}") from None
         if not isinstance(message, dict):
             raise BadMessage("a message is an object of JSON")

@@ -9,6 +9,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.debug import inspection
 from ptxvm.debug.commands.command import Style
 from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
+from ptxvm.debug.dap.fields import text as text_in, whole
 from ptxvm.debug.dap.ids import Json, Warp, bytes_of, frame_identifier, instruction_address, instruction_at
 from ptxvm.debug.dap.sources import source_of
 from ptxvm.debug.focus import NotThere, shown
@@ -17,6 +18,7 @@ from ptxvm.debug.values import NoValue
 
 MOST_THREADS = 1024
 MOST_BYTES = 1 << 24
+MOST_INSTRUCTIONS = 1 << 16
 PAGE = 1024  # elements that are made where none are asked for by number
 
 
@@ -41,15 +43,15 @@ def threads(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG001 - a
 @handler("stackTrace")
 def stack_trace(adapter: Adapter, arguments: Arguments) -> Json:
     """The functions that a lane of a warp is in."""
-    thread, session = int(arguments["threadId"]), adapter.session
+    thread, session = whole(arguments, "threadId"), adapter.session
     try:
         adapter.look(thread)
     except NotThere:
         return {"stackFrames": [], "totalFrames": 0}
     places, schedule = session.execution.places(), session.execution.schedule
     frames = places.stack(session.execution.lane(schedule)) if places is not None and schedule is not None else []
-    first = int(arguments.get("startFrame") or 0)
-    last = first + (int(arguments.get("levels") or 0) or len(frames))
+    first = max(whole(arguments, "startFrame", 0), 0)
+    last = first + (max(whole(arguments, "levels", 0), 0) or len(frames))
     lane, high = session.execution.focus.lane, adapter.configuration.get("show") == "source"
     found = []
     for level, frame in list(enumerate(frames))[first:last]:
@@ -75,24 +77,24 @@ def scopes(adapter: Adapter, arguments: Arguments) -> Json:
 @handler("variables")
 def variables(adapter: Adapter, arguments: Arguments) -> Json:
     """The variables within something, or a page of them."""
-    children = adapter.handles.get(int(arguments["variablesReference"]))
-    start, count = int(arguments.get("start") or 0), int(arguments.get("count") or 0) or PAGE
+    children = adapter.handles.get(whole(arguments, "variablesReference"))
+    start, count = max(whole(arguments, "start", 0), 0), max(whole(arguments, "count", 0), 0) or PAGE
     return {"variables": list(children.make(start, count))}
 
 
 @handler("setVariable")
 def set_variable(adapter: Adapter, arguments: Arguments) -> Json:
     """Change a variable."""
-    children = adapter.handles.get(int(arguments["variablesReference"]))
+    children = adapter.handles.get(whole(arguments, "variablesReference"))
     children.look()
-    return changed(adapter, children.place(str(arguments["name"])), str(arguments["value"]))
+    return changed(adapter, children.place(text_in(arguments, "name")), text_in(arguments, "value"))
 
 
 @handler("setExpression")
 def set_expression(adapter: Adapter, arguments: Arguments) -> Json:
     """Change what an expression names."""
     adapter.look_at_frame(arguments)
-    return changed(adapter, str(arguments["expression"]), str(arguments["value"]))
+    return changed(adapter, text_in(arguments, "expression"), text_in(arguments, "value"))
 
 
 def changed(adapter: Adapter, target: str, value: str) -> Json:
@@ -105,7 +107,7 @@ def changed(adapter: Adapter, target: str, value: str) -> Json:
 def evaluate(adapter: Adapter, arguments: Arguments) -> Json:
     """The value of an expression; in the console also what a command says."""
     adapter.look_at_frame(arguments)
-    text, session = str(arguments["expression"]), adapter.session
+    text, session = text_in(arguments, "expression"), adapter.session
     try:
         made = adapter.variables.contents(text, session.value(text))
     except NoValue:
@@ -132,7 +134,7 @@ def carried_out(adapter: Adapter, text: str) -> Json:
 @handler("completions")
 def completions(adapter: Adapter, arguments: Arguments) -> Json:
     """What a line of the console may become."""
-    text = str(arguments["text"])[: max(int(arguments["column"]) - 1, 0)]
+    text = text_in(arguments, "text")[: max(whole(arguments, "column") - 1, 0)]
     found = adapter.console().complete(text)
     return {"targets": [{"label": each, "start": 0, "length": len(text)} for each in found]}
 
@@ -143,7 +145,7 @@ def exception_info(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG
     stop = adapter.session.stop
     if stop is None or stop.reason not in (Reason.FAULT, Reason.CATCHPOINT):
         raise Refused("the run has not stopped for a finding")
-    name = stop.fault.kind if stop.fault is not None else "nan"
+    name = stop.fault.kind if stop.fault is not None else stop.finding
     return {"exceptionId": name, "description": stop.message, "breakMode": "always"}
 
 
@@ -153,11 +155,10 @@ def exception_info(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG
 @handler("readMemory")
 def read_memory(adapter: Adapter, arguments: Arguments) -> Json:
     """Bytes of memory."""
-    count = int(arguments["count"])
+    count = whole(arguments, "count")
     if not 0 <= count <= MOST_BYTES:
         raise Refused(f"up to {MOST_BYTES} bytes are read at once")
-    reference = str(arguments["memoryReference"])
-    wanted = bytes_of(reference, int(arguments.get("offset") or 0), count)
+    wanted = bytes_of(text_in(arguments, "memoryReference"), whole(arguments, "offset", 0), count)
     found = adapter.session.read_bytes(wanted)
     made: Json = {"address": f"{wanted.start & (1 << 64) - 1:#x}", "data": base64.b64encode(found).decode()}
     return made | ({"unreadableBytes": count - len(found)} if len(found) < count else {})
@@ -166,11 +167,12 @@ def read_memory(adapter: Adapter, arguments: Arguments) -> Json:
 @handler("writeMemory")
 def write_memory(adapter: Adapter, arguments: Arguments) -> Json:
     """Change bytes of memory."""
+    written = text_in(arguments, "data")
     try:
-        data = base64.b64decode(str(arguments["data"]), validate=True)
+        data = base64.b64decode(written, validate=True)
     except ValueError as wrong:
         raise Refused(f"the data are no base64: {wrong}") from None
-    wanted = bytes_of(str(arguments["memoryReference"]), int(arguments.get("offset") or 0), len(data))
+    wanted = bytes_of(text_in(arguments, "memoryReference"), whole(arguments, "offset", 0), len(data))
     there = len(adapter.session.read_bytes(wanted))
     if there < len(data) and not arguments.get("allowPartial"):
         raise Refused(f"{there} of {len(data)} bytes can be written")
@@ -183,14 +185,17 @@ def write_memory(adapter: Adapter, arguments: Arguments) -> Json:
 @handler("disassemble")
 def disassemble(adapter: Adapter, arguments: Arguments) -> Json:
     """Instructions around an address: those of its function, and beyond them instructions that are none."""
-    number, index = instruction_at(str(arguments["memoryReference"]), int(arguments.get("offset") or 0))
+    count = whole(arguments, "instructionCount")
+    if not 0 <= count <= MOST_INSTRUCTIONS:
+        raise Refused(f"up to {MOST_INSTRUCTIONS} instructions are shown at once")
+    number, index = instruction_at(text_in(arguments, "memoryReference"), whole(arguments, "offset", 0))
     routines = adapter.session.code.routines
     if not 0 <= number < len(routines):
         raise Refused("there is no function at that address")
-    first = index + int(arguments.get("instructionOffset") or 0)
+    first = index + whole(arguments, "instructionOffset", 0)
     code = routines[number].function.instructions
     found = []
-    for at in range(first, first + int(arguments["instructionCount"])):
+    for at in range(first, first + count):
         if 0 <= at < len(code):
             found.append(instruction(adapter, number, at, code[at]))
         else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.debug.dap.adapter import OVER, Adapter, Arguments, Over, handler
+from ptxvm.debug.dap.fields import whole
 from ptxvm.debug.dap.ids import Json
 from ptxvm.debug.steps import Step
 from ptxvm.debug.stops import Stop
@@ -20,7 +21,7 @@ def kind(adapter: Adapter, request: str, arguments: Arguments) -> Step:
 @handler("continue")
 def continue_(adapter: Adapter, arguments: Arguments) -> Json:
     """Run to the next breakpoint; from the end, or from a fault that is still there, end the launch."""
-    adapter.look(int(arguments["threadId"]))
+    adapter.look(whole(arguments, "threadId"))
     session, before = adapter.session, adapter.session.stop
     time = session.time
 
@@ -37,21 +38,21 @@ def continue_(adapter: Adapter, arguments: Arguments) -> Json:
 @handler("next")
 def next_(adapter: Adapter, arguments: Arguments) -> Json:
     """Step past calls."""
-    adapter.look(int(arguments["threadId"]))
+    adapter.look(whole(arguments, "threadId"))
     return adapter.go(lambda: adapter.session.step(kind(adapter, "next", arguments)))
 
 
 @handler("stepIn")
 def step_in(adapter: Adapter, arguments: Arguments) -> Json:
     """Step into calls."""
-    adapter.look(int(arguments["threadId"]))
+    adapter.look(whole(arguments, "threadId"))
     return adapter.go(lambda: adapter.session.step(kind(adapter, "stepIn", arguments)))
 
 
 @handler("stepOut")
 def step_out(adapter: Adapter, arguments: Arguments) -> Json:
     """Step out of the function; from the kernel, run on."""
-    adapter.look(int(arguments["threadId"]))
+    adapter.look(whole(arguments, "threadId"))
     session = adapter.session
     return adapter.go(lambda: session.step(Step.FINISH) if session.view().depth else session.resume())
 
@@ -59,14 +60,14 @@ def step_out(adapter: Adapter, arguments: Arguments) -> Json:
 @handler("stepBack")
 def step_back(adapter: Adapter, arguments: Arguments) -> Json:
     """Step back."""
-    adapter.look(int(arguments["threadId"]))
+    adapter.look(whole(arguments, "threadId"))
     return adapter.go(lambda: adapter.session.reverse_step(kind(adapter, "stepBack", arguments)))
 
 
 @handler("reverseContinue")
 def reverse_continue(adapter: Adapter, arguments: Arguments) -> Json:
     """Go back to the last breakpoint."""
-    adapter.look(int(arguments["threadId"]))
+    adapter.look(whole(arguments, "threadId"))
     return adapter.go(adapter.session.reverse_resume)
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 from ptxvm.analysis.program import Bound, Program
 from ptxvm.debug.breakpoints import names
 from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
+from ptxvm.debug.dap.fields import an_object, text, whole
 from ptxvm.debug.dap.ids import Json
 from ptxvm.debug.session import Session
 
@@ -33,12 +34,12 @@ def source_of(session: Session, bound: Bound, *, high: bool) -> tuple[Json, int]
 
 def source_name(session: Session | None, source: Arguments) -> str:
     """The name by which breakpoints know the source of a request."""
-    if (reference := source.get("sourceReference")) and session is not None:
-        return session.image.programs[program_index(session, int(reference))].source.name
-    name = source.get("path") or source.get("name")
+    if source.get("sourceReference") and session is not None:
+        return session.image.programs[program_index(session, whole(source, "sourceReference"))].source.name
+    name = text(source, "path", "") or text(source, "name", "")
     if not name:
         raise Refused("the source has no path")
-    return str(name)
+    return name
 
 
 def program_index(session: Session, reference: int) -> int:
@@ -63,11 +64,12 @@ def loaded_sources(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG
 @handler("source")
 def source(adapter: Adapter, arguments: Arguments) -> Json:
     """The text of a source."""
-    session, wanted = adapter.session, arguments.get("source") or {}
-    if reference := arguments.get("sourceReference") or wanted.get("sourceReference"):
-        return {"content": session.image.programs[program_index(session, int(reference))].source.text, "mimeType": "text/x-ptx"}
+    session, wanted = adapter.session, an_object(arguments.get("source") or {}, "'source'")
+    if reference := whole(arguments, "sourceReference", 0) or whole(wanted, "sourceReference", 0):
+        return {"content": session.image.programs[program_index(session, reference)].source.text, "mimeType": "text/x-ptx"}
+    path = text(wanted, "path", "")
     for program in session.image.programs:
-        if wanted.get("path") and names(str(wanted["path"]), program.source.name):
+        if path and names(path, program.source.name):
             return {"content": program.source.text, "mimeType": "text/x-ptx"}
     raise Refused("the text of that source is in its file")
 

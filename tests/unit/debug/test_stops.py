@@ -1,0 +1,174 @@
+"""Where a run stops, forwards and backwards: what must hold follows from the kernel of `ring_kernel`."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from ring_kernel import LINES
+
+from ptxvm.debug import inspection
+from ptxvm.debug.console import Console
+from ptxvm.debug.focus import Focus
+from ptxvm.debug.inspection import BarrierView
+from ptxvm.debug.steps import Step
+from ptxvm.debug.stops import Reason
+from ptxvm.debug.values import NoValue
+from ptxvm.machine.warp_schedule import Choice
+
+SHARED_STORE, STORE = str(LINES["st.shared.u32 [%r3], %r1;"]), str(LINES["st.global.u32 [%rd3], %r6;"])
+
+
+def line(session):
+    """The line of the PTX where the thread in focus is."""
+    return str(inspection.current_line(session))
+
+
+def test_a_condition_without_a_value_stops_once_and_says_why(turn):
+    first = turn.break_at(SHARED_STORE, "%nothing == 3")
+    second = turn.break_at(STORE)
+    turn.start()
+    stop = turn.resume()
+    assert (stop.reason, stop.numbers, line(turn)) == (Reason.BREAKPOINT, (first.number,), SHARED_STORE)
+    assert stop.message.startswith("whose condition `%nothing == 3` has no value: there is no '%nothing' here")
+    assert turn.resume().numbers == (second.number,)
+
+
+def test_the_condition_of_a_watchpoint_may_have_no_value_too(turn):
+    turn.start()
+    made = turn.watch("ring[7]", condition="%nothing")
+    stop = turn.resume()
+    assert (stop.reason, stop.numbers) == (Reason.WATCHPOINT, (made.number,))
+    assert "%nothing" in stop.message
+    assert turn.resume().reason is Reason.ENDED
+
+
+@pytest.mark.parametrize("guard", ["%r1 < 60 && turn_param_0[%r1 + 4] == 0", "!(%r1 >= 60 || turn_param_0[%r1 + 4] != 0)"])
+def test_what_stands_behind_and_and_or_is_read_only_where_it_is_needed(turn, guard):
+    """C17 6.5.13, 6.5.14; the array has 64 elements, so that lanes 60 to 63 would read behind its end."""
+    turn.break_at(STORE, f"%r1 == 0 && %r8 == 1 || %r1 > 40 && {guard}")
+    turn.start()
+    assert turn.resume().message == ""
+    assert turn.execution.focus == Focus(0, 1, 9)
+
+
+def test_guards_are_nested_as_deep_as_a_hand_writes_them(turn):
+    turn.start()
+    assert inspection.text_of(turn.value("(1 && " * 60 + "2" + ")" * 60)) == "1"
+    with pytest.raises(NoValue, match="within each other"):
+        turn.value("(1 && " * 70 + "2" + ")" * 70)
+
+
+def test_the_old_value_at_a_watchpoint_is_what_was_there_before_the_instruction(turn):
+    turn.start()
+    turn.watch("turn_param_0[9]")
+    assert turn.resume().changes[0].old == "0"
+    turn.reverse_resume()
+    assert turn.resume().changes[0].old == "0"  # going back has undone the store
+    turn.reverse_resume()
+    turn.assign("turn_param_0[9]", "5")
+    assert turn.resume().changes[0].old == "5"
+
+
+def test_logpoints_stop_nothing_backwards(turn):
+    turn.log_at(SHARED_STORE, "here")
+    turn.break_at(STORE)
+    turn.start()
+    turn.resume()
+    turn.resume()
+    assert turn.reverse_resume().reason is Reason.BREAKPOINT
+    assert turn.reverse_resume().reason is Reason.BEGIN
+
+
+def test_watchpoints_say_their_numbers_backwards_and_hear_their_conditions(turn):
+    turn.start()
+    turn.watch("ring[5]", "access", "%r1 == 63")
+    made = turn.watch("ring[5]", "access", "%r1 == 4")  # which reads what the next thread left
+    assert turn.resume().numbers == (made.number,)
+    assert turn.resume().reason is Reason.ENDED
+    stop = turn.reverse_resume()
+    assert (stop.reason, stop.numbers) == (Reason.WATCHPOINT, (made.number,))
+    assert turn.reverse_resume().reason is Reason.BEGIN  # the store is that of thread 5
+
+
+def test_going_back_stops_where_a_nan_was_made(debugged):
+    text = """.version 8.0
+        .target sm_80
+        .address_size 64
+        .visible .entry root(.param .f32 x) {
+            .reg .f32 %f<3>;
+            ld.param.f32 %f1, [x];
+            sqrt.rn.f32 %f2, %f1;
+            add.f32 %f1, %f1, %f1;
+            ret;
+        }
+        """
+    session = debugged(text, 1, 1, [np.float32(-1)])
+    made = session.catch("nan")
+    session.start()
+    stop = session.resume()
+    assert (stop.numbers, stop.finding) == ((made.number,), "nan")
+    assert session.resume().reason is Reason.ENDED
+    stop = session.reverse_resume()
+    assert (stop.reason, stop.numbers, line(session)) == (Reason.CATCHPOINT, (made.number,), "7")
+
+
+def test_the_last_step_ends_the_kernel(turn):
+    turn.start()
+    assert turn.resume().reason is Reason.ENDED
+    turn.go_to(turn.time - 1)
+    assert turn.step(Step.WARP).reason is Reason.STEP  # that of warp 0; the other one is at its last
+    assert turn.execution.focus.warp == 1
+    assert turn.step(Step.WARP).reason is Reason.ENDED
+
+
+def test_breakpoints_that_are_refused_take_no_number(turn):
+    turn.start()
+    with pytest.raises(NoValue):
+        turn.break_at(STORE, "1 +")
+    with pytest.raises(NoValue):
+        turn.watch("ring[1]", condition=")")
+    with pytest.raises(NoValue):
+        turn.catch("nan", "(")
+    assert turn.break_at(STORE).number == 1
+
+
+CLUSTERS = """.version 8.0
+    .target sm_90
+    .address_size 64
+    .visible .entry pairs() .reqnctapercluster 2 {
+        .reg .b32 %r<4>;
+        mov.u32 %r1, %tid.x;
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+        mov.u32 %r2, %r1;
+        barrier.cluster.arrive;
+        barrier.cluster.wait;
+        mov.u32 %r3, %r1;
+        ret;
+    }
+    """
+
+
+def test_barriers_of_clusters_are_listed_and_stepped_past(debugged):
+    """A cluster has two CTAs of four threads: all eight must arrive (PTX 9.7.13.3)."""
+    session = debugged(CLUSTERS, 4, 4, [])
+    session.start()
+    session.issue(Choice(1, 0), 2)
+    assert inspection.barriers(session) == [BarrierView((0, 0, 0), None, 4, 8)]
+    session.issue(Choice(1, 0))
+    session.issue(Choice(2, 0), 3)
+    assert inspection.barriers(session) == [BarrierView((0, 0, 0), None, 4, 8), BarrierView((2, 0, 0), None, 4, 8)]
+    assert [line.text.split() for line in Console(session).execute("info cuda barriers")][2] == [
+        "*",
+        "(2,0,0)",
+        "cluster",
+        "4",
+        "8",
+    ]
+    session.focus_on(Focus(1))
+    assert session.step(Step.BARRIER).reason is Reason.STEP  # behind the barrier at which it waits
+    assert line(session) == "9"
+    session.step(Step.BARRIER)
+    assert (session.execution.focus.cta, line(session)) == (1, "12")
+    session.reverse_step(Step.BARRIER)
+    assert line(session) == "11"
