@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import subprocess
 import sys
 import warnings
 from collections.abc import Awaitable, Callable
@@ -14,6 +15,8 @@ pytest.importorskip("pytest_lsp", reason="the client of language servers is not 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 from pytest_lsp import LanguageClient, LspSpecificationWarning, client_capabilities, make_test_lsp_client
+
+from ptxvm.debug.dap.framing import Decoder, encode
 
 URI = "file:///kernel.ptx"
 TEXT = """\
@@ -171,3 +174,16 @@ def test_lints_and_inlay_hints_follow():
         assert [hint.label for hint in hints] == [".u32 affine +1", ".u32 affine +1"]
 
     drive(session)
+
+
+@pytest.mark.parametrize("params", [{}, {"textDocument": {"uri": URI}, "position": {"line": -1, "character": 0}}, [1]])
+def test_a_request_with_wrong_parameters_has_an_answer(params):
+    """Error -32602 is for invalid parameters (JSON-RPC 2.0, 5.1); the client of the other tests cannot send any."""
+    asked = [("initialize", {"capabilities": {}}), ("textDocument/hover", params), ("shutdown", None)]
+    sent = [{"jsonrpc": "2.0", "id": n, "method": name, "params": value} for n, (name, value) in enumerate(asked)]
+    sent.append({"jsonrpc": "2.0", "method": "exit"})
+    command = [sys.executable, "-m", "ptxvm", "lsp"]
+    done = subprocess.run(command, input=b"".join(map(encode, sent)), capture_output=True, check=True, timeout=60)
+    answers = [each for each in Decoder().feed(done.stdout) if "method" not in each]
+    assert [each["id"] for each in answers] == [0, 1, 2]
+    assert answers[1]["error"]["code"] == -32602
