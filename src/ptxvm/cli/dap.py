@@ -28,7 +28,7 @@ from ptxvm.machine.result import LaunchResult
 READ = 1 << 16
 HOST = "127.0.0.1"
 STOPPING = ("pause", "terminate", "disconnect", "restart")
-"""Requests that are not heard before a run has stopped: it is stopped for them."""
+"""Requests that interrupt a step too; a run that continues is suspended for any request, and goes on behind it."""
 
 
 def serve(port: int | None) -> int:
@@ -71,7 +71,7 @@ class Connection:
         self.read, self.out = read, out
         self.work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
         self.programs: SimpleQueue[PythonProgram | None] = SimpleQueue()
-        self.adapter = CompleteAdapter(self.launch, self.send, LocalFiles())
+        self.adapter = CompleteAdapter(self.launch, self.send, LocalFiles(), lambda: not self.work.empty())
 
     def serve(self) -> None:
         """Answer requests until the client leaves."""
@@ -84,6 +84,8 @@ class Connection:
         """Answer requests, and debug launches, one after the other."""
         while not self.adapter.is_done and (do := self.work.get()) is not None:
             do()
+            if self.work.empty():
+                self.adapter.go_on()
         self.adapter.leave()
         self.programs.put(None)
 
@@ -104,8 +106,8 @@ class Connection:
             self.receive_messages()
         except BadMessage as wrong:
             print(f"ptxvm debug: the client is left: {wrong}", file=sys.stderr, flush=True)
-        self.adapter.interrupt()
         self.work.put(None)
+        self.adapter.interrupt()
 
     def receive_messages(self) -> None:
         """Read requests to the end."""
@@ -113,9 +115,9 @@ class Connection:
         with suppress(OSError):
             while data := self.read(READ):
                 for message in decoder.feed(data):
-                    if message.get("command") in STOPPING:
-                        self.adapter.interrupt()
                     self.work.put(partial(self.adapter.handle, message))
+                    if self.adapter.continues or message.get("command") in STOPPING:
+                        self.adapter.interrupt()
 
     def send(self, message: Message) -> None:
         """Send a message; a client that has gone hears nothing."""

@@ -29,7 +29,7 @@ from ptxvm.debug.expressions import address_of, assigned, parse
 from ptxvm.debug.focus import Focus, NotThere
 from ptxvm.debug.steps import Step, ended
 from ptxvm.debug.stops import Reason, Stop
-from ptxvm.debug.timeline import Interrupt
+from ptxvm.debug.timeline import Interrupt, Interrupted
 from ptxvm.debug.values import MemoryPlace, NoValue, Pointees, RegisterPlace, Values, View
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.stepping import SteppedGrid, SteppingInterpreter
@@ -179,7 +179,7 @@ class Session:
 
     def reverse_resume(self) -> Stop:
         """Go back to the last breakpoint, or to the beginning; counts of breakpoints are not heard."""
-        return self._stopped(self.execution.back(lambda _: False, stops=True))
+        return self._repeated(lambda: self.execution.back(lambda _: False, stops=True), 1, stops=False)
 
     def reverse_step(self, kind: Step, count: int = 1) -> Stop:
         """Go some steps back."""
@@ -201,8 +201,12 @@ class Session:
         """Be at a time that has been."""
         if not 0 <= time <= self.execution.timeline.end:
             raise NotThere(f"there is no time {time}: the run is known from 0 to {self.execution.timeline.end}")
-        self.execution.timeline.go_to(time)
-        return self._stopped(self.execution.arrive(Stop(Reason.STEP), stops=False))
+
+        def there() -> Stop:
+            self.execution.timeline.go_to(time)
+            return Stop(Reason.STEP)
+
+        return self._repeated(there, 1, stops=False)
 
     @property
     def schedule(self) -> WarpSchedule:
@@ -238,7 +242,10 @@ class Session:
     def _repeated(self, once: Callable[[], Stop], count: int, *, stops: bool) -> Stop:
         """Do it so often; a breakpoint may end it, also where a step ends, if it `stops`."""
         for _ in range(max(count, 1)):
-            stop = once()
+            try:
+                stop = once()
+            except Interrupted:
+                stop = Stop(Reason.INTERRUPT)
             if stop.reason is Reason.STEP:
                 stop = self.execution.arrive(stop, stops=stops)
             if stop.reason is not Reason.STEP:

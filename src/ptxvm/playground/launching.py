@@ -83,6 +83,8 @@ def launched(request: LaunchRequest, *, profile: bool = False, trace: Trace | No
     grid, block = extent("grid", request.grid), extent("block", request.block)
     if math.prod(grid) * math.prod(block) > MOST_THREADS:
         raise RequestError(f"the grid has {math.prod(grid) * math.prod(block):,} threads; the playground runs {MOST_THREADS:,}")
+    if request.seed < 0:
+        raise RequestError(f"the seed is 0 or more, not {request.seed}")
     printed = io.StringIO()
     try:
         done.kernel = kernel_of(load_named(done.source, request.target), request.entry)

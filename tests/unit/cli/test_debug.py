@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import itertools
 import re
 import subprocess
 import sys
@@ -117,6 +118,53 @@ def test_it_speaks_the_protocol_on_the_standard_streams(tmp_path):
     messages = Decoder().feed(done.stdout)
     assert [each["success"] for each in messages if each["type"] == "response"] == [True] * len(requests)
     assert {"initialized"} <= {each["event"] for each in messages if each["type"] == "event"}
+
+
+ENDLESS = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry endless() {
+    .reg .b32 %r;
+    mov.u32 %r, 0;
+LOOP:
+    add.u32 %r, %r, 1;
+    bra LOOP;
+}
+"""
+
+
+def test_requests_are_answered_while_a_kernel_runs(tmp_path):
+    """`pause` has its response before the event (DAP: Pause Request); breakpoints may be set at any time."""
+    (tmp_path / "endless.ptx").write_text(ENDLESS)
+    command = [sys.executable, "-m", "ptxvm", "debug", "--dap"]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as adapter:
+        decoder, numbers, got = Decoder(), itertools.count(1), []
+
+        def send(name, **arguments):
+            adapter.stdin.write(encode({"seq": next(numbers), "type": "request", "command": name, "arguments": arguments}))
+            adapter.stdin.flush()
+
+        def receive(*wanted):
+            """The names of the responses and events up to those that are wanted."""
+            while not set(wanted) <= set(got):
+                got.extend(each.get("command") or each["event"] for each in decoder.feed(adapter.stdout.read1()))
+            found, got[:] = [each for each in got if each in wanted], []
+            return found
+
+        send("initialize", adapterID="ptxvm")
+        send("launch", program="endless.ptx", cwd=str(tmp_path), block=32)
+        send("configurationDone")
+        receive("configurationDone")
+        send("pause", threadId=1)
+        assert receive("pause", "stopped") == ["pause", "stopped"]
+        send("continue", threadId=1)
+        receive("continue")
+        send("threads")
+        assert receive("threads") == ["threads"]
+        send("setBreakpoints", source={"path": str(tmp_path / "endless.ptx")}, breakpoints=[{"line": 8}])
+        assert receive("setBreakpoints", "stopped") == ["setBreakpoints", "stopped"]
+        send("disconnect")
+        receive("disconnect")
 
 
 def test_it_wants_a_file_or_the_protocol(ptxvm):

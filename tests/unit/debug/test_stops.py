@@ -121,6 +121,18 @@ def test_the_last_step_ends_the_kernel(turn):
     assert turn.step(Step.WARP).reason is Reason.ENDED
 
 
+def test_going_to_a_time_may_be_interrupted(turn):
+    turn.start()
+    turn.resume()
+    time = turn.time
+    turn.execution.timeline.checkpoints = {0: turn.execution.timeline.checkpoints[0]}
+    turn.interrupt()
+    assert turn.go_to(time - 1).reason is Reason.INTERRUPT
+    assert turn.time < time - 1
+    turn.interrupt()
+    assert turn.go_to(0).reason is Reason.STEP
+
+
 def test_breakpoints_that_are_refused_take_no_number(turn):
     turn.start()
     with pytest.raises(NoValue):

@@ -57,6 +57,7 @@ def test_numbers_that_json_has_not_are_texts(ask):
         ({"source": " "}, "there is no kernel: the text is empty"),
         ({"engine": "fast"}, "there is no engine 'fast'"),
         ({"checks": ["races"]}, "there is no check 'races'"),
+        ({"arguments": ["u32[32]=random"], "seed": -1}, "the seed is 0 or more, not -1"),
     ],
 )
 def test_what_makes_no_sense_is_refused(ask, changes, said):

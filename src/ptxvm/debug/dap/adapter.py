@@ -68,8 +68,14 @@ class Adapter:
 
     handlers: dict[str, Handler] = {}  # noqa: RUF012 - what `handler` declares
 
-    def __init__(self, launch: Launcher, send: Callable[[Message], None], files: Files | None = None) -> None:
-        self.launch, self._send, self.files = launch, send, files
+    def __init__(
+        self, launch: Launcher, send: Callable[[Message], None], files: Files | None = None,
+        has_requests: Callable[[], bool] = lambda: False,
+    ) -> None:  # fmt: skip
+        """`has_requests` tells whether requests wait for their answer."""
+        self.launch, self._send, self.files, self.has_requests = launch, send, files, has_requests
+        self.continues = False  # does a run that may be suspended go on now?
+        self.suspended: tuple[Callable[[], Stop], bool] | None = None  # a run that a request has interrupted; does it continue?
         self._numbers, self._sending = count(1), Lock()
         self.held: Session | None = None
         self.program: Program | None = None
@@ -173,26 +179,53 @@ class Adapter:
 
     # ── running ─────────────────────────────────────────────────────────────────────────
 
-    def go(self, run: Callable[[], Stop]) -> Json:
-        """After the response, run; then tell of the stop."""
+    def go(self, run: Callable[[], Stop], *, continues: bool = False) -> Json:
+        """After the response, run; then tell of the stop.  A run that `continues` may be suspended for a request."""
 
         def after() -> None:
             self.handles.clear()
-            try:
-                stop = run()
-            except Over:
-                self.ended(0 if self.session.stop is not None and self.session.stop.reason is Reason.ENDED else 1)
-                return
-            except Exception as wrong:  # noqa: BLE001 - the client waits for a stop; the grid stays where it is
-                if not isinstance(wrong, (NotThere, NoValue, PTXVMError, ValueError)):
-                    own_error(wrong)
-                self.output(f"{wrong}\n", "stderr")
-                self.event("stopped", reason="pause", threadId=self.thread, allThreadsStopped=True, text=str(wrong))
-                return
-            self.stopped(stop)
+            self.perform(run, continues=continues)
 
         self.after.append(after)
         return {}
+
+    def perform(self, run: Callable[[], Stop], *, continues: bool) -> None:
+        """Run, and tell of the stop; where a request interrupts the run, it is suspended, and nothing is told."""
+        self.continues, self.suspended = continues, None
+        self.session.interrupted.take()
+        if self.has_requests():
+            self.suspended = run, continues
+            return
+        try:
+            stop = run()
+        except Over:
+            self.ended(0 if self.session.stop is not None and self.session.stop.reason is Reason.ENDED else 1)
+            return
+        except Exception as wrong:  # noqa: BLE001 - the client waits for a stop; the grid stays where it is
+            if not isinstance(wrong, (NotThere, NoValue, PTXVMError, ValueError)):
+                own_error(wrong)
+            self.output(f"{wrong}\n", "stderr")
+            self.event("stopped", reason="pause", threadId=self.thread, allThreadsStopped=True, text=str(wrong))
+            return
+        finally:
+            self.continues = False
+        if stop.reason is Reason.INTERRUPT:
+            self.suspended = run, continues
+        else:
+            self.stopped(stop)
+
+    def go_on(self) -> None:
+        """Go on with a run that was suspended for a request; the request has its answer, and no other one waits."""
+        if self.suspended is not None:
+            run, continues = self.suspended
+            self.perform(run, continues=continues)
+
+    def pause(self) -> None:
+        """Stay where a run was suspended, and tell of that after the response."""
+        self.session.interrupted.take()
+        if self.suspended is not None:
+            self.suspended = None
+            self.after.append(lambda: self.stopped(Stop(Reason.INTERRUPT)))
 
     def stopped(self, stop: Stop) -> None:
         """Tell of a stop, or of the end."""
@@ -243,9 +276,14 @@ class Adapter:
         if self.program is not None:
             self.program.start()
             return
-        session = self.session
-        stop = session.start()
-        self.stopped(stop if self.configuration.get("stopOnEntry") else session.resume())
+        self.run_from_entry(self.session.start(), stays=bool(self.configuration.get("stopOnEntry")))
+
+    def run_from_entry(self, stop: Stop, *, stays: bool) -> None:
+        """A kernel is at its entry: it stays there, or runs."""
+        if stays:
+            self.stopped(stop)
+        else:
+            self.perform(self.session.resume, continues=True)
 
     # ── the launches of a program ───────────────────────────────────────────────────────
 
@@ -262,9 +300,9 @@ class Adapter:
         self.pending = launch
         self.handles.clear()
         self.tell_of_places()
-        stays = self.stops_at_next or self.configuration.get("stopOnEntry")
+        stays = self.stops_at_next or bool(self.configuration.get("stopOnEntry"))
         self.stops_at_next = False
-        self.stopped(stop if stays else session.resume())
+        self.run_from_entry(stop, stays=stays)
 
     def tell_of_places(self) -> None:
         """Tell where breakpoints are whose places the code of this launch has, or has not."""
@@ -286,7 +324,7 @@ class Adapter:
 
     def leave(self) -> None:
         """End what runs."""
-        session, self.held = self.held, None
+        session, self.held, self.suspended = self.held, None, None
         if session is not None:
             session.close()
         launch, self.pending = self.pending, None
@@ -405,6 +443,7 @@ def restart(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
     if adapter.program is not None:
         raise Refused("a program cannot be started again: end it, and launch it anew")
     _ = adapter.session.execution
+    adapter.suspended = None
     adapter.handles.clear()
     adapter.after.append(adapter.begin)
 
@@ -419,6 +458,7 @@ def disconnect(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
 @handler("terminate")
 def terminate(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
     """End the run; a program says itself when it has ended."""
+    adapter.suspended = None
     adapter.after.append(adapter.leave if adapter.program is not None else lambda: adapter.event("terminated"))
 
 

@@ -31,7 +31,7 @@ def continue_(adapter: Adapter, arguments: Arguments) -> Json:
             raise Over
         return stop
 
-    adapter.go(resume)
+    adapter.go(resume, continues=True)
     return {"allThreadsContinued": True}
 
 
@@ -73,14 +73,14 @@ def reverse_continue(adapter: Adapter, arguments: Arguments) -> Json:
 
 @handler("pause")
 def pause(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG001 - a Handler
-    """Stop the run.  What reads requests interrupts a run that is under way; here it has stopped.
+    """Stop the run.  What reads requests interrupts a run that is under way: it is suspended now.
 
     A program that runs no kernel stops in its next one.
     """
     if adapter.held is None and adapter.program is not None:
         adapter.stops_at_next = True
     else:
-        adapter.session.interrupted.take()
+        adapter.pause()
     return {}
 
 
