@@ -97,7 +97,8 @@ class Console:
         """What is said about a stop: why, the thread, and where it is."""
         self.listed = 0
         yield from self.reason(stop)
-        if stop.reason not in WITHOUT_FOCUS:
+        has_ended = stop.reason is Reason.FAULT and not inspection.stack(self.session)  # a grid that it launched has the fault
+        if stop.reason not in WITHOUT_FOCUS and not has_ended:
             if stop.reason is not Reason.STEP:
                 yield Line(f"[Focus: {inspection.focus_text(self.session)}]", Style.STOP)
             yield from self.where()
@@ -110,6 +111,8 @@ class Console:
             case Reason.ENDED:
                 found = f", and the checks have found {count}" if (count := len(stop.message.splitlines())) else ""
                 yield Line(f"[{self.described} has ended after {self.session.time} instructions{found}]", Style.STOP)
+                if unstopped := self.session.unstopped:
+                    yield Line(f"[{unstopped}]", Style.STOP)
                 yield from (Line(each, Style.ERROR) for each in stop.message.splitlines())
             case Reason.BEGIN:
                 yield Line("No more history: this is the beginning of the kernel.", Style.STOP)

@@ -31,11 +31,13 @@ from ptxvm.debug.steps import Step, ended
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.timeline import Interrupt, Interrupted
 from ptxvm.debug.values import MemoryPlace, NoValue, Pointees, RegisterPlace, Values, View
+from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.stepping import SteppedGrid, SteppingInterpreter
 from ptxvm.engine.launch import checked_shape, lend_bank, mark_written
 from ptxvm.engine.watching import fresh
 from ptxvm.isa.effects import Verb
+from ptxvm.machine.faults import plural
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Array
@@ -260,9 +262,19 @@ class Session:
         if stop.reason is Reason.STEP and not living:
             self.stop = stop = Stop(Reason.ENDED)  # by that step
         if stop.reason is Reason.ENDED:
-            execution.grid.finish()
-            self.stop = stop = replace(stop, message=self._last_findings())
+            try:
+                execution.grid.finish()
+            except Fault as fault:
+                self.stop = stop = Stop(Reason.FAULT, fault=fault, message=str(fault))
+            else:
+                self.stop = stop = replace(stop, message=self._last_findings())
         return stop
+
+    @property
+    def unstopped(self) -> str:
+        """What is said of the grids that the kernel launched, which run without stops; empty where there are none."""
+        count = self.execution.grid.code.children.begun
+        return f"{plural(count, 'grid')} that it launched ran without stops" if count else ""
 
     def _last_findings(self) -> str:
         """All that the checks have found when the grid has ended; what is lost then is among it."""

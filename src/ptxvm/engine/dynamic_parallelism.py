@@ -112,6 +112,7 @@ class Children:
         self.listener: LaunchListener | None = None
         self.counters = Counters()
         self.waiting: list[ChildGrid] = []
+        self.begun = 0  # child grids since the grid was opened
         self._grid = self._waits = 0
         self._buffers: dict[int, Allocation] = {}
         self._prepared: dict[int, ChildGrid] = {}
@@ -142,7 +143,7 @@ class Children:
     def open(self, run: Run, listener: LaunchListener | None = None) -> None:
         """A grid begins whose threads may launch others, for `run` to run."""
         self.run, self.counters, self.listener = run, Counters(), listener
-        self._grid = self._waits = 0
+        self.begun = self._grid = self._waits = 0
 
     def finish(self) -> None:
         """The grid has run to its end: run all grids that it launched."""
@@ -176,6 +177,7 @@ class Children:
         if self.run is None:
             raise Unsupported("a launch from the device without a grid")
         bank = self.memory.allocate(len(child.buffer.bytes), 256, Space.PARAM, "the parameters", writable=False)
+        self.begun += 1
         parent, self._grid = self._grid, next(GRIDS)
         try:
             bank.bytes[:] = child.buffer.bytes

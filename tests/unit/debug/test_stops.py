@@ -6,13 +6,16 @@ import numpy as np
 import pytest
 from ring_kernel import LINES
 
+import ptxvm
 from ptxvm.debug import inspection
 from ptxvm.debug.console import Console
 from ptxvm.debug.focus import Focus
 from ptxvm.debug.inspection import BarrierView
+from ptxvm.debug.session import Session
 from ptxvm.debug.steps import Step
 from ptxvm.debug.stops import Reason
 from ptxvm.debug.values import NoValue
+from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.warp_schedule import Choice
 
 SHARED_STORE, STORE = str(LINES["st.shared.u32 [%r3], %r1;"]), str(LINES["st.global.u32 [%rd3], %r6;"])
@@ -184,3 +187,68 @@ def test_barriers_of_clusters_are_listed_and_stepped_past(debugged):
     assert (session.execution.focus.cta, line(session)) == (1, "12")
     session.reverse_step(Step.BARRIER)
     assert line(session) == "11"
+
+
+LAUNCHING = """.version 6.4
+    .target sm_75
+    .address_size 64
+    .extern .func (.param .b64 buffer) cudaGetParameterBuffer(.param .b64 alignment, .param .b64 size);
+    .extern .func (.param .b32 status) cudaLaunchDevice(
+        .param .b64 kernel, .param .b64 buffer, .param .align 4 .b8 grid[12], .param .align 4 .b8 block[12],
+        .param .b32 shared, .param .b64 stream);
+    .visible .entry child(.param .u64 out);
+    .visible .entry parent(.param .u64 out) {
+        .reg .b64 %out, %kernel, %buffer; .reg .b32 %status;
+        .param .align 4 .b8 grid[12]; .param .align 4 .b8 block[12];
+        ld.param.u64 %out, [out];
+        mov.u64 %kernel, child;
+        call (%buffer), cudaGetParameterBuffer, (8, 8);
+        st.u64 [%buffer], %out;
+        st.param.b32 [grid], 1; st.param.b32 [grid+4], 1; st.param.b32 [grid+8], 1;
+        st.param.b32 [block], 1; st.param.b32 [block+4], 1; st.param.b32 [block+8], 1;
+        call (%status), cudaLaunchDevice, (%kernel, %buffer, grid, block, 0, 0);
+        ret;
+    }
+    .visible .entry child(.param .u64 out) {
+        .reg .b64 %out;
+        ld.param.u64 %out, [out];
+        st.global.u32 [%out], 7;
+        ret;
+    }
+    """
+
+
+@pytest.fixture
+def launching():
+    """Makes a console over `parent`, with the address that its child stores to."""
+    made = []
+
+    def make(out):
+        kernel = ptxvm.load(LAUNCHING).kernel("parent")
+        made.append(Session(kernel.module.image, kernel.function, LaunchOptions(1, 1), [out], owner=kernel.module))
+        return Console(made[-1])
+
+    yield make
+    for each in made:
+        each.close()
+
+
+def test_grids_that_a_kernel_launched_run_at_its_end_and_this_is_said(launching):
+    out = np.zeros(1, np.uint32)
+    console = launching(out)
+    said = [line.text for command in ("break child", "run") for line in console.execute(command)]
+    assert said[-2].startswith("[parent<<<(1,1,1),(1,1,1)>>> has ended after")
+    assert said[-1] == "[1 grid that it launched ran without stops]"
+    assert out[0] == 7
+    list(console.execute("reverse-stepi"))
+    assert out[0] == 0
+    assert [line.text for line in console.execute("continue")][-1] == said[-1]
+    assert out[0] == 7
+
+
+def test_a_fault_of_a_grid_that_was_launched_is_a_fault(launching):
+    console = launching(0)
+    said = [line.text for line in console.execute("run")]
+    assert console.session.stop.reason is Reason.FAULT
+    assert not console.failed
+    assert any("in kernel child" in line for line in said)
