@@ -44,6 +44,7 @@ class OperandMatch:
 
 def match_operands(form: Form, shapes: Sequence[Shape], line: Callable[[], str]) -> OperandMatch | Problem:
     """Give each operand its name; optional operands are filled from the left; `line` makes the form that a help shows."""
+    shapes, outside = texture_inside(form, shapes)
     needed, most = form.counts
     if not needed <= len(shapes) <= most:
         said = count_message(form, len(shapes))
@@ -57,8 +58,19 @@ def match_operands(form: Form, shapes: Sequence[Shape], line: Callable[[], str])
         if said := misplaced(operand, shape):
             help = brackets_help(form, operand, shape, line())
             return Problem("P0303", said, operand=operand.name, help=help, ptxas=ptxas, number=n)
-        match.take(operand, shape, (n,))
+        match.take(operand, shape, (n if outside is None or n <= outside else n + 1,))
+        if n == outside:
+            parts = [each.name for each in operand.items]
+            match.at.update(zip(parts, ((n,), *((n + 1, k) for k in range(len(parts) - 1))), strict=True))
     return match
+
+
+def texture_inside(form: Form, shapes: Sequence[Shape]) -> tuple[Sequence[Shape], int | None]:
+    """The shapes with a texture in the brackets that stands before them, as ptxas takes it: `a, [b, c]`; and its number."""
+    for n, (operand, shape, behind) in enumerate(zip(form.operands, shapes, shapes[1:], strict=False)):
+        if len(operand.items) == len(behind.items) + 1 and operand.items[1].optional and shape.kind in TEXTURES:
+            return [*shapes[:n], Shape("address", items=(shape, *behind.items)), *shapes[n + 2 :]], n
+    return shapes, None
 
 
 def stands_without_brackets(operand: Operand, shape: Shape) -> bool:
@@ -132,6 +144,9 @@ def _component(operand: Operand, shape: Shape) -> str:
 
 ADDRESSES = frozenset({"register", "special", "variable", "integer"})
 """What can stand in the brackets of an address."""
+
+TEXTURES = frozenset({"register", "variable"})
+"""What can be a texture before brackets."""
 
 BARE = frozenset({"register", "variable", "integer", "float", "not"})
 """What ptxas takes for an address without brackets, where it does; the rules on addresses hold there too."""

@@ -6,14 +6,17 @@ asks for them), so it is cached: a module repeats few of them.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.diagnostics import Severity
+from ptxvm.isa.access import base_of
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
@@ -150,7 +153,7 @@ class Recogniser:
         needs = judged.requirements()
         broken = judged.problems()
         errors, doubts = ([p for p in broken if (p.severity is Severity.ERROR) is wrong] for wrong in (True, False))
-        problems = [*operand_problems(judged, named), *errors, *self.demands(needs)]
+        problems = [*operand_problems(judged, named), *misplaced_unified(judged, named, at), *errors, *self.demands(needs)]
         found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
         if judged.asks_for_value:  # a verdict for these values
             found.constants = constants
@@ -244,3 +247,25 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
             ptxas = f"Arguments mismatch for instruction '{decoded.opcode}'"
             problems.append(Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas))
     return problems
+
+
+UNIFIED = (1,)
+"""The path of the operand that may have `.unified`: what is loaded from stands behind the result."""
+
+
+def misplaced_unified(decoded: Decoded, named: dict[str, Shape], at: dict[str, tuple[int, ...]]) -> Iterator[Problem]:
+    """The problems of `[a].unified`: it is of an address in `.global` to load from, of a variable that has it (PTX 5.4.8).
+
+    Such a variable is for modules that are compiled apart, and refused where it is declared.
+    """
+    for name in (name for name, shape in named.items() if shape.kind == "address" and shape.detail == "unified"):
+        if base_of(named[name]).kind == "variable" or at[name] != UNIFIED or not loads_from_global(decoded.form, decoded.bound):
+            said = "'.unified' is for variables with this attribute, which instructions load from"
+            ptxas = f"Illegal use of attribute '.unified' for instruction '{decoded.opcode}'"
+            yield Problem("P0303", said, operand=name, help="leave `.unified` out", ptxas=ptxas)
+
+
+def loads_from_global(form: Form, bound: Mapping[str, str]) -> bool:
+    """Is the first space of the instruction `.global`, or none, and its first operand no address of several parts?"""
+    spaces = (bound[slot.name] for slot in form.slots if slot.is_space and slot.name in bound)
+    return next(spaces, Space.GLOBAL) == Space.GLOBAL and not form.operands[0].items

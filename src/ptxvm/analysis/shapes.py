@@ -109,7 +109,7 @@ def _address(node: tree.Address, scope: NameScope) -> Shape:
             items.append(Shape("offset", items=(shape_of(item.left, scope), shape_of(item.right, scope))))
         else:
             items.append(shape_of(item, scope))
-    return Shape("address", items=tuple(items))
+    return Shape("address", items=tuple(items), detail="unified" if node.unified else None)
 
 
 def _several(kind: ShapeKind) -> Callable[[tree.Vector | tree.Group, NameScope], Shape]:
@@ -178,10 +178,12 @@ def constant(node: tree.Operand | None) -> int | float | None:
         return float_value(node)
     if isinstance(node, tree.Name) and node.text == "WARP_SZ":
         return 32
-    if isinstance(node, tree.Unary) and node.op in "-~":
+    if isinstance(node, tree.Unary) and node.op in "-~!":
         value = constant(node.operand)
         if value is None or node.op == "-":
             return value and -value
+        if node.op == "!":
+            return int(not value)
         return None if isinstance(value, float) else ~value
     if isinstance(node, tree.Binary | tree.Conditional | tree.Cast):
         return _expression(node)

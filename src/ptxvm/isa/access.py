@@ -27,11 +27,16 @@ from ptxvm.isa.operand_types import Shape
 
 @dataclass(frozen=True)
 class Trait:
-    """Rules and needs that several instructions share; `moves` says that they do nothing but load, or store."""
+    """Rules and needs that several instructions share.
+
+    `moves` says that they do nothing but load, or store; `ignored` names modifiers that have no meaning in them, and that
+    ptxas passes over.
+    """
 
     rules: Sequence[tuple[str, Check]]
     needs: Sequence[tuple[str, Condition]] = ()
     moves: Verb | None = None
+    ignored: str = ""
 
 
 def has(*traits: Trait) -> Callable[[Instruction], Instruction]:
@@ -40,6 +45,7 @@ def has(*traits: Trait) -> Callable[[Instruction], Instruction]:
     def give(instruction: Instruction) -> Instruction:
         for trait in traits:
             instruction.moves = trait.moves or instruction.moves
+            instruction.ignored = trait.ignored or instruction.ignored
             for code, check in trait.rules:
                 instruction.rule(code)(check)
             for requirement, condition in trait.needs:
@@ -49,6 +55,7 @@ def has(*traits: Trait) -> Callable[[Instruction], Instruction]:
     return give
 
 
+ORDER_OF_A_MATRIX = Trait((), ignored="row col")
 LOAD = Trait((), moves=Verb.READ)
 STORE = Trait((), moves=Verb.WRITE)
 
@@ -67,6 +74,8 @@ NEEDS = {
     ".b128": "PTX 8.3, sm_70",
 }
 """What the modifiers of an access need, whatever the instruction."""
+
+HOPPER = 90  # sm_90
 
 GENERIC = (Space.GENERIC, Space.GLOBAL, Space.SHARED, Space.LOCAL)
 """The spaces whose variables generic addressing reaches by name."""
@@ -149,6 +158,41 @@ def addresses(**spaces: Space | Callable[[Decoded], Space]) -> Trait:
         return None
 
     return Trait(rules=[("P1826", constant_or_foreign)])
+
+
+def of_a_word(*operands: str, least: int = 32, when: Condition = lambda _: True) -> Trait:
+    """Operands whose address is in a register of at least so many bits, in the instructions that a condition picks."""
+
+    def narrow_address(i: Decoded) -> Problem | None:
+        """The register of an address has 32 or 64 bits; of some instructions, 64."""
+        shapes = ((operand, i.shape(operand)) for operand in operands if when(i))
+        for operand, base in ((operand, base_of(shape)) for operand, shape in shapes if shape is not None):
+            if base.kind == "register" and base.type is not None and base.type.bits < least:
+                said = f"the address is in a {base.type} register, and one of {least} bits is needed"
+                return Problem("P1833", said, operand=operand, ptxas="Arguments mismatch for instruction 'mov'")
+        return None
+
+    return Trait(rules=[("P1833", narrow_address)])
+
+
+def no_address(*operands: str, when: Condition = lambda _: True) -> Trait:
+    """Operands that are no address of a variable, with an offset neither, in the instructions that a condition picks."""
+
+    def address_as_a_number(i: Decoded) -> Problem | None:
+        """The address of a variable is no operand here, with an offset neither."""
+        for operand in operands:
+            shape = i.shape(operand)
+            if shape is not None and shape.kind == "variable" and when(i):
+                return Problem("P1834", "the address of a variable is no operand here", operand=operand,
+                               help="move it to a register first", ptxas="Parsing error near '+': syntax error")  # fmt: skip
+        return None
+
+    return Trait(rules=[("P1834", address_as_a_number)])
+
+
+def before_hopper(i: Decoded) -> bool:
+    """Is the target older than sm_90, where ptxas writes instructions that wait for other lanes out as others?"""
+    return i.target.number < HOPPER
 
 
 def no_constant_address(space: Space, operand: str) -> Problem:

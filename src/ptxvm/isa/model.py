@@ -86,10 +86,11 @@ class OperandType:
     any class of register of the size, `imm` a constant only, `reg` no constant, `split` the elements of a vector share
     the type, `packed` they hold one value together (a rule says how), `coordinates` they are a point: the first one may
     be an integer beside floats, and where one is bits all may be, `plain` one register or constant only (no vector, no
-    special register without the mark `special`, no variable without an offset, no `_` without the mark `sink`), `update`
-    the instruction reads the operand and then replaces it, `untyped` a `.b` register only, `scalar` no packed one,
-    `strict` integers hold no floats within braces either, `registers` not all within braces are constants, `loose` a
-    register of any type and size, `element` an address may be `a[2]`, `label`, `function`, `table`, `any`.
+    special register without the mark `special`, no variable without an offset, no `_` without the mark `sink`), `numeric`
+    no variable at all, `word` no integer constant, `update` the instruction reads the operand and then replaces it,
+    `untyped` a `.b` register only, `scalar` no packed one, `strict` integers hold no floats within braces either,
+    `registers` not all within braces are constants, `loose` a register of any type and size, `element` an address may be
+    `a[2]`, `label`, `function`, `table`, `any`.
 
     `judged_as` has types that ptxas judges as others: with `bf16=u16`, an operand of `.bf16` may be what `.u16` may be.
     """
@@ -103,7 +104,8 @@ class OperandType:
 class Instruction:
     """Everything known about one PTX instruction.
 
-    `syntax` has its syntax lines, which are read when its forms are first asked for; `fixed` is that of `parse_forms`.
+    `syntax` has its syntax lines, which are read when its forms are first asked for; `fixed` and `ignored` are those of
+    `parse_forms`.
     One that `executes` has a meaning; any other is checked only, and a kernel with it is not run.
     """
 
@@ -120,6 +122,7 @@ class Instruction:
     rearranges: bool = False
     exact: tuple[Exactness, ...] = ()
     executes: bool = True
+    ignored: str = ""
     moves: Verb | None = None  # of one that does nothing but load or store: READ or WRITE
     rules: list[Rule] = field(default_factory=list)
     conditional_needs: list[tuple[Condition, str]] = field(default_factory=list)
@@ -127,7 +130,7 @@ class Instruction:
     @cached_property
     def forms(self) -> tuple[Form, ...]:
         """Its forms."""
-        return tuple(parse_forms(self.syntax, self.fixed))
+        return tuple(parse_forms(self.syntax, self.fixed, self.ignored))
 
     @property
     def summary(self) -> str:

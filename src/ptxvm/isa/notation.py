@@ -102,6 +102,7 @@ class Form:
     fixed: int = 0  # so many leading slots must come first and in this order (`mul.lo`)
     counts: tuple[int, int] = field(default=(0, 0))
     marks: tuple[ModifierSlot, ...] = ()  # what operands may bear: selectors and signs
+    ignored: frozenset[str] = frozenset()  # modifiers that ptxas passes over
 
     @cached_property
     def by_name(self) -> dict[str, ModifierSlot]:
@@ -110,8 +111,8 @@ class Form:
 
     @cached_property
     def words(self) -> frozenset[str]:
-        """Every modifier that some slot takes."""
-        return frozenset(word for slot in self.slots for word in slot.choices)
+        """Every modifier that some slot takes, or that is passed over."""
+        return self.ignored.union(word for slot in self.slots for word in slot.choices)
 
     def match(self, words: Sequence[str]) -> Match:
         """Place each word in the first free slot that takes it.
@@ -135,7 +136,7 @@ class Form:
                     bound[slot.name] = word
                     break
             else:
-                if word not in REPEATABLE or word not in bound.values():
+                if word not in self.ignored and (word not in REPEATABLE or word not in bound.values()):
                     extra.append(n)
         missing = tuple(s for s in self.slots if not s.optional and s.name not in bound)
         return Match(bound, tuple(extra), missing)
@@ -146,12 +147,23 @@ SPACES = frozenset({Space.CONST, Space.GLOBAL, Space.LOCAL, Space.PARAM, Space.S
 # Flags that ptxas lets one write twice.
 REPEATABLE = frozenset({"NaN", "approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
 
+IGNORED = frozenset(
+    """
+    finite infinite number notanumber normal subnormal  b8x16 b6x16_p32 b4x16_p64
+    global_address rank box_dim global_dim global_stride element_stride elemtype fill_mode swizzle_atomicity
+    """.split()
+)
+"""Modifiers of testp, ldmatrix and tensormap.replace that ptxas passes over in all other instructions."""
+
 OPCODE = re.compile(r"^\w+", re.MULTILINE)
 TOKEN = re.compile(r"\s*([\w-]+(?:::\w+)*|[{}\[\](),|!.;])")
 
 
-def parse_forms(text: str, fixed: int | str = 0) -> list[Form]:
-    """Read syntax lines; `fixed` counts the leading modifiers whose place matters, or names them (`cta red`)."""
+def parse_forms(text: str, fixed: int | str = 0, ignored: str = "") -> list[Form]:
+    """Read syntax lines.
+
+    `fixed` counts the leading modifiers whose place matters, or names them (`cta red`); `ignored` are passed over.
+    """
     rules: dict[str, tuple[str, ...]] = {}
     heads: list[str] = []
     for statement in statements(text):
@@ -161,7 +173,9 @@ def parse_forms(text: str, fixed: int | str = 0) -> list[Form]:
             rules |= {n.strip().lstrip("."): values for n in names}
         else:
             heads.append(" ".join(statement.split()))
-    return [parse_form(head, rules, fixed) for head in heads]
+    forms = [parse_form(head, rules, fixed) for head in heads]
+    passed_over = IGNORED.union(ignored.split()).difference(*(form.words for form in forms))
+    return [replace(form, ignored=passed_over) for form in forms]
 
 
 def statements(text: str) -> Iterator[str]:

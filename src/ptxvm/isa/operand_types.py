@@ -28,7 +28,7 @@ class Shape(NamedTuple):
 
     `type` is that of a register or variable; `items` the shapes inside; `value` an integer constant; `space` that of
     a variable; `detail` the width of a float literal, the component, the count of a vector register, `offset` for a
-    variable with one, `bare` for an address that has no brackets.
+    variable with one, `bare` for an address that has no brackets, `unified` for one with that attribute.
     """
 
     kind: ShapeKind
@@ -113,7 +113,7 @@ def plain(shape: Shape, spec: OperandType) -> bool:
     if shape.kind == "sink":
         return "sink" in spec.marks
     if shape.kind == "variable":
-        return bool(shape.detail == "offset")
+        return bool(shape.detail == "offset") and "numeric" not in spec.marks
     if shape.kind == "special":
         return "special" in spec.marks and not shape.items
     return shape.kind != "vector" and not is_vector_register(shape)
@@ -161,6 +161,8 @@ def _misplaced_constant(spec: OperandType, destination: bool) -> str:
 def _integer(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     if misplaced := _misplaced_constant(spec, destination):
         return misplaced
+    if "word" in spec.marks:
+        return "an integer constant stands where a register is needed"
     if "any" in spec.marks:
         return ""
     if type is not None and not type.is_packed and (type.is_int or type is pred or "bits" in spec.marks):
@@ -213,7 +215,7 @@ def _sink(shape: Shape, type: Type | None, spec: OperandType, destination: bool)
 
 
 def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
-    if type is None:
+    if type is None or "imm" in spec.marks:
         return _mismatch(shape, type)
     if "split" in spec.marks:
         bits, rest = divmod(type.bits, len(shape.items))

@@ -6,7 +6,18 @@ from functools import partial
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.value import select
-from ptxvm.isa.access import ADDRESS, NEEDS, Trait, base_of, has, no_constant_address, policy_without_hint, window
+from ptxvm.isa.access import (
+    ADDRESS,
+    NEEDS,
+    Trait,
+    base_of,
+    generic_addressing,
+    has,
+    no_constant_address,
+    of_a_word,
+    policy_without_hint,
+    window,
+)
 from ptxvm.isa.mbarrier import arrived, postponed
 from ptxvm.isa.model import Decoded, Problem, instruction
 
@@ -70,7 +81,7 @@ COPY_NEEDS = {"": "PTX 7.0, sm_80", **{words: need for words, need in NEEDS.item
 copying = partial(
     instruction,
     section="9.7.9.25.3.1",
-    types="a b: u64, size: u32 imm, source_size: u32 plain, ignore: pred plain reg, policy: u64 plain",
+    types="a b: u64, size: u32 imm, source_size: u32 plain, ignore: pred plain reg, policy: u64 plain numeric",
     needs=COPY_NEEDS,
     fixed="async",
 )
@@ -137,7 +148,7 @@ def cp_async_wait_all(i, tasks):
 # ── mbarriers that count the end of copies ──────────────────────────────────────────────
 
 
-@has(ADDRESS)
+@has(ADDRESS, of_a_word("a", when=generic_addressing))
 @instruction(
     """
     cp.async.mbarrier.arrive{.noinc}{.ss}.b64  [a];

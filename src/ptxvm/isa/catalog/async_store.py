@@ -7,7 +7,19 @@ from functools import partial
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b128
-from ptxvm.isa.access import Trait, addresses, as_list, base_of, count, has, space_of, window
+from ptxvm.isa.access import (
+    Trait,
+    addresses,
+    as_list,
+    base_of,
+    count,
+    generic_addressing,
+    has,
+    no_address,
+    of_a_word,
+    space_of,
+    window,
+)
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.transfers import Pattern, Transfer
@@ -52,6 +64,11 @@ def order_of_an_asynchronous_access(i):
     return None
 
 
+def is_release(i):
+    """Is it a release?"""
+    return i.order == "release"
+
+
 def release_or_global(i):
     """Is it a release, or an access to `.global`?"""
     return i.order == "release" or i.ss == Space.GLOBAL
@@ -61,7 +78,9 @@ ASYNC = Trait(
     rules=[
         ("P3201", tells_an_mbarrier),
         ("P3202", order_of_an_asynchronous_access),
-        *addresses(a=space_of, bar=lambda _: Space.SHARED).rules,
+        *addresses(a=space_of, bar=space_of).rules,
+        *of_a_word("a").rules,
+        *of_a_word("bar", when=generic_addressing).rules,
     ],
     needs=[("PTX 8.7, sm_100", release_or_global)],
 )
@@ -88,7 +107,7 @@ def st_async(i, a, b, bar, tasks):
     tasks.transfer(kind, completed, a=a, b=values, bar=bar)
 
 
-@has(ASYNC)
+@has(ASYNC, no_address("b", when=is_release))
 @storing(STORE.replace("COMPLETION", ""))
 def st_async_release(i, a, b, bar, mem):
     """Store to global memory, with .release in order after what precedes."""
@@ -111,6 +130,36 @@ def vector_of_an_asynchronous_store(i):
         return "Vector type too large, exceeds 128 bit limit"
     if b.kind == "vector" and (i.shape("bar") is None or (i.vec and len(b.items) != count(i))):
         return f"Argument vector size mismatch for instruction '{i.opcode}'"
+    return None
+
+
+def bits_in_braces(shape):
+    """The bits of the registers in braces; None where constants are among them."""
+    bits = [item.type and item.type.bits for item in shape.items]
+    return None if None in bits else sum(bits)
+
+
+@st_async.rule("P3209")
+@st_async_release.rule("P3209")
+def bits_without_vector(i):
+    """Without .vec the registers in braces hold the bits of one value of a .b type; ptxas does not count those of others."""
+    b = i.shape("b")
+    if i.vec or b.kind != "vector" or i.type.kind != "b" or bits_in_braces(b) in (None, i.type.bits):
+        return None
+    said, help = f"the registers in braces do not make up one {i.type}", "write `.v2` or `.v4` in the instruction"
+    return Problem("P3209", said, operand="b", help=help, ptxas=f"Arguments mismatch for instruction '{i.opcode}'")
+
+
+@st_async.rule("P3210")
+@st_async_release.rule("P3210")
+def source_of_an_asynchronous_store(i):
+    """What is stored is in registers or constant: no special register, no address of a variable."""
+    b = i.shape("b")
+    if b.kind == "special":
+        return f"Special register argument not allowed for instruction '{i.opcode}'"
+    if b.kind == "variable" and b.detail != "offset":
+        return Problem("P3210", "the address of a variable stands where a register is needed", operand="b",
+                       ptxas=f"Argument 1 of instruction '{i.opcode}': must be register")  # fmt: skip
     return None
 
 
@@ -146,7 +195,7 @@ def red_async(i, a, b, bar, tasks):
     tasks.transfer(kind, completed, a=a, b=[b.view(i.type.as_bits)], bar=bar)
 
 
-@has(ASYNC)
+@has(ASYNC, no_address("b", when=is_release))
 @updating(UPDATE.replace("COMPLETION", ""))
 def red_async_release(i, a, b, bar, mem):
     """Combine a value with one in global memory, in order after what precedes."""
@@ -175,14 +224,14 @@ SYNTAX = "st.bulk{.weak}{.ss}  [a], size, value; .ss = { .shared::cta };"
 filling = partial(instruction, SYNTAX, section="9.7.9.13", fixed="bulk")
 
 
-@has(addresses(a=space_of))
+@has(addresses(a=space_of), of_a_word("a"))
 @filling(types="a: u64, size: u64 plain, value: u32 imm", needs={"": "PTX 8.6, sm_100"})
 def st_bulk(i, a, size, value, tasks):
     """Fill bytes of shared memory with zeros."""
     tasks.transfer(Transfer(Pattern.ZEROS, window(i)), completed, a=a, size=size)
 
 
-@has(addresses(a=space_of))
+@has(addresses(a=space_of), of_a_word("a"))
 @filling(types="a: u64, size: u32 plain reg, value: u32 imm", needs={"": "PTX 9.0, sm_100"})
 def st_bulk_narrow(i, a, size, value, tasks):
     """Fill bytes of shared memory with zeros; the size is in a register of 32 bits."""

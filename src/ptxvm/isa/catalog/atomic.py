@@ -214,7 +214,7 @@ SLOTS = """
     """
     + SLOTS,
     section="9.7.13.5",
-    types="*: type, a: u64, policy: u64 plain",
+    types="*: type, a: u64, policy: u64 plain numeric",
     needs={"": "PTX 1.0, sm_11", **NEEDS},
     exact=IN_TURN,
 )
@@ -261,7 +261,7 @@ def atom_cas(i, a, b, c, mem):
     """
     + SLOTS.replace(".relaxed, .acquire, .release, .acq_rel", ".relaxed, .release"),
     section="9.7.13.6",
-    types="*: type, a: u64, policy: u64 plain",
+    types="*: type, a: u64, policy: u64 plain numeric",
     needs={"": "PTX 1.2, sm_11", **NEEDS},
     exact=IN_TURN,
 )

@@ -6,12 +6,20 @@ from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import Votes
 from ptxvm.algebra.value import Value
-from ptxvm.isa.access import SCOPE_NEEDS
+from ptxvm.isa.access import SCOPE_NEEDS, before_hopper, has, no_address
 from ptxvm.isa.model import Decoded, Problem, instruction
 
 # ── barriers of the CTA ─────────────────────────────────────────────────────────────────
 #
 # `bar` is `barrier…aligned`.  The words `cta`, `arrive` and `red` belong to the opcode, `sync` is a modifier.
+
+
+def unaligned_before_hopper(i: Decoded) -> bool:
+    """Is it without .aligned, on a target older than sm_90?"""
+    return not i.aligned and before_hopper(i)
+
+
+NO_ADDRESS = no_address("a", "b", when=unaligned_before_hopper)
 
 
 @instruction(
@@ -30,6 +38,7 @@ def bar_sync(i, a, b, cta):
     yield cta.barrier(a, b)
 
 
+@has(NO_ADDRESS)
 @instruction(
     """
     barrier.sync{.aligned}      a{, b};
@@ -60,6 +69,7 @@ def bar_arrive(i, a, b, cta):
     cta.arrive(a, b)
 
 
+@has(NO_ADDRESS)
 @instruction(
     """
     barrier.arrive{.aligned}      a, b;
@@ -100,6 +110,7 @@ def bar_red(i, a, b, c, cta):
     return reduced(i, (yield cta.barrier(a, b, c)))
 
 
+@has(NO_ADDRESS)
 @instruction(
     """
     barrier.red.popc{.aligned}.u32      d, a{, b}, {!}c;
@@ -149,6 +160,7 @@ for barrier in (bar_arrive, barrier_arrive):
     barrier.rule("P2103")(expects_a_warp)
 
 
+@has(no_address("membermask", when=before_hopper))
 @instruction(
     "bar.warp.sync membermask;",
     section="9.7.13.2",

@@ -13,6 +13,7 @@ from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Decoded, Problem, checked, instruction
 from ptxvm.isa.transfers import Pattern, Transfer
 
+MASK = 16  # bits of a mask of CTAs or of bytes
 MOST = 1_048_560  # what an mbarrier can count, in units of 16 bytes
 
 
@@ -48,14 +49,37 @@ def copy_to_the_own_cta(i: Decoded) -> bool:
     return i.bound.get("dst") == Space.SHARED_CTA
 
 
-def narrow_address_of_global_memory(i: Decoded) -> Problem | None:
-    """sm_120 and later take an address in .global in a register of 64 bits only, for copies to .shared::cluster."""
-    base = base_of(i.shape("b"))
-    narrow = base.kind == "register" and base.type is not None and base.type.bits < 64
-    if not narrow or i.target.number < 120 or i.bound.get("dst") != Space.SHARED_CLUSTER:
+def goes_to_the_cluster(i: Decoded) -> bool:
+    """Is it a copy from .global to .shared::cluster on sm_120 or later, which have the addresses in registers first?"""
+    return i.target.number >= 120 and Space.SHARED_CLUSTER in i.bound.values() and Space.SHARED_CTA not in i.bound.values()
+
+
+def copied_addresses(i: Decoded) -> Problem | None:
+    """sm_120 and later have the addresses of a copy from .global to .shared::cluster in registers of 32 or 64 bits, b in 64."""
+    if not goes_to_the_cluster(i):
         return None
-    said = f"the address is in a {base.type} register, and {i.target} takes 64 bits"
-    return Problem("P2617", said, operand="b", ptxas=f"Arguments mismatch for instruction '{i.opcode}'")
+    for operand, least in (("a", 32), ("b", 64), ("bar", 32)):
+        base = base_of(i.shape(operand)) if i.shape(operand) is not None else None
+        if base is not None and base.kind == "register" and base.type is not None and base.type.bits < least:
+            said = f"the address is in a {base.type} register, and {i.target} takes {least} bits"
+            return Problem("P2617", said, operand=operand, ptxas=f"Arguments mismatch for instruction '{i.opcode}'")
+    return None
+
+
+def mbarrier_in_half_a_word(i: Decoded) -> Problem | None:
+    """Without a cache policy the address of the mbarrier is in no register of 16 bits, which would be a mask."""
+    base = base_of(i.shape("bar"))
+    if i.hint or base.type is None or base.kind != "register" or base.type.bits != MASK:
+        return None
+    return Problem("P2618", f"the address is in a {base.type} register: it needs 32 or 64 bits", operand="bar",
+                   ptxas=f"Argument 3 of instruction '{i.opcode}': must be register")  # fmt: skip
+
+
+def without_mbarrier_on_new_targets(i: Decoded) -> Problem | None:
+    """sm_120 and later take no mask for the mbarrier of a copy from .global to .shared::cluster."""
+    if not goes_to_the_cluster(i):
+        return None
+    return Problem("P2617", "an mbarrier is needed", operand="mask", ptxas=f"Arguments mismatch for instruction '{i.opcode}'")
 
 
 BYTES = Trait(
@@ -63,8 +87,9 @@ BYTES = Trait(
     needs=[("PTX 8.6", copy_to_the_own_cta)],
 )
 BULK = Trait(rules=[*BYTES.rules, ("P1811", policy_without_hint)], needs=BYTES.needs)
+TO_CLUSTER = Trait(rules=[("P2617", copied_addresses)])
 NEEDS = {"": "PTX 8.0, sm_90"}
-TYPES = "a b bar: u64, size: u32 plain, policy: u64 plain"
+TYPES = "a b bar: u64, size: u32 plain, policy: u64 plain numeric"
 
 
 def load_of(i: Decoded) -> Transfer:
@@ -73,7 +98,7 @@ def load_of(i: Decoded) -> Transfer:
     return Transfer(Pattern.BYTES, to, Space.SHARED if "shared_cta" in i.bound else Space.GLOBAL, mbarrier=True)
 
 
-@has(BULK, Trait(rules=[("P2617", narrow_address_of_global_memory)]))
+@has(BULK, TO_CLUSTER, Trait(rules=[("P2618", mbarrier_in_half_a_word)]))
 @instruction(
     """
     cp.async.bulk.dst.global.mbarrier::complete_tx::bytes{.hint}            [a], [b], size, [bar]{, policy};
@@ -89,6 +114,41 @@ def load_of(i: Decoded) -> Transfer:
 def cp_async_bulk(i, a, b, size, bar, policy, tasks):
     """Start to copy bytes to shared memory; at the end they are counted as transactions of an mbarrier."""
     tasks.transfer(load_of(i), completed, a=a, b=b, size=size, bar=bar)
+
+
+# ptxas takes a mask or a cache policy in the place of the mbarrier; what such a copy does is not said.
+
+
+@has(BYTES, Trait(rules=[("P2617", without_mbarrier_on_new_targets)]))
+@checked(
+    """
+    cp.async.bulk.dst.global.mbarrier::complete_tx::bytes                   [a], [b], size, mask;
+    cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes  [a], [b], size, mask;
+    .dst = { .shared::cta, .shared::cluster };
+    """,
+    section="9.7.9.25.4.1",
+    types=f"{TYPES}, mask: u16 plain numeric",
+    needs=NEEDS,
+    fixed="async bulk dst shared_cluster",
+)
+def cp_async_bulk_mask_for_mbarrier(i, a, b, size, mask):
+    """Copy bytes to shared memory, with a mask in the place of the mbarrier."""
+
+
+@has(BYTES)
+@checked(
+    """
+    cp.async.bulk.dst.global.mbarrier::complete_tx::bytes                   [a], [b], size, policy;
+    cp.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes  [a], [b], size, policy;
+    .dst = { .shared::cta, .shared::cluster };
+    """,
+    section="9.7.9.25.4.1",
+    types=TYPES,
+    needs=NEEDS,
+    fixed="async bulk dst shared_cluster",
+)
+def cp_async_bulk_policy_for_mbarrier(i, a, b, size, policy):
+    """Copy bytes to shared memory, with a cache policy in the place of the mbarrier."""
 
 
 @has(BULK)
@@ -107,7 +167,7 @@ def cp_async_bulk_store(i, a, b, size, policy, tasks):
     tasks.transfer(Transfer(Pattern.BYTES, Space.GLOBAL, Space.SHARED), completed, a=a, b=b, size=size)
 
 
-@has(BULK, TO_SEVERAL)
+@has(BULK, TO_SEVERAL, TO_CLUSTER)
 @instruction(
     """
     cp.async.bulk.shared::cluster.global.completion.multicast{.hint}{.b128}  [a], [b], size, [bar], mask{, policy};
@@ -116,7 +176,7 @@ def cp_async_bulk_store(i, a, b, size, policy, tasks):
     .hint      = { .L2::cache_hint };
     """,
     section="9.7.9.25.4.1",
-    types=f"{TYPES}, mask: b16 plain",
+    types=f"{TYPES}, mask: u16 plain numeric",
     needs={**NEEDS, ".multicast::cluster::16b": "PTX 9.4"},
     fixed="async bulk shared_cluster",
 )
@@ -134,7 +194,7 @@ def cp_async_bulk_multicast(i, a, b, size, bar, mask, policy, tasks):
     .hint = { .L2::cache_hint };
     """,
     section="9.7.9.25.4.1",
-    types=f"{TYPES}, mask: b16 plain",
+    types=f"{TYPES}, mask: u16 plain numeric",
     needs={"": "PTX 8.6, sm_100"},
     fixed="async bulk global",
 )
@@ -291,11 +351,26 @@ def cp_reduce_async_bulk_shared(i, a, b, size, bar, tasks):
     tasks.transfer(kind, completed, a=a, b=b, size=size, bar=bar)
 
 
+@has(BYTES, reduces(TO_SHARED))
+@checked(
+    f"""
+    cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.op.type  [a], [b], size, policy;
+    {OPERATIONS}
+    """,
+    section="9.7.9.25.4.2",
+    types=TYPES,
+    needs=NEEDS,
+    fixed="reduce async bulk shared_cluster",
+)
+def cp_reduce_async_bulk_policy_for_mbarrier(i, a, b, size, policy):
+    """Combine what lies in shared memory with that of another CTA, with a cache policy in the place of the mbarrier."""
+
+
 @has(BYTES)
 @instruction(
     "multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask}  [a], [b], size{, mask};",
     section="9.7.9.26",
-    types=f"{TYPES}, mask: b16 plain",
+    types=f"{TYPES}, mask: u16 plain numeric",
     needs={"": "PTX 9.1, sm_90", ".cp_mask": "sm_100"},
     fixed="cp async bulk global",
 )
@@ -355,7 +430,7 @@ def cp_async_bulk_wait_group(i, n, tasks):
 @instruction(
     "cp.async.bulk.prefetch.L2.global{.hint}  [a], size{, policy}; .hint = { .L2::cache_hint };",
     section="9.7.9.25.4.3",
-    types="a: u64, size: u32 plain, policy: u64 plain",
+    types="a: u64, size: u32 plain, policy: u64 plain numeric",
     needs=NEEDS,
     fixed="async bulk prefetch",
 )

@@ -7,17 +7,22 @@ from functools import partial
 from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b32, b64, u32, u64
-from ptxvm.isa.access import Trait, addresses, elements, has
+from ptxvm.isa.access import Trait, addresses, elements, has, space_of
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.operand_types import is_vector_register
 from ptxvm.isa.transfers import Pattern, Transfer
 
 # ── addresses ───────────────────────────────────────────────────────────────────────────
 
 
 def address_of_shared_memory(i):
-    """What is mapped is an address in .shared, or a variable that lies there."""
+    """What is mapped is an address in .shared, in a register or constant, or a variable that lies there."""
     shape = i.shape("a")
+    if shape.kind == "special":
+        return f"Special register argument not allowed for instruction '{i.opcode}'"
+    if shape.kind == "vector" or is_vector_register(shape):
+        return f"Vector operand is not allowed for instruction '{i.opcode}'"
     if shape.kind != "variable" or shape.space.window is Space.SHARED:
         return None
     ptxas = f"State space mismatch between instruction and address in instruction '{i.opcode}'"
@@ -100,14 +105,14 @@ cancelling = partial(
 )
 
 
-@has(addresses(a=Space.SHARED, bar=Space.SHARED))
+@has(addresses(a=space_of, bar=space_of))
 @cancelling(CANCEL.replace("MULTICAST", "") + " .ss = { .shared::cta };")
 def clusterlaunchcontrol_try_cancel(i, a, bar, tasks):
     """Ask for the launch of a cluster that has not begun to be cancelled; the answer goes to shared memory."""
     tasks.transfer(Transfer(Pattern.CANCELLATION, Space.SHARED, mbarrier=True, type=b64), completed, a=a, bar=bar)
 
 
-@has(addresses(a=Space.SHARED, bar=Space.SHARED))
+@has(addresses(a=space_of, bar=space_of))
 @cancelling(CANCEL.replace("MULTICAST", ".multicast::cluster::all") + " .ss = { .shared::cta };")
 def clusterlaunchcontrol_try_cancel_multicast(i, a, bar, cluster, tasks):
     """Ask for the launch of a cluster to be cancelled; the answer goes to the shared memory of all CTAs of this one."""

@@ -20,6 +20,7 @@ from ptxvm.algebra.derived.integers import (
 from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.types import s32, u32
 from ptxvm.algebra.value import select
+from ptxvm.isa.access import has, no_address
 from ptxvm.isa.model import Problem, alu
 
 # ── addition and multiplication ─────────────────────────────────────────────────────────
@@ -191,6 +192,12 @@ def sad(i, a, b, c):
     return c + distance(a, b)
 
 
+def of_64_bits(i):
+    """Is it of 64 bits?"""
+    return i.type.bits == 64
+
+
+@has(no_address("a", "b", when=of_64_bits))
 @alu(
     """
     div.type  d, a, b;
@@ -204,6 +211,7 @@ def div(i, a, b):
     return a // b
 
 
+@has(no_address("a", "b", when=of_64_bits))
 @alu(
     """
     rem.type  d, a, b;

@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import NamedTuple
 
 from ptxvm.algebra.ports import Memory, Peers
 from ptxvm.algebra.types import b8, b16, b32, u32
 from ptxvm.algebra.value import Value, select
-from ptxvm.isa.access import ADDRESS, WEAK, elements, has, vector_of_sinks, window
+from ptxvm.isa.access import (
+    ADDRESS,
+    ORDER_OF_A_MATRIX,
+    WEAK,
+    Trait,
+    elements,
+    generic_addressing,
+    has,
+    of_a_word,
+    vector_of_sinks,
+    window,
+)
 from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.fragments import Fragment, Tiles
 from ptxvm.isa.matrix import all_lanes
-from ptxvm.isa.model import Decoded, Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, checked, instruction
 from ptxvm.isa.special_registers import WARP
 
 CHIPS = "sm_100f sm_103f sm_107f sm_110f sm_120f sm_100a sm_103a sm_107a sm_110a sm_120a sm_121a"
@@ -51,10 +63,13 @@ ROWS = {"b16": 16, "b8": 16, "b6x16_p32": 16, "b4x16_p64": 16, "s4": 8}  # bytes
 WIDTHS = {"b16": 16, "b8": 8, "b6x16_p32": 6, "b4x16_p64": 4, "s4": 4}
 
 
+MATRIX_ADDRESS = Trait([*ADDRESS.rules, *of_a_word("a", when=generic_addressing).rules], ADDRESS.needs)
+
+
 # ── ldmatrix, stmatrix ──────────────────────────────────────────────────────────────────
 
 
-@has(ADDRESS)
+@has(MATRIX_ADDRESS, ORDER_OF_A_MATRIX)
 @instruction(
     """
     ldmatrix.sync.aligned.mnk.num{.trans}{.ss}.type          d, [a];
@@ -128,7 +143,7 @@ def element(i: Decoded, mem: Memory, row: Value, column: Value, width: int) -> V
     return value << 2 if width == 4 else value
 
 
-@has(ADDRESS)
+@has(MATRIX_ADDRESS, ORDER_OF_A_MATRIX)
 @instruction(
     """
     stmatrix.sync.aligned.mnk.num{.trans}{.ss}.type  [a], b;
@@ -233,10 +248,11 @@ def stored_matrices(i):
 # ── movmatrix ───────────────────────────────────────────────────────────────────────────
 
 
+@has(ORDER_OF_A_MATRIX)
 @instruction(
     "movmatrix.sync.aligned.m8n8.trans.b16 d, a;",
     section="9.7.14.5.17",
-    types="d: b32 plain, a: b32 plain reg",
+    types="d: b32 plain, a: b32 plain word",
     needs={"": "PTX 7.8, sm_75"},
     exact=MOVED,
 )
@@ -250,3 +266,19 @@ def movmatrix(i, a, warp):
         register = peers.at((row << 2) + (column >> 1))
         halves.append(select((column & 1).eq(0), register & 0xFFFF, register >> 16))
     return halves[0] | halves[1] << 16
+
+
+# ptxas takes a predicate for a register of it, too; what it moves is not said.
+moving_predicates = partial(checked, section="9.7.14.5.17", needs={"": "PTX 7.8, sm_75"})
+
+
+@has(ORDER_OF_A_MATRIX)
+@moving_predicates("movmatrix.sync.aligned.m8n8.trans.b16 d, {!}a;", types="d: b32 plain, a: pred plain reg")
+def movmatrix_of_predicates(i, a):
+    """Transpose a matrix of which each lane has a predicate."""
+
+
+@has(ORDER_OF_A_MATRIX)
+@moving_predicates("movmatrix.sync.aligned.m8n8.trans.b16 d, a;", types="d: pred plain, a: b32 plain word")
+def movmatrix_to_predicates(i, a):
+    """Transpose a matrix, of which each lane gets a predicate."""

@@ -291,7 +291,7 @@ WAIT_NEEDS = {
     ".relaxed": "PTX 8.6, sm_90",
     ".cluster": "PTX 8.0, sm_90",
 }
-WAIT_TYPES = "d: pred plain, a: u64, state: u64 plain, parity hint: u32 plain"
+WAIT_TYPES = "d: pred plain, a: u64, state: u64 plain numeric, parity hint: u32 plain"
 testing = partial(instruction, section="9.7.13.15.16", types=WAIT_TYPES, needs=WAIT_NEEDS)
 trying = partial(testing, needs={**WAIT_NEEDS, "": "PTX 7.8, sm_90"})
 
@@ -351,7 +351,9 @@ def mbarrier_try_wait_parity(i, a, parity, hint, mem):
 # ── phases of several types, and reports ────────────────────────────────────────────────
 
 PHASES = f"{WAIT_SLOTS} .phase = {{ .phase_type::primary, .phase_type::conditional }};"
-PHASE_TYPES = "d: pred plain, second: pred plain sink, report: b8 plain reg, a: u64, state: u64 plain, parity hint: u32 plain"
+PHASE_TYPES = (
+    "d: pred plain, second: pred plain sink, report: b8 plain reg, a: u64, state: u64 plain numeric, parity hint: u32 plain"
+)
 FIRST_TEST = {".phase_type::primary .phase_type::conditional": "PTX 9.3, sm_90", **WAIT_NEEDS}
 phase_testing = partial(checked, section="9.7.13.15.16", types=PHASE_TYPES)
 
@@ -441,7 +443,7 @@ for wait in (mbarrier_test_wait_parity, mbarrier_try_wait_parity):
 @instruction(
     "mbarrier.pending_count.b64  d, state;",
     section="9.7.13.15.17",
-    types="d: u32 plain, state: u64 plain",
+    types="d: u32 plain, state: u64 plain numeric",
     needs={"": "PTX 7.0, sm_80"},
     fixed="pending_count",
 )

@@ -21,6 +21,7 @@ from ptxvm.isa.access import (
     base_of,
     count,
     has,
+    of_a_word,
     result_vector,
     source_vector,
     space_of,
@@ -50,7 +51,7 @@ from ptxvm.isa.operand_types import is_vector_register
     .type     = { .b8, .b16, .b32, .b64, .b128, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.9.8",
-    types="d: type wide, a: u64 element, policy: u64 plain",
+    types="d: type wide, a: u64 element, policy: u64 plain numeric",
     needs={"": "PTX 1.0", **NEEDS},
     exact=MOVED,
 )
@@ -77,7 +78,7 @@ def ld(i, a, policy, mem):
     .type     = { .b8, .b16, .b32, .b64, .b128, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.9.9",
-    types="d: type wide, a: u64 element, policy: u64 plain",
+    types="d: type wide, a: u64 element, policy: u64 plain numeric",
     needs={"": "PTX 3.1, sm_32", **NEEDS},
     exact=MOVED,
 )
@@ -127,7 +128,7 @@ def uniform_vector_too_large(i):
     .type   = { .b8, .b16, .b32, .b64, .b128, .u8, .u16, .u32, .u64, .s8, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.9.11",
-    types="a: u64 element, b: type wide sink, policy: u64 plain",
+    types="a: u64 element, b: type wide sink, policy: u64 plain numeric",
     needs={"": "PTX 1.0", **NEEDS},
     exact=MOVED,
 )
@@ -216,7 +217,7 @@ def eviction_priority_of_local(i):
     return None
 
 
-@has(ADDRESS)
+@has(ADDRESS, of_a_word("a"))
 @instruction(
     """
     prefetch{.ss}.tensormap  [a];

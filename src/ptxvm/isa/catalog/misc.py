@@ -5,7 +5,7 @@ from __future__ import annotations
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b64
-from ptxvm.isa.access import ADDRESS, has
+from ptxvm.isa.access import ADDRESS, has, of_a_word
 from ptxvm.isa.model import instruction
 
 
@@ -120,7 +120,7 @@ def line_size(i):
     return None
 
 
-@has(ADDRESS)
+@has(ADDRESS, of_a_word("a"))
 @instruction(
     """
     createpolicy.range{.ss}.primary{.secondary}.b64  d, [a], size, total;
@@ -129,7 +129,7 @@ def line_size(i):
     .secondary = { .L2::evict_first, .L2::evict_unchanged };
     """,
     section="9.7.9.18",
-    types="d: u64 plain, a: u64, size total: u32 plain",
+    types="d: u64 plain, a: u64, size total: u32 plain numeric",
     needs={"": "PTX 7.4, sm_80"},
     fixed=1,
 )
@@ -176,7 +176,7 @@ def part_of_the_accesses(i):
 @instruction(
     "createpolicy.cvt.L2.b64 d, a;",
     section="9.7.9.18",
-    types="*: u64 plain",
+    types="*: u64 plain numeric",
     needs={"": "PTX 7.4, sm_80"},
     fixed=1,
 )

@@ -101,7 +101,7 @@ PRODUCT = Trait(
         ("P2743", selector_of_metadata),
     ]
 )
-TYPES = "d a b c: b32, metadata: b32 plain reg, selector: u32 imm"
+TYPES = "d a b c: b32, metadata: b32 plain word, selector: u32 imm"
 SHAPES = ".mnk = { .m16n8k8, .m16n8k16, .m16n8k32, .m16n8k64, .m16n8k128 };"
 SLOTS = ".sparse = { .sp, .sp::ordered_metadata };" + SHAPES
 HEAD = "mma.sparse.sync.aligned.mnk.row.col"

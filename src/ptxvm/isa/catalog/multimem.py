@@ -6,7 +6,7 @@ from functools import partial
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import f32
-from ptxvm.isa.access import Trait, addresses, as_list, count, has, result_vector, source_vector, space_of, window
+from ptxvm.isa.access import Trait, addresses, as_list, count, has, of_a_word, result_vector, source_vector, space_of, window
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.updates import INTEGERS, floating
 
@@ -48,6 +48,7 @@ def size_of_an_access(i):
 
 
 ACCESS = Trait(rules=[("P3101", order_and_scope), *addresses(a=space_of).rules])
+WIDE = of_a_word("a", least=64)
 VECTOR = Trait(rules=[("P3102", size_of_an_access)])
 
 WORDS = {"and": "b32 b64", "or": "b32 b64", "xor": "b32 b64", "add": "u32 s32 u64 f16 f16x2 bf16 bf16x2 f32 f64"}
@@ -189,7 +190,7 @@ def multimem_st_fp8(i, a, b, mem):
     stored(i, a, b, mem)
 
 
-@has(ACCESS, OPERATION)
+@has(ACCESS, OPERATION, WIDE)
 @updating(
     f"""
     multimem.red{{.order}}{{.scope}}{{.ss}}.op.type  [a], b;
@@ -203,7 +204,7 @@ def multimem_red(i, a, b, mem):
     updated(i, a, b, mem)
 
 
-@has(ACCESS, OPERATION, VECTOR, B)
+@has(ACCESS, OPERATION, VECTOR, B, WIDE)
 @updating(
     f"""
     multimem.red{{.order}}{{.scope}}{{.ss}}.op{{.vec}}.type  [a], b;

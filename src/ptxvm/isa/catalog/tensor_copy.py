@@ -6,10 +6,23 @@ from functools import partial
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import b64, u32
-from ptxvm.isa.access import TO_SEVERAL, WEAK, Trait, addresses, base_of, elements, has, policy_without_hint, space_of, window
+from ptxvm.algebra.types import b64, f32, u32
+from ptxvm.isa.access import (
+    TO_SEVERAL,
+    WEAK,
+    Trait,
+    addresses,
+    base_of,
+    elements,
+    has,
+    of_a_word,
+    policy_without_hint,
+    space_of,
+    window,
+)
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
+from ptxvm.isa.operand_types import is_address_register
 from ptxvm.isa.tensor_map import FIELDS, SIZE
 from ptxvm.isa.transfers import Pattern, Transfer
 
@@ -68,7 +81,7 @@ NEEDS = {
     ".tile::scatter4 .im2col::w::128 .cta_group::1 .cta_group::2": BLACKWELL,
     ".multicast::cluster::16b": "PTX 9.4",
 }
-TYPES = "a bar: u64, map: u64 loose, c: s32, offsets: u16, mask: b16 plain, policy: u64 plain"
+TYPES = "a bar: u64, map: u64 loose, c: s32, offsets: u16, mask: u16 plain numeric, policy: u64 plain numeric"
 SLOTS = """
     .dim       = { .1d, .2d, .3d, .4d, .5d };
     .dst       = { .shared::cta, .shared::cluster };
@@ -117,8 +130,22 @@ def load_of(i):
     )  # fmt: skip
 
 
+def copied_addresses(i):
+    """sm_120 and later have the addresses of a load to .shared::cluster in registers of 64 bits, or integers of 32."""
+    if i.target.number < 120 or i.dst != Space.SHARED_CLUSTER:
+        return None
+    for operand in ("a", "map", "bar"):
+        base = base_of(i.shape(operand)) if i.shape(operand).kind == "address" else i.shape(operand)
+        least = 32 if base.type is not None and operand != "map" and is_address_register(base) else 64
+        wide = base.type is not None and least <= base.type.bits <= 64
+        if base.kind in ("float", "not") or (base.kind == "register" and not wide):
+            return Problem("P3410", f"an address of 64 bits is needed on {i.target}", operand=operand,
+                           ptxas="Arguments mismatch for instruction 'mov'")  # fmt: skip
+    return None
+
+
 LOADS = Trait(
-    rules=[("P3405", several_ctas_from_one), *TO_SEVERAL.rules],
+    rules=[("P3405", several_ctas_from_one), ("P3410", copied_addresses), *TO_SEVERAL.rules],
     needs=[
         ("PTX 8.6, sm_100", new_mode_in_the_own_cta),
         (BLACKWELL, new_mode_in_the_cluster),
@@ -236,7 +263,7 @@ def replaced(i, a, ordinal, value, mem):
     mem.store(window(i), field.type, a + field.at(ordinal), [value.view(value.type.as_unsigned).to(field.type)], **WEAK)
 
 
-@has(addresses(a=space_of))
+@has(addresses(a=space_of), of_a_word("a"))
 @replacing(
     f"{REPLACE}  [a], value; .field = {{ .global_address, .rank }}; .type = {{ .b32, .b64 }}; {REPLACE_SLOTS}",
 )
@@ -245,7 +272,7 @@ def tensormap_replace(i, a, value, mem):
     replaced(i, a, 0, value, mem)
 
 
-@has(addresses(a=space_of))
+@has(addresses(a=space_of), of_a_word("a"))
 @replacing(
     f"""
     {REPLACE}  [a], ordinal, value;
@@ -259,7 +286,7 @@ def tensormap_replace_dimension(i, a, ordinal, value, mem):
     replaced(i, a, i.value("ordinal"), value, mem)
 
 
-@has(addresses(a=space_of))
+@has(addresses(a=space_of), of_a_word("a"))
 @replacing(
     f"""
     {REPLACE}  [a], value;
@@ -282,6 +309,15 @@ def type_of_a_field(i):
     if (i.type.bits == 64) == (i.field in ("global_address", "global_stride")):
         return None
     return f"Illegal modifier '.{i.field}' for instruction '{i.opcode}' with type '{i.type}'"
+
+
+@tensormap_replace_dimension.rule("P3411")
+def integer_of_a_dimension(i):
+    """A size or a step is an integer; a stride may be in any register of 64 bits."""
+    value = i.shape("value")
+    if i.type.bits == 64 or (value.kind != "float" and value.type is not f32):
+        return None
+    return Problem("P3411", "an integer is needed", operand="value", ptxas="Arguments mismatch for instruction 'sub'")
 
 
 @tensormap_replace_dimension.rule("P3407")
@@ -313,7 +349,7 @@ def value_of_a_property(i):
     section="9.7.13.16",
     types="a b: u64, size: u32 imm",
     needs={"": "PTX 8.3, sm_90"},
-    fixed="cp_fenceproxy global shared_cta",
+    fixed="cp_fenceproxy",
 )
 def tensormap_cp_fenceproxy(i, a, b, size, mem):
     """Copy a tensor map from shared to global memory, and order that before its use by others."""

@@ -11,7 +11,19 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa import tensor_memory as works
-from ptxvm.isa.access import Trait, addresses, base_of, elements, has, mask_of_ctas, vector_of_sinks, window
+from ptxvm.isa.access import (
+    ORDER_OF_A_MATRIX,
+    Trait,
+    addresses,
+    base_of,
+    elements,
+    has,
+    mask_of_ctas,
+    of_a_word,
+    space_of,
+    vector_of_sinks,
+    window,
+)
 from ptxvm.isa.exactness import MOVED
 from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.mbarrier import arrived
@@ -58,7 +70,7 @@ ALLOCATION = Trait(rules=[("P3502", number_of_columns)])
 allocating = partial(instruction, section="9.7.16.7.1", needs={**NEEDS, ".exclusive": "PTX 9.4"})
 
 
-@has(ALLOCATION, addresses(a=Space.SHARED))
+@has(ALLOCATION, addresses(a=space_of), of_a_word("a"))
 @allocating(
     f"tcgen05.alloc.group{{.exclusive}}.sync.aligned{{.ss}}.b32  [a], columns; .ss = {{ .shared::cta }}; {GROUP}",
     types="a: u64, columns: u32 plain",
@@ -133,8 +145,12 @@ def special_register(i: Decoded) -> Problem | None:
                    ptxas="Special register argument not allowed for instruction 'st'")  # fmt: skip
 
 
-LOADED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", result_registers), ("P3504", result_thrown_away)])
-STORED = Trait(rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers), ("P3504", special_register)])
+LOADED = Trait(
+    rules=[*TENSOR_ADDRESS.rules, ("P3503", result_registers), ("P3504", result_thrown_away)], ignored=ORDER_OF_A_MATRIX.ignored
+)
+STORED = Trait(
+    rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers), ("P3504", special_register)], ignored=ORDER_OF_A_MATRIX.ignored
+)
 SHAPES = ".tile = { .16x64b, .16x128b, .16x256b, .32x32b };"
 SPLIT = ".tile = { .16x32bx2 };"
 LOAD = "tcgen05.ld.sync.aligned.tile.num{.pack::16b}.b32"
@@ -168,28 +184,28 @@ def stored(
     tmem.tensor(work, **operands, **{f"b{n}": each for n, each in enumerate(b)})
 
 
-@has(LOADED)
+@has(LOADED, ORDER_OF_A_MATRIX)
 @loading(f"{LOAD}  d, [a]; {SHAPES} {NUMBERS}")
 def tcgen05_ld(i, a, warp, tmem):
     """Start to load from tensor memory into the registers of a warp."""
     return (yield from loaded(i, warp, tmem, a=a))
 
 
-@has(LOADED)
+@has(LOADED, ORDER_OF_A_MATRIX)
 @loading(f"{LOAD}  d, [a], split; {SPLIT} {NUMBERS}")
 def tcgen05_ld_split(i, a, split, warp, tmem):
     """Start to load from two places in tensor memory, so many columns apart, into the registers of a warp."""
     return (yield from loaded(i, warp, tmem, a=a, split=split))
 
 
-@has(STORED)
+@has(STORED, ORDER_OF_A_MATRIX)
 @storing(f"{STORE}  [a], b; {SHAPES} {NUMBERS}")
 def tcgen05_st(i, a, b, warp, tmem):
     """Start to store from the registers of a warp to tensor memory."""
     yield from stored(i, b, warp, tmem, a=a)
 
 
-@has(STORED)
+@has(STORED, ORDER_OF_A_MATRIX)
 @storing(f"{STORE}  [a], split, b; {SPLIT} {NUMBERS}")
 def tcgen05_st_split(i, a, split, b, warp, tmem):
     """Start to store from the registers of a warp to two places in tensor memory, so many columns apart."""
@@ -208,7 +224,7 @@ reducing = partial(
 )
 
 
-@has(LOADED)
+@has(LOADED, ORDER_OF_A_MATRIX)
 @reducing(f"{REDUCE}  d, extreme, [a]; .tile = {{ .32x32b }}; {REDUCE_SLOTS}")
 def tcgen05_ld_red(i, a, warp, tmem):
     """Start to load from tensor memory, and to find the least or greatest of what each lane loads."""
@@ -216,7 +232,7 @@ def tcgen05_ld_red(i, a, warp, tmem):
     return found, extreme.view(i.type)
 
 
-@has(LOADED)
+@has(LOADED, ORDER_OF_A_MATRIX)
 @reducing(f"{REDUCE}  d, extreme, [a], split; {SPLIT} {REDUCE_SLOTS}")
 def tcgen05_ld_red_split(i, a, split, warp, tmem):
     """Start to load from two places in tensor memory, and to find the least or greatest of what each lane loads."""
@@ -259,7 +275,7 @@ ROWS_OF_WARPS = {
 WARPS = {"64x128b": ("warpx2::02_13", "warpx2::01_23"), "32x128b": ("warpx4",)}
 
 
-@has(TENSOR_ADDRESS)
+@has(TENSOR_ADDRESS, ORDER_OF_A_MATRIX)
 @instruction(
     f"""
     tcgen05.cp.group.tile{{.warps}}                      [a], b;
@@ -270,7 +286,7 @@ WARPS = {"64x128b": ("warpx2::02_13", "warpx2::01_23"), "32x128b": ("warpx4",)}
     {GROUP}
     """,
     section="9.7.16.9.2",
-    types="a: u32, b: u64 plain",
+    types="a: u32, b: u64 plain numeric",
     needs=NEEDS,
     fixed="cp",
 )
@@ -325,14 +341,14 @@ def tcgen05_fence(i):
 
 COMMITTING: Declaration = {
     "section": "9.7.16.12.1",
-    "types": "bar: u64, mask: b16 plain",
+    "types": "bar: u64, mask: u16 plain numeric",
     "needs": {**NEEDS, ".multicast::cluster::16b": "PTX 9.4"},
     "fixed": "commit",
 }
 COMMIT = "tcgen05.commit.group.mbarrier::arrive::one{.ss}"
 
 
-@has(addresses(bar=Space.SHARED))
+@has(addresses(bar=space_of), of_a_word("bar"))
 @instruction(f"{COMMIT}.b64  [bar]; .ss = {{ .shared::cluster }}; {GROUP}", **COMMITTING)
 def tcgen05_commit(i, bar, tasks, tmem):
     """Let an mbarrier be arrived at when all asynchronous work on tensor memory that this thread has started is done."""
@@ -340,7 +356,7 @@ def tcgen05_commit(i, bar, tasks, tmem):
     tasks.arrive(window(i), bar, arrived, None)
 
 
-@has(addresses(bar=Space.SHARED), Trait(rules=[("P1831", mask_of_ctas)]))
+@has(addresses(bar=space_of), of_a_word("bar"), Trait(rules=[("P1831", mask_of_ctas)]))
 @instruction(
     f"{COMMIT}.multicast.b64  [bar], mask; .ss = {{ .shared::cluster }};"
     f".multicast = {{ .multicast::cluster, .multicast::cluster::16b }}; {GROUP}",

@@ -10,7 +10,7 @@ from ptxvm.algebra.types import b32
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import Trait, base_of, elements, has
 from ptxvm.isa.exactness import SUMS
-from ptxvm.isa.model import Decoded, Problem, instruction
+from ptxvm.isa.model import Decoded, Problem, checked, instruction
 from ptxvm.isa.tensor_memory import Multiply
 
 CHIPS = "PTX 8.6, sm_100a sm_103a sm_107a sm_110a"
@@ -23,7 +23,7 @@ NEEDS = {
     ".block16 .block32": "PTX 8.8",
 }
 TYPES = """
-    d a meta scale_a scale_b: u32, adesc bdesc mask: u64 plain, idesc: u32 plain, disabled: b32 registers,
+    d a meta scale_a scale_b: u32, adesc bdesc mask: u64 plain numeric, idesc: u32 plain numeric, disabled: b32 registers,
     enable: pred plain, scale: u32 imm
     """
 IN_TENSOR_MEMORY = ("d", "a", "meta", "scale_a", "scale_b")
@@ -128,6 +128,7 @@ def lines(head: str, meta: str, tails: Iterable[str], shifted: str = "") -> str:
 
 
 TAILS = ("{!}enable", "{!}enable, scale", "disabled, {!}enable", "disabled, {!}enable, scale")
+PREDICATE_TAILS = ("{!}lanes, {!}enable, scale",)
 SCALED_TAILS = ("[scale_a], [scale_b], {!}enable",)
 WEIGHTS_TAILS = ("{!}enable{, mask}",)
 multiplying = partial(instruction, types=TYPES, needs=NEEDS, fixed="mma ws", exact=SUMS)
@@ -158,6 +159,28 @@ def started(
 def tcgen05_mma(i, d, a, adesc, bdesc, idesc, disabled, enable, scale, tmem):
     """Start to multiply two matrices and add D, which lies in tensor memory."""
     started(i, tmem, a, adesc, disabled, d=d, b=bdesc, idesc=idesc, enable=enable, scale=scale)
+
+
+# ptxas takes one predicate in the place of the masks of lanes, too; what it does is not said.
+multiplying_with_predicate = partial(checked, types=f"{TYPES}, lanes: pred plain reg", needs=NEEDS, fixed="mma")
+
+
+@has(PLAIN)
+@multiplying_with_predicate(
+    f"{lines('tcgen05.mma.group.kind', '', PREDICATE_TAILS, '{.ashift}')} {GROUPS} {KINDS} {collectors('a')}",
+    section="9.7.16.10.9.1",
+)
+def tcgen05_mma_predicate(i, d, a, adesc, bdesc, idesc, lanes, enable, scale):
+    """Multiply two matrices and add D, with a predicate in the place of the masks of lanes."""
+
+
+@has(PLAIN)
+@multiplying_with_predicate(
+    f"{lines('tcgen05.mma.sp.group.kind', '[meta], ', PREDICATE_TAILS, '{.ashift}')} {GROUPS} {KINDS} {collectors('a')}",
+    section="9.7.16.10.9.2",
+)
+def tcgen05_mma_sp_predicate(i, d, a, adesc, bdesc, meta, idesc, lanes, enable, scale):
+    """Multiply a sparse matrix with a dense one and add D, with a predicate in the place of the masks of lanes."""
 
 
 @has(SCALED)

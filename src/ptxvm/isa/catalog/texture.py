@@ -7,11 +7,11 @@ from typing import NamedTuple
 from ptxvm.algebra.derived.packed import pack
 from ptxvm.algebra.types import f16, f32
 from ptxvm.algebra.value import Value
-from ptxvm.isa.access import as_list, elements, has, result_vector
+from ptxvm.isa.access import as_list, before_hopper, elements, has, result_vector
 from ptxvm.isa.exactness import FILTERED, MOVED
 from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.opaque import HANDLE, is_handle, is_independent, size_problem
-from ptxvm.isa.operand_types import Shape, disparity, is_float
+from ptxvm.isa.operand_types import Shape, disparity, in_words, is_float
 
 # ── geometries ──────────────────────────────────────────────────────────────────────────
 
@@ -197,6 +197,24 @@ def discarded_pair(i: Decoded) -> str | None:
     return None
 
 
+def outside_of_registers(i: Decoded) -> Problem | None:
+    """A level and an offset are in registers or constant: no special register, no address of a variable."""
+    for name in ("lod", "e"):
+        shape = i.shape(name)
+        if shape is not None and (shape.kind == "special" or (shape.kind == "variable" and shape.detail != "offset")):
+            return Problem("P2816", f"{in_words(shape)} stands where a register is needed", operand=name,
+                           ptxas=f"Arguments mismatch for instruction '{opcode(i)}'")  # fmt: skip
+    return None
+
+
+def sampler_of_volume_gradients(i: Decoded) -> Problem | None:
+    """In unified mode gradients of a 3d texture go without a sampler from sm_90 on: their second one would be the offset."""
+    if i.geom != "3d" or not i.grad or i.shape("b") is None or is_independent(i) or before_hopper(i):
+        return None
+    return Problem("P2817", "a sampler stands beside a texture with its own", operand="b", help="write [texture, coordinates]",
+                   ptxas="Arguments mismatch for instruction 'mov'")  # fmt: skip
+
+
 def depth_with_integers(i: Decoded) -> Problem | None:
     """A depth is compared where the coordinates are .f32."""
     if i.shape("f") is not None and i.ctype is not f32:
@@ -235,6 +253,8 @@ RULES = {
     "P2811": depth_with_integers,
     "P2812": offset_before_depth,
     "P2813": discarded_pair,
+    "P2816": outside_of_registers,
+    "P2817": sampler_of_volume_gradients,
 }
 
 
@@ -346,7 +366,7 @@ def tld4(i, a, b, c, e, f, tex):
     return typed(i, texel), resident
 
 
-for _code in ("P2804", "P2805", "P2806", "P2807", "P2809"):
+for _code in ("P2804", "P2805", "P2806", "P2807", "P2809", "P2816"):
     tld4.rule(_code)(RULES[_code])
 tld4.needs_when("PTX 4.3, sm_30")(offset_or_depth)
 tld4.needs_when("PTX 7.1, sm_60")(optional_predicate_result)
@@ -406,6 +426,12 @@ has(HANDLE("texref", lambda i: "samplerref" if i.query in OF_SAMPLERS and is_ind
 def txq_level(i, a, lod, tex):
     """Query the size of a level of a texture."""
     return tex.query("texture", i.query, a, one(lod))
+
+
+@txq_level.rule("P2816")
+def level_outside_of_registers(i):
+    """A level is in a register or constant: no special register, no address of a variable."""
+    return outside_of_registers(i)
 
 
 @instruction(

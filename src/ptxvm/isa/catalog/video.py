@@ -110,7 +110,7 @@ def scalar(operation):
         t = operation(part(a, i.asel), part(b, i.bsel))
         return finished(i, clamped(i, t, part_type(i.dtype, i.dsel)), c, i.dtype)
 
-    types = "d: dtype, a: atype, b: btype, c: dtype"
+    types = "d: dtype, a: atype numeric, b: btype numeric, c: dtype"
     return declare(operation, meaning, SCALAR, "9.7.18.1.1", "PTX 2.0, sm_20", types)
 
 
@@ -123,7 +123,7 @@ def scalar_shift(operation):
         t = operation(part(a, i.asel), n, i.sat)
         return finished(i, clamped(i, t, part_type(i.dtype, i.dsel)), c, i.dtype)
 
-    types = "d: dtype, a: atype, b: type, c: dtype"
+    types = "d: dtype, a: atype numeric, b: type numeric, c: dtype"
     return declare(operation, meaning, SHIFT, "9.7.18.1.2", "PTX 2.0, sm_20", types)
 
 
@@ -180,7 +180,7 @@ def vshr(a, n, sat):
     .scale = { .shr7, .shr15 };
     """,
     section="9.7.18.1.3",
-    types="d: dtype, a: atype, b: btype, c: dtype",
+    types="d: dtype, a: atype numeric, b: btype numeric, c: dtype",
     needs={"": "PTX 2.0, sm_20"},
 )
 def vmad(i, a, b, c):
@@ -224,7 +224,7 @@ def product_and_third_negated(i):
     .op2 = { .add, .min, .max };
     """,
     section="9.7.18.1.4",
-    types="d: u32, a: atype, b: btype, c: u32",
+    types="d: u32, a: atype numeric, b: btype numeric, c: u32",
     needs={"": "PTX 2.0, sm_20"},
 )
 def vset(i, a, b, c):

@@ -9,6 +9,7 @@ from ptxvm.algebra.ports import Peers
 from ptxvm.algebra.types import s32, u32
 from ptxvm.algebra.value import Value, select
 from ptxvm.diagnostics import Severity
+from ptxvm.isa.access import before_hopper, has, no_address
 from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.special_registers import WARP
 
@@ -81,6 +82,7 @@ def shfl(i, a, b, c, warp):
     return warp.together(a).at(source, meant=True), valid
 
 
+@has(no_address("a", "b", "c", "membermask", when=before_hopper))
 @instruction(
     """
     shfl.sync.mode.b32  d{|p}, a, b, c, membermask;
@@ -126,6 +128,7 @@ def vote(i, a, warp):
     return verdict(i, warp.together(a))
 
 
+@has(no_address("membermask", when=before_hopper))
 @instruction(
     """
     vote.sync.mode.pred   d, {!}a, membermask;
@@ -158,6 +161,7 @@ def alike(a: Value, peers: Peers, lane: Value) -> Value:
     return mask & peers.members
 
 
+@has(no_address("a", "membermask", when=before_hopper))
 @instruction(
     """
     match.any.sync.type  d{|p}, a, membermask;
@@ -182,6 +186,7 @@ def predicate_of_any(i):
     return None
 
 
+@has(no_address("a", "membermask", when=before_hopper))
 @instruction(
     """
     match.all.sync.type  d{|p}, a, membermask;
@@ -224,6 +229,7 @@ def members_summed(a: Value, peers: Peers, lane: Value, operation: Callable[[Val
     return total
 
 
+@has(no_address("a", "membermask", when=before_hopper))
 @instruction(
     """
     redux.sync.op.type  d, a, membermask;
@@ -242,6 +248,7 @@ def redux_sync(i, a, membermask, warp):
     return members_reduced(a, peers, warp.lane, Value.min if i.op == "min" else Value.max)
 
 
+@has(no_address("a", "membermask", when=before_hopper))
 @instruction(
     """
     redux.sync.op.b32  d, a, membermask;

@@ -11,7 +11,7 @@ from ptxvm.algebra.ports import Peers, Request, Tasks, Warp
 from ptxvm.algebra.types import b32, f16, f16x2, f32, s8, u8, u32
 from ptxvm.algebra.value import Value
 from ptxvm.isa import warpgroup
-from ptxvm.isa.access import Trait, elements, has
+from ptxvm.isa.access import ORDER_OF_A_MATRIX, Trait, elements, has
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
 from ptxvm.isa.matrix import all_lanes, selected, wrong_sort
 from ptxvm.isa.model import Decoded, Problem, instruction
@@ -89,15 +89,16 @@ PRODUCT = Trait(
 )
 SPARSE = Trait(rules=[("P3305", selector)])
 TYPES = """
-    d: b32 update, a: b32, adesc bdesc: u64 plain, scale_d: pred plain, metadata: b32 plain reg, selector: u32 imm,
+    d: b32 update, a: b32, adesc bdesc: u64 plain numeric, scale_d: pred plain, metadata: b32 plain reg, selector: u32 imm,
     scale_a scale_b trans_a trans_b: s32 imm
     """
 declared = partial(instruction, types=TYPES, needs=NEEDS, fixed="mma_async")
 multiplying = partial(declared, section="9.7.15.5.2", exact=SUMS)
 multiplying_sparse = partial(declared, section="9.7.15.6.4", exact=SPARSE_SUMS)
-HALVES = "scale_d, scale_a, scale_b, trans_a, trans_b"
-HALVES_IN_REGISTERS = "scale_d, scale_a, scale_b, trans_b"
-SMALL = "scale_d, scale_a, scale_b"
+NEGATABLE = "{!}scale_d"
+HALVES = "{!}scale_d, scale_a, scale_b, trans_a, trans_b"
+HALVES_IN_REGISTERS = "{!}scale_d, scale_a, scale_b, trans_b"
+SMALL = "{!}scale_d, scale_a, scale_b"
 HEAD = "wgmma.mma_async.sync{.aligned}.mnk.dtype.atype.btype"
 SPARSE_HEAD = HEAD.replace("mma_async", "mma_async.sp")
 INTEGER_HEAD = HEAD.replace(".dtype", "{.satfinite}.dtype")
@@ -144,7 +145,7 @@ def word(i: Decoded, name: str) -> str | None:
     return i.bound.get(name)
 
 
-@has(PRODUCT)
+@has(ORDER_OF_A_MATRIX, PRODUCT)
 @multiplying(
     f"""
     {HEAD}  d, adesc, bdesc, {HALVES};
@@ -157,35 +158,35 @@ def wgmma_mma_async(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b, trans_a, t
     return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
-@has(PRODUCT)
+@has(ORDER_OF_A_MATRIX, PRODUCT)
 @multiplying(f"{HEAD}  d, adesc, bdesc, {SMALL}; {HEAD}  d, a, bdesc, {SMALL}; {TF32_SLOTS}")
 def wgmma_mma_async_tf32(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b, warp, tasks):
     """Start to multiply two matrices of tf32 and add D, in the registers of a warpgroup."""
     return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
-@has(PRODUCT)
+@has(ORDER_OF_A_MATRIX, PRODUCT)
 @multiplying(f"{HEAD}  d, adesc, bdesc, {SMALL}; {HEAD}  d, a, bdesc, {SMALL}; {FP8_SLOTS}")
 def wgmma_mma_async_fp8(i, d, a, adesc, bdesc, scale_d, scale_a, scale_b, warp, tasks):
     """Start to multiply two matrices of 8-bit floats and add D, in the registers of a warpgroup."""
     return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
-@has(PRODUCT)
-@multiplying(f"{INTEGER_HEAD}  d, adesc, bdesc, scale_d; {INTEGER_HEAD}  d, a, bdesc, scale_d; {INTEGER_SLOTS}")
+@has(ORDER_OF_A_MATRIX, PRODUCT)
+@multiplying(f"{INTEGER_HEAD}  d, adesc, bdesc, {NEGATABLE}; {INTEGER_HEAD}  d, a, bdesc, {NEGATABLE}; {INTEGER_SLOTS}")
 def wgmma_mma_async_integer(i, d, a, adesc, bdesc, scale_d, warp, tasks):
     """Start to multiply two matrices of bytes and add D, in the registers of a warpgroup."""
     return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
-@has(PRODUCT)
-@multiplying(f"{HEAD}.op.popc  d, adesc, bdesc, scale_d; {HEAD}.op.popc  d, a, bdesc, scale_d; {BIT_SLOTS}")
+@has(ORDER_OF_A_MATRIX, PRODUCT)
+@multiplying(f"{HEAD}.op.popc  d, adesc, bdesc, {NEGATABLE}; {HEAD}.op.popc  d, a, bdesc, {NEGATABLE}; {BIT_SLOTS}")
 def wgmma_mma_async_bits(i, d, a, adesc, bdesc, scale_d, warp, tasks):
     """Start to combine the bits of each row of A with those of each column of B, count the ones, and add D."""
     return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks))
 
 
-@has(PRODUCT, SPARSE)
+@has(ORDER_OF_A_MATRIX, PRODUCT, SPARSE)
 @multiplying_sparse(
     f"""
     {SPARSE_HEAD}  d, adesc, bdesc, {META}, {HALVES};
@@ -198,7 +199,7 @@ def wgmma_mma_async_sp(i, d, a, adesc, bdesc, metadata, selector, scale_d, scale
     return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks, metadata, selector))
 
 
-@has(PRODUCT, SPARSE)
+@has(ORDER_OF_A_MATRIX, PRODUCT, SPARSE)
 @multiplying_sparse(
     f"{SPARSE_HEAD}  d, adesc, bdesc, {META}, {SMALL}; {SPARSE_HEAD}  d, a, bdesc, {META}, {SMALL}; {deeper(TF32_SLOTS)}"
 )
@@ -207,7 +208,7 @@ def wgmma_mma_async_sp_tf32(i, d, a, adesc, bdesc, metadata, selector, scale_d, 
     return (yield from started(i, d, a, adesc, bdesc, scale_d, warp, tasks, metadata, selector))
 
 
-@has(PRODUCT, SPARSE)
+@has(ORDER_OF_A_MATRIX, PRODUCT, SPARSE)
 @multiplying_sparse(
     f"{SPARSE_HEAD}  d, adesc, bdesc, {META}, {SMALL}; {SPARSE_HEAD}  d, a, bdesc, {META}, {SMALL}; {deeper(FP8_SLOTS)}"
 )
@@ -219,11 +220,11 @@ def wgmma_mma_async_sp_fp8(i, d, a, adesc, bdesc, metadata, selector, scale_d, s
 SPARSE_INTEGER = INTEGER_HEAD.replace("mma_async", "mma_async.sp")
 
 
-@has(PRODUCT, SPARSE)
+@has(ORDER_OF_A_MATRIX, PRODUCT, SPARSE)
 @multiplying_sparse(
     f"""
-    {SPARSE_INTEGER}  d, adesc, bdesc, {META}, scale_d;
-    {SPARSE_INTEGER}  d, a, bdesc, {META}, scale_d;
+    {SPARSE_INTEGER}  d, adesc, bdesc, {META}, {NEGATABLE};
+    {SPARSE_INTEGER}  d, a, bdesc, {META}, {NEGATABLE};
     {deeper(INTEGER_SLOTS)}
     """
 )

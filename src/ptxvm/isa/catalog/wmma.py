@@ -9,7 +9,7 @@ from typing import Unpack
 from ptxvm.algebra.ports import Memory, Warp
 from ptxvm.algebra.types import Type, f16, f32, s32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.isa.access import ADDRESS, WEAK, has, vector_of_sinks, window
+from ptxvm.isa.access import ADDRESS, WEAK, has, of_a_word, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED, SUMS
 from ptxvm.isa.fragments import Arithmetic, Fragment, Product, wmma_fragment
 from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
@@ -65,7 +65,7 @@ loading = partial(transfer, shapes={**MULTIPLICANDS, **ACCUMULATORS}, fragments=
 storing = partial(transfer, shapes=ACCUMULATORS, fragments=stored, section="9.7.14.4.4")
 
 
-@has(ADDRESS)
+@has(ADDRESS, of_a_word("a"))
 @loading(
     """
     wmma.load.matrix.sync{.aligned}.layout.mnk{.ss}.type  d, [a]{, stride};
@@ -83,7 +83,7 @@ def wmma_load(i, a, stride, warp, mem):
     return load(i, loaded(i)["d"], a, stride, warp, mem)
 
 
-@has(ADDRESS)
+@has(ADDRESS, of_a_word("a"))
 @loading(
     """
     wmma.load.matrix.sync{.aligned}.layout.mnk{.ss}.type  d, [a]{, stride};
@@ -98,7 +98,7 @@ def wmma_load_f64(i, a, stride, warp, mem):
     return load(i, loaded(i)["d"], a, stride, warp, mem)
 
 
-@has(ADDRESS)
+@has(ADDRESS, of_a_word("a"))
 @storing(
     """
     wmma.store.d.sync{.aligned}.layout.mnk{.ss}.type  [a], b{, stride};
@@ -112,7 +112,7 @@ def wmma_store(i, a, b, stride, warp, mem):
     store(i, stored(i)["b"], a, b, stride, warp, mem)
 
 
-@has(ADDRESS)
+@has(ADDRESS, of_a_word("a"))
 @storing(
     """
     wmma.store.d.sync{.aligned}.layout.mnk{.ss}.type  [a], b{, stride};
