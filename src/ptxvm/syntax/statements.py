@@ -35,8 +35,8 @@ STATEMENT = re.compile(
 LABEL = re.compile(rf"[\n;{{}}][ \t]*({_NAME})[ \t]*:(?!:)", re.ASCII)
 """What is a label, or a part of something longer, where labels usually stand."""
 
-TARGETS = re.compile(rf"({_NAME})[ \t]*:[{BLANKS}]*\.branchtargets", re.ASCII)
-"""The begin of a list of labels, with its name."""
+TARGETS = re.compile(rf"[\n;{{}}][ \t]*({_NAME})[ \t]*:[{BLANKS}]*\.branchtargets", re.ASCII)
+"""The begin of a list of labels with its name, where such names usually stand."""
 
 FAMILY = re.compile(r"(\.reg[ \t][^<>,;]*<[ \t]*)([1-9]\d{0,8})([ \t]*>[ \t]*;)", re.ASCII)
 """The declaration of one family of registers: what stands before the count, the count, and what stands behind it."""
