@@ -17,7 +17,7 @@ from ptxvm.reference.page import Page, find
 
 CODE = re.compile(r"[Pp]\d+")
 REGISTER = re.compile(r"%(\w+)(?:\.(\w+))?")
-WORD = re.compile(r"\.[a-zA-Z]\w*(::\w+)*")
+WORD = re.compile(r"\.?\w+(::\w+)*")
 KIND = re.compile(r"[a-z]+(-[a-z]+)+")
 TARGET = re.compile(r"(sm|compute)_\d+[af]?")
 OPCODE = re.compile(r"[a-z]\w*(\.[\w:]+)*;?")
@@ -48,30 +48,58 @@ def explain(subject: str, values: Sequence[str], svg: str | None = None) -> int:
 
 def _page_of(subject: str) -> Callable[[], int] | None:
     """What prints the page of a word; None for a text of instructions."""
-    if CODE.fullmatch(subject) or subject in KINDS:
-        return partial(explain_code, subject)
+    kind = subject.replace("_", "-")
+    if CODE.fullmatch(subject) or kind in KINDS:
+        return partial(explain_code, kind)
     if KIND.fullmatch(subject):
         return partial(unknown_kind, subject)
     if register := REGISTER.fullmatch(subject):
         return partial(explain_register, register[1], register[2])
     if subject == "jit":
         return explain_jit
-    if WORD.fullmatch(subject) or TARGET.fullmatch(subject):
-        from ptxvm.cli.explain_word import explain_target, explain_word  # which loads the catalog
+    if TARGET.fullmatch(subject):
+        from ptxvm.cli.explain_word import explain_target  # which loads the catalog
 
-        return partial(explain_word, subject[1:]) if subject.startswith(".") else partial(explain_target, subject)
-    bare = subject.partition(".")
-    if lookup(bare[0], bare[2] or None) is not None and not find(subject):
-        return partial(explain_register, bare[0], bare[2] or None)
-    if OPCODE.fullmatch(subject) and not is_whole(subject):
-        return partial(isa, subject) if find(subject) else partial(unknown, "explain", subject.rstrip(";"))
-    return None
+        return partial(explain_target, subject)
+    return _page_of_name(subject)
+
+
+def _page_of_name(subject: str) -> Callable[[], int] | None:
+    """What prints the page of an instruction, a special register, a modifier, a type or a directive."""
+    name, _, component = subject.partition(".")
+    if subject.startswith(".") and WORD.fullmatch(subject):
+        from ptxvm.cli.explain_word import explain_word  # which loads the catalog
+
+        return partial(explain_word, subject[1:])
+    if find(subject):
+        return None if is_whole(subject) else partial(isa, subject)
+    if lookup(name, component or None) is not None:
+        return partial(explain_register, name, component or None)
+    if WORD.fullmatch(subject):
+        from ptxvm.cli.explain_word import explain_word
+        from ptxvm.reference.words import is_known
+
+        if is_known(subject):
+            return partial(explain_word, subject)
+    return partial(unknown_word, subject.rstrip(";")) if OPCODE.fullmatch(subject) else None
 
 
 def unknown_kind(subject: str) -> int:
     """Say that there is no such kind of fault or finding, and which was probably meant."""
     guess = did_you_mean(subject, KINDS)
     return say(f"ptxvm explain: no fault or finding is called '{subject}'{f'; {guess}' if guess else ''}", FINDINGS)
+
+
+def unknown_word(subject: str) -> int:
+    """Say that it is nothing that can be explained, and which was probably meant: `shfl` for `shuffle`."""
+    from ptxvm.reference.words import opcodes_called
+
+    if called := opcodes_called(subject):
+        meant = " or ".join(f"`{opcode}`" for opcode in called)
+        return say(f"ptxvm explain: no instruction is called '{subject}'; did you mean {meant}?", FINDINGS)
+    if did_you_mean(subject.replace("_", "-"), KINDS):
+        return unknown_kind(subject.replace("_", "-"))
+    return unknown("explain", subject)
 
 
 def is_whole(subject: str) -> bool:

@@ -9,8 +9,8 @@ from rich.text import Text
 
 from ptxvm.algebra.types import Type, pred
 from ptxvm.cli.failures import WrongCall
-from ptxvm.cli.terminal import console, filled, labelled
-from ptxvm.engine.interp.value_text import floats, signed
+from ptxvm.cli.terminal import GAP, LABEL, console, filled, labelled, syntax_lines, width
+from ptxvm.engine.interp.value_text import signed
 from ptxvm.reference import boolean, permutation
 from ptxvm.reference.evaluation import (
     BadValue,
@@ -55,7 +55,7 @@ def print_reading(reading: Reading) -> None:
     out.print(Text(reading.text, style="bold"), soft_wrap=True)
     out.print(Text(f"\n{filled(page.summary)}\n"))
     blocks: list[tuple[str, Rows]] = [
-        ("form", [(f"{i.form.text};",), (f"{page.section}; needs {requirements(i)}",)]),
+        ("form", [*form_lines(i.form.text), (f"{page.section}; needs {requirements(i)}",)]),
         ("modifiers", modifiers_of(i)),
         ("operands", operands_of(reading.bound, constants_of(reading))),
         ("effects", [(effect,) for effect in page.effects]),
@@ -65,6 +65,11 @@ def print_reading(reading: Reading) -> None:
     for label, rows in blocks:
         if rows:
             out.print(labelled(label, rows))
+
+
+def form_lines(form: str) -> Rows:
+    """The syntax line, in lines that fit behind the label."""
+    return [(line,) for line in syntax_lines(f"{form};", width() - LABEL - len(GAP))]
 
 
 def older(reading: Reading) -> Rows:
@@ -143,9 +148,12 @@ def print_result(reading: Reading, inputs: Mapping[str, int]) -> None:
 def shown(quantity: Quantity) -> Rows:
     """A value: its bits, then the number of its type and other readings of the bits, each in a row."""
     type, bits = quantity.type, quantity.bits
-    said = ["" if type is pred else whole_number(quantity)]
-    if parts := floats(bits, type):
-        said = [f"{', '.join(parts)} as .{type.element.name}", *said]
+    if type is pred:
+        said = [""]
+    elif type.is_float or type.is_packed:
+        said = [f"{number(quantity)} as .{type.name}"]
+    else:
+        said = [whole_number(quantity)]
     said += [f"{numbers} as .{other.name}" for numbers, other in readings(bits, type)]
     first, *others = said
     return [(quantity.text, hexadecimal(quantity), first), *(("", "", each) for each in others)]

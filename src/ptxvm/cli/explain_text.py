@@ -3,34 +3,48 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
 from rich.text import Text
 
-from ptxvm.algebra.types import Type, pred
+from ptxvm.algebra.types import pred
 from ptxvm.cli.explain_access import explain_access
 from ptxvm.cli.explain_instruction import Rows, chosen, explain_instruction, options, print_insight, print_reading, shown
 from ptxvm.cli.failures import FINDINGS, WrongCall, say
-from ptxvm.cli.terminal import aligned, console, filled, has_color, labelled, width
+from ptxvm.cli.terminal import GAP, LABEL, aligned, console, filled, has_color, labelled, width
 from ptxvm.diagnostics import render
 from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.reference.access_pictures import lanes_of_access
-from ptxvm.reference.accesses import place_of
+from ptxvm.reference.accesses import in_ranges, place_of
 from ptxvm.reference.drawings import memory_of_access, of_computation, of_lanes, standalone
-from ptxvm.reference.evaluation import Quantity, number
+from ptxvm.reference.evaluation import Quantity, hexadecimal, number
 from ptxvm.reference.matrices import fragments_of, matrix_of, pieces
 from ptxvm.reference.page import Page
 from ptxvm.reference.reading import NotUnderstood, Reading, read_all
-from ptxvm.reference.warp import LANE, Lanes, NotTogether, WarpStep, can_run, is_collective, lane_values, needed, run
+from ptxvm.reference.warp import (
+    LANE,
+    Lanes,
+    NotTogether,
+    WarpStep,
+    can_run,
+    is_collective,
+    lane_values,
+    masks,
+    needed,
+    run,
+)
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
 
-IN_A_ROW = 8
-"""Lanes in a row of a table."""
+FEW_MASKS = 4
+"""Different masks of a warp that are shown bit by bit."""
+
+UNKNOWN = "-"
+"""Stands for a value that nothing gave."""
 
 USUAL = LANE
 USUAL_PREDICATE = f"{LANE}%2"
@@ -92,7 +106,7 @@ def explain_lanes(readings: Sequence[Reading], values: Mapping[str, str]) -> lis
             console().print()
     print_inputs(readings, inputs)
     if alone:
-        print_results(steps)
+        print_results(steps, masks(readings))
     else:
         print_sequence(readings, steps)
     if all(runs) and not steps:
@@ -137,15 +151,16 @@ def inputs_of(readings: Sequence[Reading], values: Mapping[str, str]) -> dict[st
 def print_inputs(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]]) -> None:
     """The values of registers."""
     known = needed(readings) if inputs else {}
-    rows = [row for name, bits in inputs.items() for row in in_lanes(Lanes(name, known[name], bits))]
+    of_lanes = masks(readings)
+    rows = [row for name, bits in inputs.items() for row in in_lanes(Lanes(name, known[name], bits), of_lanes)]
     if rows:
         console().print(labelled("values", rows))
 
 
-def print_results(steps: Sequence[WarpStep]) -> None:
-    """What each instruction wrote."""
+def print_results(steps: Sequence[WarpStep], of_lanes: Collection[str]) -> None:
+    """What each instruction wrote; the bits of some registers are lanes."""
     for step in steps:
-        rows = results(step)
+        rows = results(step, of_lanes)
         if rows or step.reading.decoded.destinations():
             console().print(labelled("result", rows or [("is thrown away: `_`",)]))
 
@@ -161,33 +176,61 @@ def print_sequence(readings: Sequence[Reading], steps: Sequence[WarpStep]) -> No
         if steps:
             known = {lanes.name: lanes.bits[0] for step in steps[:n] for lanes in step.outputs if lanes.is_uniform}
             print_insight(reading, known)
-            print_results(steps[n : n + 1])
+            print_results(steps[n : n + 1], masks(readings))
 
 
-def results(step: WarpStep) -> Rows:
-    """The rows of what an instruction wrote."""
-    rows = [row for lanes in step.outputs for row in in_lanes(lanes)]
-    if step.outputs and not all(step.outputs[0].active):
+def results(step: WarpStep, of_lanes: Collection[str]) -> Rows:
+    """The rows of what an instruction wrote; the bits of some registers are lanes."""
+    if step.outputs and not any(step.outputs[0].active):
+        return [(lanes.name, "is not written: the guard is false in every lane") for lanes in step.outputs]
+    rows = [row for lanes in step.outputs for row in in_lanes(lanes, of_lanes)]
+    kept = [known for lanes in step.outputs for active, known in zip(lanes.active, lanes.known, strict=True) if not active]
+    if any(kept):
         rows.append(("", "a lane in brackets has its old value: its guard is false"))
+    if not all(kept):
+        rows.append(("", f"a lane with {UNKNOWN} has its old value, which is not known: its guard is false"))
     return rows
 
 
-def in_lanes(lanes: Lanes) -> Rows:
-    """A register: its one value, or those of all lanes in a table."""
+def in_lanes(lanes: Lanes, of_lanes: Collection[str] = ()) -> Rows:
+    """A register: its one value, or those of all lanes in a table; the bits of a mask are lanes."""
+    is_mask = lanes.name in of_lanes
+    if is_mask and all(lanes.active) and len(set(lanes.bits)) <= FEW_MASKS:
+        return [row for mask in dict.fromkeys(lanes.bits) for row in mask_rows(lanes, mask)]
     if lanes.is_uniform:
         return shown(Quantity("", lanes.name, lanes.type, lanes.bits[0]))
-    cells = [_cell(lanes.type, bits, active=active) for bits, active in zip(lanes.bits, lanes.active, strict=True)]
+    cells = [_cell(lanes, lane, is_mask=is_mask) for lane in range(WARP)]
     wide = max(map(len, cells))
+    room = width() - LABEL - len(GAP) - len(f"{lanes.name}{GAP}lanes 24-31{GAP}")
+    together = next(count for count in (8, 4, 2, 1) if count * (wide + 1) - 1 <= room or count == 1)
     rows: Rows = []
-    for first in range(0, WARP, IN_A_ROW):
-        said = " ".join(f"{cell:>{wide}}" for cell in cells[first : first + IN_A_ROW])
-        rows.append(("" if first else lanes.name, f"lanes {first}-{first + IN_A_ROW - 1}", said))
+    for first in range(0, WARP, together):
+        said = " ".join(f"{cell:>{wide}}" for cell in cells[first : first + together])
+        rows.append(("" if first else lanes.name, f"lanes {first}-{first + together - 1}", said))
     return rows
 
 
-def _cell(type: Type, bits: int, *, active: bool) -> str:
-    said = str(bits) if type is pred else number(Quantity("", "", type, bits)).replace(", ", ",")
-    return said if active else f"({said})"
+def _cell(lanes: Lanes, lane: int, *, is_mask: bool) -> str:
+    if not lanes.known[lane]:
+        return UNKNOWN
+    quantity = Quantity("", "", lanes.type, lanes.bits[lane])
+    said = str(quantity.bits) if lanes.type is pred else hexadecimal(quantity) if is_mask else number(quantity)
+    return said.replace(", ", ",") if lanes.active[lane] else f"({said.replace(', ', ',')})"
+
+
+def mask_rows(lanes: Lanes, mask: int) -> Rows:
+    """A mask in hexadecimal and binary digits, the lanes that it names, and the lanes that have it where not all do."""
+    binary = f"{mask:0{WARP}b}"
+    digits = " ".join(binary[at : at + 8] for at in range(0, WARP, 8))
+    first = next(lane for lane in range(WARP) if lanes.bits[lane] == mask)
+    named = in_ranges([lane for lane in range(WARP) if mask >> lane & 1])
+    rows: Rows = [
+        (lanes.name if first == 0 else "", hexadecimal(Quantity("", "", lanes.type, mask)), digits),
+        ("", "", f"lanes {named}" if named else "no lane"),
+    ]
+    if len(set(lanes.bits)) > 1:
+        rows.append(("", "", f"in lanes {in_ranges([lane for lane in range(WARP) if lanes.bits[lane] == mask])}"))
+    return rows
 
 
 # ── matrices ────────────────────────────────────────────────────────────────────────────

@@ -6,8 +6,9 @@ from rich.text import Text
 
 from ptxvm.cli.failures import FINDINGS, say
 from ptxvm.cli.terminal import console, filled, labelled
-from ptxvm.reference import modifiers, words
+from ptxvm.reference import modifiers, type_words, words
 from ptxvm.reference.directive_words import DIRECTIVES
+from ptxvm.reference.instruction_parts import requirements
 
 Rows = list[tuple[str, ...]]
 
@@ -21,13 +22,15 @@ def explain_word(word: str) -> int:
     out = console()
     blocks: list[tuple[str, Rows]] = []
     if type is not None:
-        blocks.append(("a type", [(modifiers.type_in_words(type),)]))
+        blocks.append(("a type", [(modifiers.type_in_words(type),), (f"PTX ISA {type_words.section(type)}",)]))
         uses = {}
+        if (bringing := type_words.first(type)) is not None:
+            blocks += [("needs", [(requirements(bringing),)]), ("first in", [(bringing.mnemonic,)])]
     if said is not None:
         blocks.append(("a directive", [(said[1],), (f"PTX ISA {said[0]}",)]))
     if directive is not None:
         gone = f"; until PTX {words.version(directive.until)}" if directive.until else ""
-        if said is None:
+        if said is None and type is None:
             blocks.append(("a feature", [(f"PTX ISA {directive.section}",)]))
         blocks += [("needs", [(words.need(directive.need) + gone,)])]
     for meaning, titles in uses.items():

@@ -8,7 +8,7 @@ import textwrap
 from rich.text import Text
 
 from ptxvm.cli.failures import FINDINGS, say
-from ptxvm.cli.terminal import console, filled, labelled
+from ptxvm.cli.terminal import console, filled, labelled, syntax_lines
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.reference.page import Page, find, opcodes, pages
 
@@ -86,13 +86,7 @@ def hanging(line: str, columns: int) -> list[str]:
     if " = {" in line:
         under = " " * (line.find("{ ") + 6)
         return textwrap.wrap(line, columns, initial_indent="    ", subsequent_indent=under, break_on_hyphens=False)
-    head, _, operands = line.partition(" ")
-    lines, under = [""], " " * 12
-    for part in [*re.findall(r"\{[^}]*\}|\.?\w+", head), f" {operands}"]:
-        if (len(under) if lines[1:] else 4) + len(lines[-1]) + len(part) > columns:
-            lines.append("")
-        lines[-1] += part
-    return [f"    {lines[0]}", *(under + rest.strip() for rest in lines[1:])]
+    return [f"    {each}" for each in syntax_lines(line, columns - 4)]
 
 
 def _needed_for(modifiers: str) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import sys
 import textwrap
 import threading
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
+from itertools import zip_longest
 from typing import IO, TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -78,6 +80,15 @@ LABEL = 11
 """The columns of a label at the left."""
 
 GAP = "  "
+LEAST = 20
+"""The columns that a cell of words has at least, where it needs them."""
+
+FURTHER = " " * 8
+"""Before what goes on of a syntax line."""
+
+PIECE = re.compile(r"\{[^}]*\}|\.?[^.{]+|.")
+"""A modifier of a syntax line, with its braces."""
+
 MOST = 110
 """The columns that a line of prose may have, on terminals that are wider."""
 
@@ -123,12 +134,50 @@ def tabulated(headings: Sequence[str], rows: Rows, right: Collection[int] = ()) 
 
 
 def aligned(rows: Rows, right: Collection[int], columns: int) -> Iterator[str]:
-    """The rows as lines: each column as wide as its widest cell, the last cell of a row wrapped to what is left."""
-    widths = [max(len(row[n]) for row in rows if len(row) > n + 1) for n in range(max(map(len, rows)) - 1)]
-    numbers = max((len(row[-1]) for row in rows), default=0) if max(map(len, rows)) - 1 in right else 0
+    """The rows as lines: each column as wide as its widest cell, or narrower where they do not fit, with its cells wrapped.
+
+    Numbers, which stand in the columns of `right`, are not wrapped.
+    """
+    count = max(map(len, rows))
+    last = max((len(row[-1]) for row in rows if len(row) == count), default=0)
+    widths = [max(len(row[n]) for row in rows if len(row) > n + 1) for n in range(count - 1)]
+    while (excess := sum(widths) + len(GAP) * len(widths) + min(last, LEAST) - columns) > 0 and not right:
+        widest = max(range(len(widths)), key=widths.__getitem__, default=None)
+        if widest is None or widths[widest] <= LEAST:
+            break
+        widths[widest] = max(LEAST, widths[widest] - excess)
+    numbers = last if count - 1 in right else 0
     for row in rows:
-        cells = [f"{c:>{w}}" if n in right else f"{c:<{w}}" for n, (c, w) in enumerate(zip(row[:-1], widths, strict=False))]
-        before = "".join(f"{cell}{GAP}" for cell in cells)
-        parts = textwrap.wrap(row[-1], max(20, columns - len(before)), break_on_hyphens=False) or [""]
-        for n, part in enumerate(parts):
-            yield ((" " * len(before) if n else before) + f"{part:>{numbers}}").rstrip()
+        before = widths[: len(row) - 1]
+        rest = max(LEAST, columns - sum(before) - len(GAP) * len(before))
+        cells = [wrapped(cell, wide) for cell, wide in zip(row, [*before, rest], strict=True)]
+        for parts in zip_longest(*cells, fillvalue=""):
+            padded = [f"{c:>{w}}" if n in right else f"{c:<{w}}" for n, (c, w) in enumerate(zip(parts, before, strict=False))]
+            yield GAP.join([*padded, f"{parts[-1]:>{numbers}}"]).rstrip()
+
+
+def wrapped(text: str, columns: int) -> list[str]:
+    """A text as lines that fit: broken at blanks, and within a word too long for a line before a modifier."""
+    lines = textwrap.wrap(text, columns, break_on_hyphens=False, break_long_words=False) or [""]
+    return [part for line in lines for part in _broken(line, columns)]
+
+
+def syntax_lines(form: str, columns: int) -> list[str]:
+    """A syntax line as lines that fit: broken before modifiers and operands, those after the first further in."""
+    head, _, operands = form.partition(" ")
+    first, *others = _broken(head, columns, FURTHER)
+    if not operands:
+        return [first, *others]
+    if len(last := f"{[first, *others][-1]} {operands}") <= columns:
+        return [*[first, *others][:-1], last]
+    return [first, *others, *(FURTHER + line for line in wrapped(operands, columns - len(FURTHER)))]
+
+
+def _broken(word: str, columns: int, indent: str = "") -> list[str]:
+    """A line without blanks, or one that fits, broken before modifiers; a modifier that is too long is cut."""
+    lines = [""]
+    for piece in PIECE.findall(word) if len(word) > columns else [word]:
+        if lines[-1].strip() and len(lines[-1]) + len(piece) > columns:
+            lines.append(indent)
+        lines[-1] += piece
+    return [line[n : n + columns] for line in lines for n in range(0, len(line) or 1, columns)]

@@ -90,7 +90,7 @@ class OperandType:
     no variable at all, `word` no integer constant, `update` the instruction reads the operand and then replaces it,
     `untyped` a `.b` register only, `scalar` no packed one, `strict` integers hold no floats within braces either,
     `registers` not all within braces are constants, `loose` a register of any type and size, `element` an address may be
-    `a[2]`, `label`, `function`, `table`, `any`.
+    `a[2]`, `mask` its bits are lanes (which no check asks), `label`, `function`, `table`, `any`.
 
     `judged_as` has types that ptxas judges as others: with `bf16=u16`, an operand of `.bf16` may be what `.u16` may be.
     """

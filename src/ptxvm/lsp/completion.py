@@ -108,7 +108,7 @@ def _modifiers(module: ModuleView, context: CursorContext) -> Items:
         yield types.CompletionItem(
             word,
             kind=Kinds.TypeParameter if slot.is_type else Kinds.EnumMember,
-            detail=modifiers.meaning(slot, word) or None,
+            detail=modifiers.meaning(slot, word, i.form.opcode) or None,
             documentation=lacks or None,
             sort_text="z" if lacks else None,
         )

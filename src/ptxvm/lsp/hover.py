@@ -124,7 +124,7 @@ def _of_modifier(bound: Bound, word: str) -> Lines:
         if i.bound.get(slot.name) == word or (":" not in word and word in str(i.bound.get(slot.name)).split("::")):
             whole = i.bound[slot.name]
             others = [f"`.{each}`" for each in slot.order if each != whole]
-            said = modifiers.meaning(slot, whole)
+            said = modifiers.meaning(slot, whole, i.form.opcode)
             yield from (f"**.{whole}**, a modifier of `{i.opcode}`" + (f": {escaped(said)}" if said else ""), "")
             yield from (f"Needs {need}.\n" for need in _needs(i.of, whole))
             if others:

@@ -58,7 +58,7 @@ def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]],
 
 def registers_of_lanes(registers: Sequence[Lanes]) -> str:
     """A row of lanes for each register; equal values have one colour, and lanes that did nothing are empty."""
-    texts = [[_value(lanes, lane) for lane in range(WARP)] for lanes in registers]
+    texts = [[_value(lanes, lane) if lanes.known[lane] else "-" for lane in range(WARP)] for lanes in registers]
     wide = max(26.0, 7.4 * max(len(text) for row in texts for text in row) + 6)
     left, high = 12 + 7.4 * max(len(lanes.name) for lanes in registers), 24
     shades = {value: n for n, value in enumerate(dict.fromkeys(text for row in texts for text in row))}

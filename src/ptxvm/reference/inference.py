@@ -154,7 +154,12 @@ def _operand(found: Names, decoded: Decoded, operand: str, node: tree.Operand) -
         if may_be_variable and not name.text.startswith("%"):
             found.variables.setdefault(name.text, _space(decoded))
         else:
-            found.registers.setdefault(name.text, ADDRESS if address else register_type(type or ANY))
+            found.registers.setdefault(name.text, _address(decoded) if address else register_type(type or ANY))
+
+
+def _address(decoded: Decoded) -> Type:
+    """The type of a register with an address: tensor memory has addresses of 32 bits (PTX 9.7.16.1)."""
+    return ANY if "tmem" in decoded.of.effects else ADDRESS
 
 
 def _arguments(found: Names, group: tree.Group, kinds: list[Type]) -> None:

@@ -24,26 +24,10 @@ from ptxvm.reference.markdown import Files, code, escaped, keywords, prose, tabl
 from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.page import Page, pages
 from ptxvm.reference.permutation import byte_selections
+from ptxvm.reference.words import SOUGHT
 
 WORD = re.compile(r"\W+")
 FOLDER = "reference/instructions"
-
-SOUGHT = {
-    "activemask": "active lanes", "atom": "atomic", "bar": "barrier", "bfe": "extract bits", "bfi": "insert bits",
-    "bfind": "leading zeros", "bra": "branch, jump", "brev": "reverse bits", "brx": "branch, jump", "clz": "leading zeros",
-    "cp": "asynchronous copy", "cvt": "conversion, convert", "cvta": "address conversion", "div": "division",
-    "elect": "leader", "ex2": "exponential", "fma": "multiply-add", "fns": "find bit",
-    "griddepcontrol": "programmatic dependent launch", "isspacep": "state space", "ld": "load", "ldmatrix": "load matrix",
-    "lg2": "logarithm", "lop3": "logic, truth table", "mad": "multiply-add", "mapa": "distributed shared memory",
-    "mbarrier": "barrier, phase", "membar": "fence", "mma": "matrix multiply, tensor core", "mov": "move",
-    "mul": "multiply", "popc": "population count", "prmt": "permute bytes", "rcp": "reciprocal", "red": "reduction, atomic",
-    "redux": "warp reduction", "rsqrt": "reciprocal square root", "selp": "select", "setp": "compare, predicate",
-    "shf": "funnel shift", "shfl": "shuffle", "shl": "shift left", "shr": "shift right", "sqrt": "square root",
-    "st": "store", "stmatrix": "store matrix", "suld": "surface load", "sured": "surface reduction",
-    "sust": "surface store", "tcgen05": "tensor memory, Blackwell", "tex": "texture", "tld4": "texture gather",
-    "vote": "ballot, any, all", "wgmma": "warpgroup matrix multiply, Hopper", "wmma": "matrix multiply, tensor core",
-}  # fmt: skip
-"""What people search for, beside what stands on the page, by opcode."""
 
 
 @dataclass(frozen=True)

@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 from ptxvm.analysis.program import Bound
 from ptxvm.isa.model import Decoded
-from ptxvm.isa.targets import Target
+from ptxvm.isa.targets import Need
 from ptxvm.reference import modifiers
 from ptxvm.syntax import tree
 from ptxvm.syntax.printer import print_operand
@@ -16,21 +16,20 @@ Rows = list[tuple[str, ...]]
 
 
 def requirements(i: Decoded) -> str:
-    """`PTX 2.0, sm_20`: what all of the instruction's features need together."""
+    """`PTX 2.0, sm_20`: what all of the instruction's features need together, with the lowest targets that have them."""
     needs = [need for _, need in i.requirements()]
     version = max((need.version for need in needs), default=(1, 0))
-    plain = [need.targets[0] for need in needs if len(need.targets) == 1 and not need.targets[0].suffix]
-    special = [" or ".join(map(str, n.targets)) for n in needs if n.targets and (len(n.targets) > 1 or n.targets[0].suffix)]
-    lowest: list[Target] = [max(plain)] if plain else []
-    targets = list(dict.fromkeys([*map(str, lowest), *special]))
-    return ", ".join([f"PTX {version[0]}.{version[1]}", *targets])
+    named = dict.fromkeys(target for need in needs for target in need.targets)
+    enough = [target for target in named if all(need.met_by(target) for need in needs)]
+    lowest = [t for t in enough if not any(Need(version, (other,)).met_by(t) for other in enough if other != t)]
+    return f"PTX {version[0]}.{version[1]}" + (f", {' or '.join(map(str, lowest))}" if lowest else "")
 
 
 def modifiers_of(i: Decoded) -> Rows:
     """Each modifier that was written, in words."""
     slots = [*i.form.slots, *(mark for mark in i.form.marks if mark.name in i.bound)]
     words = [(i.bound[slot.name], slot) for slot in slots if slot.name in i.bound]
-    return [("-" if word == "-" else f".{word}", modifiers.meaning(slot, word)) for word, slot in words]
+    return [("-" if word == "-" else f".{word}", modifiers.meaning(slot, word, i.form.opcode)) for word, slot in words]
 
 
 def operands_of(bound: Bound, constants: Collection[str] = ()) -> Rows:

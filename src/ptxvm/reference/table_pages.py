@@ -10,6 +10,8 @@ from ptxvm.isa.directives import FEATURES
 from ptxvm.isa.special_registers import SPECIAL, SpecialRegister
 from ptxvm.isa.targets import LOWEST, Target, Version
 from ptxvm.machine.settings import VARIABLES
+from ptxvm.reference import type_words
+from ptxvm.reference.instruction_parts import requirements
 from ptxvm.reference.markdown import Files, code, escaped, table
 from ptxvm.reference.modifiers import type_in_words
 from ptxvm.reference.words import brought_by, need, provides, version
@@ -39,11 +41,8 @@ def table_pages() -> Files:
         "reference/types.md": _page(
             "Types",
             "The fundamental, alternate and packed types that operands of instructions have (PTX 5.2).",
-            ("type", "bits", "elements", "what it is"),
-            (
-                (code(f".{name}"), str(each.bits), str(each.lanes) if each.is_packed else "", escaped(type_in_words(each)))
-                for name, each in Type.named.items()
-            ),
+            ("type", "bits", "elements", "what it is", "needs", "section"),
+            (_type(each) for name, each in Type.named.items() if type_words.is_type(name)),
         ),
         "reference/targets.md": _targets(),
         "reference/environment.md": _page(
@@ -71,6 +70,13 @@ def _register(register: SpecialRegister) -> tuple[str, ...]:
         register.section,
         escaped(always),
     )
+
+
+def _type(type: Type) -> tuple[str, ...]:
+    feature, bringing = FEATURES.get(f".{type.name}"), type_words.first(type)
+    needed = need(feature.need) if feature is not None else requirements(bringing) if bringing is not None else ""
+    elements = str(type.lanes) if type.is_packed else ""
+    return code(f".{type.name}"), str(type.bits), elements, escaped(type_in_words(type)), needed, type_words.section(type)
 
 
 def _targets() -> str:

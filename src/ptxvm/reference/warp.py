@@ -6,6 +6,7 @@ each of them.  It runs on the interpreter.
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,13 +37,14 @@ SLOT = 16
 class Lanes:
     """The bits of a register in the lanes of a warp, and the type to read them as.
 
-    `active` are the lanes whose guard held; the others have what they had.
+    `active` are the lanes whose guard held; the others have what they had, which is only `known` where something gave it.
     """
 
     name: str
     type: Type
     bits: tuple[int, ...]
     active: tuple[bool, ...] = (True,) * WARP
+    known: tuple[bool, ...] = (True,) * WARP
 
     @property
     def is_uniform(self) -> bool:
@@ -106,6 +108,17 @@ def written_by(reading: Reading) -> list[tuple[str, Type]]:
     return found
 
 
+def masks(readings: Sequence[Reading]) -> set[str]:
+    """The registers whose bits are lanes."""
+    return {
+        name.text
+        for reading in readings
+        for operand, node in reading.bound.operands.items()
+        if "mask" in reading.decoded.operand_type(operand).marks and reading.decoded.type_of(operand) is not pred
+        for name in names_in(node)
+    }
+
+
 def _guard(reading: Reading) -> list[tuple[str, Type]]:
     guard = reading.bound.node.guard
     return [] if guard is None else [(guard.name.text, pred)]
@@ -165,14 +178,24 @@ def run(readings: Sequence[Reading], values: Mapping[str, tuple[int, ...]]) -> l
     count = sum(map(len, outputs)) + len(readings)
     found = np.zeros((max(1, count), WARP, SLOT), np.uint8)
     _loaded(readings, kernel_text).launch(1, WARP, [memory, found], engine="interp")
-    return list(_steps(readings, outputs, found))
+    return list(_steps(readings, outputs, found, dict.fromkeys(inputs, (True,) * WARP)))
 
 
-def _steps(readings: Sequence[Reading], outputs: Sequence[list[tuple[str, Type]]], found: np.ndarray) -> Iterator[WarpStep]:
+def _steps(
+    readings: Sequence[Reading],
+    outputs: Sequence[list[tuple[str, Type]]],
+    found: np.ndarray,
+    known: dict[str, tuple[bool, ...]],
+) -> Iterator[WarpStep]:
+    """What each instruction wrote; `known` are the lanes in which a register has a value, and grows."""
     slot = 0
     for reading, names in zip(readings, outputs, strict=True):
         active = tuple(bool(bits) for bits in _bits(found[slot]))
-        lanes = tuple(Lanes(name, type, _bits(found[slot + 1 + n]), active) for n, (name, type) in enumerate(names))
+        for name, _ in names:
+            known[name] = tuple(map(operator.or_, known.get(name, (False,) * WARP), active))
+        lanes = tuple(
+            Lanes(name, type, _bits(found[slot + 1 + n]), active, known[name]) for n, (name, type) in enumerate(names)
+        )
         slot += 1 + len(names)
         yield WarpStep(reading, lanes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 from ptxvm.algebra.types import Type
@@ -11,7 +12,26 @@ from ptxvm.isa.model import ISA, Instruction
 from ptxvm.isa.notation import ModifierSlot
 from ptxvm.isa.targets import LOWEST, Need, Target, Version, parse_need, parse_target
 from ptxvm.reference import modifiers
+from ptxvm.reference.directive_words import DIRECTIVES
 from ptxvm.reference.page import Page
+from ptxvm.reference.type_words import is_type
+
+SOUGHT = {
+    "activemask": "active lanes", "atom": "atomic", "bar": "barrier", "bfe": "extract bits", "bfi": "insert bits",
+    "bfind": "leading zeros", "bra": "branch, jump", "brev": "reverse bits", "brx": "branch, jump", "clz": "leading zeros",
+    "cp": "asynchronous copy", "cvt": "conversion, convert", "cvta": "address conversion", "div": "division",
+    "elect": "leader", "ex2": "exponential", "fma": "multiply-add", "fns": "find bit",
+    "griddepcontrol": "programmatic dependent launch", "isspacep": "state space", "ld": "load", "ldmatrix": "load matrix",
+    "lg2": "logarithm", "lop3": "logic, truth table", "mad": "multiply-add", "mapa": "distributed shared memory",
+    "mbarrier": "barrier, phase", "membar": "fence", "mma": "matrix multiply, tensor core", "mov": "move",
+    "mul": "multiply", "popc": "population count", "prmt": "permute bytes", "rcp": "reciprocal", "red": "reduction, atomic",
+    "redux": "warp reduction", "rsqrt": "reciprocal square root", "selp": "select", "setp": "compare, predicate",
+    "shf": "funnel shift", "shfl": "shuffle", "shl": "shift left", "shr": "shift right", "sqrt": "square root",
+    "st": "store", "stmatrix": "store matrix", "suld": "surface load", "sured": "surface reduction",
+    "sust": "surface store", "tcgen05": "tensor memory, Blackwell", "tex": "texture", "tld4": "texture gather",
+    "vote": "ballot, any, all", "wgmma": "warpgroup matrix multiply, Hopper", "wmma": "matrix multiply, tensor core",
+}  # fmt: skip
+"""What people search for, beside what stands on the page of an instruction, by opcode."""
 
 
 def uses(word: str) -> dict[str, list[str]]:
@@ -20,8 +40,8 @@ def uses(word: str) -> dict[str, list[str]]:
     found: dict[str, list[str]] = {}
     for instruction in ISA.instructions:
         title = short_title(instruction)
-        for slot in _slots(instruction, word):
-            titles = found.setdefault(modifiers.meaning(slot, word), [])
+        for opcode, slot in _slots(instruction, word):
+            titles = found.setdefault(modifiers.meaning(slot, word, opcode), [])
             if title not in titles:
                 titles.append(title)
     return {meaning: sorted(titles) for meaning, titles in found.items()}
@@ -32,14 +52,25 @@ def short_title(instruction: Instruction) -> str:
     return ".".join(word for word in Page(instruction).title.split(".") if "::" not in word)
 
 
-def _slots(instruction: Instruction, word: str) -> Iterator[ModifierSlot]:
+def _slots(instruction: Instruction, word: str) -> Iterator[tuple[str, ModifierSlot]]:
+    """The places that take the word, each with the opcode."""
     for form in instruction.forms:
-        yield from (slot for slot in (*form.slots, *form.marks) if word in slot.choices)
+        yield from ((form.opcode, slot) for slot in (*form.slots, *form.marks) if word in slot.choices)
 
 
 def type_named(word: str) -> Type | None:
     """The type of a name."""
-    return Type.named.get(word)
+    return Type.named[word] if is_type(word) else None
+
+
+def is_known(word: str) -> bool:
+    """Is it a modifier, a type or a directive, without its dot?"""
+    return type_named(word) is not None or directive(word) is not None or f".{word}" in DIRECTIVES or bool(uses(word))
+
+
+def opcodes_called(word: str) -> list[str]:
+    """The opcodes that a common word stands for: of `shuffle`, `shfl`."""
+    return [opcode for opcode, said in SOUGHT.items() if word in re.split(r",? ", said)]
 
 
 def directive(word: str) -> Feature | None:

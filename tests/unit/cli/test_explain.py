@@ -68,8 +68,13 @@ def test_a_modifier_names_its_instructions(ptxvm):
 def test_a_type_a_directive_and_a_target(ptxvm):
     # PTX 5.2.5; 11.7.1; 11.1.2
     assert ptxvm("explain", ".f16x2").out == (
-        ".f16x2\n\na type       2 × .f16, packed in 32 bits\na feature    PTX ISA 5.2.5\nneeds        PTX 4.2, sm_53\n"
+        ".f16x2\n\na type       2 × .f16, packed in 32 bits\n             PTX ISA 5.2.5\nneeds        PTX 4.2, sm_53\n"
     )
+    # PTX 5.2.3; 9.7.9.21: "cvt to bf16 introduced in PTX ISA 7.0, sm_80"; 9.7.15.5.2: wgmma, PTX ISA 8.0, sm_90a
+    out = ptxvm("explain", ".bf16").out
+    assert block(out, "a type") == ["bfloat16: the upper half of an f32", "PTX ISA 5.2.3"]
+    assert block(out, "needs") == ["PTX 7.0, sm_80"]
+    assert block(ptxvm("explain", "e4m3").out, "needs") == ["PTX 8.0, sm_90a"]
     assert block(ptxvm("explain", ".reqnctapercluster").out, "needs") == ["PTX 7.8, sm_90"]
     out = ptxvm("explain", "sm_90a").out
     assert out.startswith("sm_90a, a target; PTX 8.0 and later have it; PTX ISA 11.1.2\n\nCode for it runs on this chip only")
@@ -247,7 +252,10 @@ def test_lop3_computes(ptxvm):
         # PTX 9.7.1.1: .sat limits to MININT and MAXINT
         ("add.sat.s32 %r1, %r2, 1", ["r2=0x7fffffff"], "%r1  0x7fffffff  2147483647"),
         ("fma.rn.f32 %f1, %f2, 2.0, 0f3F800000", ["f2=1.5"], "%f1  0x40800000  4.0 as .f32"),
-        ("add.f16x2 %r1, %r2, %r3", ["r2=1,2.5", "r3=0x3c003c00"], "%r1  0x43004000  2.0, 3.5 as .f16"),
+        ("add.f16x2 %r1, %r2, %r3", ["r2=1,2.5", "r3=0x3c003c00"], "%r1  0x43004000  2.0, 3.5 as .f16x2"),
+        ("add.u16x2 %r1, %r2, %r3", ["r2=1,2", "r3=3,4"], "%r1  0x00060004  4, 6 as .u16x2"),
+        # PTX 5.2.3: e4m3 has 3 bits of fraction and a bias of 7, and no infinity: 448 is the greatest
+        ("cvt.rn.satfinite.e4m3x2.f32 %rs1, %f1, %f2", ["f1=1.5", "f2=500"], "%rs1  0x3c7e  448.0, 1.5 as .e4m3x2"),
         ("mul.wide.s32 %rd1, %r1, -4", ["r1=3"], "%rd1  0xfffffffffffffff4  18446744073709551604 unsigned, -12 signed"),
         ("not.pred %p1, %p2", ["p2=true"], "%p1  false"),
         ("selp.b32 %r1, 1, 2, %p1", ["p1=false"], "%r1  0x00000002  2"),
@@ -313,8 +321,7 @@ def test_values_go_on_to_the_next_instruction(ptxvm):
     assert first.startswith("prmt.b32 %r1, %r2, 0x64646464, 0x4140;\n")
     assert "\nresult       %r1  0x64016400  1677812736\n" in second
     assert second.endswith(
-        "sub.f16x2 %r3, %r1, %r4;\nSubtract one number from another.\n"
-        "result       %r3  0x3c000000  0.0, 1.0 as .f16\n                              1006632960\n"
+        "sub.f16x2 %r3, %r1, %r4;\nSubtract one number from another.\nresult       %r3  0x3c000000  0.0, 1.0 as .f16x2\n"
     )
 
 
@@ -347,13 +354,30 @@ def test_lanes_have_the_values_of_an_expression(ptxvm):
     listed = ",".join(str(lane % 3) for lane in range(32))
     out = ptxvm("explain", "match.any.sync.b32 %r1, %r2, 0xffffffff", "--set", f"r2={listed}").out
     every_third = sum(1 << lane for lane in range(0, 32, 3))
-    assert block(out, "result")[0].split()[3] == str(every_third)
+    masks = [line.split()[-5:] for line in block(out, "result") if "0x" in line]
+    assert [row[0] for row in masks] == [f"{every_third << n & 0xFFFFFFFF:#010x}" for n in range(3)]
+    assert "".join(masks[0][1:]) == f"{every_third:032b}"
+    assert "lanes 1, 4, 7, 10, 13, 16, 19, 22, 25, 28" in " ".join(" ".join(block(out, "result")).split())
+    # each lane has a mask of its own: 32 masks in hexadecimal
+    out = ptxvm("explain", "match.any.sync.b32 %r1, %r2, -1").out
+    assert block(out, "result")[1].split() == ["lanes", "4-7", *(f"{1 << lane:#010x}" for lane in range(4, 8))]
 
 
 def test_lanes_whose_guard_is_false_keep_what_they_have(ptxvm):
     out = ptxvm("explain", "@%p1 add.u32 %r1, %r1, 5", "--set", "p1=lane%2", "--set", "r1=lane*10").out
     assert block(out, "result")[0].split()[3:] == ["(0)", "15", "(20)", "35", "(40)", "55", "(60)", "75"]
     assert block(out, "result")[-1].strip() == "a lane in brackets has its old value: its guard is false"
+
+
+def test_what_no_lane_has_written_is_not_made_up(ptxvm):
+    out = ptxvm("explain", "@%p1 mov.b32 %r1, 5", "--set", "p1=false").out
+    assert block(out, "result") == ["%r1  is not written: the guard is false in every lane"]
+    out = ptxvm("explain", "@%p1 mov.b32 %r1, 5", "--set", "p1=lane%2").out
+    assert block(out, "result")[0].split()[3:] == ["-", "5"] * 4
+    assert "(0)" not in out
+    # what an instruction before gave is known
+    out = ptxvm("explain", "mov.b32 %r1, 7; @%p1 mov.b32 %r1, 5", "--set", "p1=lane%2").out
+    assert out.count("(7)   5 (7)   5 (7)   5 (7)   5") == 4
 
 
 def test_a_matrix_instruction_shows_who_holds_what(ptxvm):
@@ -423,6 +447,55 @@ def test_a_mode_of_prmt_is_a_table(ptxvm):
     """The table of modes in PTX 9.7.9.7: rc8 takes one byte four times."""
     out = ptxvm("explain", "prmt.b32.rc8 d, a, b, c;").out
     assert [row.split() for row in block(out, ".rc8")][3] == ["2", *["a.b2"] * 4]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("u32", ".u32\n\na type       32-bit unsigned integer\n"),  # PTX 5.2.1
+        ("align", ".align\n\na directive  the address of the variable"),  # PTX 5.4.5
+        ("global", ".global\n\na directive  global memory"),  # PTX 5.1.4
+        ("2d", ".2d\n\na modifier   two dimensions\n"),  # PTX 9.7.10.3
+        (".32x32b", ".32x32b\n\na modifier   32 lanes of 32 bits each\n"),  # PTX 9.7.16.8.1
+        ("kind::tf32", ".kind::tf32\n\na modifier   elements of tf32\n"),  # PTX 9.7.16.10.9
+        ("out_of_bounds", "out-of-bounds: access out of bounds\n"),
+    ],
+)
+def test_a_word_needs_no_dot_and_a_kind_no_dashes(ptxvm, word, said):
+    done = ptxvm("explain", word)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(said)
+
+
+@pytest.mark.parametrize(
+    ("word", "meant"),
+    [("shuffle", "`shfl`"), ("atomic", "`atom` or `red`"), ("prmtt", "`prmt`"), ("out_of_bound", "`out-of-bounds`")],
+)
+def test_a_common_name_leads_to_the_instruction(ptxvm, word, meant):
+    done = ptxvm("explain", word)
+    assert (done.code, done.out) == (1, "")
+    assert done.err.endswith(f"; did you mean {meant}?\n")
+
+
+def test_a_type_that_only_the_machine_has_is_none(ptxvm):
+    assert ptxvm("explain", ".u128").code == 1
+
+
+def test_a_long_form_is_broken_between_modifiers(ptxvm):
+    out = ptxvm("explain", "ld.global.f32 %f1, [%rd1];").out
+    first, second, *_ = block(out, "form")
+    assert first.startswith("ld{.mmio}{.order}{.scope}")
+    assert first.endswith("}")
+    assert second == "        {.prefetch}{.vec}.type d, [a]{, policy};"
+
+
+def test_an_address_of_tensor_memory_is_a_register_of_32_bits(ptxvm):
+    """PTX 9.7.16.8.1."""
+    done = ptxvm("explain", "tcgen05.ld.sync.aligned.32x32b.x4.b32 {%r1, %r2, %r3, %r4}, [%r5];")
+    assert (done.code, done.err) == (0, "")
+    assert ".x4       4 times the columns of the shape" in done.out
+    done = ptxvm("explain", "tcgen05.mma.cta_group::1.kind::f16 [%r1], %rd1, %rd2, %r2, %p1;")
+    assert (done.code, done.err) == (0, "")
 
 
 def test_a_kind_that_is_none_is_guessed(ptxvm):

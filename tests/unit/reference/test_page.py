@@ -107,15 +107,48 @@ def test_a_rule_that_several_instructions_share_names_them_all():
 
 
 def test_every_modifier_has_words():
-    """Those that stand alone are explained; a choice without words is listed with the others."""
-    for instruction in ISA.instructions:
-        for form in instruction.forms:
-            for slot in (*form.slots, *form.marks):
-                for word in slot.order:
-                    assert modifiers.meaning(slot, word) or slot.literal or len(slot.order) == 1, (
-                        instruction.name,
-                        word,
-                    )
+    """None is left to its instruction, and none says only which others might stand there."""
+    lacking = {
+        (form.opcode, word)
+        for instruction in ISA.instructions
+        for form in instruction.forms
+        for slot in (*form.slots, *form.marks)
+        for word in slot.choices
+        if not modifiers.meaning(slot, word, form.opcode)
+    }
+    assert lacking == set()
+
+
+def test_every_word_of_the_table_is_a_modifier():
+    said = {
+        key
+        for instruction in ISA.instructions
+        for form in instruction.forms
+        for slot in (*form.slots, *form.marks)
+        for word in slot.choices
+        for key in (word, f"{slot.name}.{word}", f"{form.opcode}:{word}")
+    }
+    assert modifiers.WORDS.keys() <= said
+
+
+@pytest.mark.parametrize(
+    ("opcode", "word", "said"),
+    [
+        ("match", "any", "each lane finds the lanes that have its own value"),  # PTX 9.7.13.10
+        ("vote", "any", "true of any lane"),  # PTX 9.7.13.9
+        ("dp2a", "lo", "the two lower bytes of `b`"),  # PTX 9.7.1.24
+        ("mul", "lo", "keep the lower half of the product"),  # PTX 9.7.1.3
+        ("mma", "popc", "count the ones"), ("bar", "popc", "count the true predicates"),  # PTX 9.7.14.5.14, 9.7.13.1
+        ("suld", "clamp", "out of bounds, the nearest element"), ("shf", "clamp", "limit the amount to the width"),
+        ("mma", "m16n8k16", "A has 16 × 16 elements, B 16 × 8, and the result 16 × 8"), ("ldmatrix", "x1", "1 matrix"),
+        ("tcgen05", "collector::b2::lastuse", "take B from the collector buffer 2 for the last time"),
+        ("vadd", "b0", "byte 0"), ("vadd2", "h10", "halves 0, 1"), ("vadd4", "b32", "bytes 2, 3"),
+    ],
+)  # fmt: skip
+def test_a_word_says_what_it_does_to_its_instruction(opcode, word, said):
+    forms = [form for instruction in ISA.instructions for form in instruction.forms if form.opcode == opcode]
+    slots = [slot for form in forms for slot in (*form.slots, *form.marks) if word in slot.choices]
+    assert {modifiers.meaning(slot, word, opcode) for slot in slots} == {said}
 
 
 @pytest.mark.parametrize(
@@ -128,10 +161,3 @@ def test_every_modifier_has_words():
 )  # fmt: skip
 def test_types_in_words(type, words):
     assert modifiers.type_in_words(Type.named[type]) == words
-
-
-def test_parts_of_words():
-    assert modifiers.selector_in_words("b0") == "byte 0"
-    assert modifiers.selector_in_words("h10") == "halves 0, 1"
-    assert modifiers.selector_in_words("b32") == "bytes 2, 3"
-    assert modifiers.selector_in_words("bfly") == ""

@@ -6,8 +6,11 @@ from decimal import Decimal
 
 import numpy as np
 
-from ptxvm.algebra.types import Type, pred
+from ptxvm.algebra.derived.formats import FORMATS, decode, decode_scale
+from ptxvm.algebra.types import Type, b8, pred
+from ptxvm.algebra.value import Value
 from ptxvm.engine.interp import arrays
+from ptxvm.engine.interp.eager import EAGER
 
 MOST_DIGITS = 16
 """Digits behind the first one that tell every f64 from its neighbours."""
@@ -43,7 +46,7 @@ def signed(bits: int, width: int) -> int:
 
 
 def floats(bits: int, type: Type) -> list[str]:
-    """The bits as floating-point numbers of the type, the lowest element first; there are none of 8 bits."""
+    """The bits as floating-point numbers of the type, the lowest element first; of integers there are none."""
     return [in_digits(number) for number in as_floats(bits, type)]
 
 
@@ -59,13 +62,25 @@ def in_digits(number: np.floating) -> str:
 
 
 def as_floats(bits: int, type: Type) -> list[np.floating]:
-    """The elements as floating-point numbers, the lowest first; none where the type has none, or has 8 bits."""
+    """The elements as floating-point numbers, the lowest first; none where the type has none."""
     element = type.element
-    if not element.is_float or element.bits < 16:
+    if type.is_float and type.bits // type.lanes < 16:
+        return _small_floats(bits, type)
+    if not element.is_float:
         return []
     held = arrays.dtype(element)
     parts = [bits >> n * element.bits & (1 << element.bits) - 1 for n in range(type.bits // element.bits)]
     return [np.array([part], f"u{held.itemsize}").view(held)[0] for part in parts]
+
+
+def _small_floats(bits: int, type: Type) -> list[np.floating]:
+    """Floats of 8, 6 and 4 bits (PTX 5.2.3) as f32, which holds them exactly; those of 6 bits lie in a byte each."""
+    name, width = type.name.partition("x")[0], type.bits // type.lanes
+    codes = [bits >> n * width & (1 << width) - 1 for n in range(type.lanes)]
+    values = [Value(EAGER, b8, EAGER.const(b8, code)) for code in codes]
+    if name == "ue8m0":
+        return [np.float32(decode_scale(value).raw) for value in values]
+    return [np.float32(decode(value, FORMATS[name.removeprefix("u")]).raw) for value in values]
 
 
 def _parts(bits: int, type: Type) -> list[int]:

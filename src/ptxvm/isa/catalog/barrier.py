@@ -164,7 +164,7 @@ for barrier in (bar_arrive, barrier_arrive):
 @instruction(
     "bar.warp.sync membermask;",
     section="9.7.13.2",
-    types="membermask: u32 plain",
+    types="membermask: u32 plain mask",
     needs={"": "PTX 6.0, sm_30"},
     fixed="warp",
 )

@@ -89,7 +89,7 @@ def shfl(i, a, b, c, warp):
     .mode = { .up, .down, .bfly, .idx };
     """,
     section="9.7.9.6",
-    types="d: b32 plain, p: pred plain sink, *: b32 plain, membermask: u32 plain",
+    types="d: b32 plain, p: pred plain sink, *: b32 plain, membermask: u32 plain mask",
     needs={"": "PTX 6.0, sm_30"},
 )
 def shfl_sync(i, a, b, c, membermask, warp):
@@ -120,7 +120,7 @@ def verdict(i: Decoded, peers: Peers) -> Value:
     .mode = { .all, .any, .uni };
     """,
     section="9.7.13.8",
-    types="d: type plain, a: pred plain",
+    types="d: type plain mask, a: pred plain",
     needs={"": "PTX 1.2, sm_12", ".ballot": "PTX 2.0, sm_20"},
 )
 def vote(i, a, warp):
@@ -136,7 +136,7 @@ def vote(i, a, warp):
     .mode = { .all, .any, .uni };
     """,
     section="9.7.13.9",
-    types="d: type plain, a: pred plain, membermask: u32 plain",
+    types="d: type plain mask, a: pred plain, membermask: u32 plain mask",
     needs={"": "PTX 6.0, sm_30"},
 )
 def vote_sync(i, a, membermask, warp):
@@ -168,7 +168,7 @@ def alike(a: Value, peers: Peers, lane: Value) -> Value:
     .type = { .b32, .b64 };
     """,
     section="9.7.13.10",
-    types="d: u32 plain, p: pred plain sink, a: type plain, membermask: u32 plain",
+    types="d: u32 plain mask, p: pred plain sink, a: type plain, membermask: u32 plain mask",
     needs={"": "PTX 6.0, sm_70"},
 )
 def match_any_sync(i, a, membermask, warp):
@@ -193,7 +193,7 @@ def predicate_of_any(i):
     .type = { .b32, .b64 };
     """,
     section="9.7.13.10",
-    types="d: u32 plain sink, p: pred plain sink, a: type plain, membermask: u32 plain",
+    types="d: u32 plain mask sink, p: pred plain sink, a: type plain, membermask: u32 plain mask",
     needs={"": "PTX 6.0, sm_70"},
 )
 def match_all_sync(i, a, membermask, warp):
@@ -206,7 +206,7 @@ def match_all_sync(i, a, membermask, warp):
 # ── activemask, redux, elect ────────────────────────────────────────────────────────────
 
 
-@instruction("activemask.b32 d;", section="9.7.13.11", types="d: b32 plain", needs={"": "PTX 6.2, sm_30"})
+@instruction("activemask.b32 d;", section="9.7.13.11", types="d: b32 plain mask", needs={"": "PTX 6.2, sm_30"})
 def activemask(i, warp):
     """One bit for each lane that executes this now."""
     return warp.active()
@@ -237,7 +237,7 @@ def members_summed(a: Value, peers: Peers, lane: Value, operation: Callable[[Val
     .type = { .u32, .s32 };
     """,
     section="9.7.13.12",
-    types="*: type plain scalar, membermask: u32 plain",
+    types="*: type plain scalar, membermask: u32 plain mask",
     needs={"": "PTX 7.0, sm_80"},
 )
 def redux_sync(i, a, membermask, warp):
@@ -255,7 +255,7 @@ def redux_sync(i, a, membermask, warp):
     .op = { .and, .or, .xor };
     """,
     section="9.7.13.12",
-    types="*: u32 plain",
+    types="*: u32 plain, membermask: u32 plain mask",
     needs={"": "PTX 7.0, sm_80"},
 )
 def redux_sync_bits(i, a, membermask, warp):
@@ -272,7 +272,7 @@ def redux_sync_bits(i, a, membermask, warp):
     .op = { .min, .max };
     """,
     section="9.7.13.12",
-    types="*: f32 plain, membermask: u32 plain",
+    types="*: f32 plain, membermask: u32 plain mask",
     needs={"": "PTX 8.6, sm_100f"},
 )
 def redux_sync_f32(i, a, membermask, warp):
@@ -292,7 +292,7 @@ def redux_sync_f32(i, a, membermask, warp):
 @instruction(
     "elect.sync d|p, membermask;",
     section="9.7.13.14",
-    types="d: u32 plain sink, p: pred plain, membermask: u32 plain",
+    types="d: u32 plain sink, p: pred plain, membermask: u32 plain mask",
     needs={"": "PTX 8.0, sm_90"},
 )
 def elect_sync(i, membermask, warp):
