@@ -9,6 +9,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from sessions import printed_by
 
 import ptxvm
 from ptxvm.cli.app import app
@@ -53,6 +54,14 @@ REFERENCE = {
     "Faults and findings": "faults",
     "Diagnostics": "diagnostics/index",
 }
+
+
+SESSIONS = {
+    "examples": "ptxvm examples",
+    "isa": "ptxvm isa shfl.sync",
+    "explain": "ptxvm explain 'lop3.b32 %r1, %r2, %r3, %r4, 0xCA;' --set %r2=0xF0 --set %r3=0x12 --set %r4=0x34",
+}
+"""What the page of a command shows, run by the build."""
 
 
 def front_pages() -> Files:
@@ -201,6 +210,8 @@ def _command(name: str, command: click.Command, parent: click.Context) -> str:
     context = click.Context(command, info_name=name, parent=parent)
     usage = " ".join([context.command_path, *command.collect_usage_pieces(context)])
     lines = [f"# `ptxvm {name}`", "", "```text", usage, "```", "", *_help(command.help or ""), *_options(command), ""]
+    if name in SESSIONS:
+        lines += ["## Example", "", "```console", f"$ {SESSIONS[name]}", *printed_by(SESSIONS[name]).splitlines(), "```", ""]
     return "\n".join(lines)
 
 

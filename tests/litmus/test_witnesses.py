@@ -69,6 +69,15 @@ def test_the_picture_of_the_chapter_is_current():
     assert (HERE.parents[1] / "docs" / "explanation" / "message-passing.svg").read_text() == svg(judge(test).forbidden)
 
 
+def test_a_picture_takes_the_colours_of_its_viewer():
+    """Light text on dark ground where the viewer is dark; nothing but the style says white."""
+    drawn = (HERE.parents[1] / "docs" / "explanation" / "message-passing.svg").read_text()
+    style, _, rest = drawn.partition("</style>")
+    assert "prefers-color-scheme: dark" in style
+    assert 'fill="white"' not in rest
+    assert "#fff" not in rest
+
+
 TWO_WRITES = """PTX two-writes
 {{
 x = 0; y = 0;

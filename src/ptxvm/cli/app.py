@@ -349,15 +349,16 @@ def lsp(port: int | None, host: str) -> int:
 @click.option("--json", is_flag=True, help="Print the numbers as JSON.")
 @click.option("--repeat", metavar="N", type=AT_LEAST_1, default=5, help="How often each is run; medians are shown.")
 @click.option("--shared", metavar="DIR", help="Where corpus/ and kernels/ are.")
-def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None) -> int:
+@click.option("--list", "list_names", is_flag=True, help="Print the names of the benchmarks, and what each measures.")
+def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None, list_names: bool) -> int:
     """Measure how fast ptxvm is on this machine.
 
-    Each NAME is a benchmark: import, check, matmul, checkers, collatz, kernels, wild, start, compile, litmus, driver or
-    campaign. Without one, all run. They need a checkout of the repository, with the reference data beside it.
+    Each NAME is a benchmark; without one, all run, and --list names them. They need a checkout of the repository, with
+    the reference data beside it.
     """
-    from ptxvm.cli.bench import bench
+    from ptxvm.cli.bench import bench, print_names
 
-    return bench(names, repeat, shared, json=json)
+    return print_names() if list_names else bench(names, repeat, shared, json=json)
 
 
 @app.command()

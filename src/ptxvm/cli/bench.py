@@ -41,6 +41,13 @@ def bench(names: Sequence[str], repeat: int, shared: str | None, *, json: bool) 
     return 0
 
 
+def print_names() -> int:
+    """The benchmarks as the suite declares them, each with what it measures."""
+    rows = [(name, str(measure.__doc__ or "").partition("\n")[0]) for name, measure in load_suite().BENCHMARKS.items()]
+    console().print(tabulated(("", "measures"), rows))
+    return 0
+
+
 class Measurement(Protocol):
     """What a benchmark gives (`benchmarks/suite.py`)."""
 

@@ -14,15 +14,27 @@ from ptxvm.model.relations import Relation
 
 COLOURS = {
     "rf": "#c0392b",
-    "co": "#7d5a2b",
+    "co": "#9a6b2f",
     "fr": "#d68910",
-    "sync": "#1f6fb2",
-    "cause": "#8e44ad",
+    "sync": "#2f81c7",
+    "cause": "#a257c4",
     "po": "#9aa0a6",
     "obs": "#2e8b57",
-    "dep": "#555555",
-    "sc": "#1f6fb2",
+    "dep": "#767676",
+    "sc": "#2f81c7",
 }
+STYLE = """\
+.execution { color: #1f2328; background: #ffffff; max-width: 100%; height: auto; }
+.execution text { fill: currentColor; }
+.execution .event { fill: #f6f8fa; stroke: #57606a; }
+.execution .initial, .execution .halo { fill: #ffffff; }
+@media (prefers-color-scheme: dark) {
+  .execution { color: #d5d7da; background: #131416; }
+  .execution .event { fill: #24292f; stroke: #8b949e; }
+  .execution .initial, .execution .halo { fill: #131416; }
+}"""
+"""The colours of a drawing follow those of the viewer; a page may set them by the class."""
+
 FIRST = ("sc", "sync", "fr", "rf", "co", "dep", "obs", "cause", "po")
 """The order of the relations; the first relation of an arrow gives its colour."""
 LINE = 15  # the height of a label
@@ -49,14 +61,15 @@ def svg(candidate: Candidate) -> str:
         *_legend(names, plan.height + 10),
     ]
     if said:
-        body.append(f'<text x="{MARGIN}" y="{height - 14:.0f}" font-weight="bold" fill="{COLOURS["rf"]}">{escape(said)}</text>')
+        body.append(
+            f'<text x="{MARGIN}" y="{height - 14:.0f}" font-weight="bold" style="fill: {COLOURS["rf"]}">{escape(said)}</text>'
+        )
     return (
         f'<svg xmlns="http://www.w3.org/2000/svg" width="{width:.0f}" height="{height:.0f}" '
-        f'viewBox="0 0 {width:.0f} {height:.0f}" font-family="monospace" font-size="12">\n'
+        f'viewBox="0 0 {width:.0f} {height:.0f}" class="execution" font-family="monospace" font-size="12">\n'
         f"<title>{escape(x.test.name)}, PTX {x.name}</title>\n"
-        f'<rect width="100%" height="100%" fill="white"/>\n<defs>{"".join(_head(name) for name in COLOURS)}</defs>\n'
-        + "\n".join(body)
-        + "\n</svg>\n"
+        f"<style>\n{STYLE}\n</style>\n"
+        f"<defs>{''.join(_head(name) for name in COLOURS)}</defs>\n" + "\n".join(body) + "\n</svg>\n"
     )
 
 
@@ -163,8 +176,9 @@ def labelled(
         taken[int(y // LINE)].append((x, y))
         weight = ' font-weight="bold"' if any(step in wrong for step in each) else ""
         yield (
-            f'<rect x="{x - half:.0f}" y="{y - 8:.0f}" width="{2 * half:.0f}" height="{LINE}" fill="white" opacity="0.85"/>'
-            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle" fill="{COLOURS[each[0].edge]}"{weight}>{text}</text>'
+            f'<rect x="{x - half:.0f}" y="{y - 8:.0f}" width="{2 * half:.0f}" height="{LINE}" class="halo" opacity="0.85"/>'
+            f'<text x="{x:.0f}" y="{y + 4:.0f}" text-anchor="middle" style="fill: {COLOURS[each[0].edge]}"{weight}>'
+            f"{text}</text>"
         )
 
 
@@ -180,10 +194,10 @@ def _hides(point: Point, half: float, taken: Mapping[int, list[Point]], boxes: l
 
 
 def _box(box: Box, whole: str) -> str:
-    fill = "#ffffff" if box.column < 0 else "#f6f8fa"
+    kind = "event initial" if box.column < 0 else "event"
     return (
         f'<rect x="{box.left:.0f}" y="{box.top:.0f}" width="{box.width:.0f}" height="{HEIGHT}" rx="4" '
-        f'fill="{fill}" stroke="#57606a"/>'
+        f'class="{kind}"/>'
         f'<text x="{box.left + 10:.0f}" y="{box.top + 18:.0f}">{escape(box.text)}<title>{escape(whole)}</title></text>'
     )
 
@@ -198,6 +212,6 @@ def _head(name: str) -> str:
 def _legend(names: set[str], top: float) -> Iterator[str]:
     for n, name in enumerate(name for name in EDGES if name in names):
         yield (
-            f'<text x="{MARGIN + n % 4 * 185}" y="{top + 20 * (n // 4):.0f}" fill="{COLOURS[name]}">'
+            f'<text x="{MARGIN + n % 4 * 185}" y="{top + 20 * (n // 4):.0f}" style="fill: {COLOURS[name]}">'
             f"{name}: {EDGES[name]}</text>"
         )

@@ -76,6 +76,16 @@ def _code_page(each: str, broken_by: Collection[PageEntry]) -> Iterator[str]:
         yield from (prose(page.explanation), "")
     if broken_by:
         yield from (f"A rule of {', '.join(f'[{code(e.title)}](/{e.path}.md)' for e in broken_by)}.", "")
+    if len(broken_by) == 1:
+        yield from _declared(each, broken_by)
+
+
+def _declared(each: str, broken_by: Collection[PageEntry]) -> Iterator[str]:
+    """The syntax lines that a rule of one instruction is about, and where the manual has them."""
+    declared = [page for entry in broken_by for page in entry.declarations if any(each == found for found, _ in page.rules)]
+    lines = dict.fromkeys(line for page in declared for line in page.syntax)
+    sections = dict.fromkeys(page.section for page in declared)
+    yield from ("```{code-block} text", *lines, "```", "", f"See {', '.join(sections)}.", "")
 
 
 def _link(each: str) -> str:

@@ -20,7 +20,7 @@ from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
 from ptxvm.reference.drawings import of_computation
 from ptxvm.reference.examples import Computation, ExampleRun, WorkedExample, example_of
-from ptxvm.reference.markdown import Files, code, escaped, keywords, prose, table, toctree
+from ptxvm.reference.markdown import Files, also_called, code, escaped, prose, table, toctree
 from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.page import Page, pages
 from ptxvm.reference.permutation import byte_selections
@@ -107,7 +107,7 @@ def _family(chapter: str, entries: Collection[PageEntry]) -> str:
 
 def _page(entry: PageEntry, every: Collection[PageEntry]) -> str:
     """All that is known of it."""
-    lines = [*keywords(_sought(entry)), f"# {code(entry.title)}", ""]
+    lines = [f"# {code(entry.title)}", "", *also_called(_sought(entry))]
     for page in entry.declarations:
         if len(entry.declarations) > 1:
             lines += [f"## {escaped(_heading(page))}", ""]

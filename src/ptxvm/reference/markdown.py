@@ -1,4 +1,4 @@
-"""Markdown (MyST): escaped prose, code, tables, lists of pages, and what search engines read."""
+"""Markdown (MyST): escaped prose, code, tables, lists of pages, and the names by which pages are sought."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ def toctree(names: Iterable[str]) -> list[str]:
     return ["```{toctree}", ":hidden:", ":maxdepth: 1", "", *names, "```", ""]
 
 
-def keywords(words: Iterable[str]) -> list[str]:
-    """Words by which a search finds the page, beside those that stand on it; no lines for no words."""
-    said = ", ".join(words)
-    return ["---", "myst:", "  html_meta:", f'    keywords: "{said}"', "---", ""] if said else []
+def also_called(names: Iterable[str]) -> list[str]:
+    """Common names of what a page is about: by these words the search of the site, which reads texts only, finds it."""
+    said = ", ".join(names)
+    return [f"*Also called: {escaped(said)}.*", ""] if said else []

@@ -42,6 +42,13 @@ def test_a_table_for_people(ptxvm, monkeypatch, suite):
     )
 
 
+def test_the_names_are_those_of_the_suite(ptxvm, suite):
+    done = ptxvm("bench", "--list")
+    assert (done.code, done.err) == (0, "")
+    assert [line.split()[0] for line in done.out.splitlines()[1:] if line[0] != " "] == list(suite.BENCHMARKS)
+    assert "--list" in ptxvm("bench", "--help").out
+
+
 def test_missing_data_is_named(ptxvm, tmp_path):
     done = ptxvm("bench", "matmul", "check", "--shared", str(tmp_path))
     assert done.code == 0
