@@ -48,8 +48,8 @@ from ptxvm.machine.events import (
 from ptxvm.machine.faults import plural
 from ptxvm.machine.streams import StreamLaunch
 from ptxvm.machine.tensor_blocks import CellBlock
+from ptxvm.machine.window import stride
 
-WINDOW_GRAIN = 256  # windows begin at multiples of this offset in their allocation
 CHECKS = ("memory", "init", "sync", "race")
 
 
@@ -486,7 +486,7 @@ class Checker:
         """The object that contains a byte, and the offset in it: a window of a CTA or thread, or the allocation."""
         if allocation.home is None:
             return str(allocation), offset - (allocation.start - allocation.origin)
-        within = offset % (-(-max(allocation.window, 1) // WINDOW_GRAIN) * WINDOW_GRAIN)
+        within = offset % stride(allocation.space, allocation.window)
         name = scene.variable(within) if allocation.space is Space.SHARED else ""
         return f"the {allocation.space} memory{name}", within
 

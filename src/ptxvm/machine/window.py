@@ -11,6 +11,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.faults import AccessFault, plural
+from ptxvm.machine.layout import align
 from ptxvm.machine.memory import Memory, as_index, fetch, put
 from ptxvm.machine.per_lane import Array, LaneNumbers, Lanes, PerLane
 
@@ -21,11 +22,25 @@ if TYPE_CHECKING:
 
 Offset: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | np.uint64 | np.uint32"
 
-GRAIN = 256
+GRAINS = 256, 1024  # bytes: the least and the greatest alignment of a window
 RANK = 24  # bits of an address in shared memory below the rank of its CTA in the cluster
 MASKED_RANKS = range(16)  # the CTAs of a cluster that a mask of 16 bits can name
 LOW_WORD = np.uint64(0xFFFF_FFFF)
 WITHIN = (1 << RANK) - 1
+
+
+def grain(space: Space, size: int) -> int:
+    """The alignment of a window.
+
+    A kernel may align a pointer into its shared memory, as for a swizzle of 128 bytes: it is to be the same in every CTA.
+    """
+    least, greatest = GRAINS
+    return min(max(least, 1 << (size - 1).bit_length()), greatest) if space is Space.SHARED else least
+
+
+def stride(space: Space, size: int) -> int:
+    """Bytes from a window to the next one."""
+    return align(max(size, 1), grain(space, size))
 
 
 @contextmanager
@@ -52,11 +67,11 @@ class Window:
     def __init__(self, memory: Memory, space: Space, size: int, piece: npt.NDArray[np.integer], cluster: int = 1) -> None:
         """`cluster` pieces in sequence are those of a cluster: a generic address reaches all of them."""
         self.space, self.size, self._memory = space, size, memory
-        self.stride = -(-max(size, 1) // GRAIN) * GRAIN
+        self.stride = stride(space, size)
         pieces = int(piece.max()) + 1
         owner = "CTA" if space is Space.SHARED else "thread"
         self.allocation = memory.allocate(
-            self.stride * pieces, GRAIN, space, f"the {space} memory", detail=f"{plural(size)} for each {owner}"
+            self.stride * pieces, grain(space, size), space, f"the {space} memory", detail=f"{plural(size)} for each {owner}"
         )
         self.home = piece.astype(np.int64) * self.stride
         self.allocation.home, self.allocation.window = self.home, size

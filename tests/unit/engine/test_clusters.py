@@ -107,3 +107,31 @@ def test_pointers_into_the_cluster_and_addresses_are_converted(engine):
     numbers = np.arange(4 * 64).reshape(4, 64)
     other = numbers[[1, 0, 3, 2]]
     assert (out == np.stack([other, other, numbers], axis=-1)).all()
+
+
+ALIGNED = """
+.version 8.0
+.target sm_90
+.address_size 64
+.extern .shared .align 16 .b8 raw[];
+.visible .entry aligned(.param .u64 out) {
+    .reg .b64 %out, %p; .reg .b32 %cta, %at, %low;
+    .shared .align 16 .b8 before[48];
+    ld.param.u64 %out, [out];
+    mov.u32 %at, raw; cvt.u64.u32 %p, %at; cvta.shared.u64 %p, %p;
+    cvt.u32.u64 %low, %p; sub.u32 %low, %low, %at; and.b32 %low, %low, 1023;
+    mov.u32 %cta, %ctaid.x; mad.wide.u32 %out, %cta, 4, %out; st.global.b32 [%out], %low;
+    st.shared.b8 [before], 1;
+    barrier.cluster.arrive; barrier.cluster.wait;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("size", [1000, 1100, 5000])
+def test_pointers_into_shared_memory_are_aligned_as_their_addresses(engine, size):
+    """So an offset that a kernel rounds up by its pointer, as for a swizzle, is the same in all CTAs of a cluster."""
+    out = np.full(8, -1, np.int32)
+    ptxvm.load(ALIGNED).kernel().launch(8, 32, [out], cluster=4, shared=size - 48, engine=engine)
+    assert (out == 0).all()

@@ -29,8 +29,8 @@ from ptxvm.engine.jit.node.parted_regions import PartedRegions
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
 from ptxvm.isa.special_registers import WARP
+from ptxvm.machine import window
 from ptxvm.machine.allocation import GRAIN, Allocation
-from ptxvm.machine.window import GRAIN as WINDOW_GRAIN
 
 SYMBOL, SYMBOL_ALIGNMENT = "%address.", GRAIN  # scalars that are addresses of symbols of the module, and their alignment
 MOST_BITS = 64  # nodes at which lanes may wait, for which a word has a bit each
@@ -94,7 +94,7 @@ class KernelContext:
         unbounded_size = image.module_local.size + UNBOUNDED_LOCAL
         self.stack_size = unbounded_size if analysis.unbounded else call_stack.bounded_frames(self.plan)
         self.saved_room = call_stack.unbounded_saved(self.plan) if analysis.unbounded else call_stack.bounded_saved(self.plan)
-        self.local_stride = -(-max(self.stack_size, 1) // 256) * 256
+        self.local_stride = window.stride(Space.LOCAL, self.stack_size)
         self.registers = Registers(width, not shapeless, before is not None, steady=self._steady())
         self.layout = SpillLayout(self.plan, self.registers, self.pools, width)
         self.divergent: set[int] = set()
@@ -233,7 +233,7 @@ class KernelContext:
     @property
     def shared_stride(self) -> int:
         """Bytes from the shared memory of a resident CTA to that of the next."""
-        return -(-max(self.shared_size, 1) // WINDOW_GRAIN) * WINDOW_GRAIN
+        return window.stride(Space.SHARED, self.shared_size)
 
     @property
     def record_size(self) -> int:
