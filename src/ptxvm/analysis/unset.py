@@ -29,6 +29,7 @@ class RegisterUse:
     reads: tuple[Register, ...]
     writes: tuple[Register, ...]
     passes: tuple[Register, ...] = ()
+    updates: tuple[Register, ...] = ()  # those that it writes, and reads first where a predicate allows it
     guards: tuple[Register, ...] = ()  # all lanes read a guard, inactive ones too
 
 
@@ -36,15 +37,18 @@ def use(bound: Bound) -> RegisterUse:
     """The registers of an instruction."""
     reads: list[Register] = []
     writes: list[Register] = []
+    updates: list[Register] = []
     for name, node in bound.operands.items():
         found = [each for each in registers_in(node, bound) if single(each)]
         written = name in bound.written and not isinstance(node, tree.Address)
         (writes if written else reads).extend(found)
+        if name in bound.i.of.updates:
+            updates.extend(found)
     guard = bound.guard()
     guards = (guard[0],) if guard is not None and single(guard[0]) else ()
     if bound.i.of.copies or bound.calls or stores_parameter(bound):
-        return RegisterUse((), tuple(writes), tuple(reads), guards)
-    return RegisterUse(tuple(reads), tuple(writes), (), guards)
+        return RegisterUse((), tuple(writes), tuple(reads), guards=guards)
+    return RegisterUse(tuple(reads), tuple(writes), (), tuple(updates), guards)
 
 
 def stores_parameter(bound: Bound) -> bool:
@@ -90,7 +94,7 @@ def unset_by_instruction(function: Function, segments: list[Segment]) -> dict[Bo
         left = set(entry)
         for bound in function.instructions[segments[n].start : segments[n].end]:
             used = use(bound)
-            if unset := left.intersection((*used.reads, *used.guards, *used.passes)):
+            if unset := left.intersection((*used.reads, *used.guards, *used.passes, *used.updates)):
                 found[bound] = frozenset(unset)
             step(bound, left, memory=False)
     return found
@@ -143,7 +147,7 @@ def uses_of_unset(
     for bound in function.instructions[segment.start : segment.end]:
         before = set(left)
         used = step(bound, left, memory=memory)
-        yield from ((each, True) for each in (*used.reads, *used.guards) if each in before)
+        yield from ((each, True) for each in (*used.reads, *used.guards, *used.updates) if each in before)
         passed = [each for each in used.passes if each in before]
         away = not bound.i.of.copies
         yield from ((each, away) for each in passed)

@@ -90,7 +90,8 @@ class OperandType:
     no variable at all, `word` no integer constant, `update` the instruction reads the operand and then replaces it,
     `untyped` a `.b` register only, `scalar` no packed one, `strict` integers hold no floats within braces either,
     `registers` not all within braces are constants, `loose` a register of any type and size, `element` an address may be
-    `a[2]`, `mask` its bits are lanes (which no check asks), `label`, `function`, `table`, `any`.
+    `a[2]`, `mask` its bits are lanes (which no check asks), `enables` it is a predicate that says whether an operand with
+    `update` is read, `label`, `function`, `table`, `any`.
 
     `judged_as` has types that ptxas judges as others: with `bf16=u16`, an operand of `.bf16` may be what `.u16` may be.
     """
@@ -151,6 +152,11 @@ class Instruction:
     def updates(self) -> frozenset[str]:
         """The operands that it reads and then replaces: they are among its results, too."""
         return frozenset(name for name, type in self.types.items() if "update" in type.marks)
+
+    @cached_property
+    def enabling(self) -> str | None:
+        """The operand, a predicate, that says whether it reads the operands that it replaces; None where it always does."""
+        return next((name for name, type in self.types.items() if "enables" in type.marks), None)
 
     @cached_property
     def effects(self) -> frozenset[str]:

@@ -143,3 +143,31 @@ def test_lanes_of_a_warp_share_a_descriptor(engine):
     with pytest.raises(ptxvm.Fault) as fault:
         product(4096, "cvt.u64.u32 %a, %t;", "%a").launch(grid=1, block=128, engine=engine)
     assert fault.value.kind == "invalid-descriptor"
+
+
+ZEROS = "mov.f32 %d0, 0f00000000; mov.f32 %d1, %d0; mov.f32 %d2, %d0; mov.f32 %d3, %d0;"
+SOME = "setp.gt.u32 %first, %t, 999; @%first mov.f32 %d0, 0f00000000;"  # in no thread
+ADDS = "%d2, %d3}, %a, %b, 1, 1, 1, 0, 0;"
+
+
+def unset(zeros: str, enabled: str) -> tuple[str, np.ndarray, list[ptxvm.Finding]]:
+    """Two products, of which the first one reads D where `enabled` is not 0: the text, the sums and the findings."""
+    first = ADDS.replace("1", "%first", 1)
+    text = source("", "", f"setp.ne.u32 %first, {enabled}, 0; {FENCE}").replace(ZEROS, zeros).replace(ADDS, first, 1)
+    out = np.zeros(128, np.float32)
+    return text, out, ptxvm.load(text).kernel("k").launch(1, 128, [out], check=("init",)).findings
+
+
+@pytest.mark.parametrize("zeros", ["", SOME])
+def test_a_product_that_does_not_add_gives_all_of_d_a_value(zeros):
+    """Where scale-d is false, D is A times B, whatever was in D (PTX 9.7.15.5.2)."""
+    _, out, findings = unset(zeros, "0")
+    assert findings == []
+    assert (out == 32).all()
+
+
+@pytest.mark.parametrize("zeros", ["", SOME])
+def test_a_product_that_adds_reads_d(zeros):
+    text, _, findings = unset(zeros, "%one")
+    assert {each.kind for each in findings} == {"uninitialised-read"}
+    assert findings[0].line == 1 + next(n for n, each in enumerate(text.splitlines()) if ADDS.replace("1", "%first", 1) in each)

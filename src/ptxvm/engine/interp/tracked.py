@@ -24,6 +24,7 @@ from ptxvm.engine.interp import ports
 from ptxvm.engine.interp.segment import Slots, Tracer
 from ptxvm.engine.interp.shadow_algebra import SET, ShadowAlgebra, whole
 from ptxvm.isa.transfers import Pattern, Transfer
+from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine.per_lane import PerLane
 
 TAGS, UNSET = 1, 2  # planes
@@ -321,6 +322,17 @@ class TrackedTasks(ports.Tasks):
             if isinstance(address, Value):
                 self._memory.hold(address, writing=writing)
         super().transfer(kind, completed, **operands)
+
+    def multiply(
+        self, product: WarpgroupProduct, d: Sequence[Value], a: Sequence[Value], b: Value, enabled: Value,
+        further: Sequence[Sequence[Value]] = (),
+    ) -> list[Value]:  # fmt: skip
+        """Start a product, which reads D where it is enabled, and writes all of it."""
+        for register, value in zip(use(self.bound).updates, d, strict=True):
+            if (mask := self.alg.unset.pop(value.raw, None)) is not None:
+                read = self.code.refer(RegisterRead(self.bound, register))
+                self.code.run(f"C.shadow.unset({read}, L, {enabled.raw}, {mask})")
+        return super().multiply(product, d, a, b, enabled, further)
 
     def _hold(self, target: Value, source: Value) -> None:
         self._memory.hold(target, writing=True)

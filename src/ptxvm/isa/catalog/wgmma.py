@@ -89,7 +89,8 @@ PRODUCT = Trait(
 )
 SPARSE = Trait(rules=[("P3305", selector)])
 TYPES = """
-    d: b32 update, a: b32, adesc bdesc: u64 plain numeric, scale_d: pred plain, metadata: b32 plain reg, selector: u32 imm,
+    d: b32 update, a: b32, adesc bdesc: u64 plain numeric, scale_d: pred plain enables, metadata: b32 plain reg,
+    selector: u32 imm,
     scale_a scale_b trans_a trans_b: s32 imm
     """
 declared = partial(instruction, types=TYPES, needs=NEEDS, fixed="mma_async")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from ptxvm.algebra.types import pred
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.analysis.unset import use
@@ -18,7 +19,7 @@ class UnsetCheck:
     """Writes the checks of one instruction, and the masks of the registers that it writes."""
 
     def __init__(self, at: NodeBuilder, bound: Bound) -> None:
-        self.at, self.code, self.width = at, at.code, at.code.width
+        self.at, self.bound, self.code, self.width = at, bound, at.code, at.code.width
         self.word = f"i{self.width}"
         unset = at.kernel.unset_registers
         self.number = unset.number if unset is not None and at.node.frame.parent is None else {}
@@ -36,6 +37,7 @@ class UnsetCheck:
         """Suspect an active lane that reads an unset register, or gives it to another function."""
         if self.used is not None:
             self._suspect((*self.used.reads, *(() if self.passing else self.used.passes)))
+            self._suspect(self.used.updates, self.bound.i.of.enabling)
 
     def writes(self) -> None:
         """Mark the registers that the active lanes have written; a copy of an unset one is unset."""
@@ -45,7 +47,8 @@ class UnsetCheck:
             if register in self.number:
                 self._mark(register, [each for each in self.used.passes if each in self.unset] if self.passing else [])
 
-    def _suspect(self, registers: Iterable[Register]) -> None:
+    def _suspect(self, registers: Iterable[Register], enabling: str | None = None) -> None:
+        """Suspect the active lanes; only those for which a predicate holds, if the instruction reads no more."""
         code = self.code
         wrong = ""
         for register in registers:
@@ -57,6 +60,9 @@ class UnsetCheck:
         lanes = self.at.active_vector()
         if lanes is not None:
             wrong = code.emit(f"and {self.word} {wrong}, {code.mask_bits(lanes)}")
+        if enabling is not None:
+            enabled = self.at.alg.vector(pred, self.at.operand(self.bound, enabling).raw)
+            wrong = code.emit(f"and {self.word} {wrong}, {code.mask_bits(enabled)}")
         good = code.label()
         code.branch(code.emit(f"icmp eq {self.word} {wrong}, 0"), good, "suspect", likely=True)
         code.block(good)
