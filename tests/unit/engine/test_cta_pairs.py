@@ -63,13 +63,15 @@ last: ret;
 """
 
 
-def product(engine: str, rows: int, columns: int, **how: object) -> tuple[np.ndarray, np.ndarray, list[ptxvm.Finding]]:
+def product(
+    engine: str, rows: int, columns: int, text: str = PRODUCT, **how: object
+) -> tuple[np.ndarray, np.ndarray, list[ptxvm.Finding]]:
     """A product by a pair of CTAs; what it is, and what it should be."""
     rng = np.random.default_rng(1)
     a, b = (rng.integers(-3, 4, (count, 16)).astype(np.float16) for count in (rows, columns))
     width = columns if rows == 256 else columns // 2
     out, idesc = np.zeros((2, 128, width), np.float32), 1 << 4 | columns // 8 << 17 | rows // 16 << 24
-    result = ptxvm.load(PRODUCT).kernel().launch(2, 128, [a, b, out, idesc, width], cluster=2, engine=engine, **how)
+    result = ptxvm.load(text).kernel().launch(2, 128, [a, b, out, idesc, width], cluster=2, engine=engine, **how)
     halves = out if rows == 256 else [np.hstack([each[:64], each[64:]]) for each in out]
     return np.vstack(list(halves)), a.astype(np.float32) @ b.astype(np.float32).T, result.findings
 
@@ -157,6 +159,24 @@ def test_a_pair_multiplies_a_sparse_matrix(engine, rows, rng):
 def test_a_pair_without_a_race_has_no_findings():
     *_, findings = product("interp", 256, 16, check=("race", "sync", "memory"), asynchronous="late")
     assert findings == []
+
+
+ARRIVE = """fence.proxy.async; bar.sync 0;
+mapa.shared::cluster.u32 %x, %bar, 0; mbarrier.arrive.release.cluster.shared::cluster.b64 _, [%x+8];"""
+WAIT = "ready: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 %more, [%bar+8], 0; @!%more bra ready;"
+
+
+def test_the_thread_that_starts_a_product_reads_the_matrices_of_both_ctas():
+    """It alone has to know that both CTAs have filled their halves (PTX 9.7.16.5.1): the other CTA waits for nothing."""
+    both = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;"
+    init = "@%one mbarrier.init.shared::cta.b64 [%bar], 1;"
+    text = PRODUCT.replace(f"fence.proxy.async; bar.sync 0;\n{both}", ARRIVE)
+    text = text.replace(init, f"{init} @%one mbarrier.init.shared::cta.b64 [%bar+8], 256; {both}")
+    for wait, kinds in ((WAIT, set()), ("", {"race"})):
+        ordered = text.replace("@!%lead bra wait;", f"@!%lead bra wait;\n{wait}")
+        found, wanted, findings = product("interp", 256, 16, ordered, check=("race",))
+        assert {each.kind for each in findings} == kinds
+        assert not wait or (found == wanted).all()
 
 
 SHORT = """

@@ -269,8 +269,8 @@ class Cohort:
         if self.copies.under_way:
             self.copies.end_loads(lambda load: awaits(load, code, lanes, file))
 
-    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
-        """Lanes have started products that read shared memory."""
+    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane, starter: int | None = None) -> None:
+        """Lanes have started products that read shared memory; `starter` did so for lanes of its pair of CTAs."""
 
     def tensor_started(
         self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[CellBlock]

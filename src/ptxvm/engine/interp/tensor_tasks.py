@@ -41,8 +41,8 @@ class TensorCohort(CohortLanes, Protocol):
     size: int
     own: RegisterFile
 
-    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
-        """Lanes have started work that reads shared memory."""
+    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane, starter: int | None = None) -> None:
+        """A lane has started work that reads shared memory: of the CTAs of `lanes`, which correspond to it."""
 
     def tensor_started(
         self, bound: Bound, kind: AsyncKind | None, cta: int, lanes: LaneNumbers, blocks: Sequence[CellBlock]
@@ -219,7 +219,7 @@ class TensorUnit:
             lanes_of = np.full(len(offsets), each)
             addresses = self.cohort.mem.shared.addresses(offsets, lanes_of)
             self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)
-            self.cohort.product_started(tensor.read, lanes_of, addresses)
+            self.cohort.product_started(tensor.read, lanes_of, addresses, lane)
 
     @contextmanager
     def _placed(self, tensor: TensorAccess, lanes: LaneNumbers) -> Iterator[None]:

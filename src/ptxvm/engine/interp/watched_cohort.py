@@ -170,9 +170,10 @@ class WatchedCohort(Cohort):
         if self.fences is not None:
             self.fences.fence(self.layout.every(lanes))
 
-    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane) -> None:
-        """Report the reads that the products will do."""
-        for allocation, those, offsets in self.mem.touched(access, lanes, addresses):
+    def product_started(self, access: Access, lanes: LaneNumbers, addresses: PerLane, starter: int | None = None) -> None:
+        """Report the reads that the products will do: by the thread that started them, for both CTAs of a pair."""
+        for allocation, lanes_of, offsets in self.mem.touched(access, lanes, addresses):
+            those = lanes_of if starter is None else np.full_like(lanes_of, self.threads[starter])
             self.watcher.copying(access, those, allocation, offsets, Verb.READ)
 
     def tensor_started(
