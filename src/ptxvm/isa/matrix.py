@@ -12,6 +12,7 @@ from typing import Unpack
 from ptxvm.algebra.ports import Peers, Warp
 from ptxvm.algebra.types import Type, b64, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
 from ptxvm.algebra.value import Value
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.access import elements
 from ptxvm.isa.fragments import Arithmetic, Fragment, Product
 from ptxvm.isa.model import Condition, Declaration, Decoded, Instruction, Meaning, OperandType, Problem, instruction
@@ -27,6 +28,15 @@ Fragments = Callable[[Decoded], Mapping[str, Fragment]]
 def all_lanes(warp: Warp) -> Value:
     """The mask of a whole warp."""
     return warp.lane.lift(0xFFFF_FFFF)
+
+
+def one_word(value: Value | list[Value]) -> Value:
+    """Metadata, or the scales of a lane: a register, which may stand in braces; ptxas takes more, and PTX says not what for."""
+    if not isinstance(value, list):
+        return value
+    if len(value) > 1:
+        raise Unsupported("metadata and scales in several registers", "PTX 9.7.14 has one")
+    return value[0]
 
 
 def selected(peers: Peers, payload: int, lane: Value, number: Value, threads: int) -> Value:

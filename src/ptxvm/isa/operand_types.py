@@ -116,7 +116,8 @@ def plain(shape: Shape, spec: OperandType) -> bool:
         return bool(shape.detail == "offset") and "numeric" not in spec.marks
     if shape.kind == "special":
         return "special" in spec.marks and not shape.items
-    return shape.kind != "vector" and not is_vector_register(shape)
+    within_braces = shape.kind == "vector" or is_vector_register(shape)
+    return not within_braces or "registers" in spec.marks
 
 
 def is_vector_register(shape: Shape) -> bool:

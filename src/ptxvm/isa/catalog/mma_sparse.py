@@ -13,7 +13,7 @@ from ptxvm.isa import fragments
 from ptxvm.isa.access import Trait, elements, has, vector_of_sinks
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
 from ptxvm.isa.fragments import Fragment, Product, Scaling, Sparsity
-from ptxvm.isa.matrix import all_lanes, selected, wrong_sort
+from ptxvm.isa.matrix import all_lanes, one_word, selected, wrong_sort
 from ptxvm.isa.model import Decoded, Problem, instruction
 
 NARROW = ("e3m2", "e2m3", "e2m1")
@@ -101,7 +101,7 @@ PRODUCT = Trait(
         ("P2743", selector_of_metadata),
     ]
 )
-TYPES = "d a b c: b32, metadata: b32 plain word, selector: u32 imm"
+TYPES = "d a b c: b32, metadata: b32 plain word registers, selector: u32 imm"
 SHAPES = ".mnk = { .m16n8k8, .m16n8k16, .m16n8k32, .m16n8k64, .m16n8k128 };"
 SLOTS = ".sparse = { .sp, .sp::ordered_metadata };" + SHAPES
 HEAD = "mma.sparse.sync.aligned.mnk.row.col"
@@ -137,14 +137,14 @@ def multiply_sparse(
     a: list[Value],
     b: list[Value],
     c: list[Value],
-    metadata: Value,
+    metadata: Value | list[Value],
     selector: Value,
     warp: Warp,
     *,
     finite: bool = False,
 ) -> Generator[object, Peers, list[Value]]:
     """The lanes that the selector names have the metadata of their group of four (PTX 9.7.14.6.1)."""
-    peers = yield warp.converge(all_lanes(warp), metadata)
+    peers = yield warp.converge(all_lanes(warp), one_word(metadata))
     sparsity = fragments.sparsity(i.atype, i.mnk, paired=i.atype.bits == 4 and i.atype.is_int)
     made = product(i, sparsity=sparsity, finite=finite)
     return peers.multiply(made, a, b, c, [selected(peers, 0, warp.lane, selector, sparsity.threads)])
@@ -242,7 +242,7 @@ SCALED_SLOTS = f"""
     """
 SCALED_HEAD = "mma.sync.aligned.mnk.row.col.kind.block_scale{.size}.dtype.atype.btype.ctype.stype"
 SCALES = "scale_a, ids_a, scale_b, ids_b"
-SCALED_TYPES = f"{TYPES}, scale_a scale_b: b32 plain reg, ids_a ids_b: u16"
+SCALED_TYPES = f"{TYPES}, scale_a scale_b: b32 plain reg registers, ids_a ids_b: u16"
 
 
 def types_of_a_scaled_product(i):
@@ -295,7 +295,7 @@ def scales(peers: Peers, first: int, lane: Value, ids_a: list[Value], ids_b: lis
 @scaling(f"{SCALED_HEAD}  d, a, b, c, {SCALES}; {SCALED_SLOTS}")
 def mma_scaled(i, a, b, c, scale_a, ids_a, scale_b, ids_b, warp):
     """Multiply two matrices whose blocks have scales and add a third, all in the registers of a warp."""
-    peers = yield warp.converge(all_lanes(warp), scale_a, scale_b)
+    peers = yield warp.converge(all_lanes(warp), one_word(scale_a), one_word(scale_b))
     return peers.multiply(scaled_product(i), a, b, c, *scales(peers, 0, warp.lane, ids_a, ids_b))
 
 
@@ -314,7 +314,7 @@ def powers_of_two_for_small_blocks(i):
 )
 def mma_sp_scaled(i, a, b, c, metadata, selector, scale_a, ids_a, scale_b, ids_b, warp):
     """Multiply a sparse matrix with a dense one, whose blocks have scales, and add a third, in the registers of a warp."""
-    peers = yield warp.converge(all_lanes(warp), metadata, scale_a, scale_b)
+    peers = yield warp.converge(all_lanes(warp), *map(one_word, (metadata, scale_a, scale_b)))
     sparsity = fragments.sparsity(i.atype, i.mnk, paired=in_half_bytes(i))
     words = selected(peers, 0, warp.lane, selector, sparsity.threads)
     return peers.multiply(scaled_product(i, sparsity), a, b, c, [words], *scales(peers, 1, warp.lane, ids_a, ids_b))

@@ -13,7 +13,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.isa import warpgroup
 from ptxvm.isa.access import ORDER_OF_A_MATRIX, Trait, elements, has
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
-from ptxvm.isa.matrix import all_lanes, selected, wrong_sort
+from ptxvm.isa.matrix import all_lanes, one_word, selected, wrong_sort
 from ptxvm.isa.model import Decoded, Problem, instruction
 from ptxvm.isa.warpgroup import WarpgroupProduct
 
@@ -89,9 +89,8 @@ PRODUCT = Trait(
 )
 SPARSE = Trait(rules=[("P3305", selector)])
 TYPES = """
-    d: b32 update, a: b32, adesc bdesc: u64 plain numeric, scale_d: pred plain enables, metadata: b32 plain reg,
-    selector: u32 imm,
-    scale_a scale_b trans_a trans_b: s32 imm
+    d: b32 update, a: b32, adesc bdesc: u64 plain numeric, scale_d: pred plain enables, metadata: b32 plain reg registers,
+    selector: u32 imm, scale_a scale_b trans_a trans_b: s32 imm
     """
 declared = partial(instruction, types=TYPES, needs=NEEDS, fixed="mma_async")
 multiplying = partial(declared, section="9.7.15.5.2", exact=SUMS)
@@ -123,7 +122,7 @@ def started(
     warp: Warp, tasks: Tasks, *metadata: Value,
 ) -> Generator[Request, Peers, list[Value]]:  # fmt: skip
     """Start the product of the warp; of a sparse one, lanes of a group of four have its metadata, and a number selects them."""
-    peers = yield warp.converge(all_lanes(warp), *metadata[:1])
+    peers = yield warp.converge(all_lanes(warp), *map(one_word, metadata[:1]))
     product = warpgroup.product(
         i.mnk,
         i.dtype,
