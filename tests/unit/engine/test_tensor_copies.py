@@ -289,3 +289,17 @@ def test_a_map_that_the_kernel_changes(begun, engine):
     want = np.zeros((9, 8), np.uint32)
     want[[8, 2, 0], :7] = tile[[0, 1, 3], :7]
     assert (array.array == want).all()
+
+
+def test_a_warp_copies_a_map_together():
+    """`tensormap.cp_fenceproxy` is one copy of all lanes, which do not race with each other (PTX 9.7.13.16)."""
+    stores = "cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [fresh, {0, 0}], [tile]"
+    made = TensorMap.tiled(TensorType.FLOAT16, DeviceArray(64, np.float16), (32,))
+    text = CHANGED.replace("ROWS", "4").replace("COPY", stores)
+    array = DeviceArray.from_host(np.zeros((9, 8), np.uint32))
+    launch = {"grid": 1, "block": 32, "args": [made, array], "check": ("race", "sync")}
+    assert ptxvm.load(text).kernel().launch(**launch).findings == []
+    some = text.replace("tensormap.cp", "@%first tensormap.cp")
+    assert {each.kind for each in ptxvm.load(some).kernel().launch(**launch).findings} == {
+        "deadlock"
+    }  # they wait at the next barrier of the warp

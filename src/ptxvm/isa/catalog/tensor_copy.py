@@ -20,6 +20,7 @@ from ptxvm.isa.access import (
     space_of,
     window,
 )
+from ptxvm.isa.matrix import all_lanes
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.operand_types import is_address_register
@@ -351,10 +352,15 @@ def value_of_a_property(i):
     needs={"": "PTX 8.3, sm_90"},
     fixed="cp_fenceproxy",
 )
-def tensormap_cp_fenceproxy(i, a, b, size, mem):
-    """Copy a tensor map from shared to global memory, and order that before its use by others."""
+def tensormap_cp_fenceproxy(i, a, b, size, mem, warp):
+    """Copy a tensor map from shared to global memory, and order that before its use by others.
+
+    It is one copy, in which all lanes of a warp take part: their stores of the same bytes are no race.
+    """
+    yield warp.converge(all_lanes(warp))
+    together = {"order": Order.RELAXED, "scope": Scope(i.scope)}
     for at in range(0, SIZE, 16):
-        mem.store(Space.GLOBAL, b64, a + at, mem.load(Space.SHARED, b64, b + at, 2, **WEAK), **WEAK)
+        mem.store(Space.GLOBAL, b64, a + at, mem.load(Space.SHARED, b64, b + at, 2, **WEAK), **together)
     mem.fence(Order.RELEASE, Scope(i.scope))
 
 
