@@ -149,6 +149,9 @@ class Warp(Protocol):
     def converge(self, members: Value, *payload: Value) -> Request:
         """To be yielded: wait until every live lane of the mask is here; sends back its `Peers`."""
 
+    def converge_warpgroup(self, members: Value) -> Request:
+        """To be yielded: wait as in `converge`, and for the other warps of the warpgroup too."""
+
     def together(self, *payload: Value) -> Peers:
         """The lanes that execute this now, without waiting (`shfl`, `vote` of old targets)."""
 

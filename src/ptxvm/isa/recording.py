@@ -142,6 +142,10 @@ class Record:
         self.found["collective"] = Collective.LANES
         return Peers(payload, self.found)
 
+    def converge_warpgroup(self, members: Value) -> Peers:
+        """Wait for the lanes of a warpgroup."""
+        return self.converge(members)
+
     def together(self, *payload: Value) -> Peers:
         """The lanes that are here."""
         self.found["collective"] = Collective.ACTIVE_LANES

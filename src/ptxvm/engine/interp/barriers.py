@@ -40,9 +40,11 @@ class WarpWaits:
     def __init__(self, cohort: Cohort) -> None:
         self.cohort = cohort
         self.pools: dict[str, list[Waiting]] = {}
+        self.meeting: dict[str, int] = {}  # how many warps meet
 
-    def arrive(self, mnemonic: str, waiting: Waiting) -> Iterator[Waiting]:
-        """Lanes arrive at a collective; yields the lanes that are released."""
+    def arrive(self, mnemonic: str, waiting: Waiting, warps: int) -> Iterator[Waiting]:
+        """Lanes arrive at a collective of so many warps; yields the lanes that are released."""
+        self.meeting[mnemonic] = warps
         pool = self.pools.setdefault(mnemonic, [])
         pool.append(waiting)
         yield from self.settle(mnemonic)
@@ -54,7 +56,18 @@ class WarpWaits:
         lanes = np.flatnonzero(ready)
         if lanes.size:
             ready[lanes] = self.agree(lanes, wanted[lanes])
+        if self.meeting[mnemonic] > 1 and lanes.size:
+            ready &= self._whole(ready, self.meeting[mnemonic])
         return self._release(mnemonic, ready, wanted)
+
+    def _whole(self, ready: PerLane, warps: int) -> PerLane:
+        """A predicate of all lanes: are all live lanes of its group of so many warps ready?"""
+        layout = self.cohort.layout
+        of_cta = -(-layout.warps_of_cta // warps)
+        group = layout.cta.astype(np.int64) * of_cta + layout.thread.astype(np.int64) // (warps * WARP)
+        missing = np.zeros(int(group.max()) + 1, np.bool_)
+        missing[group[self.cohort.alive & ~ready]] = True
+        return ~missing[group]
 
     def settle_stuck(self) -> list[Waiting]:
         """Release lanes with different masks in warps that could never go on otherwise; PTX leaves their results open."""

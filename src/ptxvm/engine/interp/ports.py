@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Unpack
 
@@ -31,7 +31,7 @@ from ptxvm.isa.effects import Jump
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.tensor_memory import TensorWork
 from ptxvm.isa.transfers import Transfer
-from ptxvm.isa.warpgroup import WarpgroupProduct
+from ptxvm.isa.warpgroup import WARPS, WarpgroupProduct
 from ptxvm.machine import texture_unit
 from ptxvm.machine.tensor_core import Architecture, architecture_for
 
@@ -106,6 +106,7 @@ class Request:
     wait: Wait
     raws: tuple[str | None, ...]
     types: tuple[Type, ...] = ()
+    warps: int = 1  # that meet, of those which wait for lanes
 
 
 class Port:
@@ -259,6 +260,10 @@ class Warp(Port):
     def converge(self, members: Value, *payload: Value) -> Request:
         """Wait for the other lanes."""
         return Request(Wait.WARP, (members.raw, *(p.raw for p in payload)), tuple(p.type for p in payload))
+
+    def converge_warpgroup(self, members: Value) -> Request:
+        """Wait for the other lanes of the warpgroup."""
+        return replace(self.converge(members), warps=WARPS)
 
     def together(self, *payload: Value) -> Peers:
         """The lanes that execute the instruction together."""

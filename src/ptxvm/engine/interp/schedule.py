@@ -287,15 +287,15 @@ class Schedule:
             raws = [None if r is None else self.pick(r, lanes, going) for r in raws]
         request = compiled.request
         if request is not None and request.wait is Wait.WARP:
-            self.arrive_warp(key, going, raws)
+            self.arrive_warp(key, going, raws, request.warps)
         elif request is not None and request.wait is Wait.CLUSTER:
             waiting = Waiting(key, self.cohort.layout.every(going))
             self.resume(self.cluster_barriers.wait(waiting))
         else:
             self.arrive_cta(key, going, raws)
 
-    def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
-        """Lanes arrive at a collective of a warp."""
+    def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane, warps: int) -> None:
+        """Lanes arrive at a collective of a warp, or of so many."""
         cohort = self.cohort
         cohort.collective(self.last(key), lanes, raws[0])
         for n, value in enumerate(raws[1:]):
@@ -311,7 +311,7 @@ class Schedule:
             cohort.members = np.full(cohort.size, cohort.members)
         cohort.members[lanes] = raws[0]
         mnemonic = self.last(key).i.mnemonic
-        self.resume(self.warps.arrive(mnemonic, Waiting(key, lanes)))
+        self.resume(self.warps.arrive(mnemonic, Waiting(key, lanes), warps))
 
     def arrive_cta(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
         """Lanes arrive at a barrier of a CTA."""

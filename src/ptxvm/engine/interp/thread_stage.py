@@ -174,7 +174,7 @@ class ScriptedSchedule(Schedule):
         self.scripted.votes_for[...] = own + sum(vote for (vote,) in others.values())
         self.scripted.voters[...] = 1 + len(others)
 
-    def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane) -> None:
+    def arrive_warp(self, key: Key, lanes: Lanes, raws: PerLane, warps: int) -> None:
         """Exchange values with the lanes of the warp that the mask names and the launch has."""
         cohort, bound, mask = self.scripted, self.last(key), int(np.ravel(raws[0])[0])
         lane_here = first(lanes)

@@ -267,9 +267,13 @@ def wgmma_commit_group(i, warp, tasks):
 
 @instruction("wgmma.wait_group.sync{.aligned}  n;", section="9.7.15.7.3", types="n: u32 imm", needs=NEEDS, fixed="wait_group")
 def wgmma_wait_group(i, n, warp, tasks):
-    """Wait until at most the `n` latest groups of products go on."""
+    """Wait until at most the `n` latest groups of products go on.
+
+    A group is one of the warpgroup, so that it has ended for one warp where it has for all: a single thread may hand
+    the matrices over.
+    """
     tasks.wait(n, AsyncKind.PRODUCT)
-    yield warp.converge(all_lanes(warp))
+    yield warp.converge_warpgroup(all_lanes(warp))
 
 
 @wgmma_wait_group.rule("P3307")

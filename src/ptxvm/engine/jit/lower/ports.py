@@ -113,6 +113,10 @@ class Warp(Port):
         """Wait for the members of a mask."""
         return Request((members, *payload))
 
+    def converge_warpgroup(self, members: Value) -> Request:
+        """Wait for the warp alone: products end where they begin."""
+        return self.converge(members)
+
     def together(self, *payload: Value) -> Peers:
         """The active lanes."""
         self.code.one_warp()
