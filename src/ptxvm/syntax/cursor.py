@@ -67,7 +67,7 @@ class Details(TypedDict, total=False):
 class Cursor:
     """The tokens of a source, the next one to read (`at`), and what was wrong so far.
 
-    `unread` are the places of braces whose content has no tokens; `unread_tables` counts those that were read as tables.
+    `unread` are the places of braces whose content has no tokens; `unread_tables` those that were read as tables.
     """
 
     def __init__(self, source: Source, tokens: Tokens | None = None) -> None:
@@ -80,7 +80,7 @@ class Cursor:
         self.depth = 0
         self.diagnostics: list[Diagnostic] = []
         self.unread: Collection[int] = ()
-        self.unread_tables = 0
+        self.unread_tables: set[int] = set()
 
     # ── looking ─────────────────────────────────────────────────────────────────────────
 

@@ -281,7 +281,7 @@ class Declarations(Operands):
     def _unread_list(self) -> tree.Vector:
         start, end = self.starts[self.at], self.ends[self.at + 1]
         self.at += 2
-        self.unread_tables += 1
+        self.unread_tables.add(start)
         return tree.Vector(Integers(self.tokens.text, start, end), start=start, end=end)
 
     def _initial_scalar(self) -> tree.Operand:

@@ -268,7 +268,7 @@ class Directives(Declarations):
         opening = self.at
         self.expect("{", "the name of the section")
         if self.starts[opening] in self.unread:
-            self.unread_tables += 1
+            self.unread_tables.add(self.starts[opening])
             lines = section_lines(self.tokens.text, self.ends[opening], self.starts[self.at])
         else:
             lines = list(self._section_lines(opening))

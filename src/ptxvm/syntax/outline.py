@@ -19,6 +19,9 @@ from ptxvm.syntax.tables import tables
 
 _BRACE = re.compile(r'"[^"\n]*"|[{}]')
 _BRACE_OR_HEAD = re.compile(r'"[^"\n]*"|[{}]|^[ \t]*(?:\.\w+\s+)?\.(?:entry|func)\b', re.ASCII | re.MULTILINE)
+MOST_READ = 3
+"""The bodies of a sketch that are read: an error above one ends within it, in most texts that are being written."""
+
 _FUNCTION = re.compile(r"\.(?:entry|func)\b", re.ASCII)
 
 
@@ -68,26 +71,44 @@ def outline(source: Source) -> Outline | None:
     plain = PlainText(source)
     if plain.nul >= 0 or plain.unclosed_comment >= 0:
         return None
-    found = _read(source, plain)
+    found = _read(source, plain, 0)
     return found if found.is_whole and not found.diagnostics else None
 
 
 def sketch(source: Source) -> Outline:
-    """The outline of any text: what could be understood of it; a body whose braces do not match is read."""
-    return _read(source, PlainText(source))
+    """The outline of any text: what could be understood of it; a body whose braces do not match, or its head, is read."""
+    return _read(source, PlainText(source), MOST_READ)
 
 
-def _read(source: Source, plain: PlainText) -> Outline:
+def _read(source: Source, plain: PlainText, most_read: int) -> Outline:
+    """The outline of a text; up to so many bodies and tables are read that an error has parted from their heads."""
     bodies = list(_bodies(plain.text))
     data = list(_outside(bodies, tables(plain.text)))
-    unread = sorted(bodies + data)
+    found, missed = _outlined(source, plain, bodies, data)
+    for _ in range(most_read):
+        if missed is None:
+            break
+        bodies, data = ([place for place in places if place != missed] for places in (bodies, data))
+        found, missed = _outlined(source, plain, bodies, data)
+    return found
+
+
+def _outlined(
+    source: Source, plain: PlainText, bodies: Sequence[tuple[int, int]], data: Sequence[tuple[int, int]]
+) -> tuple[Outline, tuple[int, int] | None]:
+    """The outline of a text in which bodies and tables stay unread, and the first of these that the parser takes for none."""
+    unread = sorted([*bodies, *data])
     edges = [0, *(edge for start, end in unread for edge in (start + 1, end - 1)), len(plain.text)]
     parser = Parser(
         source, Tokens(source, plain, list(zip(edges[::2], edges[1::2], strict=True))), {start for start, _ in unread}
     )
     module = parser.module()
-    found = sum(isinstance(each, tree.Function) and isinstance(each.body, tree.Unread) for each in module.statements)
-    return Outline(module, source, plain, parser.diagnostics, (found, parser.unread_tables) == (len(bodies), len(data)))
+    functions = (each for each in module.statements if isinstance(each, tree.Function))
+    met = {each.body.start for each in functions if isinstance(each.body, tree.Unread)}
+    missed = [
+        place for places, starts in ((bodies, met), (data, parser.unread_tables)) for place in places if place[0] not in starts
+    ]
+    return Outline(module, source, plain, parser.diagnostics, not missed), min(missed, default=None)
 
 
 def _outside(bodies: Sequence[tuple[int, int]], places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:

@@ -11,6 +11,7 @@ import re
 import pytest
 
 from ptxvm.algebra.float_environment import usual_arithmetic
+from ptxvm.analysis import incremental
 from ptxvm.analysis.incremental import IncrementalChecker, whole
 from ptxvm.syntax.source import Source
 
@@ -132,6 +133,31 @@ def test_only_the_edited_body_is_looked_at():
     assert reads(checker, TEXT.replace("1, 16;", "1, %r99;")) == 1
     assert reads(checker, "\n\n" + TEXT.replace("1, 16;", "1, %r99;")) == 0
     assert reads(checker, TEXT.replace("END:", "END: {")) == 0  # the body with the brace is read, and no other
+
+
+NUMBERS = ", ".join(map(str, range(64)))
+"""Values of a table that is long enough to stay unread."""
+
+
+@pytest.mark.parametrize(
+    "typed",
+    [
+        ".visible .entry fresh(.param .u64 p)\n{\n    .reg .b32 %q<4>;\n    add.s32 %q1, %q2, 3;\n    ret;\n}\n",
+        ".global .align 4 .u32 fresh[4] = {1, 2, 3, 4};\n",
+        ".func (.reg .u32 r) fresh(.reg .u32 x)\n{\n    add.u32 r, x, 1;\n    ret;\n}\n",
+    ],
+)
+@pytest.mark.parametrize("place", [".global .u32 table", ".const .u8", ".visible .entry first", ".visible .entry second"])
+def test_what_is_typed_between_functions_is_checked_letter_by_letter(typed, place, monkeypatch):
+    """A head without its body, or a list without its end, costs no reading of the whole module."""
+    text = TEXT.replace(".extern .shared", f".const .u8 numbers[64] = {{{NUMBERS}}};\n.extern .shared")
+    checker = IncrementalChecker()
+    checker.check(Source(text))
+    monkeypatch.setattr(incremental, "whole", None)
+    above, below = text[: text.index(place)], text[text.index(place) :]
+    for count in range(len(typed) + 1):
+        written = f"{above}{typed[:count]}\n{below}"
+        assert checker.check(Source(written)) == oracle(written), written
 
 
 def kernels_with_shared(sizes: list[int], more: str = "") -> str:
