@@ -22,7 +22,7 @@ HEAD = """
 .global .texref gtex;
 .visible .entry k() {{
 .reg .pred %p<32>; .reg .b16 %h<32>; .reg .b32 %r<32>; .reg .b64 %d<32>; .reg .f16 %fh<32>;
-.reg .f16x2 %fhh<32>; .reg .f32 %f<64>; .reg .f64 %fd<32>; .reg .s16 %sh<32>; .reg .b128 %q<32>;
+.reg .f16x2 %fhh<32>; .reg .f32 %f<64>; .reg .f64 %fd<32>; .reg .s16 %sh<32>; .reg .s32 %s<32>; .reg .b128 %q<32>;
 .local .align 16 .b32 lv[64];
 """
 BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
@@ -128,6 +128,18 @@ TAKEN = {
     "what is aligned has them on any target": (
         "sm_89",
         ["bar.sync gv+4;", "barrier.sync.aligned gv+4;", "nanosleep.u32 gv+4;"],
+    ),
+    "registers of several types in a matrix": (
+        "sm_90a",
+        [
+            f"mma.sync.aligned.m16n8k8.row.col.f32.tf32.tf32.f32 {SUMS}, {FOUR}, {{%f1,%r2}}, {SUMS};",
+            "mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {%r1,%s2}, {%r1,%r2}, {%r1}, {%r1,%r2};",
+            "stmatrix.sync.aligned.m8n8.x2.shared.b16 [%d1], {1,%r2};",
+        ],
+    ),
+    "constants of 64 bits": (
+        "sm_90a",
+        [f"wgmma.mma_async.sync.aligned.m64n8k32.f32.e5m2.e5m2 {SUMS}, %d1, %d2, %p1, 0xFFFFFFFFFFFFFFFF, 1;"],
     ),
     "registers in braces without .vec": ("sm_90", [f"{STORE}.u32 [%r5], {FOUR}, [mb];", f"{STORE}.b64 [%r5], {{%d1}}, [mb];"]),
     "narrow registers where a space is named": (
@@ -257,6 +269,30 @@ REFUSED = {
             f"tex.grad.3d.v4.s32.f32 {FOUR}, [%d1, %d2, {SUMS}], {SUMS}, {SUMS};",
         ],
     ),
+    "mbarriers outside of shared memory": (
+        "sm_90a",
+        [
+            f"mbarrier.{rest};"
+            for rest in (
+                "init.b64 [gv], 1",
+                "arrive.b64 _, [lv]",
+                "expect_tx.b64 [gv], 16",
+                "test_wait.parity.b64 %p1, [gv], 1",
+            )
+        ],
+    ),
+    "constants that are combined with a comparison of .bf16": (
+        "sm_90a",
+        [
+            "set.lt.and.bf16.u16 %h1, %h2, %h2, 0;",
+            "set.lt.and.u32.bf16x2 %r1, %r2, %r2, 1;",
+            "setp.lt.and.bf16 %p1, %h2, %h2, 0;",
+        ],
+    ),
+    "orders of matrices in another order": ("sm_90a", [f"{SPARSE} %r1, 0;".replace("row.col", "col.row")]),
+    "metadata that ptxas orders": ("sm_100a", [f"{SPARSE} gv+4, 0;".replace("::ordered_metadata", "")]),
+    "a negative number of groups": ("sm_90a", ["wgmma.wait_group.sync.aligned 0xFFFFFFFFFFFFFFFF;"]),
+    ".full behind another modifier": ("sm_90a", ["div.ftz.full.f32 %f1, %f2, %f3;"]),
     "modifiers that are no modifiers": ("sm_90a", ["add.row.u32 %r1, %r2, %r3;", "testp.normal.rank.f32.f32 %p1, %f1;"]),
 }
 CASES = [(target, text, True) for target, texts in TAKEN.values() for text in texts] + [

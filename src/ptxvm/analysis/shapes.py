@@ -15,6 +15,7 @@ from ptxvm.syntax.tables import Integers
 INTEGER = Shape("integer")
 STRING = Shape("string")
 VECTOR_PARTS = {c: n for parts in ("xyzw", "rgba") for n, c in enumerate(parts)}
+SIGN = 1 << 63
 REGISTER_PARTS = re.compile("[bh][0-9]{1,4}")  # selectors of video instructions
 
 
@@ -171,9 +172,9 @@ def names_in(node: tree.Operand) -> list[tree.Name]:
 
 
 def constant(node: tree.Operand | None) -> int | float | None:
-    """The value of an operand that is a constant, with its sign."""
+    """The value of an operand that is a constant, with its sign: ptxas reads `0xffffffffffffffff` as -1."""
     if isinstance(node, tree.Integer):
-        return node.value
+        return (node.value + SIGN) % (2 * SIGN) - SIGN
     if isinstance(node, tree.Float):
         return float_value(node)
     if isinstance(node, tree.Name) and node.text == "WARP_SZ":

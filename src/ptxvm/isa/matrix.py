@@ -189,6 +189,8 @@ def wrong_sort(i: Decoded, operand: str, type: Type, *, constant: bool = True) -
         wrong = f"{items[0].kind} constants alone stand where {type} registers are needed"
         return Problem("P2703", wrong, operand=operand, ptxas=said)
     spec = OperandType(type.name if type.is_int else "")
+    if len({item.type for item in items if item.kind == "register"}) > 1:
+        type = type.as_bits  # ptxas looks only at the size of registers of several types
     for item in items:
         if item.kind == "register" and (wrong := problem(item, type, spec, destination=False)):
             return Problem("P2703", wrong, operand=operand, ptxas=said)

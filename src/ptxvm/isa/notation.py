@@ -32,12 +32,21 @@ class ModifierSlot:
 
     @cached_property
     def is_type(self) -> bool:
-        """Are its choices types?  Several types of one instruction are told apart by their order."""
+        """Are its choices types?"""
         return all(c in Type.named for c in self.choices)
 
     @cached_property
+    def order_of(self) -> str:
+        """What its choices are, if several slots of an instruction have them and are told apart by their order."""
+        if self.is_type:
+            return "types"
+        if self.is_space:
+            return "spaces"
+        return "layouts" if self.choices <= LAYOUTS else ""
+
+    @cached_property
     def is_space(self) -> bool:
-        """Are its choices state spaces?  Those of one instruction are told apart by their order, as types are."""
+        """Are its choices state spaces?"""
         return all(c.partition("::")[0] in SPACES for c in self.choices)
 
     def __str__(self) -> str:
@@ -117,22 +126,19 @@ class Form:
     def match(self, words: Sequence[str]) -> Match:
         """Place each word in the first free slot that takes it.
 
-        ptxas takes modifiers in nearly any order; only types and state spaces keep theirs, and the words of a long opcode.
+        ptxas takes modifiers in nearly any order; only types, state spaces and orders of matrices keep theirs, and the words
+        of a long opcode.
         """
         bound: dict[str, str] = {}
         extra: list[int] = []
-        type_at = space_at = -1
+        last = {"types": -1, "spaces": -1, "layouts": -1}
         for n, word in enumerate(words):
             for at, slot in enumerate(self.slots):
                 if slot.name not in bound and word in slot.choices and (at >= self.fixed or at == n):
-                    if slot.is_type:
-                        if at < type_at:
+                    if slot.order_of:
+                        if at < last[slot.order_of]:
                             continue
-                        type_at = at
-                    elif slot.is_space:
-                        if at < space_at:
-                            continue
-                        space_at = at
+                        last[slot.order_of] = at
                     bound[slot.name] = word
                     break
             else:
@@ -142,6 +148,7 @@ class Form:
         return Match(bound, tuple(extra), missing)
 
 
+LAYOUTS = frozenset({"row", "col"})
 SPACES = frozenset({Space.CONST, Space.GLOBAL, Space.LOCAL, Space.PARAM, Space.SHARED})
 
 # Flags that ptxas lets one write twice.

@@ -216,6 +216,17 @@ def setp_half(i, a, b, c):
     return tuple(combined(i, holds(i.CmpOp, x, y, ftz=i.flushes), c) for x, y in pairs)
 
 
+@set_half.rule("P1407")
+@setp_half.rule("P1407")
+def constant_with_bfloats(i):
+    """What a comparison of or to .bf16 is combined with is a predicate register."""
+    c = i.shape("c")
+    if c is None or c.kind != "integer" or not {"bf16", "bf16x2"} & set(i.bound.values()):
+        return None
+    return Problem("P1407", "a predicate register is needed", operand="c",
+                   ptxas=f"Arguments mismatch for instruction '{i.form.opcode}'")  # fmt: skip
+
+
 @setp_half.rule("P1404")
 def second_result_of_one_half(i):
     """A comparison of .f16 or .bf16 has one result; the place of a second may hold `_` only."""

@@ -174,6 +174,7 @@ def mad_rnd_f32(i):
     """,
     section="9.7.3.8",
     needs={"": "PTX 1.0", ".approx .full .ftz": "PTX 1.4"},
+    fixed="full",
     exact=(DIVISION, REST),
 )
 def div(i, a, b):

@@ -153,7 +153,7 @@ def element(i: Decoded, mem: Memory, row: Value, column: Value, width: int) -> V
     .type = { .b16, .b8 };
     """,
     section="9.7.14.5.16",
-    types="a: u64, b: b32 reg",
+    types="a: u64, b: b32 registers",
     needs={"": "PTX 7.8, sm_90", **NEEDS},
     exact=MOVED,
 )

@@ -11,7 +11,7 @@ from ptxvm.algebra.ports import Memory
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b64, u32, u64
 from ptxvm.algebra.value import Value
-from ptxvm.isa.access import ADDRESS, ORDER, WEAK, has, window
+from ptxvm.isa.access import ADDRESS, ORDER, WEAK, Trait, base_of, generic_addressing, has, window
 from ptxvm.isa.mbarrier import (
     COUNT,
     completed,
@@ -34,12 +34,24 @@ def updated(i: Decoded, a: Value, how: MbarrierStep, update: Callable[..., Value
     return mem.atomic(window(i), b64, a, update, operands, order=order, scope=scope, mbarrier=how)
 
 
+def outside_of_shared_memory(i: Decoded) -> Problem | None:
+    """A variable that is an mbarrier lies in .shared, at a generic address too."""
+    base = base_of(i.shape("a"))
+    if not generic_addressing(i) or base.kind != "variable" or base.space.window is Space.SHARED:
+        return None
+    return Problem("P2908", f"the variable lies in .{base.space.window}, and an mbarrier in .shared", operand="a",
+                   ptxas=f"Illegal state space for address operand with instruction '{i.opcode}'")  # fmt: skip
+
+
+IN_SHARED = Trait(rules=[*ADDRESS.rules, ("P2908", outside_of_shared_memory)], needs=ADDRESS.needs)
+
+
 # ── init, inval ─────────────────────────────────────────────────────────────────────────
 
 NEEDS = {"": "PTX 7.0, sm_80", ".shared::cta": "PTX 7.8"}
 
 
-@has(ADDRESS)
+@has(IN_SHARED)
 @instruction(
     """
     mbarrier.init{.ss}.b64  [a], count;
@@ -59,7 +71,7 @@ LAYOUT_NEEDS = {"": "PTX 9.3, sm_90"}
 LAYOUTS = ".layout = { .layout::v0, .layout::v1 }; .ss = { .shared, .shared::cta };"
 
 
-@has(ADDRESS)
+@has(IN_SHARED)
 @checked(
     f"mbarrier.init.layout{{.ss}}.b64  [a], count; {LAYOUTS}",
     section="9.7.13.15.9",
@@ -71,7 +83,7 @@ def mbarrier_init_layout(i, a, count):
     """Make an mbarrier whose contents lie in a layout that is named."""
 
 
-@has(ADDRESS)
+@has(IN_SHARED)
 @checked(
     f"mbarrier.check_layout.layout{{.ss}}.b64  d, [a]; {LAYOUTS}",
     section="9.7.13.15.9",
@@ -100,7 +112,7 @@ def wrapped(value: int) -> int:
     return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-@has(ADDRESS)
+@has(IN_SHARED)
 @instruction(
     """
     mbarrier.inval{.ss}.b64  [a];
@@ -135,7 +147,7 @@ ARRIVAL_NEEDS = {
 arriving = partial(instruction, types="d: u64 plain sink, a: u64, count transactions: u32 plain", needs=ARRIVAL_NEEDS)
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @arriving(
     """
     mbarrier.arrive{.order}{.scope}{.ss}.b64             d, [a]{, count};
@@ -153,7 +165,7 @@ def mbarrier_arrive(i, a, count, mem):
     return updated(i, a, MbarrierStep.ARRIVE, signalled, [arrivals(a, count)], mem)
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @arriving(
     """
     mbarrier.arrive_drop{.order}{.scope}{.ss}.b64             d, [a]{, count};
@@ -173,7 +185,7 @@ def arrivals(a: Value, count: Value | None) -> Value:
     return a.lift(1) if count is None else count.to(u64)
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @arriving(
     f"""
     mbarrier.arrive.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  d, [a], transactions;
@@ -187,7 +199,7 @@ def mbarrier_arrive_expect_tx(i, a, transactions, mem):
     return updated(i, a, MbarrierStep.ARRIVE, expect_and_arrive, [transactions.to(u64)], mem)
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @arriving(
     f"""
     mbarrier.arrive_drop.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  d, [a], transactions;
@@ -248,7 +260,7 @@ TRANSACTION_SLOTS = SLOTS.replace(".release, ", "")
 transacting = partial(instruction, types="a: u64, transactions: u32 plain", needs={"": "PTX 8.0, sm_90"})
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @transacting(
     f"""
     mbarrier.expect_tx{{.order}}{{.scope}}{{.ss}}.b64  [a], transactions;
@@ -262,7 +274,7 @@ def mbarrier_expect_tx(i, a, transactions, mem):
     updated(i, a, MbarrierStep.EXPECT, expecting, [transactions.to(u64)], mem)
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @transacting(
     f"""
     mbarrier.complete_tx{{.order}}{{.scope}}{{.ss}}.b64  [a], transactions;
@@ -305,7 +317,7 @@ def is_over(i: Decoded, a: Value, seen: Value, mem: Memory, state: Value | None 
     return over
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @testing(
     f"mbarrier.test_wait{{.order}}{{.scope}}{{.ss}}.b64  d, [a], state; {WAIT_SLOTS}",
     fixed="test_wait",
@@ -315,7 +327,7 @@ def mbarrier_test_wait(i, a, state, mem):
     return is_over(i, a, phase(state), mem, state)
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @testing(
     f"mbarrier.test_wait.parity{{.order}}{{.scope}}{{.ss}}.b64  d, [a], parity; {WAIT_SLOTS}",
     fixed="test_wait parity",
@@ -325,7 +337,7 @@ def mbarrier_test_wait_parity(i, a, parity, mem):
     return is_over(i, a, parity.to(u64) & 1, mem)
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @trying(
     f"mbarrier.try_wait{{.order}}{{.scope}}{{.ss}}.b64  d, [a], state{{, hint}}; {WAIT_SLOTS}",
     fixed="try_wait",
@@ -338,7 +350,7 @@ def mbarrier_try_wait(i, a, state, hint, mem):
     return is_over(i, a, phase(state), mem, state)
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @trying(
     f"mbarrier.try_wait.parity{{.order}}{{.scope}}{{.ss}}.b64  d, [a], parity{{, hint}}; {WAIT_SLOTS}",
     fixed="try_wait parity",
@@ -369,13 +381,13 @@ def with_phases(head: str, operand: str) -> str:
     """
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @phase_testing(with_phases("mbarrier.test_wait", "state"), fixed="test_wait", needs={**FIRST_TEST, "": "PTX 7.0, sm_80"})
 def mbarrier_test_wait_phase(i, a, state):
     """Is the phase of that type over in which an arrival gave the state, and what was reported in it?"""
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @phase_testing(
     with_phases("mbarrier.test_wait.parity", "parity"),
     fixed="test_wait parity",
@@ -385,13 +397,13 @@ def mbarrier_test_wait_parity_phase(i, a, parity):
     """Is the phase of that type and parity over, and what was reported in it?"""
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @phase_testing(with_phases("mbarrier.try_wait", "state{, hint}"), fixed="try_wait", needs={**FIRST_TEST, "": "PTX 7.8, sm_90"})
 def mbarrier_try_wait_phase(i, a, state, hint):
     """Wait some time for the end of the phase of that type in which an arrival gave the state: has it come?"""
 
 
-@has(ADDRESS, ORDER)
+@has(IN_SHARED, ORDER)
 @phase_testing(
     with_phases("mbarrier.try_wait.parity", "parity{, hint}"),
     fixed="try_wait parity",

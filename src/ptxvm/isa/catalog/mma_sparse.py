@@ -10,12 +10,13 @@ from ptxvm.algebra.types import Type, b32, f16, f16x2, f32, s32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics import Severity
 from ptxvm.isa import fragments
-from ptxvm.isa.access import Trait, elements, has, vector_of_sinks
+from ptxvm.isa.access import Trait, elements, has, no_address, vector_of_sinks
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
 from ptxvm.isa.fragments import Fragment, Product, Scaling, Sparsity
 from ptxvm.isa.matrix import all_lanes, one_word, selected, wrong_sort
 from ptxvm.isa.model import Decoded, Problem, instruction
 
+BLACKWELL = 100  # sm_100
 NARROW = ("e3m2", "e2m3", "e2m1")
 SMALL = ("e4m3", "e5m2", *NARROW)
 
@@ -93,8 +94,14 @@ def selector_of_metadata(i):
     return Problem("P2743", f"the selector is 0 to {known[2]} here, not {selector}", operand="selector", ptxas=said)
 
 
+def reordered_metadata(i):
+    """Has it metadata in any order, which ptxas puts in order from sm_100 on?"""
+    return i.bound.get("sparse") == "sp" and i.target.number >= BLACKWELL
+
+
 PRODUCT = Trait(
     rules=[
+        *no_address("metadata", when=reordered_metadata).rules,
         ("P2701", shape_of_a_sparse_product),
         ("P2741", types_of_a_sparse_product),
         ("P2742", registers_of_a_sparse_product),
