@@ -95,8 +95,9 @@ class IncrementalChecker:
         if unread.is_entangled or not fits_shared(program, unread.mentioned):
             return None
         validate(program, report)
-        report.diagnostics[:0] = [*outline.diagnostics, *unread.syntax]
+        report.diagnostics[:0] = unread.syntax
         unread.remember(report)
+        report.diagnostics[:0] = outline.diagnostics  # one at the brace of a body belongs to what stands before it
         report.diagnostics += unread.known
         self.read = len(unread.looked_at)
         return report

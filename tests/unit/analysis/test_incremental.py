@@ -160,6 +160,14 @@ def test_what_is_typed_between_functions_is_checked_letter_by_letter(typed, plac
         assert checker.check(Source(written)) == oracle(written), written
 
 
+def test_an_error_at_the_brace_of_a_body_is_told_once():
+    """It belongs to the head of the function, which is read each time."""
+    checker, text = IncrementalChecker(), TEXT.replace("twice(.param .b32 x)\n{", "twice(.param .b32 x, \n{")
+    assert any("found `{`" in each.message for each in oracle(text))
+    for _ in range(3):
+        assert checker.check(Source(text)) == oracle(text)
+
+
 def kernels_with_shared(sizes: list[int], more: str = "") -> str:
     """A module with a kernel for each size, which declares and stores to so many words of shared memory."""
     text = f".version 8.0\n.target sm_80\n.address_size 64\n{more}"
