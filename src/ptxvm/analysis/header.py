@@ -41,7 +41,10 @@ def header(checks: Checks) -> None:
     for name, code, help in MISSING:
         if not found[name] and f".{name}" not in checks.report.source.text:
             checks.report.error(
-                code, f"the module has no .{name}", help=help, ptxas=f"Missing .{name} directive at start of file"
+                code,
+                f"the module has no .{name}",
+                help=help,
+                ptxas=f"Missing .{name} directive at start of file '{checks.report.source.name}'",
             )
 
 

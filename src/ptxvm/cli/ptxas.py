@@ -17,6 +17,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f64
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.checks import Checks
+from ptxvm.analysis.codes import OTHER_TARGET
 from ptxvm.analysis.header import refuse_other
 from ptxvm.analysis.link_checks import check_link, unresolved
 from ptxvm.analysis.program import Function, Program
@@ -31,6 +32,8 @@ from ptxvm.isa.targets import LOWEST, VERSIONS, device_target
 from ptxvm.syntax.source import Source
 
 REFUSED = 255  # the exit code of ptxas, whatever is wrong
+LOADS, STORES = ("ca", "cg", "cs", "lu", "cv"), ("wb", "cg", "cs", "wt")
+"""The cache operators of loads and of stores (PTX 9.7.9.1)."""
 DOUBLES = "Program is doing double precision computations."
 OPEN, IGNORED = "Unresolved extern variable", "in whole program compilation, ignoring extern qualifier"
 VALUES = {
@@ -70,6 +73,13 @@ def run(request: PtxasCall) -> int:
             write_error(
                 f"ptxas warning : incompatible redefinition for option '{name}', the last value of this option was used\n"
             )
+    for name in ("def-load-cache", "def-store-cache", "force-load-cache", "force-store-cache"):
+        access, allowed = ("load", LOADS) if "load" in name else ("store", STORES)
+        if request.has(name) and request.last(name) not in allowed:
+            write_error(
+                f"ptxas error   : Invalid default cache modifier on {access} specified: {request.last(name)}\n{ABORTED}\n"
+            )
+            return REFUSED
     return verify(request)
 
 
@@ -115,11 +125,15 @@ def verify(request: PtxasCall) -> int:
     kind, _, number = target.partition("_")
     sources = list(read(request))
     checked = [check_for(source, f"sm_{number}") for source in sources]
-    found = [(report.source, _wanted(request, [*report.diagnostics, *extra(request, program)])) for program, report in checked]
+    found = [(report.source, _wanted(request, [*_of_module(report), *extra(request, program)])) for program, report in checked]
     write_error("".join(f"{line}\n" for each in found for line in lines(*each)))
     if any(each.severity is Severity.ERROR for _, diagnostics in found for each in diagnostics):
         write_error(f"{ABORTED}\n")
         return REFUSED
+    for _, report in checked:  # which ptxas says of a module without errors, and without its place
+        for each in report.diagnostics:
+            if each.code == OTHER_TARGET:
+                raise RefusedError(each.ptxas)
     programs = [program for program, _ in checked]
     linked = together(request, programs) if kind == "sm" else 0
     if linked == 0:
@@ -134,6 +148,11 @@ def check_for(source: Source, target: str) -> tuple[Program, Report]:
     refuse_other(Checks(program, report), device_target(target))
     report.diagnostics.sort(key=lambda each: each.span.start)
     return program, report
+
+
+def _of_module(report: Report) -> list[Diagnostic]:
+    """What is wrong with a module itself, whatever target it is compiled for."""
+    return [each for each in report.diagnostics if each.code != OTHER_TARGET]
 
 
 def read(request: PtxasCall) -> Iterator[Source]:

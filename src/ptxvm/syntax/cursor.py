@@ -271,7 +271,9 @@ class Cursor:
         )
 
     def near(self, text: str) -> str:
-        """What ptxas says of an error of syntax at some text."""
+        """What ptxas says of an error of syntax at some text, of which it names what stands before a dot: `add`, `%tid`."""
+        if text[:1].isalpha() or text[:1] in ("%", "_", "$"):
+            text = text.partition(".")[0]
         return f"Parsing error near '{'' if text == END else text}': syntax error"
 
     # ── finding the way back ────────────────────────────────────────────────────────────

@@ -118,6 +118,56 @@ def test_what_passes_says_nothing(ptxas: Call, words: Sequence[str]) -> None:
     assert ptxas(*words) == (0, "")
 
 
+OLDER = "SM version specified by .target is higher than default SM version assumed"
+
+
+def test_a_module_for_another_target_is_refused_without_its_place(ptxas: Call) -> None:
+    """As ptxas 13.0 does; of a module that is wrong in itself, it says only that."""
+    for name, text in (("newer", GOOD), ("wrong", BAD), ("other", GOOD)):
+        target = "sm_90a" if name == "other" else "sm_90"
+        Path(f"{name}.ptx").write_text(re.sub(r"\.version .*\n\.target \w+", f".version 8.0\n.target {target}", text))
+    assert ptxas("-arch=sm_80", "newer.ptx") == (255, f"ptxas fatal   : {OLDER}\n")
+    future = "Program with .target 'sm_90a' cannot be compiled to future architecture"
+    assert ptxas("-arch=sm_100", "other.ptx") == (255, f"ptxas fatal   : {future}\n")
+    code, said = ptxas("-arch=sm_80", "wrong.ptx")
+    assert code == 255
+    assert OLDER not in said
+    assert said.endswith(ABORTED)
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        ("--def-load-cache=wb", "load specified: wb"), ("-flcm=CA", "load specified: CA"),
+        ("--def-store-cache=ca", "store specified: ca"), ("-fscm=zz", "store specified: zz"),
+    ],
+)  # fmt: skip
+def test_a_cache_operator_is_one_of_the_access(ptxas: Call, option: str, said: str) -> None:
+    """PTX 9.7.9.1; ptxas 13.0."""
+    assert ptxas(option, "good.ptx") == (255, f"ptxas error   : Invalid default cache modifier on {said}\n{ABORTED}")
+    assert ptxas("-dlcm=cv", "-dscm=wt", "good.ptx") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("text", "near"),
+    [
+        ("mov.u32 %r1, %tid.x add.s32 %r1, %r1, 1;", "add"),
+        ("mov.u32 %r1 %tid.x;", "%tid"),
+        ("mov.u32 %r1, 5 .reg .b32 %x;", ".reg"),
+    ],
+)
+def test_an_error_of_syntax_is_near_a_word(ptxas: Call, text: str, near: str) -> None:
+    """Ptxas 13.0 names an opcode without its modifiers, a register without its component."""
+    Path("near.ptx").write_text(f".version 8.0\n.target sm_80\n.entry k() {{ .reg .b32 %r<4>;\n{text}\nret; }}\n")
+    assert ptxas("-arch=sm_80", "near.ptx")[1].startswith(f"ptxas near.ptx, line 4; fatal   : Parsing error near '{near}': ")
+
+
+def test_a_module_without_a_version_is_named(ptxas: Call) -> None:
+    Path("none.ptx").write_text(".target sm_80\n")
+    said = "fatal   : Missing .version directive at start of file 'none.ptx'\n"
+    assert said in ptxas("none.ptx")[1]
+
+
 def test_what_is_wrong_in_a_module(ptxas: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """The standard input is called otherwise by ptxas, which copies it to a file."""
     said = "line 6; error   : Not a name of any known instruction: 'foo'\n"
