@@ -144,13 +144,14 @@ class SparseWalk(BodyCheck):
     # ── what is kept ────────────────────────────────────────────────────────────────────
 
     def keep(self, start: int, end: int) -> None:
-        """Read a statement in full; WholeBody where its errors may reach beyond it."""
+        """Read a statement in full; WholeBody where its errors, or names, may reach beyond it."""
         self.report.diagnostics.clear()
         found = self.outline.wrong_statements(start, end)
         if found is None:
             raise WholeBody
         statements, wrong = found
-        if wrong and not self.has_own_lines(start, end):
+        declares = any(isinstance(each, tree.Variable | tree.Prototype | tree.Targets) for each in statements)
+        if wrong and (declares or not self.has_own_lines(start, end)):
             raise WholeBody
         self.syntax += wrong
         for each in statements:

@@ -168,6 +168,13 @@ def test_an_error_at_the_brace_of_a_body_is_told_once():
         assert checker.check(Source(text)) == oracle(text)
 
 
+def test_a_declaration_behind_an_error_counts():
+    """The family is declared anew with fewer registers, of which the code below names more."""
+    text = TEXT.replace("    add.s32 %r2, %r1, 16;\n", "    add.s32 %r2, %r1, 16\n    .reg .b32 %r<3>;\n")
+    assert len(oracle(text)) > 3
+    assert IncrementalChecker().check(Source(text)) == oracle(text)
+
+
 def kernels_with_shared(sizes: list[int], more: str = "") -> str:
     """A module with a kernel for each size, which declares and stores to so many words of shared memory."""
     text = f".version 8.0\n.target sm_80\n.address_size 64\n{more}"
