@@ -103,7 +103,7 @@ def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:
     yield (
         "executed",
         (
-            f"{number(profile['inst_executed'])} instructions of warps, {number(profile['threads_per_inst'])} of {WARP} lanes "
+            f"{counted(profile, 'inst_executed', 'instruction')} of warps, {number(profile['threads_per_inst'])} of {WARP} lanes "
             f"active, {number(profile['threads_true_per_inst'])} with a true guard"
         ),
     )
@@ -111,12 +111,12 @@ def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:
     if profile["branches"]:
         yield "branches", f"{amount(profile, 'branches')}, {amount(profile, 'divergent_branches')} of them divergent"
     if profile["barriers"]:
-        yield "barriers", f"{amount(profile, 'barriers')} arrivals of warps"
+        yield "barriers", f"{counted(profile, 'barriers', 'arrival')} of warps"
     if profile["global_sectors"]:
         yield (
             "global",
             (
-                f"{amount(profile, 'global_bytes')} bytes in {amount(profile, 'global_sectors')} sectors, ideal "
+                f"{counted(profile, 'global_bytes', 'byte')} in {counted(profile, 'global_sectors', 'sector')}, ideal "
                 f"{amount(profile, 'global_sectors_ideal')} ({amount(profile, 'global_coalesced_pct')} %); "
                 f"{amount(profile, 'global_sectors_per_request')} a request"
             ),
@@ -125,7 +125,7 @@ def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:
         yield (
             "shared",
             (
-                f"{amount(profile, 'shared_bytes')} bytes in {amount(profile, 'shared_wavefronts')} wavefronts, ideal "
+                f"{counted(profile, 'shared_bytes', 'byte')} in {counted(profile, 'shared_wavefronts', 'wavefront')}, ideal "
                 f"{amount(profile, 'shared_wavefronts_ideal')}; {amount(profile, 'shared_bank_conflicts')} by bank conflicts"
             ),
         )
@@ -133,6 +133,11 @@ def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:
     yield "occupancy", occupancy(profile, card)
     why = f": compiled code does not count {profile.uncounted}" if profile.uncounted else ""
     yield "engine", f"{profile.engine}{why}"
+
+
+def counted(profile: Profile, name: str, noun: str) -> str:
+    """A metric that is a count, with its noun: `1 sector`, `1,024 sectors`."""
+    return f"{number(profile[name])} {noun}{'s' * (profile[name] != 1)}"
 
 
 def rest(profile: Profile) -> Iterator[tuple[str, str]]:
