@@ -5,7 +5,6 @@ A column counts the code units of an encoding, by default of UTF-16; a line ends
 
 from __future__ import annotations
 
-import re
 from bisect import bisect_right
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -19,7 +18,8 @@ from lsprotocol.types import (
     TextDocumentContentChangePartial,
 )
 
-_LINE_END = re.compile(r"\r\n?|\n")
+from ptxvm.syntax.source import starts_of_lines
+
 _UNIT = {PositionEncodingKind.Utf16: ("utf-16-le", 2), PositionEncodingKind.Utf8: ("utf-8", 1)}
 
 
@@ -33,7 +33,7 @@ class DocumentText:
     @cached_property
     def line_starts(self) -> list[int]:
         """The offset of the first character of every line."""
-        return [0, *(end.end() for end in _LINE_END.finditer(self.text))]
+        return starts_of_lines(self.text)
 
     @cached_property
     def _is_ascii(self) -> bool:

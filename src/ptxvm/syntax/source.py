@@ -12,6 +12,7 @@ from pathlib import Path
 _STRAY_BYTE = re.compile("[\udc80-\udcff]")
 _SURROGATE = re.compile("[\ud800-\udfff]")
 _NEWLINE = re.compile(r"\r\n?|\n")
+_LINE_FEED = re.compile(r"\n")
 
 
 class Source:
@@ -38,7 +39,7 @@ class Source:
     def line_starts(self) -> list[int]:
         """The offset of the first character of every line; computed at the first question."""
         if self._line_starts is None:
-            self._line_starts = [0, *(newline.end() for newline in _NEWLINE.finditer(self.text))]
+            self._line_starts = starts_of_lines(self.text)
         return self._line_starts
 
     def location(self, offset: int) -> tuple[int, int]:
@@ -57,6 +58,12 @@ class Source:
             return ""
         end = starts[number] if number < len(starts) else len(self.text)
         return self.text[starts[number - 1] : end].rstrip("\r\n")
+
+
+def starts_of_lines(text: str) -> list[int]:
+    """The offset of the first character of every line; a line ends with LF, CR LF or CR."""
+    newline = _NEWLINE if "\r" in text else _LINE_FEED  # which takes less than half the time
+    return [0, *[found.end() for found in newline.finditer(text)]]
 
 
 def decode(data: bytes) -> str:
