@@ -133,6 +133,8 @@ def ended(execution: Execution) -> str:
     """Why the thread in focus cannot go on."""
     if execution.schedule is not None:
         return "has ended"
+    if not execution.grid.running:
+        return "has ended, as the kernel has: go back a step, and its values are there"
     begun = execution.focus.cta < execution.grid.opened.clusters.begun
     return "has ended, as its block has" if begun else "has not begun, as its block has not"
 

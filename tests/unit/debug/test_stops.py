@@ -124,6 +124,15 @@ def test_the_last_step_ends_the_kernel(turn):
     assert turn.step(Step.WARP).reason is Reason.ENDED
 
 
+def test_at_the_end_it_is_said_how_values_are_seen(turn):
+    turn.start()
+    turn.resume()
+    with pytest.raises(NoValue, match="as the kernel has: go back a step"):
+        turn.value("turn_param_0[9]")
+    turn.reverse_step(Step.INSTRUCTION)
+    assert inspection.text_of(turn.value("turn_param_0[9]")) == "110"
+
+
 def test_going_to_a_time_may_be_interrupted(turn):
     turn.start()
     turn.resume()
