@@ -29,6 +29,7 @@ from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.shadow import AllocationShadow, Cells, Packing, Records
 from ptxvm.checkers.strength import Sites
 from ptxvm.checkers.tensor_order import MOVES, TensorOrder, TensorRace
+from ptxvm.checkers.warpgroup_waits import WarpgroupWaits
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
@@ -61,6 +62,7 @@ class RaceDetector:
         self._made = 0
         self.cluster_order = ClusterOrder(self.clocks)
         self._arrived: dict[BarrierKey, Knowledge] = {}
+        self.warpgroup_waits = WarpgroupWaits(self.clocks)
 
     def _check_size(self) -> None:
         if self.grids.threads >= self.packing.threads:
@@ -147,6 +149,8 @@ class RaceDetector:
         """Agents read or write, after the earlier operations of their threads."""
         agents, kind = self.agents, access.attributes["group"]
         site = self._site(access, verb)
+        if kind is AsyncKind.PRODUCT:
+            self.warpgroup_waits.sites.add(site)
         shadow = self._shadow(allocation, access)
         records = self.packing.record(site, agents.now[threads], threads + self.grids.agents)
         cells, wide, every = shadow.cells_of(access, offsets, threads, records)
@@ -186,6 +190,8 @@ class RaceDetector:
             self.tensor_order.awaited(threads, kind)
             return
         self.agents.awaited(threads, left, kind, self._settle, reading=reading)
+        if kind is AsyncKind.PRODUCT:
+            self.warpgroup_waits.awaited(threads)
 
     def _settle(self, begun: PendingCopies) -> None:
         """Make the records of ended copies records of their threads."""
@@ -336,6 +342,10 @@ class RaceDetector:
         if len(racing) and self.patterns.observed:
             unseen = [n for n in racing.tolist() if not self._seen(shadow, cells[n], records[n], threads[n])]
             racing = np.array(unseen, np.int64)
+        if len(racing) and not self.warpgroup_waits.sites.isdisjoint(others[racing].tolist()):
+            pairs = list(zip(records[racing].tolist(), threads[racing].tolist(), strict=True))
+            over = {pair for pair in set(pairs) if self._product_over(*pair)}
+            racing = racing[[pair not in over for pair in pairs]]
         if len(racing):
             equal = self.sites.plain[others] & self.sites.plain[site] & ~shadow.differ[cells]
             equal &= self.sites.size[others] == self.sites.size[site]
@@ -347,6 +357,13 @@ class RaceDetector:
                 earlier = int(self.packing.thread_of(records[n])) % self.grids.agents  # an agent counts as its thread
                 self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte, equal_values=bool(equal[n])))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
+
+    def _product_over(self, record: int, thread: int) -> bool:
+        """Is the earlier access the read of a product of a warpgroup that the thread knows to have ended?"""
+        if int(self.packing.site_of(record)) not in self.warpgroup_waits.sites:
+            return False
+        reader, stamp = int(self.packing.thread_of(record)), int(self.packing.stamp_of(record))
+        return self.warpgroup_waits.over(thread, reader, stamp)
 
     def _seen(self, shadow: AllocationShadow, cell: int, record: int, thread: int) -> bool:
         """Does the thread know of an observation of the write?"""

@@ -209,3 +209,13 @@ def test_one_thread_of_a_warpgroup_hands_a_matrix_over(engine, asynchronous):
     out = np.zeros(128, np.float32)
     ptxvm.load(HANDED_OVER).kernel().launch(1, 160, [out], engine=engine, asynchronous=asynchronous)
     assert (out == 16).all()
+
+
+def test_what_comes_after_the_wait_of_one_thread_comes_after_the_products_of_all_warps():
+    """The arrival of a thread that hands the matrix over comes after its wait; before that wait it is a race."""
+    wait, arrive = "wgmma.wait_group.sync.aligned 0;", "setp.eq.u32 %q, %t, 0; @%q mbarrier.arrive.shared::cta.b64 _, [%bar];"
+    early = HANDED_OVER.replace(arrive, "").replace(wait, f"{arrive}\n{wait}")
+    other = HANDED_OVER.replace("%q, %t, 0; @%q mbarrier.arrive", "%q, %t, 77; @%q mbarrier.arrive")
+    for text, kinds in ((HANDED_OVER, set()), (other, set()), (early, {("race", "WAR")})):
+        result = ptxvm.load(text).kernel().launch(1, 160, [np.zeros(128, np.float32)], check=("race", "sync"))
+        assert {(each.kind, each.hazard) for each in result.findings} == kinds
