@@ -103,8 +103,9 @@ def summary(profile: Profile, card: Model) -> Iterator[tuple[str, str]]:
     yield (
         "executed",
         (
-            f"{counted(profile, 'inst_executed', 'instruction')} of warps, {number(profile['threads_per_inst'])} of {WARP} lanes "
-            f"active, {number(profile['threads_true_per_inst'])} with a true guard"
+            f"{counted(profile, 'inst_executed', 'instruction')} of warps, "
+            f"{amount(profile, 'threads_per_inst')} of {WARP} lanes active, "
+            f"{amount(profile, 'threads_true_per_inst')} with a true guard"
         ),
     )
     yield "kinds", ", ".join(shares(profile))

@@ -72,10 +72,10 @@ def test_it_prints_what_the_kernel_did(ptxvm, column):
 
 
 def test_one_sector_is_no_sectors(ptxvm, module):
-    """32 lanes that store to one word touch one sector of 32 bytes."""
+    """16 lanes that store to one word touch one sector of 32 bytes."""
     name = module(COLUMN.replace("mul.wide.u32 %rd2, %r1, 4", "mul.wide.u32 %rd2, %r1, 0"), "word.ptx")
-    out = ptxvm("profile", name, "--grid", "1", "--block", "32", "u32[32]").out
-    assert "global       128 bytes in 1 sector, ideal 1 (" in out
+    out = ptxvm("profile", name, "--grid", "1", "--block", "16", "u32[16]").out
+    assert "global       64 bytes in 1 sector, ideal 1 (" in out
 
 
 def test_lines_are_sorted_by_a_metric(ptxvm, column):
