@@ -17,6 +17,7 @@ from time import perf_counter
 import numpy as np
 
 from ptxvm.algebra.float_environment import DefaultEnvironment
+from ptxvm.debug.focus import NotThere
 from ptxvm.engine.interp.stepping import SteppedGrid
 from ptxvm.engine.interp.stepping_schedule import Issue
 from ptxvm.engine.interp.stepping_state import GridState
@@ -75,13 +76,17 @@ class Timeline:
     def next(self, choice: Choice | None = None, *, chosen: bool = False) -> Issue | None:
         """The next instruction: what was recorded or what the schedule says, or of a warp where one is `chosen`.
 
-        None where there is none: the grid has ended, or the warp cannot run.
+        None where there is none: the grid has ended, or the warp cannot run.  NotThere where a recorded one cannot, as the
+        schedule is that of another run.
         """
         wanted = choice if chosen else self.choices.get(self.now)
         with np.errstate(all="ignore"):
             issue = self.grid.decide(wanted)
         if issue is not None and chosen:
             self.record(wanted)
+        elif issue is None and wanted is not None and not chosen:
+            said = f"warp {wanted.warp} of block number {wanted.cta} run after {self.now} instructions, which cannot"
+            raise NotThere(f"the schedule does not fit this run: it lets {said}; `run` starts without it")
         self.is_over = issue is None and wanted is None
         return issue
 
