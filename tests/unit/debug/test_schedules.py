@@ -70,7 +70,7 @@ def test_a_saved_schedule_is_followed_in_a_session(debugged):
 def test_a_session_says_where_a_schedule_does_not_fit(debugged, choice):
     """There is no block 9; warp 1 has ended when it is let run once more."""
     session = debugged(LOST, 1, 64, [np.zeros(1, np.uint32)])
-    session.follow(WarpSchedule("lost", (1, 1, 1), (64, 1, 1), choices={n: choice for n in range(6)}))
+    session.follow(WarpSchedule("lost", (1, 1, 1), (64, 1, 1), choices=dict.fromkeys(range(6), choice)))
     with pytest.raises(NotThere, match=rf"does not fit this run: it lets warp {choice.warp} of block number {choice.cta}"):
         session.resume()
     session.start()
