@@ -125,6 +125,7 @@ class Lazy:
             binder.made = {(v.node.start, v.name): v for v in self.statics if v.node is not None}
             copy = copy_of(function, function.scope)
             binder.block(block, function.scope, copy)
+            binder.resolve_tables()
             known = recogniser_of(program)
             for bound in copy.instructions:
                 bound.function = function
