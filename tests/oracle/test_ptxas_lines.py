@@ -104,6 +104,7 @@ TAKEN = {
             "tcgen05.alloc.cta_group::1.sync.aligned.b32 [gv], 32;",
             "tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [lv];",
             f"{STORE}.u32 [%d1], %r1, [gv];",
+            "st.bulk.weak [sv], 16, 0;",
         ],
     ),
     "addresses that are loaded from": (
@@ -291,6 +292,7 @@ REFUSED = {
     ),
     "orders of matrices in another order": ("sm_90a", [f"{SPARSE} %r1, 0;".replace("row.col", "col.row")]),
     "metadata that ptxas orders": ("sm_100a", [f"{SPARSE} gv+4, 0;".replace("::ordered_metadata", "")]),
+    "a variable where a space is named": ("sm_100a", ["st.bulk.weak.shared::cta [sv], 16, 0;"]),
     "a negative number of groups": ("sm_90a", ["wgmma.wait_group.sync.aligned 0xFFFFFFFFFFFFFFFF;"]),
     ".full behind another modifier": ("sm_90a", ["div.ftz.full.f32 %f1, %f2, %f3;"]),
     "modifiers that are no modifiers": ("sm_90a", ["add.row.u32 %r1, %r2, %r3;", "testp.normal.rank.f32.f32 %p1, %f1;"]),

@@ -189,7 +189,7 @@ class Operands:
         """The address of a variable for this instruction: generic where it names no space."""
         value = self.variable_address(variable, offset)
         generic = bound.summary.spaces <= {Space.GENERIC}
-        if generic and variable.space in (Space.SHARED, Space.LOCAL) and "mem" in bound.i.of.effects:
+        if generic and variable.space in (Space.SHARED, Space.LOCAL) and not bound.i.of.effects.isdisjoint(("mem", "tasks")):
             return self.to_generic(bound, variable.space, value)
         return value
 

@@ -249,8 +249,8 @@ def size_of_a_fill(i):
 
 
 def fill_at_a_variable(i):
-    """The address is in a register."""
-    if base_of(i.shape("a")).kind != "variable":
+    """The address is in a register, or generic: a variable does not stand where .shared::cta is named."""
+    if generic_addressing(i) or base_of(i.shape("a")).kind != "variable":
         return None
     return Problem("P3208", "the address is in a register here, and no variable", operand="a",
                    ptxas="Argument 1 of instruction 'add': must be register")  # fmt: skip
