@@ -464,4 +464,4 @@ def terminate(adapter: Adapter, arguments: Arguments) -> None:  # noqa: ARG001
     adapter.after.append(adapter.leave if adapter.program is not None else lambda: adapter.event("terminated"))
 
 
-__all__ = ["Adapter", "Arguments", "Launcher", "Refused", "handler"]
+__all__ = ["Adapter", "Launcher", "handler"]

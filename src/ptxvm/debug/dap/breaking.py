@@ -6,8 +6,8 @@ from collections.abc import Callable
 
 from ptxvm.algebra.types import Type
 from ptxvm.debug.breakpoints import Breakpoint, line_of
-from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
-from ptxvm.debug.dap.fields import an_object, needed, objects, text, texts, whole
+from ptxvm.debug.dap.adapter import Adapter, handler
+from ptxvm.debug.dap.fields import Arguments, Refused, an_object, needed, objects, text, texts, whole
 from ptxvm.debug.dap.ids import Json, bytes_of, data_identifier, data_of, instruction_at
 from ptxvm.debug.dap.sources import source_name
 from ptxvm.debug.expressions import parse

@@ -8,8 +8,8 @@ from itertools import chain, islice
 from ptxvm.analysis.program import Bound
 from ptxvm.debug import inspection
 from ptxvm.debug.commands.command import Style
-from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
-from ptxvm.debug.dap.fields import text as text_in, whole
+from ptxvm.debug.dap.adapter import Adapter, handler
+from ptxvm.debug.dap.fields import Arguments, Refused, text as text_in, whole
 from ptxvm.debug.dap.ids import Json, Warp, bytes_of, frame_identifier, instruction_address, instruction_at
 from ptxvm.debug.dap.sources import source_of
 from ptxvm.debug.focus import NotThere, shown

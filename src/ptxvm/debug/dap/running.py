@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ptxvm.debug.dap.adapter import OVER, Adapter, Arguments, Over, handler
-from ptxvm.debug.dap.fields import whole
+from ptxvm.debug.dap.adapter import OVER, Adapter, Over, handler
+from ptxvm.debug.dap.fields import Arguments, whole
 from ptxvm.debug.dap.ids import Json
 from ptxvm.debug.steps import Step
 from ptxvm.debug.stops import Stop

@@ -6,8 +6,8 @@ from pathlib import Path
 
 from ptxvm.analysis.program import Bound, Program
 from ptxvm.debug.breakpoints import names
-from ptxvm.debug.dap.adapter import Adapter, Arguments, Refused, handler
-from ptxvm.debug.dap.fields import an_object, text, whole
+from ptxvm.debug.dap.adapter import Adapter, handler
+from ptxvm.debug.dap.fields import Arguments, Refused, an_object, text, whole
 from ptxvm.debug.dap.ids import Json
 from ptxvm.debug.session import Session
 
