@@ -1,6 +1,7 @@
 """Memoised validation: what it clears is right, and what it doubts is reported as without it."""
 
 import random
+import re
 
 import pytest
 
@@ -222,25 +223,31 @@ def test_a_family_is_declared_by_each_body_with_its_own_count(reports):
     assert not reports(module("{ .reg .b32 %x<7>; } { .reg .b32 %x<9>; mov.u32 %x8, 1; }"))
 
 
-def test_lines_are_read_once(monkeypatch):
-    seen = []
+@pytest.fixture
+def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The statements that are looked at one by one."""
+    texts: list[str] = []
 
     class Statement:
         @staticmethod
-        def match(text: str, at: int, end: int) -> object:
-            found = STATEMENT.match(text, at, end)
-            seen.append(found and found[0].strip())
+        def match(text: str, at: int, end: int) -> re.Match[str] | None:
+            found = usual.match(text, at, end)
+            if found is not None:
+                texts.append(found[0].strip())
             return found
 
-    STATEMENT = bodies.STATEMENT
-    analyse(Source(module(LINES)))
+    usual = bodies.STATEMENT
     monkeypatch.setattr(bodies, "STATEMENT", Statement)
+    return texts
+
+
+def test_lines_are_read_once(seen):
+    analyse(Source(module(LINES)))
+    seen.clear()
     twice = LINES + LINES.replace("%r1", "%r3").replace("%r2", "%r4").replace("5", "77").replace("$L", "$M")
     _, report = analyse(Source(module(twice)))
     assert not report.diagnostics
-    instructions = [
-        text for text in seen if text and text.endswith(";") and not text.startswith(".")
-    ]  # the first is that of `two`
+    instructions = [text for text in seen if text.endswith(";") and not text.startswith(".")]  # the first is that of `two`
     assert instructions[1:] == ["add.s32 %r1, %r2, 5;", "ld.global.u32 %r1, [gv+4];"]
 
 
@@ -294,20 +301,9 @@ def test_the_constants_that_calls_pass_are_looked_at(constant, reports):
     reports(module(2 * first + first.replace("7", constant)))
 
 
-def test_calls_are_read_once(monkeypatch):
-    seen = []
-
-    class Statement:
-        @staticmethod
-        def match(text: str, at: int, end: int) -> object:
-            found = STATEMENT.match(text, at, end)
-            seen.append(found and found[0].strip())
-            return found
-
-    STATEMENT = bodies.STATEMENT
-    monkeypatch.setattr(bodies, "STATEMENT", Statement)
+def test_calls_are_read_once(seen):
     program = read(module(2 * CALL + 8 * CALL.replace("%r1", "%r3").replace("callseq 0", "callseq 1")))
-    assert sum(text is not None and text.startswith("call") for text in seen) == 2  # the first follows no instruction
+    assert sum(text.startswith("call") for text in seen) == 2  # the first follows no instruction
     assert sum(bound.calls for bound in program.functions["k"].instructions) == 10
 
 
