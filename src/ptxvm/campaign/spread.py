@@ -9,7 +9,7 @@ element in each range, and the partial results are joined by the operation.  Wha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import pairwise
@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.outputs import outputs, written_parameters
 from ptxvm.analysis.program import Bound
@@ -180,6 +181,8 @@ def exchanges(bound: Bound) -> str:
     outside = [each for each in found.accesses if each.window not in (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)]
     if any(each.verb is Verb.UPDATE for each in outside):
         return "is an atomic operation on memory that all CTAs share"
+    if found.asks_textures or any(each.proxy is Proxy.TEXTURE for each in found.accesses):
+        return "uses a texture, a sampler or a surface, which is bound in this process"
     if any(each.strong for each in outside):
         return "is ordered with accesses of other CTAs"
     return ""
@@ -203,6 +206,7 @@ class RangeWorkload:
     args: tuple[object, ...]
     ranges: tuple[range, ...]
     written: frozenset[int]
+    variables: Mapping[int, bytes]  # those of the module that are not what it gives them (`Image.changed`)
 
     def run(self, job: Job) -> Outcome:
         """Run a range; what it touched is the value of the outcome."""
@@ -212,6 +216,7 @@ class RangeWorkload:
 
     def _accessed(self, found: RangeAccesses, ctas: range) -> None:
         kernel = loaded(self.text, self.target).kernel(self.entry)
+        kernel.module.image.change(self.variables)
         numbers = [n for n, each in enumerate(self.args) if n in self.written and size_of(each)]
         recording = Recording([size_of(self.args[n]) for n in numbers])
         args = [self._own(each, recording, numbers.index(n) if n in numbers else None) for n, each in enumerate(self.args)]
@@ -288,7 +293,7 @@ def run_ranges(
     whole = tuple(neutral_of(each, reduced(kernel).get(n)) for n, each in enumerate(args))
     sent = tuple(blank(each) if n in unread else each for n, each in enumerate(whole))
     text, target = program.source.text, str(program.target)
-    workload = RangeWorkload(text, target, kernel.name, how, sent, tuple(cuts), frozenset(written))
+    workload = RangeWorkload(text, target, kernel.name, how, sent, tuple(cuts), frozenset(written), kernel.module.image.changed)
     found = performed(workload, where)
     if any(each.misjudged or any(n in unread and ranges for n, ranges in each.read.items()) for each in found):
         writable = frozenset(n for n, each in enumerate(args) if isinstance(each, np.ndarray) and each.flags.writeable)

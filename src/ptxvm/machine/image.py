@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 
 import numpy as np
@@ -216,6 +216,24 @@ class Image:
 
     # ── variables as the host sees them ─────────────────────────────────────────────────
 
+    @property
+    def changed(self) -> dict[int, bytes]:
+        """The contents of the variables that are not what the module gives them, by their number in `allocations`."""
+        found: dict[int, bytes] = {}
+        programs = {variable: program for program in self.programs for variable in self._stored_of(program)}
+        with usual_arithmetic():
+            for number, (variable, allocation) in enumerate(self.allocations.items()):
+                held = allocation.bytes.tobytes()
+                if not variable.opaque and held != self._initial(variable, programs[variable]).ljust(len(held), b"\0"):
+                    found[number] = held
+        return found
+
+    def change(self, contents: Mapping[int, bytes]) -> None:
+        """Give variables the contents that `changed` had in another process."""
+        allocations = list(self.allocations.values())
+        for number, held in contents.items():
+            allocations[number].bytes[:] = np.frombuffer(held, np.uint8)
+
     def symbol(self, name: str) -> Array:
         """The values of a `.global` or `.const` variable, for the host to read and write."""
         variable = self.variables.get(name)
@@ -297,14 +315,17 @@ class Image:
         return self._banks[number]
 
     def _initialise(self, variable: Variable, program: Program) -> None:
-        if variable.initial is None or variable.opaque or variable not in self.allocations or variable in self._known:
-            return
+        if variable in self.allocations and variable not in self._known and (initial := self._initial(variable, program)):
+            self.allocations[variable].bytes[: len(initial)] = np.frombuffer(initial, np.uint8)
+
+    def _initial(self, variable: Variable, program: Program) -> bytes:
+        """The bytes of a variable's initial value; those behind them are 0."""
+        if variable.initial is None or variable.opaque:
+            return b""
         try:
-            initial = initial_bytes(variable, program.scope.find, self._address_of)
+            return initial_bytes(variable, program.scope.find, self._address_of) or b""
         except ConstantError as wrong:
             raise InvalidPTX(f"the initial value of '{variable.name}': {wrong}") from wrong
-        if initial:
-            self.allocations[variable].bytes[: len(initial)] = np.frombuffer(initial, np.uint8)
 
     def _address_of(self, address: SymbolAddress) -> int:
         symbol = address.symbol

@@ -136,6 +136,29 @@ def test_a_grid_that_changes_a_variable_runs_whole() -> None:
 
 
 @pytest.mark.usefixtures("in_this_process")
+def test_ranges_read_variables_as_they_are_in_this_process() -> None:
+    """The host has changed `c` and `v`; `p` has an address, which each process has its own of."""
+    body = """ld.const.u32 %r1, [c+4]; mov.u64 %p2, p; ld.global.u64 %p2, [%p2]; ld.global.u32 %r2, [%p2+4];
+        add.u32 %r1, %r1, %r2; st.global.u32 [%p1], %r1;"""
+    variables = ".const .u32 c[2] = {1, 2};\n.global .u32 v[2];\n.global .u64 p = v;\n"
+    whole, array = (np.zeros(64, np.uint32) for _ in range(2))
+    grid = ptxvm.load(HEAD + variables + KERNEL.format(body))
+    for name, value in (("c", 20), ("v", 500)):
+        grid.symbol(name)[1] = value
+    grid.kernel().launch(64, 1, [whole])
+    found = ptxvm.spread(grid.kernel(), 64, 1, [array], workers=2)
+    assert found.reason == ""
+    assert array.tolist() == whole.tolist() == [520] * 64
+
+
+@pytest.mark.usefixtures("in_this_process")
+def test_a_grid_that_reads_a_texture_runs_whole() -> None:
+    body = "mov.u64 %p2, 0; txq.width.b32 %r1, [%p2]; st.global.u32 [%p1], 7;"
+    grid = ptxvm.load(HEAD + KERNEL.format(body)).kernel()
+    assert "uses a texture, a sampler or a surface" in module.obstacle(grid, [np.zeros(64, np.uint32)])
+
+
+@pytest.mark.usefixtures("in_this_process")
 def test_the_fault_of_the_first_cta_is_raised_and_nothing_is_written() -> None:
     """Elements from 33 on are past the end."""
     with pytest.raises(ptxvm.Fault, match="out-of-bounds") as caught:
