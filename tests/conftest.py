@@ -26,8 +26,8 @@ PURE = tuple(
     f"tests/{path}"
     for path in (
         "conformance/", "generated/test_specification.py", "generated/test_summary.py", "generated/test_types.py",
-        "oracle/test_tcgen05_sparse.py", "unit/algebra/", "unit/analysis/", "unit/cli/", "unit/diagnostics/", "unit/isa/",
-        "unit/reference/", "unit/syntax/", "unit/test_misuse.py",
+        "oracle/test_ptxas_lines.py", "oracle/test_tcgen05_sparse.py", "unit/algebra/", "unit/analysis/", "unit/cli/",
+        "unit/diagnostics/", "unit/isa/", "unit/reference/", "unit/syntax/", "unit/test_misuse.py",
     )
 )  # fmt: skip
 """The tests that are about the rooms that need no engine; of the conformance files those on the interpreter."""
