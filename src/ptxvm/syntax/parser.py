@@ -85,13 +85,24 @@ class Parser(Instructions):
         while self.texts[self.at] != END:
             start = self.at
             try:
-                found.append(self._module_statement())
+                self._add(found, self._module_statement())
                 self._is_outside = False
             except Recover:
                 self.recover(start)
                 self._skip_body()
         self._check_text()
         return tree.Module(found, start=0, end=len(self.source.text))
+
+    @staticmethod
+    def _add(found: list[tree.Statement], statement: tree.Statement) -> None:
+        """Add a statement; lines `@@DWARF` go on where only a mistake stands between them, as they do when printed."""
+        last = found[-1] if found else None
+        sections = [each for each in (last, statement) if isinstance(each, tree.Section) and each.name == "@@DWARF"]
+        if len(sections) == 2:
+            sections[0].lines += sections[1].lines
+            sections[0].end = statement.end
+        else:
+            found.append(statement)
 
     def _skip_body(self) -> None:
         """Step over the body of what was no function, or over a `}` too many: it is part of the same mistake."""

@@ -20,7 +20,7 @@ KERNEL = f""".version 9.0
 
 
 def test_metadata_in_several_registers_are_taken_and_have_no_meaning() -> None:
-    """ptxas 13.0 takes `{%r1, %r2}`; PTX 9.7.14.6 has one register of metadata, which may stand in braces."""
+    """PTX 9.7.14.6 has one register of metadata, which may stand in braces; `{%r1, %r2}` is what ptxas 13.0 takes, too."""
     ptxvm.load(KERNEL.format("{%r1}")).kernel().launch(1, 32, engine="interp")
     with pytest.raises(ptxvm.Unsupported, match="metadata and scales in several registers"):
         ptxvm.load(KERNEL.format("{%r1, %r2}")).kernel().launch(1, 32, engine="interp")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from ptxvm.syntax import parse, print_module, print_operand, print_statement
-from ptxvm.syntax.tree import Binary, Cast, Conditional, Float, Integer, Name, Unary
+from ptxvm.syntax.tree import Binary, Cast, Conditional, Float, Integer, Name, Section, Unary
 
 MODULE = """\
 .version 8.7
@@ -90,3 +90,12 @@ def test_trees_that_nobody_wrote(read_operands, operand, text):
 def test_one_statement(read):
     (kernel,) = read(".entry k() { ret; }")
     assert print_statement(kernel) == ".entry k()\n{\n    ret;\n}"
+
+
+def test_lines_of_dwarf_with_a_mistake_between_them_are_read_back() -> None:
+    """Found by mutated modules: the mistake is not printed, and the lines around it are one section."""
+    module, wrong = parse(".version 1.4\n.target sm_10\n@@DWARF .byte 1\n;\n@@DWARF .byte 2\n")
+    assert len(wrong) == 1
+    again, _ = parse(print_module(module))
+    assert again == module
+    assert [each.lines for each in module.statements if isinstance(each, Section)] == [[".byte 1", ".byte 2"]]
