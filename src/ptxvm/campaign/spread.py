@@ -17,7 +17,6 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.outputs import outputs, written_parameters
 from ptxvm.analysis.program import Bound
@@ -174,6 +173,8 @@ def fits(value: object, how: Reduction) -> bool:
 def exchanges(bound: Bound) -> str:
     """Why an instruction may make a CTA depend on others; empty where it does not."""
     found = bound.summary
+    if found.asks_textures or any(each.window in (Space.TEXTURE, Space.SURFACE) for each in found.accesses):
+        return "uses a texture, a sampler or a surface, which is bound in this process"
     if bound.calls:
         return "" if prefilter.called(bound) == "" else "calls a function of the device"
     if not prefilter.known(bound) or found.cancels or found.maps_cluster or found.collective in CLUSTER:
@@ -181,8 +182,6 @@ def exchanges(bound: Bound) -> str:
     outside = [each for each in found.accesses if each.window not in (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)]
     if any(each.verb is Verb.UPDATE for each in outside):
         return "is an atomic operation on memory that all CTAs share"
-    if found.asks_textures or any(each.proxy is Proxy.TEXTURE for each in found.accesses):
-        return "uses a texture, a sampler or a surface, which is bound in this process"
     if any(each.strong for each in outside):
         return "is ordered with accesses of other CTAs"
     return ""

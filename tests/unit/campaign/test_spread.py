@@ -151,11 +151,16 @@ def test_ranges_read_variables_as_they_are_in_this_process() -> None:
     assert array.tolist() == whole.tolist() == [520] * 64
 
 
-@pytest.mark.usefixtures("in_this_process")
-def test_a_grid_that_reads_a_texture_runs_whole() -> None:
-    body = "mov.u64 %p2, 0; txq.width.b32 %r1, [%p2]; st.global.u32 [%p1], 7;"
-    grid = ptxvm.load(HEAD + KERNEL.format(body)).kernel()
-    assert "uses a texture, a sampler or a surface" in module.obstacle(grid, [np.zeros(64, np.uint32)])
+@pytest.mark.parametrize("line", [
+    "txq.width.b32 %r1, [t];", "tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [t, {%r0}];", "suld.b.1d.b32.trap %r1, [s, {%r0}];",
+])  # fmt: skip
+def test_a_grid_that_reads_a_texture_runs_whole(line: str) -> None:
+    """`ld.global.nc` goes by the caches of textures, and reads an array all the same."""
+    text = f"{HEAD}.global .texref t;\n.global .surfref s;\n{KERNEL}"
+    array = np.zeros(64, np.uint32)
+    said = module.obstacle(ptxvm.load(text.format(line)).kernel(), [array])
+    assert "uses a texture, a sampler or a surface" in said
+    assert not module.obstacle(ptxvm.load(text.format("ld.global.nc.u32 %r1, [%p1];")).kernel(), [array])
 
 
 @pytest.mark.usefixtures("in_this_process")
