@@ -167,16 +167,14 @@ class Window:
     ) -> tuple[Array, PerLane]:
         """`Memory.resolve` for offsets."""
         size = dtype.itemsize * count
-        last, shift = self.size - size, size.bit_length() - 1
+        shift = size.bit_length() - 1
         index: PerLane
         if isinstance(offset, np.ndarray):
-            bits = int(np.bitwise_or.reduce(offset)) if len(offset) else 0
-            if bits & (size - 1) or (bits > last and (last < 0 or int(offset.max()) > last)):
-                raise self._refuse(offset, size, writing=writing)
+            self._check(offset, size, writing=writing)
             index = as_index(offset >> offset.dtype.type(shift))
         else:
             index = int(offset)
-            if index % size or index > last:
+            if index % size or index > self.size - size:
                 raise self._refuse(np.array([offset]), size, writing=writing)
             index >>= shift
         view = self.allocation.view(dtype, count)
@@ -189,10 +187,14 @@ class Window:
 
     def places(self, offset: npt.NDArray[np.uint64], size: int, lane: int) -> npt.NDArray[np.uint64]:
         """Where pieces of some bytes that a lane reads lie in the memory of this machine."""
+        self._check(offset, size, writing=False)
+        return offset + np.uint64(self.allocation.origin + int(self.home[lane]))
+
+    def _check(self, offset: Array, size: int, *, writing: bool) -> None:
+        """AccessFault where an access is out of bounds, or misaligned; `size` is a power of two."""
         last, bits = self.size - size, int(np.bitwise_or.reduce(offset, axis=None))
         if bits & (size - 1) or (bits > last and (last < 0 or int(offset.max()) > last)):
-            raise self._refuse(offset.ravel(), size, writing=False)
-        return offset + np.uint64(self.allocation.origin + int(self.home[lane]))
+            raise self._refuse(offset.ravel(), size, writing=writing)
 
     def fitting(self, offset: Array, size: int) -> npt.NDArray[np.bool_]:
         """Which lanes are in bounds?"""

@@ -19,7 +19,6 @@ from ptxvm.machine.tensor_core import FORMATS, Accumulation, Architecture, Matri
 from ptxvm.machine.tensor_unit import InPlace
 from ptxvm.machine.window import Window
 
-WORD = np.dtype(np.uint32)
 BIAS = 127  # of bf16
 SMALL = 8  # bits of small floats, which come to a function as wider ones
 
