@@ -110,12 +110,12 @@ def declaring(variable: str) -> str:
 
 SIZES = (100, 1_000, 10_000)
 FAMILIES = (
-    ("loops in a row", loops, SIZES),
-    ("nests of loops", nests, SIZES),
-    ("nested branches, by lane", nested, SIZES),
-    ("switches, by lane", switches, SIZES),
-    ("calls", calls, SIZES),
-    ("barriers", barriers, SIZES),
+    ("loops in a row", loops),
+    ("nests of loops", nests),
+    ("nested branches, by lane", nested),
+    ("switches, by lane", switches),
+    ("calls", calls),
+    ("barriers", barriers),
 )
 
 

@@ -330,7 +330,7 @@ def compiling(setup: Setup) -> Iterator[Measurement]:
         ("branches, by lane", here.branches(2_000, "r1"), "kernel", 128, 0),
         ("branches, by lane", here.branches(20_000, "r1"), "kernel", 128, 0),
         ("straight on", here.line(100_000), "kernel", 128, 0),
-        *((what, family(size), "kernel", 128, 0) for what, family, sizes in here.FAMILIES for size in sizes),
+        *((what, family(size), "kernel", 128, 0) for what, family in here.FAMILIES for size in here.SIZES),
     ):
         for tier, goal in ((Tier.QUICK, 0.5), (Tier.BEST, None)):
             runs = setup.repeat if tier is Tier.QUICK else 1

@@ -411,7 +411,7 @@ class BodyCheck:
             if isinstance(each, tree.Variable):
                 self.binder.checked_variables(each, self.scope_of_declaration(), self.copy)
                 self.declared(names_of(each))
-                self.leaves_trace(each)
+                self.note(each)
 
     def other(self, spelling: Spelling, statements: Iterable[tree.Statement]) -> None:
         """Statements that are checked in full."""
@@ -427,7 +427,7 @@ class BodyCheck:
                 self.binder.statement(statement, self.frames[-1].scope, self.copy)
             else:
                 raise Doubt
-            self.leaves_trace(statement)
+            self.note(statement)
         if spelling in self.memo.declarations:
             self.declarations.add((self.copy.entry, spelling))
 
@@ -439,8 +439,8 @@ class BodyCheck:
         if any(forms[name.text] != self.memo.forms.label for name in node.names):
             raise Doubt
 
-    def leaves_trace(self, statement: tree.Statement) -> None:
-        """A statement that is right is no usual instruction: can its block still be known as a whole?"""
+    def note(self, statement: tree.Statement) -> None:
+        """Note what a statement that is no usual instruction means for its block: can that still be known as a whole?"""
         frame = self.frames[-1]
         if isinstance(statement, tree.Variable):
             frame.passes = frame.passes or statement.space != Space.REG

@@ -114,6 +114,7 @@ class Pool(AbstractContextManager["Pool"]):
             worker.close()
         self.workers.clear()
         self.again.clear()
+        self.attempts.clear()
 
     def _give(self, waiting: Iterator[Job]) -> None:
         """Give each worker as many cases as it may have in advance."""

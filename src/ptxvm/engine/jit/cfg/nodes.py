@@ -139,7 +139,6 @@ class Plan:
         ordered: bool = False,
     ) -> None:
         self.image, self.general, self.spinning = image, general, spinning
-        called = call_targets.called(image, kernel)
         self.ordered = ordered  # lanes run in the order of code: no branch is converted whose lanes meet before it
         self.nodes: list[Node] = []
         self.frames: list[Frame] = []
@@ -151,7 +150,8 @@ class Plan:
         for register in (r for program in image.programs for r in program.scope.registers):
             self.module[register], self.count = self.count, self.count + 1
         self.copies = self.copied = 0  # functions whose code stands elsewhere too, and their instructions
-        self._most_copied = max(MOST_COPIED, COPIES_PER_CODE * sum(len(each.instructions) for each in called))
+        code = sum(len(each.instructions) for each in call_targets.called(image, kernel))
+        self._most_copied = max(MOST_COPIED, COPIES_PER_CODE * code)
         self._standing: set[Function] = set()
         self._first: dict[tuple[Frame, Function], int] = {}  # the first register of a function in frames that share registers
         self._segments: dict[Function, dict[int, int]] = {}
