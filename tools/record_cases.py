@@ -23,13 +23,15 @@ from tempfile import TemporaryDirectory
 
 import numpy as np
 import record_hardware
-from hardware_cases import Case, Group, Map, copies, instructions, warpgroups
+from hardware_cases import Case, Group, Map, atomics, copies, fragments, instructions, warpgroups
 from hardware_cases.recorded import Answer, save
 
 GROUPS: dict[str, Group] = {
     "warps": instructions.warps,
     "matrices": instructions.matrices,
     "instructions": instructions.instructions,
+    "fragments": fragments.through_memory,
+    "atomics": atomics.atomics,
     "products": warpgroups.products,
     "fetches": copies.fetches,
     "writes": copies.writes,
@@ -189,8 +191,9 @@ def main() -> None:
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
     for name in options.groups or GROUPS:
-        found = record(list(GROUPS[name]()), options.processes)
-        save(options.output / f"{name}.npz", found)
+        cases = list(GROUPS[name]())
+        found = record(cases, options.processes)
+        save(options.output / f"{name}.npz", found, cases)
         print(f"{name}: {sum(isinstance(each, bytes) for each in found.values())} of {len(found)} answered", file=sys.stderr)
 
 

@@ -89,9 +89,13 @@ def test_narrowing_rounds_once(target: str, source: str, mode: str, rng: np.rand
 
 @pytest.mark.parametrize("source", ["f16", "bf16"])
 def test_widening_is_exact_for_every_half(source: str) -> None:
+    """The manual leaves open which NaN an f32 is that was a bf16 (9.7.9.21): on an H200 the bits are moved."""
     a = np.arange(1 << 16, dtype=np.uint16)
     for target in ("f32", "f64"):
         got = run(f"cvt.{target}.{source} {{d}}, {{0}};", target, ("b16", a))
+        if (target, source) == ("f32", "bf16"):
+            assert (got == a.astype(np.uint32) << 16).all()
+            continue
         check(got, [exact.convert(int(x), FLOATS[source], FLOATS[target], "rn") for x in a], target, a)
 
 

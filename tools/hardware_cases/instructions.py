@@ -92,12 +92,20 @@ def registers_of(text: str) -> list[tuple[str, int]]:
     return sorted({(kind, int(n)) for kind, n in REGISTER.findall(text)})
 
 
+CARRIES = re.compile(r"(addc|subc|madc)\b|.*\.cc\b")
+
+
+def slots(text: str) -> int:
+    """The rows of an instruction: a row for each register, and one for the carry."""
+    return len(registers_of(text)) + bool(CARRIES.match(text))
+
+
 def kernel(name: str, texts: list[str]) -> Case:
     """All registers of each instruction are loaded, then it runs, then they are stored."""
     slot, parts = 0, []
     for text in texts:
         used = registers_of(text)
-        carry = ".cc" in text or re.match(r"(addc|subc|madc)\b", text)
+        carry = CARRIES.match(text)
         loads, stores = [], []
         for kind, n in used:
             where = f"[%base+{8 * THREADS * slot}]"

@@ -9,7 +9,7 @@ from ptxvm.algebra.types import Type, b64
 from ptxvm.analysis import constants
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register, Variable
-from ptxvm.engine.operands import float_bits
+from ptxvm.machine.initialise import float_bits
 from ptxvm.syntax import tree
 
 Formal: TypeAlias = Register | Variable

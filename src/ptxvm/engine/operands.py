@@ -8,10 +8,8 @@ from __future__ import annotations
 
 from typing import Any, TypeAlias
 
-import numpy as np
-
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, f32, f64, pred, u32, u64
+from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Algebra, Value
 from ptxvm.analysis import constants
 from ptxvm.analysis.flow import registers_in
@@ -21,6 +19,7 @@ from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Label, Prototype, Register, Table, Variable
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.special_registers import COMPONENTS, SPECIAL, WARP
+from ptxvm.machine.initialise import float_bits, number_bits
 from ptxvm.syntax import tree
 
 Key: TypeAlias = Any
@@ -102,7 +101,7 @@ class Operands:
     def expression(self, bound: Bound, node: tree.Operand, type: Type | None) -> Value:
         """A register behind `!` or `-`, a register plus an offset, which ptxas adds to its bits, or a constant expression."""
         match node:
-            case tree.Unary(op="!"):
+            case tree.Unary(op="!") if type is pred or any(True for _ in registers_in(node, bound)):
                 return ~self.value(bound, node.operand, type)  # type: ignore[no-any-return]
             case tree.Unary(op="-") if any(True for _ in registers_in(node, bound)):  # its sign is a flag of the instruction
                 return self.value(bound, node.operand, type)  # type: ignore[no-any-return]
@@ -210,7 +209,8 @@ class Operands:
             return Value(self.alg, type.as_bits, self.alg.const(type.as_bits, found)).view(type)
         if type is pred:
             return Value(self.alg, pred, self.alg.const(pred, bool(found)))
-        return Value(self.alg, type, self.alg.const(type, int(found)))
+        whole = number_bits(found, type) if isinstance(found, float) else found
+        return Value(self.alg, type, self.alg.const(type, whole))
 
     # ── results ─────────────────────────────────────────────────────────────────────────
 
@@ -252,13 +252,3 @@ def fitting(value: Value, type: Type) -> Value:
         whole = value if value.type.is_signed else value.view(value.type.as_bits)
         value = whole.to(type.as_bits)
     return value.view(type)
-
-
-def float_bits(node: tree.Float, type: Type) -> int:
-    """The bits of a literal; a double literal for f32 is rounded, an f32 literal for f64 widened."""
-    with np.errstate(all="ignore"):
-        if node.width == f64.bits and type.bits == f32.bits:
-            return int(np.uint64(node.bits).view(np.float64).astype(np.float32).view(np.uint32))
-        if node.width == f32.bits and type.bits == f64.bits:
-            return int(np.uint32(node.bits).view(np.float32).astype(np.float64).view(np.uint64))
-    return node.bits

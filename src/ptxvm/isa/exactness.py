@@ -47,12 +47,12 @@ SUMS = Exactness(
 SPARSE_SUMS = Exactness(
     "as dense",
     "The stored elements of A and those of B that they meet are added up as the tensor cores add a dense product of half the "
-    "depth; no sums of sparse products are recorded. Integers are exact.",
+    "depth, as recorded sums of Hopper are. Integers are exact.",
 )
 DIVISION = Exactness(
-    "within bound",
-    ".approx is a product with rcp.approx, which is as silicon has it, and .full the quotient rounded to nearest; the bits "
-    "that GPUs give are not recorded.",
+    "as silicon",
+    ".approx and .full are products with rcp.approx, and scaled, as an H200 computes them; with a rounding modifier the ISA "
+    "defines every bit.",
 )
 ROOT = Exactness("within bound", "As .f64: the ISA gives an error only, and nothing is recorded.")
 BOUNDED = Exactness(

@@ -125,6 +125,7 @@ class Core(Enum):
     """The instruction that a tensor core runs; they add up differently."""
 
     MMA = "mma"
+    WMMA = "wmma"
     WGMMA = "wgmma"
     TCGEN05 = "tcgen05"
 

@@ -72,11 +72,13 @@ class _Initialiser:
 
 
 def float_bits(literal: tree.Float, type: Type) -> int:
-    """The bits of a literal as a type; those of its own width are kept as they are, NaN payloads too."""
-    if literal.width == type.bits:
+    """The bits of a literal as a type.
+
+    Those of its own width are kept as they are, NaN payloads too; and the 32 bits of a `0f` are the lower half of an f64,
+    with a zero above them (ptxas 13.0, an H200).
+    """
+    if literal.width == type.bits or (literal.width == 32 and type.bits == 64):
         return literal.bits
-    if literal.width == 32 and literal.bits & 0x7F800000 == 0x7F800000 and type.bits == 64:  # infinities and NaN
-        return (literal.bits >> 31) << 63 | 0x7FF << 52 | (literal.bits & 0x7FFFFF) << 29
     return number_bits(constants.float_value(literal), type)
 
 

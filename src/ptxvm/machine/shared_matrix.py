@@ -33,7 +33,7 @@ def _offsets(leading: int, stride: int, swizzle: Swizzle, factor: Factor) -> Per
     width, rows = swizzle.value, np.arange(factor.first, factor.first + factor.rows)
     if not factor.transposed:
         pieces = np.arange(factor.depth * factor.bits // (8 * PIECE))
-        along = pieces * (leading if swizzle is Swizzle.NONE else PIECE)
+        along = pieces % width * PIECE + pieces // width * leading
         across = rows % EIGHT * (width * PIECE) + rows // EIGHT * stride
         return _grid(across, along)
     columns, units = np.arange(factor.depth), rows[:: factor.per_piece] // factor.per_piece

@@ -87,15 +87,10 @@ UNITS: dict[str, dict[Architecture, Accumulation]] = {
     "f16": {V: Accumulation(4, 23), T: Accumulation(8, 24), H: Accumulation(16, 25, floor=FLOOR)},
     "bf16": {A: Accumulation(8, 24), H: Accumulation(16, 25, floor=FLOOR)},
     "tf32": {A: Accumulation(4, 24), H: Accumulation(8, 25, floor=FLOOR)},
-    # Recorded dot products of Hopper (32 products, added to f32) are one sum, as those of wgmma are.  Sums in f16, and
-    # those of the Blackwell of data centres, are what ptxas makes of them: it converts fp8 to f16 (sm_90, sm_100).
+    # ptxas makes a chain of two narrower products of a `wmma` (recorded on an H200).
+    "tf32 of wmma": {A: Accumulation(4, 24), H: Accumulation(4, 25, floor=FLOOR)},
+    # Hopper and the Blackwell of data centres have no such `mma`: ptxas converts fp8 to f16 there (recorded on an H200).
     "fp8": {
-        L: Accumulation(16, 13, accumulator_bits=13),
-        H: Accumulation(32, 13, accumulator_bits=13, floor=FLOOR),
-        B: Accumulation(16, 25, converted=True, floor=FLOOR),
-        R: Accumulation(32, 25, floor=FLOOR),
-    },
-    "fp8 in f16": {
         L: Accumulation(16, 13, accumulator_bits=13),
         H: Accumulation(16, 25, converted=True, floor=FLOOR),
         R: Accumulation(32, 25, floor=FLOOR),
@@ -107,27 +102,15 @@ HALF_BYTES = Accumulation(64, 35, floor=FLOOR_OF_GROUPS, group=16)  # of blocks 
 
 
 def unit_of(product: Product, architecture: Architecture) -> Accumulation:
-    """The unit for a product of floats.
-
-    `mma.m8n8k4` ended with Turing; what ptxas puts in its place later is no matrix product, so Turing's unit does it.
-    """
+    """The unit for a product of floats."""
     if product.scaling is not None:
         return HALF_BYTES if product.a.halved else FIFTH_GENERATION
-    kind = kind_of(product)
-    if kind.startswith("fp8") and product.core is not Core.MMA:
+    kind = product.a.type.name if product.a.type.name in UNITS else "fp8"
+    if kind == "fp8" and product.core is not Core.MMA:
         return WARPGROUP if product.core is Core.WGMMA else FIFTH_GENERATION
-    if product.a.matrices > 1:
-        architecture = min(architecture, Architecture.TURING)
-    since = UNITS[kind]
+    since = UNITS[f"{kind} of {product.core.value}"] if (kind, product.core) == ("tf32", Core.WMMA) else UNITS[kind]
     first = max((a for a in since if a <= architecture), default=min(since))
     return since[first]
-
-
-def kind_of(product: Product) -> str:
-    """The row of `UNITS` for a product."""
-    if product.a.type.name in UNITS:
-        return product.a.type.name
-    return "fp8 in f16" if product.d.type is f16 else "fp8"
 
 
 def multiply(
@@ -140,6 +123,8 @@ def multiply(
     with np.errstate(all="ignore"):
         if product.d.type is f64:
             return doubles(product, a, b, c, fma)
+        if product.a.matrices > 1 and architecture > Architecture.TURING:
+            return quarters(product, a, b, c)
         return floats(product, unit_of(product, architecture), a, b, c, further)
 
 
@@ -193,6 +178,21 @@ def chain(product: Product, unit: Accumulation, a: Matrices, b: Matrices, c: Mat
     if product.finite:
         largest = ACCUMULATORS[product.d.type][2]
         total = np.where(np.isnan(total), 0.0, np.clip(total, -largest, largest))
+    return encoded(product.d.type, total)
+
+
+def quarters(product: Product, a: Matrices, b: Matrices, c: Matrices) -> Matrices:
+    """`mma.m8n8k4` of f16 after Turing, which had the last cores for it: fused multiply-adds of f32 (ptxas 13.0, an H200).
+
+    The products are exact in f32, so that an addition does what a fused multiply-add does.
+    """
+    x, y, added = (decoded(each.type, bits, each.type)[0].astype(np.float32) for each, bits in
+                   ((product.a, a), (product.b, b), (product.c, c)))  # fmt: skip
+    terms = [x[:, :, n, None] * y[:, n, None, :] for n in range(a.shape[2])]
+    if product.d.type is f16:
+        total = added + (terms[0] + terms[1]) + (terms[2] + terms[3])
+    else:
+        total = added + (0 + terms[0] + terms[1] + terms[2] + terms[3])
     return encoded(product.d.type, total)
 
 

@@ -44,7 +44,7 @@ def cvt(i, a):
     source, target = i.atype, i.dtype
     flushes = i.ftz or (i.flushes and not (i.version <= (1, 4) and f64 in (source, target)))
     if flushes and source is f32:
-        a = flush_subnormal(a)
+        a = canonical_nan(flush_subnormal(a))
     if source.is_int and target.is_int:
         return saturate(a, target) if i.sat else a.to(target)
     if target.is_int:
@@ -52,7 +52,11 @@ def cvt(i, a):
     d = a.round(i.irnd) if i.irnd else a.to(target, i.frnd or "rn")
     if flushes and target is f32:
         d = flush_subnormal(d)
-    return clamp01(d) if i.sat else canonical_nan(d)
+    if i.sat:
+        return clamp01(d)
+    if target is f32 and source in (f32, bf16) and not flushes and not i.irnd:
+        return a if source is f32 else (a.view(b16).to(b32) << 16).view(f32)  # bits are moved
+    return canonical_nan(d)
 
 
 def to_integer(a, target, mode):

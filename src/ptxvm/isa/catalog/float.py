@@ -178,12 +178,23 @@ def mad_rnd_f32(i):
     exact=(DIVISION, REST),
 )
 def div(i, a, b):
-    """Divide one number by another; .approx multiplies by the reciprocal, whose subnormal results are zero."""
-    if i.rnd or i.full or i.type is f64:
+    """Divide one number by another; .approx and .full multiply by the reciprocal, as ptxas has it.
+
+    Without .ftz a subnormal divisor is scaled first; with .full one of 2**126 and more, too, so that its reciprocal, whose
+    subnormal results are zero, is none (ptxas 13.0, an H200).
+    """
+    if i.rnd or i.type is f64:
         return computed(i, "div", a, b)
     ftz = flusher(i)
-    reciprocal = flush_subnormal(approximations.rcp(ftz(b)))
-    return canonical_nan(ftz(ftz(a) * reciprocal))
+    a, b = ftz(a), ftz(b)
+    size = absolute_value(b)
+    scale = a.lift(1.0)
+    if i.full:
+        scale = select(size > 2.0**126, 0.25, scale)
+    if not i.ftz:
+        scale = select(size < 2.0**-126, 2.0**24, scale)
+    reciprocal = flush_subnormal(approximations.rcp(b * scale))
+    return canonical_nan(ftz(ftz(a * scale) * reciprocal))
 
 
 @div.needs_when("PTX 2.0, sm_20")

@@ -221,8 +221,8 @@ def div(i, a, b):
     needs={"": "PTX 1.0"},
 )
 def rem(i, a, b):
-    """Find the remainder of a division, which has the sign of the dividend; modulo zero it is the dividend."""
-    return a % b
+    """Find the remainder of a division, which has the sign of the dividend; modulo zero it is all ones (an H200)."""
+    return select(b.eq(0), -1, a % b)
 
 
 # Past the text of PTX 9.1; ptxas 13.5 names it and its types.

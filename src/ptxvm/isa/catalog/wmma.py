@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Unpack
 
@@ -11,7 +12,7 @@ from ptxvm.algebra.types import Type, f16, f32, s32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import ADDRESS, WEAK, has, of_a_word, vector_of_sinks, window
 from ptxvm.isa.exactness import MOVED, SUMS
-from ptxvm.isa.fragments import Arithmetic, Fragment, Product, wmma_fragment
+from ptxvm.isa.fragments import Arithmetic, Core, Fragment, Product, wmma_fragment
 from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
 from ptxvm.isa.model import Decoded, Problem
 
@@ -204,7 +205,7 @@ def fragments(i: Decoded) -> dict[str, Fragment]:
 
 def product(i: Decoded, **how: Unpack[Arithmetic]) -> Product:
     """What the instruction computes."""
-    return product_of(fragments(i), **how)
+    return replace(product_of(fragments(i), **how), core=Core.WMMA)
 
 
 multiplication = partial(

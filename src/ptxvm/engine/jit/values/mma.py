@@ -26,13 +26,27 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
 def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """The function for a product of floats of eight bits and less."""
     core = unit_of(product, architecture)
-    if product.further or core.converted or core.group > 1:
+    if product.further or core.group > 1:
         return None
+    if core.converted:
+        return _of_converted(unit, product, architecture, fast=fast)
     called = written_for(unit, mma_small.tile(product), core, small=True, fast=fast)
     if called is None:
         return None
     name = f"{called}.of.{product.a.type}.{product.b.type}"
     return name if name in unit.helpers else unit.helper(name, mma_small.function(name, called, product))
+
+
+def _of_converted(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
+    """The function for a product of floats of eight bits by a core that takes them as f16."""
+    half = mma_small.half_of_registers(product)
+    called = written_for(unit, half, unit_of(half, architecture), fast=fast)
+    if called is None:
+        return None
+    name = f"{called}.of.converted.{product.a.type}.{product.b.type}"
+    if name in unit.helpers:
+        return name
+    return unit.helper(name, mma_small.converted_function(name, called, product))
 
 
 def _named(unit: Unit, product: Product, found: ProductWriter, mark: str = "") -> str:

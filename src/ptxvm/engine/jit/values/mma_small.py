@@ -2,18 +2,22 @@
 
 A register holds four neighbours along K in each lane; the lower and the upper two go to two registers.  So the 16 columns of A
 that a row of registers holds come in another order, and the rows of B in the same one: their sum, which is exact, stays.
+A core that converts multiplies the lower halves first, then the upper ones, and adds C to the result (`tensor_core`).
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxvm.algebra.types import f16
+from ptxvm.algebra.types import Type, f16, f32
 from ptxvm.engine.jit.values import small_floats
 from ptxvm.engine.jit.values.mma_writer import STEP, WORDS
 from ptxvm.isa.fragments import Product, mma_fragment
+from ptxvm.isa.special_registers import WARP
 
 COLUMNS = 8  # of a product of halves
+ZERO = f"{WORDS} zeroinitializer"
+NAN_F16, NAN_F32 = "0xH7FFF", f"0x{0x7FFF_FFFF_E000_0000:016X}"
 
 
 def is_small(product: Product) -> bool:
@@ -63,6 +67,78 @@ def function(name: str, called: str, product: Product) -> str:
         "  ret i32 1",
         "}",
     ])  # fmt: skip
+
+
+def half_of_registers(product: Product) -> Product:
+    """The product of one half of each register, as halves."""
+    shape = f"m16n{COLUMNS}k{product.a.shape[1] // 2}"
+    a, b = (mma_fragment(name, f16, shape) for name in "ab")
+    c, d = (mma_fragment(name, product.d.type, shape) for name in "cd")
+    return replace(product, a=a, b=b, c=c, d=d)
+
+
+def converted_function(name: str, called: str, product: Product) -> str:
+    """The text of the function of a product by a core that converts: `called` multiplies half of each register."""
+    a, b, d = (each.registers for each in (product.a, product.b, product.d))
+    added = a + b  # the first register of C
+    lines: list[str] = []
+    for n in range(added):
+        kind = product.a.type if n < a else product.b.type
+        lines += small_floats.register_widened(
+            f"x.{n}", kind.name, ("%room", STEP * n), ("%work", STEP * n, STEP * (n + DISTANCE))
+        )
+    for n in range(d):
+        lines += [
+            f"  %zero.{n} = getelementptr i8, ptr %work, i64 {STEP * (added + n)}",
+            f"  store {ZERO}, ptr %zero.{n}, align 64",
+        ]
+    lines += _call("lower", called, "%work")
+    lines += [line for n in range(d) for line in _copied(f"t.{n}", ("%work", n), ("%work", DISTANCE + added + n))]
+    lines += [f"  %upper.work = getelementptr i8, ptr %work, i64 {STEP * DISTANCE}", *_call("upper", called, "%upper.work")]
+    lines += [line for n in range(d) for line in _sum(f"d.{n}", product.d.type, ("%upper.work", n), ("%room", added + n), n)]
+    return "\n".join([
+        f"define internal i32 @{name}(ptr %room) noinline #0 {{",
+        "entry:",
+        f"  %work = alloca [{STEP * 2 * DISTANCE} x i8], align 64",
+        *lines,
+        "  ret i32 1",
+        "leave:",
+        "  ret i32 0",
+        "}",
+    ])  # fmt: skip
+
+
+DISTANCE = 16  # registers of a half of a product, and more
+
+
+def _call(key: str, called: str, work: str) -> list[str]:
+    """Multiply, or leave where the function refuses."""
+    return [
+        f"  %{key}.ok = call i32 @{called}(ptr {work})",
+        f"  %{key}.refused = icmp eq i32 %{key}.ok, 0",
+        f"  br i1 %{key}.refused, label %leave, label %{key}.done",
+        f"{key}.done:",
+    ]
+
+
+def _sum(key: str, type: Type, source: tuple[str, int], added: tuple[str, int], target: int) -> list[str]:
+    """Add two registers by the format's own addition, whose NaN has one pattern."""
+    count, name, nan = (WARP, "float", NAN_F32) if type is f32 else (2 * WARP, "half", NAN_F16)
+    vector = f"<{count} x {name}>"
+    lines = []
+    for part, (base, number) in (("left", source), ("right", added)):
+        lines += [
+            f"  %{key}.{part}.at = getelementptr i8, ptr {base}, i64 {STEP * number}",
+            f"  %{key}.{part} = load {vector}, ptr %{key}.{part}.at, align 64",
+        ]
+    return [
+        *lines,
+        f"  %{key}.sum = fadd {vector} %{key}.left, %{key}.right",
+        f"  %{key}.nan = fcmp uno {vector} %{key}.sum, %{key}.sum",
+        f"  %{key} = select <{count} x i1> %{key}.nan, {vector} splat ({name} {nan}), {vector} %{key}.sum",
+        f"  %{key}.to = getelementptr i8, ptr %room, i64 {STEP * target}",
+        f"  store {vector} %{key}, ptr %{key}.to, align 64",
+    ]
 
 
 def _copied(key: str, source: tuple[str, int], target: tuple[str, int]) -> list[str]:
