@@ -15,16 +15,18 @@ from __future__ import annotations
 import logging
 import time
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
 from weakref import WeakSet
 
 from ptxvm.diagnostics.errors import PTXVMError
+from ptxvm.driver.captures import Agreed, Capture, Recapture
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
 from ptxvm.driver.device import Device
-from ptxvm.driver.graph import Capture, Graph, Node, Task
+from ptxvm.driver.graph import NO_EDGES, Graph, Node, Task
+from ptxvm.driver.graph_edges import COMPLETE, Edge
 from ptxvm.driver.launch_checks import Checked, HostThread, wanted
 from ptxvm.driver.queue import Mark, Queue, Work
 from ptxvm.driver.results import DriverError, Result, result_of
@@ -326,11 +328,14 @@ class Stream:
         else:
             work()
 
-    def record(self, event: Event) -> None:
-        """cuEventRecord: the event is reached when all present work of the stream is done."""
+    def record(self, event: Event, edge: Edge = COMPLETE) -> None:
+        """cuEventRecord: the event is reached when all present work of the stream is done.
+
+        In a capture, an `edge` says what of the last kernel comes before the event.
+        """
         event.capture = self.capture
         if self.capture is not None:
-            self.capture.record(self, event)
+            self.capture.record(self, event, edge)
             event.settle()
             return
         if self.is_default:
@@ -374,13 +379,19 @@ class Stream:
             self.capture.is_invalid = True
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream that is captured cannot be waited for")
 
-    def begin_capture(self, mode: int, graph: Graph | None = None, after: Sequence[Node] = ()) -> None:
+    def begin_capture(self, mode: int, graph: Graph | None = None, after: Mapping[Node, Edge] = NO_EDGES) -> None:
         """Capture later work as nodes of a new graph, or of an existing one, where it follows some nodes."""
+        into = Graph() if graph is None else graph
+        into.must_have([*after])
+        self._begin(Capture(self, mode, next(CAPTURES), into, last={self: dict(after)}, before=frozenset(into.nodes)))
+
+    def begin_recapture(self, mode: int, graph: Graph, agreed: Agreed) -> None:
+        """Let later work take the place of that of the nodes of a graph."""
+        self._begin(Recapture(self, mode, next(CAPTURES), graph, agreed=agreed))
+
+    def _begin(self, capture: Capture) -> None:
         if self.capture is not None:
             raise DriverError(Result.ILLEGAL_STATE, "the stream is captured already")
-        into = Graph() if graph is None else graph
-        capture = Capture(self, mode, next(CAPTURES), into, before=frozenset(into.nodes))
-        capture.last[self] = list(after)
         self.capture = capture
 
     def end_capture(self) -> Graph:

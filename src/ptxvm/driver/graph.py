@@ -5,11 +5,13 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
+from types import MappingProxyType
 from typing import Protocol
 
+from ptxvm.driver.graph_edges import Edge
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.results import DriverError, Result
 
@@ -99,15 +101,18 @@ class Described(Empty):
 
 @dataclass(eq=False)
 class Node:
-    """A node: a task, its CUgraphNodeType, the nodes that it follows, and the attributes that a client has set."""
+    """A node: a task, its CUgraphNodeType, the nodes that it follows by which edges, and the attributes that a client set."""
 
     task: Task
     type: int
     graph: Graph
-    after: list[Node] = field(default_factory=list)
+    after: dict[Node, Edge] = field(default_factory=dict)
     enabled: bool = True
     attributes: dict[int, bytes] = field(default_factory=dict)
     number: int = field(default_factory=lambda: next(NUMBERS))
+
+
+NO_EDGES: Mapping[Node, Edge] = MappingProxyType({})
 
 
 @dataclass(eq=False)
@@ -141,20 +146,26 @@ class Graph:
     origins: dict[Node, Node] = field(default_factory=dict)  # where this is a clone: the original of each node
     is_moved: bool = False
 
-    def add(self, task: Task, type: int, after: Iterable[Node] = ()) -> Node:
+    def add(self, task: Task, type: int, after: Mapping[Node, Edge] = NO_EDGES) -> Node:
         """Add a node after others; DriverError for nodes of another graph."""
-        node = Node(task, type, self, [])
+        node = Node(task, type, self)
         self.order(node, after)
         self.nodes.append(node)
         return node
 
-    def order(self, node: Node, after: Iterable[Node]) -> None:
-        """Let a node follow others."""
-        for each in after:
-            if each.graph is not self:
-                raise DriverError(Result.INVALID_VALUE, "a node depends on one of another graph")
-            if each not in node.after:
-                node.after.append(each)
+    def order(self, node: Node, after: Mapping[Node, Edge]) -> None:
+        """Let a node follow others; DriverError where it does already, or where there is no such edge."""
+        self.must_have([node, *after])
+        for each, edge in after.items():
+            if each in node.after:
+                raise DriverError(Result.INVALID_VALUE, "the node follows the other already")
+            edge.check(each.type, node.type)
+        node.after |= after
+
+    def must_have(self, nodes: Sequence[Node]) -> None:
+        """DriverError for nodes of another graph."""
+        if any(each.graph is not self for each in nodes):
+            raise DriverError(Result.INVALID_VALUE, "a node is one of another graph")
 
     def retain(self, resource: UserObject, count: int) -> None:
         """Add uses of a resource."""
@@ -183,11 +194,11 @@ class Graph:
             body.destroy()
         for each in self.nodes:
             if node in each.after:
-                each.after.remove(node)
+                del each.after[node]
 
-    def edges(self) -> list[tuple[Node, Node]]:
-        """The pairs of a node and a node that follows it."""
-        return [(before, node) for node in self.nodes for before in node.after]
+    def edges(self) -> list[tuple[Node, Node, Edge]]:
+        """The pairs of a node and a node that follows it, and their edges."""
+        return [(before, node, edge) for node in self.nodes for before, edge in node.after.items()]
 
     def roots(self) -> list[Node]:
         """The nodes that follow no other."""
@@ -198,7 +209,7 @@ class Graph:
         made = Graph()
         copies = {node: Node(copied(node.task), node.type, made, attributes=node.attributes.copy()) for node in self.nodes}
         for node, twin in copies.items():
-            twin.after = [copies[each] for each in node.after]
+            twin.after = {copies[each]: edge for each, edge in node.after.items()}
         made.nodes = list(copies.values())
         made.origins = {twin: node for node, twin in copies.items()}
         made.defaults = self.defaults
@@ -269,8 +280,8 @@ def must_match(graph: Graph, other: Graph) -> None:
     for node, theirs in pairs.items():
         if len(node.after) != len(theirs.after):
             raise UpdateError(UpdateResult.TOPOLOGY_CHANGED, "a node has another number of dependencies", node)
-        for before in node.after:
-            if pairs[before] not in theirs.after:
+        for before, edge in node.after.items():
+            if theirs.after.get(pairs[before]) != edge:
                 raise UpdateError(UpdateResult.TOPOLOGY_CHANGED, "a node depends on another one", node, before)
         if node.type != theirs.type:
             raise UpdateError(UpdateResult.NODE_TYPE_CHANGED, f"a node has type {node.type}, not {theirs.type}", node)
@@ -435,56 +446,7 @@ class Defaults(Task):
             ctypes.c_uint32.from_address(address).value = value
 
 
-@dataclass(eq=False)
-class Capture:
-    """A capture: the stream that began it, and the streams that joined it by waiting for its events.
-
-    `last` has the last nodes of each stream, and `events` the nodes that each recorded event stands for.
-    """
-
-    origin: Hashable
-    mode: int
-    number: int
-    graph: Graph = field(default_factory=Graph)
-    last: dict[Hashable, list[Node]] = field(default_factory=dict)
-    events: dict[Hashable, list[Node]] = field(default_factory=dict)
-    before: frozenset[Node] = frozenset()  # the nodes that the graph had before
-    is_invalid: bool = False  # has the client done what a capture does not allow?
-
-    def add(self, stream: Hashable, task: Task, type: int) -> Node:
-        """Add a task as the next node of a stream."""
-        self.refuse_invalid()
-        node = self.graph.add(task, type, self.last.get(stream, ()))
-        self.last[stream] = [node]
-        return node
-
-    def record(self, stream: Hashable, event: Hashable) -> None:
-        """Record an event after the last node of a stream."""
-        self.refuse_invalid()
-        self.events[event] = list(self.last.get(stream, ()))
-
-    def wait(self, stream: Hashable, event: Hashable) -> None:
-        """Let the next node of a stream follow an event."""
-        last = self.last.setdefault(stream, [])
-        last += [node for node in self.events[event] if node not in last]
-
-    def refuse_invalid(self) -> None:
-        """DriverError where the capture was invalidated."""
-        if self.is_invalid:
-            raise DriverError(Result.STREAM_CAPTURE_INVALIDATED, "the capture was invalidated by an earlier call")
-
-    def end(self) -> Graph:
-        """The graph; DriverError for an invalid capture, or where work of a joined stream does not lead back to the first."""
-        self.refuse_invalid()
-        last = self.last.get(self.origin, [])
-        followed = {before for node in self.graph.nodes for before in node.after}
-        if any(node not in followed and node not in last for node in self.graph.nodes if node not in self.before):
-            raise DriverError(Result.STREAM_CAPTURE_UNJOINED, "a stream that was captured was not joined with the first")
-        return self.graph
-
-
 __all__ = [
-    "Capture",
     "Child",
     "Conditional",
     "ConditionalType",

@@ -187,6 +187,30 @@ def test_what_a_capture_has_made_is_described_and_can_be_changed(program):
 
 
 @pytest.mark.parametrize("program", ["13"], indirect=True)
+def test_a_graph_that_is_captured_again_shows_its_nodes_in_structures_of_the_runtime(program):
+    """CUDA Runtime API 13.3, `cudaStreamBeginRecaptureToGraph`, `cudaGraphRecaptureCallbackData`."""
+    memory, stream, graph, told = c_void_p(), c_void_p(), c_void_p(), []
+    succeed(program.cudaMalloc(byref(memory), c_size_t(16)))
+    succeed(program.cudaStreamCreate(byref(stream)))
+
+    @ctypes.CFUNCTYPE(c_int, *[c_void_p] * 4, c_int)
+    def asked(data, _node, before, now, status):
+        widths = [Copy3D.from_address(each + 32).extent.width for each in (before, now)]
+        told.append((data, widths, status))
+        return 0
+
+    for again, size in ((False, 16), (True, 16), (True, 8)):
+        if again:
+            data = (c_void_p * 2)(ctypes.cast(asked, c_void_p), 5)
+            succeed(program.cudaStreamBeginRecaptureToGraph(stream, 0, graph, data))
+        else:
+            succeed(program.cudaStreamBeginCapture(stream, 0))
+        succeed(program.cudaMemcpyAsync(memory, memory, c_size_t(size), ON_DEVICE, stream))
+        succeed(program.cudaStreamEndCapture(stream, byref(graph)))
+    assert told == [(5, [16, 8], 0)]
+
+
+@pytest.mark.parametrize("program", ["13"], indirect=True)
 def test_an_execution_context_has_a_part_of_the_multiprocessors(program):
     """It is a green context (CUDA Runtime API, "Execution Context Management")."""
     library, whole, group, count = program.library, DeviceResource(), DeviceResource(), c_uint(1)

@@ -3,15 +3,27 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import partial
 
 from ptxvm.driver.context import Stream
 from ptxvm.driver.graph import Child, Empty, Graph, Node, Task, UserObject
+from ptxvm.driver.graph_edges import COMPLETE, Edge, refuse_loss
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import i32, not_null, put_i32, put_u64, put_u64_if, structure_at, u64, u64s
+from ptxvm.libcuda.c_values import (
+    bytes_from,
+    i32,
+    not_null,
+    put_bytes,
+    put_i32,
+    put_u64,
+    put_u64_if,
+    structure_at,
+    u64,
+    u64s,
+)
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.calls.pools import ALLOCATE, FREE
@@ -31,14 +43,19 @@ EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 # ── capture ─────────────────────────────────────────────────────────────────────────────
 
 
-@function("cuStreamBeginCapture_v2")
-def begin_capture(stream: int, mode: int) -> None:
-    """Turn the work of a stream into nodes of a graph."""
+def capturable(stream: int, mode: int) -> Stream:
+    """A stream that is to be captured; DriverError for the legacy stream, and for an unknown mode."""
     if not stream:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot be captured")
     if mode not in MODES:
         raise DriverError(Result.INVALID_VALUE, f"there is no mode {mode} of captures")
-    session().stream(stream).begin_capture(mode)
+    return session().stream(stream)
+
+
+@function("cuStreamBeginCapture_v2")
+def begin_capture(stream: int, mode: int) -> None:
+    """Turn the work of a stream into nodes of a graph."""
+    capturable(stream, mode).begin_capture(mode)
 
 
 @function("cuStreamBeginCapture")
@@ -50,28 +67,25 @@ def begin_capture_v1(stream: int) -> None:
 @function("cuStreamBeginCaptureToGraph")
 def begin_capture_to_graph(stream: int, handle: int, after: int, data: int, count: int, mode: int) -> None:
     """Turn the work of a stream into nodes of an existing graph, after some of its nodes."""
-    if not stream:
-        raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot be captured")
-    if mode not in MODES:
-        raise DriverError(Result.INVALID_VALUE, f"there is no mode {mode} of captures")
-    session().stream(stream).begin_capture(mode, graph_of(handle), nodes_at(after, count))
+    capturable(stream, mode).begin_capture(mode, graph_of(handle), edges_at(after, data, count))
 
 
 @function("cuStreamUpdateCaptureDependencies")
 def update_dependencies(stream: int, nodes: int, count: int, flags: int) -> None:
     """Change the nodes before the next node of a capture: add these, or replace all by these."""
-    only = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
-    found = session().stream(stream)
-    if found.capture is None:
-        raise DriverError(Result.ILLEGAL_STATE, "the stream is not captured")
-    before = [] if flags & only else found.capture.last.get(found, [])
-    found.capture.last[found] = list(dict.fromkeys([*before, *nodes_at(nodes, count)]))
+    update_dependencies_v2(stream, nodes, 0, count, flags)
 
 
 @function("cuStreamUpdateCaptureDependencies_v2")
 def update_dependencies_v2(stream: int, nodes: int, data: int, count: int, flags: int) -> None:
-    """The same; no edge has data of its own."""
-    update_dependencies(stream, nodes, count, flags)
+    """The same, with data of the edges from those nodes."""
+    only = 1  # CU_STREAM_SET_CAPTURE_DEPENDENCIES
+    found = session().stream(stream)
+    if found.capture is None:
+        raise DriverError(Result.ILLEGAL_STATE, "the stream is not captured")
+    added = edges_at(nodes, data, count)
+    found.capture.graph.must_have([*added])
+    found.capture.follow(found, added, only=bool(flags & only))
 
 
 @function("cuStreamEndCapture")
@@ -108,7 +122,7 @@ def capture_info_v2(stream: int, status: int, number: int, graph: int, nodes: in
 
 @function("cuStreamGetCaptureInfo_v3")
 def capture_info_v3(stream: int, status: int, number: int, graph: int, nodes: int, edges: int, count: int) -> None:
-    """The same, and the data of the edges from those nodes: no edge has data of its own."""
+    """The same, and the data of the edges from those nodes."""
     found = session().stream(stream)
     capture = found.capture
     put_i32(status, status_of(found))
@@ -116,9 +130,14 @@ def capture_info_v3(stream: int, status: int, number: int, graph: int, nodes: in
         return
     put_u64_if(number, capture.number)
     put_u64_if(graph, session().handles.handle(capture.graph))
-    last = [session().handles.handle(node) for node in capture.last.get(found, ())]
+    last = capture.last.get(found, {})
+    if edges:
+        not_null(nodes)
+    elif nodes:
+        refuse_loss(last.values())
     put_u64_if(count, len(last))
-    kept = session().keep(found, (ctypes.c_uint64 * max(2 * len(last), 1))(*last))  # as many words of data
+    words = [*map(session().handles.handle, last), *(int.from_bytes(edge.packed(), "little") for edge in last.values())]
+    kept = session().keep(found, (ctypes.c_uint64 * max(len(words), 1))(*words))
     put_u64_if(nodes, ctypes.addressof(kept) if last else 0)
     put_u64_if(edges, ctypes.addressof(kept) + 8 * len(last) if last else 0)
 
@@ -155,6 +174,21 @@ def clonable(handle: int) -> Graph:
 def nodes_at(address: int, count: int) -> list[Node]:
     """The nodes whose handles a client lists."""
     return [session().handles.object(handle, Node) for handle in u64s(address, count)]
+
+
+def edges_at(nodes: int, data: int, count: int) -> dict[Node, Edge]:
+    """The nodes whose handles a client lists, and the data of their edges, if it gives them; DriverError for one twice."""
+    found = nodes_at(nodes, count)
+    if len(set(found)) < len(found):
+        raise DriverError(Result.INVALID_VALUE, "a node stands twice among dependencies")
+    return dict(zip(found, edge_data(data, count), strict=True))
+
+
+def edge_data(data: int, count: int) -> list[Edge]:
+    """The data of edges; without an address there is none."""
+    if not data:
+        return [COMPLETE] * count
+    return [Edge.unpacked(bytes_from(data + EDGE_DATA * n, EDGE_DATA)) for n in range(count)]
 
 
 def list_nodes(out: int, count: int, nodes: Sequence[Node]) -> None:
@@ -213,41 +247,51 @@ def roots(handle: int, out: int, count: int) -> None:
     list_nodes(out, count, graph_of(handle).roots())
 
 
-def put_edge_data(out: int, count: int) -> None:
-    """The data of as many edges as a client got, if it asks: no edge has data of its own."""
-    if out:
-        ctypes.memset(out, 0, EDGE_DATA * u64(count))
+def list_edges(lists: Mapping[int, Sequence[Node]], data: int, count: int, edges: Sequence[Edge]) -> None:
+    """Give a client lists of nodes, by their addresses, and the data of their edges.
+
+    DriverError where it asks for nodes alone, and an edge has data; where it asks for data alone; all but its number is
+    optional.
+    """
+    room = u64(count)
+    if data:
+        for out in lists:
+            not_null(out)
+    elif any(lists):
+        refuse_loss(edges[:room])
+    for out, nodes in lists.items():
+        put_u64(count, room)
+        list_nodes(out, count, nodes)
+    if data:
+        put_bytes(data, b"".join(edge.packed() for edge in edges[:room]))
 
 
 @function("cuGraphGetEdges")
 def edges(handle: int, before: int, after: int, count: int) -> None:
     """The pairs of a node and one that follows it."""
-    found = graph_of(handle).edges()
-    room = u64(count)
-    for out, side in ((before, 0), (after, 1)):
-        put_u64(count, room)
-        list_nodes(out, count, [pair[side] for pair in found])
+    edges_v2(handle, before, after, 0, count)
 
 
 @function("cuGraphGetEdges_v2")
 def edges_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
     """The same, and the data of the edges."""
-    edges(handle, before, after, count)
-    put_edge_data(data, count)
+    found = graph_of(handle).edges()
+    lists = {before: [each[0] for each in found], after: [each[1] for each in found]}
+    list_edges(lists, data, count, [each[2] for each in found])
 
 
 @function("cuGraphAddDependencies")
 def add_dependencies(handle: int, before: int, after: int, count: int) -> None:
     """Let nodes follow others."""
-    graph = graph_of(handle)
-    for first, second in zip(nodes_at(before, count), nodes_at(after, count), strict=True):
-        graph.order(second, [first])
+    add_dependencies_v2(handle, before, after, 0, count)
 
 
 @function("cuGraphAddDependencies_v2")
 def add_dependencies_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
-    """Let nodes follow others; data of edges is for programmatic launches, which run in order here."""
-    add_dependencies(handle, before, after, count)
+    """Let nodes follow others, with data of the edges."""
+    graph = graph_of(handle)
+    for first, second, edge in zip(nodes_at(before, count), nodes_at(after, count), edge_data(data, count), strict=True):
+        graph.order(second, {first: edge})
 
 
 @function("cuGraphNodeGetType")
@@ -259,14 +303,47 @@ def node_type(node: int, out: int) -> None:
 @function("cuGraphNodeGetDependencies")
 def dependencies(node: int, out: int, count: int) -> None:
     """The nodes that a node follows."""
-    list_nodes(out, count, session().handles.object(node, Node).after)
+    dependencies_v2(node, out, 0, count)
+
+
+@function("cuGraphNodeGetDependencies_v2")
+def dependencies_v2(node: int, out: int, data: int, count: int) -> None:
+    """The nodes that a node follows, and the data of the edges."""
+    after = session().handles.object(node, Node).after
+    list_edges({out: [*after]}, data, count, [*after.values()])
 
 
 @function("cuGraphNodeGetDependentNodes")
 def dependents(node: int, out: int, count: int) -> None:
     """The nodes that follow a node."""
+    dependents_v2(node, out, 0, count)
+
+
+@function("cuGraphNodeGetDependentNodes_v2")
+def dependents_v2(node: int, out: int, data: int, count: int) -> None:
+    """The nodes that follow a node, and the data of the edges."""
     found = session().handles.object(node, Node)
-    list_nodes(out, count, [each for each in found.graph.nodes if found in each.after])
+    after = {each: each.after[found] for each in found.graph.nodes if found in each.after}
+    list_edges({out: [*after]}, data, count, [*after.values()])
+
+
+@function("cuGraphRemoveDependencies")
+def remove_dependencies(handle: int, before: int, after: int, count: int) -> None:
+    """Remove dependencies between nodes."""
+    remove_dependencies_v2(handle, before, after, 0, count)
+
+
+@function("cuGraphRemoveDependencies_v2")
+def remove_dependencies_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
+    """Remove dependencies; DriverError where there is none with such data."""
+    graph, removed = graph_of(handle), zip(nodes_at(before, count), nodes_at(after, count), edge_data(data, count), strict=True)
+    if any(node.type in (ALLOCATE, FREE) for node in graph.nodes):
+        raise DriverError(Result.INVALID_VALUE, "a graph whose nodes allocate or free keeps its dependencies")
+    for first, second, edge in removed:
+        graph.must_have([first, second])
+        if second.after.get(first) != edge:
+            raise DriverError(Result.INVALID_VALUE, "the node does not follow the other by such an edge")
+        del second.after[first]
 
 
 @function("cuGraphDestroyNode")
@@ -318,9 +395,9 @@ def release_resource_of_graph(handle: int, resource: int, count: int) -> None:
 # ── nodes ───────────────────────────────────────────────────────────────────────────────
 
 
-def add(out: int, handle: int, after: int, count: int, task: Task, type: int) -> None:
+def add(out: int, handle: int, after: int, count: int, task: Task, type: int, *, data: int = 0) -> None:
     """A new node."""
-    put_u64(out, session().handles.handle(graph_of(handle).add(task, type, nodes_at(after, count))))
+    put_u64(out, session().handles.handle(graph_of(handle).add(task, type, edges_at(after, data, count))))
 
 
 def kernel_task(description: int) -> Launch:

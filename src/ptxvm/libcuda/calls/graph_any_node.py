@@ -45,18 +45,20 @@ def task_of(description: int, makers: dict[int, Maker] = MAKERS) -> tuple[int, T
     return kind, makers[kind](description + PARAMETERS)
 
 
-def add_any(out: int, handle: int, after: int, count: int, description: int, makers: dict[int, Maker] = MAKERS) -> None:
-    """A node of any kind."""
+def add_any(
+    out: int, handle: int, after: int, count: int, description: int, makers: dict[int, Maker] = MAKERS, *, data: int = 0
+) -> None:
+    """A node of any kind; `data` is the address of that of its edges."""
     kind, at = i32(description), description + PARAMETERS
     if kind == pools.ALLOCATE:
-        graph_nodes.add_allocation(out, handle, after, count, at)
+        graph_nodes.add_allocation(out, handle, after, count, at, data=data)
     elif kind == pools.FREE:
-        graph_nodes.add_free(out, handle, after, count, u64(at))
+        graph_nodes.add_free(out, handle, after, count, u64(at), data=data)
     elif kind == graph.CONDITIONAL:
-        add_conditional(out, handle, after, count, at)
+        add_conditional(out, handle, after, count, at, data=data)
     else:
         kind, task = task_of(description, makers)
-        graph.add(out, handle, after, count, task, kind)
+        graph.add(out, handle, after, count, task, kind, data=data)
 
 
 @function("cuGraphAddNode")
@@ -67,8 +69,8 @@ def add_node(out: int, handle: int, after: int, count: int, description: int) ->
 
 @function("cuGraphAddNode_v2", "cuGraphAddNode_v3")
 def add_node_v2(out: int, handle: int, after: int, data: int, count: int, description: int) -> None:
-    """A node of any kind; no edge has data of its own."""
-    add_any(out, handle, after, count, description)
+    """A node of any kind, with data of the edges to it."""
+    add_any(out, handle, after, count, description, data=data)
 
 
 @function("cuGraphNodeSetParams", "cuGraphNodeSetParams_v2")
@@ -98,9 +100,14 @@ def set_executable_node(handle: int, which: int, description: int) -> None:
 def describe_node(handle: int, out: int) -> None:
     """The structure that describes a node of any kind."""
     node = graph_nodes.node_at(handle)
+    describe(node.type, node.task, out)
+
+
+def describe(type: int, task: Task, out: int) -> None:
+    """Fill the structure of a node of a type."""
     put_bytes(out, bytes(NODE))
-    put_i32(out, node.type)
-    describe_task(node.task, out + PARAMETERS)
+    put_i32(out, type)
+    describe_task(task, out + PARAMETERS)
 
 
 def describe_task(task: Task, at: int) -> None:
@@ -172,7 +179,7 @@ def create_condition(out: int, handle: int, context: int, value: int, flags: int
     put_u64(out, block.address)
 
 
-def add_conditional(out: int, handle: int, after: int, count: int, description: int) -> None:
+def add_conditional(out: int, handle: int, after: int, count: int, description: int, *, data: int = 0) -> None:
     """A conditional node: its condition chooses one of its graphs; the client fills the graphs."""
     d = structure_at(ConditionalNode, description)
     branch = member(ConditionalType, d.type, "type of conditional nodes")
@@ -184,7 +191,7 @@ def add_conditional(out: int, handle: int, after: int, count: int, description: 
     task = Conditional(of(d.context), d.handle, branch, bodies)
     kept = session().keep(task, (ctypes.c_uint64 * d.size)(*map(session().handles.handle, bodies)))
     d.graphs = ctypes.addressof(kept)
-    graph.add(out, handle, after, count, task, graph.CONDITIONAL)
+    graph.add(out, handle, after, count, task, graph.CONDITIONAL, data=data)
 
 
-__all__ = ["MAKERS", "PARAMETERS", "Maker", "add_any", "add_conditional", "task_of"]
+__all__ = ["MAKERS", "NODE", "PARAMETERS", "Maker", "add_any", "add_conditional", "describe", "task_of"]

@@ -1,4 +1,4 @@
-"""Nodes of graphs: records of events and waits, memory, dependencies, and the parameters that clients read and change."""
+"""Nodes of graphs: records of events and waits, memory, and the parameters that clients read and change."""
 
 from __future__ import annotations
 
@@ -16,13 +16,9 @@ from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls.graph import (
     add,
     copy_task,
-    dependencies,
-    dependents,
     fill_task,
     graph_of,
     host_task,
-    nodes_at,
-    put_edge_data,
     separate,
 )  # fmt: skip
 from ptxvm.libcuda.calls.graph_executables import executable_node
@@ -134,7 +130,7 @@ def set_executable_event(handle: int, which: int, event: int) -> None:
 
 
 @function("cuGraphAddMemAllocNode")
-def add_allocation(out: int, handle: int, after: int, count: int, description: int) -> None:
+def add_allocation(out: int, handle: int, after: int, count: int, description: int, *, data: int = 0) -> None:
     """Add a node that allocates; its address is the same in all launches."""
     separate(handle)  # a graph that was moved has no new memory
     d = structure_at(AllocationNode, description)
@@ -142,15 +138,15 @@ def add_allocation(out: int, handle: int, after: int, count: int, description: i
     made = session().driver.graph_memory.allocate(source.device, d.size, source.kind)
     made.join(graph_of(handle))
     d.address = made.address
-    add(out, handle, after, count, AllocationTask(bytes(d), made), ALLOCATE)
+    add(out, handle, after, count, AllocationTask(bytes(d), made), ALLOCATE, data=data)
 
 
 @function("cuGraphAddMemFreeNode")
-def add_free(out: int, handle: int, after: int, count: int, address: int) -> None:
+def add_free(out: int, handle: int, after: int, count: int, address: int, *, data: int = 0) -> None:
     """Add a node that frees an allocation of a graph."""
     separate(handle)
     freed = session().driver.graph_memory.at(address)
-    add(out, handle, after, count, FreeTask(address.to_bytes(8, "little"), freed), FREE)
+    add(out, handle, after, count, FreeTask(address.to_bytes(8, "little"), freed), FREE, data=data)
 
 
 @function("cuGraphMemAllocNodeGetParams", "cuGraphMemFreeNodeGetParams")
@@ -222,36 +218,3 @@ def is_enabled(handle: int, which: int, out: int) -> None:
 def flags(handle: int, out: int) -> None:
     """The flags of an executable graph."""
     put_u64(out, session().handles.object(handle, Executable).flags)
-
-
-# ── dependencies ────────────────────────────────────────────────────────────────────────
-
-
-@function("cuGraphRemoveDependencies")
-def remove_dependencies(handle: int, before: int, after: int, count: int) -> None:
-    """Remove dependencies between nodes."""
-    graph_of(handle)
-    for first, second in zip(nodes_at(before, count), nodes_at(after, count), strict=True):
-        if first not in second.after:
-            raise DriverError(Result.INVALID_VALUE, "the node does not follow the other")
-        second.after.remove(first)
-
-
-@function("cuGraphRemoveDependencies_v2")
-def remove_dependencies_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
-    """Remove dependencies; their edges have no data here."""
-    remove_dependencies(handle, before, after, count)
-
-
-@function("cuGraphNodeGetDependencies_v2")
-def dependencies_v2(node: int, out: int, data: int, count: int) -> None:
-    """The nodes that a node follows, and the data of the edges."""
-    dependencies(node, out, count)
-    put_edge_data(data, count)
-
-
-@function("cuGraphNodeGetDependentNodes_v2")
-def dependents_v2(node: int, out: int, data: int, count: int) -> None:
-    """The nodes that follow a node, and the data of the edges."""
-    dependents(node, out, count)
-    put_edge_data(data, count)

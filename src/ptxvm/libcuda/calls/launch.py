@@ -7,6 +7,7 @@ import struct
 from math import prod
 
 from ptxvm.driver.context import Event
+from ptxvm.driver.graph_edges import Edge, EdgeType, Port
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
@@ -19,7 +20,8 @@ from ptxvm.machine.launch_options import LaunchOptions
 KERNEL_NODE = 0  # CUgraphNodeType
 END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
 COOPERATIVE, CLUSTER = 2, 4  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-EVENTS = frozenset({7, 12})  # of programmatic launches, and of blocks that have begun
+SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+TRIGGERING, BEGINNING = 7, 12  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
 CONFIG = struct.Struct("<7I4xQQI4x")
 """CUlaunchConfig: grid, block, dynamic shared memory, stream, attributes and their number."""
 SHARED_OF_THREADS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
@@ -106,11 +108,14 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
     """Put a launch with attributes on a stream."""
     gx, gy, gz, bx, by, bz, shared, stream, attributes, count = CONFIG.unpack(bytes_from(config, CONFIG.size))
     cluster, found = cluster_of(attributes, count), session().stream(stream)
-    if is_cooperative(attributes, count):
+    if has(COOPERATIVE, attributes, count):
         check_cooperative(handle, gx * gy * gz, bx * by * bz, shared)
-    found.put(launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster), KERNEL_NODE)
-    for event in events_of(attributes, count):
-        found.record(event)
+    task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster)
+    if found.capture is not None and has(SERIALIZATION, attributes, count):
+        found.capture.let_overlap(found)
+    found.put(task, KERNEL_NODE)
+    for event, edge in events_of(attributes, count):
+        found.record(event, edge)
 
 
 def attributes_at(address: int, count: int) -> list[LaunchAttribute]:
@@ -118,15 +123,26 @@ def attributes_at(address: int, count: int) -> list[LaunchAttribute]:
     return [structure_at(LaunchAttribute, address + n * ctypes.sizeof(LaunchAttribute)) for n in range(count)]
 
 
-def events_of(attributes: int, count: int) -> list[Event]:
-    """The events that attributes name: they happen when blocks trigger or begin, and here when the launch has ended."""
-    found = [each for each in attributes_at(attributes, count) if each.id in EVENTS]
-    return [session().handles.object(each.value[0] | each.value[1] << 32, Event) for each in found]
+def events_of(attributes: int, count: int) -> list[tuple[Event, Edge]]:
+    """The events that attributes name, and their edges in a capture.
+
+    They happen when blocks trigger or begin, and here when the launch has ended.
+    """
+    found = [each for each in attributes_at(attributes, count) if each.id in (TRIGGERING, BEGINNING)]
+    return [(session().handles.object(each.value[0] | each.value[1] << 32, Event), edge_of(each)) for each in found]
 
 
-def is_cooperative(attributes: int, count: int) -> bool:
-    """Do the blocks of a launch wait for each other?"""
-    return any(each.id == COOPERATIVE and each.value[0] for each in attributes_at(attributes, count))
+def edge_of(attribute: LaunchAttribute) -> Edge:
+    """The edge from a launch to what waits for an event that an attribute names."""
+    if attribute.id == BEGINNING:
+        return Edge(Port.BEGUN)
+    at_block_start = attribute.value[3]
+    return Edge(Port.BEGUN if at_block_start else Port.TRIGGERED, type=EdgeType.PROGRAMMATIC)
+
+
+def has(attribute: int, attributes: int, count: int) -> bool:
+    """Has a launch an attribute with a value other than 0?"""
+    return any(each.id == attribute and each.value[0] for each in attributes_at(attributes, count))
 
 
 def cluster_of(attributes: int, count: int) -> tuple[int, int, int] | None:

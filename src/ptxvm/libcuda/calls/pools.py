@@ -11,9 +11,11 @@ import os
 import struct
 from dataclasses import dataclass, field
 from enum import IntEnum
+from typing import cast
 
+from ptxvm.driver.captures import Recapture
 from ptxvm.driver.context import Stream
-from ptxvm.driver.graph_memory import AllocationTask, FreeTask
+from ptxvm.driver.graph_memory import AllocationTask, FreeTask, GraphAllocation
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result, member
@@ -200,11 +202,19 @@ def allocate_on(stream: Stream, out: int, size: int, source: Pool) -> None:
         return
     d = AllocationNode(size=size)
     d.pool.type, d.pool.handle_types, d.pool.location = source.type, source.handle_types, Location(*source.location)
-    made = session().driver.graph_memory.allocate(source.device, size, source.kind)
-    made.join(stream.capture.graph)
+    if isinstance(stream.capture, Recapture):
+        made = allocated_before(stream.capture)
+    else:
+        made = session().driver.graph_memory.allocate(source.device, size, source.kind)
+        made.join(stream.capture.graph)
     d.address = made.address
     stream.put(AllocationTask(bytes(d), made), ALLOCATE)
     put_u64(out, made.address)
+
+
+def allocated_before(capture: Recapture) -> GraphAllocation:
+    """The memory of the next node of a graph that is captured again."""
+    return cast("AllocationTask", capture.expected(ALLOCATE).task).allocation
 
 
 @function("cuMemFreeAsync", any_state=True)

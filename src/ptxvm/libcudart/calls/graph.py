@@ -8,8 +8,8 @@ from ptxvm.driver.graph import Node, Task
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures
-from ptxvm.libcuda.c_values import put_bytes, structure_at
-from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node, graph_executables as executables
+from ptxvm.libcuda.c_values import put_bytes, structure_at, u64s
+from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node, graph_executables as executables, graph_recapture
 from ptxvm.libcuda.calls.copies import copied as driver_copied, rectangular, task
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.session import session
@@ -220,8 +220,8 @@ def add_node(out: int, handle: int, after: int, count: int, description: int) ->
 
 @function("cudaGraphAddNode@13", "cudaGraphAddNode_v2")
 def add_node_v2(out: int, handle: int, after: int, data: int, count: int, description: int) -> None:
-    """A node of any kind; no edge has data of its own."""
-    any_node.add_any(out, handle, after, count, description, MAKERS)
+    """A node of any kind, with data of the edges to it."""
+    any_node.add_any(out, handle, after, count, description, MAKERS, data=data)
 
 
 @function("cudaGraphNodeSetParams")
@@ -239,12 +239,25 @@ def set_executable_node(handle: int, which: int, description: int) -> None:
 @function("cudaGraphNodeGetParams")
 def describe_node(handle: int, out: int) -> None:
     """The structure that describes a node of any kind."""
-    found, at = node(handle), out + any_node.PARAMETERS
-    any_node.describe_node(handle, out)
-    if isinstance(found.task, Launch):
-        describe_launch(found.task, at)
-    elif found.type == driver.MEMCPY:
-        describe_copy(found.task, at + any_node.COPY)
+    found = node(handle)
+    describe(found.type, found.task, out)
+
+
+def describe(type: int, task: Task, out: int) -> None:
+    """Fill the structure of a node of a type."""
+    at = out + any_node.PARAMETERS
+    any_node.describe(type, task, out)
+    if isinstance(task, Launch):
+        describe_launch(task, at)
+    elif type == driver.MEMCPY:
+        describe_copy(task, at + any_node.COPY)
+
+
+@function("cudaStreamBeginRecaptureToGraph")
+def begin_recapture(stream: int, mode: int, handle: int, callback: int) -> None:
+    """Let work take the place of that of a graph; a structure has the client's function and its argument, if there is one."""
+    called, data = u64s(callback, 2) if callback else (0, 0)
+    graph_recapture.begin_recapture(stream, mode, handle, called, data, describe)
 
 
 @function("cudaGraphConditionalHandleCreate")
