@@ -60,6 +60,7 @@ class Model:
             else 32,
             Attribute.CLUSTER_LAUNCH: int(hopper),
             Attribute.TENSOR_MAP_ACCESS_SUPPORTED: int(hopper),
+            Attribute.MULTICAST_SUPPORTED: int(hopper),
         }
 
 

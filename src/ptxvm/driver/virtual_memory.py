@@ -9,6 +9,7 @@ from __future__ import annotations
 import mmap
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import NamedTuple
 
 from ptxvm.driver.memory import AllocationKind, MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
@@ -20,13 +21,37 @@ NONE, READ, READ_WRITE = 0, 1, 3  # CUmemAccess_flags
 PROTECTION = {NONE: NO_ACCESS, READ: mmap.PROT_READ, READ_WRITE: mmap.PROT_READ | mmap.PROT_WRITE}
 
 
-@dataclass(eq=False)
-class Physical:
+class Extent(NamedTuple):
+    """A part of what is mapped: so many bytes at an offset are those of some memory, from a start on."""
+
+    offset: int
+    size: int
+    memory: Physical
+    start: int = 0
+
+
+@dataclass(eq=False, kw_only=True)
+class Mappable:
+    """What can be mapped at addresses, and how many users have its handle."""
+
+    users: int = 1
+
+    @property
+    def size(self) -> int:
+        """The number of bytes."""
+        raise NotImplementedError
+
+    def extents(self) -> list[Extent]:
+        """The parts that have memory."""
+        raise NotImplementedError
+
+
+@dataclass(eq=False, kw_only=True)
+class Physical(Mappable):
     """Memory without an address, with the properties that a client asked for (CUmemAllocationProp)."""
 
     file: File
     properties: bytes
-    users: int = 1
     device: int = 0
 
     @property
@@ -34,13 +59,17 @@ class Physical:
         """The number of bytes."""
         return self.file.size
 
+    def extents(self) -> list[Extent]:
+        """All of it."""
+        return [Extent(0, self.size, self)]
+
 
 @dataclass
 class MappedPiece:
-    """A mapped piece of memory."""
+    """Memory, or an object that memory is bound to, mapped at an address."""
 
     start: int
-    memory: Physical
+    memory: Mappable
     access: dict[int, int] = field(default_factory=dict)  # of devices, by number
 
     @property
@@ -52,6 +81,21 @@ class MappedPiece:
     def most(self) -> int:
         """The access of the device that may do most."""
         return max(self.access.values(), default=NONE)
+
+    def map(self) -> None:
+        """Map what has memory, with the access that there is."""
+        for each in self.memory.extents():
+            each.memory.file.map_at(self.start + each.offset, each.size, each.start, PROTECTION[self.most])
+
+
+class Segment(NamedTuple):
+    """A part of a mapped piece that has memory of a device, from one address to another."""
+
+    start: int
+    end: int
+    access: Mapping[int, int]
+    most: int
+    device: int
 
 
 @dataclass(eq=False)
@@ -87,14 +131,23 @@ class VirtualMemory:
             raise DriverError(Result.INVALID_VALUE, f"{start:#x} is no range of {size} bytes without memory")
         del self.ranges[start]
 
-    def range_of(self, start: int, size: int) -> AddressRange:
-        """The range around some addresses; DriverError where there is none."""
+    def is_reserved(self, address: int) -> bool:
+        """Is an address in a range?"""
+        return self._range(address, 1) is not None
+
+    def _range(self, start: int, size: int) -> AddressRange | None:
         for each in self.ranges.values():
             if each.start <= start and start + size <= each.start + each.size:
                 return each
+        return None
+
+    def range_of(self, start: int, size: int) -> AddressRange:
+        """The range around some addresses; DriverError where there is none."""
+        if (found := self._range(start, size)) is not None:
+            return found
         raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {start:#x} are not reserved")
 
-    def map(self, start: int, size: int, memory: Physical) -> None:
+    def map(self, start: int, size: int, memory: Mappable) -> None:
         """Map all of some memory, without access; DriverError where the addresses are in use."""
         found = self.range_of(start, size)
         if size != memory.size or start % GRANULARITY:
@@ -121,8 +174,18 @@ class VirtualMemory:
         found, pieces = self.pieces_of(start, size)
         for each in pieces:
             each.access = {device: access for device, access in {**each.access, **accesses}.items() if access != NONE}
-            each.memory.file.map_at(each.start, each.memory.size, 0, PROTECTION[each.most])
+            each.map()
         self.enter(found)
+
+    def changed(self, memory: Mappable) -> None:
+        """Map an object anew, wherever it is mapped: other memory is bound to it now."""
+        for range in self.ranges.values():
+            pieces = [each for each in range.pieces.values() if each.memory is memory]
+            for each in pieces:
+                map_fixed(each.start, each.memory.size, NO_ACCESS, RESERVING, -1, 0)
+                each.map()
+            if pieces:
+                self.enter(range)
 
     def piece_at(self, address: int) -> MappedPiece:
         """The piece around an address; DriverError where there is none."""
@@ -140,18 +203,16 @@ class VirtualMemory:
         map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
 
     def enter(self, range: AddressRange) -> None:
-        """Update the blocks: adjacent pieces with the same access are one block."""
+        """Update the blocks: adjacent memory with the same access is one block."""
         for block in range.blocks:
             self.blocks.free(block.address)
         range.blocks.clear()
-        runs: list[list[MappedPiece]] = []
-        for piece in sorted(range.pieces.values(), key=lambda piece: piece.start):
-            if not piece.access:
-                continue
-            if runs and runs[-1][-1].end == piece.start and runs[-1][-1].access == piece.access:
-                runs[-1].append(piece)
+        runs: list[list[Segment]] = []
+        for segment in sorted(segments(range)):
+            if runs and runs[-1][-1].end == segment.start and runs[-1][-1].access == segment.access:
+                runs[-1].append(segment)
             else:
-                runs.append([piece])
+                runs.append([segment])
         for run in runs:
             size = run[-1].end - run[0].start
             data = bytes_at(run[0].start, size, run[0].most == READ_WRITE)
@@ -159,8 +220,17 @@ class VirtualMemory:
             allocation = self.blocks.memory(first).adopt(data, f"mapped memory of {size} bytes").allocation
             for device in others:
                 self.blocks.memory(device).table.grant(allocation)
-            made = MemoryBlock(allocation, AllocationKind.DEVICE, self.blocks.number(), size, device=run[0].memory.device)
+            made = MemoryBlock(allocation, AllocationKind.DEVICE, self.blocks.number(), size, device=run[0].device)
             range.blocks.append(self.blocks.enter(made))
 
 
-__all__ = ["GRANULARITY", "NONE", "Physical", "VirtualMemory"]
+def segments(range: AddressRange) -> list[Segment]:
+    """The parts of a range that have memory, and that a device may access."""
+    return [
+        Segment(piece.start + each.offset, piece.start + each.offset + each.size, piece.access, piece.most, each.memory.device)
+        for piece in range.pieces.values() if piece.access
+        for each in piece.memory.extents()
+    ]  # fmt: skip
+
+
+__all__ = ["GRANULARITY", "NONE", "Extent", "Mappable", "Physical", "VirtualMemory"]

@@ -174,6 +174,12 @@ class AllocationProperties(ctypes.Structure):
     )  # fmt: skip
 
 
+class MulticastProperties(ctypes.Structure):
+    """CUmulticastObjectProp."""
+
+    _fields_ = (("devices", c_uint32), ("size", c_size_t), ("handle_types", c_uint64), ("flags", c_uint64))
+
+
 class ExecutionAffinity(ctypes.Structure):
     """CUexecAffinityParam of multiprocessors."""
 
@@ -301,6 +307,6 @@ __all__ = [
     "ConditionalNode", "ContextParameters", "Copy2D", "Copy3D", "CopyArray", "CopyAttributes", "CopyOperand",
     "CopyOperandUnion", "CopyOperation", "CopyPointer", "DeviceResource", "ExecutionAffinity", "ExternalBuffer",
     "ExternalMemoryHandle", "GroupParameters", "HostNode", "InstantiateParameters", "KernelNode", "LaunchAttribute",
-    "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "PoolProperties", "Resource", "ResourceView",
-    "TextureDescriptor", "UpdateInformation", "WorkQueueConfiguration", "WorkQueueResource",
+    "LaunchConfig", "LinearResource", "Location", "MemoryOperation", "MemsetNode", "MulticastProperties", "PoolProperties",
+    "Resource", "ResourceView", "TextureDescriptor", "UpdateInformation", "WorkQueueConfiguration", "WorkQueueResource",
 ]  # fmt: skip

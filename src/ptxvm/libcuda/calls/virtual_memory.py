@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 
+from ptxvm.driver.multicast import Multicast
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
-from ptxvm.driver.virtual_memory import GRANULARITY, NONE, Physical
+from ptxvm.driver.virtual_memory import GRANULARITY, NONE, Mappable, Physical
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties, Location
@@ -18,6 +19,11 @@ ON_DEVICE = 1  # CUmemLocationType
 def physical(handle: int) -> Physical:
     """Memory by its handle."""
     return session().handles.object(handle, Physical)
+
+
+def mappable(handle: int) -> Mappable:
+    """Memory, or a multicast object, by its handle."""
+    return session().handles.object(handle, Mappable)
 
 
 @function("cuMemGetAllocationGranularity")
@@ -49,13 +55,13 @@ def create(out: int, size: int, properties: int, flags: int) -> None:
     if size > session().driver.devices[0].memory:  # which is that of the host for all of them
         raise DriverError(Result.OUT_OF_MEMORY, f"the device has no {size} bytes")  # a file without bytes may have any size
     device = session().driver.device(described.location).ordinal if described.location_type == ON_DEVICE else 0
-    put_u64(out, session().handles.handle(Physical(File(size), bytes(described), device=device)))
+    put_u64(out, session().handles.handle(Physical(file=File(size), properties=bytes(described), device=device)))
 
 
 @function("cuMemRelease", any_state=True)
 def release(handle: int) -> None:
-    """Release memory; mapped memory stays until it is unmapped."""
-    memory = physical(handle)
+    """Release memory, or a multicast object; what is mapped stays until it is unmapped."""
+    memory = mappable(handle)
     memory.users -= 1
     if not memory.users:
         session().handles.drop(handle)
@@ -81,7 +87,10 @@ def map_memory(address: int, size: int, offset: int, handle: int, flags: int) ->
     """Map memory at reserved addresses, without access."""
     if offset or flags:
         raise DriverError(Result.INVALID_VALUE, "the offset and the flags are 0")
-    session().driver.virtual.map(address, size, physical(handle))
+    mapped = mappable(handle)
+    if isinstance(mapped, Multicast):
+        mapped.must_be_complete()
+    session().driver.virtual.map(address, size, mapped)
 
 
 @function("cuMemUnmap", any_state=True)
@@ -130,4 +139,4 @@ def take(out: int, file: int, kind: int) -> None:
     except OSError as wrong:
         raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file: {wrong}") from wrong
     described = AllocationProperties(type=1, handle_types=FILE, location_type=1)
-    put_u64(out, session().handles.handle(Physical(File(size, number), bytes(described))))
+    put_u64(out, session().handles.handle(Physical(file=File(size, number), properties=bytes(described))))
