@@ -61,7 +61,7 @@ define i32 @cleanup_{place}(i64 %a, i64 %b, i64 %c) {{
   ret i32 %result
 }}
 """
-PROCESSOR = "x86_64"
+PROCESSORS = frozenset({"x86_64", "aarch64"})  # whose object files the loader knows
 NO_ATTRIBUTE = -(1 << 31)
 
 
@@ -108,7 +108,7 @@ NUMBERS = frozenset(map(int, Attribute))
 
 def native(session: Session, python: Mapping[str, int]) -> Native | None:
     """The native functions of a session; None on a processor whose object files the loader does not know."""
-    return Native(session, python) if platform.machine() == PROCESSOR else None
+    return Native(session, python) if platform.machine() in PROCESSORS else None
 
 
 def flat_code() -> FlatCode:

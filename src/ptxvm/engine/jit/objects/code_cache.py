@@ -173,7 +173,7 @@ def link(data: bytes, entry: str, name: str) -> tuple[Loaded | LinkedObject, Fla
 
     try:
         code = flatten(data)
-    except NotFlatError as reason:  # on other processors than x86-64
+    except NotFlatError as reason:  # on processors that the linker does not know
         import logging  # noqa: PLC0415
 
         from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415

@@ -7,24 +7,23 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from ptxvm.engine.jit.objects.loader import FlatCode, NotFlatError
+from ptxvm.engine.jit.objects.relocations import PROCESSORS, Processor
 
 ALLOCATED, WRITABLE = 2, 1  # flags of a section
 UNDEFINED, GLOBAL = 0, 1
-X86_64 = 62
 SYMBOLS, RELOCATIONS, EMPTY = 2, 4, 8  # types of sections
-
-# Relocations of x86-64 (System V ABI, AMD64 supplement 4.4.1): S + A - P in 4 bytes, in 8, S + A, and by way of the table
-# of addresses.
-RELATIVE = {2: "<i", 4: "<i", 24: "<q"}
-ABSOLUTE = 1
-BY_TABLE = {9, 41, 42}
-CALL = 4
-STUB = b"\xff\x25"  # jmp [rip + n]
+OBJECT = 1  # the type of the file
+STUB_ALIGNMENT = 16
 
 
 def flatten(data: bytes) -> FlatCode:
-    """The block of an ELF object file of x86-64; raises NotFlatError for what this linker does not know."""
-    return _Flattening(data).run()
+    """The block of an ELF object file; raises NotFlatError for what this linker does not know."""
+    if data[:6] != b"\x7fELF\x02\x01":
+        raise NotFlatError("this is no object file in ELF")
+    type, number = struct.unpack_from("<HH", data, 16)
+    if type != OBJECT or number not in PROCESSORS:
+        raise NotFlatError(f"this is no object file of x86-64 or aarch64, but one of type {type} of processor {number}")
+    return _Flattening(data, PROCESSORS[number]).run()
 
 
 class _Section(NamedTuple):
@@ -39,10 +38,8 @@ class _Section(NamedTuple):
 
 
 class _Flattening:
-    def __init__(self, data: bytes) -> None:
-        self.data = data
-        if data[:6] != b"\x7fELF\x02\x01" or struct.unpack_from("<HH", data, 16) != (1, X86_64):
-            raise NotFlatError("this is no object file of x86-64 in ELF")
+    def __init__(self, data: bytes, processor: Processor) -> None:
+        self.data, self.processor = data, processor
         self.sections = list(self._sections())
         self.block = bytearray()
         self.at: dict[int, int] = {}  # the offsets of sections in the block
@@ -101,12 +98,14 @@ class _Flattening:
             target = self.at[owner] + value if inside else None
             if owner != UNDEFINED and not inside:
                 raise NotFlatError(f"a relocation needs '{name}', which is in no section")
-            if kind in BY_TABLE:
-                struct.pack_into("<i", self.block, at, self._slot(name, target) + addend - at)
-            elif kind in RELATIVE and (target is not None or kind == CALL):
+            if kind in self.processor.by_table:
+                self.processor.write(self.block, at, kind, self._slot(name, target) + addend)
+            elif kind in self.processor.calls:
                 to = target if target is not None else self._stub(name)
-                struct.pack_into(RELATIVE[kind], self.block, at, to + addend - at)
-            elif kind == ABSOLUTE and target is not None:
+                self.processor.write(self.block, at, kind, to + addend)
+            elif kind in self.processor.direct and target is not None:
+                self.processor.write(self.block, at, kind, target + addend)
+            elif kind == self.processor.absolute and target is not None:
                 self.inner[at] = target + addend
             else:
                 raise NotFlatError(f"relocation {kind} of '{name}'")
@@ -126,6 +125,6 @@ class _Flattening:
         """A jump to a function of the C library, which may be out of reach of a call."""
         if name not in self.stubs:
             slot = self._slot(name, None)
-            self.stubs[name] = at = self._append(STUB + bytes(4), 16)
-            struct.pack_into("<i", self.block, at + 2, slot - at - 6)
+            at = -(-len(self.block) // STUB_ALIGNMENT) * STUB_ALIGNMENT
+            self.stubs[name] = self._append(self.processor.jump(at, slot), STUB_ALIGNMENT)
         return self.stubs[name]

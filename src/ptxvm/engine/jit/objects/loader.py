@@ -42,7 +42,7 @@ class Loaded:
             struct.pack_into("<Q", self._pages, offset, start + target)
         for offset, name in flat.outer.items():
             struct.pack_into("<Q", self._pages, offset, known[name] if name in known else _address_of(name))
-        libc = _libc()
+        libc = _libc()  # Linux makes the caches of instructions see new code when its pages become executable
         if libc.mprotect(ctypes.c_void_p(start), ctypes.c_size_t(len(self._pages)), mmap.PROT_READ | mmap.PROT_EXEC):
             raise OSError(ctypes.get_errno(), "the system forbids executable memory; engine='interp' needs none")
         self._start, self._functions = start, flat.functions
