@@ -266,15 +266,25 @@ def test_samples(array: bool) -> None:
 
 
 @pytest.mark.parametrize("between", ["nearest", "linear"])
-def test_level(between: Any) -> None:
-    """`.level` picks the level, or two of them; `txq.level` tells its size (PTX 9.7.10.2)."""
+@pytest.mark.parametrize(
+    ("bias", "least", "most"),
+    [(0, 0, 99), (0.75, 0, 99), (-1.5, 0, 99), (0, Fraction(1, 2), Fraction(7, 4)), (1, 1, 2), (0, 0, 0)],
+)
+def test_level(between: Any, bias: float, least: Fraction, most: Fraction) -> None:
+    """`.level` picks the level, or two of them (PTX 9.7.10.2).
+
+    A bias is added to it, and the sum is kept within limits (driver API, `CUDA_TEXTURE_DESC`).
+    """
     levels = [picture(8, 8, seed=1), picture(4, 4, seed=2), picture(2, 2, seed=3), picture(1, 1, seed=4)]
-    texture = ptxvm.Texture(levels[0], normalized=True, mipmaps=levels[1:], mipmap_filter=between)
+    limits = float(least), float(most)
+    texture = ptxvm.Texture(
+        levels[0], normalized=True, mipmaps=levels[1:], mipmap_filter=between, mipmap_bias=bias, mipmap_range=limits
+    )
     x, y, lod = points(LANES, 0, 1, seed=10), points(LANES, 0, 1, seed=11), points(LANES, -1, 4, seed=12)
     found = run("tex.level.2d.v4.f32.f32 {%f1,%f2,%f3,%f4}, [%t, {%f10, %f11}], %f12;", texture, [x, y, lod]).view(np.float32)
     for lane in range(LANES):
         at = [float(expected(level, (x[lane], y[lane]), ["clamp"] * 2, normalized=True, linear=False)) for level in levels]
-        clamped = min(max(Fraction(float(lod[lane])), Fraction(0)), Fraction(3))
+        clamped = min(max(Fraction(float(lod[lane])) + Fraction(bias), least, 0), most, 3)
         if between == "nearest":
             wanted = at[floor(clamped + HALF)]
         else:

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
+from math import inf
 from typing import Literal, cast
 
 import numpy as np
@@ -228,6 +229,8 @@ class Sampling:
     normalized: bool = False
     srgb: bool = False
     border: Sequence[float] = (0, 0, 0, 0)
+    mipmap_bias: float = 0.0
+    mipmap_range: tuple[float, float] = (0.0, inf)
 
 
 def texture(resource: CudaArray | Mipmapped | Linear, sampling: Sampling) -> Texture:
@@ -251,6 +254,7 @@ def texture(resource: CudaArray | Mipmapped | Linear, sampling: Sampling) -> Tex
             read="normalized_float" if as_floats else "element", srgb=sampling.srgb, border=sampling.border, mipmaps=more,
             mipmap_filter=filter_name(linear=sampling.linear_mipmaps), channels=first.elements.channels,
             layered=isinstance(first, CudaArray) and first.layered, cubemap=isinstance(first, CudaArray) and first.cubemap,
+            mipmap_bias=sampling.mipmap_bias, mipmap_range=sampling.mipmap_range,
         )  # fmt: skip
     except (TypeError, ValueError) as wrong:
         raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong

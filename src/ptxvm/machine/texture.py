@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from math import inf
 from typing import Literal
 
 import numpy as np
@@ -56,6 +57,8 @@ class Sampling:
     border: tuple[float, ...] = (0, 0, 0, 0)
     mipmap_filter: str = "nearest"
     compare: str = "le"
+    mipmap_bias: float = 0.0  # added to the level of detail
+    mipmap_range: tuple[float, float] = (0.0, inf)  # the least and the greatest level of detail
 
     def __post_init__(self) -> None:
         _one_of("filter", self.filter, FILTERS)
@@ -84,9 +87,12 @@ class Sampler(Opaque):
         border: Sequence[float] = (0, 0, 0, 0),
         mipmap_filter: Filter = "nearest",
         compare: str = "le",
+        mipmap_bias: float = 0,
+        mipmap_range: tuple[float, float] = (0, inf),
     ) -> None:
         super().__init__()
-        self.sampling = Sampling(filter, _axes(address), normalized, _four(border), mipmap_filter, compare)
+        modes, details = _axes(address), _details(mipmap_bias, mipmap_range)
+        self.sampling = Sampling(filter, modes, normalized, _four(border), mipmap_filter, compare, *details)
 
     @classmethod
     def of_fields(cls, fields: Mapping[str, str | int]) -> Sampler:
@@ -114,6 +120,16 @@ def _axes(address: object) -> tuple[str, str, str]:
         raise ValueError(f"address is one of {', '.join(ADDRESSES)}, or one to three of them, not {address!r}")
     modes = [address] * 3 if isinstance(address, str) else [*address, *["clamp"] * 3][:3]
     return modes[0], modes[1], modes[2]
+
+
+def _details(bias: object, bounds: object) -> tuple[float, tuple[float, float]]:
+    """The bias, and the least and the greatest level of detail."""
+    if not isinstance(bias, int | float):
+        raise TypeError(f"mipmap_bias is a number, not {bias!r}")
+    match bounds:
+        case [int() | float() as least, int() | float() as most]:
+            return float(bias), (float(least), float(most))
+    raise TypeError(f"mipmap_range is the least and the greatest level of detail, not {bounds!r}")
 
 
 def _four(border: Sequence[float]) -> tuple[float, ...]:
@@ -237,8 +253,9 @@ class Texture(Opaque):
     the faces of cubes (`cubemap`); it is used in place.  `filter` interpolates, `address` (for each axis, x first) tells
     what is outside, `normalized` coordinates run from 0 to 1.  `read="normalized_float"` takes integers of 8 and 16 bits
     to [0, 1] or [-1, 1]; `srgb` then takes R, G and B of u8 to linear light.  `mipmaps` are the further levels, each half
-    as large.  `compare` is the comparison with a depth: it passes where the operand is so to the element.  `samples` is how
-    many of them each element of a multi-sample image has: an axis before the height, behind the layers.
+    as large; `mipmap_bias` is added to the level of detail that an instruction gives, and what comes of it is kept within
+    `mipmap_range`.  `compare` is the comparison with a depth: it passes where the operand is so to the element.  `samples`
+    is how many of them each element of a multi-sample image has: an axis before the height, behind the layers.
 
     Components that the elements do not have are 0, and alpha is 1.
     """
@@ -262,13 +279,16 @@ class Texture(Opaque):
         cubemap: bool = False,
         samples: int = 0,
         compare: str = "le",
+        mipmap_bias: float = 0,
+        mipmap_range: tuple[float, float] = (0, inf),
     ) -> None:
         super().__init__(array)
         _one_of("read", read, READS)
         if samples and (cubemap or mipmaps or normalized or filter != "nearest"):
             raise ValueError("a multi-sample texture has no faces and no levels; it is neither normalized nor filtered")
         self.image = ImageView.of(array, channels, layered=layered, cubemap=cubemap, samples=samples)
-        self.sampling = Sampling(filter, _axes(address), normalized, _four(border), mipmap_filter, compare)
+        modes, details = _axes(address), _details(mipmap_bias, mipmap_range)
+        self.sampling = Sampling(filter, modes, normalized, _four(border), mipmap_filter, compare, *details)
         self.read, self.srgb = read, srgb
         self.levels = [self.image.level]
         if isinstance(mipmaps, str) or not isinstance(mipmaps, Iterable):

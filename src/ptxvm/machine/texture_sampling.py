@@ -82,7 +82,7 @@ def fetch(
         return reader.at_level(np.zeros(count))
     if lod is None:
         lod = level_of(kind, texture, sampling, gradients)
-    return reader.at_level(np.nan_to_num(lod.astype(np.float64), posinf=LIMIT, neginf=0.0))
+    return reader.at_level(np.nan_to_num(lod.astype(np.float64), posinf=LIMIT, neginf=-LIMIT) + sampling.mipmap_bias)
 
 
 def level_of(
@@ -160,7 +160,7 @@ class Reader:
     def at_level(self, lod: Array) -> Array:
         """The four components at levels of detail: at the nearest level, or between two."""
         last = len(self.texture.levels) - 1
-        lod = np.clip(lod, 0, last)
+        lod = np.clip(np.clip(lod, *self.sampling.mipmap_range), 0, last)
         if self.sampling.mipmap_filter == "nearest" or self.kind.integers or not last or not self.is_float:
             return self.bits(self.of_levels(np.floor(lod + 0.5).astype(np.int64)))
         fixed = np.floor(lod * FRACTION + 0.5)

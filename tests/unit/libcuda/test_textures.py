@@ -48,6 +48,27 @@ KERNELS = b"""
     st.global.f32 [%rd3], %f4;
     ret;
 }
+.visible .entry read_level(.param .u64 texture, .param .f32 level, .param .u64 out)
+{
+    .reg .f32 %f<6>;
+    .reg .b64 %rd<3>;
+    ld.param.u64 %rd1, [texture];
+    ld.param.f32 %f1, [level];
+    ld.param.u64 %rd2, [out];
+    tex.level.2d.v4.f32.f32 {%f2, %f3, %f4, %f5}, [%rd1, {0f00000000, 0f00000000}], %f1;
+    st.global.f32 [%rd2], %f2;
+    ret;
+}
+.visible .entry read_level_of_image(.param .f32 level, .param .u64 out)
+{
+    .reg .f32 %f<6>;
+    .reg .b64 %rd<3>;
+    ld.param.f32 %f1, [level];
+    ld.param.u64 %rd2, [out];
+    tex.level.2d.v4.f32.f32 {%f2, %f3, %f4, %f5}, [image, {0f00000000, 0f00000000}], %f1;
+    st.global.f32 [%rd2], %f2;
+    ret;
+}
 .visible .entry read_layer(.param .u64 texture, .param .u64 out)
 {
     .reg .b32 %r<5>;
@@ -324,6 +345,44 @@ def test_a_view_shows_some_layers_as_other_elements(cuda):
         assert cuda.result("cuTexObjectCreate", made, byref(resource), byref(how), byref(wrong)) == status
     plain = cuda.handle("cuTexObjectCreate", byref(resource), byref(how), None)
     assert cuda.result("cuTexObjectGetResourceViewDesc", byref(told), plain) == INVALID_VALUE
+
+
+def levels_by_number(cuda):
+    """An array of 4 levels, each of which has its number as elements."""
+    array = cuda.handle("cuMipmappedArrayCreate", byref(Array3DDescriptor(8, 8, 0, FLOAT, 1, 0)), 4)
+    for level in range(4):
+        size = 8 >> level
+        upload(cuda, cuda.handle("cuMipmappedArrayGetLevel", array, level), np.full((size, size), level, np.float32))
+    return array
+
+
+@pytest.mark.parametrize(
+    ("level", "bias", "limits", "expected"),
+    [
+        (1.25, 0, (0, 3), 1.25), (1.25, 0.5, (0, 3), 1.75), (1.25, -3, (0, 3), 0), (0, 0, (1.5, 3), 1.5),
+        (3, 0, (0, 1.5), 1.5), (2, 0, (0, 0), 0), (2, 9, (0, 99), 3),
+    ],
+)  # fmt: skip
+def test_a_level_has_a_bias_and_limits(cuda, level, bias, limits, expected):
+    """CUDA_TEXTURE_DESC and `cuTexRefSetMipmapLevelClamp`: a texture whose greatest level is 0 has that one."""
+    array, resource, linear = levels_by_number(cuda), Resource(type=1), 1
+    resource.of.array = array.value
+    how = TextureDescriptor(address=(1, 1, 1), flags=2, mipmap_filter=linear, bias=bias)
+    how.least_level, how.most_level = limits
+    texture = cuda.handle("cuTexObjectCreate", byref(resource), byref(how), None)
+    kernel = cuda.handle("cuModuleGetFunction", cuda.handle("cuModuleLoadData", KERNELS), b"read_level")
+    assert result(cuda, kernel, (1, 1, 1), np.float32, c_uint64(texture.value), c_float(level)).flat[0] == expected
+    launched, reference_of_image, _ = reference(cuda, b"read_level_of_image")
+    cuda.cuTexRefSetFlags(reference_of_image, 2)
+    cuda.cuTexRefSetMipmapFilterMode(reference_of_image, linear)
+    cuda.cuTexRefSetMipmappedArray(reference_of_image, array, 1)
+    cuda.cuTexRefSetMipmapLevelBias(reference_of_image, c_float(bias))
+    cuda.cuTexRefSetMipmapLevelClamp(reference_of_image, *map(c_float, limits))
+    assert result(cuda, launched, (1, 1, 1), np.float32, c_float(level)).flat[0] == expected
+    told = (c_float * 3)()
+    cuda.cuTexRefGetMipmapLevelBias(byref(told), reference_of_image)
+    cuda.cuTexRefGetMipmapLevelClamp(byref(told, 4), byref(told, 8), reference_of_image)
+    assert tuple(told) == (bias, *limits)
 
 
 def test_a_view_shows_some_levels(cuda):

@@ -145,6 +145,7 @@ def sampling(d: TextureDescriptor) -> Sampling:
     return Sampling(
         tuple(d.address), d.filter == LINEAR_FILTER, d.mipmap_filter == LINEAR_FILTER,
         as_is=bool(d.flags & AS_IS), normalized=bool(d.flags & NORMALIZED), srgb=bool(d.flags & SRGB), border=tuple(d.border),
+        mipmap_bias=d.bias, mipmap_range=(d.least_level, d.most_level),
     )  # fmt: skip
 
 

@@ -240,6 +240,31 @@ def get_mipmap_filter(out: int, handle: int) -> None:
     put_i32(out, int(reference(handle).sampling.linear_mipmaps))
 
 
+@function("cuTexRefSetMipmapLevelBias")
+def set_bias(handle: int, bias: float) -> None:
+    """What is added to the level that an instruction gives."""
+    change(handle, lambda before: replace(before, mipmap_bias=bias))
+
+
+@function("cuTexRefGetMipmapLevelBias")
+def get_bias(out: int, handle: int) -> None:
+    """What is added to the level."""
+    put_f32(out, reference(handle).sampling.mipmap_bias)
+
+
+@function("cuTexRefSetMipmapLevelClamp")
+def set_range(handle: int, least: float, most: float) -> None:
+    """The least and the greatest level."""
+    change(handle, lambda before: replace(before, mipmap_range=(least, most)))
+
+
+@function("cuTexRefGetMipmapLevelClamp")
+def get_range(least: int, most: int, handle: int) -> None:
+    """The least and the greatest level; without a limit that is infinite."""
+    for out, value in zip((least, most), reference(handle).sampling.mipmap_range, strict=True):
+        put_f32(out, value)
+
+
 @function("cuTexRefSetFlags")
 def set_flags(handle: int, flags: int) -> None:
     """Integers as they are, normalized coordinates, sRGB."""

@@ -133,6 +133,7 @@ def create_texture(out: int, of: int, how: int, view: int) -> None:
     read = Sampling(
         tuple(s.address), s.filter == driver.LINEAR_FILTER, s.mipmap_filter == driver.LINEAR_FILTER, as_is=not s.read,
         normalized=bool(s.normalized), srgb=bool(s.srgb), border=tuple(s.border),
+        mipmap_bias=s.bias, mipmap_range=(s.least_level, s.most_level),
     )  # fmt: skip
     driver.keep_texture(out, resource(d), read, bytes(d), bytes(s), view)
 
