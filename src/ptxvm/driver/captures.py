@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from threading import get_ident
 
 from ptxvm.driver.graph import Described, Graph, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, KERNEL, PROGRAMMATIC, Edge
@@ -27,6 +28,8 @@ class Capture:
     events: dict[Hashable, Edges] = field(default_factory=dict)
     before: frozenset[Node] = frozenset()  # the nodes that the graph had before
     is_invalid: bool = False  # has the client done what a capture does not allow?
+    is_ended: bool = False
+    thread: int = field(default_factory=get_ident)  # that began it
 
     def add(self, stream: Hashable, task: Task, type: int) -> Node:
         """Add a task as the next node of a stream."""
@@ -60,6 +63,11 @@ class Capture:
         """Let the next node of a stream follow some nodes, too or only."""
         last = {} if only else self.last.get(stream, {})
         self.last[stream] = last | {node: edge.joined(last.get(node)) for node, edge in nodes.items()}
+
+    def refused(self, result: Result, message: str) -> DriverError:
+        """The error of what a capture does not allow; it is invalid from now on."""
+        self.is_invalid = True
+        return DriverError(result, message)
 
     def refuse_invalid(self) -> None:
         """DriverError where the capture was invalidated."""
@@ -128,8 +136,7 @@ class Recapture(Capture):
 
     def failed(self, message: str) -> DriverError:
         """The error of a recapture, which is invalid from now on."""
-        self.is_invalid = True
-        return DriverError(Result.GRAPH_RECAPTURE_FAILURE, message)
+        return self.refused(Result.GRAPH_RECAPTURE_FAILURE, message)
 
 
 __all__ = ["Capture", "Recapture"]

@@ -19,6 +19,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
+from threading import get_ident
 from weakref import WeakSet
 
 from ptxvm.diagnostics.errors import PTXVMError
@@ -38,6 +39,7 @@ MIB = 1 << 20
 LIMITS = {0: 1024, 1: MIB, 2: 8 * MIB, 3: 2, 4: 2048, 5: 128, 6: 0}
 """The limits of a context by CUlimit: stack, printf buffer, heap, device runtime's depth and launches, L2 granularity."""
 NON_BLOCKING = 1  # CUstream_flags
+RELAXED = 2  # CUstreamCaptureMode
 CAPTURES = count(1)
 STREAMS: WeakSet[Stream] = WeakSet()
 """The streams of all contexts."""
@@ -93,6 +95,10 @@ class Context:
         LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
             self.cells[FAILURE] = result_of(error)
+
+    def captured(self) -> list[Stream]:
+        """The streams that are captured, and that the legacy default stream would wait for."""
+        return [each for each in list(self.streams) if each.capture is not None and each.blocking]
 
     def busy(self) -> list[Stream]:
         """The streams with pending work."""
@@ -232,6 +238,8 @@ class Stream:
     def capture(self, capture: Capture | None) -> None:
         self._capture = capture
         self.queue.cells[CAPTURED] = capture is not None
+        if self.blocking and not self.is_default:
+            self.context.default_stream.queue.cells[CAPTURED] = bool(self.context.captured())
 
     @property
     def blocking(self) -> bool:
@@ -243,6 +251,7 @@ class Stream:
 
         A task that runs at once may raise a DriverError.
         """
+        self.refuse_implicit()
         if self.capture is not None:
             self.capture.add(self, task, type)
         elif (checks := wanted()) is not None:
@@ -333,6 +342,7 @@ class Stream:
 
         In a capture, an `edge` says what of the last kernel comes before the event.
         """
+        self.refuse_implicit()
         event.capture = self.capture
         if self.capture is not None:
             self.capture.record(self, event, edge)
@@ -347,13 +357,38 @@ class Stream:
         event.settle()
 
     def wait(self, event: Event) -> None:
-        """cuStreamWaitEvent: later work waits for the event; an event of a capture makes this stream join the capture."""
+        """cuStreamWaitEvent: later work waits for the event; an event of a capture makes this stream join the capture.
+
+        DriverError where two captures would be one, and where a capture would wait for what is not captured.
+        """
+        self.refuse_implicit()
         if event.capture is not None:
-            self.capture = event.capture
+            self.join(event.capture)
             event.capture.wait(self, event)
+        elif (mark := event.last()) is None:
             return
-        if (mark := event.last()) is not None:
+        elif self.capture is not None:
+            said = "work that is captured cannot wait for an event that was recorded outside of the capture"
+            raise self.capture.refused(Result.STREAM_CAPTURE_ISOLATION, said)
+        else:
             self.follow(mark)
+
+    def join(self, capture: Capture) -> None:
+        """Take part in a capture from now on."""
+        if capture.is_ended:
+            raise DriverError(Result.CAPTURED_EVENT, "the event was recorded in a capture that has ended")
+        if self.capture is not None and self.capture is not capture:
+            self.capture.is_invalid = True
+            raise capture.refused(Result.STREAM_CAPTURE_MERGE, "the stream is captured by another capture than the event")
+        self.capture = capture
+
+    def refuse_implicit(self) -> None:
+        """DriverError for the legacy stream while a stream is captured that it would wait for; its capture is invalid then."""
+        if self.is_default and self.capture is None and self.queue.cells[CAPTURED]:
+            for each in self.context.captured():
+                if each.capture is not None:
+                    each.capture.is_invalid = True
+            raise DriverError(Result.STREAM_CAPTURE_IMPLICIT, "the legacy stream would wait for a stream that is captured")
 
     def sync(self) -> None:
         """Wait until the stream has no pending work; DriverError while it is captured, or where a kernel has failed."""
@@ -401,6 +436,9 @@ class Stream:
             raise DriverError(Result.ILLEGAL_STATE, "the stream is not captured")
         if capture.origin is not self:
             raise DriverError(Result.STREAM_CAPTURE_UNMATCHED, "another stream began the capture")
+        if capture.mode != RELAXED and capture.thread != get_ident():
+            raise DriverError(Result.STREAM_CAPTURE_WRONG_THREAD, "another thread began the capture, which is not relaxed")
+        capture.is_ended = True
         for each in (self, *capture.last):
             if isinstance(each, Stream):
                 each.capture = None

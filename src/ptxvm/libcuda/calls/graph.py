@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Mapping, Sequence
-from functools import partial
 
 from ptxvm.driver.context import Stream
-from ptxvm.driver.graph import Child, Empty, Graph, Node, Task, UserObject
+from ptxvm.driver.graph import Child, Empty, Graph, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, Edge, refuse_loss
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.memory import Rectangle
@@ -37,6 +36,7 @@ CONDITIONAL = 13
 UNIQUE = {ALLOCATE, FREE, CONDITIONAL}  # the nodes of these types have something that no copy can have
 NONE, ACTIVE, INVALIDATED = 0, 1, 2  # CUstreamCaptureStatus
 MODES = range(3)  # CUstreamCaptureMode
+LEGACY = (0, 1)  # no stream, and CU_STREAM_LEGACY
 EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 
 
@@ -45,7 +45,7 @@ EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 
 def capturable(stream: int, mode: int) -> Stream:
     """A stream that is to be captured; DriverError for the legacy stream, and for an unknown mode."""
-    if not stream:
+    if stream in LEGACY:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot be captured")
     if mode not in MODES:
         raise DriverError(Result.INVALID_VALUE, f"there is no mode {mode} of captures")
@@ -102,8 +102,10 @@ def is_capturing(stream: int, out: int) -> None:
 
 
 def status_of(stream: Stream) -> int:
-    """Is a stream captured, and is the capture valid?"""
+    """Is a stream captured, and is the capture valid?  DriverError for the legacy stream beside a captured one."""
     if stream.capture is None:
+        if stream.is_default and stream.context.captured():
+            raise DriverError(Result.STREAM_CAPTURE_IMPLICIT, "the legacy stream would wait for a stream that is captured")
         return NONE
     return INVALIDATED if stream.capture.is_invalid else ACTIVE
 
@@ -186,9 +188,9 @@ def edges_at(nodes: int, data: int, count: int) -> dict[Node, Edge]:
 
 def edge_data(data: int, count: int) -> list[Edge]:
     """The data of edges; without an address there is none."""
-    if not data:
-        return [COMPLETE] * count
-    return [Edge.unpacked(bytes_from(data + EDGE_DATA * n, EDGE_DATA)) for n in range(count)]
+    return (
+        [COMPLETE] * count if not data else [Edge.unpacked(bytes_from(data + EDGE_DATA * n, EDGE_DATA)) for n in range(count)]
+    )
 
 
 def list_nodes(out: int, count: int, nodes: Sequence[Node]) -> None:
@@ -352,44 +354,6 @@ def destroy_node(handle: int) -> None:
     node = session().handles.object(handle, Node)
     node.graph.remove(node)
     session().handles.drop(handle)
-
-
-# ── resources ───────────────────────────────────────────────────────────────────────────
-
-
-@function("cuUserObjectCreate")
-def create_resource(out: int, pointer: int, destroy: int, count: int, flags: int) -> None:
-    """A user object: an object of the client, and its destructor."""
-    ended = HOST_FUNCTION(not_null(destroy))
-    put_u64(out, session().handles.handle(UserObject(partial(ended, pointer), count)))
-
-
-@function("cuUserObjectRetain")
-def retain_resource(handle: int, count: int) -> None:
-    """Add users."""
-    session().handles.object(handle, UserObject).retain(count)
-
-
-@function("cuUserObjectRelease", any_state=True)
-def release_resource(handle: int, count: int) -> None:
-    """Remove users."""
-    session().handles.object(handle, UserObject).release(count)
-
-
-@function("cuGraphRetainUserObject")
-def use_resource(handle: int, resource: int, count: int, flags: int) -> None:
-    """Let a graph use a resource: by a new use, or by one of the client's."""
-    handed_over = 1  # CU_GRAPH_USER_OBJECT_MOVE
-    found = session().handles.object(resource, UserObject)
-    if not flags & handed_over:
-        found.retain(count)
-    graph_of(handle).retain(found, count)
-
-
-@function("cuGraphReleaseUserObject", any_state=True)
-def release_resource_of_graph(handle: int, resource: int, count: int) -> None:
-    """Remove uses of a resource by a graph."""
-    graph_of(handle).release(session().handles.object(resource, UserObject), count)
 
 
 # ── nodes ───────────────────────────────────────────────────────────────────────────────

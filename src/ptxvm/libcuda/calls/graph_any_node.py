@@ -8,6 +8,7 @@ from functools import partial
 
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Child, Conditional, ConditionalType, Described, Empty, Executable, Graph, Node, Task, UserObject
+from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64
@@ -31,8 +32,8 @@ MAKERS: dict[int, Maker] = {
     graph.GRAPH: lambda at: child_task(at),  # noqa: PLW0108 - it stands below
     graph.EMPTY: lambda at: Empty(),  # noqa: ARG005 - it has none
     stream_memory.MEMORY_NODE: stream_memory.batch_task,
-    graph_nodes.WAIT_EVENT: lambda at: graph_nodes.EventNode(session().handles.object(u64(at), Event), records=False),
-    graph_nodes.RECORD_EVENT: lambda at: graph_nodes.EventNode(session().handles.object(u64(at), Event), records=True),
+    WAIT_EVENT: lambda at: EventNode(session().handles.object(u64(at), Event), records=False),
+    RECORD_EVENT: lambda at: EventNode(session().handles.object(u64(at), Event), records=True),
 }
 """The task of a node of each type, from the address of its own parameters."""
 
@@ -123,7 +124,7 @@ def describe_task(task: Task, at: int) -> None:
         case Child():
             put_u64(at, handles.handle(task.graph))
             put_i32(at + 8, MOVED if task.graph.is_moved else CLONED)
-        case graph_nodes.EventNode():
+        case EventNode():
             put_u64(at, handles.handle(task.event))
         case stream_memory.Batch():
             stream_memory.describe(task, at)

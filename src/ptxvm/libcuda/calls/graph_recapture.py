@@ -6,10 +6,10 @@ import ctypes
 from collections.abc import Callable
 
 from ptxvm.driver.graph import Node, Task
+from ptxvm.driver.graph_events import EventNode
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.libcuda.calls.graph import capturable, separate
 from ptxvm.libcuda.calls.graph_any_node import NODE, describe
-from ptxvm.libcuda.calls.graph_nodes import EventNode
 from ptxvm.libcuda.session import function, session
 
 ELIGIBLE = 0  # CUgraphRecaptureStatus: an executable graph can take the parameters too, as it can here every time

@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 
 from ptxvm.driver.context import Event, Stream, elapsed
+from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import not_null, put_f32, put_i32, put_u64
@@ -13,6 +14,7 @@ from ptxvm.libcuda.session import function, session
 
 NON_BLOCKING = 1
 DISABLE_TIMING, INTERPROCESS = 2, 4  # CUevent_flags
+EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
 HOST_NODE = 3  # CUgraphNodeType
 BLOCKING, SPINNING = 0, 1  # CUhostTaskSyncMode
 CALLBACK = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_void_p)
@@ -64,7 +66,18 @@ def query(handle: int) -> None:
 @function("cuStreamWaitEvent")
 def wait(handle: int, event: int, flags: int) -> None:
     """Let a stream wait for an event."""
-    session().stream(handle).wait(session().handles.object(event, Event))
+    stream, found = session().stream(handle), session().handles.object(event, Event)
+    if is_external(stream, flags):
+        stream.put(EventNode(found, records=False), WAIT_EVENT)
+    else:
+        stream.wait(found)
+
+
+def is_external(stream: Stream, flags: int) -> bool:
+    """Do flags ask for a node in a capture, for an event that has a meaning outside?  DriverError without a capture."""
+    if flags not in (0, EXTERNAL) or (flags and stream.capture is None):
+        raise DriverError(Result.INVALID_VALUE, f"the flags {flags} of events are not allowed here")
+    return bool(flags)
 
 
 @function("cuStreamGetFlags")
@@ -158,8 +171,12 @@ def record(event: int, stream: int) -> None:
 
 @function("cuEventRecordWithFlags")
 def record_with_flags(event: int, stream: int, flags: int) -> None:
-    """Record an event in a stream, outside a capture if the flags say so."""
-    record(event, stream)
+    """Record an event in a stream, for work outside of a capture too if the flags say so."""
+    found, recorded = session().stream(stream), session().handles.object(event, Event)
+    if is_external(found, flags):
+        found.put(EventNode(recorded, records=True), RECORD_EVENT)
+    else:
+        found.record(recorded)
 
 
 @function("cuEventSynchronize")
