@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field
+from enum import IntEnum
 from threading import get_ident
 
 from ptxvm.driver.graph import Described, Graph, Node, Task
@@ -11,6 +12,14 @@ from ptxvm.driver.graph_edges import COMPLETE, KERNEL, PROGRAMMATIC, Edge
 from ptxvm.driver.results import DriverError, Result
 
 Edges = dict[Node, Edge]
+
+
+class CaptureMode(IntEnum):
+    """Which other calls a capture, or a thread, allows meanwhile (CUstreamCaptureMode)."""
+
+    GLOBAL = 0
+    THREAD_LOCAL = 1
+    RELAXED = 2
 
 
 @dataclass(eq=False)
@@ -21,7 +30,7 @@ class Capture:
     """
 
     origin: Hashable
-    mode: int
+    mode: CaptureMode
     number: int
     graph: Graph = field(default_factory=Graph)
     last: dict[Hashable, Edges] = field(default_factory=dict)
@@ -63,6 +72,12 @@ class Capture:
         """Let the next node of a stream follow some nodes, too or only."""
         last = {} if only else self.last.get(stream, {})
         self.last[stream] = last | {node: edge.joined(last.get(node)) for node, edge in nodes.items()}
+
+    def prohibits(self, mode: CaptureMode) -> bool:
+        """Must a thread, which is in a mode, make no call that a capture does not see, such as an allocation?"""
+        if self.thread == get_ident():
+            return CaptureMode.RELAXED not in (mode, self.mode)
+        return mode == self.mode == CaptureMode.GLOBAL
 
     def refused(self, result: Result, message: str) -> DriverError:
         """The error of what a capture does not allow; it is invalid from now on."""
@@ -139,4 +154,4 @@ class Recapture(Capture):
         return self.refused(Result.GRAPH_RECAPTURE_FAILURE, message)
 
 
-__all__ = ["Capture", "Recapture"]
+__all__ = ["Agreed", "Capture", "CaptureMode", "Recapture"]

@@ -23,7 +23,7 @@ from threading import get_ident
 from weakref import WeakSet
 
 from ptxvm.diagnostics.errors import PTXVMError
-from ptxvm.driver.captures import Agreed, Capture, Recapture
+from ptxvm.driver.captures import Agreed, Capture, CaptureMode, Recapture
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
 from ptxvm.driver.device import Device
 from ptxvm.driver.graph import NO_EDGES, Graph, Node, Task
@@ -39,7 +39,6 @@ MIB = 1 << 20
 LIMITS = {0: 1024, 1: MIB, 2: 8 * MIB, 3: 2, 4: 2048, 5: 128, 6: 0}
 """The limits of a context by CUlimit: stack, printf buffer, heap, device runtime's depth and launches, L2 granularity."""
 NON_BLOCKING = 1  # CUstream_flags
-RELAXED = 2  # CUstreamCaptureMode
 CAPTURES = count(1)
 STREAMS: WeakSet[Stream] = WeakSet()
 """The streams of all contexts."""
@@ -151,8 +150,10 @@ class Context:
             self.device.machine.disable_peer_access(peer.device.machine)
 
     def reset(self) -> None:
-        """Wait for all streams, forget the error and the peers, and restore the limits."""
+        """Wait for all streams, forget captures, the error and the peers, and restore the limits."""
         self.finish()
+        for stream in list(self.streams):
+            stream.capture = None
         for peer in list(self.peers):
             self.disable_peer_access(peer)
         self.cells[FAILURE] = Result.SUCCESS
@@ -414,13 +415,13 @@ class Stream:
             self.capture.is_invalid = True
             raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a stream that is captured cannot be waited for")
 
-    def begin_capture(self, mode: int, graph: Graph | None = None, after: Mapping[Node, Edge] = NO_EDGES) -> None:
+    def begin_capture(self, mode: CaptureMode, graph: Graph | None = None, after: Mapping[Node, Edge] = NO_EDGES) -> None:
         """Capture later work as nodes of a new graph, or of an existing one, where it follows some nodes."""
         into = Graph() if graph is None else graph
         into.must_have([*after])
         self._begin(Capture(self, mode, next(CAPTURES), into, last={self: dict(after)}, before=frozenset(into.nodes)))
 
-    def begin_recapture(self, mode: int, graph: Graph, agreed: Agreed) -> None:
+    def begin_recapture(self, mode: CaptureMode, graph: Graph, agreed: Agreed) -> None:
         """Let later work take the place of that of the nodes of a graph."""
         self._begin(Recapture(self, mode, next(CAPTURES), graph, agreed=agreed))
 
@@ -436,13 +437,21 @@ class Stream:
             raise DriverError(Result.ILLEGAL_STATE, "the stream is not captured")
         if capture.origin is not self:
             raise DriverError(Result.STREAM_CAPTURE_UNMATCHED, "another stream began the capture")
-        if capture.mode != RELAXED and capture.thread != get_ident():
+        if capture.mode is not CaptureMode.RELAXED and capture.thread != get_ident():
             raise DriverError(Result.STREAM_CAPTURE_WRONG_THREAD, "another thread began the capture, which is not relaxed")
         capture.is_ended = True
         for each in (self, *capture.last):
             if isinstance(each, Stream):
                 each.capture = None
         return capture.end()
+
+
+def refuse_unsafe(mode: CaptureMode) -> None:
+    """DriverError for a call of this thread, which is in a mode, that captures do not see; the capture is invalid then."""
+    for stream in list(STREAMS):
+        if stream.capture is not None and stream.capture.prohibits(mode):
+            said = "a stream is captured, and the call is none that a capture sees; cuThreadExchangeStreamCaptureMode allows it"
+            raise stream.capture.refused(Result.STREAM_CAPTURE_UNSUPPORTED, said)
 
 
 def elapsed(start: Event, end: Event) -> float:
@@ -456,4 +465,4 @@ def elapsed(start: Event, end: Event) -> float:
     return (end.mark.time - start.mark.time) * 1000
 
 
-__all__ = ["STREAMS", "Context", "Event", "Stream", "elapsed"]
+__all__ = ["STREAMS", "Context", "Event", "Stream", "elapsed", "refuse_unsafe"]

@@ -9,14 +9,16 @@ from functools import cache
 from itertools import count
 from typing import NamedTuple, TypeVar
 
+from ptxvm.driver.captures import CaptureMode
 from ptxvm.driver.cells import CONTEXT, DEFAULT, FAILURE
-from ptxvm.driver.context import Context, Stream
+from ptxvm.driver.context import Context, Stream, refuse_unsafe
 from ptxvm.driver.imports import import_named
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.system import Driver
 from ptxvm.libcuda import embedded
 from ptxvm.libcuda.host_calls import HERE
 from ptxvm.libcuda.records import Records, Stack
+from ptxvm.libcuda.threads import PerThread
 from ptxvm.machine.opaque import Opaque
 
 Implementation = Callable[..., None]
@@ -92,6 +94,12 @@ class Handles:
         self.records.drop(found, handle)
 
 
+class ThreadState(PerThread):
+    """The state of each thread: how strictly it lets captures refuse calls."""
+
+    capture_mode = CaptureMode.GLOBAL
+
+
 class Session:
     """The state of the interface in a process."""
 
@@ -104,7 +112,7 @@ class Session:
         os.register_at_fork(after_in_child=self.leave)
         self.stack = Stack(self.handles.objects, self.handles.handle)
         """The contexts of the calling thread."""
-        self.capture_mode = 0
+        self.thread = ThreadState()
         self.kept: dict[str, ctypes.Array[ctypes.c_char]] = {}  # strings that clients were given
         self.lent: dict[int, tuple[object, object]] = {}
         self.listeners: list[Callable[[bool], None]] = []  # libraries that depend on the initialisation of the driver
@@ -150,6 +158,10 @@ class Session:
     def stream(self, handle: int) -> Stream:
         """A stream by its handle; 0 is the default one of the current context."""
         return self.context.default_stream if handle in DEFAULT_STREAMS else self.handles.object(handle, Stream)
+
+    def refuse_unsafe(self) -> None:
+        """DriverError for a call that captures do not see, such as an allocation, while one prohibits it."""
+        refuse_unsafe(self.thread.capture_mode)
 
     def check(self, *, any_state: bool) -> None:
         """DriverError where the driver was not initialised, or, unless for `any_state`, a kernel of the context has failed."""

@@ -160,3 +160,72 @@ def test_a_capture_ends_in_its_thread_unless_it_is_relaxed(cuda, mode, expected)
     thread.join()
     assert found == [expected]
     assert ended(cuda, stream)[1] == (0 if expected else 401)  # CUDA_ERROR_ILLEGAL_STATE: it has ended
+
+
+# ── calls that a capture does not see ───────────────────────────────────────────────────
+
+
+def exchanged(cuda, mode):
+    """The mode that this thread had."""
+    cell = c_int(mode)
+    cuda.cuThreadExchangeStreamCaptureMode(byref(cell))
+    return cell.value
+
+
+def allocated(cuda):
+    """The results of an allocation and, where there is memory, of its end."""
+    memory = c_uint64()
+    result = cuda.library.cuMemAlloc_v2(byref(memory), c_size_t(64))
+    return result or cuda.library.cuMemFree_v2(memory)
+
+
+@pytest.fixture
+def usual_mode(cuda):
+    yield
+    exchanged(cuda, GLOBAL)
+
+
+@pytest.mark.usefixtures("usual_mode")
+@pytest.mark.parametrize("mode", [GLOBAL, THREAD_LOCAL, RELAXED])
+@pytest.mark.parametrize("of_thread", [GLOBAL, THREAD_LOCAL, RELAXED])
+@pytest.mark.parametrize("elsewhere", [False, True])
+def test_an_allocation_is_refused_as_the_modes_of_capture_and_thread_say(cuda, mode, of_thread, elsewhere):
+    """Driver API, `cuThreadExchangeStreamCaptureMode`."""
+    stream = capture(cuda, NON_BLOCKING, mode)
+    prohibited = of_thread == mode == GLOBAL if elsewhere else RELAXED not in (of_thread, mode)
+    context, found = cuda.handle("cuCtxGetCurrent"), []
+
+    def allocate():
+        cuda.cuCtxSetCurrent(context)
+        found.append((exchanged(cuda, of_thread), allocated(cuda)))
+
+    if elsewhere:
+        thread = threading.Thread(target=allocate)
+        thread.start()
+        thread.join()
+    else:
+        allocate()
+    assert found == [(GLOBAL, UNSUPPORTED if prohibited else 0)]
+    assert ended(cuda, stream)[1] == (INVALIDATED if prohibited else 0)
+    assert allocated(cuda) == 0
+
+
+def test_memory_is_not_freed_beside_a_capture(cuda):
+    memory = c_uint64()
+    cuda.cuMemAlloc_v2(byref(memory), c_size_t(64))
+    stream = capture(cuda, NON_BLOCKING)
+    assert cuda.library.cuMemFree_v2(memory) == UNSUPPORTED
+    assert ended(cuda, stream)[1] == INVALIDATED
+    cuda.cuMemFree_v2(memory)
+
+
+@pytest.mark.parametrize("how", ["cuStreamDestroy_v2", "cuDevicePrimaryCtxReset_v2"])
+def test_a_capture_ends_with_its_stream_or_its_context(cuda, how):
+    stream = capture(cuda)
+    cuda.library[how](stream if "Stream" in how else 0)
+    assert allocated(cuda) == 0
+
+
+def test_there_are_three_modes(cuda):
+    assert cuda.library.cuThreadExchangeStreamCaptureMode(byref(c_int(3))) == INVALID_VALUE
+    assert exchanged(cuda, GLOBAL) == GLOBAL

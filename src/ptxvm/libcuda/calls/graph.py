@@ -5,12 +5,13 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Mapping, Sequence
 
+from ptxvm.driver.captures import CaptureMode
 from ptxvm.driver.context import Stream
 from ptxvm.driver.graph import Child, Empty, Graph, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, Edge, refuse_loss
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.memory import Rectangle
-from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import (
     bytes_from,
     i32,
@@ -35,7 +36,6 @@ KERNEL, MEMCPY, MEMSET, HOST, GRAPH, EMPTY = range(6)  # CUgraphNodeType
 CONDITIONAL = 13
 UNIQUE = {ALLOCATE, FREE, CONDITIONAL}  # the nodes of these types have something that no copy can have
 NONE, ACTIVE, INVALIDATED = 0, 1, 2  # CUstreamCaptureStatus
-MODES = range(3)  # CUstreamCaptureMode
 LEGACY = (0, 1)  # no stream, and CU_STREAM_LEGACY
 EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 
@@ -43,19 +43,18 @@ EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 # ── capture ─────────────────────────────────────────────────────────────────────────────
 
 
-def capturable(stream: int, mode: int) -> Stream:
-    """A stream that is to be captured; DriverError for the legacy stream, and for an unknown mode."""
+def capturable(stream: int, mode: int) -> tuple[Stream, CaptureMode]:
+    """A stream that is to be captured, and the mode; DriverError for the legacy stream, and for an unknown mode."""
     if stream in LEGACY:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot be captured")
-    if mode not in MODES:
-        raise DriverError(Result.INVALID_VALUE, f"there is no mode {mode} of captures")
-    return session().stream(stream)
+    return session().stream(stream), member(CaptureMode, mode, "mode of captures")
 
 
 @function("cuStreamBeginCapture_v2")
 def begin_capture(stream: int, mode: int) -> None:
     """Turn the work of a stream into nodes of a graph."""
-    capturable(stream, mode).begin_capture(mode)
+    found, how = capturable(stream, mode)
+    found.begin_capture(how)
 
 
 @function("cuStreamBeginCapture")
@@ -67,7 +66,8 @@ def begin_capture_v1(stream: int) -> None:
 @function("cuStreamBeginCaptureToGraph")
 def begin_capture_to_graph(stream: int, handle: int, after: int, data: int, count: int, mode: int) -> None:
     """Turn the work of a stream into nodes of an existing graph, after some of its nodes."""
-    capturable(stream, mode).begin_capture(mode, graph_of(handle), edges_at(after, data, count))
+    found, how = capturable(stream, mode)
+    found.begin_capture(how, graph_of(handle), edges_at(after, data, count))
 
 
 @function("cuStreamUpdateCaptureDependencies")
@@ -147,7 +147,8 @@ def capture_info_v3(stream: int, status: int, number: int, graph: int, nodes: in
 @function("cuThreadExchangeStreamCaptureMode")
 def exchange_mode(mode: int) -> None:
     """Set how strictly captures of this thread refuse other calls, and give the previous mode."""
-    before, session().capture_mode = session().capture_mode, i32(mode)
+    thread, now = session().thread, member(CaptureMode, i32(mode), "mode of captures")
+    before, thread.capture_mode = thread.capture_mode, now
     put_i32(mode, before)
 
 

@@ -39,7 +39,8 @@ def begin_recapture(stream: int, mode: int, handle: int, callback: int, data: in
         described(node.type, task, ctypes.addressof(now))
         return not called(data, session().handles.handle(node), ctypes.addressof(before), ctypes.addressof(now), ELIGIBLE)
 
-    capturable(stream, mode).begin_recapture(mode, separate(handle), agreed)
+    found, how = capturable(stream, mode)
+    found.begin_recapture(how, separate(handle), agreed)
 
 
 def same(task: Task, other: Task) -> bool:

@@ -17,6 +17,7 @@ def allocate(
     out: int, size: int, kind: AllocationKind = AllocationKind.DEVICE, flags: int = 0, device: int | None = None
 ) -> None:
     """New memory of a device, by its number: of that of the current context where none is named."""
+    session().refuse_unsafe()
     here = session().context.device.ordinal
     put_u64(out, 0)
     put_u64(out, session().driver.blocks.allocate(size, kind, flags, here if device is None else device).address)

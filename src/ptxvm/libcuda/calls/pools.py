@@ -250,6 +250,7 @@ def give_back(address: int) -> None:
 def free(address: int) -> None:
     """Free memory; null has no effect."""
     if address:
+        session().refuse_unsafe()
         session().driver.finish()
         give_back(address)
 

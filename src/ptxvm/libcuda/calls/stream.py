@@ -46,8 +46,11 @@ def clamped(priority: int) -> int:
 
 @function("cuStreamDestroy", "cuStreamDestroy_v2", any_state=True)
 def destroy(handle: int) -> None:
-    """Forget a stream when its work is done."""
-    session().handles.object(handle, Stream)
+    """Forget a stream when its work is done, and the capture that it began."""
+    stream = session().handles.object(handle, Stream)
+    if stream.capture is not None and stream.capture.origin is stream:
+        stream.capture.is_invalid = True
+        stream.capture = None
     session().handles.drop(handle)
 
 

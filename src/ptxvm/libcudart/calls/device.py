@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import i32, put_bytes, put_i32
+from ptxvm.libcuda.c_values import put_bytes, put_i32
 from ptxvm.libcuda.calls import context, device as driver
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.properties import properties
@@ -103,10 +103,3 @@ def disable_peer(ordinal: int) -> None:
 def priorities(least: int, greatest: int) -> None:
     """The lowest and the highest priority of a stream."""
     context.priorities(least, greatest)
-
-
-@function("cudaThreadExchangeStreamCaptureMode")
-def exchange_mode(mode: int) -> None:
-    """Set how strictly captures of this thread refuse other calls, and give the previous mode."""
-    before, session().capture_mode = session().capture_mode, i32(mode)
-    put_i32(mode, before)

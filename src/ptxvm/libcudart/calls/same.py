@@ -134,6 +134,7 @@ SAME = {
     "cudaGraphNodeFindInClone": "cuGraphNodeFindInClone",
     "cudaGraphGetNodes": "cuGraphGetNodes",
     "cudaGraphExecChildGraphNodeSetParams": "cuGraphExecChildGraphNodeSetParams",
+    "cudaThreadExchangeStreamCaptureMode": "cuThreadExchangeStreamCaptureMode",
     "cudaStreamBeginCaptureToGraph": "cuStreamBeginCaptureToGraph",
     "cudaStreamUpdateCaptureDependencies@12": "cuStreamUpdateCaptureDependencies",
     "cudaStreamUpdateCaptureDependencies@13": "cuStreamUpdateCaptureDependencies_v2",
