@@ -16,7 +16,6 @@ from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.results import DriverError, Result
 
 NUMBERS = itertools.count(1)  # of nodes and graphs
-AUTO_FREE_ON_LAUNCH = 1  # CUgraphInstantiate_flags
 
 
 class Task(Protocol):
@@ -178,6 +177,15 @@ class Graph:
         self.resources[resource] -= count
         resource.release(count)
 
+    def take_resources(self, graph: Graph) -> None:
+        """Use what another graph uses, conditions included, instead of the own resources."""
+        before, self.resources, self.defaults = self.resources, Counter(), graph.defaults
+        for resource, count in graph.resources.items():
+            resource.retain(count)
+            self.retain(resource, count)
+        for resource, count in before.items():
+            resource.release(count)
+
     def destroy(self) -> None:
         """Release the resources of the graph, and of the graphs of its nodes."""
         for each in [body for node in self.nodes for body in nested(node.task)]:
@@ -199,6 +207,11 @@ class Graph:
     def edges(self) -> list[tuple[Node, Node, Edge]]:
         """The pairs of a node and a node that follows it, and their edges."""
         return [(before, node, edge) for node in self.nodes for before, edge in node.after.items()]
+
+    def sinks(self) -> list[Node]:
+        """The nodes that no other follows."""
+        followed = {before for node in self.nodes for before in node.after}
+        return [node for node in self.nodes if node not in followed]
 
     def roots(self) -> list[Node]:
         """The nodes that follow no other."""
@@ -252,92 +265,6 @@ class Graph:
             done |= dict.fromkeys(ready)
             left = [node for node in left if node not in done]
         return list(done)
-
-
-class UpdateResult(IntEnum):
-    """Why an executable graph cannot be updated (CUgraphExecUpdateResult)."""
-
-    SUCCESS = 0
-    ERROR = 1
-    TOPOLOGY_CHANGED = 2
-    NODE_TYPE_CHANGED = 3
-    PARAMETERS_CHANGED = 5
-
-
-class UpdateError(DriverError):
-    """An update of an executable graph failed: why, at which node of the new graph, and at which of its dependencies."""
-
-    def __init__(self, reason: UpdateResult, message: str, node: Node | None = None, before: Node | None = None) -> None:
-        super().__init__(Result.GRAPH_EXEC_UPDATE_FAILURE, message)
-        self.reason, self.node, self.before = reason, node, before
-
-
-def must_match(graph: Graph, other: Graph) -> None:
-    """UpdateError where a graph has not the nodes and edges of another, nested graphs included; nodes pair by their order."""
-    if len(graph.nodes) != len(other.nodes):
-        raise UpdateError(UpdateResult.TOPOLOGY_CHANGED, f"a graph has {len(graph.nodes)} nodes, the other {len(other.nodes)}")
-    pairs = dict(zip(graph.nodes, other.nodes, strict=True))
-    for node, theirs in pairs.items():
-        if len(node.after) != len(theirs.after):
-            raise UpdateError(UpdateResult.TOPOLOGY_CHANGED, "a node has another number of dependencies", node)
-        for before, edge in node.after.items():
-            if theirs.after.get(pairs[before]) != edge:
-                raise UpdateError(UpdateResult.TOPOLOGY_CHANGED, "a node depends on another one", node, before)
-        if node.type != theirs.type:
-            raise UpdateError(UpdateResult.NODE_TYPE_CHANGED, f"a node has type {node.type}, not {theirs.type}", node)
-        if len(nested(node.task)) != len(nested(theirs.task)):
-            raise UpdateError(UpdateResult.PARAMETERS_CHANGED, "a conditional node has another number of graphs", node)
-        for body, twin in zip(nested(node.task), nested(theirs.task), strict=True):
-            must_match(body, twin)
-
-
-class Executable:
-    """A graph that can be launched: a copy, in the order of its dependencies; `flags` are the client's."""
-
-    def __init__(self, graph: Graph, flags: int = 0) -> None:
-        self.flags = flags
-        self.graph = graph.copy()
-        self.copies = {origin: twin for twin, origin in self.graph.all_origins().items()}
-        self.order = self.graph.sorted()
-
-    @property
-    def frees_on_launch(self) -> bool:
-        """Does a launch free the memory that the last one has left allocated?"""
-        return bool(self.flags & AUTO_FREE_ON_LAUNCH)
-
-    def node(self, original: Node) -> Node:
-        """The copy of a node; DriverError for a node of another graph."""
-        if original not in self.copies:
-            raise DriverError(Result.INVALID_VALUE, "the node is not of the graph that was instantiated")
-        return self.copies[original]
-
-    def update(self, graph: Graph) -> None:
-        """cuGraphExecUpdate: take over the tasks of a graph of the same form; UpdateError for one of another form."""
-        must_match(graph, self.graph)
-        self.take_over(graph, self.graph)
-
-    def update_child(self, original: Node, graph: Graph) -> None:
-        """cuGraphExecChildGraphNodeSetParams: the same for the graph of a node; DriverError for a graph of another form."""
-        child = self.node(original).task
-        if not isinstance(child, Child):
-            raise DriverError(Result.INVALID_VALUE, "the node has no child graph")
-        try:
-            must_match(graph, child.graph)
-        except UpdateError as failure:
-            raise DriverError(Result.INVALID_VALUE, str(failure)) from failure
-        self.take_over(graph, child.graph)
-
-    def take_over(self, graph: Graph, ours: Graph) -> None:
-        """Take over the tasks of a graph that matches one of ours."""
-        for node, twin in list(zip(graph.all_nodes(), ours.all_nodes(), strict=True)):
-            twin.task = with_graphs(node.task, nested(twin.task))
-            self.copies[node] = twin
-
-    def tasks(self) -> tuple[Task, ...]:
-        """The tasks of one launch: default values of conditions, then those of all enabled nodes."""
-        tasks = (node.task for node in self.order if node.enabled)
-        first = (Defaults(values),) if (values := self.graph.all_defaults()) else ()
-        return (*first, *(task.prepared() if isinstance(task, Prepared) else task for task in tasks))
 
 
 @dataclass(frozen=True)
@@ -450,13 +377,13 @@ __all__ = [
     "Child",
     "Conditional",
     "ConditionalType",
+    "Defaults",
     "Empty",
-    "Executable",
     "Graph",
     "Node",
     "Prepared",
     "Task",
-    "UpdateError",
-    "UpdateResult",
     "UserObject",
+    "nested",
+    "with_graphs",
 ]

@@ -10,7 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 from ptxvm.driver.context import STREAMS
-from ptxvm.driver.graph import Child, Described, Executable, Graph, Task, UserObject
+from ptxvm.driver.graph import Child, Described, Graph, Task, UserObject
+from ptxvm.driver.graph_executables import Executable
 from ptxvm.driver.memory import AllocationKind, MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_int, c_size_t, c_uint64, c_void_p
+from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import pytest
+from test_conditional_nodes import ASSIGN_DEFAULT, IF, SWITCH, add, append, condition, conditional
 
 from ptxvm.libcuda.structures import UpdateInformation
 
-UPDATED, TOPOLOGY_CHANGED, TYPE_CHANGED = 0, 2, 3  # CUgraphExecUpdateResult
+UPDATED, TOPOLOGY_CHANGED, TYPE_CHANGED, PARAMETERS_CHANGED = 0, 2, 3, 5  # CUgraphExecUpdateResult
 FAILURE = 910  # CUDA_ERROR_GRAPH_EXEC_UPDATE_FAILURE
 ANY = 0xFF
 
@@ -54,14 +55,99 @@ def test_another_number_of_dependencies_is_another_topology(cuda):
 
 
 def test_another_dependency_is_named(cuda):
+    """The first sink makes pairs of the roots, so another root before the second one does not match."""
     graphs = []
     for chosen in (0, 1):
         graph = cuda.handle("cuGraphCreate", 0)
         roots = [empty(cuda, graph), empty(cuda, graph)]
+        empty(cuda, graph, *roots)
         graphs.append((graph, roots[chosen], empty(cuda, graph, roots[chosen])))
     (graph, _, _), (other, root, last) = graphs
     code, found = updated(cuda, graph, other)
     assert (code, found.result, found.node, found.before) == (FAILURE, TOPOLOGY_CHANGED, last.value, root.value)
+
+
+def test_more_nodes_at_the_end_are_another_topology(cuda):
+    graphs = []
+    for split in (False, True):
+        graph = cuda.handle("cuGraphCreate", 0)
+        root = empty(cuda, graph)
+        second = empty(cuda, graph, root)
+        graphs.append((graph, empty(cuda, graph, root if split else second)))
+    (graph, _), (other, last) = graphs
+    for code, found, node in ((*updated(cuda, graph, other), last.value), (*updated(cuda, other, graph), 0)):
+        assert (code, found.result, found.node) == (FAILURE, TOPOLOGY_CHANGED, node)
+
+
+def test_the_order_in_which_nodes_were_made_does_not_matter_before_others(cuda):
+    """CUDA C++ Programming Guide, "Updating Instantiated Graphs": nodes at the end are pairs, and what is before them."""
+    graph, other = cuda.handle("cuGraphCreate", 0), cuda.handle("cuGraphCreate", 0)
+    first = add(cuda, graph, append(cuda, 1))
+    last = add(cuda, graph, append(cuda, 2), [first])
+    their_last, their_first = add(cuda, other, append(cuda, 4)), add(cuda, other, append(cuda, 3))
+    cuda.cuGraphAddDependencies(other, byref(their_first), byref(their_last), c_size_t(1))
+    executable, stream = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), cuda.stream()
+    cuda.cuGraphExecUpdate_v2(executable, other, byref(UpdateInformation()))
+    cuda.cuGraphExecNodeSetParams(executable, last, byref(append(cuda, 5)))
+    cuda.cuGraphLaunch(executable, stream)
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.cell.value == 35
+
+
+def test_a_graph_with_a_cycle_is_of_no_form(cuda):
+    other, nodes = cuda.handle("cuGraphCreate", 0), []
+    nodes += [empty(cuda, other), empty(cuda, other)]
+    for before, after in (nodes, nodes[::-1]):
+        cuda.cuGraphAddDependencies(other, byref(before), byref(after), c_size_t(1))
+    empty(cuda, other)
+    code, found = updated(cuda, line(cuda, 3)[0], other)
+    assert (code, found.result) == (FAILURE, TOPOLOGY_CHANGED)
+
+
+# ── what comes with the work ────────────────────────────────────────────────────────────
+
+
+def with_condition(cuda, value, kind=IF):
+    """A graph that appends a digit where its condition says so."""
+    graph = cuda.handle("cuGraphCreate", 0)
+    _, (body,) = conditional(cuda, graph, condition(cuda, graph, value, ASSIGN_DEFAULT), kind, 1)
+    add(cuda, body, append(cuda, 7))
+    return graph
+
+
+@pytest.mark.parametrize(("before", "after"), [(0, 1), (1, 0)])
+def test_conditions_are_those_of_the_other_graph(cuda, before, after):
+    """Their default values are updated, and they live as long as the executable graph."""
+    executable = cuda.handle("cuGraphInstantiateWithFlags", with_condition(cuda, before), c_uint64(0))
+    other = with_condition(cuda, after)
+    cuda.cuGraphExecUpdate_v2(executable, other, byref(UpdateInformation()))
+    cuda.cuGraphDestroy(other)
+    with_condition(cuda, before)  # which takes the place of what was freed
+    stream = cuda.stream()
+    cuda.cuGraphLaunch(executable, stream)
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.cell.value == 7 * after
+
+
+def test_a_condition_does_not_choose_otherwise(cuda):
+    code, found = updated(cuda, with_condition(cuda, 0), with_condition(cuda, 0, SWITCH))
+    assert (code, found.result) == (FAILURE, PARAMETERS_CHANGED)
+
+
+def test_objects_of_the_client_are_those_of_the_other_graph(cuda):
+    ended, graphs = [], [line(cuda, 1)[0] for _ in range(2)]
+    end = ctypes.CFUNCTYPE(None, c_void_p)(ended.append)
+    executable = None
+    for number, graph in enumerate(graphs, 1):
+        resource = cuda.handle("cuUserObjectCreate", c_void_p(number), end, c_uint(1), c_uint(1))
+        cuda.cuGraphRetainUserObject(graph, resource, c_uint(1), c_uint(1))
+        executable = executable or cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    cuda.cuGraphDestroy(graphs[0])
+    cuda.cuGraphExecUpdate_v2(executable, graphs[1], byref(UpdateInformation()))
+    cuda.cuGraphDestroy(graphs[1])
+    assert ended == [1]
+    cuda.cuGraphExecDestroy(executable)
+    assert ended == [1, 2]
 
 
 def test_another_type_is_named_by_both_forms_of_the_call(cuda):

@@ -7,8 +7,9 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxvm.driver.context import Event
-from ptxvm.driver.graph import Child, Conditional, ConditionalType, Described, Empty, Executable, Graph, Node, Task, UserObject
+from ptxvm.driver.graph import Child, Conditional, ConditionalType, Described, Empty, Graph, Node, Task, UserObject
 from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
+from ptxvm.driver.graph_executables import Executable
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64

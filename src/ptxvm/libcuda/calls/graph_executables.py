@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.graph import Executable, InOrder, Node, UpdateError, UpdateResult
+from ptxvm.driver.graph import InOrder, Node
+from ptxvm.driver.graph_executables import Executable, UpdateError, UpdateResult
 from ptxvm.driver.graph_memory import begin_launch
 from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at
 from ptxvm.libcuda.calls.graph import GRAPH, copy_task, fill_task, host_task, kernel_task, replace, separate

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ptxvm.driver.graph import Child, Conditional, Executable, Graph, Node
+from ptxvm.driver.graph import Child, Conditional, Graph, Node
+from ptxvm.driver.graph_executables import Executable
 from ptxvm.driver.launch import Launch
 from ptxvm.libcuda.c_values import put_i32, put_u64, string
 from ptxvm.libcuda.calls.graph import graph_of

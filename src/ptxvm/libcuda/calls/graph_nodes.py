@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from ptxvm.driver.context import Event
-from ptxvm.driver.graph import Child, Described, Executable, Node
+from ptxvm.driver.graph import Child, Described, Node
 from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
+from ptxvm.driver.graph_executables import Executable
 from ptxvm.driver.graph_memory import AllocationTask, FreeTask
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.results import DriverError, Result
