@@ -85,3 +85,14 @@ def test_a_context_has_users(cuda):
     for _ in range(2):
         cuda.cuCtxDetach(context)
     assert cuda.library.cuCtxPushCurrent_v2(context) != 0
+
+
+def test_a_function_is_registered_for_notifications_and_forgotten_once(cuda):
+    """Driver API, `cuDeviceRegisterAsyncNotification`."""
+    callback, library = ctypes.CFUNCTYPE(None, c_void_p, c_void_p, c_void_p)(lambda *_: None), cuda.library
+    handle = c_void_p()
+    cuda.cuDeviceRegisterAsyncNotification(0, callback, None, byref(handle))
+    assert library.cuDeviceRegisterAsyncNotification(9, callback, None, byref(handle)) == INVALID_DEVICE
+    assert library.cuDeviceRegisterAsyncNotification(0, None, None, byref(handle)) == INVALID_VALUE
+    cuda.cuDeviceUnregisterAsyncNotification(0, handle)
+    assert library.cuDeviceUnregisterAsyncNotification(0, handle) == INVALID_VALUE

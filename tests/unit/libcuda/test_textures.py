@@ -309,6 +309,15 @@ def test_a_texture_reference_reads_rows_of_memory(cuda):
     assert cuda.result("cuTexRefGetArray", byref(told), texture) == INVALID_VALUE
 
 
+def test_a_texture_reference_of_its_module_is_given_to_a_kernel(cuda):
+    """Driver API, `cuParamSetTexRef`: the unit is CU_PARAM_TR_DEFAULT, and the reference one of a module."""
+    launched, texture, _ = reference(cuda, b"read_image")
+    cuda.cuParamSetTexRef(launched, -1, texture)
+    assert cuda.result("cuParamSetTexRef", launched, 0, texture) == INVALID_VALUE
+    assert cuda.result("cuParamSetTexRef", launched, -1, cuda.handle("cuTexRefCreate")) == INVALID_VALUE
+    assert cuda.result("cuParamSetTexRef", texture, -1, texture) == INVALID_HANDLE
+
+
 def test_a_surface_reference_is_bound_to_an_array(cuda):
     array = cuda.handle("cuArray3DCreate_v2", byref(Array3DDescriptor(8, 4, 0, FLOAT, 1, SURFACE)))
     launched, target, _ = reference(cuda, b"write_target", b"target")

@@ -152,6 +152,15 @@ def test_properties_stand_where_both_versions_have_them(program):
     assert (shared, registers, warp) == (48 * 1024, 65536, 32)
 
 
+@pytest.mark.parametrize("program", ["12"], indirect=True)
+def test_doubles_stay_as_they_are(program):
+    """CUDA 12, `cudaSetDoubleForDevice`: it converts for devices without doubles, and there are none."""
+    value = ctypes.c_double(1 / 3)
+    for name in ("cudaSetDoubleForDevice", "cudaSetDoubleForHost"):
+        assert getattr(program, name)(byref(value)) == 0
+    assert value.value == 1 / 3
+
+
 def test_structures_pass_by_value(program):
     create = program.cudaCreateChannelDesc
     create.argtypes, create.restype = [c_int] * 5, Channels

@@ -11,9 +11,11 @@ from ptxvm.driver.module import Kernel
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from
 from ptxvm.libcuda.calls.launch import BUFFER, END, SIZE, launch_kernel
+from ptxvm.libcuda.calls.texture_references import reference
 from ptxvm.libcuda.session import function, session
 
 MOST = 4096  # bytes of the parameters of a kernel
+DEFAULT_UNIT = -1  # CU_PARAM_TR_DEFAULT
 
 
 @dataclass
@@ -79,6 +81,14 @@ def set_float(handle: int, offset: int, value: float) -> None:
 def set_bytes(handle: int, offset: int, data: int, size: int) -> None:
     """Set a parameter of any size."""
     put_parameter(handle, offset, bytes_from(data, size))
+
+
+@function("cuParamSetTexRef")
+def set_texture(handle: int, unit: int, texture: int) -> None:
+    """Let a kernel read a texture reference of its module, which it does by its name anyway."""
+    state(handle)
+    if unit != DEFAULT_UNIT or reference(texture).module is None:
+        raise DriverError(Result.INVALID_VALUE, "a texture reference is one of a module, in the unit CU_PARAM_TR_DEFAULT")
 
 
 @function("cuLaunch")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_bytes, put_i32
+from ptxvm.libcuda.c_values import not_null, put_bytes, put_i32
 from ptxvm.libcuda.calls import context, device as driver
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.properties import properties
@@ -103,3 +103,9 @@ def disable_peer(ordinal: int) -> None:
 def priorities(least: int, greatest: int) -> None:
     """The lowest and the highest priority of a stream."""
     context.priorities(least, greatest)
+
+
+@function("cudaSetDoubleForDevice", "cudaSetDoubleForHost")
+def convert_double(value: int) -> None:
+    """Convert a double between the host and devices that have none: all devices have them, so it stays as it is."""
+    not_null(value)

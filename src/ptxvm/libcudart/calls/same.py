@@ -28,6 +28,8 @@ SAME = {
     "cudaDeviceGetPCIBusId": "cuDeviceGetPCIBusId",
     "cudaDeviceGetByPCIBusId": "cuDeviceGetByPCIBusId",
     "cudaDeviceCanAccessPeer": "cuDeviceCanAccessPeer",
+    "cudaDeviceRegisterAsyncNotification": "cuDeviceRegisterAsyncNotification",
+    "cudaDeviceUnregisterAsyncNotification": "cuDeviceUnregisterAsyncNotification",
     "cudaDeviceGetP2PAttribute": "cuDeviceGetP2PAttribute",
     "cudaDeviceGetP2PAtomicCapabilities": "cuDeviceGetP2PAtomicCapabilities",
     "cudaDeviceGetHostAtomicCapabilities": "cuDeviceGetHostAtomicCapabilities",
