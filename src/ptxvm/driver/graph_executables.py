@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from enum import IntEnum
 
 from ptxvm.driver.graph import Child, Conditional, Defaults, Graph, Node, Prepared, Task, nested, with_graphs
@@ -19,6 +19,7 @@ class UpdateResult(IntEnum):
     TOPOLOGY_CHANGED = 2
     NODE_TYPE_CHANGED = 3
     PARAMETERS_CHANGED = 5
+    UNSUPPORTED_FUNCTION_CHANGE = 7
 
 
 class UpdateError(DriverError):
@@ -27,6 +28,10 @@ class UpdateError(DriverError):
     def __init__(self, reason: UpdateResult, message: str, node: Node | None = None, before: Node | None = None) -> None:
         super().__init__(Result.GRAPH_EXEC_UPDATE_FAILURE, message)
         self.reason, self.node, self.before = reason, node, before
+
+
+Refused = Callable[[Task, Task], tuple[UpdateResult, str] | None]
+"""Called with two tasks of nodes of one type; returns why the second one cannot take the place of the first."""
 
 
 def changed_topology(message: str, node: Node | None = None, before: Node | None = None) -> UpdateError:
@@ -100,9 +105,13 @@ class Executable:
             raise DriverError(Result.INVALID_VALUE, "the node is not of the graph that was instantiated")
         return self.copies[original]
 
-    def update(self, graph: Graph) -> None:
+    def update(self, graph: Graph, refused: Refused) -> None:
         """cuGraphExecUpdate: take over the work of a graph of the same form; UpdateError for one of another form."""
-        self.take_over(graph, self.graph, paired(graph, self.graph))
+        pairs = paired(graph, self.graph)
+        for node, twin in pairs.items():
+            if (found := refused(twin.task, node.task)) is not None:
+                raise UpdateError(*found, node)
+        self.take_over(graph, self.graph, pairs)
 
     def update_child(self, original: Node, graph: Graph) -> None:
         """cuGraphExecChildGraphNodeSetParams: the same for the graph of a node; DriverError for a graph of another form."""

@@ -25,6 +25,7 @@ from ptxvm.libcuda.c_values import (
     u64s,
 )
 from ptxvm.libcuda.calls.copies import filled_rows, rectangular
+from ptxvm.libcuda.calls.graph_changes import replace
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.calls.pools import ALLOCATE, FREE
 from ptxvm.libcuda.calls.stream import HOST_FUNCTION
@@ -428,14 +429,7 @@ def add_child(out: int, handle: int, after: int, count: int, child: int) -> None
 @function("cuGraphKernelNodeSetParams", "cuGraphKernelNodeSetParams_v2")
 def set_kernel(node: int, description: int) -> None:
     """Change the launch of a node."""
-    replace(session().handles.object(node, Node), kernel_task(description))
-
-
-def replace(node: Node, task: Task) -> None:
-    """Let a node do something else; a launch keeps its cluster, which is an attribute of the node."""
-    if isinstance(task, Launch) and isinstance(node.task, Launch) and node.task.cluster is not None:
-        task = task.in_clusters(node.task.cluster)
-    node.task = task
+    replace(session().handles.object(node, Node), kernel_task(description), KERNEL)
 
 
 @function("cuGraphKernelNodeGetParams", "cuGraphKernelNodeGetParams_v2")

@@ -15,7 +15,7 @@ from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls import graph, graph_nodes, pools, stream_memory
 from ptxvm.libcuda.calls.context import of
-from ptxvm.libcuda.calls.graph_executables import executable_node
+from ptxvm.libcuda.calls.graph_changes import replace, replace_in
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import ConditionalNode, Copy3D
 
@@ -84,9 +84,7 @@ def set_node(handle: int, description: int) -> None:
 def change(node: Node, description: int) -> None:
     """Give a node the task of a structure; DriverError for a node of another kind."""
     kind, task = task_of(description)
-    if kind != node.type:
-        raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {kind}")
-    graph.replace(node, task)
+    replace(node, task, kind)
 
 
 @function("cuGraphExecNodeSetParams")
@@ -95,7 +93,8 @@ def set_executable_node(handle: int, which: int, description: int) -> None:
     if i32(description) == graph.GRAPH:
         set_executable_child(handle, which, u64(description + PARAMETERS))
     else:
-        change(executable_node(handle, which), description)
+        kind, task = task_of(description)
+        replace_in(handle, which, task, kind)
 
 
 @function("cuGraphNodeGetParams")

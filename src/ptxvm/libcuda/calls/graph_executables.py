@@ -6,7 +6,19 @@ from ptxvm.driver.graph import InOrder, Node
 from ptxvm.driver.graph_executables import Executable, UpdateError, UpdateResult
 from ptxvm.driver.graph_memory import begin_launch
 from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at
-from ptxvm.libcuda.calls.graph import GRAPH, copy_task, fill_task, host_task, kernel_task, replace, separate
+from ptxvm.libcuda.calls.graph import (
+    GRAPH,
+    HOST,
+    KERNEL,
+    MEMCPY,
+    MEMSET,
+    copy_task,
+    fill_task,
+    host_task,
+    kernel_task,
+    separate,
+)
+from ptxvm.libcuda.calls.graph_changes import refused, replace_in
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import InstantiateParameters, UpdateInformation
 
@@ -56,34 +68,28 @@ def launch_graph(handle: int, stream: int) -> None:
     session().stream(stream).put(InOrder(executable.tasks()), GRAPH)
 
 
-def executable_node(handle: int, node: int) -> Node:
-    """The copy of a node in an executable graph."""
-    handles = session().handles
-    return handles.object(handle, Executable).node(handles.object(node, Node))
-
-
 @function("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2")
 def set_executable_kernel(handle: int, node: int, description: int) -> None:
     """Change the launch of a node."""
-    replace(executable_node(handle, node), kernel_task(description))
+    replace_in(handle, node, kernel_task(description), KERNEL)
 
 
 @function("cuGraphExecMemcpyNodeSetParams")
 def set_executable_copy(handle: int, node: int, description: int, context: int) -> None:
     """Change the copy of a node."""
-    executable_node(handle, node).task = copy_task(description)
+    replace_in(handle, node, copy_task(description), MEMCPY)
 
 
 @function("cuGraphExecMemsetNodeSetParams")
 def set_executable_fill(handle: int, node: int, description: int, context: int) -> None:
     """Change the fill of a node."""
-    executable_node(handle, node).task = fill_task(description)
+    replace_in(handle, node, fill_task(description), MEMSET)
 
 
 @function("cuGraphExecHostNodeSetParams")
 def set_executable_host(handle: int, node: int, description: int) -> None:
     """Change the call of a node."""
-    executable_node(handle, node).task = host_task(description)
+    replace_in(handle, node, host_task(description), HOST)
 
 
 @function("cuGraphExecUpdate")
@@ -113,7 +119,7 @@ def take_over(handle: int, graph: int, result: int) -> None:
     """Update an executable graph, and put the reason of a failure."""
     put_i32(result, UpdateResult.ERROR)
     try:
-        session().handles.object(handle, Executable).update(separate(graph))
+        session().handles.object(handle, Executable).update(separate(graph), refused)
     except UpdateError as failure:
         put_i32(result, failure.reason)
         raise

@@ -11,6 +11,9 @@ from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls.graph import (
+    HOST,
+    MEMCPY,
+    MEMSET,
     add,
     copy_task,
     fill_task,
@@ -18,7 +21,7 @@ from ptxvm.libcuda.calls.graph import (
     host_task,
     separate,
 )  # fmt: skip
-from ptxvm.libcuda.calls.graph_executables import executable_node
+from ptxvm.libcuda.calls.graph_changes import executable_node, replace
 from ptxvm.libcuda.calls.pools import ALLOCATE, FREE, pool_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import AllocationNode
@@ -113,19 +116,19 @@ def node_at(handle: int) -> Node:
 @function("cuGraphMemcpyNodeSetParams")
 def set_copy(handle: int, description: int) -> None:
     """Change the copy of a node."""
-    node_at(handle).task = copy_task(description)
+    replace(node_at(handle), copy_task(description), MEMCPY)
 
 
 @function("cuGraphMemsetNodeSetParams")
 def set_fill(handle: int, description: int) -> None:
     """Change the fill of a node."""
-    node_at(handle).task = fill_task(description)
+    replace(node_at(handle), fill_task(description), MEMSET)
 
 
 @function("cuGraphHostNodeSetParams")
 def set_host(handle: int, description: int) -> None:
     """Change the call of a node."""
-    node_at(handle).task = host_task(description)
+    replace(node_at(handle), host_task(description), HOST)
 
 
 @function("cuGraphMemcpyNodeGetParams", "cuGraphMemsetNodeGetParams", "cuGraphHostNodeGetParams")

@@ -14,7 +14,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, structure_at, u32, u64
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.calls.graph import add
-from ptxvm.libcuda.calls.graph_executables import executable_node
+from ptxvm.libcuda.calls.graph_changes import executable_node
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import BatchNode, MemoryOperation
 

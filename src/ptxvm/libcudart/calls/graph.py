@@ -8,8 +8,14 @@ from ptxvm.driver.graph import Node, Task
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda import structures
-from ptxvm.libcuda.c_values import put_bytes, structure_at, u64s
-from ptxvm.libcuda.calls import graph as driver, graph_any_node as any_node, graph_executables as executables, graph_recapture
+from ptxvm.libcuda.c_values import i32, put_bytes, structure_at, u64s
+from ptxvm.libcuda.calls import (
+    graph as driver,
+    graph_any_node as any_node,
+    graph_changes as changes,
+    graph_executables as executables,
+    graph_recapture,
+)
 from ptxvm.libcuda.calls.copies import copied as driver_copied, rectangular, task
 from ptxvm.libcuda.calls.launch import launch
 from ptxvm.libcuda.session import session
@@ -47,7 +53,7 @@ def add_kernel(out: int, handle: int, after: int, count: int, description: int) 
 @function("cudaGraphKernelNodeSetParams")
 def set_kernel(handle: int, description: int) -> None:
     """Change the launch of a node."""
-    driver.replace(node(handle), kernel_task(description))
+    changes.replace(node(handle), kernel_task(description), driver.KERNEL)
 
 
 @function("cudaGraphKernelNodeGetParams")
@@ -80,7 +86,7 @@ def function_of(task: Launch) -> int:
 @function("cudaGraphExecKernelNodeSetParams")
 def set_executable_kernel(handle: int, which: int, description: int) -> None:
     """Change the launch of a node of an executable graph."""
-    driver.replace(executables.executable_node(handle, which), kernel_task(description))
+    changes.replace_in(handle, which, kernel_task(description), driver.KERNEL)
 
 
 @function("cudaGraphAddMemcpyNode")
@@ -105,13 +111,13 @@ def describe_copy(task: Task, description: int) -> None:
 @function("cudaGraphMemcpyNodeSetParams")
 def set_copy(handle: int, description: int) -> None:
     """Change the copy of a node."""
-    node(handle).task = copy_task(description)
+    changes.replace(node(handle), copy_task(description), driver.MEMCPY)
 
 
 @function("cudaGraphExecMemcpyNodeSetParams")
 def set_executable_copy(handle: int, which: int, description: int) -> None:
     """Change the copy of a node of an executable graph."""
-    executables.executable_node(handle, which).task = copy_task(description)
+    changes.replace_in(handle, which, copy_task(description), driver.MEMCPY)
 
 
 @function("cudaGraphAddMemcpyNode1D")
@@ -123,13 +129,13 @@ def add_copy_1d(out: int, handle: int, after: int, count: int, target: int, sour
 @function("cudaGraphMemcpyNodeSetParams1D")
 def set_copy_1d(handle: int, target: int, source: int, size: int, kind: int) -> None:
     """Change the copy of a node."""
-    node(handle).task = task(copied(target, source, size, kind))
+    changes.replace(node(handle), task(copied(target, source, size, kind)), driver.MEMCPY)
 
 
 @function("cudaGraphExecMemcpyNodeSetParams1D")
 def set_executable_copy_1d(handle: int, which: int, target: int, source: int, size: int, kind: int) -> None:
     """Change the copy of a node of an executable graph."""
-    executables.executable_node(handle, which).task = task(copied(target, source, size, kind))
+    changes.replace_in(handle, which, task(copied(target, source, size, kind)), driver.MEMCPY)
 
 
 # ── copies of variables ─────────────────────────────────────────────────────────────────
@@ -162,25 +168,25 @@ def add_copy_from_symbol(out: int, handle: int, after: int, count: int, *copy: i
 @function("cudaGraphMemcpyNodeSetParamsToSymbol")
 def set_copy_to_symbol(handle: int, *copy: int) -> None:
     """Change the copy of a node: into a variable."""
-    node(handle).task = into_variable(*copy)
+    changes.replace(node(handle), into_variable(*copy), driver.MEMCPY)
 
 
 @function("cudaGraphMemcpyNodeSetParamsFromSymbol")
 def set_copy_from_symbol(handle: int, *copy: int) -> None:
     """Change the copy of a node: out of a variable."""
-    node(handle).task = out_of_variable(*copy)
+    changes.replace(node(handle), out_of_variable(*copy), driver.MEMCPY)
 
 
 @function("cudaGraphExecMemcpyNodeSetParamsToSymbol")
 def set_executable_copy_to_symbol(handle: int, which: int, *copy: int) -> None:
     """Change the copy of a node of an executable graph: into a variable."""
-    executables.executable_node(handle, which).task = into_variable(*copy)
+    changes.replace_in(handle, which, into_variable(*copy), driver.MEMCPY)
 
 
 @function("cudaGraphExecMemcpyNodeSetParamsFromSymbol")
 def set_executable_copy_from_symbol(handle: int, which: int, *copy: int) -> None:
     """Change the copy of a node of an executable graph: out of a variable."""
-    executables.executable_node(handle, which).task = out_of_variable(*copy)
+    changes.replace_in(handle, which, out_of_variable(*copy), driver.MEMCPY)
 
 
 # ── fills ───────────────────────────────────────────────────────────────────────────────
@@ -227,13 +233,18 @@ def add_node_v2(out: int, handle: int, after: int, data: int, count: int, descri
 @function("cudaGraphNodeSetParams")
 def set_node(handle: int, description: int) -> None:
     """Change the task of a node."""
-    driver.replace(node(handle), any_node.task_of(description, MAKERS)[1])
+    kind, made = any_node.task_of(description, MAKERS)
+    changes.replace(node(handle), made, kind)
 
 
 @function("cudaGraphExecNodeSetParams")
 def set_executable_node(handle: int, which: int, description: int) -> None:
     """Change the task of a node of an executable graph."""
-    driver.replace(executables.executable_node(handle, which), any_node.task_of(description, MAKERS)[1])
+    if i32(description) == driver.GRAPH:
+        any_node.set_executable_node(handle, which, description)
+        return
+    kind, made = any_node.task_of(description, MAKERS)
+    changes.replace_in(handle, which, made, kind)
 
 
 @function("cudaGraphNodeGetParams")
