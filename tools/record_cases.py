@@ -35,6 +35,7 @@ GROUPS: dict[str, Group] = {
     "products": warpgroups.products,
     "fetches": copies.fetches,
     "writes": copies.writes,
+    "slices": copies.slices,
 }
 HANGS_AFTER = 20.0  # seconds without an answer
 MODULES = 20  # that stay loaded

@@ -12,7 +12,7 @@ from . import Case, Map, Words, numbers, random
 
 BOX, TENSOR = 8192, 16384  # bytes of shared memory and of the tensor's array
 SIZES = (1, 2, 4, 4, 8, 8, 2, 4, 8, 2, 4, 4, 4)  # of an element, by CUtensorMapDataType
-LOADS, STORES = 900, 500
+LOADS, STORES, SLICES = 900, 500, 240
 
 
 # What all kernels take.
@@ -197,6 +197,32 @@ def fetches() -> Iterator[Case]:
         offsets = np.uint32(rng.integers(0, 3) | rng.integers(0, 3) << 8 | rng.integers(0, 3) << 16)
         out = np.zeros(16 + BOX, np.uint8)
         yield Case(name, FETCH, kernel, (128,), (out, content(rng, map.type), map, *at(rng, map), offsets, np.uint32(bytes)))
+
+
+def slices() -> Iterator[Case]:
+    """Boxes of interleaved tensors whose elements are their numbers."""
+    for n in range(SLICES):
+        name = f"slice {n}"
+        rng = random(name)
+        width = 1 + n % 2
+        pixel, grain = 8 * width, 16 * width  # elements and bytes of a slice
+        rank = int(rng.integers(3, 6))
+        first = pixel * int(rng.integers(1, 4)) + (int(rng.integers(0, pixel)) if rng.integers(0, 2) else 0)
+        sizes = (first, *(int(rng.integers(2, 7)) for _ in range(rank - 1)))
+        strides = [grain]
+        for size in sizes[1:]:
+            strides.append(strides[-1] * size + grain * int(rng.integers(0, 2)) * (n % 3 == 0))
+        chosen = strides[: rank - 1] if rng.integers(0, 2) else strides[1:rank] if len(strides) >= rank else strides[: rank - 1]
+        inner = pixel if rng.integers(0, 2) else int(rng.integers(1, 2 * pixel + 1))
+        box = (inner, *(int(rng.integers(1, 5)) for _ in range(rank - 1)))
+        map = Map(1, 1, sizes, tuple(chosen), (1,) * rank, box=box, interleave=width, swizzle=width - 1)
+        where = [int(rng.integers(0, 3)) for _ in range(rank)]
+        given = [np.uint32(each) for each in [*where, 0, 0, 0, 0][:5]]
+        content = np.arange(TENSOR, dtype=np.uint16).view(np.uint8)[: 4 * TENSOR]
+        bytes = np.uint32(grain * int(np.prod(box[1:])))
+        yield Case(
+            name, FETCH, f"load_tile_{rank}", (128,), (np.zeros(16 + BOX, np.uint8), content, map, *given, np.uint32(0), bytes)
+        )
 
 
 def reduced(rng: np.random.Generator, type: int) -> str:

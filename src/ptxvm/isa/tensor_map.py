@@ -11,6 +11,9 @@ from dataclasses import dataclass
 from ptxvm.algebra.types import Type, b8, b16, b32, b64
 
 SIZE = 128
+OUTSIDE_NAN = 0x7FF7
+"""The out-of-bounds NaN of f16 and bf16; wider floats have it twice or four times (an H200; PTX 5.5.3.3 names no bits)."""
+
 MARK = b"PTXVM-TM"
 """The first bytes of a tensor map; other memory is none."""
 

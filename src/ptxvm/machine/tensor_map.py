@@ -1,6 +1,7 @@
 """Tensor maps: the encoder, with the arguments and the rules of cuTensorMapEncodeTiled, Im2col and Im2colWide.
 
-A tensor map is 128 bytes, which a kernel takes as a parameter.  Their layout is ptxvm's own (`isa.tensor_map`).
+The rules are also held against the answers of an H200's driver to 4,000 sets of arguments (CUDA 13.0).  A tensor map is 128
+bytes, which a kernel takes as a parameter.  Their layout is ptxvm's own (`isa.tensor_map`).
 """
 
 from __future__ import annotations
@@ -156,6 +157,8 @@ class TensorMap(bytes):
             check(len(corner) == rank - 2, f"a corner has {rank - 2} coordinates, not {len(corner)}")
             limit = CORNERS[rank]
             check(all(-limit <= each < limit for each in corner), f"the coordinates of a corner are {-limit} to {limit - 1}")
+        pixels_there = [size + high - low for size, low, high in zip(source.sizes[1:], lower, upper, strict=False)]
+        check(min(pixels_there) > 0, f"the box of pixels is empty: it has {tuple(pixels_there)}")
         _check_pixels(type, channels, pixels, interleave, swizzle, fill)
         return cls._encoded(
             Mode.IM2COL, type, source, _steps(element_strides, rank), (interleave, swizzle, l2_promotion, fill),
@@ -244,13 +247,10 @@ def _check_inner(type: TensorType, inner: int, interleave: Interleave, swizzle: 
     each = element(type)
     check(type not in PADDED or inner == 128, f"the innermost size of a box of this type is 128, not {inner}")
     check(fill is OobFill.ZERO or PTX_TYPES[type] in FLOATS, f"{type.name} has no NaN to fill in")
-    check(interleave is not Interleave.B32 or swizzle is Swizzle.B32, "an interleave of 32 bytes needs the swizzle of 32 bytes")
-    if interleave is not Interleave.NONE:
-        return
     size = inner * each.padded // each.count
     check(size % 16 == 0, f"the innermost size of a box is {size} bytes, which is no multiple of 16")
     check(
-        not swizzle.span or size <= swizzle.span,
+        interleave is not Interleave.NONE or not swizzle.span or size <= swizzle.span,
         f"the innermost size of a box is {size} bytes, above the {swizzle.span} of the swizzle",
     )
 

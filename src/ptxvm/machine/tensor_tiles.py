@@ -11,11 +11,10 @@ import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.isa.tensor_map import ELEMENTS, FIELDS, MARK, SIZE, Element
+from ptxvm.isa.tensor_map import ELEMENTS, FIELDS, MARK, OUTSIDE_NAN, SIZE, Element
 from ptxvm.isa.transfers import Transfer
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
-from ptxvm.machine.reductions import NAN
 from ptxvm.machine.transfer_pieces import Operands, Pieces
 from ptxvm.machine.window import WITHIN
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
 
     from ptxvm.machine.per_lane import Addresses
 
+FLOATS = "f16", "bf16", "f32", "f64"
+SPANS = 0, 32, 64, 128, 96  # bytes of a row in shared memory, at least, by the swizzle
+COORDINATE = 16  # bytes that the first coordinate is a multiple of
 ALIGNMENT = 128  # of a part of a tensor in shared memory
 TILES = "tile", "tile::gather4", "tile::scatter4"
 WIDE, WIDE_128 = "im2col::w", "im2col::w::128"
@@ -74,9 +76,9 @@ class DecodedMap:
     def fill(self) -> bytes:
         """The bytes of an element that is outside the tensor."""
         name = self.element.name.partition(".")[0].replace("tf32", "f32")
-        if not self.number("fill_mode") or name not in NAN:
+        if not self.number("fill_mode") or name not in FLOATS:
             return b"\0"
-        return NAN[name].to_bytes(self.element.packed, "little")
+        return OUTSIDE_NAN.to_bytes(2, "little") * (self.element.packed // 2)
 
     def swizzled(self, address: Addresses) -> Addresses:
         """Where the bytes at addresses in shared memory lie."""
@@ -113,6 +115,8 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
         said = f"at {address:#x} lies no tensor map, as ptxvm.TensorMap or the driver encodes one"
         raise AccessFault("invalid-tensor-map", said, address, SIZE)
     _check(kind, found, len(coordinates), shared, address)
+    if kind.to is Space.GLOBAL and kind.mode not in TILES[1:]:
+        _check_target(kind, found, coordinates)
     match kind.mode:
         case "tile":
             rows = _box(found, coordinates)
@@ -120,9 +124,13 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
             rows = _four_rows(found, coordinates)
         case _:
             rows = _columns(kind, found, coordinates, operands.get("offsets", ()))
-    unit, along, inside, at, size = _row(found, coordinates[0], rows.length)
-    first = np.arange(len(rows.address), dtype=np.uint64) * np.uint64(size)
-    if (width := SLICES.get(found.number("interleave_layout"))) is not None:
+    width = SLICES.get(found.number("interleave_layout"))
+    boxed = width is not None and kind.mode == "tile"
+    element = Element("", width, width) if boxed and width else found.element
+    unit, along, inside, at, size = _row(found, element, coordinates[0], rows.length, whole=kind.to is Space.GLOBAL)
+    pitch = max(size, SPANS[found.number("swizzle_mode")])
+    first = np.arange(len(rows.address), dtype=np.uint64) * np.uint64(pitch)
+    if width is not None and not boxed:
         along, first, at = _in_slices(found, rows, (width, size), along, at)
     here = (rows.address[:, None] + along).ravel().astype(np.uint64)
     present = (rows.inside[:, None] & inside).ravel()
@@ -154,17 +162,42 @@ def _check(kind: Transfer, found: DecodedMap, count: int, shared: int, address: 
         raise AccessFault("misaligned", said, shared, ALIGNMENT)
 
 
+def _check_target(kind: Transfer, found: DecodedMap, coordinates: Sequence[int]) -> None:
+    """Refuse what an H200 calls an illegal instruction: what begins before the tensor, and sums of `.s64`."""
+    before = next((n for n, at in enumerate(coordinates) if at < 0), None)
+    if before is not None:
+        said = f"a copy to a tensor begins in it or behind it, and coordinate {before} is {coordinates[before]}"
+        raise AccessFault("invalid-tensor-map", said)
+    corners = [
+        (found.number("lower_corner", n, signed=True), found.number("upper_corner", n, signed=True))
+        for n in range(found.rank - 2)
+    ]
+    if kind.mode == "im2col_no_offs" and any(low < 0 or high > 0 for low, high in corners):
+        said = f"a copy to a tensor needs a box of pixels within the images, and its corners are {corners}"
+        raise AccessFault("invalid-tensor-map", said)
+    if found.element.name == "s64" and kind.operation not in ("", "min", "max"):
+        said = f"a tensor of .s64 has the reductions min and max, and no {kind.operation}: one of .u64 has it"
+        raise AccessFault("invalid-tensor-map", said)
+
+
 def _row(
-    found: DecodedMap, first: int, length: int
+    found: DecodedMap, element: Element, first: int, length: int, *, whole: bool
 ) -> tuple[int, npt.NDArray[np.int64], npt.NDArray[np.bool_], Addresses, int]:
-    """The pieces of a row of elements: their bytes, their offsets in the tensor and in shared memory, and its size there."""
-    element = found.element
+    """The pieces of a row of elements: their bytes, their offsets in the tensor and in shared memory, and its size there.
+
+    What is written is 16 bytes or nothing: of a row that ends within them those behind it, too (`whole`; an H200).
+    """
     groups, begin, end = length // element.count, first // element.count, found.sizes[0] // element.count
     if first % element.count:
         said = f"the first coordinate of a tensor of {element.name} is a multiple of {element.count}, not {first}"
         raise AccessFault("misaligned", said)
+    if found.number("interleave_layout") not in SLICES and begin * element.packed % COORDINATE:
+        said = f"the first coordinate of a box is a multiple of {COORDINATE} bytes, and {first} are {begin * element.packed}"
+        raise AccessFault("misaligned", said)
     if element.packed == element.padded:
         start, last = begin * element.packed, end * element.packed
+        if whole:
+            last = -(-last // COORDINATE) * COORDINATE
         unit = element.packed if found.number("swizzle_atomicity") == 2 or start % 16 or last % 16 else 16
         at = np.arange(0, groups * element.packed, unit, dtype=np.int64)
         along = at + start
@@ -178,11 +211,16 @@ def _row(
 
 
 def _box(found: DecodedMap, coordinates: Sequence[int]) -> Rows:
-    """The rows of a box (PTX 5.5.3)."""
+    """The rows of a box (PTX 5.5.3).
+
+    With an interleaved layout the elements are slices of pixels: the first dimensions are those of an image, the one before
+    the last counts slices, of which a box has one, whatever its size says (an H200; PTX 5.5.6).
+    """
+    slices = found.rank - 2 if found.number("interleave_layout") in SLICES else 0
     address = np.array([found.number("global_address")], np.int64)
     inside = np.ones(1, np.bool_)
     for n in range(1, found.rank):
-        step, size = found.steps[n], found.number("box_dim", n)
+        step, size = found.steps[n], 1 if n == slices else found.number("box_dim", n)
         at = coordinates[n] + np.arange(0, size, step, dtype=np.int64)
         here = (at >= 0) & (at < found.sizes[n])
         address = (at[:, None] * found.strides[n - 1] + address).ravel()

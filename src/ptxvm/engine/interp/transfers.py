@@ -68,9 +68,9 @@ class UnderWay:
         read, some = pieces.read()
         found = self._load(cohort, kind.origin, read) if read is not None else pieces.data
         assert found is not None  # noqa: S101 - what is not read is given
-        rows, target = pieces.filled(found, some)
         if kind.to is not Space.GLOBAL and not kind.operation:
-            rows = reductions.converted(pieces.element, rows)
+            found = reductions.converted(pieces.element, found)
+        rows, target = pieces.filled(found, some)
         lanes, access = self.every(target), self.copying.access(kind.to, pieces.unit, combines=bool(kind.operation))
         if kind.operation:
             old = as_rows(LaneMemory.gather(mem, access, lanes, target), len(target))

@@ -9,6 +9,7 @@ from ptxvm.algebra.derived.floats import (
     flush_subnormal,
     is_nan,
     is_negative,
+    magnitude,
     maximum,
     minimum,
     negate,
@@ -20,8 +21,7 @@ from ptxvm.algebra.types import f32
 from ptxvm.algebra.value import select
 from ptxvm.isa.exactness import BOUNDED
 from ptxvm.isa.model import Problem, alu
-
-OOB_NAN = 0xFFFF  # what out-of-bounds elements of a tensor copy are filled with; PTX 5.5.3.3 does not give its bits
+from ptxvm.isa.tensor_map import OUTSIDE_NAN
 
 
 def flushed(i, *operands):
@@ -95,8 +95,7 @@ def fma(i, a, b, c):
 
 def without_oob(d, a, b):
     """+0 where one of the operands is the out-of-bounds NaN."""
-    bits = a.type.as_bits
-    out = a.view(bits).eq(OOB_NAN) | b.view(bits).eq(OOB_NAN)
+    out = magnitude(a).eq(OUTSIDE_NAN) | magnitude(b).eq(OUTSIDE_NAN)
     return select(out, 0.0, d)
 
 

@@ -234,12 +234,12 @@ class TransferCall:
             here, of = self._places(host, self.kind.origin, read, made.unit, thread, writing=False)
             rows = here[of].view(np.uint8).reshape(len(read), made.unit)
         assert rows is not None  # noqa: S101 - a barrier that is not read has rows
+        if self.kind.to is not Space.GLOBAL and not self.kind.operation:
+            rows = reductions.converted(made.element, rows)
         rows, _ = made.filled(rows, some)
         if self.kind.operation:
             old = there[to].view(np.uint8).reshape(rows.shape)
             rows = reductions.combined(self.kind.operation, made.element, old, rows, flushes=self.kind.flushes)
-        elif self.kind.to is not Space.GLOBAL:
-            rows = reductions.converted(made.element, rows)
         there[to] = np.ascontiguousarray(rows).view(there.dtype)[:, 0]
 
     def _places(
