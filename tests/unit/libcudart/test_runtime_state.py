@@ -15,6 +15,7 @@ from ptxvm.libcuda.structures import DeviceResource, LaunchAttribute
 from ptxvm.libcudart.library import install, soname
 from ptxvm.libcudart.structures import Channels, Copy3D, LaunchConfig, ThreeSizes
 
+INVALID_VALUE = 1
 INVALID_CONFIGURATION, INVALID_SYMBOL, BAD_DIRECTION, BAD_FUNCTION, NO_DEVICE_101 = 9, 13, 21, 98, 101
 TO_DEVICE, TO_HOST, ON_DEVICE = 1, 2, 3
 COOPERATIVE = 2  # cudaLaunchAttributeID
@@ -217,6 +218,24 @@ def test_a_graph_that_is_captured_again_shows_its_nodes_in_structures_of_the_run
         succeed(program.cudaMemcpyAsync(memory, memory, c_size_t(size), ON_DEVICE, stream))
         succeed(program.cudaStreamEndCapture(stream, byref(graph)))
     assert told == [(5, [16, 8], 0)]
+
+
+def test_a_node_takes_the_parameters_of_its_own_type(program):
+    """`cudaGraphMemcpyNodeSetParams1D` of a node that fills, and of one that copies."""
+    memory, stream, graph, executable, count = c_void_p(), c_void_p(), c_void_p(), c_void_p(), c_size_t(2)
+    succeed(program.cudaMalloc(byref(memory), c_size_t(16)))
+    succeed(program.cudaStreamCreate(byref(stream)))
+    succeed(program.cudaStreamBeginCapture(stream, 0))
+    succeed(program.cudaMemsetAsync(memory, 0, c_size_t(8), stream))
+    succeed(program.cudaMemcpyAsync(memory, memory, c_size_t(8), ON_DEVICE, stream))
+    succeed(program.cudaStreamEndCapture(stream, byref(graph)))
+    succeed(program.cudaGraphInstantiateWithFlags(byref(executable), graph, ctypes.c_uint64(0)))
+    nodes = (c_void_p * 2)()
+    succeed(program.cudaGraphGetNodes(graph, nodes, byref(count)))
+    copy = memory, memory, c_size_t(4), ON_DEVICE
+    for node, expected in zip(nodes, (INVALID_VALUE, 0), strict=True):
+        assert program.cudaGraphMemcpyNodeSetParams1D(c_void_p(node), *copy) == expected
+        assert program.cudaGraphExecMemcpyNodeSetParams1D(executable, c_void_p(node), *copy) == expected
 
 
 @pytest.mark.parametrize("program", ["13"], indirect=True)
