@@ -341,8 +341,10 @@ class Stream:
     def record(self, event: Event, edge: Edge = COMPLETE) -> None:
         """cuEventRecord: the event is reached when all present work of the stream is done.
 
-        In a capture, an `edge` says what of the last kernel comes before the event.
+        In a capture, an `edge` says what of the last kernel comes before the event.  DriverError for one of another device.
         """
+        if event.context.device is not self.context.device:
+            raise DriverError(Result.INVALID_HANDLE, "the event and the stream are those of different devices")
         self.refuse_implicit()
         event.capture = self.capture
         if self.capture is not None:
@@ -458,6 +460,8 @@ def elapsed(start: Event, end: Event) -> float:
     """The milliseconds from one event to another."""
     if not (start.timed and end.timed):
         raise DriverError(Result.INVALID_HANDLE, "an event was created without timing")
+    if start.context.device is not end.context.device:
+        raise DriverError(Result.INVALID_HANDLE, "the events are those of different devices")
     if start.mark is None or end.mark is None:
         raise DriverError(Result.INVALID_HANDLE, "an event was not recorded")
     start.query()

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p, cast as c_cast, pointer
+from ctypes import CDLL, byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p, cast as c_cast, pointer
 
 from stream_driver import Driver
 
 from ptxvm.libcuda.structures import AccessDescription
+from ptxvm.libcudart.library import install, soname
+from ptxvm.libcudart.structures import LaunchConfig as RuntimeConfig, ThreeSizes
 
-READ_WRITE, ON_DEVICE, ILLEGAL_ADDRESS, ALREADY, NOT_ENABLED = 3, 1, 700, 704, 705
+READ_WRITE, ON_DEVICE, INVALID_HANDLE, ILLEGAL_ADDRESS, ALREADY, NOT_ENABLED = 3, 1, 400, 700, 704, 705
 COPY = b"""
 .version 8.0
 .target sm_80
@@ -140,6 +142,39 @@ def together(pair: Pair) -> None:
     assert first.peers == []
 
 
+def streams(pair: Pair) -> None:
+    """A launch is in the context of its stream, whatever the current one is; an event is for streams of its device.
+
+    CUDA C++ Programming Guide, "Stream and Event Behavior"; driver API, `cuLaunchKernelEx`, `cuEventRecord`.
+    """
+    cuda, words = pair.cuda, [pair.allocate(n, 20 + n) for n in range(2)]
+    kernel = cuda.handle("cuLibraryGetKernel", cuda.handle("cuLibraryLoadData", COPY, None, None, 0, None, None, 0), b"copy")
+    pair.use(1)
+    stream, events = cuda.stream(1), [cuda.handle("cuEventCreate", c_uint(0))]
+    out = pair.allocate(1, 0)
+    pair.use(0)
+    events.insert(0, cuda.handle("cuEventCreate", c_uint(0)))
+    arguments = (c_void_p * 2)(*(c_cast(pointer(each), c_void_p).value for each in (out, words[1])))
+    cuda.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, arguments, None)
+    cuda.cuStreamSynchronize(stream)
+    assert pair.read(out) == 21
+    assert cuda.library.cuEventRecord(events[0], stream) == INVALID_HANDLE
+    cuda.cuEventRecord(events[1], stream)
+    cuda.cuEventRecord(events[0], None)
+    cuda.cuStreamWaitEvent(stream, events[0], 0)
+    cuda.cuEventSynchronize(events[1])
+    assert cuda.library.cuEventElapsedTime(byref(c_float()), *events) == INVALID_HANDLE
+    runtime = CDLL(str(install().folder / soname("13")))
+    assert runtime.cudaSetDevice(0) == 0
+    launch = runtime.cudaLaunchKernelExC
+    config = RuntimeConfig(ThreeSizes(1, 1, 1), ThreeSizes(1, 1, 1), 0, stream.value)
+    assert launch(byref(config), kernel, arguments) == INVALID_HANDLE
+    config.stream = 0
+    assert launch(byref(config), kernel, arguments) == 0
+    assert cuda.library.cuCtxSynchronize() == ILLEGAL_ADDRESS  # the memory is the other device's
+    cuda.library.cuDevicePrimaryCtxReset_v2(0)
+
+
 if __name__ == "__main__":
-    for program in (libraries, host, together, pools, peers):
+    for program in (libraries, host, together, pools, streams, peers):
         program(Pair())

@@ -6,7 +6,7 @@ import ctypes
 import struct
 from math import prod
 
-from ptxvm.driver.context import Event
+from ptxvm.driver.context import Context, Event
 from ptxvm.driver.graph_edges import Edge, EdgeType, Port
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
@@ -56,9 +56,9 @@ def buffer(extra: int) -> bytes:
 
 def launch(
     handle: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int, parameters: int, extra: int,
-    cluster: tuple[int, int, int] | None = None,
+    cluster: tuple[int, int, int] | None = None, context: Context | None = None,
 ) -> Launch:  # fmt: skip
-    """A launch with the arguments of a client; DriverError where it is invalid."""
+    """A launch with the arguments of a client, in the current context unless another is named; DriverError if it is invalid."""
     kernel = session().handles.object(handle, Kernel)
     x, y, z = grid
     bx, by, bz = block
@@ -70,7 +70,7 @@ def launch(
         said = f"the kernel takes {kernel.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
         raise DriverError(Result.INVALID_VALUE, said)
     values = arguments(kernel, parameters, extra)
-    context = session().context
+    context = context or session().context
     kernel = kernel.on(context.device)
     options = LaunchOptions((x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=cluster)
     made = Launch(context, kernel, (x, y, z), (bx, by, bz), shared, values, options)
@@ -82,8 +82,10 @@ def launch(
 def launch_kernel(
     handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, parameters: int, extra: int
 ) -> None:
-    """Put a launch on a stream."""
-    session().stream(stream).put(launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra), KERNEL_NODE)
+    """Put a launch on a stream, in whose context it is."""
+    found = session().stream(stream)
+    task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, context=found.context)
+    found.put(task, KERNEL_NODE)
 
 
 @function("cuLaunchCooperativeKernel")
@@ -91,13 +93,13 @@ def launch_cooperative(
     handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, parameters: int
 ) -> None:
     """Put a launch on a stream whose blocks wait for each other."""
-    check_cooperative(handle, gx * gy * gz, bx * by * bz, shared)
+    check_cooperative(session().stream(stream).context, handle, gx * gy * gz, bx * by * bz, shared)
     launch_kernel(handle, gx, gy, gz, bx, by, bz, shared, stream, parameters, 0)
 
 
-def check_cooperative(handle: int, blocks: int, threads: int, shared: int) -> None:
-    """DriverError for more blocks than the context holds at once (driver API, `cuLaunchCooperativeKernel`)."""
-    context, kernel = session().context, session().handles.object(handle, Kernel)
+def check_cooperative(context: Context, handle: int, blocks: int, threads: int, shared: int) -> None:
+    """DriverError for more blocks than a context holds at once (driver API, `cuLaunchCooperativeKernel`)."""
+    kernel = session().handles.object(handle, Kernel)
     held = resident_blocks(context, kernel, threads, shared) * context.multiprocessors
     if blocks > held:
         raise DriverError(Result.COOPERATIVE_LAUNCH_TOO_LARGE, f"{blocks} blocks wait for each other, and {held} fit at once")
@@ -109,8 +111,8 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
     gx, gy, gz, bx, by, bz, shared, stream, attributes, count = CONFIG.unpack(bytes_from(config, CONFIG.size))
     cluster, found = cluster_of(attributes, count), session().stream(stream)
     if has(COOPERATIVE, attributes, count):
-        check_cooperative(handle, gx * gy * gz, bx * by * bz, shared)
-    task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster)
+        check_cooperative(found.context, handle, gx * gy * gz, bx * by * bz, shared)
+    task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster, found.context)
     if found.capture is not None and has(SERIALIZATION, attributes, count):
         found.capture.let_overlap(found)
     found.put(task, KERNEL_NODE)

@@ -47,11 +47,21 @@ def kernel(address: int, grid: tuple[int, ...], block: tuple[int, ...], shared: 
     return session().handles.handle(found)
 
 
+def check_stream(stream: int) -> None:
+    """DriverError for a stream of another device than the current one.
+
+    CUDA C++ Programming Guide, "Multi-Device System", "Stream and Event Behavior".
+    """
+    if session().stream(stream).context.device is not session().context.device:
+        raise DriverError(Result.INVALID_HANDLE, "the stream is one of another device than the current one")
+
+
 @function("cudaLaunchKernel", "__cudaLaunchKernel")
 def launch(address: int, grid: ThreeSizes, block: ThreeSizes, parameters: int, shared: int, stream: int) -> None:
     """Put a launch on a stream."""
     extents = (*grid.extent(), *block.extent())
     handle = kernel(address, extents[:3], extents[3:], shared)
+    check_stream(stream)
     driver.launch_kernel(handle, *extents, shared, stream, parameters, 0)
 
 
@@ -60,6 +70,7 @@ def launch_cooperative(address: int, grid: ThreeSizes, block: ThreeSizes, parame
     """Put a launch on a stream whose blocks wait for each other."""
     extents = (*grid.extent(), *block.extent())
     handle = kernel(address, extents[:3], extents[3:], shared)
+    check_stream(stream)
     driver.launch_cooperative(handle, *extents, shared, stream, parameters)
 
 
@@ -68,6 +79,7 @@ def launch_with_attributes(config: int, address: int, parameters: int) -> None:
     """Put a launch with attributes on a stream; they are laid out as the driver's."""
     c = structure_at(LaunchConfig, config)
     handle = kernel(address, c.grid.extent(), c.block.extent(), c.shared)
+    check_stream(c.stream)
     made = of_driver(c)  # which lives as long as its address is read
     driver.launch_kernel_ex(ctypes.addressof(made), handle, parameters, 0)
 
