@@ -111,6 +111,14 @@ class Node:
     number: int = field(default_factory=lambda: next(NUMBERS))
 
 
+class StructureError(DriverError):
+    """A graph cannot be launched, because of what is before a node."""
+
+    def __init__(self, message: str, node: Node) -> None:
+        super().__init__(Result.INVALID_VALUE, message)
+        self.node = node
+
+
 NO_EDGES: Mapping[Node, Edge] = MappingProxyType({})
 
 
@@ -261,7 +269,7 @@ class Graph:
         while left:
             ready = [node for node in left if all(each in done for each in node.after)]
             if not ready:
-                raise DriverError(Result.INVALID_VALUE, "the dependencies of the nodes of a graph have a cycle")
+                raise StructureError("the dependencies of the nodes of a graph have a cycle", left[0])
             done |= dict.fromkeys(ready)
             left = [node for node in left if node not in done]
         return list(done)
@@ -382,6 +390,7 @@ __all__ = [
     "Graph",
     "Node",
     "Prepared",
+    "StructureError",
     "Task",
     "UserObject",
     "nested",

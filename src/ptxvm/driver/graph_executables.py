@@ -8,7 +8,7 @@ from enum import IntEnum
 from ptxvm.driver.graph import Child, Conditional, Defaults, Graph, Node, Prepared, Task, nested, with_graphs
 from ptxvm.driver.results import DriverError, Result
 
-AUTO_FREE_ON_LAUNCH = 1  # CUgraphInstantiate_flags
+AUTO_FREE_ON_LAUNCH, DEVICE_LAUNCH, FLAGS = 1, 4, 0b1111  # CUgraphInstantiate_flags, and all of them
 
 
 class UpdateResult(IntEnum):
@@ -89,10 +89,13 @@ class Executable:
     """A graph that can be launched: a copy, in the order of its dependencies; `flags` are the client's."""
 
     def __init__(self, graph: Graph, flags: int = 0) -> None:
+        if flags & ~FLAGS or flags & (AUTO_FREE_ON_LAUNCH | DEVICE_LAUNCH) == AUTO_FREE_ON_LAUNCH | DEVICE_LAUNCH:
+            raise DriverError(Result.INVALID_VALUE, f"no executable graph has the flags {flags:#x}")
         self.flags = flags
+        order = graph.sorted()
         self.graph = graph.copy()
         self.copies = {origin: twin for twin, origin in self.graph.all_origins().items()}
-        self.order = self.graph.sorted()
+        self.order = [self.copies[node] for node in order]
 
     @property
     def frees_on_launch(self) -> bool:

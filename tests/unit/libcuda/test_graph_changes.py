@@ -8,9 +8,20 @@ from ctypes import byref, c_size_t, c_uint64, c_void_p
 import pytest
 from test_conditional_nodes import append, described
 
-from ptxvm.libcuda.structures import Array3DDescriptor, Copy3D, HostNode, MemsetNode, UpdateInformation
+from ptxvm.libcuda.structures import (
+    AllocationNode,
+    Array3DDescriptor,
+    Copy3D,
+    HostNode,
+    InstantiateParameters,
+    Location,
+    MemsetNode,
+    PoolProperties,
+    UpdateInformation,
+)
 
 INVALID_VALUE, UPDATE_FAILURE = 1, 910
+INVALID_STRUCTURE = 2  # CUgraphInstantiateResult
 PARAMETERS_CHANGED = 5  # CUgraphExecUpdateResult
 KERNEL, COPY, FILL, HOST, GRAPH = range(5)  # CUgraphNodeType
 ARRAY, DEVICE, FLOAT = 3, 2, 0x20
@@ -128,3 +139,35 @@ def test_a_structure_of_any_node_is_one_of_its_type_too(cuda, memory):
     assert cuda.library.cuGraphExecNodeSetParams(executable, node, byref(other)) == INVALID_VALUE
     wider = described(FILL, fill(memory, height=2))
     assert cuda.library.cuGraphExecNodeSetParams(executable, node, byref(wider)) == INVALID_VALUE
+
+
+# ── graphs that cannot be launched, or changed ──────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("flags", "expected"), [(0, 0), (1, 0), (2, 0), (4, 0), (8, 0), (9, 0), (5, INVALID_VALUE), (16, INVALID_VALUE)]
+)
+def test_flags_of_executable_graphs(cuda, flags, expected):
+    """CUgraphInstantiate_flags: none goes with a launch by a device but priorities of nodes."""
+    graph = cuda.handle("cuGraphCreate", 0)
+    assert cuda.library.cuGraphInstantiateWithFlags(byref(c_void_p()), graph, c_uint64(flags)) == expected
+
+
+def test_a_cycle_is_an_invalid_structure_and_one_of_its_nodes_is_named(cuda):
+    graph = cuda.handle("cuGraphCreate", 0)
+    nodes = [cuda.handle("cuGraphAddEmptyNode", graph, None, c_size_t(0)) for _ in range(3)]
+    for before, after in ((1, 2), (2, 1)):
+        cuda.cuGraphAddDependencies(graph, byref(nodes[before]), byref(nodes[after]), c_size_t(1))
+    told = InstantiateParameters()
+    assert cuda.library.cuGraphInstantiateWithParams(byref(c_void_p()), graph, byref(told)) == INVALID_VALUE
+    assert (told.result, told.failed) == (INVALID_STRUCTURE, nodes[1].value)
+
+
+def test_a_graph_with_memory_keeps_its_nodes_and_dependencies(cuda):
+    graph = cuda.handle("cuGraphCreate", 0)
+    first = cuda.handle("cuGraphAddEmptyNode", graph, None, c_size_t(0))
+    second = cuda.handle("cuGraphAddEmptyNode", graph, byref(first), c_size_t(1))
+    node = AllocationNode(PoolProperties(type=1, location=Location(1, 0)), size=64)
+    cuda.handle("cuGraphAddMemAllocNode", graph, None, c_size_t(0), byref(node))
+    assert cuda.library.cuGraphRemoveDependencies(graph, byref(first), byref(second), c_size_t(1)) == INVALID_VALUE
+    assert cuda.library.cuGraphDestroyNode(second) == INVALID_VALUE

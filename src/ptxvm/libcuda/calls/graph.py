@@ -341,8 +341,7 @@ def remove_dependencies(handle: int, before: int, after: int, count: int) -> Non
 def remove_dependencies_v2(handle: int, before: int, after: int, data: int, count: int) -> None:
     """Remove dependencies; DriverError where there is none with such data."""
     graph, removed = graph_of(handle), zip(nodes_at(before, count), nodes_at(after, count), edge_data(data, count), strict=True)
-    if any(node.type in (ALLOCATE, FREE) for node in graph.nodes):
-        raise DriverError(Result.INVALID_VALUE, "a graph whose nodes allocate or free keeps its dependencies")
+    must_be_without_memory(graph)
     for first, second, edge in removed:
         graph.must_have([first, second])
         if second.after.get(first) != edge:
@@ -350,10 +349,17 @@ def remove_dependencies_v2(handle: int, before: int, after: int, data: int, coun
         del second.after[first]
 
 
+def must_be_without_memory(graph: Graph) -> None:
+    """DriverError for a graph whose nodes allocate or free: it keeps its nodes and dependencies."""
+    if any(node.type in (ALLOCATE, FREE) for node in graph.nodes):
+        raise DriverError(Result.INVALID_VALUE, "a graph whose nodes allocate or free keeps its nodes and dependencies")
+
+
 @function("cuGraphDestroyNode")
 def destroy_node(handle: int) -> None:
     """Remove a node from its graph."""
     node = session().handles.object(handle, Node)
+    must_be_without_memory(node.graph)
     node.graph.remove(node)
     session().handles.drop(handle)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.graph import InOrder, Node
+from ptxvm.driver.graph import InOrder, Node, StructureError
 from ptxvm.driver.graph_executables import Executable, UpdateError, UpdateResult
 from ptxvm.driver.graph_memory import begin_launch
 from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at
@@ -22,7 +22,7 @@ from ptxvm.libcuda.calls.graph_changes import refused, replace_in
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import InstantiateParameters, UpdateInformation
 
-INSTANTIATED, INSTANTIATION_ERROR = 0, 1  # CUgraphInstantiateResult
+INSTANTIATED, INSTANTIATION_ERROR, INVALID_STRUCTURE = 0, 1, 2  # CUgraphInstantiateResult
 
 
 @function("cuGraphInstantiate", "cuGraphInstantiate_v2")
@@ -40,10 +40,14 @@ def instantiate(out: int, handle: int, flags: int) -> None:
 
 @function("cuGraphInstantiateWithParams")
 def instantiate_with_parameters(out: int, handle: int, parameters: int) -> None:
-    """A graph that can be launched; the structure tells that it was made."""
+    """A graph that can be launched; the structure tells that it was made, or of the node because of which it cannot be."""
     d = structure_at(InstantiateParameters, parameters)
     d.failed, d.result = 0, INSTANTIATION_ERROR
-    instantiate(out, handle, d.flags)
+    try:
+        instantiate(out, handle, d.flags)
+    except StructureError as failure:
+        d.failed, d.result = handle_of(failure.node), INVALID_STRUCTURE
+        raise
     d.result = INSTANTIATED
 
 
