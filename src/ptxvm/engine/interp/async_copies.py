@@ -303,10 +303,11 @@ class Copies:
         pending: list[Asynchronous] = []
         order = CompletionOrder(self.cohort)
         under_way, self.under_way = self.under_way, []
-        for n, each in enumerate(under_way):
+        considered = 0
+        for each in under_way:
             if most is not None and not most:
-                pending += under_way[n:]
                 break
+            considered += 1
             due = order.free(each) & (True if share is None else share[each.lanes])
             if isinstance(each, StartedProduct | TensorTask):
                 due = each.whole(due)
@@ -316,7 +317,9 @@ class Copies:
             pending += rest
             for one in rest:
                 order.hold(one)
-        self.under_way = pending + self.under_way
+        under_way[:considered] = pending  # in place: late work ends piece by piece, and thousands may be under way
+        under_way += self.under_way
+        self.under_way = under_way
 
     def _end(self, each: Asynchronous, due: PerLane) -> list[Asynchronous]:
         """End the copies or arrivals that are due; returns those that are left."""

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.engine.interp.async_copies import Copies
 
 COPY = """
     .version 8.6
@@ -67,6 +68,29 @@ def test_random_work_ends_at_any_time_by_its_seed():
         assert first[1] == 42
         seen.append(first[0])
     assert set(seen) == {7, 42}
+
+
+def test_the_oldest_work_ends_without_a_copy_of_the_list_of_the_rest(monkeypatch):
+    """Late work ends piece by piece: a copy for each piece would take a time that grows with the square of their number."""
+    lists = []
+    complete = Copies.complete
+
+    def observed(self, share=None, most=None):
+        before, count = self.under_way, len(self.under_way)
+        complete(self, share, most)
+        if most == 1 and count:
+            lists.append((self.under_way is before, count - len(self.under_way)))
+
+    monkeypatch.setattr(Copies, "complete", observed)
+    start, wait = KINDS["bulk"]
+    one = start.splitlines()[1].strip()
+    four = start.replace("_, [%bar], 16", "_, [%bar], 64") + 3 * one
+    out = np.zeros(2, np.uint32)
+    ptxvm.load(COPY.replace("START", four).replace("WAIT", wait)).kernel("k").launch(
+        args=[np.full(4, 42, np.uint32), out], asynchronous="late", engine="interp"
+    )
+    assert out.tolist() == [7, 42]
+    assert lists == [(True, 1)] * 4
 
 
 def test_the_automatic_engine_takes_the_interpreter_and_the_jit_refuses():
