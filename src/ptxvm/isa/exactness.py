@@ -54,7 +54,10 @@ DIVISION = Exactness(
     ".approx and .full are products with rcp.approx, and scaled, as an H200 computes them; with a rounding modifier the ISA "
     "defines every bit.",
 )
-ROOT = Exactness("within bound", "As .f64: the ISA gives an error only, and nothing is recorded.")
+SHORTENED = Exactness(
+    "as silicon", "The bits of the function of f32, cut off: so an H200 gives them for every input, which was recorded."
+)
+REFINED = Exactness("as silicon", "One step of refinement from the gross result, as ptxas writes it; an H200 gives these bits.")
 BOUNDED = Exactness(
     "within bound",
     "No recording of hardware is at hand: ptxvm rounds the true value, which is within the error that the ISA allows. A GPU "

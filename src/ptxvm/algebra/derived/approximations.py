@@ -15,7 +15,7 @@ from math import inf
 from ptxvm.algebra.derived import coefficients
 from ptxvm.algebra.derived.floats import canonical_nan, is_nan, magnitude, with_nan
 from ptxvm.algebra.derived.integers import absolute, shift_to_nearest
-from ptxvm.algebra.types import f32, s32, s64, u32, u64
+from ptxvm.algebra.types import f32, f64, s32, s64, u32, u64
 from ptxvm.algebra.value import Value, derived, lookup, select
 
 INFINITY, SIGN = 0x7F800000, 0x80000000
@@ -165,6 +165,72 @@ def _below_one(p: Parts, total: Value, exponent: Value, exact: Value) -> Value:
     """A number of the sign of the argument and, where it is not exactly 2**exponent, with a sum of 24 bits less than 1."""
     cut = select(exact, p.fraction.lift(0), total.to(u32) & FRACTION)
     return assemble(p.sign, exponent - select(exact, exponent.lift(0), 1), cut)
+
+
+# ── the upper half of f64 ───────────────────────────────────────────────────────────────
+
+UPPER, UPPER_NAN = 0xFFFF_FFFF_0000_0000, 0x7FFF_FFFF_0000_0000
+DOUBLE_INFINITY, DOUBLE_SIGN = 0x7FF << 52, 1 << 63
+
+
+@derived
+def rcp_upper(a: Value) -> Value:
+    """1/a of an f64: 20 bits of its fraction go in as those of an f32, and 20 come out (PTX 9.7.3.14, an H200)."""
+    exponent, significand = _upper_parts(a)
+    found = rcp(significand.view(f32)).view(u32)
+    biased = exponent.lift(2046 - 127) - exponent + (found >> 23).view(s32)
+    return _upper_special(a, _upper_made(a, biased, found), zero=DOUBLE_INFINITY, infinite=0)
+
+
+@derived
+def rsqrt_upper(a: Value) -> Value:
+    """1 over the square root of an f64, by its upper half (PTX 9.7.3.17, an H200)."""
+    exponent, significand = _upper_parts(a)
+    odd = exponent - 1023 & 1
+    found = rsqrt((significand + (odd.view(u32) << 23)).view(f32)).view(u32)
+    biased = exponent.lift(1023 - 127) - (exponent - 1023 - odd >> 1) + (found >> 23).view(s32)
+    made = _upper_special(a, _upper_made(a, biased, found), zero=DOUBLE_INFINITY, infinite=0)
+    below = a.view(u64) >= DOUBLE_SIGN | 1 << 52  # what is subnormal counts as -0
+    return select(below, UPPER_NAN, made.view(u64)).view(f64)
+
+
+def _upper_parts(a: Value) -> tuple[Value, Value]:
+    """The biased exponent (s32) of an f64, and the upper 20 bits of its fraction as an f32 in [1, 2) has them (u32)."""
+    upper = (a.view(u64) >> 32).to(u32)
+    return (upper >> 20 & 0x7FF).view(s32), (upper & 0xF_FFFF) << 3 | 0x3F80_0000
+
+
+def _upper_made(a: Value, biased: Value, found: Value) -> Value:
+    """The f64 of an exponent and the upper 20 bits of the fraction of an f32 (u32); what would be subnormal is zero."""
+    upper = biased.view(u32) << 20 | found >> 3 & 0xF_FFFF
+    size = select(biased > 0, upper.to(u64) << 32, 0)
+    return (size | a.view(u64) & DOUBLE_SIGN).view(f64)
+
+
+def _upper_special(a: Value, result: Value, *, zero: int, infinite: int) -> Value:
+    """The result but for zero and subnormal numbers, infinity, and NaN, of which the lower half does not count."""
+    bits = a.view(u64)
+    size, sign = bits & UPPER & ~DOUBLE_SIGN, bits & DOUBLE_SIGN
+    found = select(size < 1 << 52, sign | zero, result.view(u64))
+    found = select(size.eq(DOUBLE_INFINITY), sign | infinite, found)
+    return select(size > DOUBLE_INFINITY, UPPER_NAN, found).view(f64)
+
+
+@derived
+def rsqrt_refined(a: Value) -> Value:
+    """`rsqrt.approx.f64`: one step from the gross result, as ptxas writes it; subnormal numbers are scaled by 2**54."""
+    small = a.view(u64) & ~DOUBLE_SIGN < 1 << 52
+    scaled = select(small, a * 2.0**54, a)
+    gross = rsqrt_upper(scaled)
+    error = scaled.floating("fma", -(gross * gross), a.lift(1.0))
+    step = error.floating("fma", a.lift(0.375), a.lift(0.5))
+    near = step.floating("fma", gross * error, gross)
+    found = select(small, near * 2.0**27, near).view(u64)
+    bits = a.view(u64)
+    found = select(a.eq(0.0), bits & DOUBLE_SIGN | DOUBLE_INFINITY, found)
+    found = select(bits.eq(DOUBLE_INFINITY), 0, found)
+    found = select(a < 0.0, 0xFFF8 << 48, found)
+    return select(is_nan(a), bits | 1 << 51, found).view(f64)
 
 
 @derived

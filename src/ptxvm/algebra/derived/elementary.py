@@ -1,8 +1,8 @@
-"""Elementary functions in f64, rounded once to f32: `tanh` and `2**a`, whose bits no recording of silicon tells.
+"""`tanh` in f64, rounded once to f32: how silicon computes it is not found yet.
 
 The argument is reduced to k*ln(2) + r with |r| <= ln(2)/2, and e**r - 1 is its Taylor polynomial (J.-M. Muller, Elementary
-Functions, chapters 3 and 11).  All values of tanh in f32, and of 2**a for halves, are those of a correctly rounded function
-(compared with NumPy's f64).  No products and sums are fused: engines and processors give the same bits.
+Functions, chapters 3 and 11).  All values of tanh in f32 are those of a correctly rounded function (compared with NumPy's
+f64).  No products and sums are fused: engines and processors give the same bits.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LN2 = log(2)
 LN2_HIGH, LN2_LOW = float.fromhex("0x1.62e42fefp-1"), float.fromhex("0x1.473de6af278edp-34")  # their sum; k*high is exact
 TAYLOR = tuple(1 / factorial(n) for n in range(2, 14))
 ROUNDER = 1.5 * 2.0**52  # a float added to it is rounded to a whole number, which stands in the low bits of the sum
-MOST_TANH, MOST_EXP2 = 20.0, 200.0  # from here on an f32 result is 1; infinity, or zero
+MOST_TANH = 20.0  # from here on an f32 result is 1
 
 
 @derived
@@ -29,15 +29,6 @@ def tanh(a: Value) -> Value:
     rest = (doubled - whole * LN2_HIGH) - whole * LN2_LOW
     grown = power * _expm1(rest) + (power - 1.0)  # e**2a - 1
     return with_nan(is_nan(a), copy_sign(a, grown.floating("div", grown + 2.0).to(f32)))
-
-
-@derived
-def exp2(a: Value) -> Value:
-    """2**a."""
-    below = _least(a.to(f64), MOST_EXP2)
-    bounded = select(below > -MOST_EXP2, below, -MOST_EXP2)
-    whole, power = _whole(bounded)
-    return with_nan(is_nan(a), (power * _expm1((bounded - whole) * LN2) + power).to(f32))
 
 
 def _least(a: Value, most: float) -> Value:
@@ -60,4 +51,4 @@ def _expm1(a: Value) -> Value:
     return a + a * a * total
 
 
-__all__ = ["exp2", "tanh"]
+__all__ = ["tanh"]

@@ -21,9 +21,9 @@ from ptxvm.algebra.derived.floats import (
 )
 from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic, finish
-from ptxvm.algebra.types import b64, f32, f64
+from ptxvm.algebra.types import f32, f64
 from ptxvm.algebra.value import select
-from ptxvm.isa.exactness import ANGLES, BOUNDED, DIVISION, REST, ROOT, SILICON, TRUNCATED
+from ptxvm.isa.exactness import ANGLES, BOUNDED, DIVISION, REFINED, REST, SHORTENED, SILICON
 from ptxvm.isa.model import Problem, alu
 
 
@@ -339,24 +339,13 @@ for _root in (rcp, sqrt):
     _root.needs_when("PTX 2.0, sm_20")(exact_root)
 
 
-def upper_word(a):
-    """An f64 without the lower half of its bits; subnormals are zero."""
-    return flush_subnormal((a.view(b64) & 0xFFFF_FFFF_0000_0000).view(f64))
-
-
-def gross(a, nan):
-    """An f64 result in 1.11.20 format, with one NaN."""
-    return select(nan, 0x7FFF_FFFF_0000_0000, upper_word(a).view(b64)).view(f64)
-
-
 @alu(
     "rcp.approx.ftz.f64  d, a;", section="9.7.3.14", needs={"": "PTX 2.1, sm_20"},
-    exact=TRUNCATED,
+    exact=SHORTENED,
 )  # fmt: skip
 def rcp_approx_ftz_f64(i, a):
     """A gross reciprocal: of the upper word, to the upper word."""
-    a = upper_word(a)
-    return gross(a.lift(1.0).floating("div", a), is_nan(a))
+    return approximations.rcp_upper(a)
 
 
 @alu(
@@ -366,23 +355,22 @@ def rcp_approx_ftz_f64(i, a):
     """,
     section="9.7.3.16",
     needs={"": "PTX 1.0", ".approx .ftz": "PTX 1.4"},
-    exact=(SILICON, ROOT),
+    exact=(SILICON, REFINED),
 )
 def rsqrt(i, a):
     """The reciprocal of the square root."""
     if i.type is f32:
         return approximated(i, approximations.rsqrt, a)
-    return a.lift(1.0).floating("div", a.floating("sqrt"))
+    return approximations.rsqrt_refined(a)
 
 
 @alu(
     "rsqrt.approx.ftz.f64  d, a;", section="9.7.3.17", needs={"": "PTX 4.0, sm_20"},
-    exact=TRUNCATED,
+    exact=SHORTENED,
 )  # fmt: skip
 def rsqrt_approx_ftz_f64(i, a):
     """A gross reciprocal square root: of the upper word, to the upper word."""
-    root = upper_word(a).floating("sqrt")
-    return gross(root.lift(1.0).floating("div", root), is_nan(root))
+    return approximations.rsqrt_upper(a)
 
 
 # ── 9.7.3.18 to 9.7.3.22: functions ─────────────────────────────────────────────────────

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from ptxvm.algebra.derived import elementary
+from ptxvm.algebra.derived import approximations, elementary
 from ptxvm.algebra.derived.floats import (
     absolute_value,
     canonical_nan,
     flush_subnormal,
+    infinity_bits,
     is_nan,
     is_negative,
     magnitude,
@@ -17,9 +18,9 @@ from ptxvm.algebra.derived.floats import (
 )
 from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic, finish
-from ptxvm.algebra.types import f32
+from ptxvm.algebra.types import b16, f16, f32
 from ptxvm.algebra.value import select
-from ptxvm.isa.exactness import BOUNDED
+from ptxvm.isa.exactness import BOUNDED, SHORTENED
 from ptxvm.isa.model import Problem, alu
 from ptxvm.isa.tensor_map import OUTSIDE_NAN
 
@@ -177,12 +178,6 @@ def xorsign_goes_with_abs(i):
 # ── 9.7.4.9 to 9.7.4.10: functions ──────────────────────────────────────────────────────
 
 
-def approximated(i, function, a):
-    """A function of one element, computed in f32 and rounded."""
-    ftz = flush_subnormal if i.ftz else lambda x: x
-    return canonical_nan(ftz(function(ftz(a).to(f32)).to(a.type)))
-
-
 @alu(
     """
     tanh.approx.type  d, a;
@@ -206,8 +201,18 @@ def tanh(i, a):
     """,
     section="9.7.4.10",
     needs={"": "PTX 7.0, sm_75", ".bf16 .bf16x2": "PTX 7.8, sm_90"},
-    exact=BOUNDED,
+    exact=SHORTENED,
 )
 def ex2(i, a):
-    """Two to the power `a`."""
-    return each(lambda x: approximated(i, elementary.exp2, x), a)
+    """Two to the power `a`: that of f32, cut off."""
+    return each(lambda x: power_of_two(i, x), a)
+
+
+def power_of_two(i, a):
+    """One element: 2**16 and more, which f16 has not, is infinity."""
+    ftz = flush_subnormal if i.ftz else lambda x: x
+    wide = approximations.ex2(ftz(a).to(f32))
+    found = wide.to(a.type, "rz")
+    if a.type is f16:
+        found = select(wide >= 2.0**16, infinity_bits(f16), found.view(b16)).view(f16)
+    return canonical_nan(ftz(found))

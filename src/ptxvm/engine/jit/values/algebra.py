@@ -476,7 +476,3 @@ class LlvmAlgebra(VectorAlgebra):
     def derived_tanh(self, a: Value) -> Value:
         """The hyperbolic tangent, as a shared piece of code."""
         return approx_exact.shared(self, "tanh", a, elementary.tanh.__wrapped__)  # type: ignore[attr-defined]
-
-    def derived_exp2(self, a: Value) -> Value:
-        """2**a rounded once, as a shared piece of code."""
-        return approx_exact.shared(self, "exp2", a, elementary.exp2.__wrapped__)  # type: ignore[attr-defined]
