@@ -80,6 +80,20 @@ class DecodedMap:
             return b"\0"
         return OUTSIDE_NAN.to_bytes(2, "little") * (self.element.packed // 2)
 
+    @cached_property
+    def box(self) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.bool_], list[range]]:
+        """The rows of a box: their offsets from the first one, that all are in the tensor, and the steps of each dimension.
+
+        Of slices, which an interleaved layout has, a box has one.
+        """
+        slices = self.rank - 2 if self.number("interleave_layout") in SLICES else 0
+        spans = [range(0, 1 if n == slices else self.number("box_dim", n), self.steps[n]) for n in range(1, self.rank)]
+        offsets = np.zeros(1, np.int64)
+        for span, stride in zip(spans, self.strides, strict=True):
+            offsets = (np.array(span, np.int64)[:, None] * stride + offsets).ravel()
+        inside = np.ones(len(offsets), np.bool_)
+        return offsets, inside, spans
+
     def swizzled(self, address: Addresses) -> Addresses:
         """Where the bytes at addresses in shared memory lie."""
         found = address.copy()
@@ -129,13 +143,13 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
     element = Element("", width, width) if boxed and width else found.element
     unit, along, inside, at, size = _row(found, element, coordinates[0], rows.length, whole=kind.to is Space.GLOBAL)
     pitch = max(size, SPANS[found.number("swizzle_mode")])
-    first = np.arange(len(rows.address), dtype=np.uint64) * np.uint64(pitch)
     if width is not None and not boxed:
         along, first, at = _in_slices(found, rows, (width, size), along, at)
+        there = _in_shared(found, first, at, shared)
+    else:
+        there = _in_rows(found, (len(rows.address), pitch), at.tobytes(), shared)
     here = (rows.address[:, None] + along).ravel().astype(np.uint64)
     present = (rows.inside[:, None] & inside).ravel()
-    linear = (first[:, None] + at).ravel()
-    there = found.swizzled(linear + np.uint64(shared & WITHIN)) + np.uint64(shared & ~WITHIN)
     loads = kind.to is not Space.GLOBAL
     made = Pieces(unit, there if loads else here, here if loads else there, present=present, element=found.element.name)
     if present.all():
@@ -145,6 +159,24 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
     elif made.present is not None:  # what is outside of the tensor is not written
         made.target, made.source, made.present = here[present], there[present], None
     return made
+
+
+@lru_cache(maxsize=64)
+def _in_rows(found: DecodedMap, rows: tuple[int, int], at: bytes, shared: int) -> Addresses:
+    """Where pieces lie in shared memory: those `at` some offsets, which are u64, of rows, of a number and a distance.
+
+    A loop copies to the same buffers again and again.
+    """
+    count, pitch = rows
+    made = _in_shared(found, np.arange(count, dtype=np.uint64) * np.uint64(pitch), np.frombuffer(at, np.uint64), shared)
+    made.flags.writeable = False
+    return made
+
+
+def _in_shared(found: DecodedMap, first: Addresses, at: Addresses, shared: int) -> Addresses:
+    """Where the pieces of rows lie in shared memory."""
+    linear = (first[:, None] + at).ravel()
+    return found.swizzled(linear + np.uint64(shared & WITHIN)) + np.uint64(shared & ~WITHIN)
 
 
 def _check(kind: Transfer, found: DecodedMap, count: int, shared: int, address: int) -> None:
@@ -216,16 +248,16 @@ def _box(found: DecodedMap, coordinates: Sequence[int]) -> Rows:
     With an interleaved layout the elements are slices of pixels: the first dimensions are those of an image, the one before
     the last counts slices, of which a box has one, whatever its size says (an H200; PTX 5.5.6).
     """
-    slices = found.rank - 2 if found.number("interleave_layout") in SLICES else 0
-    address = np.array([found.number("global_address")], np.int64)
-    inside = np.ones(1, np.bool_)
-    for n in range(1, found.rank):
-        step, size = found.steps[n], 1 if n == slices else found.number("box_dim", n)
-        at = coordinates[n] + np.arange(0, size, step, dtype=np.int64)
-        here = (at >= 0) & (at < found.sizes[n])
-        address = (at[:, None] * found.strides[n - 1] + address).ravel()
-        inside = (here[:, None] & inside).ravel()
-    return Rows(address, inside, found.number("box_dim"), len(at) if found.rank > 1 else 1)
+    offsets, inside, spans = found.box
+    far = np.array(coordinates[1:], np.int64) @ np.array(found.strides, np.int64)  # it wraps far outside of the tensor
+    address = offsets + far + found.number("global_address")
+    placed = list(zip(coordinates[1:], spans, found.sizes[1:], strict=True))
+    if not all(at >= 0 and at + span.stop <= size for at, span, size in placed):
+        inside = np.ones(1, np.bool_)
+        for at, span, size in placed:
+            here = np.array([0 <= at + n < size for n in span], np.bool_)
+            inside = (here[:, None] & inside).ravel()
+    return Rows(address, inside, found.number("box_dim"), len(spans[-1]) if spans else 1)
 
 
 def _four_rows(found: DecodedMap, coordinates: Sequence[int]) -> Rows:

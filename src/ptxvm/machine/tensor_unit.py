@@ -45,6 +45,9 @@ Operands = Mapping[str, PerLane]
 """The operands of an instruction, each with an element for every lane that does the work."""
 
 
+Factors: TypeAlias = tuple[tuple[Factor, PerLane], ...]
+"""B and A, or B alone, with the addresses of their pieces."""
+
 InPlace: TypeAlias = Callable[[PerLane, PerLane, PerLane, bool], bool]
 """`multiply(a, b, d, enabled)`: D = A * B + D, given where the pieces of A and B and the rows of D lie.
 
@@ -234,17 +237,23 @@ def product_of(work: Multiply, idesc: InstructionDescriptor) -> Product:
                    sparsity=sparsity, core=Core.TCGEN05)  # fmt: skip
 
 
-def factors(work: Multiply, operands: Mapping[str, int]) -> list[tuple[Factor, PerLane]]:
+def factors(work: Multiply, operands: Mapping[str, int]) -> Factors:
     """B, and A where it is in shared memory, with the addresses of their pieces; of a pair, the halves that each CTA has."""
-    idesc = instruction_descriptor(work, operands["idesc"])
+    first, of_a = operands.get("zeros", 0) >> 56 & 0x3F, 0 if work.in_tensor_memory else operands["a"]
+    return _factors(work, operands["idesc"], first, operands["b"], of_a)
+
+
+@lru_cache(maxsize=64)
+def _factors(work: Multiply, descriptor: int, first: int, of_b: int, of_a: int) -> Factors:
+    """A loop names the same matrices again and again."""
+    idesc = instruction_descriptor(work, descriptor)
     bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
-    first = operands.get("zeros", 0) >> 56 & 0x3F
-    of_b = Factor(first, idesc.n // work.ctas, idesc.k, bits, idesc.transposed[1])
-    found = [(of_b, shared_matrix.addresses(shared_descriptor(operands["b"]), of_b))]
-    if not work.in_tensor_memory:
-        of_a = Factor(0, idesc.m // work.ctas, idesc.stored, bits, idesc.transposed[0])
-        found.append((of_a, shared_matrix.addresses(shared_descriptor(operands["a"]), of_a)))
-    return found
+    b = Factor(first, idesc.n // work.ctas, idesc.k, bits, idesc.transposed[1])
+    found = (b, shared_matrix.addresses(shared_descriptor(of_b), b))
+    if work.in_tensor_memory:
+        return (found,)
+    a = Factor(0, idesc.m // work.ctas, idesc.stored, bits, idesc.transposed[0])
+    return found, (a, shared_matrix.addresses(shared_descriptor(of_a), a))
 
 
 def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int]) -> None:

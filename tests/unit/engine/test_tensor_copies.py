@@ -103,6 +103,17 @@ def test_steps_and_nan_outside(engine):
     assert (found.view(np.uint16).reshape(3, 8) == want).all()
 
 
+@pytest.mark.parametrize("engine", ENGINES)
+def test_what_a_map_remembers_of_a_box_is_of_no_place(engine):
+    """Boxes within the tensor, partly outside and far away, by one map in turn (PTX 5.5.3)."""
+    array = DeviceArray.from_host(np.arange(5 * 6 * 16, dtype=np.uint32).reshape(5, 6, 16) + 1)
+    made, load = TensorMap.tiled(TensorType.UINT32, array, (8, 4, 2), swizzle=Swizzle.NONE), kernel(3)
+    for first in ((0, 0, 0), (4, -1, 8), (3, 2, 8), (-(2**31), 2**31 - 4, 0), (1, 1, 4), (3, 3, 8), (0, 0, 0)):
+        want = boxed(array.array, first, (2, 4, 8))
+        found = loaded(engine, load, made, want.nbytes, *first[::-1])
+        assert (found.view(np.uint32).reshape(want.shape) == want).all(), first
+
+
 # Rows of chunks of 16 bytes as PTX 5.5.7 shows them, and the bytes that are exchanged in odd rows.
 PATTERNS = {
     Swizzle.B32: ["01234567", "10325476"],
