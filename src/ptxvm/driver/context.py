@@ -36,7 +36,7 @@ from ptxvm.machine import streams as machine
 from ptxvm.machine.options import Check
 
 MIB = 1 << 20
-LIMITS = {0: 1024, 1: MIB, 2: 8 * MIB, 3: 2, 4: 2048, 5: 128, 6: 0}
+LIMITS = {0: 1024, 1: MIB, 2: 8 * MIB, 3: 2, 4: 2048, 5: 64, 6: 0}
 """The limits of a context by CUlimit: stack, printf buffer, heap, device runtime's depth and launches, L2 granularity."""
 NON_BLOCKING = 1  # CUstream_flags
 CAPTURES = count(1)

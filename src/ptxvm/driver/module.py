@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from copy import copy
 from functools import cached_property
@@ -24,6 +25,8 @@ from ptxvm.machine.launch import most_threads
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.opaque import Opaque
 
+NEWER_VERSION = "P0501"  # of the diagnostic of a `.version` that is not known
+
 
 class Module:
     """A loaded image: kernels and variables by name.
@@ -39,7 +42,7 @@ class Module:
             parts = with_device_runtime(parts)
             self.module = parts[0] if len(parts) == 1 else api.link(parts)
         except InvalidPTX as wrong:
-            raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
+            raise DriverError(result_of_invalid(texts, wrong), str(wrong)) from wrong
         if not exact_bounds():
             self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
         self.module.device = device
@@ -94,7 +97,15 @@ def runs_on(module: api.Module, model: Model) -> None:
     for program in module.programs:
         if not Target(10 * major + minor, "a").provides(program.target):
             said = f"the PTX is for {program.target}, and the device is {model.name}, sm_{major}{minor}"
-            raise DriverError(Result.NO_BINARY_FOR_GPU, said)
+            raise DriverError(Result.INVALID_PTX, said)
+
+
+def result_of_invalid(texts: Sequence[bytes], wrong: InvalidPTX) -> Result:
+    """The code for wrong PTX: of another kind where a text is none, or for a newer version than is known (an H200)."""
+    if not all(re.search(rb"\.version\b", text) for text in texts):
+        return Result.INVALID_IMAGE
+    newer = any(each.code == NEWER_VERSION for each in wrong.diagnostics)
+    return Result.UNSUPPORTED_PTX_VERSION if newer else Result.INVALID_PTX
 
 
 class Kernel:

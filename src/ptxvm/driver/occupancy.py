@@ -16,21 +16,28 @@ CLUSTERS = (1, 2, 4, 8)
 
 def resident_blocks(context: Context, kernel: Kernel, threads: int, dynamic: int) -> int:
     """Blocks of so many threads, with so many bytes of dynamic shared memory, that a multiprocessor holds at once."""
-    if not 0 < threads <= kernel.most_threads:
-        return 0
     attribute, shared, warps = context.device.attribute, kernel.shared + dynamic, -(-threads // WARP)
+    if not 0 < threads <= attribute(Attribute.MAX_THREADS_PER_BLOCK) or dynamic > kernel.most_dynamic_shared:
+        return 0
     if shared > attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN):
         return 0
     by_registers = attribute(Attribute.MAX_REGISTERS_PER_MULTIPROCESSOR) // (warps * WARP * kernel.registers)
-    return min(by_registers, *occupancy_limits(multiprocessor(attribute), threads, shared).values())
+    return min(by_registers, *occupancy_limits(multiprocessor(attribute, kernel.carveout), threads, shared).values())
 
 
-def multiprocessor(attribute: Callable[[Attribute], int]) -> Multiprocessor:
-    """What a multiprocessor holds, by the attributes of its device."""
+SPLITS = (0, 8, 16, 32, 64, 100, 132, 164, 196)
+"""The sizes in KB that shared memory has beside its largest (CUDA C++ Programming Guide, compute capability 9.0)."""
+
+
+def multiprocessor(attribute: Callable[[Attribute], int], carveout: int = -1) -> Multiprocessor:
+    """What a multiprocessor holds, by the attributes of its device; a carveout is a preferred share of shared memory."""
+    most = attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR)
+    if carveout >= 0:
+        most = next((size << 10 for size in SPLITS if size << 10 >= most * carveout // 100 and size << 10 < most), most)
     return Multiprocessor(
         attribute(Attribute.MAX_BLOCKS_PER_MULTIPROCESSOR),
         attribute(Attribute.MAX_THREADS_PER_MULTIPROCESSOR),
-        attribute(Attribute.MAX_SHARED_MEMORY_PER_MULTIPROCESSOR),
+        most,
         attribute(Attribute.RESERVED_SHARED_MEMORY_PER_BLOCK),
     )
 

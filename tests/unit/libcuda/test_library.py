@@ -166,7 +166,7 @@ def test_wrong_calls_have_the_results_of_the_manual(cuda, module, data):
         (INVALID_HANDLE, "cuModuleUnload", c_void_p(12345)),
         (101, "cuDeviceGet", byref(c_int()), 99),
         (INVALID_PTX, "cuModuleLoadData", byref(c_void_p()), KERNELS.replace("mul.f32", "mul.f31").encode()),
-        (NO_BINARY, "cuModuleLoadData", byref(c_void_p()), KERNELS.replace("sm_80", "sm_100").replace("7.8", "8.8").encode()),
+        (INVALID_PTX, "cuModuleLoadData", byref(c_void_p()), KERNELS.replace("sm_80", "sm_100").replace("7.8", "8.8").encode()),
         (NO_BINARY, "cuModuleLoadData", byref(c_void_p()), b"\x7fELF" + bytes(60)),
         (NOT_SUPPORTED, "cuMulticastCreate", byref(c_void_p()), None),
     ]

@@ -222,7 +222,7 @@ def set_limit(which: int, value: int) -> None:
     """Set a limit of the current context."""
     limits = session().context.limits
     if which not in limits:
-        raise DriverError(Result.UNSUPPORTED_LIMIT, f"there is no limit {which}")
+        raise DriverError(Result.INVALID_VALUE, f"there is no limit {which}")
     limits[which] = value
 
 

@@ -322,7 +322,9 @@ def filled(target: int, value: int, width: int, count: int) -> CopyOrFill:
 
 
 def filled_rows(rows: Rectangle, value: int, width: int, columns: int, height: int) -> CopyOrFill:
-    """The fill of rows of elements; DriverError where they are out of bounds."""
+    """The fill of rows of elements; DriverError where they are out of bounds, or longer than the pitch."""
+    if height > 1 and rows.pitch < columns * width:
+        raise DriverError(Result.INVALID_VALUE, f"rows of {columns * width} bytes have a pitch of {rows.pitch}")
     check_rows(rows, columns * width, height)
     described = partial(MemsetNode, rows.start, rows.pitch, value, width, columns, height)
     return CopyOrFill(partial(fill_rectangle, rows, value, width, columns, height), described)

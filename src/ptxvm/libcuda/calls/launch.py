@@ -163,6 +163,8 @@ def cluster_of(attributes: int, count: int) -> tuple[int, int, int] | None:
 def resident(out: int, handle: int, threads: int, shared: int) -> None:
     """Blocks that a multiprocessor holds."""
     kernel = session().handles.object(handle, Kernel)
+    if threads <= 0:
+        raise DriverError(Result.INVALID_VALUE, f"a block has one thread and more, not {threads}")
     put_i32(out, resident_blocks(session().context, kernel, threads, shared))
 
 

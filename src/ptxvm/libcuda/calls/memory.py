@@ -8,6 +8,7 @@ from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if
 from ptxvm.libcuda.session import function, session
 
 PITCH = 512
+HOST_FLAGS = 7  # CU_MEMHOSTALLOC_PORTABLE, DEVICEMAP and WRITECOMBINED
 
 
 # ── allocations ─────────────────────────────────────────────────────────────────────────
@@ -56,6 +57,8 @@ def allocate_host(out: int, size: int) -> None:
 @function("cuMemHostAlloc")
 def allocate_host_flags(out: int, size: int, flags: int) -> None:
     """Memory of the host that the device reaches, with flags."""
+    if flags & ~HOST_FLAGS:
+        raise DriverError(Result.INVALID_VALUE, f"{flags:#x} has flags that memory of the host does not have")
     allocate(out, size, AllocationKind.HOST, flags)
 
 

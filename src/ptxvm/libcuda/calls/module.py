@@ -6,6 +6,7 @@ import ctypes
 from collections.abc import Mapping
 from pathlib import Path
 
+from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.code_images import texts_at
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
@@ -205,9 +206,10 @@ def is_loaded(out: int, handle: int) -> None:
 def kernel_attribute(out: int, number: int, handle: int) -> None:
     """An attribute of a kernel."""
     kernel = session().handles.object(handle, Kernel)
+    major, minor = session().context.device.model.capability  # what the code is compiled for
     values = {
         0: kernel.most_threads, 1: kernel.shared, 2: kernel.constant, 3: kernel.local, 4: kernel.registers,
-        5: kernel.architecture, 6: kernel.architecture, 7: 0,
+        5: kernel.architecture, 6: 10 * major + minor, 7: 0,
         MAX_DYNAMIC_SHARED: kernel.most_dynamic_shared, CARVEOUT: kernel.carveout,
     } | dict.fromkeys(CLUSTER_ATTRIBUTES, 0)  # fmt: skip
     if number not in values:
@@ -226,8 +228,15 @@ def set_kernel_attribute(handle: int, number: int, value: int) -> None:
     """Set an attribute of a kernel."""
     kernel = session().handles.object(handle, Kernel)
     if number == MAX_DYNAMIC_SHARED:
+        most = session().context.device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - kernel.shared
+        if not 0 <= value <= most:
+            raise DriverError(
+                Result.INVALID_VALUE, f"a block of the kernel has 0 to {most} bytes of dynamic shared memory, not {value}"
+            )
         kernel.most_dynamic_shared = value
     elif number == CARVEOUT:
+        if not -1 <= value <= 100:
+            raise DriverError(Result.INVALID_VALUE, f"a carveout is 0 to 100 percent, or -1 for the default, not {value}")
         kernel.carveout = value
     elif number not in CLUSTER_ATTRIBUTES:
         raise DriverError(Result.INVALID_VALUE, f"attribute {number} of a kernel cannot be set")

@@ -13,7 +13,7 @@ from ptxvm.libcuda.host_calls import host_call
 from ptxvm.libcuda.session import function, session
 
 NON_BLOCKING = 1
-DISABLE_TIMING, INTERPROCESS = 2, 4  # CUevent_flags
+BLOCKING_SYNC, DISABLE_TIMING, INTERPROCESS = 1, 2, 4  # CUevent_flags
 EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
 HOST_NODE = 3  # CUgraphNodeType
 BLOCKING, SPINNING = 0, 1  # CUhostTaskSyncMode
@@ -153,6 +153,8 @@ def launch_host_v2(handle: int, callback: int, data: int, waiting: int) -> None:
 @function("cuEventCreate")
 def create_event(out: int, flags: int) -> None:
     """A new event of the current context."""
+    if flags & ~(BLOCKING_SYNC | DISABLE_TIMING | INTERPROCESS):
+        raise DriverError(Result.INVALID_VALUE, f"{flags:#x} has flags that events do not have")
     if flags & INTERPROCESS and not flags & DISABLE_TIMING:
         raise DriverError(Result.INVALID_VALUE, "an event between processes has no timing")
     event = Event(session().context, timed=not flags & DISABLE_TIMING, is_shared=bool(flags & INTERPROCESS))
