@@ -25,7 +25,7 @@ from ptxvm.checkers.tensor_order import TensorRace
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import RESERVED_SHARED, RESERVED_SHARED_BYTES, WARP
-from ptxvm.isa.summary import only_synchronises_lanes
+from ptxvm.isa.summary import orders_lanes
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import (
     ENDED_BEFORE,
@@ -307,12 +307,12 @@ class Checker:
 
     def warps_synchronized(self, bound: Bound, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, in groups."""
-        if self._race is not None and only_synchronises_lanes(bound.i):
+        if self._race is not None and orders_lanes(bound.i):
             self._race.warps_synchronized(groups)
 
     def all_warps_synchronized(self, bound: Bound, first: int, ctas: int) -> None:
         """All lanes of all warps of some CTAs have met at a collective."""
-        if self._race is not None and only_synchronises_lanes(bound.i):
+        if self._race is not None and orders_lanes(bound.i):
             self._race.all_warps_synchronized(first, ctas)
 
     def ended(self, allocation: Allocation) -> None:

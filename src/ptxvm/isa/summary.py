@@ -11,6 +11,7 @@ import inspect
 from collections.abc import Generator
 from functools import cache
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.ports import Symbol
 from ptxvm.algebra.types import Type, u32, u64
 from ptxvm.isa.catalog import load_catalog
@@ -50,6 +51,16 @@ def calls(opcode: str) -> bool:
 def only_synchronises_lanes(i: Decoded) -> bool:
     """Does it wait for lanes of the warp and exchange nothing, as `bar.warp.sync` does (PTX 9.7.13.2)?"""
     return i.of.effects == {"warp", "waits"} and not i.destinations()
+
+
+def orders_lanes(i: Decoded) -> bool:
+    """Does it order the accesses of the lanes that meet at it?
+
+    `bar.warp.sync` does (PTX 9.7.13.2), and what the lanes do as one that ends with a release: `tensormap.cp_fenceproxy`
+    publishes what any of them has written (9.7.13.16).  Other collectives do not.
+    """
+    together = {"warp", "waits"} <= i.of.effects and not i.destinations()
+    return only_synchronises_lanes(i) or (together and any(each.order is Order.RELEASE for each in summary(i).fences))
 
 
 def widens(i: Decoded) -> bool:

@@ -354,7 +354,34 @@ def test_a_warp_copies_a_map_together():
     array = DeviceArray.from_host(np.zeros((9, 8), np.uint32))
     launch = {"grid": 1, "block": 32, "args": [made, array], "check": ("race", "sync")}
     assert ptxvm.load(text).kernel().launch(**launch).findings == []
+    before, _, after = text.rpartition("    bar.warp.sync -1;\n    tensormap.cp")  # which orders what lanes have written
+    assert ptxvm.load(f"{before}    tensormap.cp{after}").kernel().launch(**launch).findings == []
     some = text.replace("tensormap.cp", "@%first tensormap.cp")
     assert {each.kind for each in ptxvm.load(some).kernel().launch(**launch).findings} == {
         "deadlock"
     }  # they wait at the next barrier of the warp
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+@pytest.mark.parametrize("address", ["cvt.u64.u32 %d, %s;", "cvt.u64.u32 %d, %s; cvta.shared.u64 %d, %d;"])
+def test_a_commit_takes_an_mbarrier_by_32_bits(address, engine):
+    """Triton gives the address in shared memory where PTX 9.7.16.12.1 wants a generic one; both name the mbarrier."""
+    text = """
+        .version 8.6
+        .target sm_100a
+        .address_size 64
+        .visible .entry commits(.param .u64 out) {
+            .reg .b64 %o, %d; .reg .b32 %s; .reg .pred %p;
+            .shared .align 8 .b64 pad[3]; .shared .align 8 .b64 done;
+            ld.param.b64 %o, [out]; mov.u32 %s, done;
+            mbarrier.init.shared::cta.b64 [%s], 1;
+            ADDRESS
+            tcgen05.commit.cta_group::1.mbarrier::arrive::one.b64 [%d];
+        W:  mbarrier.try_wait.parity.shared::cta.b64 %p, [%s], 0;
+            @!%p bra W;
+            st.global.b32 [%o], 1;
+            ret;
+        }"""
+    out = np.zeros(1, np.uint32)
+    ptxvm.load(text.replace("ADDRESS", address)).kernel().launch(1, 1, [out], engine=engine)
+    assert out[0] == 1

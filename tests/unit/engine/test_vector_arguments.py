@@ -83,7 +83,7 @@ CONSTANTS = [
     (".b32", "1.5", np.float32(1.5).tobytes()),
     (".f32", "-1.5", np.float32(-1.5).tobytes()),
     (".f64", "1.5", np.float64(1.5).tobytes()),
-    (".b64", "0f3FC00000", np.float64(1.5).tobytes()),
+    (".b64", "0f3FC00000", np.float32(1.5).tobytes() + bytes(4)),  # the lower half: ptxas 13.0
     (".s32", "-2", np.int32(-2).tobytes()),
     (".u64", "-2", np.int64(-2).tobytes()),
     (".v2 .u32", "0x1122334455667788", np.uint64(0x1122334455667788).tobytes()),

@@ -9,7 +9,7 @@ from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.ports import Peers, Request, TensorMemory, Warp
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32, u32
-from ptxvm.algebra.value import Value
+from ptxvm.algebra.value import Value, select
 from ptxvm.isa import tensor_memory as works
 from ptxvm.isa.access import (
     ORDER_OF_A_MATRIX,
@@ -350,10 +350,15 @@ COMMIT = "tcgen05.commit.group.mbarrier::arrive::one{.ss}"
 
 @has(addresses(bar=space_of), of_a_word("bar"))
 @instruction(f"{COMMIT}.b64  [bar]; .ss = {{ .shared::cluster }}; {GROUP}", **COMMITTING)
-def tcgen05_commit(i, bar, tasks, tmem):
+def tcgen05_commit(i, bar, mem, tasks, tmem):
     """Let an mbarrier be arrived at when all asynchronous work on tensor memory that this thread has started is done."""
     tmem.tensor(works.Commit(i.opcode, pairs(i)))
-    tasks.arrive(window(i), bar, arrived, None)
+    tasks.arrive(window(i), bar if i.ss else generic_of(mem, bar), arrived, None)
+
+
+def generic_of(mem, bar):
+    """The generic address of an mbarrier.  The unit reads 32 bits of an address in shared memory, and Triton passes no more."""
+    return select(bar < 1 << 32, mem.to_generic(Space.SHARED, bar), bar)
 
 
 @has(addresses(bar=space_of), of_a_word("bar"), Trait(rules=[("P1831", mask_of_ctas)]))
@@ -365,5 +370,5 @@ def tcgen05_commit(i, bar, tasks, tmem):
 def tcgen05_commit_multicast(i, bar, mask, mem, tasks, tmem):
     """Let mbarriers of several CTAs be arrived at when all work on tensor memory that this thread has started is done."""
     tmem.tensor(works.Commit(i.opcode, pairs(i)))
-    there = bar if i.ss else mem.from_generic(Space.SHARED_CLUSTER, bar)
+    there = bar if i.ss else mem.from_generic(Space.SHARED_CLUSTER, generic_of(mem, bar))
     tasks.arrive(Space.SHARED_CLUSTER, there, arrived, None, mask.to(u32))

@@ -31,7 +31,7 @@ from ptxvm.engine.jit.node.instrumentation import GRAIN
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.summary import only_synchronises_lanes
+from ptxvm.isa.summary import orders_lanes
 
 LANES = f"<{WARP} x i32>"
 ROW = 32  # words: the most warps of a CTA
@@ -157,8 +157,8 @@ def phase_over(at: NodeBuilder, offsets: str, over: str, *, acquires: bool) -> N
 
 
 def lanes_synchronise(at: NodeBuilder, bound: Bound, members: str) -> None:
-    """The active lanes meet at `bar.warp.sync`; `members` is the mask."""
-    if at.kernel.clocked and only_synchronises_lanes(bound.i):
+    """The active lanes meet at a collective that orders their accesses; `members` is the mask."""
+    if at.kernel.clocked and orders_lanes(bound.i):
         at.code.run(f"call void @ptxvm.clocks.warp({_caller(at)}, {LANES} {members})")
 
 
