@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from ptxvm.machine.per_lane import Addresses
 
 FLOATS = "f16", "bf16", "f32", "f64"
-SPANS = 0, 32, 64, 128, 96  # bytes of a row in shared memory, at least, by the swizzle
+SPANS = {1: 32, 2: 64, 3: 128, 4: 96}  # bytes of a row in shared memory, at least, by the swizzle
 COORDINATE = 16  # bytes that the first coordinate is a multiple of
 ALIGNMENT = 128  # of a part of a tensor in shared memory
 TILES = "tile", "tile::gather4", "tile::scatter4"
@@ -142,7 +142,7 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
     boxed = width is not None and kind.mode == "tile"
     element = Element("", width, width) if boxed and width else found.element
     unit, along, inside, at, size = _row(found, element, coordinates[0], rows.length, whole=kind.to is Space.GLOBAL)
-    pitch = max(size, SPANS[found.number("swizzle_mode")])
+    pitch = max(size, SPANS.get(found.number("swizzle_mode"), 0))
     if width is not None and not boxed:
         along, first, at = _in_slices(found, rows, (width, size), along, at)
         there = _in_shared(found, first, at, shared)
@@ -181,7 +181,7 @@ def _in_shared(found: DecodedMap, first: Addresses, at: Addresses, shared: int) 
 
 def _check(kind: Transfer, found: DecodedMap, count: int, shared: int, address: int) -> None:
     """Refuse a map that does not fit the instruction."""
-    mode = MODE_WORDS[found.number("mode")]
+    mode = dict(enumerate(MODE_WORDS)).get(found.number("mode"), "no mode")
     if mode not in MODES_OF.get(kind.mode, (kind.mode,)):
         said = f"the tensor map at {address:#x} is for .{mode}, and the instruction is .{kind.mode}"
         raise AccessFault("invalid-tensor-map", said, address, SIZE)

@@ -7,6 +7,7 @@ import pytest
 
 import ptxvm
 from ptxvm import DeviceArray, Interleave, OobFill, Swizzle, TensorMap, TensorType
+from ptxvm.isa.tensor_map import FIELDS
 
 ENGINES = ["interp", "jit"]
 PTX = """
@@ -385,3 +386,18 @@ def test_a_commit_takes_an_mbarrier_by_32_bits(address, engine):
     out = np.zeros(1, np.uint32)
     ptxvm.load(text.replace("ADDRESS", address)).kernel().launch(1, 1, [out], engine=engine)
     assert out[0] == 1
+
+
+@pytest.mark.parametrize("field", ["swizzle_mode", "interleave_layout", "elemtype", "mode", "rank"])
+def test_a_map_of_any_bytes_is_refused_or_read(field):
+    """A kernel may write any byte into a map (`tensormap.replace` takes registers): a fault at most, that of a wait too."""
+    array = DeviceArray((16, 16), np.uint32)
+    made = bytearray(TensorMap.tiled(TensorType.UINT32, array, (8, 4)))
+    for value in (1, 5, 77, 255):
+        made[FIELDS[field].offset] = value
+        try:
+            kernel(2).launch(
+                1, 32, [TensorMap(made), np.zeros(128, np.uint8), 128, 0, 0], shared=8192, steps=5000, engine="interp"
+            )
+        except (ptxvm.Fault, ptxvm.Unsupported):
+            continue
