@@ -100,6 +100,22 @@ def slots(text: str) -> int:
     return len(registers_of(text)) + bool(CARRIES.match(text))
 
 
+def module(lines: str) -> str:
+    """A kernel whose threads have rows of 8 bytes from `%base` on."""
+    return f"""
+.version 9.0
+.target {TARGET}
+.address_size 64
+.visible .entry k(.param .u64 data)
+{{
+.reg .b64 %base; .reg .b32 %w;
+ld.param.u64 %base, [data]; mov.u32 %w, %tid.x; mad.wide.u32 %base, %w, 8, %base;
+{lines}
+ret;
+}}
+"""
+
+
 def kernel(name: str, texts: list[str]) -> Case:
     """All registers of each instruction are loaded, then it runs, then they are stored."""
     slot, parts = 0, []
@@ -127,18 +143,7 @@ def kernel(name: str, texts: list[str]) -> Case:
         parts.append("\n".join(["{", declared, *loads, text, *stores, "}"]))
     body = "\n".join(parts)
     data = numbers.mixed(random(name), slot * THREADS).reshape(slot, THREADS)
-    return Case(name, f"""
-.version 9.0
-.target {TARGET}
-.address_size 64
-.visible .entry k(.param .u64 data)
-{{
-.reg .b64 %base; .reg .b32 %w;
-ld.param.u64 %base, [data]; mov.u32 %w, %tid.x; mad.wide.u32 %base, %w, 8, %base;
-{body}
-ret;
-}}
-""", "k", (THREADS,), (data,))  # fmt: skip
+    return Case(name, module(body), "k", (THREADS,), (data,))  # fmt: skip
 
 
 # ── products of matrices of a warp ──────────────────────────────────────────────────────
@@ -198,18 +203,7 @@ def matrix(text: str) -> Case | None:
     kinds = {kind: max(n for each, n in used if each == kind) + 1 for kind, _ in used}
     declared = " ".join(f".reg .{DECLARED[kind]} %{kind}<{count}>;" for kind, count in kinds.items())
     lines = "\n".join([declared, *loads, text, *stores])
-    return Case(text, f"""
-.version 9.0
-.target {TARGET}
-.address_size 64
-.visible .entry k(.param .u64 data)
-{{
-.reg .b64 %base; .reg .b32 %w;
-ld.param.u64 %base, [data]; mov.u32 %w, %tid.x; mad.wide.u32 %base, %w, 8, %base;
-{lines}
-ret;
-}}
-""", "k", (96,), (np.stack(rows),))  # fmt: skip
+    return Case(text, module(lines), "k", (96,), (np.stack(rows),))  # fmt: skip
 
 
 WARP = [
