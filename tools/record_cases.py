@@ -37,6 +37,8 @@ GROUPS: dict[str, Group] = {
     "writes": copies.writes,
     "slices": copies.slices,
 }
+MAPS = "maps"  # the group of arguments of cuTensorMapEncode*, which launches nothing
+TENSOR = 1 << 20  # the address of their tensors
 HANGS_AFTER = 20.0  # seconds without an answer
 MODULES = 20  # that stay loaded
 DYNAMIC_SHARED, STATIC_LIMIT = 8, 48 * 1024  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES, and what needs it
@@ -88,12 +90,12 @@ class Gpu(record_hardware.Cuda):
         if isinstance(argument, np.generic):
             return (ctypes.c_char * argument.nbytes).from_buffer_copy(argument.tobytes())
         assert isinstance(argument, Map)  # noqa: S101
-        room = ctypes.create_string_buffer(192)
-        start = -(-ctypes.addressof(room) // 64) * 64
-        self._encode(start, argument, held[argument.tensor].value)
-        return (ctypes.c_char * 128).from_buffer_copy(ctypes.string_at(start, 128))
+        return (ctypes.c_char * 128).from_buffer_copy(self.encoded(argument, held[argument.tensor].value))
 
-    def _encode(self, where: int, map: Map, tensor: int) -> None:
+    def encoded(self, map: Map, tensor: int) -> bytes:
+        """A tensor map of a tensor at an address; `Refused` where the driver refuses the arguments."""
+        room = ctypes.create_string_buffer(192)
+        where = -(-ctypes.addressof(room) // 64) * 64
         sizes, strides = (ctypes.c_uint64 * 5)(*map.sizes), (ctypes.c_uint64 * 5)(*map.strides)
         steps = (ctypes.c_uint32 * 5)(*map.steps)
         head = (ctypes.c_void_p(where), map.type, len(map.sizes), ctypes.c_void_p(tensor), sizes, strides)
@@ -103,6 +105,15 @@ class Gpu(record_hardware.Cuda):
         else:
             corners = [(ctypes.c_int * 3)(*corner) for corner in (map.lower, map.upper)]
             self._call("cuTensorMapEncodeIm2col", *head, *corners, map.channels, map.pixels, steps, *tail)
+        return ctypes.string_at(where, 128)
+
+    def refuses(self, map: Map) -> bool:
+        """Does the driver refuse these arguments?  The tensor lies at `TENSOR`, where nothing needs to be."""
+        try:
+            self.encoded(map, TENSOR)
+        except record_hardware.Refused:
+            return True
+        return False
 
 
 def work(cases: Sequence[Case], path: Path, done: int) -> None:
@@ -187,11 +198,17 @@ def main() -> None:
     """Record groups."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("output", type=Path, help="the folder of the records")
-    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join(GROUPS)}")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help=f"of {', '.join([*GROUPS, MAPS])}")
     parser.add_argument("--processes", type=int, default=8)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)
-    for name in options.groups or GROUPS:
+    for name in options.groups or [*GROUPS, MAPS]:
+        if name == MAPS:
+            gpu = Gpu(record_hardware.library())
+            refused = np.array([gpu.refuses(map) for map in copies.maps()])
+            np.savez_compressed(options.output / f"{MAPS}.npz", refused=refused)
+            print(f"{MAPS}: {refused.sum()} of {len(refused)} refused", file=sys.stderr)
+            continue
         cases = list(GROUPS[name]())
         found = record(cases, options.processes)
         save(options.output / f"{name}.npz", found, cases)

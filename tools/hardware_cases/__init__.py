@@ -1,4 +1,4 @@
-"""Kernels for `record_hardware.py`, whose results no oracle but a GPU knows.
+"""Kernels for `record_cases.py`, whose results no oracle but a GPU knows.
 
 A group is a function that yields cases.  A case has all that it reads with it: arrays are drawn from a seed that its name
 gives, so that a record needs the results only.

@@ -166,8 +166,8 @@ def at(rng: np.random.Generator, map: Map) -> list[np.uint32]:
     """Coordinates about the tensor."""
     rank = len(map.sizes)
     found = [int(rng.integers(-6, size + 4)) if rng.integers(0, 2) else 0 for size in map.sizes]
-    if map.box and SIZES[map.type] * found[0] % 16 and rng.integers(0, 2):
-        found[0] = found[0] * 16 // 16
+    if map.box and SIZES[map.type] * found[0] % 16:
+        rng.integers(0, 2)  # not used, but the records follow this number
     if not map.box:
         for n in range(1, rank - 1):
             low = map.lower[n - 1]

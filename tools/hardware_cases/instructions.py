@@ -5,7 +5,8 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,26 +46,30 @@ LEFT_OUT = re.compile(
 )
 
 
-def forms() -> list[str]:
-    """The instructions."""
+def taken() -> Iterator[dict[str, Any]]:
+    """The rows of the table that ptxas takes for the target."""
     profiles = json.loads((SHARED / "profiles.json").read_text())
-    preambles = json.loads((SHARED / "preambles.json").read_text())
-    found: dict[str, None] = {}
     with gzip.open(SHARED / "variants.jsonl.gz", "rt") as file:
         for row in map(json.loads, file):
-            if taken(row, profiles) and not any(
-                preambles[row["preamble"]][part] for part in ("module", "function", "kernel_params")
-            ):
-                found[row["text"]] = None
-    return list(found)
+            lowest = profiles.get(row.get("profile") or "", {}).get(TARGET)
+            if lowest and tuple(map(int, lowest.split("."))) <= VERSION:
+                yield row
 
 
-def taken(row: dict[str, Any], profiles: dict[str, dict[str, str]]) -> bool:
-    """Does ptxas take it, and is it a function of registers?"""
-    lowest = profiles.get(row.get("profile") or "", {}).get(TARGET)
-    if not lowest or tuple(map(int, lowest.split("."))) > VERSION:
-        return False
-    text: str = row["text"]
+@cache
+def forms() -> tuple[str, ...]:
+    """The instructions that are functions of registers, and need nothing declared but these."""
+    preambles = json.loads((SHARED / "preambles.json").read_text())
+    alone = {
+        name for name, parts in preambles.items() if not any(parts[part] for part in ("module", "function", "kernel_params"))
+    }
+    return tuple(dict.fromkeys(
+        row["text"] for row in taken() if row["preamble"] in alone and is_of_registers(row["text"])
+    ))  # fmt: skip
+
+
+def is_of_registers(text: str) -> bool:
+    """Is it a function of registers?"""
     opcode = re.sub(r"^@!?%p\d+\s+", "", text).split()[0].partition(".")[0]
     registers = REGISTER.findall(text)
     special = set(re.findall(r"%[A-Za-z_]\w*", text)) - {f"%{kind}{n}" for kind, n in registers}
@@ -116,7 +121,7 @@ ret;
 """
 
 
-def kernel(name: str, texts: list[str]) -> Case:
+def kernel(name: str, texts: Sequence[str]) -> Case:
     """All registers of each instruction are loaded, then it runs, then they are stored."""
     slot, parts = 0, []
     for text in texts:
@@ -148,26 +153,16 @@ def kernel(name: str, texts: list[str]) -> Case:
 
 # ── products of matrices of a warp ──────────────────────────────────────────────────────
 
-PAIRS = np.array([0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110], np.uint64)
 TYPE = re.compile(r"\.(f64|f32|tf32|f16|bf16|e4m3|e5m2|s32|s8|u8|s4|u4|b1)\b")
 
 
 def matrices() -> Iterator[Case]:
     """Every form of mma and mma.sp, three warps with numbers of the three modes."""
-    profiles = json.loads((SHARED / "profiles.json").read_text())
-    seen: dict[str, None] = {}
-    with gzip.open(SHARED / "variants.jsonl.gz", "rt") as file:
-        for row in map(json.loads, file):
-            lowest = profiles.get(row.get("profile") or "", {}).get(TARGET)
-            if not lowest or tuple(map(int, lowest.split("."))) > VERSION or not row["text"].startswith("mma."):
-                continue
-            if "_" in row["text"].partition(" ")[2] or "!" in row["text"]:
-                continue
-            seen.setdefault(row["text"])
-    for text in seen:
-        case = matrix(text)
-        if case:
-            yield case
+    for text in dict.fromkeys(row["text"] for row in taken()):
+        if text.startswith("mma.") and "_" not in text.partition(" ")[2] and "!" not in text:
+            case = matrix(text)
+            if case:
+                yield case
 
 
 def matrix(text: str) -> Case | None:
@@ -188,9 +183,7 @@ def matrix(text: str) -> Case | None:
             order.append(register)
     if mnemonic.startswith("mma.sp"):
         meta = REGISTER.findall(rest.rpartition("}")[2])
-        choices = np.array([0b0100, 0b1110], np.uint64) if types[1] == "tf32" else PAIRS
-        nibbles = rng.choice(choices, (96, 8)) << np.arange(0, 32, 4, dtype=np.uint64)
-        rows.append(np.bitwise_or.reduce(nibbles, axis=-1))
+        rows.append(numbers.metadata(rng, types[1], 96))
         order += meta
     used = list(dict.fromkeys((kind, int(n)) for kind, n in order))
     if len(used) != len(order):

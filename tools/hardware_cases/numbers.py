@@ -47,6 +47,17 @@ def packed(values: Words, bits: int) -> Words:
     return together
 
 
+PAIRS = np.array([0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110], np.uint64)
+"""Metadata of a group of four: the places of two elements that are not zero."""
+
+
+def metadata(rng: np.random.Generator, type: str, count: int) -> Words:
+    """Words of metadata of a sparse operand; the two halves of a tf32 lie side by side."""
+    nibbles = rng.choice(PAIRS[[0, -1]] if type == "tf32" else PAIRS, (count, 8)) << np.arange(0, 32, 4, dtype=np.uint64)
+    words: Words = np.bitwise_or.reduce(nibbles, axis=-1)
+    return words
+
+
 AWKWARD = np.array(
     [
         0, 1, 2, 31, 32, 33, 63, 64, 0x7F, 0x80, 0xFF, 0x7FFF, 0x8000, 0xFFFF, 0x7FFFFFFF, 0x80000000, 0xFFFFFFFF,

@@ -10,7 +10,6 @@ from . import Case, numbers, random
 
 SHARED = 48 * 1024
 COLUMNS = (8, 24, 64, 136)
-PAIRS = np.array([0b0100, 0b1000, 0b1001, 0b1100, 0b1101, 0b1110], np.uint64)
 EACH = 4  # layouts of a form
 
 FLOATS = [(d, a, a) for a in ("f16", "bf16") for d in ("f16", "f32") if (d, a) != ("f16", "bf16")]
@@ -68,10 +67,10 @@ def product(types: tuple[str, str, str], columns: int, number: int, *, sparse: b
     count = columns // (4 if d == "f16" else 2)
     old = numbers.packed(numbers.elements(rng, d, mode, 128 * count * (2 if d == "f16" else 1)), numbers.BITS[d])
     fragment = numbers.packed(numbers.elements(rng, a, mode, 128 * 4 * 32 // numbers.BITS[a]), numbers.BITS[a])
-    nibbles = rng.choice(PAIRS[[0, 5]] if a == "tf32" else PAIRS, (128, 8)) << np.arange(0, 32, 4, dtype=np.uint64)
+    metadata_words = numbers.metadata(rng, a, 128)
     registers = np.zeros((128, 5), np.uint32)
     registers[:, :4] = fragment.reshape(128, 4)
-    registers[:, 4] = np.bitwise_or.reduce(nibbles, axis=-1)
+    registers[:, 4] = metadata_words
     da = descriptor(rng, 64, transposed=bool(trans[0]))
     db = descriptor(rng, columns, transposed=bool(trans[1]))
     scales = "" if d == "s32" else f", {rng.choice([-1, 1])}, {rng.choice([-1, 1])}"

@@ -73,6 +73,15 @@ def float_value(literal: tree.Float) -> float:
     return number
 
 
+def keeps_bits(literal: tree.Float, bits: int) -> bool:
+    """Does a literal stand for its bits as they are in a number of so many bits, NaN payloads too?
+
+    One of that width does; and the 32 bits of a `0f` are the lower half of an f64, with a zero above them (ptxas 13.0, an
+    H200).
+    """
+    return literal.width == bits or (literal.width == 32 and bits == 64)
+
+
 def extract(value: int, mask: int) -> int:
     """The bits of the mask, moved to the lowest position (PTX 5.4.4)."""
     return (value & mask) >> (mask & -mask).bit_length() - 1

@@ -72,12 +72,8 @@ class _Initialiser:
 
 
 def float_bits(literal: tree.Float, type: Type) -> int:
-    """The bits of a literal as a type.
-
-    Those of its own width are kept as they are, NaN payloads too; and the 32 bits of a `0f` are the lower half of an f64,
-    with a zero above them (ptxas 13.0, an H200).
-    """
-    if literal.width == type.bits or (literal.width == 32 and type.bits == 64):
+    """The bits of a literal as a type."""
+    if constants.keeps_bits(literal, type.bits):
         return literal.bits
     return number_bits(constants.float_value(literal), type)
 

@@ -108,7 +108,7 @@ def unit_of(product: Product, architecture: Architecture) -> Accumulation:
     kind = product.a.type.name if product.a.type.name in UNITS else "fp8"
     if kind == "fp8" and product.core is not Core.MMA:
         return WARPGROUP if product.core is Core.WGMMA else FIFTH_GENERATION
-    since = UNITS[f"{kind} of {product.core.value}"] if (kind, product.core) == ("tf32", Core.WMMA) else UNITS[kind]
+    since = UNITS.get(f"{kind} of {product.core.value}", UNITS[kind])
     first = max((a for a in since if a <= architecture), default=min(since))
     return since[first]
 

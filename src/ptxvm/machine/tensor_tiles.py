@@ -33,6 +33,7 @@ MOST_HALO = {WIDE: 512, WIDE_128: 32}  # pixels, and one more
 PIXELS, BETWEEN_HALOS = 128, 32  # of a copy with `.im2col::w::128`
 SLICES = {1: 16, 2: 32}  # bytes, of the interleaved layouts
 MODE_WORDS = ("tile", "im2col", "im2col::w", "im2col::w::128")
+MODE_NAMES = dict(enumerate(MODE_WORDS))
 MODES_OF = {**dict.fromkeys(TILES, MODE_WORDS[:1]), "im2col_no_offs": MODE_WORDS[1:]}
 # Bits of an address that are exchanged: of each swizzle and atomicity, from which bit, how many, and to which bit.
 SWIZZLES = {
@@ -181,7 +182,7 @@ def _in_shared(found: DecodedMap, first: Addresses, at: Addresses, shared: int) 
 
 def _check(kind: Transfer, found: DecodedMap, count: int, shared: int, address: int) -> None:
     """Refuse a map that does not fit the instruction."""
-    mode = dict(enumerate(MODE_WORDS)).get(found.number("mode"), "no mode")
+    mode = MODE_NAMES.get(found.number("mode"), "no mode")
     if mode not in MODES_OF.get(kind.mode, (kind.mode,)):
         said = f"the tensor map at {address:#x} is for .{mode}, and the instruction is .{kind.mode}"
         raise AccessFault("invalid-tensor-map", said, address, SIZE)
@@ -200,13 +201,14 @@ def _check_target(kind: Transfer, found: DecodedMap, coordinates: Sequence[int])
     if before is not None:
         said = f"a copy to a tensor begins in it or behind it, and coordinate {before} is {coordinates[before]}"
         raise AccessFault("invalid-tensor-map", said)
-    corners = [
-        (found.number("lower_corner", n, signed=True), found.number("upper_corner", n, signed=True))
-        for n in range(found.rank - 2)
-    ]
-    if kind.mode == "im2col_no_offs" and any(low < 0 or high > 0 for low, high in corners):
-        said = f"a copy to a tensor needs a box of pixels within the images, and its corners are {corners}"
-        raise AccessFault("invalid-tensor-map", said)
+    if kind.mode == "im2col_no_offs":
+        corners = [
+            (found.number("lower_corner", n, signed=True), found.number("upper_corner", n, signed=True))
+            for n in range(found.rank - 2)
+        ]
+        if any(low < 0 or high > 0 for low, high in corners):
+            said = f"a copy to a tensor needs a box of pixels within the images, and its corners are {corners}"
+            raise AccessFault("invalid-tensor-map", said)
     if found.element.name == "s64" and kind.operation not in ("", "min", "max"):
         said = f"a tensor of .s64 has the reductions min and max, and no {kind.operation}: one of .u64 has it"
         raise AccessFault("invalid-tensor-map", said)

@@ -209,7 +209,7 @@ class Evaluator:
 def _constant(node: tree.Operand, type: Type) -> int:
     """The bits of a constant expression as an operand of a type (PTX 4.5)."""
     mask = (1 << type.bits) - 1
-    if isinstance(node, tree.Float) and (not type.is_float or node.width == type.bits or node.width == 32 < type.bits):
+    if isinstance(node, tree.Float) and (not type.is_float or constants.keeps_bits(node, type.bits)):
         return node.bits & mask
     value = constants.evaluate(node)
     if isinstance(value, float):

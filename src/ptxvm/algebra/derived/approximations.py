@@ -13,7 +13,7 @@ from functools import cached_property
 from math import inf
 
 from ptxvm.algebra.derived import coefficients
-from ptxvm.algebra.derived.floats import canonical_nan, is_nan, magnitude, with_nan
+from ptxvm.algebra.derived.floats import canonical_nan, infinity_bits, is_nan, magnitude, sign_bit, with_nan
 from ptxvm.algebra.derived.integers import absolute, shift_to_nearest
 from ptxvm.algebra.types import f32, f64, s32, s64, u32, u64
 from ptxvm.algebra.value import Value, derived, lookup, select
@@ -170,7 +170,7 @@ def _below_one(p: Parts, total: Value, exponent: Value, exact: Value) -> Value:
 # ── the upper half of f64 ───────────────────────────────────────────────────────────────
 
 UPPER, UPPER_NAN = 0xFFFF_FFFF_0000_0000, 0x7FFF_FFFF_0000_0000
-DOUBLE_INFINITY, DOUBLE_SIGN = 0x7FF << 52, 1 << 63
+DOUBLE_INFINITY, DOUBLE_SIGN = infinity_bits(f64), sign_bit(f64)
 
 
 @derived
@@ -219,7 +219,7 @@ def _upper_special(a: Value, result: Value, *, zero: int, infinite: int) -> Valu
 @derived
 def rsqrt_refined(a: Value) -> Value:
     """`rsqrt.approx.f64`: one step from the gross result, as ptxas writes it; subnormal numbers are scaled by 2**54."""
-    small = a.view(u64) & ~DOUBLE_SIGN < 1 << 52
+    small = magnitude(a).view(u64) < 1 << 52
     scaled = select(small, a * 2.0**54, a)
     gross = rsqrt_upper(scaled)
     error = scaled.floating("fma", -(gross * gross), a.lift(1.0))

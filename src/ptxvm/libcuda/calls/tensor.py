@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TypedDict
 
 from ptxvm.driver.results import DriverError, Result
@@ -35,6 +37,15 @@ def check_rank(rank: int) -> None:
         raise DriverError(Result.INVALID_VALUE, f"a tensor has 1 to 5 dimensions, not {rank}")
 
 
+@contextmanager
+def arguments_of_map() -> Iterator[None]:
+    """INVALID_VALUE for what `TensorMap` and its enumerations refuse, with their words."""
+    try:
+        yield
+    except ValueError as wrong:
+        raise DriverError(Result.INVALID_VALUE, str(wrong)) from None
+
+
 class MapFields(TypedDict):
     """The fields that all kinds of maps have."""
 
@@ -63,6 +74,7 @@ def described(rank: int, sizes: int, strides: int, steps: int, *modes: int) -> M
 
 
 @function("cuTensorMapEncodeTiled")
+@arguments_of_map()
 def tiled(
     out: int, type: int, rank: int, address: int, sizes: int, strides: int, box: int, steps: int,
     interleave: int, swizzle: int, promotion: int, fill: int,
@@ -73,6 +85,7 @@ def tiled(
 
 
 @function("cuTensorMapEncodeIm2col")
+@arguments_of_map()
 def im2col(
     out: int, type: int, rank: int, address: int, sizes: int, strides: int, lower: int, upper: int, channels: int, pixels: int,
     steps: int, interleave: int, swizzle: int, promotion: int, fill: int,
@@ -84,6 +97,7 @@ def im2col(
 
 
 @function("cuTensorMapEncodeIm2colWide")
+@arguments_of_map()
 def im2col_wide(
     out: int, type: int, rank: int, address: int, sizes: int, strides: int, lower: int, upper: int, channels: int, pixels: int,
     steps: int, interleave: int, mode: int, swizzle: int, promotion: int, fill: int,

@@ -16,6 +16,7 @@ from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.special_registers import WARP
 
 COLUMNS = 8  # of a product of halves
+DISTANCE = 16  # registers of a half of a product, and more
 ZERO = f"{WORDS} zeroinitializer"
 NAN_F16, NAN_F32 = "0xH7FFF", f"0x{0x7FFF_FFFF_E000_0000:016X}"
 
@@ -106,9 +107,6 @@ def converted_function(name: str, called: str, product: Product) -> str:
         "  ret i32 0",
         "}",
     ])  # fmt: skip
-
-
-DISTANCE = 16  # registers of a half of a product, and more
 
 
 def _call(key: str, called: str, work: str) -> list[str]:
