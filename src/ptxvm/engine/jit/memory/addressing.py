@@ -276,11 +276,12 @@ class Addressing:
         code, self.wide_steps = self.code, space is not Space.SHARED
         whole: list[list[str]] = []
         kept: dict[tuple[str, bool], list[str]] = {}
+        everywhere = self.at.active_vector() is None  # else each chunk has its own active lanes
         pointer = ""
         for n, piece in enumerate(cut):
             further = self._step_on(pointer, cut[n - 1], piece) if n else None
             pointer = further or self.piece_pointer(space, raw, piece)
-            if self.at.mask is None and (pointer, piece.contiguous) in kept:
+            if everywhere and (pointer, piece.contiguous) in kept:
                 whole.append(kept[pointer, piece.contiguous])
                 continue
             if piece.contiguous:
