@@ -38,6 +38,7 @@ class Collective(enum.Enum):
     """The other threads that an instruction needs."""
 
     LANES = "the lanes of a mask, which it waits for"
+    WARPGROUP = "the warps of the warpgroup, which it waits for"
     ACTIVE_LANES = "the lanes of the warp that run it now"
     BARRIER = "threads of the CTA, which it waits for"
     ARRIVAL = "threads of the CTA, which may wait for it"

@@ -144,7 +144,8 @@ class Record:
 
     def converge_warpgroup(self, members: Value) -> Peers:
         """Wait for the lanes of a warpgroup."""
-        return self.converge(members)
+        self.found["collective"] = Collective.WARPGROUP
+        return Peers((), self.found)
 
     def together(self, *payload: Value) -> Peers:
         """The lanes that are here."""

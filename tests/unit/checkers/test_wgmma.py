@@ -173,49 +173,60 @@ def test_a_product_that_adds_reads_d(zeros):
     assert findings[0].line == 1 + next(n for n, each in enumerate(text.splitlines()) if ADDS.replace("1", "%first", 1) in each)
 
 
-HANDED_OVER = f"""
+def handed_over(hold: str, release: str, hand_over: str) -> str:
+    """A product of 128 threads, of which threads 32 to 63 come late, and a warp that overwrites the matrices when it may.
+
+    `hold` runs before the product, `release` in the other warp, and `hand_over` behind the wait of the warpgroup.
+    """
+    return f"""
     .version 8.0
     .target sm_90a
     .address_size 64
     .visible .entry k(.param .u64 out)
     {{
-    .reg .b64 %p, %a, %b; .reg .b32 %t, %s, %one, %bar, %n, %late; .reg .f32 %d<4>; .reg .pred %q;
-    .shared .align 128 .b8 tile[2304]; .shared .align 8 .b64 empty;
-    mov.u32 %t, %tid.x; mov.u32 %bar, empty; mov.b32 %one, 0x3C003C00;
-    setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared::cta.b64 [%bar], 1;
+    .reg .b64 %p, %a, %b; .reg .b32 %t, %s, %one, %bar, %n, %late, %go; .reg .f32 %d<4>; .reg .pred %q;
+    .shared .align 128 .b8 tile[2304]; .shared .align 8 .b64 empty, start;
+    mov.u32 %t, %tid.x; mov.u32 %bar, empty; mov.u32 %go, start; mov.b32 %one, 0x3C003C00;
+    setp.eq.u32 %q, %t, 0; @%q mbarrier.init.shared::cta.b64 [%bar], 1; @%q mbarrier.init.shared::cta.b64 [%go], 32;
     mov.u32 %s, tile; mad.lo.u32 %s, %t, 16, %s; setp.lt.u32 %q, %t, 144; @%q st.shared.v4.b32 [%s], {{%one, %one, %one, %one}};
     fence.proxy.async; bar.sync 0;
     setp.ge.u32 %q, %t, 128; @%q bra other;
-    mov.u32 %n, 0; and.b32 %late, %t, 96;
-    slow: add.u32 %n, %n, 1; setp.lt.u32 %q, %n, %late; @%q bra slow;
+    and.b32 %late, %t, 96;
+    {hold}
     mov.u32 %s, tile; shr.u32 %s, %s, 4; cvt.u64.u32 %a, %s; add.u64 %a, %a, {NO_SWIZZLE}; add.u64 %b, %a, {B // 16};
     {FENCE}
     wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, %b, 0, 1, 1, 0, 0;
     wgmma.commit_group.sync.aligned;
     wgmma.wait_group.sync.aligned 0;
-    setp.eq.u32 %q, %t, 0; @%q mbarrier.arrive.shared::cta.b64 _, [%bar];
+    setp.eq.u32 %q, %t, 0;
+    {hand_over}
     ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 4, %p; st.global.f32 [%p], %d0;
     ret;
     other:
-    mbarrier.try_wait.parity.shared::cta.b64 %q, [%bar], 0; @!%q bra other;
+    {release}
     setp.ge.u32 %q, %t, 144; @!%q st.shared.v4.b32 [%s], {{%t, %t, %t, %t}};
     ret;
     }}"""
 
 
+SLOW = "mov.u32 %n, 0; slow: add.u32 %n, %n, 1; setp.lt.u32 %q, %n, %late; @%q bra slow;"
+HELD = "setp.ne.u32 %q, %late, 32; @%q bra on; held: mbarrier.try_wait.parity.shared::cta.b64 %q, [%go], 0; @!%q bra held; on:"
+RELEASED = "mbarrier.arrive.shared::cta.b64 _, [%go];"
+EMPTIED = "mbarrier.try_wait.parity.shared::cta.b64 %q, [%bar], 0; @!%q bra emptied;"
+HAND_OVER = "@%q mbarrier.arrive.shared::cta.b64 _, [%bar];"
+OWN_COPY = "mov.u32 %s, tile; @%q st.shared.v4.b32 [%s+512], {%t, %t, %t, %t};"
+KERNELS = {
+    "slow": handed_over(SLOW, f"emptied: {EMPTIED}", HAND_OVER),
+    "held": handed_over(HELD, f"{RELEASED} emptied: {EMPTIED}", HAND_OVER),
+    "held late": handed_over(HELD, f"mov.u32 %late, 99; {SLOW} {RELEASED} emptied: {EMPTIED}", HAND_OVER),
+    "its own": handed_over(SLOW, "ret;", OWN_COPY),
+}  # fmt: skip
+
+
 @pytest.mark.parametrize(("engine", "asynchronous"), [("jit", None), *(("interp", each) for each in (None, "early", "late"))])
-def test_one_thread_of_a_warpgroup_hands_a_matrix_over(engine, asynchronous):
+@pytest.mark.parametrize("name", KERNELS)
+def test_one_thread_of_a_warpgroup_hands_a_matrix_over(name, engine, asynchronous):
     """A group of products is one of the warpgroup (PTX 9.7.15.7.2): it has not ended for one warp before all have begun it."""
     out = np.zeros(128, np.float32)
-    ptxvm.load(HANDED_OVER).kernel().launch(1, 160, [out], engine=engine, asynchronous=asynchronous)
+    ptxvm.load(KERNELS[name]).kernel().launch(1, 160, [out], engine=engine, asynchronous=asynchronous)
     assert (out == 16).all()
-
-
-def test_what_comes_after_the_wait_of_one_thread_comes_after_the_products_of_all_warps():
-    """The arrival of a thread that hands the matrix over comes after its wait; before that wait it is a race."""
-    wait, arrive = "wgmma.wait_group.sync.aligned 0;", "setp.eq.u32 %q, %t, 0; @%q mbarrier.arrive.shared::cta.b64 _, [%bar];"
-    early = HANDED_OVER.replace(arrive, "").replace(wait, f"{arrive}\n{wait}")
-    other = HANDED_OVER.replace("%q, %t, 0; @%q mbarrier.arrive", "%q, %t, 77; @%q mbarrier.arrive")
-    for text, kinds in ((HANDED_OVER, set()), (other, set()), (early, {("race", "WAR")})):
-        result = ptxvm.load(text).kernel().launch(1, 160, [np.zeros(128, np.float32)], check=("race", "sync"))
-        assert {(each.kind, each.hazard) for each in result.findings} == kinds

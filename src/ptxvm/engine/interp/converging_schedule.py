@@ -58,7 +58,7 @@ class ConvergingSchedule(Schedule):
         """What orders the groups: the lowest one runs."""
         routine = self.code.routines[key[1]]
         start = routine.segments[key[2]].start
-        if routine.function.instructions[start].summary.collective is not Collective.LANES:
+        if routine.function.instructions[start].summary.collective not in (Collective.LANES, Collective.WARPGROUP):
             return (False, key)
         function = routine.function  # it waits for lanes of the warp, which come from other code
         position: tuple[int, ...] = (start,)

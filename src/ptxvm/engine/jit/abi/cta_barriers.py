@@ -8,6 +8,7 @@ several CTAs are resident at once.  A kernel whose barriers are all for the whol
     arrived, waiting                of each barrier, for each warp: the lanes that have arrived, and those that wait
     alive, released, state          of each warp: the lanes that have not ended, those that were released, its state
     cluster_arrived, cluster_waiting    of each warp: the lanes at the barrier of the cluster, and those that wait there
+    warpgroup_waiting               of each warp: the lanes that wait for the other warps of the warpgroup
     outcome                         of each warp, for each barrier: ayes and voters when it opened last
 """
 
@@ -16,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 BARRIERS = 16  # of a CTA
-OF_WARP = ("alive", "released", "state", "cluster_arrived", "cluster_waiting")
+OF_WARP = ("alive", "released", "state", "cluster_arrived", "cluster_waiting", "warpgroup_waiting")
 ALL = -1  # in `expected`: all threads of the CTA
 
 

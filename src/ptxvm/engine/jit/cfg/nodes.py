@@ -21,8 +21,9 @@ from ptxvm.engine import call_targets
 from ptxvm.engine.jit.cfg.if_conversion import Region, regions
 from ptxvm.engine.jit.cfg.loops import repeated
 from ptxvm.engine.jit.cfg.restart_points import after_stores
-from ptxvm.isa.effects import Jump
+from ptxvm.isa.effects import Collective, Jump
 from ptxvm.isa.model import Decoded
+from ptxvm.isa.summary import summary
 from ptxvm.machine.image import Image
 
 
@@ -117,13 +118,17 @@ class Node:
 
 
 def is_barrier(i: Decoded) -> bool:
-    """Does it wait for threads of the CTA, or of the cluster?"""
-    return "waits" in i.of.effects and not i.of.effects.isdisjoint(("cta", "cluster"))
+    """Does it wait for threads of the CTA, of the cluster, or of the warpgroup?"""
+    return "waits" in i.of.effects and (not i.of.effects.isdisjoint(("cta", "cluster")) or _of_warpgroup(i))
 
 
 def is_collective(i: Decoded) -> bool:
-    """Does it wait for lanes of the warp?"""
-    return "waits" in i.of.effects and "warp" in i.of.effects
+    """Does it wait for lanes of the warp alone?"""
+    return "waits" in i.of.effects and "warp" in i.of.effects and not _of_warpgroup(i)
+
+
+def _of_warpgroup(i: Decoded) -> bool:
+    return summary(i).collective is Collective.WARPGROUP
 
 
 class Plan:

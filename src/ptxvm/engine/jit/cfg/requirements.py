@@ -76,12 +76,12 @@ def cancels(image: Image, kernel: Function) -> bool:
 
 
 def partial_barriers(image: Image, kernel: Function) -> bool:
-    """Has it a barrier with a count of threads, with a number that is known only at run time, or of the cluster?"""
+    """Has it a barrier with a count of threads, with a number known only at run time, of the cluster or of a warpgroup?"""
     return any(_counts(bound) for each in called(image, kernel) for bound in each.instructions)
 
 
 def _counts(bound: Bound) -> bool:
-    if "cluster" in bound.i.of.effects:
+    if "cluster" in bound.i.of.effects or bound.summary.collective is Collective.WARPGROUP:
         return True
     if "cta" not in bound.i.of.effects:
         return False

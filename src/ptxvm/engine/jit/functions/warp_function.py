@@ -26,6 +26,7 @@ from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
 from ptxvm.engine.jit.node.event_counters import POINTER
 from ptxvm.engine.jit.node.register_shapes import CARRY, alignment, move_slot, slot_name
 from ptxvm.engine.jit.node.spill_layout import Slot
+from ptxvm.isa import warpgroup
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.window import RANK
 
@@ -79,7 +80,9 @@ def _barrier_functions(kernel: KernelContext) -> str:
     kernel.unit.declare("llvm.ctpop.i32", "i32", "i32")
     kernel.unit.declare("llvm.umin.i32", "i32", "i32", "i32")
     kernel.unit.declarations["llvm.cttz.i32"] = "declare i32 @llvm.cttz.i32(i32, i1 immarg)"
-    sizes = {"cluster_warps": kernel.cluster_size * kernel.warps, "cta_size": kernel.cta_size}
+    sizes = {
+        "cluster_warps": kernel.cluster_size * kernel.warps, "cta_size": kernel.cta_size, "warps_of_group": warpgroup.WARPS,
+    }  # fmt: skip
     opens = "  call void @ptxvm.clocks.open(ptr %m, i32 %n, i32 %expected)" if kernel.clocked else ""
     barriers = runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets, **sizes, opens=opens)
     return f"{cta_clocks.functions(kernel)}{barriers}\n"

@@ -61,6 +61,15 @@ def wait_for_cluster(at: NodeBuilder) -> None:
     at.code.run(f"call void @ptxvm.cluster.wait(ptr %cta_barriers, i32 %warp, i32 {at.active_text()})")
 
 
+def wait_for_warpgroup(at: NodeBuilder, members: Value | None) -> None:
+    """Record which lanes wait for the other warps of the warpgroup."""
+    at.code.one_warp()
+    at.waits_as_one = True
+    if members is not None:
+        barrier_epochs.lanes_meet(at, members.raw, whole=True)
+    at.code.run(f"call void @ptxvm.warpgroup.wait(ptr %cta_barriers, i32 %warp, i32 {at.active_text()})")
+
+
 def cluster_records(kernel: KernelContext) -> str:
     """The barrier record of the first CTA of the cluster."""
     return "%cta_barriers" if kernel.cluster_size == 1 else "%cluster.records"

@@ -23,7 +23,7 @@ from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
 from ptxvm.engine.jit.node.unset_check import UnsetCheck
-from ptxvm.isa.effects import Verb
+from ptxvm.isa.effects import Collective, Verb
 from ptxvm.isa.model import PORTS, Decoded
 
 
@@ -170,7 +170,9 @@ class Emitter(Conditionals):
             if self._parts(self.guard):
                 collectives.arrive(self, bound.i.mnemonic, request)
             return self._parts(self.guard)
-        if "cluster" in bound.i.of.effects:
+        if bound.summary.collective is Collective.WARPGROUP:
+            barriers.wait_for_warpgroup(self, request.values[0])
+        elif "cluster" in bound.i.of.effects:
             barriers.wait_for_cluster(self)
         elif self.kernel.partial_barriers:
             barriers.arrive(self, bound, request)

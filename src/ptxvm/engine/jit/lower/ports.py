@@ -114,7 +114,7 @@ class Warp(Port):
         return Request((members, *payload))
 
     def converge_warpgroup(self, members: Value) -> Request:
-        """Wait for the warp alone: products end where they begin."""
+        """Wait for the lanes of the warpgroup: each warp does its part of a product where it begins it."""
         return self.converge(members)
 
     def together(self, *payload: Value) -> Peers:

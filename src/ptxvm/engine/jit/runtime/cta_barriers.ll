@@ -190,7 +190,61 @@ look:
   %all = icmp eq i32 %n.next, 16
   br i1 %all, label %end, label %look
 end:
+  call void @ptxvm.warpgroup.settle(ptr %m, i32 %warp)
   call void @ptxvm.cluster.settle(ptr %cluster)
+  ret void
+}
+
+; Release the lanes that wait for their warpgroup, that of warp %w, if all of its live lanes do (PTX 9.7.15.7.3).
+define internal void @ptxvm.warpgroup.settle(ptr %m, i32 %w) #0 {
+entry:
+  %first = and i32 %w, -$warps_of_group
+  %end.most = add i32 %first, $warps_of_group
+  %end = call i32 @llvm.umin.i32(i32 %end.most, i32 $warps)
+  br label %look
+look:
+  %n = phi i32 [ %first, %entry ], [ %n.next, %on ]
+  %waiting.at = add i32 %n, $warpgroup_waiting
+  %waiting.pointer = getelementptr i32, ptr %m, i32 %waiting.at
+  %waiting = load i32, ptr %waiting.pointer, align 4
+  %alive.at = add i32 %n, $alive
+  %alive.pointer = getelementptr i32, ptr %m, i32 %alive.at
+  %alive = load i32, ptr %alive.pointer, align 4
+  %gone = xor i32 %alive, -1
+  %covered = or i32 %waiting, %gone
+  %complete = icmp eq i32 %covered, -1
+  br i1 %complete, label %on, label %stay
+on:
+  %n.next = add i32 %n, 1
+  %all = icmp eq i32 %n.next, %end
+  br i1 %all, label %open, label %look
+open:
+  %v = phi i32 [ %first, %on ], [ %v.next, %open ]
+  %v.waiting.at = add i32 %v, $warpgroup_waiting
+  %v.waiting = getelementptr i32, ptr %m, i32 %v.waiting.at
+  %v.freed = load i32, ptr %v.waiting, align 4
+  store i32 0, ptr %v.waiting, align 4
+  %v.released.at = add i32 %v, $released
+  %v.released = getelementptr i32, ptr %m, i32 %v.released.at
+  %v.go = load i32, ptr %v.released, align 4
+  %v.more = or i32 %v.go, %v.freed
+  store i32 %v.more, ptr %v.released, align 4
+  %v.next = add i32 %v, 1
+  %v.all = icmp eq i32 %v.next, %end
+  br i1 %v.all, label %stay, label %open
+stay:
+  ret void
+}
+
+; Lanes of a warp wait for the other warps of the warpgroup.
+define internal void @ptxvm.warpgroup.wait(ptr %m, i32 %warp, i32 %lanes) #0 {
+entry:
+  %waiting.at = add i32 %warp, $warpgroup_waiting
+  %waiting.pointer = getelementptr i32, ptr %m, i32 %waiting.at
+  %waiting = load i32, ptr %waiting.pointer, align 4
+  %waiting.more = or i32 %waiting, %lanes
+  store i32 %waiting.more, ptr %waiting.pointer, align 4
+  call void @ptxvm.warpgroup.settle(ptr %m, i32 %warp)
   ret void
 }
 
