@@ -10,6 +10,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.machine.tensor_core import Accumulation
 
 HEIGHT, WIDTH = 16, 8  # of a tile
+MOST_ROWS, MOST_COLUMNS = 128, 256  # of a product
 CALL = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 5, *[ctypes.c_int] * 3)
 TileFunction: TypeAlias = Callable[[int, int, int, int, int, int, int, int], int]
 """`f(a, b, d, out, least, rows, columns, enabled)`: five addresses of tables, the tiles along M and N, and whether D counts.

@@ -9,7 +9,7 @@ import numpy as np
 
 from ptxvm.algebra.types import Type, bf16, f16, f32, s32
 from ptxvm.engine.jit.abi.host import Host
-from ptxvm.engine.jit.abi.tile_product import HEIGHT, WIDTH, TileFunction, TileProduct
+from ptxvm.engine.jit.abi.tile_product import HEIGHT, MOST_COLUMNS, MOST_ROWS, WIDTH, TileFunction, TileProduct
 from ptxvm.engine.jit.values.small_floats import least_exponent
 from ptxvm.isa.fragments import Product, Scaling
 from ptxvm.isa.shared_matrix import PIECE
@@ -59,6 +59,8 @@ def _in_place(function: TileFunction, a: Array, b: Array, d: Array, enabled: boo
 
 def _called(function: TileFunction, tables: Sequence[Array], least: Array, *, enabled: bool) -> bool:
     of_a, of_b, of_d = (np.ascontiguousarray(each, np.uint64) for each in tables)
+    if len(of_d) > MOST_ROWS or len(of_b) > MOST_COLUMNS:
+        return False
     out = np.empty((len(of_d), len(of_b)), np.uint32)
     a, b, d, there, exponents = (each.ctypes.data for each in (of_a, of_b, of_d, out, least))
     return bool(function(a, b, d, there, exponents, len(of_d) // HEIGHT, len(of_b) // WIDTH, enabled))

@@ -59,17 +59,12 @@ def _named(unit: Unit, product: Product, found: ProductWriter, mark: str = "") -
     return name
 
 
-def written_for(
-    unit: Unit, product: Product, core: Core, *, small: bool = False, sparse: bool = False, fast: bool
-) -> str | None:
-    """The same for a product of floats by a tensor core.
-
-    `small` numbers of eight bits and less come as f16 or bf16; of a `sparse` A half of the elements at most are not zero.
-    """
-    if not _of_floats(product):
+def written_for(unit: Unit, product: Product, core: Core, *, small: bool = False, fast: bool) -> str | None:
+    """The same for a product of floats by a tensor core; `small` numbers of eight bits and less come as f16 or bf16."""
+    if not of_floats(product):
         return None
     exact = ExactSmall if small else TensorCoreSums
-    found = Fast(unit, product) if fast else exact(unit, product, core, sparse=sparse)
+    found = Fast(unit, product) if fast else exact(unit, product, core)
     return _named(unit, product, found, ".small" if small else "")
 
 
@@ -81,12 +76,12 @@ def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: b
         return Bits(unit, product) if product.a.type.bits == 1 else Integers(unit, product)
     if product.d.type is f64:
         return Doubles(unit, product) if product.rounding == "rn" and fused() else None
-    if not _of_floats(product):
+    if not of_floats(product):
         return None
     return Fast(unit, product) if fast else TensorCoreSums(unit, product, unit_of(product, architecture))
 
 
-def _of_floats(product: Product) -> bool:
+def of_floats(product: Product) -> bool:
     """Is it a product of f16, bf16 or tf32, added to f32 or f16, which the processor converts?"""
     types = {matrix.type for matrix in (product.a, product.b, product.c, product.d)}
     if f16 in types and not f16_soft.native():

@@ -167,36 +167,47 @@ class TensorCoreSums(Floats):
 
         The least exponent is 1, and a zero factor has 0.  Leave the product to the host if an exponent does not fit.
         """
-        emit, form, found, highest = self.code.emit, self.form, [], ""
+        found, highest = [], ""
         registers = fragment.elements // fragment.packed  # the other registers of a `wmma` fragment repeat these
-        pairs = self._upper_halves(fragment, first) if self.type is tf32 else self.loaded(PAIRS, first, registers)
+        words = self.loaded(WORDS, first, fragment.registers) if self.type is tf32 else []
+        pairs = self.upper_halves(words) if words else self.loaded(PAIRS, first, registers)
         for number, pair in enumerate(pairs):
-            size = emit(f"and {PAIRS} {pair}, splat (i16 32767)")
-            zero = emit(f"icmp eq {PAIRS} {size}, zeroinitializer")
-            exponent = emit(f"lshr {PAIRS} {size}, splat (i16 {form.fraction})")
-            if least := self._least(fragment, number):
-                exponent = self._higher(exponent, least)
-            above = emit(f"sub {PAIRS} {exponent}, splat (i16 {form.least})")
-            if self.type is not f16:
-                above = emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} zeroinitializer, {PAIRS} {above}")
-            highest = self._higher(highest, above) if highest else above
-            if fragment is self.product.a:
-                there, none = emit(f"add {PAIRS} {exponent}, splat (i16 {form.span + 1 - form.least})"), 0
-            else:
-                there, none = emit(f"sub {PAIRS} splat (i16 {form.span + form.least}), {exponent}"), 255
-            found.append(self._in_bytes(emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} splat (i16 {none}), {PAIRS} {there}")))
-        far = emit(f"icmp uge {PAIRS} {highest}, splat (i16 {form.span})")
-        self.leave(emit(f"icmp ne i{2 * WARP} {emit(f'bitcast {PAIR_SIGNS} {far} to i{2 * WARP}')}, 0"))
+            above, there = self.sizes(pair, self._least(fragment, number), of_a=fragment is self.product.a)
+            highest = self.higher(highest, above) if highest else above
+            found.append(self._in_bytes(there))
+        self.leave(self.are_far(highest))
         return found
+
+    def sizes(self, pair: str, least: str, *, of_a: bool) -> tuple[str, str]:
+        """How far the exponents in a register are above the least one that fits, and what stands for them."""
+        emit, form = self.code.emit, self.form
+        size = emit(f"and {PAIRS} {pair}, splat (i16 32767)")
+        zero = emit(f"icmp eq {PAIRS} {size}, zeroinitializer")
+        exponent = emit(f"lshr {PAIRS} {size}, splat (i16 {form.fraction})")
+        if least:
+            exponent = self.higher(exponent, least)
+        above = emit(f"sub {PAIRS} {exponent}, splat (i16 {form.least})")
+        if self.type is not f16:
+            above = emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} zeroinitializer, {PAIRS} {above}")
+        if of_a:
+            there, none = emit(f"add {PAIRS} {exponent}, splat (i16 {form.span + 1 - form.least})"), 0
+        else:
+            there, none = emit(f"sub {PAIRS} splat (i16 {form.span + form.least}), {exponent}"), 255
+        return above, emit(f"select {PAIR_SIGNS} {zero}, {PAIRS} splat (i16 {none}), {PAIRS} {there}")
+
+    def are_far(self, highest: str) -> str:
+        """Is an exponent too far above the least one?"""
+        far = self.code.emit(f"icmp uge {PAIRS} {highest}, splat (i16 {self.form.span})")
+        return self.code.emit(f"icmp ne i{2 * WARP} {self.code.emit(f'bitcast {PAIR_SIGNS} {far} to i{2 * WARP}')}, 0")
 
     def _least(self, fragment: Fragment, number: int) -> str:
         """The exponent of subnormal numbers, and of zeros, in a register of A or B; empty where there are none."""
         return "splat (i16 1)" if self.type is f16 else ""
 
-    def _upper_halves(self, fragment: Fragment, first: int) -> list[str]:
+    def upper_halves(self, words: list[str]) -> list[str]:
         """The upper halves of two tf32 registers in one; a number with only low bits stays different from zero."""
         emit, found = self.code.emit, []
-        for word in self.loaded(WORDS, first, fragment.registers):
+        for word in words:
             size = emit(f"and {WORDS} {word}, splat (i32 {TF32 & 0x7FFF_FFFF})")
             lower = emit(f"and {WORDS} {size}, splat (i32 {TF32 & 0xFFFF})")
             carry = emit(f"and {WORDS} {emit(f'add {WORDS} {lower}, splat (i32 {TF32 & 0xFFFF})')}, splat (i32 65536)")
@@ -210,7 +221,8 @@ class TensorCoreSums(Floats):
             pairs.append(emit(f"bitcast {WORDS} {both} to {PAIRS}"))
         return pairs
 
-    def _higher(self, a: str, b: str) -> str:
+    def higher(self, a: str, b: str) -> str:
+        """The higher exponents of two registers."""
         return self.code.intrinsic(PAIRS, f"llvm.umax.v{2 * WARP}i16", (PAIRS, a), (PAIRS, b))
 
     def _in_bytes(self, sizes: str) -> str:

@@ -1,17 +1,17 @@
-"""Products of whole matrices in vector registers: a loop over tiles of 16 by 8 that calls the function of `mma`.
+"""Products of whole matrices in vector registers: of integers tile by tile by the function of `mma`, of floats in panels.
 
 A and B are given by the address of each piece of 16 bytes along K, D by the address of each row: matrices may lie in shared
-memory, in tensor memory, or in an array.  D is changed when all tiles are done, as the function may leave the product.
+memory, in tensor memory, or in an array.  D is changed when it is known that the product is not left to the host.
 """
 
 from __future__ import annotations
 
 from string import Template
 
-from ptxvm.algebra.types import f16
-from ptxvm.engine.jit.abi.tile_product import TileProduct
+from ptxvm.engine.jit.abi.tile_product import MOST_COLUMNS, MOST_ROWS, TileProduct
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values import mma
+from ptxvm.engine.jit.values import mma, mma_panels
+from ptxvm.engine.jit.values.mma_panels import ACROSS, GROUP, PanelFunctions
 from ptxvm.engine.jit.values.mma_writer import STEP
 from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.special_registers import WARP
@@ -19,7 +19,6 @@ from ptxvm.machine.tensor_core import Architecture
 
 NAME = "ptxvm.tiles"
 BYTES = 4 * WARP  # of a register
-LEAST = 3  # vectors of least exponents behind D: of the upper and lower rows of A, and of the columns of B
 
 # Copies eight pieces of 16 bytes, or of 32, whose addresses stand in a table.
 COPY = Template("""
@@ -52,7 +51,6 @@ entry:
   %held = alloca [$held x i8], align 64
   %lines = alloca [$lines x i8], align 64
   %counts = icmp ne i32 %enabled, 0
-  %least.b.first = shl i32 %rows, 4
   br label %row
 row:
   %i = phi i32 [ 0, %entry ], [ %i.more, %row.done ]
@@ -111,18 +109,83 @@ end:
   ret i32 1
 }""")
 
+# The same for floats, which are laid out in panels first; D is changed where it lies, as nothing is left to the host then.
+PANELS = Template("""
+define i32 @$name(ptr %a, ptr %b, ptr %d, ptr %out, ptr %least, i32 %rows, i32 %columns, i32 %enabled) noinline #0 {
+entry:
+  %block = alloca [$block x i8], align 64
+  %highest = alloca [$block x i8], align 64
+  %a.floats = alloca [$of_a x float], align 64
+  %a.sizes = alloca [$of_a x i32], align 64
+  %b.floats = alloca [$of_b x float], align 64
+  %b.sizes = alloca [$of_b x i8], align 64
+  store <64 x i16> zeroinitializer, ptr %highest, align 64
+  %counts = icmp ne i32 %enabled, 0
+  %height = shl i32 %rows, 4
+  %width = shl i32 %columns, 3
+  call void @$clear(ptr %b.floats, ptr %b.sizes, i32 %width)
+  br label %a.row
+$lay_a
+b.start:
+  %least.b = getelementptr i16, ptr %least, i32 %height
+  br label %b.row
+$lay_b
+laid:
+$high
+  br i1 %high, label %leave, label %sum
+leave:
+  ret i32 0
+sum:
+  call void @$sums(ptr %a.floats, ptr %a.sizes, ptr %b.floats, ptr %b.sizes, ptr %d, i32 %height, i32 %width, i1 %counts)
+  ret i32 1
+}""")
+
+# Lays out a matrix: eight rows or columns at a time, and of these eight depths.
+LAY = Template("""$m.row:
+  %$m.i = phi i32 [ 0, %$before ], [ %$m.i.more, %$m.row.done ]
+  %$m.first = mul i32 %$m.i, $pieces
+  %$m.least = getelementptr i16, ptr $least, i32 %$m.i
+$start
+  br label %$m.depth
+$m.depth:
+  %$m.k = phi i32 [ 0, %$m.row ], [ %$m.k.more, %$m.depth ]
+  %$m.piece = mul i32 %$m.k, $of_block
+  %$m.from = add i32 %$m.first, %$m.piece
+$copies
+  %$m.along = mul i32 %$m.k, $step
+  %$m.to = add i32 %$m.at, %$m.along
+  %$m.to.floats = getelementptr float, ptr %$m.floats, i32 %$m.to
+  %$m.to.sizes = getelementptr $sizes, ptr %$m.sizes, i32 %$m.to
+  call void @$layout(ptr %block, ptr %$m.least, ptr %$m.to.floats, ptr %$m.to.sizes, i64 $pitch, ptr %highest)
+  %$m.k.more = add i32 %$m.k, 1
+  %$m.k.over = icmp eq i32 %$m.k.more, $blocks
+  br i1 %$m.k.over, label %$m.row.done, label %$m.depth
+$m.row.done:
+  %$m.i.more = add i32 %$m.i, 8
+  %$m.i.over = icmp eq i32 %$m.i.more, $end
+  br i1 %$m.i.over, label %$after, label %$m.row""")
+
+# Where eight rows of A, or eight columns of B, begin in their panel.
+START_A = "  %a.at = mul i32 %a.i, $depth"
+START_B = """  %b.of.block = lshr i32 %b.i, 5
+  %b.block.at = mul i32 %b.of.block, $block_size
+  %b.within = and i32 %b.i, 31
+  %b.at = add i32 %b.block.at, %b.within"""
+
 EVEN, ODD = (", ".join(f"i32 {2 * n + odd}" for n in range(WARP)) for odd in (0, 1))
 TOGETHER = ", ".join(f"i32 {n // 2 + n % 2 * WARP}" for n in range(2 * WARP))
-OF_ROW = ", ".join(f"i32 {n // 8}" for n in range(2 * WARP))  # of a lane's two halves of a register: its row, or column
 
 
 def written(unit: Unit, tile: TileProduct) -> str | None:
     """Write the function of a product; returns its name, or None where none handles it."""
     product = tile_product(tile)
-    called = _called(unit, tile, product)
+    unit.helper("ptxvm.tiles.pieces", COPY.substitute(name="ptxvm.tiles.pieces", words=4, bytes=16))
+    if tile.core is not None:
+        panels = mma_panels.functions(unit, product, tile.core, small=tile.small, sparse=tile.sparse, fast=tile.fast)
+        return None if panels is None else unit.helper(NAME, _in_panels(NAME, panels, tile))
+    called = mma.written(unit, product, Architecture.BLACKWELL, fast=tile.fast)
     if called is None:
         return None
-    unit.helper("ptxvm.tiles.pieces", COPY.substitute(name="ptxvm.tiles.pieces", words=4, bytes=16))
     unit.helper("ptxvm.tiles.lines", COPY.substitute(name="ptxvm.tiles.lines", words=8, bytes=32))
     return unit.helper(NAME, _text(NAME, called, product))
 
@@ -136,43 +199,55 @@ def tile_product(tile: TileProduct) -> Product:
     return Product(a, b, c, d, finite=tile.finite)
 
 
-def _called(unit: Unit, tile: TileProduct, product: Product) -> str | None:
-    """The function of `mma`."""
-    if tile.core is not None:
-        return mma.written_for(unit, product, tile.core, small=tile.small, sparse=tile.sparse, fast=tile.fast)
-    return mma.written(unit, product, Architecture.BLACKWELL, fast=tile.fast)
+def _in_panels(name: str, panels: PanelFunctions, tile: TileProduct) -> str:
+    """The function for floats."""
+    depth, of_block = tile.depth, max(16, tile.a.bits) // 16
+    pieces, blocks = depth // GROUP * of_block, depth // GROUP
+    starts = START_A.replace("$depth", str(depth)), START_B.replace("$block_size", str(depth * ACROSS))
+    lay_a, lay_b = (
+        LAY.substitute(
+            m=m, before=before, pieces=pieces, least=least, start=start, of_block=of_block, step=step, pitch=pitch, after=after,
+            layout=panels.layout(of_a=m == "a", turned=m == "b"), sizes="i32" if m == "a" else "i8", blocks=blocks, end=end,
+            copies="\n".join(_block_copied(m, pieces, of_block)),
+        )
+        for m, before, least, start, step, pitch, after, end in (
+            ("a", "entry", "%least", starts[0], GROUP, depth, "b.start", "%height"),
+            ("b", "b.start", "%least.b", starts[1], GROUP * ACROSS, ACROSS, "laid", "%width"),
+        )
+    )  # fmt: skip
+    return PANELS.substitute(
+        name=name, block=2 * BYTES, of_a=MOST_ROWS * depth, of_b=MOST_COLUMNS * depth, lay_a=lay_a, lay_b=lay_b,
+        high="\n".join(panels.is_high()), sums=panels.sums(), clear=panels.clear(),
+    )  # fmt: skip
+
+
+def _block_copied(matrix: str, pieces: int, count: int) -> list[str]:
+    """Copy the pieces of a block: of eight rows or columns, so many each."""
+    lines = []
+    for n in range(count):
+        first, block = f"%{matrix}.from.{n}", f"%{matrix}.block.{n}"
+        lines += [
+            f"  {first} = add i32 %{matrix}.from, {n}",
+            f"  {block} = getelementptr i8, ptr %block, i64 {BYTES * n}",
+            f"  call void @ptxvm.tiles.pieces(ptr {block}, ptr %{matrix}, i32 {first}, i32 {pieces}, i32 0)",
+        ]
+    return lines
 
 
 def _text(name: str, called: str, product: Product) -> str:
     """The function: a register of A has upper or lower rows of a piece along K, in turn, and one of B has eight columns."""
     a, b, d = (each.registers for each in (product.a, product.b, product.d))
-    pieces, halves = a // 2, product.d.type is f16
-    behind = STEP * (a + b + d)
+    pieces = a // 2
     fill = [line for n in range(a) for line in _pieces("a", n, "%held", BYTES * n, n % 2 * 8 * pieces + n // 2, pieces)]
     prepare = [line for n in range(a) for line in _moved(n)]
     prepare += [line for n in range(b) for line in _pieces("b", n, "%work", STEP * (a + n), n, pieces)]
     for half, start in enumerate(("%d.upper", "%d.lower")):
-        prepare += _accumulators(half, start, STEP * (a + b + d // 2 * half), halves=halves)
-        prepare += _least(f"a.{half}", start, behind + STEP * half)
-    prepare += ["  %least.b.across = shl i32 %j, 3", "  %least.b.start = add i32 %least.b.first, %least.b.across"]
-    prepare += _least("b", "%least.b.start", behind + 2 * STEP)
-    keep = [line for half in (0, 1) for line in _results(half, halves=halves)]
+        prepare += _accumulators(half, start, STEP * (a + b + d // 2 * half))
+    keep = [line for half in (0, 1) for line in _results(half)]
     return FUNCTION.substitute(
-        name=name, tile=called, work=STEP * (a + b + d + LEAST), held=BYTES * a, lines=2 * BYTES, pieces=pieces,
+        name=name, tile=called, work=STEP * (a + b + d), held=BYTES * a, lines=2 * BYTES, pieces=pieces,
         b_step=8 * pieces, fill_a="\n".join(fill), prepare="\n".join(prepare), keep="\n".join(keep),
     )  # fmt: skip
-
-
-def _least(key: str, start: str, slot: int) -> list[str]:
-    """Put the least exponents of eight rows or columns where the function of small numbers looks for them; others do not."""
-    vector = f"<{2 * WARP} x i16>"
-    return [
-        f"  %least.{key}.at = getelementptr i16, ptr %least, i32 {start}",
-        f"  %least.{key} = load <8 x i16>, ptr %least.{key}.at, align 2",
-        f"  %least.{key}.all = shufflevector <8 x i16> %least.{key}, <8 x i16> poison, <{2 * WARP} x i32> <{OF_ROW}>",
-        f"  %least.{key}.to = getelementptr i8, ptr %work, i32 {slot}",
-        f"  store {vector} %least.{key}.all, ptr %least.{key}.to, align 64",
-    ]
 
 
 def _pieces(matrix: str, number: int, to: str, offset: int, first: int, step: int) -> list[str]:
@@ -195,11 +270,8 @@ def _moved(number: int) -> list[str]:
     ]
 
 
-def _accumulators(half: int, start: str, slot: int, *, halves: bool) -> list[str]:
-    """The upper or lower half of a tile of D in two registers, of even and of odd columns; zeros where D does not count.
-
-    Of `halves`, which stand in the lower halves of words, one register has both.
-    """
+def _accumulators(half: int, start: str, slot: int) -> list[str]:
+    """The upper or lower half of a tile of D in two registers, of even and of odd columns; zeros where D does not count."""
     pairs, vector = f"<{2 * WARP} x i32>", f"<{WARP} x i32>"
     lines = [
         f"  call void @ptxvm.tiles.lines(ptr %lines, ptr %d, i32 {start}, i32 1, i32 %d.across)",
@@ -211,15 +283,7 @@ def _accumulators(half: int, start: str, slot: int, *, halves: bool) -> list[str
             f"  %{key}.all = shufflevector {pairs} %d.lines.{half}, {pairs} poison, <{WARP} x i32> <{order}>",
             f"  %{key} = select i1 %counts, {vector} %{key}.all, {vector} zeroinitializer",
         ]
-        if not halves:
-            lines += _stored(key, slot + STEP * odd)
-    if halves:
-        lines += [
-            f"  %d.{half}.low = and {vector} %d.{half}.0, splat (i32 65535)",
-            f"  %d.{half}.high = shl {vector} %d.{half}.1, splat (i32 16)",
-            f"  %d.{half}.both = or {vector} %d.{half}.low, %d.{half}.high",
-            *_stored(f"d.{half}.both", slot),
-        ]
+        lines += _stored(key, slot + STEP * odd)
     return lines
 
 
@@ -231,19 +295,13 @@ def _stored(key: str, slot: int) -> list[str]:
     ]
 
 
-def _results(half: int, *, halves: bool) -> list[str]:
+def _results(half: int) -> list[str]:
     """The same registers as eight rows of results."""
     vector, lines = f"<{WARP} x i32>", []
-    for odd in (0,) if halves else (0, 1):
-        slot = half if halves else 2 * half + odd
+    for odd in (0, 1):
         lines += [
-            f"  %from.r.{half}.{odd} = getelementptr i8, ptr %work, i32 {STEP * slot}",
-            f"  %r.{half}.{odd}{'.both' * halves} = load {vector}, ptr %from.r.{half}.{odd}, align 64",
-        ]
-    if halves:
-        lines += [
-            f"  %r.{half}.0 = and {vector} %r.{half}.0.both, splat (i32 65535)",
-            f"  %r.{half}.1 = lshr {vector} %r.{half}.0.both, splat (i32 16)",
+            f"  %from.r.{half}.{odd} = getelementptr i8, ptr %work, i32 {STEP * (2 * half + odd)}",
+            f"  %r.{half}.{odd} = load {vector}, ptr %from.r.{half}.{odd}, align 64",
         ]
     both = f"shufflevector {vector} %r.{half}.0, {vector} %r.{half}.1, <{2 * WARP} x i32> <{TOGETHER}>"
     return [
