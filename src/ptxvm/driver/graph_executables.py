@@ -110,25 +110,24 @@ class Executable:
 
     def update(self, graph: Graph, refused: Refused) -> None:
         """cuGraphExecUpdate: take over the work of a graph of the same form; UpdateError for one of another form."""
-        pairs = paired(graph, self.graph)
-        for node, twin in pairs.items():
-            if (found := refused(twin.task, node.task)) is not None:
-                raise UpdateError(*found, node)
-        self.take_over(graph, self.graph, pairs)
+        self.take_over(graph, self.graph, refused)
 
-    def update_child(self, original: Node, graph: Graph) -> None:
+    def update_child(self, original: Node, graph: Graph, refused: Refused) -> None:
         """cuGraphExecChildGraphNodeSetParams: the same for the graph of a node; DriverError for a graph of another form."""
         child = self.node(original).task
         if not isinstance(child, Child):
             raise DriverError(Result.INVALID_VALUE, "the node has no child graph")
         try:
-            pairs = paired(graph, child.graph)
+            self.take_over(graph, child.graph, refused)
         except UpdateError as failure:
             raise DriverError(Result.INVALID_VALUE, str(failure)) from failure
-        self.take_over(graph, child.graph, pairs)
 
-    def take_over(self, graph: Graph, ours: Graph, pairs: dict[Node, Node]) -> None:
-        """Take over the tasks of a graph whose nodes are pairs with those of ours, and what the graph uses."""
+    def take_over(self, graph: Graph, ours: Graph, refused: Refused) -> None:
+        """Take over the tasks of a graph and what it uses, in one of ours; UpdateError, and no change, where that cannot be."""
+        pairs = paired(graph, ours)
+        for node, twin in pairs.items():
+            if (found := refused(twin.task, node.task)) is not None:
+                raise UpdateError(*found, node)
         for own, theirs in list(graphs(graph, ours, pairs)):
             theirs.take_resources(own)
         for node, twin in pairs.items():

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from ptxvm import api
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.code_images import linked_image, texts_of
-from ptxvm.driver.programs import loaded
+from ptxvm.driver.programs import loaded, result_of_ptx
 from ptxvm.driver.registers import limited
 from ptxvm.driver.results import DriverError, Result
 
@@ -46,7 +46,7 @@ class Linker:
         try:
             return loaded(text, self.texts)
         except InvalidPTX as wrong:
-            raise DriverError(Result.INVALID_PTX, f"{name}: {wrong}" if name else str(wrong)) from wrong
+            raise DriverError(result_of_ptx(wrong), f"{name}: {wrong}" if name else str(wrong)) from wrong
 
     def complete(self) -> bytes:
         """The image, which lives as long as the linker; DriverError where the modules do not fit each other."""

@@ -9,7 +9,9 @@ from __future__ import annotations
 import ctypes
 from collections import Counter
 from enum import Enum, auto
+from itertools import count
 from typing import NamedTuple
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -52,6 +54,28 @@ class MemoryBlock(NamedTuple):
         return self.allocation.start
 
 
+NUMBERS = count(1)
+"""Numbers of blocks and of variables: no two have the same."""
+
+
+class ModuleVariable(NamedTuple):
+    """A `.global` or `.const` variable of a loaded module, as the driver tells of it."""
+
+    kind: AllocationKind
+    number: int
+    device: int
+
+
+VARIABLES: WeakKeyDictionary[Allocation, ModuleVariable] = WeakKeyDictionary()
+"""The variables of loaded modules, by the memory that each one has."""
+
+
+def enter_variable(allocation: Allocation, device: int, *, managed: bool) -> None:
+    """Let the memory of a variable be told from other memory of the host as long as it lives."""
+    kind = AllocationKind.MANAGED if managed else AllocationKind.DEVICE
+    VARIABLES.setdefault(allocation, ModuleVariable(kind, next(NUMBERS), device))
+
+
 class MemoryBlocks:
     """The blocks of a process's driver."""
 
@@ -60,7 +84,6 @@ class MemoryBlocks:
         self.pages: dict[int, Pages] = {}  # of memory that can be shared, by address
         self.opened: Counter[int] = Counter()  # the number of times that memory of other processes was opened, by address
         self.parts: dict[bytes, int] = {}  # the address, by handle
-        self.numbers = 0
 
     @staticmethod
     def memory(device: int = 0) -> Memory:
@@ -87,7 +110,7 @@ class MemoryBlocks:
             self.pages[allocation.start] = pages
         if kind is not AllocationKind.DEVICE:
             self.memory(device).share(allocation)
-        return self.enter(MemoryBlock(allocation, kind, self.number(), size, flags, device))
+        return self.enter(MemoryBlock(allocation, kind, next(NUMBERS), size, flags, device))
 
     def share(self, address: int) -> bytes:
         """A handle of memory for other processes; DriverError for memory that cannot be shared."""
@@ -104,7 +127,7 @@ class MemoryBlocks:
             part = opened(handle)
             data = part.file.mapped()[part.offset : part.offset + part.size]
             allocation = self.adopt(data, f"{part.size} bytes of another process")
-            self.parts[handle] = self.enter(MemoryBlock(allocation, kind, self.number(), part.size)).address
+            self.parts[handle] = self.enter(MemoryBlock(allocation, kind, next(NUMBERS), part.size)).address
         self.opened[self.parts[handle]] += 1
         return self.parts[handle]
 
@@ -124,17 +147,12 @@ class MemoryBlocks:
         if any(start < address + size and address < start + each.size for start, each in self.by_address.items()):
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
         adopted = self.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
-        made = MemoryBlock(adopted, AllocationKind.HOST, self.number(), size, flags, device, registered=True)
+        made = MemoryBlock(adopted, AllocationKind.HOST, next(NUMBERS), size, flags, device, registered=True)
         return self.enter(made, address)
 
     def adopt(self, data: Array, name: str) -> Allocation:
         """Let all devices use memory that the driver did not allocate."""
         return self.memory().share(self.memory().adopt(data, name).allocation)
-
-    def number(self) -> int:
-        """A number that no other block has."""
-        self.numbers += 1
-        return self.numbers
 
     def enter(self, block: MemoryBlock, address: int | None = None) -> MemoryBlock:
         """Add a block."""
@@ -150,11 +168,14 @@ class MemoryBlocks:
         self.memory(block.device).release(block.allocation)
 
     def find(self, address: int) -> tuple[int, MemoryBlock] | None:
-        """The block around an address, and its beginning."""
+        """The block around an address, and its beginning; the variable of a module is one, which nothing frees."""
         if (block := self.by_address.get(address)) is not None:
             return address, block
-        if allocation_at(address) is None:
+        if (allocation := allocation_at(address)) is None:
             return None
+        if (variable := VARIABLES.get(allocation)) is not None:
+            found = MemoryBlock(allocation, variable.kind, variable.number, allocation.size, device=variable.device)
+            return allocation.start, found
         for start, block in self.by_address.items():
             if start <= address < start + block.size:
                 return start, block
@@ -204,4 +225,15 @@ def fill_rectangle(target: Rectangle, value: int, element: int, width: int, heig
         fill(target.row(y, 0), value, element, width)
 
 
-__all__ = ["AllocationKind", "MemoryBlock", "MemoryBlocks", "Rectangle", "copy", "copy_rectangle", "fill", "fill_rectangle"]
+__all__ = [
+    "NUMBERS",
+    "AllocationKind",
+    "MemoryBlock",
+    "MemoryBlocks",
+    "Rectangle",
+    "copy",
+    "copy_rectangle",
+    "enter_variable",
+    "fill",
+    "fill_rectangle",
+]

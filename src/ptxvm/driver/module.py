@@ -14,8 +14,9 @@ from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.device import Device
 from ptxvm.driver.device_runtime import with_device_runtime
 from ptxvm.driver.launch_checks import exact_bounds
+from ptxvm.driver.memory import enter_variable
 from ptxvm.driver.models import Model
-from ptxvm.driver.programs import loaded
+from ptxvm.driver.programs import loaded, result_of_ptx
 from ptxvm.driver.registers import registers
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.targets import Target
@@ -24,8 +25,6 @@ from ptxvm.machine.environment import allocation_unit
 from ptxvm.machine.launch import most_threads
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.opaque import Opaque
-
-NEWER_VERSION = "P0501"  # of the diagnostic of a `.version` that is not known
 
 
 class Module:
@@ -79,6 +78,7 @@ class Module:
         if found is None or found not in image.allocations:
             raise DriverError(Result.NOT_FOUND, f"the module has no variable '{name}'")
         allocation = image.allocations[found]
+        enter_variable(allocation, self.module.device, managed="managed" in found.attributes)
         return allocation.start, allocation.size
 
     def opaque(self, name: str) -> str:
@@ -102,10 +102,8 @@ def runs_on(module: api.Module, model: Model) -> None:
 
 def result_of_invalid(texts: Sequence[bytes], wrong: InvalidPTX) -> Result:
     """The code for wrong PTX: of another kind where a text is none, or for a newer version than is known (an H200)."""
-    if not all(re.search(rb"\.version\b", text) for text in texts):
-        return Result.INVALID_IMAGE
-    newer = any(each.code == NEWER_VERSION for each in wrong.diagnostics)
-    return Result.UNSUPPORTED_PTX_VERSION if newer else Result.INVALID_PTX
+    is_ptx = all(re.search(rb"\.version\b", text) for text in texts)
+    return result_of_ptx(wrong) if is_ptx else Result.INVALID_IMAGE
 
 
 class Kernel:

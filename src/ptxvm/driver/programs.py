@@ -7,8 +7,11 @@ from functools import lru_cache
 
 from ptxvm import api
 from ptxvm.analysis.program import Program
+from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.driver.results import Result
 
 REMEMBERED = 16  # texts
+NEWER_VERSION = "P0501"  # of the diagnostic of a `.version` that is not known
 
 
 def loaded(text: bytes, others: Container[bytes] = ()) -> api.Module:
@@ -25,4 +28,10 @@ def read(text: bytes) -> tuple[Program, ...]:
     return tuple(api.load(text).programs)
 
 
-__all__ = ["loaded"]
+def result_of_ptx(wrong: InvalidPTX) -> Result:
+    """The code for a text that is PTX and is refused: wrong, or newer than is known (driver API, `cuLinkAddData`)."""
+    newer = any(each.code == NEWER_VERSION for each in wrong.diagnostics)
+    return Result.UNSUPPORTED_PTX_VERSION if newer else Result.INVALID_PTX
+
+
+__all__ = ["loaded", "result_of_ptx"]

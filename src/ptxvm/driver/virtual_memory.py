@@ -11,7 +11,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from ptxvm.driver.memory import AllocationKind, MemoryBlock, MemoryBlocks
+from ptxvm.driver.memory import NUMBERS, AllocationKind, MemoryBlock, MemoryBlocks
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import NO_ACCESS, RESERVING, File, ReservedAddresses, map_fixed
 from ptxvm.machine.backing import bytes_at
@@ -220,7 +220,7 @@ class VirtualMemory:
             allocation = self.blocks.memory(first).adopt(data, f"mapped memory of {size} bytes").allocation
             for device in others:
                 self.blocks.memory(device).table.grant(allocation)
-            made = MemoryBlock(allocation, AllocationKind.DEVICE, self.blocks.number(), size, device=run[0].device)
+            made = MemoryBlock(allocation, AllocationKind.DEVICE, next(NUMBERS), size, device=run[0].device)
             range.blocks.append(self.blocks.enter(made))
 
 

@@ -120,6 +120,18 @@ def test_the_extents_of_a_fill_with_rows_do_not_change(cuda, memory, before, aft
     )  # fmt: skip
 
 
+@pytest.mark.parametrize(("before", "after", "allowed"), FILLS)
+def test_so_do_those_in_a_child_graph(cuda, memory, before, after, allowed):
+    """An update restricts the graph of a node, too (driver API, `cuGraphExecChildGraphNodeSetParams`)."""
+    child, other, parent = (cuda.handle("cuGraphCreate", 0) for _ in range(3))
+    added(cuda, child, FILL, fill(memory, **before))
+    added(cuda, other, FILL, fill(memory + 512, **after))
+    node = cuda.handle("cuGraphAddChildGraphNode", parent, None, c_size_t(0), child)
+    executable = cuda.handle("cuGraphInstantiateWithFlags", parent, c_uint64(0))
+    changed = cuda.library.cuGraphExecChildGraphNodeSetParams(executable, node, other)
+    assert changed == (0 if allowed else INVALID_VALUE)
+
+
 def test_a_copy_does_not_change_between_memory_and_an_array(cuda, memory):
     array = cuda.handle("cuArray3DCreate_v2", byref(Array3DDescriptor(8, 0, 0, FLOAT, 1, 0)))
     other = copy(memory)

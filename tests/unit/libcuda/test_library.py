@@ -197,6 +197,15 @@ def test_the_log_of_the_client_has_the_diagnostics(cuda):
     assert b"'.f31' does not fit here in 'mul'" in text.value
 
 
+@pytest.mark.parametrize(("text", "code"), [(".version 99.0\n.target sm_80\n", 222), (".version 8.0\n.target sm_80\nx\n", 218)])
+def test_the_linker_tells_newer_ptx_from_wrong_ptx(cuda, text, code):
+    """The codes of driver API, `cuLinkAddData`: UNSUPPORTED_PTX_VERSION and INVALID_PTX."""
+    linker = c_void_p()
+    cuda.function("cuLinkCreate_v2")(0, None, None, byref(linker))
+    given = text.encode()
+    assert cuda.library.cuLinkAddData_v2(linker, 1, given, c_size_t(len(given)), b"a part", 0, None, None) == code
+
+
 def test_modules_are_linked(cuda):
     head = ".version 7.8\n.target sm_80\n.address_size 64\n"
     user = head + (
@@ -313,6 +322,15 @@ def test_what_is_no_function_has_no_address(cuda):
     assert (found.value, status.value) == (None, 1)  # CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
     cuda.function("cuGetProcAddress_v2")(b"cuCtxSynchronize", byref(found), 1000, c_uint64(0), byref(status))
     assert (found.value, status.value) == (None, 2)  # CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+
+
+def test_no_function_is_one_of_a_version_after_the_driver_s(cuda):
+    """INVALID_VALUE for a version above that of the driver (driver API, `cuGetProcAddress`)."""
+    version, found = c_int(), c_void_p()
+    cuda.function("cuDriverGetVersion")(byref(version))
+    ask = cuda.library.cuGetProcAddress_v2
+    assert ask(b"cuInit", byref(found), version, c_uint64(0), None) == SUCCESS
+    assert ask(b"cuInit", byref(found), version.value + 10, c_uint64(0), None) == INVALID_VALUE
 
 
 def test_a_forked_process_has_no_driver(cuda):

@@ -53,6 +53,16 @@ def test_advice_is_told_of_ranges_that_have_it_all(cuda, memory):
     assert library.cuMemAdvise(c_uint64(memory), c_size_t(64), 3, 7) == INVALID_DEVICE
 
 
+@pytest.mark.parametrize(("name", "more"), [("cuMemAlloc_v2", []), ("cuMemHostAlloc", [0])])
+def test_advice_is_for_managed_memory(cuda, name, more):
+    """Memory of a device, or of the host, that is allocated otherwise takes none (driver API, `cuMemAdvise`)."""
+    plain = c_uint64()
+    getattr(cuda, name)(byref(plain), c_size_t(64), *more)
+    assert cuda.library.cuMemAdvise(plain, c_size_t(64), 1, 0) == INVALID_VALUE
+    assert cuda.library.cuMemPrefetchAsync(plain, c_size_t(64), 0, None) == INVALID_VALUE
+    (cuda.cuMemFree_v2 if name == "cuMemAlloc_v2" else cuda.cuMemFreeHost)(plain)
+
+
 def test_the_last_prefetch_is_told(cuda, memory):
     assert told(cuda, LAST_PREFETCH, memory, 64) == [NONE]
     cuda.cuMemPrefetchAsync_v2(c_uint64(memory), c_size_t(64), ON_DEVICE, 0, None)

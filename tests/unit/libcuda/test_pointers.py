@@ -8,6 +8,8 @@ import sys
 from ctypes import addressof, byref, c_size_t, c_uint, c_uint64
 from pathlib import Path
 
+import pytest
+
 INVALID_VALUE = 1
 MEMORY_TYPE, DEVICE_POINTER, SYNCHRONOUS, MANAGED, ORDINAL, START, SIZE, MAPPED = 2, 3, 6, 8, 9, 11, 12, 13
 HANDLE_TYPES, REMOTE, ACCESS, POOL = 14, 15, 16, 17
@@ -41,6 +43,36 @@ def test_memory_that_is_managed_has_its_attributes(cuda):
     expected = [2, address.value, 1, 0, cuda.memory.value, 8, 1, 0, 0, 3, 0]
     assert [told(cuda, number, address) for number in numbers] == expected
     assert cuda.library.cuPointerGetAttribute(byref(c_uint64()), 99, address) == INVALID_VALUE
+
+
+VARIABLES = b""".version 7.8
+.target sm_80
+.address_size 64
+.visible .global .align 4 .b8 table[24];
+.visible .global .attribute(.managed) .align 4 .b8 shared_value[24];
+"""
+
+
+@pytest.mark.parametrize(("name", "managed"), [(b"table", 0), (b"shared_value", 1)])
+def test_a_variable_of_a_module_has_attributes_and_is_not_freed(cuda, name, managed):
+    """A variable is memory of the device (CUDA runtime API, `cudaPointerGetAttributes`), and `.managed` says so (PTX 5.4.8)."""
+    module, start = cuda.handle("cuModuleLoadData", VARIABLES), c_uint64()
+    cuda.cuModuleGetGlobal_v2(byref(start), None, module, name)
+    inside = c_uint64(start.value + 4)
+    assert [told(cuda, number, inside) for number in (MEMORY_TYPE, MANAGED, ORDINAL, START, SIZE)] == [
+        2,
+        managed,
+        0,
+        start.value,
+        24,
+    ]
+    base, size = c_uint64(), c_size_t()
+    cuda.cuMemGetAddressRange_v2(byref(base), byref(size), inside)
+    assert (base.value, size.value) == (start.value, 24)
+    assert cuda.library.cuMemFree_v2(start) == INVALID_VALUE
+    assert cuda.library.cuMemAdvise(start, c_size_t(24), 1, 0) == (0 if managed else INVALID_VALUE)
+    assert cuda.library.cuStreamAttachMemAsync(None, start, c_size_t(0), 4) == 0
+    cuda.cuModuleUnload(module)
 
 
 def test_copies_of_memory_are_made_synchronous(cuda):

@@ -48,22 +48,28 @@ def known(code: int) -> Result:
 @function("cuGetProcAddress", stateless=True)
 def address(name: int, out: int, version: int, flags: int) -> None:
     """The function for a name in a version."""
-    found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
-    put_u64(out, session().address_of(found) if found else 0)
-    if found is None:
+    if put_address(name, out, version, flags) is None:
         raise DriverError(Result.NOT_FOUND, f"{string(name)} is not known in version {version}")
 
 
 @function("cuGetProcAddress_v2", stateless=True)
 def address_v2(name: int, out: int, version: int, flags: int, status: int) -> None:
     """The function for a name in a version, and whether there is one."""
-    found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
-    put_u64(out, session().address_of(found) if found else 0)
+    found = put_address(name, out, version, flags)
     newer = symbol_for(string(name), 1 << 30) is not None
     if status:
         put_i32(status, FOUND if found else TOO_OLD if newer else NOT_FOUND)
     elif found is None:
         raise DriverError(Result.NOT_FOUND, f"{string(name)} is not known in version {version}")
+
+
+def put_address(name: int, out: int, version: int, flags: int) -> str | None:
+    """Put the address of a function, 0 where there is none; its symbol.  DriverError for a version after the driver's own."""
+    if version > VERSION:
+        raise DriverError(Result.INVALID_VALUE, f"version {version} is after {VERSION}, that of the driver")
+    found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))
+    put_u64(out, session().address_of(found) if found else 0)
+    return found
 
 
 @function("cuGetExportTable", stateless=True)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from dataclasses import dataclass
 
-from ptxvm.driver.memory import AllocationKind, MemoryBlock
+from ptxvm.driver.memory import NUMBERS, AllocationKind, MemoryBlock
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
 from ptxvm.libcuda.c_values import put_u64, structure_at
@@ -53,7 +53,7 @@ def mapped_buffer(out: int, handle: int, description: int) -> None:
     data, blocks = memory.file.mapped()[d.offset : d.offset + d.size], session().driver.blocks
     adopted = blocks.adopt(data, f"{d.size} bytes of external memory")
     device = session().context.device.ordinal
-    put_u64(out, blocks.enter(MemoryBlock(adopted, AllocationKind.DEVICE, blocks.number(), d.size, device=device)).address)
+    put_u64(out, blocks.enter(MemoryBlock(adopted, AllocationKind.DEVICE, next(NUMBERS), d.size, device=device)).address)
 
 
 @function("cuDestroyExternalMemory", any_state=True)

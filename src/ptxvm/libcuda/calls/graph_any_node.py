@@ -15,7 +15,7 @@ from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls import graph, graph_nodes, pools, stream_memory
 from ptxvm.libcuda.calls.context import of
-from ptxvm.libcuda.calls.graph_changes import replace, replace_in
+from ptxvm.libcuda.calls.graph_changes import refused, replace, replace_in
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import ConditionalNode, Copy3D
 
@@ -143,7 +143,7 @@ def describe_task(task: Task, at: int) -> None:
 def set_executable_child(handle: int, which: int, child: int) -> None:
     """Change the child graph of a node of an executable graph."""
     handles = session().handles
-    handles.object(handle, Executable).update_child(handles.object(which, Node), graph.graph_of(child))
+    handles.object(handle, Executable).update_child(handles.object(which, Node), graph.graph_of(child), refused)
 
 
 def child_task(at: int) -> Child:

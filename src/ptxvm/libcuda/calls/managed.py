@@ -74,10 +74,12 @@ ADVICE: dict[tuple[int, str | int], RangeValues] = {}
 
 
 def ranges(address: int, size: int, kind: str | int) -> RangeValues:
-    """The advice of a kind on an allocation; DriverError for bytes that leave it."""
+    """The advice of a kind on an allocation; DriverError for bytes that leave it, or are neither managed nor pageable."""
     blocks = session().driver.blocks
     blocks.check(address, size)
     found = blocks.find(address)
+    if found is not None and found[1].kind is not AllocationKind.MANAGED:
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is neither managed nor pageable memory")
     return ADVICE.setdefault((found[1].number if found is not None else 0, kind), RangeValues())
 
 
