@@ -126,6 +126,7 @@ class Compiled:
         """A runner of this version, or of it and its rival."""
         if self.rival is None or self.contest is None:
             return Runner(self, shape)
-        from ptxvm.engine.jit.run.rivals import PairedRunner  # noqa: PLC0415 - few kernels have one
+        from ptxvm.engine.jit.run.rivals import PairedRunner, Turns  # noqa: PLC0415 - few kernels have one
 
-        return PairedRunner(self, Runner(self.rival, shape), self.contest, shape)
+        turns = Turns(self.contest, self.spent / self.rate if self.rate else 0.0, self.spent)
+        return PairedRunner(self, Runner(self.rival, shape), turns, shape)

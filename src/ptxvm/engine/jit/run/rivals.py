@@ -1,12 +1,12 @@
 """A two-armed bandit: two compiled versions of a kernel take turns on the CTAs of its launches, and the faster one gets most.
 
 Which is faster depends on the data: vectors lose where few of their lanes are active, and code for one thread at a time where
-most are.  So time is measured: the version that seems slower runs a few CTAs now and then.
+most are.  So time is measured: the version that seems slower runs a few CTAs now and then.  What is compared is the time of
+an executed thread-instruction, as CTAs may have very different amounts of work.
 """
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING
@@ -22,43 +22,54 @@ if TYPE_CHECKING:
 SAMPLE = 0.4e-3  # seconds of each run of a sample ...
 SPACINGS = (1, 32)  # ... after the faster one has run for so many times as long: at first, and where that stays the faster one
 RUNS = 3  # of a sample: by the first version, the second, and the first again
-EVEN = 1.5  # how many times as long as the other one a run of the first version may take, for a sample to count
 FIRST = 64  # the runs of the first sample have this part of the CTAs
-WEIGHT = 0.5  # of the latest comparison
-MOST = 2.0  # that one counts, as the logarithm of how many times as long one version takes as the other
+LONGEST = (
+    2e-3  # seconds of a run, if its CTAs take the mean time of all: they may take longer, by the version that is slower there
+)
+WEIGHT = 0.5  # of the latest comparison, if it took as long as they do on average
 
 
 class Contest:
-    """What is known of two versions: the logarithm of how many times as long the first one takes as the second."""
+    """What is known of two versions: the seconds and the work of their samples, of which later ones count for more.
+
+    Work is a number of thread-instructions.  A sample weighs what it took: what is learnt where CTAs have little to do is soon
+    overruled where most of the time goes.
+    """
 
     def __init__(self) -> None:
-        self.ratio: float | None = None
+        self._seconds, self._work = [0.0, 0.0], [0.0, 0.0]
+        self._samples, self._total = 0, 0.0  # seconds of all samples
         self.spacing, self._most = SPACINGS
 
     @property
     def faster(self) -> int:
         """The version that seems faster; the first one until both have been compared."""
-        return int(self.ratio is not None and self.ratio > 0)
+        (first, second), (own, others) = self._seconds, self._work
+        return int(first * others > second * own)
 
-    def compared(self, first: float, second: float) -> None:
-        """The versions take so many seconds for a CTA, side by side."""
-        found, before = min(max(math.log(first / second), -MOST), MOST), self.faster
-        self.ratio = found if self.ratio is None else WEIGHT * found + (1 - WEIGHT) * self.ratio
+    def compared(self, first: tuple[float, int], second: tuple[float, int]) -> None:
+        """The versions have done an amount of work each, in so many seconds, side by side."""
+        before, took = self.faster, first[0] + second[0]
+        self._samples, self._total = self._samples + 1, self._total + took
+        kept = (1 - WEIGHT) ** min(1.0, took * self._samples / self._total)
+        for version, (seconds, work) in enumerate((first, second)):
+            self._seconds[version] = kept * self._seconds[version] + seconds
+            self._work[version] = kept * self._work[version] + work
         self.spacing = min(2 * self.spacing, self._most) if self.faster == before else SPACINGS[0]
 
 
 class Turns:
     """Which version runs next, on one host thread: mostly the faster one, and now and then both, on neighbouring CTAs.
 
-    CTAs of a grid may take very different times.  So in a sample the first version runs before the second one and behind it,
-    and where those two runs take very different times, nothing is learnt from it.  Neither is from the first sample of a
-    thread: its caches are cold.
+    In a sample the first version runs before the second one and behind it.  Nothing is learnt from the first sample of a
+    thread: its caches are cold.  `ctas` is how many CTAs ran before, in so many `seconds`.
     """
 
-    def __init__(self, contest: Contest) -> None:
+    def __init__(self, contest: Contest, ctas: float = 0.0, seconds: float = 0.0) -> None:
         self._contest = contest
         self._rates = [0.0, 0.0]  # seconds of a CTA, where each version ran last
-        self._sample: list[float] | None = None  # those of the runs of a sample under way
+        self._all, self._seconds = ctas, seconds  # those that have run
+        self._sample: list[tuple[float, int]] | None = None  # seconds and work of the runs of a sample under way
         self._ctas = 0  # of each of its runs
         self._cost = self._since = 0.0  # seconds of the last sample, and those since then
         self._cold = True
@@ -70,23 +81,29 @@ class Turns:
         faster, slowest = self._contest.faster, max(self._rates)
         left = self._contest.spacing * self._cost - self._since
         if left > 0:
-            return faster, min(ctas, max(1, int(left / max(self._rates[faster], 1e-9))))
+            return faster, self._most(ctas, left, self._rates[faster])
         self._sample, self._cost = [], 0.0
-        self._ctas = min(ctas, max(1, int(SAMPLE / slowest) if slowest else ctas // FIRST))
+        self._ctas = self._most(ctas, SAMPLE, slowest) if slowest else max(1, ctas // FIRST)
         return 0, self._ctas
 
-    def ran(self, version: int, ctas: int, seconds: float) -> None:
-        """A version has run some CTAs."""
+    def _most(self, ctas: int, seconds: float, rate: float) -> int:
+        """As many CTAs as take some time at a rate, and not too long should they take the mean time of all CTAs."""
+        mean = self._seconds / max(self._all, 1)
+        return min(ctas, max(1, int(min(seconds / max(rate, 1e-9), LONGEST / max(mean, 1e-9)))))
+
+    def ran(self, version: int, ctas: int, seconds: float, work: int) -> None:
+        """A version has run some CTAs, which executed so many thread-instructions."""
         self._rates[version] = seconds / ctas
+        self._all, self._seconds = self._all + ctas, self._seconds + seconds
         if self._sample is None:
             self._since += seconds
             return
         self._cost += seconds
-        self._sample.append(max(seconds / ctas, 1e-9))
+        self._sample.append((max(seconds, 1e-9), work))
         if len(self._sample) == RUNS:
             before, second, behind = self._sample
-            if not self._cold and max(before, behind) < EVEN * min(before, behind):
-                self._contest.compared((before + behind) / 2, second)
+            if not self._cold:
+                self._contest.compared((before[0] + behind[0], before[1] + behind[1]), second)
             self._cost = 0.0 if self._cold else self._cost
             self._sample, self._since, self._cold = None, 0.0, False
 
@@ -96,8 +113,8 @@ class PairedRunner(Runner):
 
     paired = True
 
-    def __init__(self, compiled: CompiledKernel, rival: Runner, contest: Contest, shape: LaunchShape) -> None:
-        self.rival, self._turns = rival, Turns(contest)
+    def __init__(self, compiled: CompiledKernel, rival: Runner, turns: Turns, shape: LaunchShape) -> None:
+        self.rival, self._turns = rival, turns
         super().__init__(compiled, shape)
         self.host_thread.share(rival.host_thread)
 
@@ -117,11 +134,13 @@ class PairedRunner(Runner):
             return super().run_ctas(first, last)
         while first < last:
             version, ctas = self._turns.next(last - first)
-            began = time.thread_time()
             run: Callable[[int, int], bool] = self.rival.run_ctas if version else super().run_ctas
+            _, before = self.counted()
+            began = time.thread_time()
             if not run(first, first + ctas):
                 return False
-            self._turns.ran(version, ctas, time.thread_time() - began)
+            took = time.thread_time() - began
+            self._turns.ran(version, ctas, took, self.counted()[1] - before)
             first += ctas
         return True
 

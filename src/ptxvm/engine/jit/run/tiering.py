@@ -35,11 +35,12 @@ def first(shape: LaunchShape | None = None) -> Tier:
 
 
 def pays(compiled: Compiled) -> bool:
-    """Has the kernel run for so long that optimised code pays?"""
+    """Has the kernel run for so long that optimised code, or its rival, pays?"""
     if compiled.spent <= WARM or compiled.improving or policy() is not settings.Tiering.AUTO:
         return False
     quick = [version for version in compiled.versions.values() if version.tier < Tier.BEST]
-    return bool(quick) and compiled.spent > max(WARM, FACTOR * sum(version.seconds for version in quick))
+    lacks_rival = compiled.facts.scalar and compiled.rival is None  # also where the disk cache had the best code
+    return (bool(quick) or lacks_rival) and compiled.spent > max(WARM, FACTOR * sum(version.seconds for version in quick))
 
 
 def improve(compiled: Compiled, make: Callable[[VersionKind, Tier], Version]) -> Thread:
@@ -53,8 +54,9 @@ def improve(compiled: Compiled, make: Callable[[VersionKind, Tier], Version]) ->
 
     def work() -> None:
         with DefaultEnvironment():
-            for kind in list(compiled.versions):
-                compiled.replace(kind, make(kind, Tier.BEST))
+            for kind, version in list(compiled.versions.items()):
+                if version.tier < Tier.BEST:
+                    compiled.replace(kind, make(kind, Tier.BEST))
             compiled.face_rival(background=True)
 
     thread = threading.Thread(target=work, name="ptxvm compiles")

@@ -5,15 +5,20 @@ The oracle of what they compute is the interpreter; that of the contest is which
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.cfg import scalar_code
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
+from ptxvm.engine.jit.run import tiering
 from ptxvm.engine.jit.run.rivals import Contest, Turns
+from ptxvm.machine.settings import Tiering
 
 # Each thread makes as many iterations as its number says, which the other lanes do not.
 LOOP = """
@@ -73,11 +78,7 @@ def arguments(rng: np.random.Generator) -> list[np.ndarray]:
 @pytest.fixture
 def by_version(monkeypatch: pytest.MonkeyPatch) -> Callable[[int], None]:
     """Has one of the versions run all CTAs: 0 for vectors, 1 for scalar code."""
-    monkeypatch.setenv("PTXVM_TIER", "best")
-    from ptxvm.engine.jit.run import tiering
-
-    tiering.policy.cache_clear()
-    monkeypatch.setattr(tiering, "policy", lambda: tiering.settings.Tiering.BEST)
+    monkeypatch.setattr(tiering, "policy", lambda: Tiering.BEST)
 
     def choose(version: int) -> None:
         monkeypatch.setattr(Turns, "next", lambda self, ctas: (version, ctas))
@@ -91,9 +92,9 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     found: list[int] = []
     ran = Turns.ran
 
-    def note(self: Turns, version: int, ctas: int, seconds: float) -> None:
+    def note(self: Turns, version: int, ctas: int, seconds: float, work: int) -> None:
         found.append(version)
-        ran(self, version, ctas, seconds)
+        ran(self, version, ctas, seconds, work)
 
     monkeypatch.setattr(Turns, "ran", note)
     return found
@@ -183,13 +184,16 @@ def test_scalar_code_is_for_threads_without_an_order(body: str, suits: bool) -> 
 # ── the contest ─────────────────────────────────────────────────────────────────────────
 
 
-def shares(rates: Callable[[int, int], float], ctas: int, turns: Turns) -> list[int]:
-    """How many CTAs each version gets, whose times are given by its number and that of the CTA."""
+def shares(
+    rates: Callable[[int, int], float], ctas: int, turns: Turns, work: Callable[[int], int] = lambda cta: 1
+) -> list[int]:
+    """How many CTAs each version gets, whose times are given by its number and that of the CTA; a CTA has an amount of work."""
     found, at = [0, 0], 0
     while at < ctas:
         version, count = turns.next(ctas - at)
         assert 1 <= count <= ctas - at
-        turns.ran(version, count, sum(rates(version, n) for n in range(at, at + count)))
+        some = range(at, at + count)
+        turns.ran(version, count, sum(rates(version, n) for n in some), sum(map(work, some)))
         found[version] += count
         at += count
     return found
@@ -203,21 +207,44 @@ def test_the_faster_version_gets_nearly_all(faster: int) -> None:
 
 
 @pytest.mark.parametrize("faster", [0, 1])
-def test_uneven_ctas_decide_nothing(faster: int) -> None:
+def test_uneven_ctas_are_compared_by_their_work(faster: int) -> None:
     """Those in the middle of a picture take a hundred times as long as those at its edges."""
 
-    def rate(version: int, cta: int) -> float:
-        return (1e-3 if 40 < cta % 100 < 60 else 1e-5) * (1.0 if version == faster else 1.5)
+    def work(cta: int) -> int:
+        return 100 if 40 < cta % 100 < 60 else 1
 
-    got = shares(rate, 20_000, Turns(Contest()))
+    got = shares(lambda version, cta: work(cta) * (1e-5 if version == faster else 1.5e-5), 20_000, Turns(Contest()), work)
     assert got[faster] > 17_000
+
+
+def test_the_version_is_chosen_for_the_time_that_it_saves() -> None:
+    """At the edges of a picture the second version takes half as long as the first; in the middle it takes 15 times as long.
+
+    The time of a thousand CTAs of an edge is that of one in the middle.  Oracle: the first version's own time.
+    """
+    spent = 0.0
+
+    def is_inside(cta: int) -> bool:
+        return cta % 10_000 > 5000
+
+    def rate(version: int, cta: int) -> float:
+        nonlocal spent
+        took = (1e-3, 15e-3)[version] if is_inside(cta) else (1e-6, 0.5e-6)[version]
+        spent += took
+        return took
+
+    turns = Turns(Contest())
+    for _ in range(3):
+        spent = 0.0
+        shares(rate, 30_000, turns, lambda cta: 10_000 if is_inside(cta) else 10)
+    assert spent < 1.2 * sum(1e-3 if is_inside(cta) else 1e-6 for cta in range(30_000))
 
 
 def test_a_cold_start_decides_nothing() -> None:
     turns = Turns(contest := Contest())
     for version, seconds in ((0, 1.0), (1, 2e-4), (0, 0.9)):  # the first one found cold caches
         assert turns.next(640) == (version, 10)
-        turns.ran(version, 10, seconds)
+        turns.ran(version, 10, seconds, 10)
     assert contest.faster == 0
     got = shares(lambda version, _: 1e-5 if version == 0 else 2e-5, 20_000, turns)
     assert got[0] > 18_000
@@ -240,3 +267,22 @@ def test_a_kernel_that_needs_warps_has_no_rival(by_version: Callable[[int], None
     by_version(1)
     kernel("bar.warp.sync -1;").launch(1, 32, [np.zeros(32, np.uint32) for _ in range(3)], engine="jit")
     assert not runs
+
+
+def test_best_code_of_the_disk_cache_gets_its_rival_too(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, rng: np.random.Generator
+) -> None:
+    """The next process has the same two versions as the one that compiled them."""
+    monkeypatch.setenv("PTXVM_CACHE", str(tmp_path))
+    monkeypatch.setattr(tiering, "WARM", 0.0)
+    for policy in (Tiering.BEST, Tiering.AUTO):
+        monkeypatch.setattr(tiering, "policy", lambda policy=policy: policy)
+        one = kernel(BODIES["numbers"])
+        one.launch(CTAS, THREADS, arguments(rng), engine="jit")
+        for thread in threading.enumerate():
+            if thread.name == "ptxvm compiles":
+                thread.join()
+        compiled = one.module.jit.compiled(Specialisation(one.function, (THREADS, 1, 1)))
+        assert (compiled.tier is Tier.BEST) is (policy is Tiering.BEST)
+        assert compiled.versions[VersionKind.FIRST].tier == Tier.BEST
+        assert compiled.rival is not None
