@@ -27,16 +27,23 @@ class ByteSet:
     bits: Array | None = None
 
     @classmethod
-    def of_map(cls, map: Array) -> ByteSet:
-        """The bytes that a map has ones for; it has zeros for the others.  Its address is a multiple of 8."""
+    def of_map(cls, map: Array, parts: Sequence[tuple[int, int]] | None = None) -> ByteSet:
+        """The bytes that a map has ones for; it has zeros for the others, and for all that is in none of some parts, in order.
+
+        The addresses of the map and of its parts are multiples of 8.
+        """
         edges: list[Array] = []
         found = 0
-        for each in _edges(map):
-            edges.append(each)
-            found += len(each)
-            if found > 2 * (len(map) // EACH + FEW):
-                return cls(len(map), bits=np.packbits(map != 0))
-        whole = np.concatenate([*edges, np.array([len(map)] * (found % 2), np.int64)]) if edges else np.empty(0, np.int64)
+        for start, end in [(0, len(map))] if parts is None else parts:
+            for each in _edges(map[start:end]):
+                edges.append(each + start)
+                found += len(each)
+                if found > 2 * (len(map) // EACH + FEW):
+                    return cls(len(map), bits=np.packbits(map != 0))
+            if found % 2:  # the last one is not closed
+                edges.append(np.array([end], np.int64))
+                found += 1
+        whole = np.concatenate(edges) if edges else np.empty(0, np.int64)
         return cls(len(map), runs=whole.reshape(-1, 2))
 
     def __bool__(self) -> bool:

@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, Pipe, wait
 from tempfile import TemporaryFile
@@ -34,13 +34,13 @@ LONGEST = 2000  # characters of what a process wrote before it died
 class Worker:
     """A process that runs cases, and those that it has been given and not ended."""
 
-    def __init__(self, setting: bytes, threads: int) -> None:
+    def __init__(self, setting: bytes, threads: int, descriptors: Sequence[int]) -> None:
         self.connection, theirs = Pipe()
         self.errors = TemporaryFile()  # noqa: SIM115 - closed with the worker
         paths = os.pathsep.join(path for path in sys.path if path)
         self.process = subprocess.Popen(  # noqa: S603 - this Python
             [sys.executable, "-P", "-m", "ptxvm.campaign.worker", str(theirs.fileno())],
-            pass_fds=[theirs.fileno()], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
+            pass_fds=[theirs.fileno(), *descriptors], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
             env={"PTXVM_THREADS": str(threads), **os.environ, "PYTHONPATH": paths},
         )  # fmt: skip
         theirs.close()
@@ -73,10 +73,10 @@ class Worker:
 
 
 class Pool(AbstractContextManager["Pool"]):
-    """Some worker processes."""
+    """Some worker processes, which inherit descriptors of files."""
 
-    def __init__(self, workload: Workload, workers: int, limits: CaseLimits) -> None:
-        self.limits, self.count = limits, workers
+    def __init__(self, workload: Workload, workers: int, limits: CaseLimits, descriptors: Sequence[int] = ()) -> None:
+        self.limits, self.count, self.descriptors = limits, workers, descriptors
         self.setting = pickle.dumps((workload, limits.memory))
         self.threads = max(1, (os.cpu_count() or 1) // workers)
         self.workers: dict[Connection, Worker] = {}
@@ -123,7 +123,7 @@ class Pool(AbstractContextManager["Pool"]):
             job = self._next(waiting)
             if job is None:
                 break
-            worker = Worker(self.setting, self.threads)
+            worker = Worker(self.setting, self.threads, self.descriptors)
             self.workers[worker.connection] = worker
             worker.give([job])
         for worker in self.workers.values():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -114,10 +114,12 @@ def campaign(
         return Campaign(declaration.subject.name, where, results.counts(), reasons, tests)
 
 
-def runner(workload: Workload, workers: int, scheduler: str | None, limits: CaseLimits) -> Pool | Cluster:
-    """What runs the cases."""
+def runner(
+    workload: Workload, workers: int, scheduler: str | None, limits: CaseLimits, descriptors: Sequence[int] = ()
+) -> Pool | Cluster:
+    """What runs the cases; processes of this machine inherit descriptors."""
     if scheduler is None:
-        return Pool(workload, workers, limits)
+        return Pool(workload, workers, limits, descriptors)
     from ptxvm.campaign.cluster import Cluster  # noqa: PLC0415 - Dask is an extra
 
     return Cluster(workload, scheduler, limits)

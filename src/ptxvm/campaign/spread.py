@@ -9,11 +9,8 @@ element in each range, and the partial results are joined by the operation.  Wha
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from functools import lru_cache
-from itertools import pairwise
-from typing import NamedTuple
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,65 +18,29 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.outputs import outputs, written_parameters
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.reductions import Reduction, joinable, reductions
-from ptxvm.api import Kernel, Module, load
+from ptxvm.api import Kernel
 from ptxvm.campaign.byte_sets import ByteSet, are_apart
-from ptxvm.campaign.case import outcome
 from ptxvm.campaign.declaration import CaseLimits
-from ptxvm.campaign.outcome import Job, Outcome
+from ptxvm.campaign.grid_range import Blank, Joinable, Neutral, RangeAccesses, RangeWorkload, element, neutral
+from ptxvm.campaign.outcome import Job
 from ptxvm.campaign.session import runner
-from ptxvm.diagnostics.errors import Crash, Fault, Unsupported
+from ptxvm.campaign.shared_file import shared
+from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.checks import prefilter
-from ptxvm.engine.jit.checks.cta_range import CtaRange
-from ptxvm.engine.jit.run.recording import Recording
-from ptxvm.engine.launch import launch
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.machine import options
 from ptxvm.machine.events import Finding
 from ptxvm.machine.launch import launch_shape
-from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
 
 PATIENCE = CaseLimits(1e6)  # a grid takes as long as it takes
-PIECES = 2  # ranges for each process, so that all end at about the same time
+SHARE = 2  # a range is this part of what would be a worker's own of the CTAs that are left ...
+LAST = 32  # ... down to this part of the whole ...
+FEW = 256  # ... and to so many CTAs
 CLUSTER = (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL)
 NOBODY, SEVERAL = -1, -2
-
-
-class Blank(NamedTuple):
-    """An array whose contents the kernel does not read: it is not sent."""
-
-    shape: tuple[int, ...]
-    dtype: str
-
-
-class Neutral(NamedTuple):
-    """An array that the kernel only reduces into: it begins with the neutral element of the operation, and is not sent."""
-
-    shape: tuple[int, ...]
-    dtype: str
-    reduction: Reduction
-
-
-class Joinable(NamedTuple):
-    """Bytes of an array, and what they hold, one after the other."""
-
-    where: ByteSet
-    values: Array
-
-
-@dataclass
-class RangeAccesses:
-    """What a range of CTAs did: the bytes of each array that it wrote and read, by the number of the argument."""
-
-    written: dict[int, Joinable] = field(default_factory=dict)
-    read: dict[int, ByteSet] = field(default_factory=dict)
-    others: tuple[str, ...] = ()  # variables of the module that it changed
-    misjudged: bool = False  # it writes to an array that it was not expected to write to
-    result: LaunchResult | None = None
-    fault: Fault | None = None
-    doubt: str = ""  # why it could not be run
 
 
 @dataclass(frozen=True)
@@ -111,7 +72,7 @@ def spread(
     shape = launch_shape(grid, block)
     reason = obstacle(kernel, args)
     if not reason:
-        cuts = cut(shape.ctas, workers * PIECES)
+        cuts = cut(shape.ctas, workers)
         found = run_ranges(kernel, (shape.grid, shape.block, shared), args, cuts, (workers, scheduler))
         reason = next((each.doubt for each in found if each.doubt), "") or written_elsewhere(found)
         if not reason:
@@ -119,10 +80,15 @@ def spread(
     return SpreadLaunch(kernel.launch(shape.grid, shape.block, args, shared=shared), (), reason)
 
 
-def cut(ctas: int, pieces: int) -> list[range]:
-    """The CTAs of a grid in ranges of about one size."""
-    edges = [ctas * n // pieces for n in range(pieces + 1)]
-    return [range(start, stop) for start, stop in pairwise(edges) if start < stop]
+def cut(ctas: int, workers: int) -> list[range]:
+    """The CTAs of a grid in ranges: large ones first, and ever smaller ones, so that all workers end at about the same time."""
+    found, start = list[range](), 0
+    least = min(max(FEW, ctas // (LAST * workers)), -(-ctas // (SHARE * workers)))
+    while start < ctas:
+        size = min(max(least, (ctas - start) // (SHARE * workers)), ctas - start)
+        found.append(range(start, start + size))
+        start += size
+    return found
 
 
 # ── what stands in the way ──────────────────────────────────────────────────────────────
@@ -187,96 +153,6 @@ def exchanges(bound: Bound) -> str:
     return ""
 
 
-# ── a range, in another process ─────────────────────────────────────────────────────────
-
-
-@dataclass(frozen=True)
-class RangeWorkload:
-    """The ranges of a grid.
-
-    Arrays of which the numbers are in `written` are copied and recorded.  The kernel may read the others, and a write to
-    one of them shows that the guess was wrong.
-    """
-
-    text: str
-    target: str
-    entry: str
-    launch: tuple[tuple[int, int, int], tuple[int, int, int], int]
-    args: tuple[object, ...]
-    ranges: tuple[range, ...]
-    written: frozenset[int]
-    variables: Mapping[int, bytes]  # those of the module that are not what it gives them (`Image.changed`)
-
-    def run(self, job: Job) -> Outcome:
-        """Run a range; what it touched is the value of the outcome."""
-        found = RangeAccesses()
-        ended = outcome(lambda: self._accessed(found, self.ranges[job.number]))
-        return replace(ended, value=found)
-
-    def _accessed(self, found: RangeAccesses, ctas: range) -> None:
-        kernel = loaded(self.text, self.target).kernel(self.entry)
-        kernel.module.image.change(self.variables)
-        numbers = [n for n, each in enumerate(self.args) if n in self.written and size_of(each)]
-        recording = Recording([size_of(self.args[n]) for n in numbers])
-        args = [self._own(each, recording, numbers.index(n) if n in numbers else None) for n, each in enumerate(self.args)]
-        engine = CtaRange(kernel.module.jit, ctas, recording)
-        grid, block, shared = self.launch
-        try:
-            found.result = launch(engine, kernel.function, LaunchOptions(grid, block, shared), args)
-        except Unsupported as missing:
-            found.doubt = str(missing)
-        except Fault as fault:
-            found.misjudged, found.fault = self._protected(fault, args), fault
-        for at, n in enumerate(numbers):
-            where = ByteSet.of_map(recording.written(at))
-            found.written[n] = Joinable(where, where.taken(recording.array(at)))
-            found.read[n] = ByteSet.of_map(recording.read(at))
-        found.others = tuple(str(each) for each in engine.changed)
-        if engine.changed:
-            loaded.cache_clear()  # its variables are not what they were
-
-    @staticmethod
-    def _own(value: object, recording: Recording, number: int | None) -> object:
-        """The range's own copy of an argument, in a recording; without a number it is one that shall not be written."""
-        if number is None:
-            if not isinstance(value, np.ndarray):
-                return np.zeros(value.shape, value.dtype) if isinstance(value, Blank | Neutral) else value
-            own = value.view()
-            own.flags.writeable = False
-            return own
-        held = recording.array(number)
-        if isinstance(value, Neutral):
-            held.view(element(value.reduction))[...] = neutral(value.reduction)
-        if isinstance(value, np.ndarray):
-            held.view(value.dtype).reshape(value.shape)[...] = value
-        if not isinstance(value, Blank | Neutral | np.ndarray):
-            raise Crash(f"argument {value} is no array, and is recorded")
-        return held.view(value.dtype).reshape(value.shape)
-
-    def _protected(self, fault: Fault, args: Sequence[object]) -> bool:
-        """Is a fault at an array that could be written, but was not expected to be?"""
-        for n, (given, own) in enumerate(zip(self.args, args, strict=True)):
-            if n in self.written or not isinstance(given, np.ndarray) or not isinstance(own, np.ndarray):
-                continue
-            start = own.ctypes.data
-            if given.flags.writeable and fault.address is not None and start <= fault.address < start + own.nbytes:
-                return True
-        return False
-
-
-@lru_cache(maxsize=1)
-def loaded(text: str, target: str) -> Module:
-    """The module of a grid, which all of its ranges in a process use."""
-    return load(text.encode(), target)
-
-
-def size_of(value: object) -> int:
-    """The bytes of an array; 0 for what is none."""
-    if isinstance(value, Blank | Neutral):
-        return int(np.prod(value.shape, dtype=np.int64)) * np.dtype(value.dtype).itemsize
-    return value.nbytes if isinstance(value, np.ndarray) else 0
-
-
 # ── all ranges ──────────────────────────────────────────────────────────────────────────
 
 
@@ -302,31 +178,12 @@ def run_ranges(
 
 def blank(value: object) -> object:
     """What is sent for an argument whose contents are not read."""
-    return Blank(value.shape, value.dtype.str) if isinstance(value, np.ndarray) else value
+    return Blank(value.shape, value.dtype) if isinstance(value, np.ndarray) else value
 
 
 def neutral_of(value: object, how: Reduction | None) -> object:
     """What is sent for an argument; nothing but its shape where the kernel only reduces into it."""
-    return value if how is None or not isinstance(value, np.ndarray) else Neutral(value.shape, value.dtype.str, how)
-
-
-def element(how: Reduction) -> np.dtype[np.generic]:
-    """The NumPy type of the elements of a reduction."""
-    kind = "f" if how.type.is_float else "i" if how.type.is_signed else "u"
-    return np.dtype(f"{kind}{how.type.bytes}")
-
-
-def neutral(how: Reduction) -> int:
-    """The neutral element of a reduction."""
-    signed, bits = how.type.is_signed, how.type.bits
-    match how.operation:
-        case "min":
-            return (1 << bits - signed) - 1
-        case "max":
-            return -1 << bits - 1 if signed else 0
-        case "and":
-            return -1 if signed else (1 << bits) - 1
-    return 0
+    return value if how is None or not isinstance(value, np.ndarray) else Neutral(value.shape, value.dtype, how)
 
 
 OPERATIONS = {
@@ -335,10 +192,25 @@ OPERATIONS = {
 
 
 def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[RangeAccesses]:
-    """What all ranges did, in their order."""
+    """What all ranges did, in their order; processes of this machine share the arrays in a file."""
     workers, scheduler = where
+    if scheduler is not None:
+        return ranges(workload, workers, scheduler)
+    arrays = {n: each for n, each in enumerate(workload.args) if isinstance(each, np.ndarray) and each.nbytes}
+    with shared(list(arrays.values()), workload.recording().size, len(workload.ranges)) as (file, placed):
+        args = dict(enumerate(workload.args)) | dict(zip(arrays, placed, strict=True))
+        found = ranges(replace(workload, args=tuple(args.values()), file=file), workers, None, [file.descriptor])
+        for each in found:
+            each.written = {n: Joinable(where, file.read(values)) for n, (where, values) in each.stored.items()}
+        return found
+
+
+def ranges(
+    workload: RangeWorkload, workers: int, scheduler: str | None, descriptors: Sequence[int] = ()
+) -> list[RangeAccesses]:
+    """What all ranges did, in their order, as they tell it; processes of this machine inherit descriptors."""
     accesses: dict[int, RangeAccesses] = {}
-    with runner(workload, min(workers, len(workload.ranges)), scheduler, PATIENCE) as pool:
+    with runner(workload, min(workers, len(workload.ranges)), scheduler, PATIENCE, descriptors) as pool:
         for done in pool.outcomes(Job(n) for n in range(len(workload.ranges))):
             for each in done:
                 if not isinstance(each.outcome.value, RangeAccesses) or each.outcome.failed:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import mmap
+import os
 import platform
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ WORLD_SIZE = min(1 << 48, sys.maxsize >> 16 << 16)  # the widest user space of a
 LOW_LIMIT = 1 << 32
 PAGE = 4096
 
+MAP_FIXED = 0x10
 MAP_32BIT = 0x40
 MAP_NORESERVE = 0x4000
 MAP_FAILED = (1 << 64) - 1
@@ -76,6 +78,18 @@ class LowBytes:
 def below_4_gib(size: int, *, zero: bool) -> Bytes:
     """Fresh bytes that a 32-bit address reaches, as on WebAssembly all are; fresh pages are zero."""
     return anywhere(size, zero=zero) if sys.maxsize < LOW_LIMIT else np.asarray(LowBytes(size))
+
+
+def overlay(address: int, size: int, descriptor: int, offset: int) -> None:
+    """Replace some pages of a mapping by the contents of a file, of which they are a private copy; OSError where that fails.
+
+    The address and the offset are multiples of the size of a page; the rest of the last page is the file's, or zero.
+    """
+    protection = mmap.PROT_READ | mmap.PROT_WRITE
+    found = _libc().mmap(address, size, protection, mmap.MAP_PRIVATE | MAP_FIXED, descriptor, offset)
+    if found == MAP_FAILED:
+        code = ctypes.get_errno()
+        raise OSError(code, os.strerror(code))
 
 
 @functools.cache

@@ -33,6 +33,19 @@ def test_runs_begin_and_end_within_words_and_between_pieces() -> None:
     assert found.tolist() == [[3, 5], [8, 16], [(1 << 20) - 1, (1 << 20) + 1], [2 << 20, 3 << 20]]
 
 
+@pytest.mark.parametrize("parts", [[(0, 64)], [(16, 40), (48, 64)], [(16, 24), (24, 40), (48, 64)]])
+def test_what_is_outside_of_some_parts_is_zero(parts: list[tuple[int, int]]) -> None:
+    """A part that ends with a one ends the run."""
+    map = np.zeros(64, np.uint8)
+    for start, end in (17, 19), (30, 40), (48, 64):
+        map[start:end] = 255
+    found = ByteSet.of_map(map, parts)
+    wanted = np.zeros(64, np.bool_)
+    wanted[[*range(17, 19), *range(30, 40), *range(48, 64)]] = True
+    assert found.taken(np.arange(64)).tolist() == np.flatnonzero(wanted).tolist()
+    assert not ByteSet.of_map(map, [])
+
+
 def test_many_runs_become_bits() -> None:
     map = np.zeros(1 << 20, np.uint8)
     map[::4] = 255

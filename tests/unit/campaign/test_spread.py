@@ -151,6 +151,31 @@ def test_ranges_read_variables_as_they_are_in_this_process() -> None:
     assert array.tolist() == whole.tolist() == [520] * 64
 
 
+@pytest.mark.usefixtures("in_this_process")
+def test_a_part_of_a_large_array() -> None:
+    """CTA i adds i to element i, and copies the element 2^20 further on to where it was plus 64."""
+    body = """ld.global.u32 %r1, [%p1]; add.u32 %r1, %r1, %r0; st.global.u32 [%p1], %r1;
+        ld.global.u32 %r2, [%p1+4194304]; st.global.u32 [%p1+256], %r2;"""
+    found, array = spread(body, 1 << 22)
+    assert (found.reason, found.result.findings) == ("", [])
+    wanted = np.arange(1 << 22, dtype=np.uint32)
+    wanted[:64] *= 2
+    wanted[64:128] = range(1 << 20, (1 << 20) + 64)
+    assert np.array_equal(array, wanted)
+
+
+@pytest.mark.parametrize("ctas", [1, 5, 64, 65, 1000, 1025, 65_536, 1_000_003])
+@pytest.mark.parametrize("workers", [1, 2, 7])
+def test_ranges_are_ever_smaller(ctas: int, workers: int) -> None:
+    """Each CTA is in one range; the last ranges are small, and there are few of them."""
+    found = module.cut(ctas, workers)
+    assert [n for each in found for n in each] == list(range(ctas))
+    sizes = [len(each) for each in found]
+    assert sizes == sorted(sizes, reverse=True)
+    assert min(2 * workers, ctas) - 1 <= len(found) <= 12 * workers + 8
+    assert sizes[-1] <= max(module.FEW, ctas // (module.LAST * workers))
+
+
 @pytest.mark.parametrize("line", [
     "txq.width.b32 %r1, [t];", "tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [t, {%r0}];", "suld.b.1d.b32.trap %r1, [s, {%r0}];",
 ])  # fmt: skip

@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import mmap
+import sys
 from collections.abc import Sequence
+from contextlib import suppress
+from pathlib import Path
 
 import numpy as np
 
 from ptxvm.engine.jit.abi.launch_record import AT
+from ptxvm.machine import backing
 from ptxvm.machine.backing import Bytes
 
-ALIGNMENT = 256  # bytes, as of device memory
+ALIGNMENT = mmap.ALLOCATIONGRANULARITY  # bytes of an array's start: a file can be mapped there
 HUGE = 1 << 21  # bytes of a large page of the host
+BACKED = np.uint64(3 << 62)  # bits of a page in `pagemap`: it is in memory, or on a disk
 
 
 class Recording:
@@ -41,6 +46,10 @@ class Recording:
         """The map of the bytes of an array that were read."""
         return self._part(2, number)
 
+    def fill(self, number: int, descriptor: int, offset: int) -> None:
+        """Give an array its contents: those of a file at an offset, of which only pages that are touched are read."""
+        backing.overlay(self.array(number).ctypes.data, self.sizes[number], descriptor, offset)
+
     def enter(self, record: memoryview) -> None:
         """Fill in the fields of the launch record that recorded code reads."""
         record[AT["arena"]], record[AT["arena_size"]] = self._parts[0].ctypes.data, self.size
@@ -51,4 +60,22 @@ class Recording:
         return self._parts[part][start : start + self.sizes[number]]
 
 
-__all__ = ["Recording"]
+def backed(map: Bytes) -> list[tuple[int, int]]:
+    """The parts of a map, as starts and ends, that the host has memory for; all others are zero.
+
+    That is the whole map where the host does not say (it is `/proc/self/pagemap` of Linux that does).
+    """
+    first, last = map.ctypes.data // mmap.PAGESIZE, -(-(map.ctypes.data + len(map)) // mmap.PAGESIZE)
+    pages = b""
+    if sys.platform == "linux":
+        with suppress(OSError), Path("/proc/self/pagemap").open("rb", buffering=0) as file:
+            file.seek(8 * first)
+            pages = file.read(8 * (last - first))
+    if len(pages) < 8 * (last - first):
+        return [(0, len(map))]
+    there = np.flatnonzero(np.diff((np.frombuffer(pages, np.uint64) & BACKED) != 0, prepend=False, append=False))
+    edges = (there + first) * mmap.PAGESIZE - map.ctypes.data
+    return [(max(start, 0), min(end, len(map))) for start, end in edges.reshape(-1, 2).tolist()]
+
+
+__all__ = ["Recording", "backed"]

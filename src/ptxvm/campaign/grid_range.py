@@ -1,0 +1,201 @@
+"""A range of the CTAs of a grid, in another process: its own copies of the arrays, and what it did to them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from ptxvm.analysis.reductions import Reduction
+from ptxvm.api import Module, load
+from ptxvm.campaign.byte_sets import ByteSet
+from ptxvm.campaign.case import outcome
+from ptxvm.campaign.outcome import Job, Outcome
+from ptxvm.campaign.shared_file import Placed, SharedFile, Stored
+from ptxvm.diagnostics.errors import Crash, Fault, Unsupported
+from ptxvm.engine.jit.checks.cta_range import CtaRange
+from ptxvm.engine.jit.run.recording import Recording, backed
+from ptxvm.engine.launch import launch
+from ptxvm.machine.backing import Bytes
+from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.per_lane import Array
+from ptxvm.machine.result import LaunchResult
+
+
+class Blank(NamedTuple):
+    """An array whose contents the kernel does not read: it is not sent."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+
+
+class Neutral(NamedTuple):
+    """An array that the kernel only reduces into: it begins with the neutral element of the operation, and is not sent."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    reduction: Reduction
+
+
+class Joinable(NamedTuple):
+    """Bytes of an array, and what they hold, one after the other."""
+
+    where: ByteSet
+    values: Array
+
+
+@dataclass
+class RangeAccesses:
+    """What a range of CTAs did: the bytes of each array that it wrote and read, by the number of the argument.
+
+    With a file, what it wrote is `stored` there.
+    """
+
+    written: dict[int, Joinable] = field(default_factory=dict)
+    stored: dict[int, tuple[ByteSet, Stored]] = field(default_factory=dict)
+    read: dict[int, ByteSet] = field(default_factory=dict)
+    others: tuple[str, ...] = ()  # variables of the module that it changed
+    misjudged: bool = False  # it writes to an array that it was not expected to write to
+    result: LaunchResult | None = None
+    fault: Fault | None = None
+    doubt: str = ""  # why it could not be run
+
+
+@dataclass(frozen=True)
+class RangeWorkload:
+    """The ranges of a grid.
+
+    Arrays of which the numbers are in `written` are recorded, each range having its own.  The kernel may read the others,
+    and a write to one of them shows that the guess was wrong.  With a `file` the arrays are in it, and so are the results;
+    without one, for other machines, they are sent.
+    """
+
+    text: str
+    target: str
+    entry: str
+    launch: tuple[tuple[int, int, int], tuple[int, int, int], int]
+    args: tuple[object, ...]
+    ranges: tuple[range, ...]
+    written: frozenset[int]
+    variables: Mapping[int, bytes]  # those of the module that are not what it gives them (`Image.changed`)
+    file: SharedFile | None = None
+
+    @property
+    def recorded(self) -> list[int]:
+        """The numbers of the arrays that are recorded."""
+        return [n for n, each in enumerate(self.args) if n in self.written and size_of(each)]
+
+    def recording(self) -> Recording:
+        """A recording of these arrays."""
+        return Recording([size_of(self.args[n]) for n in self.recorded])
+
+    def run(self, job: Job) -> Outcome:
+        """Run a range; what it touched is the value of the outcome."""
+        found = RangeAccesses()
+        ended = outcome(lambda: self._accessed(found, job.number))
+        return replace(ended, value=found)
+
+    def _accessed(self, found: RangeAccesses, number: int) -> None:
+        kernel = loaded(self.text, self.target).kernel(self.entry)
+        kernel.module.image.change(self.variables)
+        recording, slots = self.recording(), {n: at for at, n in enumerate(self.recorded)}
+        args = [self._own(each, recording, slots.get(n)) for n, each in enumerate(self.args)]
+        engine = CtaRange(kernel.module.jit, self.ranges[number], recording)
+        grid, block, shared = self.launch
+        try:
+            found.result = launch(engine, kernel.function, LaunchOptions(grid, block, shared), args)
+        except Unsupported as missing:
+            found.doubt = str(missing)
+        except Fault as fault:
+            found.misjudged, found.fault = self._protected(fault, args), fault
+        for n, at in slots.items():
+            where = touched(recording.written(at))
+            values = where.taken(recording.array(at))
+            if self.file is None:
+                found.written[n] = Joinable(where, values)
+            else:
+                found.stored[n] = where, self.file.write(number, recording.starts[at], values)
+            found.read[n] = touched(recording.read(at))
+        found.others = tuple(str(each) for each in engine.changed)
+        if engine.changed:
+            loaded.cache_clear()  # its variables are not what they were
+
+    def _own(self, value: object, recording: Recording, slot: int | None) -> object:
+        """The range's own copy of an argument, in a recording; without a slot it is one that shall not be written."""
+        if slot is None:
+            return self._protected_copy(value)
+        held = recording.array(slot)
+        if isinstance(value, Placed) and self.file is not None:
+            recording.fill(slot, self.file.descriptor, value.offset)
+        if isinstance(value, Neutral):
+            held.view(element(value.reduction))[...] = neutral(value.reduction)
+        if isinstance(value, np.ndarray):
+            held.view(value.dtype).reshape(value.shape)[...] = value
+        if not isinstance(value, Placed | Neutral | Blank | np.ndarray):
+            raise Crash(f"argument {value} is no array, and is recorded")
+        return held.view(value.dtype).reshape(value.shape)
+
+    def _protected_copy(self, value: object) -> object:
+        """An argument that shall not be written."""
+        if isinstance(value, Placed) and self.file is not None:
+            return self.file.read_only(value)
+        if isinstance(value, Blank | Neutral):
+            return np.zeros(value.shape, value.dtype)
+        if not isinstance(value, np.ndarray):
+            return value
+        own = value.view()
+        own.flags.writeable = False
+        return own
+
+    def _protected(self, fault: Fault, args: Sequence[object]) -> bool:
+        """Is a fault at an array that could be written, but was not expected to be?"""
+        for n, (given, own) in enumerate(zip(self.args, args, strict=True)):
+            if n in self.written or not isinstance(own, np.ndarray) or fault.address is None:
+                continue
+            writable = given.writable if isinstance(given, Placed) else isinstance(given, np.ndarray) and given.flags.writeable
+            if writable and 0 <= fault.address - own.ctypes.data < own.nbytes:
+                return True
+        return False
+
+
+@lru_cache(maxsize=1)
+def loaded(text: str, target: str) -> Module:
+    """The module of a grid, which all of its ranges in a process use."""
+    return load(text.encode(), target)
+
+
+def touched(map: Bytes) -> ByteSet:
+    """The bytes that a map of a recording has ones for."""
+    return ByteSet.of_map(map, backed(map))
+
+
+def size_of(value: object) -> int:
+    """The bytes of an array; 0 for what is none."""
+    if isinstance(value, Blank | Neutral):
+        return int(np.prod(value.shape, dtype=np.int64)) * value.dtype.itemsize
+    return value.nbytes if isinstance(value, np.ndarray | Placed) else 0
+
+
+def element(how: Reduction) -> np.dtype[np.generic]:
+    """The NumPy type of the elements of a reduction."""
+    kind = "f" if how.type.is_float else "i" if how.type.is_signed else "u"
+    return np.dtype(f"{kind}{how.type.bytes}")
+
+
+def neutral(how: Reduction) -> int:
+    """The neutral element of a reduction."""
+    signed, bits = how.type.is_signed, how.type.bits
+    match how.operation:
+        case "min":
+            return (1 << bits - signed) - 1
+        case "max":
+            return -1 << bits - 1 if signed else 0
+        case "and":
+            return -1 if signed else (1 << bits) - 1
+    return 0
+
+
+__all__ = ["Blank", "Joinable", "Neutral", "RangeAccesses", "RangeWorkload", "element", "loaded", "neutral"]
