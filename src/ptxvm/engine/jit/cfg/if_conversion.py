@@ -35,7 +35,8 @@ PLACES = {"tid", "laneid", "lanemask_eq", "lanemask_lt", "lanemask_le", "lanemas
 class BasicBlock:
     """Instructions `start:end` of a region, and its successors: where its last branch goes first, if it has one.
 
-    `written` are the registers of the function that it may write, `live` those that are live at its end, as masks.
+    `written` are the registers of the function that it may write, as a mask.  `live` are those that are read behind it: live
+    at its end, or, for other lanes, at the beginning of a block of the region that comes later.
     """
 
     start: int
@@ -144,16 +145,20 @@ class _Search:
             for bound in self.code[block.start : block.end]:
                 taken |= reads_and_writes(bound)[0]
         reads &= taken
-        return Region(entries, tuple(self._block(each) for each in blocks), join, reads, by_data)
+        later, made = 0, list[BasicBlock]()
+        for block in reversed(blocks):
+            made.append(self._block(block, later))
+            later |= block.live_in
+        return Region(entries, tuple(reversed(made)), join, reads, by_data)
 
     def _part(self, at: int, guard: int) -> bool:
         """Do lanes part by their position in the CTA, in more than the last CTA of a grid?"""
         repeated = any(first <= at <= last for first, last in self.loops)
         return bool(self.lanes & guard) and (repeated or not self.grid & guard)
 
-    def _block(self, block: Segment) -> BasicBlock:
+    def _block(self, block: Segment, later: int) -> BasicBlock:
         last = self.code[block.end - 1]
-        live = block.live_out
+        live = block.live_out | later
         if (guard := last.guard()) is not None and last.summary.jump is not None:
             live |= bit_of(guard[0])
         written = 0

@@ -87,7 +87,7 @@ class Node:
     calls: list[tuple[Frame, int]] = field(default_factory=list)  # of shared functions, each with the node to return to
     spilled: int = 0  # the registers that such a call spills
     region: Region | None = None  # the predicated blocks behind the branch at `end` (`if_conversion`) ...
-    escapes: tuple[int, ...] = ()  # ... and for each the registers that it writes and that are live after it
+    escapes: tuple[int, ...] = ()  # ... and for each the registers that it writes and that are read behind it
     returns: Frame | None = None
     call: Bound | None = None  # the call of a shared function that returns here
 
@@ -458,7 +458,7 @@ def _leaves(node: Node) -> bool:
 
 
 def _escapes(node: Node) -> tuple[int, ...]:
-    """For each block of its region the registers that it writes and that are live after it."""
+    """For each block of its region the registers that it writes and that are read behind it."""
     blocks, shift = node.region.blocks if node.region is not None else (), node.frame.registers
     return tuple((block.written & block.live) << shift | block.written << shift & node.live_out for block in blocks)
 

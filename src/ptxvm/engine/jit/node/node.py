@@ -76,7 +76,7 @@ class NodeBuilder(operands.Operands):
         self.preloaded: dict[int, list[Value]] = {}  # what a load loads, by its position, where an earlier one loaded it
         self.guard: Raw | None = None
         self.region_guard: Raw | None = None  # the lanes that run a predicated block (`lower.predicated_region`) ...
-        self.escapes: int | None = None  # ... and the registers that it writes and that are live after it
+        self.escapes: int | None = None  # ... and the registers that it writes and that are read behind it
         self.mask: str | None = None if full else "%" + self.name("mask")
         self.dirty = False
         self.waits_as_one = False  # the lanes that come to its barrier are released at once

@@ -243,3 +243,34 @@ END:
     data, out = np.arange(7, 263, dtype=np.uint32), np.zeros(4, np.uint32)
     ptxvm.load(MODULE + text).kernel().launch(4, 256, [data, out], engine="jit")
     assert out.tolist() == [7] * 4
+
+
+# The arm that stands first writes registers that are dead behind it; the other arm reads what they were before the branch.
+OVERWRITTEN = """
+    setp.lt.u32 %p0, %r0, COUNT;
+    mov.u32 %r6, 40;
+    mov.u32 %r7, %r0;
+    setp.eq.u32 %p3, %r6, 40;
+    @%p0 bra OTHER;
+    add.u32 %r5, %r6, %r7;
+    @!%p3 add.u32 %r5, %r5, 1000;
+    bra DONE;
+OTHER:
+    mov.u32 %r6, 2;
+    mul.lo.u32 %r7, %r6, %r7;
+    setp.eq.u32 %p3, %r6, %r7;
+    @%p3 mov.u32 %r5, 9;
+DONE:
+"""
+
+
+@pytest.mark.parametrize("swapped", [False, True])
+@pytest.mark.parametrize("count", [0, 3, 32, 45, 64])
+def test_what_an_arm_overwrites_stays_as_it_was_for_the_other(count: int, swapped: bool) -> None:
+    """Each lane runs its own arm (PTX 9.7.12.1): thread t has 40 + t, or 9 where it takes the branch and is thread 1."""
+    text = OVERWRITTEN.replace("COUNT", str(count))
+    if swapped:
+        text = text.replace("setp.lt", "setp.ge").replace("@%p0", "@!%p0")
+    data = np.arange(64, dtype=np.uint32)
+    (found, _) = same(ptxvm.load(MODULE + HEAD + text + END).kernel(), [data, data, np.uint32(0)], block=64)
+    assert found.tolist() == [(9 if t == 1 else 0) if t < count else 40 + t for t in range(64)]
