@@ -12,6 +12,7 @@ NO_SWIZZLE = 128 >> 4 << 16 | 256 >> 4 << 32  # K-major: the next eight columns,
 
 
 FENCE = "wgmma.fence.sync.aligned;"
+WAIT = "wgmma.wait_group.sync.aligned 0;"
 
 
 def kernel(before: str, after: str, fence: str = FENCE) -> ptxvm.Kernel:
@@ -197,7 +198,7 @@ def handed_over(hold: str, release: str, hand_over: str) -> str:
     {FENCE}
     wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {{%d0, %d1, %d2, %d3}}, %a, %b, 0, 1, 1, 0, 0;
     wgmma.commit_group.sync.aligned;
-    wgmma.wait_group.sync.aligned 0;
+    {WAIT}
     setp.eq.u32 %q, %t, 0;
     {hand_over}
     ld.param.u64 %p, [out]; mad.wide.u32 %p, %t, 4, %p; st.global.f32 [%p], %d0;
@@ -230,3 +231,13 @@ def test_one_thread_of_a_warpgroup_hands_a_matrix_over(name, engine, asynchronou
     out = np.zeros(128, np.float32)
     ptxvm.load(KERNELS[name]).kernel().launch(1, 160, [out], engine=engine, asynchronous=asynchronous)
     assert (out == 16).all()
+
+
+def test_what_comes_after_the_wait_of_one_thread_comes_after_the_products_of_all_warps():
+    """The arrival of a thread that hands the matrix over comes after its wait; before that wait it is a race."""
+    arrive = HAND_OVER.partition(" ")[2]
+    early = handed_over(SLOW, f"emptied: {EMPTIED}", "").replace(WAIT, f"setp.eq.u32 %q, %t, 0; @%q {arrive}\n{WAIT}")
+    other = KERNELS["slow"].replace(HAND_OVER, f"setp.eq.u32 %q, %t, 77; {HAND_OVER}")
+    for text, kinds in ((KERNELS["slow"], set()), (other, set()), (early, {("race", "WAR")})):
+        result = ptxvm.load(text).kernel().launch(1, 160, [np.zeros(128, np.float32)], check=("race", "sync"))
+        assert {(each.kind, each.hazard) for each in result.findings} == kinds
