@@ -9,11 +9,14 @@ from functools import partial
 from rich.text import Text
 
 from ptxvm.cli.failures import FINDINGS, WrongCall, say
-from ptxvm.cli.isa import isa, unknown
+from ptxvm.cli.isa import isa
 from ptxvm.cli.terminal import console, filled, labelled
 from ptxvm.diagnostics import KINDS, did_you_mean
+from ptxvm.isa.model import candidates
 from ptxvm.isa.special_registers import SPECIAL, lookup
-from ptxvm.reference.page import Page, find
+from ptxvm.reference.concepts import CONCEPTS, Concept, concept
+from ptxvm.reference.instruction_parts import modifiers_of
+from ptxvm.reference.page import Page, find, opcodes
 
 CODE = re.compile(r"[Pp]\d+")
 REGISTER = re.compile(r"%(\w+)(?:\.(\w+))?")
@@ -50,7 +53,7 @@ def _page_of(subject: str) -> Callable[[], int] | None:
     """What prints the page of a word; None for a text of instructions."""
     kind = subject.replace("_", "-")
     if CODE.fullmatch(subject) or kind in KINDS:
-        return partial(explain_code, kind)
+        return partial(explain_kind_and_opcode if find(subject) else explain_code, kind)
     if KIND.fullmatch(subject):
         return partial(unknown_kind, subject)
     if register := REGISTER.fullmatch(subject):
@@ -67,14 +70,19 @@ def _page_of(subject: str) -> Callable[[], int] | None:
 def _page_of_name(subject: str) -> Callable[[], int] | None:
     """What prints the page of an instruction, a special register, a modifier, a type or a directive."""
     name, _, component = subject.partition(".")
+    known = concept(subject)
+    if known is not None and not WORD.fullmatch(subject):
+        return partial(explain_concept, known)
     if subject.startswith(".") and WORD.fullmatch(subject):
         from ptxvm.cli.explain_word import explain_word  # which loads the catalog
 
         return partial(explain_word, subject[1:])
     if find(subject):
-        return None if is_whole(subject) else partial(isa, subject)
+        return None if is_whole(subject) else partial(explain_mnemonic, subject)
     if lookup(name, component or None) is not None:
         return partial(explain_register, name, component or None)
+    if known is not None:
+        return partial(explain_concept, known)
     if WORD.fullmatch(subject):
         from ptxvm.cli.explain_word import explain_word
         from ptxvm.reference.words import is_known
@@ -86,7 +94,8 @@ def _page_of_name(subject: str) -> Callable[[], int] | None:
 
 def unknown_kind(subject: str) -> int:
     """Say that there is no such kind of fault or finding, and which was probably meant."""
-    guess = did_you_mean(subject, KINDS)
+    part = next((f"did you mean `{word}`?" for word in subject.split("-") if word in KINDS), "")
+    guess = did_you_mean(subject, KINDS) or part
     return say(f"ptxvm explain: no fault or finding is called '{subject}'{f'; {guess}' if guess else ''}", FINDINGS)
 
 
@@ -97,9 +106,35 @@ def unknown_word(subject: str) -> int:
     if called := opcodes_called(subject):
         meant = " or ".join(f"`{opcode}`" for opcode in called)
         return say(f"ptxvm explain: no instruction is called '{subject}'; did you mean {meant}?", FINDINGS)
-    if did_you_mean(subject.replace("_", "-"), KINDS):
-        return unknown_kind(subject.replace("_", "-"))
-    return unknown("explain", subject)
+    kind = subject.replace("_", "-")
+    guess = did_you_mean(subject.partition(".")[0], [*CONCEPTS, *SPECIAL, *KINDS, *opcodes()]) or did_you_mean(kind, KINDS)
+    return say(f"ptxvm explain: nothing is called '{subject}'{f'; {guess}' if guess else ''}", FINDINGS)
+
+
+def explain_mnemonic(subject: str) -> int:
+    """The pages of an opcode with modifiers; where it has all of them, what they say, and which lane holds what."""
+    found = isa(subject)
+    opcode, *words = subject.rstrip(";").split(".")
+    whole = candidates(opcode, tuple(words)) if words else ()
+    readings = [modifiers_of(i) for i in whole]
+    for n, modifiers in enumerate(readings):
+        if modifiers not in readings[:n]:
+            console().print(labelled("modifiers", modifiers))
+    if any(i.of.effects & {"warp", "tmem"} for i in whole):
+        from ptxvm.cli.explain_text import print_fragments  # which needs NumPy
+
+        print_fragments(whole[-1])  # the form whose operands are all in registers is the last
+    return found
+
+
+def explain_concept(known: Concept) -> int:
+    """What a word of PTX means that is no part of an instruction."""
+    out = console()
+    where = f", PTX ISA {known.section}" if known.section else ""
+    out.print(Text.assemble((known.name, "bold"), where))
+    out.print(Text(f"\n{filled(known.said)}\n"))
+    out.print(labelled("explain", [(", ".join(known.see),)]))
+    return 0
 
 
 def is_whole(subject: str) -> bool:
@@ -115,6 +150,13 @@ def explain_jit() -> int:
     """What the JIT does as the interpreter does, and what it need not."""
     console().print(Text(filled(JIT)))
     return 0
+
+
+def explain_kind_and_opcode(name: str) -> int:
+    """The page of a fault, and that of the instruction of the same name: `trap`."""
+    explain_code(name)
+    console().print()
+    return isa(name)
 
 
 def explain_code(code: str) -> int:

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ptxvm.algebra.types import Type, pred
 from ptxvm.cli.failures import WrongCall
-from ptxvm.cli.terminal import GAP, LABEL, console, filled, labelled, syntax_lines, width
+from ptxvm.cli.terminal import GAP, LABEL, console, filled, labelled, width
 from ptxvm.engine.interp.value_text import signed
 from ptxvm.reference import boolean, permutation
 from ptxvm.reference.evaluation import (
@@ -28,6 +28,7 @@ from ptxvm.reference.evaluation import (
 from ptxvm.reference.instruction_parts import modifiers_of, operands_of, requirements
 from ptxvm.reference.page import Page
 from ptxvm.reference.reading import Reading
+from ptxvm.reference.syntax_lines import syntax_lines
 from ptxvm.syntax.printer import print_operand
 
 Rows = list[tuple[str, ...]]
@@ -52,7 +53,7 @@ def print_reading(reading: Reading) -> None:
     """The instruction, what it does, and what each part of it is."""
     out, i = console(), reading.decoded
     page = Page(i.of)
-    out.print(Text(reading.text, style="bold"), soft_wrap=True)
+    out.print(Text("\n".join(syntax_lines(reading.text, width())), style="bold"), soft_wrap=True)
     out.print(Text(f"\n{filled(page.summary)}\n"))
     blocks: list[tuple[str, Rows]] = [
         ("form", [*form_lines(i.form.text), (f"{page.section}; needs {requirements(i)}",)]),
@@ -142,7 +143,8 @@ def print_result(reading: Reading, inputs: Mapping[str, int]) -> None:
     if result.inputs:
         out.print(labelled("values", [(q.text, hexadecimal(q), number(q)) for q in result.inputs]))
     results = [row for q in result.outputs for row in shown(q)]
-    out.print(labelled("result", results or [("is thrown away: `_`",)]))
+    if results or reading.decoded.destinations():
+        out.print(labelled("result", results or [("is thrown away: `_`",)]))
 
 
 def shown(quantity: Quantity) -> Rows:

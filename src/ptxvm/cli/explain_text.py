@@ -17,14 +17,16 @@ from ptxvm.cli.terminal import GAP, LABEL, aligned, console, filled, has_color, 
 from ptxvm.diagnostics import render
 from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.fragments import Fragment
+from ptxvm.isa.model import Decoded
 from ptxvm.isa.special_registers import WARP
 from ptxvm.reference.access_pictures import lanes_of_access
 from ptxvm.reference.accesses import in_ranges, place_of
 from ptxvm.reference.drawings import memory_of_access, of_computation, of_lanes, standalone
 from ptxvm.reference.evaluation import Quantity, hexadecimal, number
-from ptxvm.reference.matrices import fragments_of, matrix_of, pieces
+from ptxvm.reference.matrices import fragments_of, matrix_of, period, pieces
 from ptxvm.reference.page import Page
 from ptxvm.reference.reading import NotUnderstood, Reading, read_all
+from ptxvm.reference.syntax_lines import syntax_lines
 from ptxvm.reference.warp import (
     LANE,
     Lanes,
@@ -69,7 +71,7 @@ def explain_readings(readings: Sequence[Reading], values: Mapping[str, str]) -> 
     first, *others = readings
     if not others and (place := place_of(first)) is not None:
         access = explain_access(first, place, values)
-        print_fragments(first)
+        print_fragments(first.decoded)
         print_matrices(first)
         return [lanes_of_access(access), memory_of_access(access), *of_lanes(readings, {}, [])]
     if not others and not is_collective(first) and not _guarded(first) and not _of_lanes(values):
@@ -101,7 +103,7 @@ def explain_lanes(readings: Sequence[Reading], values: Mapping[str, str]) -> lis
         raise WrongCall(str(wrong)) from None
     if alone:
         print_reading(readings[0])
-        print_fragments(readings[0])
+        print_fragments(readings[0].decoded)
         if inputs or any(step.outputs for step in steps) or (all(runs) and not steps):
             console().print()
     print_inputs(readings, inputs)
@@ -171,7 +173,7 @@ def print_sequence(readings: Sequence[Reading], steps: Sequence[WarpStep]) -> No
     for n, reading in enumerate(readings):
         if n or steps:
             out.print()
-        out.print(Text(reading.text, style="bold"), soft_wrap=True)
+        out.print(Text("\n".join(syntax_lines(reading.text, width())), style="bold"), soft_wrap=True)
         out.print(Text(filled(Page(reading.decoded.of).headline)))
         if steps:
             known = {lanes.name: lanes.bits[0] for step in steps[:n] for lanes in step.outputs if lanes.is_uniform}
@@ -236,19 +238,28 @@ def mask_rows(lanes: Lanes, mask: int) -> Rows:
 # ── matrices ────────────────────────────────────────────────────────────────────────────
 
 
-def print_fragments(reading: Reading) -> None:
+def print_fragments(i: Decoded) -> None:
     """Which lane holds which elements of each matrix."""
-    out, i = console(), reading.decoded
-    same: dict[tuple[str, tuple[tuple[str, ...], ...]], list[str]] = {}
+    out = console()
+    same: dict[tuple[str, tuple[str, ...]], list[str]] = {}
     for operand, fragment in fragments_of(i).items():
         rows, columns = fragment.shape
         said = f"{rows} × {columns} of .{fragment.type.name}"
-        same.setdefault((said, tuple(held(fragment))), []).append(matrix_of(i, operand))
-    for (said, table), names in same.items():
+        same.setdefault((said, tuple(_fragment_lines(fragment, width() - len(GAP)))), []).append(matrix_of(i, operand))
+    for (said, lines), names in same.items():
         out.print()
-        out.print(Text.assemble((" and ".join(names), "bold"), f", {said}: lane and elements of its registers"))
-        for line in aligned(table, range(1, WARP), width()):
-            out.print(Text(f"  {line}"), soft_wrap=True)
+        out.print(Text.assemble((" and ".join(names), "bold"), f", {said}: lane and its elements"))
+        for line in lines:
+            out.print(Text(f"{GAP}{line}"), soft_wrap=True)
+
+
+def _fragment_lines(fragment: Fragment, columns: int) -> list[str]:
+    """The rows of a matrix; of one that is too wide for a line, its first columns, and how it goes on."""
+    again = period(fragment)
+    lines = list(aligned(tuple(held(fragment)), range(1, WARP), columns))
+    if again is None or max(map(len, lines)) <= columns:
+        return lines
+    return [*aligned(tuple(held(again.of(fragment))), range(1, WARP), columns), again.said]
 
 
 def print_matrices(reading: Reading) -> None:

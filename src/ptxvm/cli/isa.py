@@ -8,9 +8,10 @@ import textwrap
 from rich.text import Text
 
 from ptxvm.cli.failures import FINDINGS, say
-from ptxvm.cli.terminal import console, filled, labelled, syntax_lines
+from ptxvm.cli.terminal import console, filled, labelled
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.reference.page import Page, find, opcodes, pages
+from ptxvm.reference.syntax_lines import hanging
 
 NAME, SECTION = 18, 11
 MOST = 36  # characters of a longer name that the list shows
@@ -67,7 +68,7 @@ def print_page(page: Page) -> None:
     out.print(Text.assemble((page.title, "bold"), f", {page.section}"))
     out.print(Text(f"\n{filled(page.summary)}\n"))
     for line in page.syntax:
-        out.print(Text("\n".join(hanging(line, out.width))))
+        out.print(Text("\n".join(f"    {part}" for part in hanging(line, out.width - 4))))
     out.print()
     blocks: list[tuple[str, list[tuple[str, ...]]]] = [
         ("operands", list(page.operands)),
@@ -79,14 +80,6 @@ def print_page(page: Page) -> None:
     for label, rows in blocks:
         if rows:
             out.print(labelled(label, rows))
-
-
-def hanging(line: str, columns: int) -> list[str]:
-    """A syntax line, indented; what is too long goes on under the first choice, or behind the opcode."""
-    if " = {" in line:
-        under = " " * (line.find("{ ") + 6)
-        return textwrap.wrap(line, columns, initial_indent="    ", subsequent_indent=under, break_on_hyphens=False)
-    return [f"    {each}" for each in syntax_lines(line, columns - 4)]
 
 
 def _needed_for(modifiers: str) -> str:

@@ -1,7 +1,7 @@
 """`ptxvm-ptxas`: verifies PTX where a tool calls ptxas; with its options, its messages and its exit codes.
 
-No machine code is made: `-o` writes the PTX itself, which is what ptxvm's driver loads.  Without `-c` the modules are a whole
-program, in which nothing may be missing.
+No machine code is made: the output, `elf.o` or that of `-o`, is the PTX itself, which ptxvm's driver loads.  Without `-c` the
+modules are a whole program, in which nothing may be missing.
 """
 
 from __future__ import annotations
@@ -22,19 +22,26 @@ from ptxvm.analysis.header import refuse_other
 from ptxvm.analysis.link_checks import check_link, unresolved
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
+from ptxvm.analysis.signatures import name_of
 from ptxvm.analysis.symbols import Variable
 from ptxvm.cli.failures import OUR_BUG, one_line
 from ptxvm.cli.ptxas_options import DEFAULT_TARGET, OPTIONS, PtxasCall, RefusedError, Takes, parse
 from ptxvm.cli.standard_streams import OutputLost, watched, write_error
-from ptxvm.diagnostics import Diagnostic, Severity
+from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.diagnostics.ptxas import ABORTED, lines
 from ptxvm.isa.targets import LOWEST, VERSIONS, device_target
 from ptxvm.syntax.source import Source
+from ptxvm.syntax.tree import Linkage, Node, Section
 
+OUTPUT = "elf.o"
 REFUSED = 255  # the exit code of ptxas, whatever is wrong
 LOADS, STORES = ("ca", "cg", "cs", "lu", "cv"), ("wb", "cg", "cs", "wt")
 """The cache operators of loads and of stores (PTX 9.7.9.1)."""
 DOUBLES = "Program is doing double precision computations."
+CONFLICT = "Conflicting options --device-debug and --generate-line-info specified, ignoring --generate-line-info option"
+OPTIMIZED = "Optimized debugging not supported"
+DEBUGGING = (".debug_abbrev", ".debug_info")
+"""The sections that code with debugging information has (PTX 11.5.2)."""
 OPEN, IGNORED = "Unresolved extern variable", "in whole program compilation, ignoring extern qualifier"
 VALUES = {
     Takes.TEXT: "FILE", Takes.LIST: "A,B", Takes.MODULE: "PTX", Takes.NUMBER: "N", Takes.BOOL: "true|false",
@@ -80,7 +87,16 @@ def run(request: PtxasCall) -> int:
                 f"ptxas error   : Invalid default cache modifier on {access} specified: {request.last(name)}\n{ABORTED}\n"
             )
             return REFUSED
+    if request.has("device-debug") and request.has("generate-line-info") and _warnings(request, [CONFLICT]):
+        return REFUSED
+    if request.has("device-debug") and _optimizes(request):
+        raise RefusedError(OPTIMIZED)
     return verify(request)
+
+
+def _optimizes(request: PtxasCall) -> bool:
+    """Is a level of optimization asked for that is not 0?"""
+    return int(request.last("opt-level", "0")) > 0
 
 
 def show(text: str) -> int:
@@ -125,7 +141,11 @@ def verify(request: PtxasCall) -> int:
     kind, _, number = target.partition("_")
     sources = list(read(request))
     checked = [check_for(source, f"sm_{number}") for source in sources]
-    found = [(report.source, _wanted(request, [*_of_module(report), *extra(request, program)])) for program, report in checked]
+    again = defined_again([program for program, _ in checked])
+    found = [
+        (report.source, _wanted(request, [*_of_module(report), *twice, *extra(request, program)]))
+        for (program, report), twice in zip(checked, again, strict=True)
+    ]
     write_error("".join(f"{line}\n" for each in found for line in lines(*each)))
     if any(each.severity is Severity.ERROR for _, diagnostics in found for each in diagnostics):
         write_error(f"{ABORTED}\n")
@@ -135,6 +155,8 @@ def verify(request: PtxasCall) -> int:
             if each.code == OTHER_TARGET:
                 raise RefusedError(each.ptxas)
     programs = [program for program, _ in checked]
+    if any("debug" in program.target_options for program in programs) and _optimizes(request):
+        raise RefusedError(OPTIMIZED)
     linked = together(request, programs) if kind == "sm" else 0
     if linked == 0:
         inform(request, programs, f"sm_{number}")
@@ -195,7 +217,8 @@ def together(request: PtxasCall, programs: Sequence[Program]) -> int:
             raise RefusedError(f"Unknown function {name}")
     errors = check_link(programs) if len(programs) > 1 else []
     said = [f"fatal   : {each.ptxas or each.message}" for _, diagnostics in errors for each in diagnostics]
-    warned = list(_local_memory(programs)) if request.has("warn-on-local-memory-usage") else []
+    warned = list(_without_debugging(programs)) if request.has("device-debug") else []
+    warned += _local_memory(programs) if request.has("warn-on-local-memory-usage") else []
     if not request.has("compile-only") and not said:
         missing = unresolved(programs)
         said = [f"fatal   : Unresolved extern function '{each.name}'" for each in missing if isinstance(each, Function)]
@@ -214,6 +237,35 @@ def _warnings(request: PtxasCall, warned: Sequence[str]) -> int:
     word = "error  " if as_errors else "warning"
     write_error("".join(f"ptxas {word} : {each}\n" for each in warned) + f"{ABORTED}\n" * as_errors)
     return REFUSED * as_errors
+
+
+def defined_again(programs: Sequence[Program]) -> Iterator[list[Diagnostic]]:
+    """What each module defines that one before it has defined: to ptxas all modules are one."""
+    known = set[str]()
+    for program in programs:
+        report, here = Report(program.source), set[str]()
+        for kind, symbol, place in _definitions(program):
+            here.add(symbol.name)
+            if symbol.name in known:
+                report.error("", f"Duplicate definition of {kind} '{symbol.name}'", place)
+        known |= here
+        yield report.diagnostics
+
+
+def _definitions(program: Program) -> Iterator[tuple[str, Function | Variable, Span | Node]]:
+    """The kernels, functions and variables that a module defines for others."""
+    for function in program.functions.values():
+        if function.defined and (function.entry or function.linkage is not None):
+            yield "function", function, name_of(function.node)
+    for variable in program.variables.values():
+        if variable.linkage in (Linkage.VISIBLE, Linkage.WEAK) and variable.node is not None:
+            yield "variable", variable, variable.node
+
+
+def _without_debugging(programs: Sequence[Program]) -> Iterator[str]:
+    """The sections of debugging that no module has."""
+    there = {each.name for program in programs for each in program.tree.statements if isinstance(each, Section)}
+    yield from (f" {name} section not found" for name in DEBUGGING if name not in there)
 
 
 def _local_memory(programs: Sequence[Program]) -> Iterator[str]:
@@ -247,10 +299,8 @@ def inform(request: PtxasCall, programs: Sequence[Program], target: str) -> None
 
 
 def write(request: PtxasCall, sources: Sequence[Source]) -> None:
-    """Write the PTX that was checked, where an output is named."""
-    output = request.last("output-file")
-    if not output:
-        return
+    """Write the PTX that was checked."""
+    output = request.last("output-file", OUTPUT)
     try:
         Path(output).write_text("\n".join(source.text for source in sources), encoding="utf-8")
     except OSError:

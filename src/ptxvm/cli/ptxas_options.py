@@ -1,7 +1,7 @@
 """The options of `ptxvm-ptxas`: those of ptxas 13, in the grammar of NVIDIA's compilers.
 
 An option has a long name and a short one, which stands behind one dash also where it has several letters.  Its value follows
-as the next word or behind `=`, that of `-O` and `-m` also at once; lists are separated by commas.
+as the next word or behind `=`, that of `-m` also at once, and that of `-O` only so; lists are separated by commas.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ OPTIONS = (
     Option("list-version", "version-ls", help="Print the versions of PTX."),
     Option("machine", "m", Takes.BITS, "Bits of the host's addresses: 64."),
     Option("options-file", "optf", Takes.LIST, "Read further options from files."),
-    Option("output-file", "o", Takes.TEXT, "Write the checked PTX to a file, which ptxvm's driver loads."),
+    Option("output-file", "o", Takes.TEXT, "Write the checked PTX to this file, not to elf.o."),
     Option("verbose", "v", help="Print the memory of the module and of each kernel."),
     Option("version", "V", help="Print the version."),
     Option("warn-on-double-precision-use", "warn-double-usage", help="Warn of instructions on f64."),
@@ -70,7 +70,7 @@ OPTIONS = (
     Option("compiler-annotations", "annotate"),
     Option("def-load-cache", "dlcm", Takes.TEXT),
     Option("def-store-cache", "dscm", Takes.TEXT),
-    Option("device-debug", "g"),
+    Option("device-debug", "g", help="Say which debugging sections are missing; needs -O0."),
     Option("device-function-maxrregcount", "func-maxrregcount", Takes.REGISTERS),
     Option("device-stack-protector", "device-stack-protector", Takes.BOOL),
     Option("disable-optimizer-constants", "disable-optimizer-consts"),
@@ -87,7 +87,7 @@ OPTIONS = (
     Option("maxntid", "maxntid", Takes.LIST),
     Option("maxrregcount", "maxrregcount", Takes.REGISTERS),
     Option("minnctapersm", "minnctapersm", Takes.NUMBER),
-    Option("opt-level", "O", Takes.NUMBER),
+    Option("opt-level", "O", Takes.NUMBER, "The level of optimization; with -g, and for `.target debug`, 0."),
     Option("optimize-float-atomics", "opt-fp-atomics"),
     Option("override-directive-values", "override-directive-values"),
     Option("position-independent-code", "pic", Takes.BOOL),
@@ -105,6 +105,7 @@ OPTIONS = (
     Option("warn-on-spills", "warn-spills"),
 )
 NAMED = {f"--{each.name}": each for each in OPTIONS} | {f"-{each.short}": each for each in OPTIONS}
+JOINED = "-O"  # whose value stands in the same word, or nowhere
 WORDS = {  # where only some values are allowed
     Takes.BITS: (BITS,),
     Takes.TOOL: ("memcheck", "threadsteer"),
@@ -149,6 +150,8 @@ def _take(request: PtxasCall, words: Iterator[str], depth: int) -> None:
             if text is not None:
                 raise RefusedError(f"no argument expected after '{word.partition('=')[0]}'")
             request.values[option.name] = [""]
+            continue
+        if text is None and word == JOINED:
             continue
         if text is None:
             text = next(words, None)

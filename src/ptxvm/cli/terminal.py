@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 import shutil
 import sys
 import textwrap
@@ -12,6 +11,8 @@ from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
 from typing import IO, TYPE_CHECKING
+
+from ptxvm.reference.syntax_lines import wrapped
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -83,12 +84,6 @@ GAP = "  "
 LEAST = 20
 """The columns that a cell of words has at least, where it needs them."""
 
-FURTHER = " " * 8
-"""Before what goes on of a syntax line."""
-
-PIECE = re.compile(r"\{[^}]*\}|\.?[^.{]+|.")
-"""A modifier of a syntax line, with its braces."""
-
 MOST = 110
 """The columns that a line of prose may have, on terminals that are wider."""
 
@@ -154,30 +149,3 @@ def aligned(rows: Rows, right: Collection[int], columns: int) -> Iterator[str]:
         for parts in zip_longest(*cells, fillvalue=""):
             padded = [f"{c:>{w}}" if n in right else f"{c:<{w}}" for n, (c, w) in enumerate(zip(parts, before, strict=False))]
             yield GAP.join([*padded, f"{parts[-1]:>{numbers}}"]).rstrip()
-
-
-def wrapped(text: str, columns: int) -> list[str]:
-    """A text as lines that fit: broken at blanks, and within a word too long for a line before a modifier."""
-    lines = textwrap.wrap(text, columns, break_on_hyphens=False, break_long_words=False) or [""]
-    return [part for line in lines for part in _broken(line, columns)]
-
-
-def syntax_lines(form: str, columns: int) -> list[str]:
-    """A syntax line as lines that fit: broken before modifiers and operands, those after the first further in."""
-    head, _, operands = form.partition(" ")
-    first, *others = _broken(head, columns, FURTHER)
-    if not operands:
-        return [first, *others]
-    if len(last := f"{[first, *others][-1]} {operands}") <= columns:
-        return [*[first, *others][:-1], last]
-    return [first, *others, *(FURTHER + line for line in wrapped(operands, columns - len(FURTHER)))]
-
-
-def _broken(word: str, columns: int, indent: str = "") -> list[str]:
-    """A line without blanks, or one that fits, broken before modifiers; a modifier that is too long is cut."""
-    lines = [""]
-    for piece in PIECE.findall(word) if len(word) > columns else [word]:
-        if lines[-1].strip() and len(lines[-1]) + len(piece) > columns:
-            lines.append(indent)
-        lines[-1] += piece
-    return [line[n : n + columns] for line in lines for n in range(0, len(line) or 1, columns)]

@@ -11,6 +11,8 @@ from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
+from ptxvm.isa.fragments import Product
+from ptxvm.isa.tensor_memory import Move
 
 
 class Verb(enum.StrEnum):
@@ -126,7 +128,13 @@ class Summary:
     maps_cluster: bool = False  # it relates addresses of the CTAs of a cluster
     cancels: bool = False  # it asks that a cluster of its grid, which has not begun, does not begin
     asks_textures: bool = False  # attributes of textures, samplers and surfaces
-    multiply_adds: int = 0  # of the product of matrices that a warp computes, of elements that are stored
+    product: Product | None = None  # of matrices, which a warp computes
+    moves: Move | None = None  # between tensor memory and registers
+
+    @property
+    def multiply_adds(self) -> int:
+        """Those of the product of matrices, of elements that are stored."""
+        return 0 if self.product is None else self.product.multiply_adds
 
     @property
     def calls(self) -> bool:

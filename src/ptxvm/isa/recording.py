@@ -15,7 +15,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.isa.effects import Access, Collective, Fence, Jump, Verb
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.origins import ORIGINS, Origin, unknown
-from ptxvm.isa.tensor_memory import Allocate, TensorWork
+from ptxvm.isa.tensor_memory import Allocate, Move, TensorWork
 from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
 
@@ -214,7 +214,7 @@ class Record:
 
     def multiply(self, work: WarpgroupProduct, d: Sequence[Value], *_: object) -> list[Value]:
         """Start a product of matrices in shared memory."""
-        self.found.update(copies=True, multiply_adds=work.product.multiply_adds)
+        self.found.update(copies=True, product=work.product)
         self._access(Verb.READ, Space.SHARED, None, asynchronous=True)
         return [unknown(each.type) for each in d]
 
@@ -242,6 +242,8 @@ class Record:
         self.found["uses_tensor_memory"] = True
         if work.pairs:
             self.found["maps_cluster"] = True
+        if isinstance(work, Move):
+            self.found["moves"] = work
         if isinstance(work, Allocate):
             self._access(Verb.WRITE, Space.SHARED, u32)
         if work.reads_shared:
@@ -291,7 +293,7 @@ class Peers:
 
     def multiply(self, product: Product, *fragments: Iterable[Value]) -> list[Value]:
         """A product of matrices."""
-        self.found["multiply_adds"] = product.multiply_adds
+        self.found["product"] = product
         return [unknown(Type.named[f"b{product.d.register}"]) for _ in range(product.d.registers)]
 
     @property

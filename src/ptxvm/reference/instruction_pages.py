@@ -21,13 +21,17 @@ from ptxvm.reference import pictures
 from ptxvm.reference.drawings import of_computation
 from ptxvm.reference.examples import Computation, ExampleRun, WorkedExample, example_of
 from ptxvm.reference.markdown import Files, also_called, code, escaped, prose, table, toctree
-from ptxvm.reference.matrices import fragments_of, matrix_of
+from ptxvm.reference.matrices import fragments_of, matrix_of, period
 from ptxvm.reference.page import Page, pages
 from ptxvm.reference.permutation import byte_selections
+from ptxvm.reference.syntax_lines import hanging
 from ptxvm.reference.words import SOUGHT
 
 WORD = re.compile(r"\W+")
 FOLDER = "reference/instructions"
+COLUMNS = 78  # of a syntax line on a page
+HELD = ("mma", "mma_sparse", "wgmma", "tensor_memory")  # families whose pages have pictures of fragments
+WIDE = 32  # columns of a fragment that is not drawn whole where it repeats itself
 
 
 @dataclass(frozen=True)
@@ -109,9 +113,11 @@ def _page(entry: PageEntry, every: Collection[PageEntry]) -> str:
     """All that is known of it."""
     lines = [f"# {code(entry.title)}", "", *also_called(_sought(entry))]
     for page in entry.declarations:
+        summary = page.summary
         if len(entry.declarations) > 1:
             lines += [f"## {escaped(_heading(page))}", ""]
-        lines += [*_declaration(page), ""]
+            summary = summary.removeprefix(f"{_heading(page)}.").strip()
+        lines += [*_declaration(page, summary), ""]
     others = [other for other in every if other.opcode == entry.opcode and other is not entry]
     if others:
         linked = ", ".join(f"[{code(o.title)}](/{o.path}.md) ({o.family})" for o in others)
@@ -129,10 +135,11 @@ def _heading(page: Page) -> str:
     return re.split(r"[;:.](?: |$)", page.headline)[0]
 
 
-def _declaration(page: Page) -> Iterator[str]:
-    """Meaning, syntax, operands, needs, rules, exactness, example, pictures."""
-    yield from (prose(page.summary), "")
-    yield from ("```{code-block} text", *page.syntax, "```", "")
+def _declaration(page: Page, summary: str) -> Iterator[str]:
+    """Meaning, where the heading does not say it, syntax, operands, needs, rules, exactness, example, pictures."""
+    if summary:
+        yield from (prose(summary), "")
+    yield from ("```{code-block} text", *(part for line in page.syntax for part in hanging(line, COLUMNS)), "```", "")
     if page.operands:
         yield from (*table(("operand", "what it is"), [(code(name), escaped(meaning)) for name, meaning in page.operands]), "")
     needs = [(_needed_for(meaning), need) for meaning, need in page.needs]
@@ -150,7 +157,7 @@ def _declaration(page: Page) -> Iterator[str]:
 
 def _needed_for(meaning: str) -> str:
     """The modifiers, or the condition; `always` where there is none."""
-    return code(meaning) if meaning.startswith(".") else escaped(meaning) or "always"
+    return " ".join(map(code, meaning.split())) if meaning.startswith(".") else escaped(meaning) or "always"
 
 
 def _example(instruction: Instruction) -> Iterator[str]:
@@ -202,7 +209,7 @@ def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
                 yield f"`immLut` is the column of results, here 0x{table:02X}:", pictures.table_of_lop3(table)
         case "shfl_sync":
             yield from _shuffles()
-        case name if instruction.family == "mma" or name.startswith(("wmma_load", "wmma_store")):
+        case name if instruction.family in HELD or name.startswith(("wmma_load", "wmma_store")):
             yield from _fragments(instruction)
 
 
@@ -234,15 +241,28 @@ def _shuffles() -> Iterator[tuple[str, str]]:
 def _fragments(instruction: Instruction) -> Iterator[tuple[str, str]]:
     """Every different fragment of the legal variants, by shape."""
     found: dict[tuple[str, str, str], Fragment] = {}
-    for i in variants_with_shape(instruction):
+    for i in variants_with_shape(instruction) if instruction.executes else ():
         for name, fragment in fragments_of(i).items():
             matrix = matrix_of(i, name)
-            found.setdefault((i.mnk, matrix + _order_of(matrix, fragment, i), str(fragment.width)), fragment)
+            found.setdefault((_shape_of(i), matrix + _order_of(matrix, fragment, i), str(fragment.width)), fragment)
     if found:
         yield "**Fragments** by shape. Lane T*n* holds the elements of the matrix with the numbers named.", ""
     for shape, group in groupby(sorted(found, key=_order), key=lambda key: key[0]):
-        drawn = "".join(pictures.matrix_of_fragment(matrix, found[s, matrix, kind]) for s, matrix, kind in group)
+        drawn = "".join(_drawn_fragment(matrix, found[s, matrix, kind]) for s, matrix, kind in group)
         yield "", f"<details><summary>.{shape}</summary>{drawn}</details>"
+
+
+def _shape_of(i: Decoded) -> str:
+    """The shape, and `.m64nNk16` for all N: their fragments differ in length only; of tensor memory the shape of a tile."""
+    return re.sub(r"^m64n\d+", "m64nN", i.mnk) if "mnk" in i.of.modifiers else str(i.tile)
+
+
+def _drawn_fragment(matrix: str, fragment: Fragment) -> str:
+    """The picture of a fragment; of one that is wide, of its first columns, with how it goes on."""
+    again = period(fragment) if fragment.shape[1] > WIDE else None
+    if again is None:
+        return pictures.matrix_of_fragment(matrix, fragment)
+    return f"{pictures.matrix_of_fragment(matrix, again.of(fragment))}<p>{again.said}.</p>"
 
 
 def _order_of(matrix: str, fragment: Fragment, i: Decoded) -> str:

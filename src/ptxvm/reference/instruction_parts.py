@@ -44,7 +44,7 @@ def operands_of(bound: Bound, constants: Collection[str] = ()) -> Rows:
         elif isinstance(node, tree.Group):
             parts = ["results" if name == "ret" else "arguments"]
         elif type is not None:
-            parts.append(f".{type.name}")
+            parts.append(f".{(type.as_bits if 'untyped' in i.operand_type(name).marks else type).name}")
         if name in constants:
             parts[0] = "constant"
         if isinstance(node, tree.Unary) and node.op == "!":

@@ -88,11 +88,14 @@ class Page:
 
     def _operand(self, name: str, *, address: bool, result: bool) -> str:
         spec = self.of.types.get(name) or self.of.types.get("*") or OperandType("type")
-        parts = ["result" if result else "address" if address else "source"]
+        updated = name in self.of.updates
+        parts = ["source and result" if updated else "result" if result else "address" if address else "source"]
         marks = [MARKS[m] for m in sorted(spec.marks) if m in MARKS]
         slot = spec.type.removeprefix("2*")
         if not address and (slot in Type.named or slot in self.of.modifiers):
-            parts.append(("" if slot == spec.type else "twice the size of ") + self._type(name, slot))
+            held = Type.named.get(slot) if "untyped" in spec.marks else None
+            named = self._type(name, slot) if held is None else f".{held.as_bits.name}"
+            parts.append(("" if slot == spec.type else "twice the size of ") + named)
         return ", ".join(p for p in [*parts, *marks] if p)
 
     def _type(self, operand: str, slot: str) -> str:
@@ -169,9 +172,10 @@ def find(name: str) -> list[Page]:
 
 
 def _fitting(name: str, pages: list[Page]) -> list[Page]:
-    """The pages that have a form with these modifiers, or with all that they name."""
+    """The pages that have a form with these modifiers, or else with more than these."""
     words = name.split(".")[1:]
-    return [p for p in pages if any(not form.match(words).extra for form in p.of.forms)]
+    complete = [p for p in pages if any(form.match(words).fits for form in p.of.forms)]
+    return complete or [p for p in pages if any(not form.match(words).extra for form in p.of.forms)]
 
 
 def opcodes() -> Iterator[str]:

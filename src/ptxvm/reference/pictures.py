@@ -182,7 +182,8 @@ def matrix_of_fragment(name: str, fragment: Fragment) -> str:
     wide = max(6.0, size if down else size / longest)
     high = max(1.2, 20 / longest) if down else 20.0
     left, top = 34, 40
-    parts = [label(left, 12, f"{name}: {rows} x {columns}, .{fragment.type.name}", "start")]
+    caption = f"{name}: {rows} x {columns}, .{fragment.type.name}"
+    parts = [label(left, 12, caption, "start")]
     for piece in found:
         across, along = (1, piece.count) if down else (piece.count, 1)
         x, y = left + piece.column * wide, top + piece.row * high
@@ -200,7 +201,7 @@ def matrix_of_fragment(name: str, fragment: Fragment) -> str:
         for row in range(0, rows, step_down)
     ]
     title = f"The fragment of {name}: which lane holds which element"
-    return picture(left + columns * wide + 8, top + rows * high + 8, title, parts)
+    return picture(max(left + columns * wide, 7.4 * len(caption) + left) + 8, top + rows * high + 8, title, parts)
 
 
 __all__ = ["bytes_of_prmt", "lanes_of_shuffle", "matrix_of_fragment", "table_of_lop3"]

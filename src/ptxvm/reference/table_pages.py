@@ -11,6 +11,8 @@ from ptxvm.isa.special_registers import SPECIAL, SpecialRegister
 from ptxvm.isa.targets import LOWEST, Target, Version
 from ptxvm.machine.settings import VARIABLES
 from ptxvm.reference import type_words
+from ptxvm.reference.concepts import CONCEPTS
+from ptxvm.reference.directive_words import DIRECTIVES
 from ptxvm.reference.instruction_parts import requirements
 from ptxvm.reference.markdown import Files, code, escaped, table
 from ptxvm.reference.modifiers import type_in_words
@@ -29,14 +31,12 @@ def table_pages() -> Files:
             ("register", "type", "meaning", "needs", "section", "in ptxvm"),
             (_register(each) for each in SPECIAL.values()),
         ),
-        "reference/directives.md": _page(
-            "Directives and their versions",
-            f"What not every version and target has, of directives and declarations; {MANUAL}.",
-            ("feature", "as ptxas calls it", "needs", "section"),
-            (
-                (code(name), escaped(each.name), need(each.need) + _until(each.until), each.section)
-                for name, each in FEATURES.items()
-            ),
+        "reference/directives.md": _directives(),
+        "reference/glossary.md": _page(
+            "Glossary",
+            f"Words of PTX that are no part of an instruction; `ptxvm explain WORD` says the same, and {MANUAL}.",
+            ("word", "what it is", "section"),
+            ((escaped(", ".join(each.names)), escaped(each.said), each.section) for each in dict.fromkeys(CONCEPTS.values())),
         ),
         "reference/types.md": _page(
             "Types",
@@ -56,6 +56,33 @@ def table_pages() -> Files:
 
 def _page(title: str, said: str, head: tuple[str, ...], rows: Iterable[tuple[str, ...]]) -> str:
     return "\n".join([f"# {title}", "", said, "", *table(head, list(rows)), ""])
+
+
+def _directives() -> str:
+    """Every directive in words, and what not every version and target has."""
+    every = _page(
+        "Directives",
+        f"What stands in a module beside instructions; {MANUAL}.",
+        ("directive", "what it says", "needs", "section"),
+        ((code(name), escaped(said), _needed(name), section) for name, (section, said) in DIRECTIVES.items()),
+    )
+    others = table(
+        ("feature", "as ptxas calls it", "needs", "section"),
+        [
+            (code(name), escaped(each.name), need(each.need) + _until(each.until), each.section)
+            for name, each in FEATURES.items()
+            if name not in DIRECTIVES
+        ],
+    )
+    return "\n".join(
+        [every, "## Other features of declarations", "", "What not every version and target has.", "", *others, ""]
+    )
+
+
+def _needed(directive: str) -> str:
+    """What a directive needs; nothing where every version and target has it."""
+    feature = FEATURES.get(directive)
+    return "" if feature is None else need(feature.need) + _until(feature.until)
 
 
 def _register(register: SpecialRegister) -> tuple[str, ...]:

@@ -6,6 +6,8 @@ from itertools import takewhile
 
 import pytest
 
+from ptxvm.reference.concepts import CONCEPTS
+
 
 def block(text: str, label: str) -> list[str]:
     """The lines behind a label, without it."""
@@ -84,7 +86,8 @@ def test_a_type_a_directive_and_a_target(ptxvm):
 
 
 def test_an_opcode_alone_is_its_page(ptxvm):
-    assert ptxvm("explain", "prmt.b32.f4e").out == ptxvm("isa", "prmt").out
+    assert ptxvm("explain", "prmt").out == ptxvm("isa", "prmt").out
+    assert ptxvm("explain", "prmt.b32.f4e").out.startswith(ptxvm("isa", "prmt").out + "modifiers    .b32  ")
     assert ptxvm("explain", "ret").out.startswith("ret;\n")  # is a whole instruction
 
 
@@ -177,7 +180,9 @@ def test_what_is_no_instruction(ptxvm, text, message):
 
 def test_a_misspelt_instruction_has_a_suggestion(ptxvm):
     assert ptxvm("explain", "prmtt.b32 %r1, %r2;").err.endswith("= help: did you mean `prmt`?\n")
-    assert ptxvm("explain", "prmtt").err == "ptxvm explain: no instruction is called 'prmtt'; did you mean `prmt`?\n"
+    assert ptxvm("explain", "prmtt").err == "ptxvm explain: nothing is called 'prmtt'; did you mean `prmt`?\n"
+    assert ptxvm("explain", "warpsz").err == "ptxvm explain: nothing is called 'warpsz'; did you mean `WARP_SZ`?\n"
+    assert ptxvm("explain", "swizle").err == "ptxvm explain: nothing is called 'swizle'; did you mean `swizzle`?\n"
 
 
 # ── values ──────────────────────────────────────────────────────────────────────────────
@@ -386,7 +391,7 @@ def test_a_matrix_instruction_shows_who_holds_what(ptxvm):
         "explain",
         "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32 {%f0,%f1,%f2,%f3}, {%r0,%r1,%r2,%r3}, {%r4,%r5}, {%f4,%f5,%f6,%f7}",
     ).out
-    table = out.partition("\nD and C, 16 × 8 of .f32: lane and elements of its registers\n")[2].splitlines()[:16]
+    table = out.partition("\nD and C, 16 × 8 of .f32: lane and its elements\n")[2].splitlines()[:16]
     expected = [[f"{lane}:{element}" for lane in range(4 * n, 4 * n + 4) for element in ("0-1",)] for n in range(8)]
     assert [line.split()[1:] for line in table[:8]] == expected
     assert max(map(len, out.splitlines())) <= 118  # the instruction itself; all else fits 80 columns
@@ -504,6 +509,103 @@ def test_a_kind_that_is_none_is_guessed(ptxvm):
         1,
         "ptxvm explain: no fault or finding is called 'out-of-bound'; did you mean `out-of-bounds`?\n",
     )
+    assert ptxvm("explain", "data-race").err.endswith("did you mean `race`?\n")
+
+
+# ── concepts ────────────────────────────────────────────────────────────────────────────
+
+
+@pytest.mark.parametrize(
+    ("subject", "first"),
+    [
+        ("predicate", "predicate, PTX ISA 5.2.1"),
+        ("vector", "vector, PTX ISA 5.4.2"),
+        ("@p", "guard, PTX ISA 9.3"),
+        ("@!%p1", "guard, PTX ISA 9.3"),
+        ("State-Spaces", "state space, PTX ISA 5.1"),
+        ("warp", "warp, PTX ISA 3.1"),
+        ("bank conflicts", "bank"),
+    ],
+)
+def test_a_word_that_is_no_part_of_an_instruction(ptxvm, subject, first):
+    done = ptxvm("explain", subject)
+    assert (done.code, done.err) == (0, "")
+    assert done.out.startswith(f"{first}\n\n")
+
+
+@pytest.mark.parametrize("subject", list(dict.fromkeys(see for each in CONCEPTS.values() for see in each.see)))
+def test_what_a_concept_names_can_be_explained(ptxvm, subject):
+    assert ptxvm("explain", subject).code == 0
+
+
+def test_a_fault_and_an_instruction_of_one_name_are_both_explained(ptxvm):
+    said = ptxvm("explain", "trap").out
+    assert said.startswith("trap: trap\n")
+    assert "\n\ntrap, PTX ISA 9.7.19.4\n" in said
+
+
+# ── mnemonics ───────────────────────────────────────────────────────────────────────────
+
+
+def test_a_whole_mnemonic_has_its_modifiers_in_words_and_only_the_declaration_that_it_fits(ptxvm):
+    said = ptxvm("explain", "mma.sync.aligned.m16n8k16.row.col.f32.bf16.bf16.f32").out
+    assert said.count("PTX ISA 9.7.14") == 1
+    assert "modifiers    .sync      wait for the lanes or threads named\n" in said
+    assert "D and C, 16 × 8 of .f32: lane and its elements\n" in said
+
+
+def test_a_result_that_a_register_of_bits_holds_is_of_bits(ptxvm):
+    # PTX 9.7.9.21: the destination of a conversion to tf32 has the type .b32.
+    assert "d  result, .b32, a register of bits" in ptxvm("explain", "cvt.rna.tf32.f32").out
+    assert "d  %r1  result, .b32\n" in ptxvm("explain", "cvt.rna.tf32.f32 %r1, %f1;").out
+
+
+def test_an_operand_that_is_read_and_written_is_both(ptxvm):
+    assert "d        source and result, .b32" in ptxvm("explain", "wgmma.mma_async").out
+
+
+def test_an_instruction_without_a_result_shows_none(ptxvm):
+    assert "result" not in ptxvm("explain", "setmaxnreg.inc.sync.aligned.u32 240;").out
+
+
+def test_an_instruction_longer_than_a_line_is_broken(ptxvm):
+    text = "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes [%r1], [%rd1, {%r2, %r3}], [%r4];"
+    assert max(map(len, ptxvm("explain", text).out.splitlines())) <= 80
+
+
+# ── matrices of warpgroups, and tensor memory ───────────────────────────────────────────
+
+
+def test_a_wide_product_shows_its_first_columns_and_how_they_go_on(ptxvm):
+    # PTX 9.7.15.5.1.1.1: lane t has row t / 4 (and 8 more for elements 2 and 3 of four), columns 2 (t % 4) and the next.
+    said = ptxvm("explain", "wgmma.mma_async.sync.aligned.m64n256k16.f32.f16.f16").out
+    assert "D (rows 16w to 16w + 15 in warp w), 16 × 256 of .f32: lane and its elements\n" in said
+    assert "\n  9    4:2-3   5:2-3   6:2-3   7:2-3\n" in said
+    assert "\n  8 columns further, the same lanes hold the elements 4 higher, and so on\n" in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
+def test_a_sparse_product_shows_metadata(ptxvm):
+    # PTX 9.7.14.6.2.1: with selector 0, lane 4r has the metadata of rows r and r + 8.
+    said = ptxvm("explain", "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").out
+    assert "metadata of A, 16 × 4 of .u4: lane and its elements\n  0    0:0-3\n  1    4:0-3\n" in said
+
+
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [
+        # PTX 9.7.16.2.3.1, the figures of the shapes: thread and register by lane (down) and column (across).
+        ("ld.sync.aligned.16x64b.x1", ["0    0:0   1:0", "1    4:0   5:0", "8    2:0   3:0"]),
+        ("st.sync.aligned.16x64b.x1", ["0    0:0   1:0", "1    4:0   5:0", "8    2:0   3:0"]),
+        ("ld.sync.aligned.16x128b.x1", ["0    0:0   1:0   2:0   3:0", "8    0:1   1:1   2:1   3:1"]),
+        ("ld.sync.aligned.16x256b.x1", ["0    0:0-1   1:0-1   2:0-1   3:0-1", "8    0:2-3   1:2-3   2:2-3   3:2-3"]),
+        ("st.sync.aligned.32x32b.x4", ["0    0:0-3", "31  31:0-3"]),
+    ],
+)
+def test_cells_of_tensor_memory_have_their_threads(ptxvm, shape, rows):
+    said = ptxvm("explain", f"tcgen05.{shape}.b32").out
+    assert "tensor memory, " in said
+    assert all(f"\n  {row}\n" in said for row in rows), said
 
 
 @pytest.mark.parametrize(
@@ -540,7 +642,7 @@ def test_ldmatrix_says_which_rows_lanes_name_and_which_elements_they_get(ptxvm, 
     assert done.code == 0
     assert "memory       16 bytes for each of lanes 0-15 at %r5, from 0x0 on" in done.out
     assert "wavefronts   4; 2 would do" in done.out
-    assert "each matrix, 8 × 8 of .b16: lane and elements of its registers" in done.out
+    assert "each matrix, 8 × 8 of .b16: lane and its elements" in done.out
     assert "  5  20:0-1  21:0-1  22:0-1  23:0-1" in done.out
     assert "matrices     0: rows at the addresses of lanes 0-7, held in %r1" in done.out
     assert "             1: rows at the addresses of lanes 8-15, held in %r2" in done.out

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from ptxvm.cli.isa import brief, hanging
+from ptxvm.cli.isa import brief
 from ptxvm.reference.page import opcodes
+from ptxvm.reference.syntax_lines import hanging
 
 
 def test_the_list_has_every_instruction_on_a_line_of_its_own(ptxvm):
@@ -73,14 +74,8 @@ def test_unknown_instructions(ptxvm):
 
 
 def test_long_syntax_lines_are_broken_between_modifiers():
-    assert hanging("ld{.weak}{.ss}.type d, [a]{, policy};", 30) == [
-        "    ld{.weak}{.ss}.type",
-        "            d, [a]{, policy};",
-    ]
-    assert hanging(".ss = { .const, .global, .local };", 30) == [
-        "    .ss = { .const, .global,",
-        "            .local };",
-    ]
+    assert hanging("ld{.weak}{.ss}.type d, [a]{, policy};", 26) == ["ld{.weak}{.ss}.type", "        d, [a]{, policy};"]
+    assert hanging(".ss = { .const, .global, .local };", 26) == [".ss = { .const, .global,", "        .local };"]
 
 
 def test_a_brief_sentence_is_a_clause_or_ends_with_dots():

@@ -103,7 +103,7 @@ def test_what_is_refused(ptxas: Call, words: Sequence[str], said: str) -> None:
     [
         ["good.ptx"],
         ["-arch=sm_90a", "-O9", "good.ptx"],
-        ["-m64", "-lineinfo", "-g", "-maxrregcount=32", "-maxrregcount", "32", "good.ptx"],
+        ["-m64", "-lineinfo", "-maxrregcount=32", "-maxrregcount", "32", "good.ptx"],
         ["--opt-level=2", "--gpu-name", "sm_80", "-fmad=false", "--warn-on-spills", "good.ptx"],
         ["-arch=compute_75", "calls.ptx"],
         ["-arch=lto_90", "reads.ptx"],
@@ -172,7 +172,8 @@ def test_what_is_wrong_in_a_module(ptxas: Call, monkeypatch: pytest.MonkeyPatch)
     """The standard input is called otherwise by ptxas, which copies it to a file."""
     said = "line 6; error   : Not a name of any known instruction: 'foo'\n"
     assert ptxas("bad.ptx") == (255, f"ptxas bad.ptx, {said}{ABORTED}")
-    assert ptxas("good.ptx", "bad.ptx") == (255, f"ptxas bad.ptx, {said}{ABORTED}")
+    again = "ptxas bad.ptx, line 4; error   : Duplicate definition of function 'k'\n"
+    assert ptxas("good.ptx", "bad.ptx") == (255, f"{again}ptxas bad.ptx, {said}{ABORTED}")
     monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(BAD.encode())))
     assert ptxas("-arch=sm_75", "-c", "-") == (255, f"ptxas <stdin>, {said}{ABORTED}")
     assert ptxas("none.ptx") == (255, f"ptxas fatal   : Input file 'none.ptx' could not be opened\n{ABORTED}")
@@ -323,3 +324,70 @@ def test_features_are_those_of_the_target_of_the_module(ptxas: Call) -> None:
     Path("m.ptx").write_text(f".version 8.0\n.target sm_60\n.address_size 64\n{KERNEL}\n{text} ret; }}\n")
     code, said = ptxas("-arch", "sm_80", "m.ptx")
     assert (code, said) == (255, f"ptxas m.ptx, line 5; error   : Feature 'redux' requires .target sm_80 or higher\n{ABORTED}")
+
+
+# ── debugging, output, several files ────────────────────────────────────────────────────
+
+MISSING = "ptxas warning :  .debug_abbrev section not found\nptxas warning :  .debug_info section not found\n"
+CONFLICT = "Conflicting options --device-debug and --generate-line-info specified, ignoring --generate-line-info option\n"
+OPTIMIZED = (255, "ptxas fatal   : Optimized debugging not supported\n")
+SECTIONS = "\n.section .debug_abbrev { .b8 1 }\n.section .debug_info { .b8 1 }\n"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-g"], (0, MISSING)),
+        (["-g", "-O0"], (0, MISSING)),
+        (["-O", "-g"], (0, MISSING)),  # no level, and then the next option
+        (["-g", "-w"], (0, "")),
+        (["-g", "-lineinfo"], (0, f"ptxas warning : {CONFLICT}{MISSING}")),
+        (["-g", "-Werror"], (255, f"{MISSING.replace('warning :', 'error   :')}{ABORTED}")),
+        (["-g", "-lineinfo", "-Werror"], (255, f"ptxas error   : {CONFLICT}{ABORTED}")),
+        (["-g", "-O3"], OPTIMIZED),
+        (["--device-debug", "--opt-level", "1"], OPTIMIZED),
+    ],
+)
+def test_debugging_asks_for_sections_and_no_optimization(ptxas, words, said):
+    assert ptxas(*words, "good.ptx") == said
+
+
+def test_what_is_wrong_with_the_options_comes_before_what_is_wrong_with_a_module(ptxas):
+    assert ptxas("-g", "-O2", "bad.ptx") == OPTIMIZED
+
+
+def test_a_module_for_debugging_is_not_optimized(ptxas):
+    Path("debug.ptx").write_text(GOOD.replace("sm_75", "sm_75, debug") + SECTIONS)
+    assert ptxas("-O2", "debug.ptx") == OPTIMIZED
+    assert ptxas("-g", "debug.ptx") == ptxas("debug.ptx") == (0, "")
+
+
+def test_the_output_is_elf_o_where_no_other_is_named(ptxas):
+    assert ptxas("bad.ptx")[0] == 255
+    assert not Path("elf.o").exists()
+    assert ptxas("good.ptx") == (0, "")
+    assert Path("elf.o").read_text() == GOOD
+    assert ptxas("-o", "other.o", "double.ptx") == (0, "")
+    assert Path("elf.o").read_text() == GOOD
+
+
+def test_the_level_of_optimization_stands_in_the_same_word(ptxas):
+    missing = (255, f"ptxas fatal   : Input file '3' could not be opened\n{ABORTED}")
+    assert ptxas("-O", "3", "good.ptx") == missing
+    assert ptxas("-O3", "good.ptx") == ptxas("-O", "good.ptx") == ptxas("--opt-level", "3", "good.ptx") == (0, "")
+
+
+@pytest.mark.parametrize("words", [[], ["-c"]])
+def test_what_two_files_define(ptxas, words):
+    Path("more.ptx").write_text(GOOD)
+    Path("variable.ptx").write_text(HEAD + ".visible .global .u32 g;\n")
+    Path("again.ptx").write_text(HEAD + ".visible .global .u32 g;\n")
+    code, said = ptxas(*words, "good.ptx", "more.ptx", "variable.ptx", "again.ptx")
+    assert (code, said.splitlines(keepends=True)) == (
+        255,
+        [
+            "ptxas more.ptx, line 4; error   : Duplicate definition of function 'k'\n",
+            "ptxas again.ptx, line 4; error   : Duplicate definition of variable 'g'\n",
+            ABORTED,
+        ],
+    )

@@ -180,7 +180,7 @@ def stored(
     """Registers of a warp go to tensor memory."""
     yield warp.converge(all_lanes(warp))
     unpacks = "unpack::16b" in i.bound.values()
-    work = works.Store(i.opcode, tile=Tile(i.tile), registers=len(b), packed=unpacks)
+    work = works.Store(i.opcode, tile=Tile(i.tile), registers=REGISTERS[i.tile] * int(i.num[1:]), packed=unpacks)
     tmem.tensor(work, **operands, **{f"b{n}": each for n, each in enumerate(b)})
 
 
