@@ -109,8 +109,12 @@ def of_shapes(table: Shapes, type_of: Callable[[Decoded], Type]) -> Callable[[In
 
 def variants_with_shape(instruction: Instruction) -> Iterator[Decoded]:
     """The variants of a declaration whose shape is one that their type has."""
-    rules = [rule for rule in instruction.rules if rule.code == "P2701"]
-    return (i for i in instruction.variants() if not any(rule.check(i) for rule in rules))
+    return filter(has_shape, instruction.variants())
+
+
+def has_shape(i: Decoded) -> bool:
+    """Is the shape of an instruction on matrices one that its type has?"""
+    return not any(rule.check(i) for rule in i.of.rules if rule.code == "P2701")
 
 
 def condition(types: list[str], shape: str, type_of: Callable[[Decoded], Type]) -> Condition:

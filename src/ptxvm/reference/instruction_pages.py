@@ -21,7 +21,7 @@ from ptxvm.reference import pictures
 from ptxvm.reference.drawings import of_computation
 from ptxvm.reference.examples import Computation, ExampleRun, WorkedExample, example_of
 from ptxvm.reference.markdown import Files, also_called, code, escaped, prose, table, toctree
-from ptxvm.reference.matrices import fragments_of, matrix_of, period
+from ptxvm.reference.matrices import HELD, fragments_of, matrix_of, period
 from ptxvm.reference.page import Page, pages
 from ptxvm.reference.permutation import byte_selections
 from ptxvm.reference.syntax_lines import hanging
@@ -30,7 +30,6 @@ from ptxvm.reference.words import SOUGHT
 WORD = re.compile(r"\W+")
 FOLDER = "reference/instructions"
 COLUMNS = 78  # of a syntax line on a page
-HELD = ("mma", "mma_sparse", "wgmma", "tensor_memory")  # families whose pages have pictures of fragments
 WIDE = 32  # columns of a fragment that is not drawn whole where it repeats itself
 
 
@@ -209,7 +208,7 @@ def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
                 yield f"`immLut` is the column of results, here 0x{table:02X}:", pictures.table_of_lop3(table)
         case "shfl_sync":
             yield from _shuffles()
-        case name if instruction.family in HELD or name.startswith(("wmma_load", "wmma_store")):
+        case _ if instruction.family in HELD:
             yield from _fragments(instruction)
 
 
@@ -239,12 +238,17 @@ def _shuffles() -> Iterator[tuple[str, str]]:
 
 
 def _fragments(instruction: Instruction) -> Iterator[tuple[str, str]]:
-    """Every different fragment of the legal variants, by shape."""
+    """Every different fragment of the legal variants, by shape; of A to D only where no other page has them."""
     found: dict[tuple[str, str, str], Fragment] = {}
+    as_dense = "metadata" in instruction.sources and instruction.family != "wgmma"
     for i in variants_with_shape(instruction) if instruction.executes else ():
         for name, fragment in fragments_of(i).items():
             matrix = matrix_of(i, name)
+            if as_dense and len(matrix) == 1:
+                continue
             found.setdefault((_shape_of(i), matrix + _order_of(matrix, fragment, i), str(fragment.width)), fragment)
+    if as_dense:
+        yield "B, C and D lie as those of a dense product, and the stored half of A as an A of half the depth.", ""
     if found:
         yield "**Fragments** by shape. Lane T*n* holds the elements of the matrix with the numbers named.", ""
     for shape, group in groupby(sorted(found, key=_order), key=lambda key: key[0]):

@@ -9,14 +9,19 @@ from ptxvm.algebra.types import b16, b32
 from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.catalog.wmma import loaded, stored
 from ptxvm.isa.effects import COMPUTES, Summary
-from ptxvm.isa.fragments import Core, Fragment, Lane, Product
+from ptxvm.isa.fragments import Fragment, Lane, Product
 from ptxvm.isa.model import Decoded
+from ptxvm.isa.notation import Operand
 from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.summary import summary
 from ptxvm.isa.tensor_memory import Move, Tile
 from ptxvm.machine.faults import plural
 from ptxvm.machine.tensor_memory import cells
+
+OF_WARPGROUPS = "wgmma"  # the family whose matrices the four warps of a group share
+HELD = frozenset({"mma", "mma_sparse", OF_WARPGROUPS, "wmma", "tensor_memory"})
+"""The families whose instructions work on matrices that lie in registers, beside those of `ldmatrix` and `stmatrix`."""
 
 
 def fragments_of(i: Decoded) -> dict[str, Fragment]:
@@ -46,22 +51,26 @@ def _factors(product: Product, i: Decoded) -> dict[str, Fragment]:
 
 
 def _summary(i: Decoded) -> Summary:
-    """The summary of an instruction, or of a variant without its operands."""
-    multiplies = i.of.effects & {"warp", "tmem"} and i.of.executes
-    return summary(i if i.shapes else _with_operands(i)) if multiplies else COMPUTES
+    """The summary of an instruction on matrices, or of a variant without its operands."""
+    if i.of.family not in HELD or not i.of.executes:
+        return COMPUTES
+    return summary(i if i.shapes else _with_operands(i))
 
 
 def _with_operands(i: Decoded) -> Decoded:
-    """The variant with registers in the place of its operands, and constants where it takes nothing else."""
-    return replace(i, shapes={name: _stands_for(i, name) for operand in i.form.operands for name in operand.names})
+    """The variant with operands of the sorts that its form has."""
+    return replace(i, shapes={name: _stands_for(i, operand, name) for operand in i.form.operands for name in operand.names})
 
 
-def _stands_for(i: Decoded, operand: str) -> Shape:
+def _stands_for(i: Decoded, operand: Operand, name: str) -> Shape:
     """What an operand may be: matrices and scales are vectors, and the numbers of a byte and a thread one of two."""
-    spec = i.operand_type(operand)
+    spec, register = i.operand_type(name), Shape("register", b32)
     if "imm" in spec.marks:
         return Shape("integer", value=0)
-    return Shape("vector", items=(Shape("register", b32),) * (2 if spec.type == "u16" else 1))
+    if operand.address:
+        return Shape("address", items=(register,))
+    count = {"b32": 1, "u16": 2}.get(spec.type) if "warp" in i.of.effects else None
+    return register if count is None else Shape("vector", items=(register,) * count)
 
 
 def _cells_moved(move: Move, i: Decoded) -> dict[str, Fragment]:
@@ -88,13 +97,12 @@ def matrix_of(i: Decoded, operand: str) -> str:
     """The matrix that an operand is: `wmma.load.a` loads A into its operand `d`, and ldmatrix some that have no name."""
     if shared_matrices(i) is not None:
         return "each matrix"
-    if _summary(i).moves is not None:
+    if "tmem" in i.of.effects:
         return "tensor memory"
     if "matrix" in i.of.modifiers:
         return str(i.matrix).upper() if i.matrix in ("a", "b", "c") else "D"
-    named, product = WORDS.get(operand, operand.upper()), _summary(i).product
-    of_a_group = product is not None and product.core is Core.WGMMA
-    return f"{named} (rows 16w to 16w + 15 in warp w)" if of_a_group else named
+    named = WORDS.get(operand, operand.upper())
+    return f"{named} (rows 16w to 16w + 15 in warp w)" if i.of.family == OF_WARPGROUPS else named
 
 
 @dataclass(frozen=True, slots=True)

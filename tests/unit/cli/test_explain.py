@@ -7,6 +7,7 @@ from itertools import takewhile
 import pytest
 
 from ptxvm.reference.concepts import CONCEPTS
+from ptxvm.reference.page import find, pages
 
 
 def block(text: str, label: str) -> list[str]:
@@ -552,6 +553,13 @@ def test_a_whole_mnemonic_has_its_modifiers_in_words_and_only_the_declaration_th
     assert said.count("PTX ISA 9.7.14") == 1
     assert "modifiers    .sync      wait for the lanes or threads named\n" in said
     assert "D and C, 16 × 8 of .f32: lane and its elements\n" in said
+
+
+@pytest.mark.parametrize("opcode", sorted({page.of.forms[0].opcode for of_family in pages().values() for page in of_family}))
+def test_the_first_mnemonic_of_every_declaration_is_explained(ptxvm, opcode):
+    for page in find(opcode):
+        mnemonic = next(page.of.variants()).mnemonic
+        assert ptxvm("explain", mnemonic).code == 0, mnemonic
 
 
 def test_a_result_that_a_register_of_bits_holds_is_of_bits(ptxvm):
