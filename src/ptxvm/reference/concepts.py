@@ -38,8 +38,8 @@ constant, immediate, literal | 4.5 | mov, WARP_SZ
 cooperative thread array, cta, block, thread block | 2.2.1 | %ctaid, %ntid, bar, .cta
     The threads that share shared memory and meet at barriers; at most 1,024. A launch is a grid of CTAs.
 descriptor, matrix descriptor, shared memory descriptor | 9.7.15.5.1.2.2 | swizzle, wgmma, tcgen05.mma
-    64 bits that tell where a matrix lies in shared memory: its start, two offsets, and the swizzle. `--set` with the
-    descriptor shows its fields.
+    64 bits that tell where a matrix lies in shared memory: its start, two offsets, and the swizzle. `ptxvm explain
+    --descriptor wgmma 0x4000004000010040` shows the fields.
 divergence, convergence, reconvergence | 9.5 | guard, bar.warp.sync, bra, activemask
     Lanes of a warp that took different ways at a branch are diverged; they run one way after the other until they
     meet again.
