@@ -24,6 +24,7 @@ from ptxvm.libcuda.signatures import KINDS
 
 LOG = logging.getLogger("ptxvm.libcuda")
 VERSION = (12, 0)
+MAJORS, NEWEST_MINOR = ("12", "13"), 9  # of CUDA
 SUCCESS, INVALID_INPUT, PTX_COMPILE, INTERNAL = 0, 3, 4, 6  # nvJitLinkResult
 INPUTS = {1: linker.CUBIN, 2: linker.PTX, 4: linker.FATBINARY, 5: linker.OBJECT, 6: linker.LIBRARY, 10: linker.FATBINARY}
 """The driver's kinds of input, by those of nvJitLink; the last is any kind."""
@@ -41,11 +42,25 @@ class Link:
 
 
 class JitLink:
-    """The library for one major version of CUDA; the names end in no version, as `dlsym` is asked for them."""
+    """The library for one major version of CUDA."""
 
     def __init__(self, folder: Path, major: str) -> None:
-        functions = {name: made(signature, function) for name, (signature, function) in FUNCTIONS.items()}
-        self.library = SharedLibrary(write(folder, f"libnvJitLink.so.{major}", tuple(FUNCTIONS), INTERNAL, INTERNAL), functions)
+        plain = {name: made(signature, function) for name, (signature, function) in FUNCTIONS.items()}
+        functions = {symbol: plain[name] for symbol, name in symbols(major).items()}
+        self.library = SharedLibrary(write_linker(folder, major), functions)
+
+
+def symbols(major: str) -> dict[str, str]:
+    """The names of the functions by symbol: plain for `dlsym`, and as `nvJitLink.h` of each minor version has them."""
+    minors = range(NEWEST_MINOR + 1)
+    of_headers = {f"__{name}_{major}_{minor}": name for name in FUNCTIONS if name != "nvJitLinkVersion" for minor in minors}
+    return {name: name for name in FUNCTIONS} | of_headers
+
+
+def write_linker(folder: Path, major: str) -> Path:
+    """The file of a library in a folder."""
+    soname = f"libnvJitLink.so.{major}"
+    return write(folder, soname, tuple(symbols(major)), INTERNAL, INTERNAL, version=soname)
 
 
 def made(signature: str, function: Callable[..., None]) -> CFunction:
@@ -180,4 +195,4 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., None]]] = {
     "nvJitLinkVersion": ("pp", version),
 }
 
-__all__ = ["JitLink"]
+__all__ = ["MAJORS", "JitLink", "write_linker"]

@@ -17,6 +17,7 @@ from ptxvm.libcuda.toolkit import installed
 
 LOG = logging.getLogger("ptxvm.libcuda")
 INTERNAL_ERROR = 11  # nvrtcResult
+MAJORS = ("12", "13")  # of CUDA
 FORWARDED = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * 6)  # no function has more, and all are in registers
 NAMES = """
 nvrtcAddNameExpression nvrtcCompileProgram nvrtcCreateProgram nvrtcDestroyProgram nvrtcGetBundledHeadersInfo nvrtcGetCUBIN
@@ -34,9 +35,9 @@ class Compiler:
 
     def __init__(self, folder: Path, major: str, real: Path) -> None:
         self.real = real
-        soname = f"libnvrtc.so.{major}"
-        path = write(folder, soname, tuple(NAMES), INTERNAL_ERROR, INTERNAL_ERROR, version=soname)
-        self.library = SharedLibrary(path, {name: FORWARDED(partial(self.first_call, name)) for name in NAMES})
+        self.library = SharedLibrary(
+            write_compiler(folder, major), {name: FORWARDED(partial(self.first_call, name)) for name in NAMES}
+        )
 
     def first_call(self, name: str, *arguments: int) -> int:
         """Load the real library, fill all slots with its functions, and forward this call."""
@@ -55,10 +56,29 @@ class Compiler:
         return call(*arguments)
 
 
+def write_compiler(folder: Path, major: str) -> Path:
+    """The file of a library in a folder."""
+    soname = f"libnvrtc.so.{major}"
+    return write(folder, soname, tuple(NAMES), INTERNAL_ERROR, INTERNAL_ERROR, version=soname)
+
+
+def write_compilers(folder: Path) -> None:
+    """The files of the libraries of the versions that are installed, for programs that are linked with them.
+
+    A link beside each one names the real one: the Python of the program may have other packages.
+    """
+    for major in MAJORS:
+        link = folder / f"toolkit-nvrtc-{major}"
+        if (real := next(installed("libnvrtc", "cuda_nvrtc", major), None)) is not None and not link.exists():
+            link.symlink_to(real.resolve())
+            write_compiler(folder, major)
+
+
 def compilers(folder: Path) -> list[Compiler]:
     """The libraries of the versions that are installed."""
-    found = {major: next(installed("libnvrtc", "cuda_nvrtc", major), None) for major in ("12", "13")}
-    return [Compiler(folder, major, path) for major, path in found.items() if path is not None]
+    write_compilers(folder)
+    links = {major: folder / f"toolkit-nvrtc-{major}" for major in MAJORS}
+    return [Compiler(folder, major, link.resolve()) for major, link in links.items() if link.exists()]
 
 
-__all__ = ["Compiler", "compilers"]
+__all__ = ["Compiler", "compilers", "write_compilers"]

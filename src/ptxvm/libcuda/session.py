@@ -12,6 +12,8 @@ from typing import NamedTuple, TypeVar
 from ptxvm.driver.captures import CaptureMode
 from ptxvm.driver.cells import CONTEXT, DEFAULT, FAILURE
 from ptxvm.driver.context import Context, Stream, refuse_unsafe
+from ptxvm.driver.graph import Graph, Node, UserObject
+from ptxvm.driver.graph_executables import Executable
 from ptxvm.driver.imports import import_named
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.system import Driver
@@ -30,6 +32,8 @@ OF_ANY_STATE: set[str] = set()
 """Those that also work after a kernel has failed."""
 STATELESS: set[str] = set()
 """The functions that work before `cuInit` too, and in a fork of an initialised process."""
+BY_VALUE: set[type] = {Graph, Node, Executable, UserObject}
+"""The objects for which INVALID_VALUE, not INVALID_HANDLE, says that a handle is none (driver API, "Graph Management")."""
 DEFAULT_STREAMS = (0, 1, 2)  # none, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 
@@ -82,7 +86,8 @@ class Handles:
         """The object of a handle; DriverError where it is of another type, or of none."""
         found = self.objects.get(handle)
         if not isinstance(found, type):
-            raise DriverError(Result.INVALID_HANDLE, f"{handle:#x} is no handle of a {type.__name__}")
+            code = Result.INVALID_VALUE if type in BY_VALUE else Result.INVALID_HANDLE
+            raise DriverError(code, f"{handle:#x} is no handle of a {type.__name__}")
         return found
 
     def drop(self, handle: int) -> None:
@@ -197,4 +202,4 @@ def session() -> Session:
     return Session()
 
 
-__all__ = ["FUNCTIONS", "OF_ANY_STATE", "Handles", "OpaqueObject", "Session", "function", "session"]
+__all__ = ["BY_VALUE", "FUNCTIONS", "OF_ANY_STATE", "Handles", "OpaqueObject", "Session", "function", "session"]

@@ -12,7 +12,9 @@ import os
 import sys
 from pathlib import Path
 
+from ptxvm.libcuda.jitlink import MAJORS as LINKERS, write_linker
 from ptxvm.libcuda.library import Libraries, write_driver
+from ptxvm.libcuda.nvrtc import write_compilers
 from ptxvm.libcudart.library import install, write_runtime
 
 PACKAGES = Path(__file__).parents[2]  # the folder of the package ptxvm
@@ -71,6 +73,9 @@ def prepare(folder: Path) -> dict[str, str]:
     """Write the files into a folder; the variables that a process and its children need."""
     write_driver(folder)
     write_runtime(folder)
+    write_compilers(folder)
+    for major in LINKERS:
+        write_linker(folder, major)
     ptxas = folder / "ptxas"
     ptxas.write_text(PTXAS, encoding="ascii")
     ptxas.chmod(0o755)

@@ -183,3 +183,18 @@ def test_a_graph_with_memory_keeps_its_nodes_and_dependencies(cuda):
     cuda.handle("cuGraphAddMemAllocNode", graph, None, c_size_t(0), byref(node))
     assert cuda.library.cuGraphRemoveDependencies(graph, byref(first), byref(second), c_size_t(1)) == INVALID_VALUE
     assert cuda.library.cuGraphDestroyNode(second) == INVALID_VALUE
+
+
+@pytest.mark.parametrize("handle", [0, 12345])
+def test_a_graph_or_a_pool_that_there_is_not_is_a_wrong_value(cuda, handle):
+    """These calls document no INVALID_HANDLE (driver API, "Graph Management", "Stream Ordered Memory Allocator")."""
+    out, none = c_void_p(), c_void_p(handle)
+    calls = [
+        ("cuGraphLaunch", none, None),
+        ("cuGraphInstantiateWithFlags", byref(out), none, c_uint64(0)),
+        ("cuGraphGetNodes", none, None, byref(c_size_t())),
+        ("cuGraphNodeGetType", none, byref(ctypes.c_int())),
+        ("cuGraphExecDestroy", none),
+        ("cuMemPoolTrimTo", none, c_size_t(0)),
+    ]
+    assert [cuda.library[name](*arguments) for name, *arguments in calls] == [INVALID_VALUE] * len(calls)

@@ -23,7 +23,7 @@ from ptxvm.libcuda.records import SOONEST
 from ptxvm.libcuda.session import session
 
 OTHERWISE = 4321  # what stands for Python's answer
-INVALID_HANDLE, ILLEGAL_ADDRESS, NOT_READY, NOT_INITIALIZED = 400, 700, 600, 3
+INVALID_VALUE, INVALID_HANDLE, ILLEGAL_ADDRESS, NOT_READY, NOT_INITIALIZED = 1, 400, 700, 600, 3
 
 
 @pytest.fixture
@@ -218,6 +218,6 @@ def test_a_destructor_may_call_with_an_exception_on_its_way(cuda, native):
     call = ctypes.PYFUNCTYPE(c_void_p, c_void_p, c_void_p, c_uint64, c_void_p)(code.address("destructor"))
     graph, result = cuda.handle("cuGraphCreate", 0), c_int(-1)
     destroy = ctypes.cast(cuda.library.cuGraphDestroy, c_void_p).value
-    for handle, expected in ((graph.value, 0), (graph.value, INVALID_HANDLE)):
+    for handle, expected in ((graph.value, 0), (graph.value, INVALID_VALUE)):
         assert call(id(KeyError), destroy, handle, ctypes.addressof(result)) == id(KeyError)
         assert result.value == expected

@@ -36,3 +36,13 @@ def test_a_toolkit_that_cannot_be_loaded_is_an_error_of_every_call(tmp_path, cap
     loaded = Compiler(tmp_path, "13", tmp_path / "broken.so").library.loaded
     assert loaded.nvrtcVersion(0, 0) == nvrtc.INTERNAL_ERROR
     assert "broken.so cannot be loaded" in caplog.text
+
+
+def test_programs_find_the_compiler_that_the_environment_of_the_command_has(tmp_path, toolkit, monkeypatch):
+    """The loader looks for it before Python starts, and the Python of the program may have other packages."""
+    monkeypatch.setattr(nvrtc, "installed", lambda _, __, major: iter([toolkit.path] if major == "13" else []))
+    nvrtc.write_compilers(tmp_path)
+    assert [each.name for each in tmp_path.glob("libnvrtc.so.*")] == ["libnvrtc.so.13"]
+    monkeypatch.setattr(nvrtc, "installed", lambda *_: iter([]))
+    (made,) = nvrtc.compilers(tmp_path)
+    assert made.library.loaded.nvrtcVersion(5, 6) == 156
