@@ -2,29 +2,54 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
 
 from ptxvm import api
 from ptxvm.driver.programs import loaded
+from ptxvm.isa.directives import DEVICE_RUNTIME
 
-SOURCE = Path(__file__).with_name("cudadevrt.ptx")
+COOPERATIVE = Path(__file__).with_name("cudadevrt.ptx")
+MEMORY = Path(__file__).with_name("cudadevrt_memory.ptx")
+PREFIX, OLD_PREFIX = b"__cudaCDP2", b"cuda"  # of the functions of dynamic parallelism since CUDA 12, and before
+OF_STREAMS = re.compile(PREFIX + rb"(\w+Async|Malloc|Free)\b")
 
 
 @cache
-def names() -> frozenset[str]:
-    """The functions of the device runtime."""
-    return frozenset(loaded(SOURCE.read_bytes()).programs[0].functions)
+def sources() -> tuple[bytes, ...]:
+    """The texts of the device runtime.
+
+    That for memory is there by three sorts of names: old ones, and those where stream 0 is the default one of the thread too.
+    """
+    memory = MEMORY.read_bytes()
+    return (
+        COOPERATIVE.read_bytes(),
+        memory,
+        memory.replace(PREFIX, OLD_PREFIX),
+        OF_STREAMS.sub(lambda name: name[0] + b"_ptsz", memory),
+    )
+
+
+@cache
+def names(source: bytes) -> frozenset[str]:
+    """The functions that a text defines for others."""
+    functions = loaded(source).programs[0].functions
+    return frozenset(name for name, each in functions.items() if each.defined and each.linkage == "visible")
 
 
 def with_device_runtime(parts: Sequence[api.Module]) -> list[api.Module]:
-    """The modules of a link, with the device runtime where they call one of its functions and define none of that name."""
-    declared = {name for part in parts for program in part.programs for name in program.functions}
-    if declared.isdisjoint(names()):
-        return list(parts)
-    defined = {name for part in parts for program in part.programs for name, each in program.functions.items() if each.defined}
-    return [*parts, loaded(SOURCE.read_bytes())] if declared & names() - defined else list(parts)
+    """The modules of a link, with those of the device runtime of which they call a function and define none of that name."""
+    functions = [each for part in parts for program in part.programs for each in program.functions.values()]
+    called = {each.name for each in functions if each.name.startswith(DEVICE_RUNTIME)}
+    missing = called - {each.name for each in functions if each.defined}
+    return [*parts, *(loaded(source) for source in sources() if defines(source, missing))] if missing else list(parts)
+
+
+def defines(source: bytes, some: set[str]) -> bool:
+    """Does a text define one of some functions?  It is read only if it has the name of one."""
+    return any(each.encode() in source for each in some) and not some.isdisjoint(names(source))
 
 
 __all__ = ["with_device_runtime"]

@@ -9,7 +9,7 @@ runs the grids that the CTA has launched, on the same thread of the host.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
@@ -28,12 +28,13 @@ from ptxvm.machine.launch import LaunchShape, check_shared
 from ptxvm.machine.per_lane import Addresses, LaneNumbers
 from ptxvm.machine.window import elsewhere
 
-SUCCESS, INVALID_CONFIGURATION, SYNC_DEPTH_EXCEEDED = 0, 9, 68  # cudaError_t
+SUCCESS, INVALID_VALUE, INVALID_CONFIGURATION, SYNC_DEPTH_EXCEEDED = 0, 1, 9, 68  # cudaError_t
 MOST_WAITS = 24  # the greatest depth of grids that wait for their children (cudaLimitDevRuntimeSyncDepth)
 OF_THE_CTA = frozenset({0, 1, 2})  # the null stream, cudaStreamLegacy and cudaStreamPerThread
 TAIL_LAUNCH = 3  # cudaStreamTailLaunch
 FIRE_AND_FORGET = 4  # cudaStreamFireAndForget
-STREAMS = count(0x5000)  # handles of streams that kernels make
+DISABLE_TIMING = 2  # cudaEventDisableTiming
+STREAMS = count(0x5000)  # handles of streams and events that kernels make
 GRIDS = count(1)
 BUFFER_ALIGNMENT = 64
 
@@ -92,6 +93,12 @@ class LaunchListener(Protocol):
     def launched(self, child: ChildGrid, call: RuntimeCall, stream: int) -> None:
         """A thread has launched a grid into a stream."""
 
+    def recorded(self, event: int, call: RuntimeCall, stream: int) -> None:
+        """A thread has recorded an event on a stream: it stands for the grids that are there."""
+
+    def awaits(self, event: int, call: RuntimeCall, stream: int) -> None:
+        """A thread has let a stream wait for an event."""
+
     def begins(self, child: ChildGrid, parameters: Allocation) -> None:
         """A child grid begins, with its parameters."""
 
@@ -118,6 +125,8 @@ class Children:
         self._prepared: dict[int, ChildGrid] = {}
         self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
         self._streams: dict[int, int] = {}  # streams that kernels have made, and the grid of each
+        self._events: dict[int, int] = {}  # the same for events
+        self._recorders: dict[int, tuple[int, Extent]] = {}  # the CTA that has recorded an event last
         self._kept: dict[int, object] = {}  # windows of the parent, so that no window of a child reuses an address
 
     # ── running ─────────────────────────────────────────────────────────────────────────
@@ -204,7 +213,16 @@ class Children:
         """Release the buffers that were not launched with, and drop the grids that a fault keeps from running."""
         for buffer in [*self._buffers.values()]:
             self._release(buffer)
-        for held in (self.waiting, self._buffers, self._prepared, self._errors, self._streams, self._kept):
+        for held in (
+            self.waiting,
+            self._buffers,
+            self._prepared,
+            self._errors,
+            self._streams,
+            self._events,
+            self._recorders,
+            self._kept,
+        ):
             held.clear()
 
     def _release(self, buffer: Allocation) -> None:
@@ -268,11 +286,7 @@ class Children:
     def stream_create_with_flags(self, call: RuntimeCall, target: int, flags: int) -> int:
         """Make a stream; here all grids run in the order of their launches, whatever their streams."""
         stream = next(STREAMS)
-        try:
-            where, lanes = np.array([target], np.uint64), np.array([call.lane])
-            self.memory.store(np.dtype(np.uint64), where, np.array([stream], np.uint64), lanes=lanes)
-        except AccessFault as fault:
-            raise fault.at_lane(call.position) from None
+        self._put(call, target, np.uint64(stream))
         self._streams[stream] = call.grid
         return SUCCESS
 
@@ -282,18 +296,78 @@ class Children:
         del self._streams[stream]
         return SUCCESS
 
-    def _check_stream(self, call: RuntimeCall, stream: int) -> None:
-        """Refuse a stream of another grid."""
-        grid = self._streams.get(stream)
-        if grid is None:
-            raise AccessFault("invalid-launch", f"{stream:#x} is no stream", stream, lane_index=call.position)
-        if grid != call.grid:
-            said = f"the stream {stream:#x} was made by another grid, and only the threads of that one may use it"
-            raise AccessFault("invalid-launch", said, stream, lane_index=call.position)
+    def event_create_with_flags(self, call: RuntimeCall, target: int, flags: int) -> int:
+        """Make an event, for the order of streams alone; without cudaEventDisableTiming it is an error."""
+        if flags != DISABLE_TIMING:
+            self._errors[call.thread] = INVALID_VALUE
+            return INVALID_VALUE
+        event = next(STREAMS)
+        self._put(call, target, np.uint64(event))
+        self._events[event] = call.grid
+        return SUCCESS
 
-    def _launch(self, call: RuntimeCall, child: ChildGrid, stream: int) -> int:
+    def event_record(self, call: RuntimeCall, event: int, stream: int, flags: int = 0) -> int:
+        """Record an event on a stream: the grids of a CTA run in the order of their launches, so it has its place already."""
+        self._check_event(call, event)
+        self._check_choice(call, stream)
+        self._recorders[event] = call.cta
+        if self.listener is not None:
+            self.listener.recorded(event, call, stream)
+        return SUCCESS
+
+    def stream_wait_event(self, call: RuntimeCall, stream: int, event: int, flags: int) -> int:
+        """Let a stream wait for an event, behind which its grids run in any case."""
+        self._check_event(call, event)
+        self._check_choice(call, stream)
+        if self._recorders.get(event, call.cta) != call.cta:
+            raise Unsupported("cudaStreamWaitEvent for an event that another CTA has recorded")
+        if self.listener is not None:
+            self.listener.awaits(event, call, stream)
+        return SUCCESS
+
+    def event_destroy(self, call: RuntimeCall, event: int) -> int:
+        """End the use of an event."""
+        self._check_event(call, event)
+        del self._events[event]
+        return SUCCESS
+
+    def get_device(self, call: RuntimeCall, target: int) -> int:
+        """Store the number of the device."""
+        self._put(call, target, np.int32(self.memory.table.device))
+        return SUCCESS
+
+    def _put(self, call: RuntimeCall, target: int, value: np.generic) -> None:
+        """Store a value at the address that the thread has passed."""
+        try:
+            where, lanes = np.array([target], np.uint64), np.array([call.lane])
+            self.memory.store(value.dtype, where, np.array([value]), lanes=lanes)
+        except AccessFault as fault:
+            raise fault.at_lane(call.position) from None
+
+    def _check_event(self, call: RuntimeCall, event: int) -> None:
+        """Refuse an event of another grid."""
+        self._check_made(call, event, self._events, "event")
+
+    def _check_choice(self, call: RuntimeCall, stream: int) -> None:
+        """Refuse a stream of another grid; every thread has those without a number of their own."""
         if stream not in OF_THE_CTA and stream not in (TAIL_LAUNCH, FIRE_AND_FORGET):
             self._check_stream(call, stream)
+
+    def _check_stream(self, call: RuntimeCall, stream: int) -> None:
+        """Refuse a stream of another grid."""
+        self._check_made(call, stream, self._streams, "stream")
+
+    def _check_made(self, call: RuntimeCall, handle: int, made: Mapping[int, int], noun: str) -> None:
+        """Refuse what no thread of this grid has made; `made` has the grid of each handle."""
+        grid = made.get(handle)
+        if grid is None:
+            raise AccessFault("invalid-launch", f"{handle:#x} is no {noun}", handle, lane_index=call.position)
+        if grid != call.grid:
+            said = f"the {noun} {handle:#x} was made by another grid, and only the threads of that one may use it"
+            raise AccessFault("invalid-launch", said, handle, lane_index=call.position)
+
+    def _launch(self, call: RuntimeCall, child: ChildGrid, stream: int) -> int:
+        self._check_choice(call, stream)
         child.cta, child.last = call.cta, stream == TAIL_LAUNCH
         windows = call.cohort.windows.values()
         self._kept.update({id(each): each for window in windows for each in window.allocation.owners})
@@ -352,7 +426,20 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {
     "PeekAtLastError": Children.peek_at_last_error,
     "StreamCreateWithFlags": Children.stream_create_with_flags,
     "StreamDestroy": Children.stream_destroy,
+    "StreamWaitEvent": Children.stream_wait_event,
+    "EventCreateWithFlags": Children.event_create_with_flags,
+    "EventRecord": Children.event_record,
+    "EventRecordWithFlags": Children.event_record,
+    "EventDestroy": Children.event_destroy,
+    "GetDevice": Children.get_device,
 }
 """By their names without `cuda`."""
-FUNCTIONS = {f"{prefix}{name}": function for prefix in ("cuda", "__cudaCDP2") for name, function in _FUNCTIONS.items()}
+OF_STREAMS = ("LaunchDevice", "LaunchDeviceV2", "StreamWaitEvent", "EventRecord", "EventRecordWithFlags")
+"""Those that are there twice: with `_ptsz`, stream 0 is the default stream of the thread, which is the same here."""
+FUNCTIONS = {
+    f"{prefix}{name}{suffix}": function
+    for prefix in ("cuda", "__cudaCDP2")
+    for name, function in _FUNCTIONS.items()
+    for suffix in ("", "_ptsz")[: 1 + (name in OF_STREAMS)]
+}
 """By their names before CUDA 12, and since."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+import ptxvm
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
 
@@ -79,3 +80,99 @@ def test_a_module_with_such_a_function_of_its_own_keeps_it():
     .visible .func (.param .b32 e) cudaCGSynchronize(.param .b64 h, .param .b32 f) { st.param.b32 [e], 77; ret; }
     """
     assert len(Module([text], MODELS["sm_89"]).module.programs) == 1
+
+
+MEMORY = """
+.version 7.8
+.target sm_75
+.address_size 64
+.extern .func (.param .b32 e) @MemsetAsync%(.param .b64 to, .param .b32 value, .param .b64 count, .param .b64 stream);
+.extern .func (.param .b32 e) @MemcpyAsync%(
+    .param .b64 to, .param .b64 from, .param .b64 count, .param .b32 kind, .param .b64 stream);
+.extern .func (.param .b32 e) @Memset2DAsync%(
+    .param .b64 to, .param .b64 pitch, .param .b32 value, .param .b64 width, .param .b64 height, .param .b64 stream);
+.extern .func (.param .b32 e) @Memcpy2DAsync%(
+    .param .b64 to, .param .b64 to_pitch, .param .b64 from, .param .b64 from_pitch, .param .b64 width, .param .b64 height,
+    .param .b32 kind, .param .b64 stream);
+.extern .func (.param .b32 e) @Malloc(.param .b64 out, .param .b64 size);
+.extern .func (.param .b32 e) @Free(.param .b64 memory);
+.extern .func (.param .b32 e) @StreamCreateWithFlags(.param .b64 out, .param .b32 flags);
+.extern .func (.param .b32 e) @StreamDestroy(.param .b64 stream);
+.extern .func (.param .b32 e) @EventCreateWithFlags(.param .b64 out, .param .b32 flags);
+.extern .func (.param .b32 e) @EventRecord%(.param .b64 event, .param .b64 stream);
+.extern .func (.param .b32 e) @EventDestroy(.param .b64 event);
+.extern .func (.param .b32 e) @StreamWaitEvent%(.param .b64 stream, .param .b64 event, .param .b32 flags);
+.extern .func (.param .b32 e) @GetDevice(.param .b64 out);
+.visible .entry work(.param .u64 data, .param .u64 errors) {
+    .local .align 8 .b64 cell;
+    .reg .b32 %e<12>;
+    .reg .b64 %data, %errors, %cell, %stream, %event, %memory, %at;
+    ld.param.u64 %data, [data];
+    ld.param.u64 %errors, [errors];
+    mov.u64 %cell, cell;
+    cvta.local.u64 %cell, %cell;
+    call (%e0), @MemsetAsync%, (%data, 0x101, 8, 0);
+    call (%e1), @StreamCreateWithFlags, (%cell, 1);
+    ld.u64 %stream, [%cell];
+    call (%e2), @EventCreateWithFlags, (%cell, 2);
+    ld.u64 %event, [%cell];
+    call (%e3), @EventRecord%, (%event, 0);
+    call (%e4), @StreamWaitEvent%, (%stream, %event, 0);
+    add.u64 %at, %data, 9;
+    call (%e5), @MemcpyAsync%, (%at, %data, 5, 3, %stream);
+    add.u64 %at, %data, 16;
+    call (%e6), @Memset2DAsync%, (%at, 4, 7, 2, 3, %stream);
+    add.u64 %at, %data, 32;
+    add.u64 %memory, %data, 15;
+    call (%e7), @Memcpy2DAsync%, (%at, 3, %memory, 4, 3, 3, 4, %stream);
+    call (%e8), @Memcpy2DAsync%, (%at, 2, %memory, 4, 3, 3, 4, %stream);
+    call (%e9), @EventCreateWithFlags, (%cell, 0);
+    call (%e10), @EventDestroy, (%event);
+    call (%e11), @StreamDestroy, (%stream);
+    st.u32 [%errors], %e0;      st.u32 [%errors+4], %e1;    st.u32 [%errors+8], %e2;    st.u32 [%errors+12], %e3;
+    st.u32 [%errors+16], %e4;   st.u32 [%errors+20], %e5;   st.u32 [%errors+24], %e6;   st.u32 [%errors+28], %e7;
+    st.u32 [%errors+32], %e8;   st.u32 [%errors+36], %e9;   st.u32 [%errors+40], %e10;  st.u32 [%errors+44], %e11;
+    call (%e0), @Malloc, (%cell, 64);
+    ld.u64 %memory, [%cell];
+    st.u32 [%memory+60], 5;
+    ld.u32 %e1, [%memory+60];
+    call (%e2), @Free, (%memory);
+    call (%e3), @GetDevice, (%cell);
+    ld.u32 %e4, [%cell];
+    st.u32 [%errors+48], %e0;   st.u32 [%errors+52], %e1;   st.u32 [%errors+56], %e2;   st.u32 [%errors+60], %e3;
+    st.u32 [%errors+64], %e4;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("prefix", "suffix"), [("cuda", ""), ("__cudaCDP2", ""), ("__cudaCDP2", "_ptsz")])
+def test_kernels_copy_and_fill_memory_in_the_order_of_streams(engine, prefix, suffix):
+    """As the functions of the host with these names do (CUDA Programming Guide, "Device-side Runtime").
+
+    The errors are cudaErrorInvalidPitchValue (12) for rows longer than their pitch, and cudaErrorInvalidValue (1) for an event
+    with times.
+    """
+    text = MEMORY.replace("@", prefix).replace("%(", f"{suffix}(").replace("%,", f"{suffix},")
+    kernel = Module([text.encode()], MODELS["sm_89"]).kernel("work").kernel
+    data, errors = np.zeros(48, np.uint8), np.full(17, -1, np.int32)
+    done = kernel.launch(1, 1, [data, errors], engine=engine, check=("memory", "race") if engine == "interp" else None)
+    assert done.findings == []
+    assert errors.tolist() == [0, 0, 0, 0, 0, 0, 0, 0, 12, 1, 0, 0, 0, 5, 0, 0, 0]
+    expected = [1] * 8 + [0] + [1] * 5 + [0] * 2 + [7, 7, 0, 0] * 3 + [0] * 4 + [0, 7, 7] * 3 + [0] * 7
+    assert data.tolist() == expected
+
+
+def test_streams_without_an_event_between_them_race():
+    text = MEMORY.replace("@", "cuda").replace("%(", "(").replace("%,", ",").replace("call (%e4)", "// call (%e4)")
+    kernel = Module([text.encode()], MODELS["sm_89"]).kernel("work").kernel
+    done = kernel.launch(1, 1, [np.zeros(48, np.uint8), np.zeros(17, np.int32)], engine="interp", check=("race",))
+    assert [each.kind for each in done.findings] == ["race"]
+
+
+def test_an_event_of_another_grid_is_refused():
+    text = MEMORY.replace("@", "cuda").replace("%(", "(").replace("%,", ",").replace("(%event, 0)", "(77, 0)")
+    kernel = Module([text.encode()], MODELS["sm_89"]).kernel("work").kernel
+    with pytest.raises(ptxvm.Fault, match="0x4d is no event"):
+        kernel.launch(1, 1, [np.zeros(48, np.uint8), np.zeros(17, np.int32)])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from ptxvm import api
-from ptxvm.driver.device_runtime import names
 from ptxvm.driver.linker import PTX, Linker
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
@@ -21,7 +20,6 @@ TEXT = b"""
 def test_what_the_linker_has_read_a_module_does_not_read_again(monkeypatch):
     linker = Linker()
     linker.add(PTX, TEXT + b"// linked")
-    names()  # of the device runtime, which is read once
     monkeypatch.setattr(api, "load", None)
     linker.complete()
     module = Module(linker.texts, MODELS["sm_90"])

@@ -174,7 +174,7 @@ def test_what_cannot_be_captured_is_refused(cuda, graph):
     call = cuda.library.cuStreamBeginRecaptureToGraph
     assert call(None, c_int(0), graph, None, None) == UNSUPPORTED
     assert call(cuda.stream(), c_int(7), graph, None, None) == INVALID_VALUE
-    assert call(cuda.stream(), c_int(0), c_void_p(123), None, None) == 400
+    assert call(cuda.stream(), c_int(0), c_void_p(123), None, None) == INVALID_VALUE
 
 
 def test_work_that_no_structure_describes_cannot_be_shown_to_the_client(cuda):

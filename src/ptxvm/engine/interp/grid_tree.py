@@ -1,9 +1,9 @@
 """The tree of grids of a watched launch: the order between a grid and the grids that it launches.
 
 A grid comes after all that its thread did before the launch; it has ended when its child grids have.  Grids of one stream
-follow each other.  The stream 0 is one for each CTA.  Grids of `cudaStreamFireAndForget` are unordered; those of
-`cudaStreamTailLaunch` follow the grid that launched them and all of its other children (CUDA C++ programming guide,
-"CUDA Dynamic Parallelism").
+follow each other, and those before an event that the stream waits for.  The stream 0 is one for each CTA.  Grids of
+`cudaStreamFireAndForget` are unordered; those of `cudaStreamTailLaunch` follow the grid that launched them and all of its
+other children (CUDA C++ programming guide, "CUDA Dynamic Parallelism").
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ Variables = Callable[[Function], tuple[tuple[int, int, str], ...]]
 
 @dataclass(eq=False, slots=True)
 class LaunchedGrid:
-    """A launched grid: its number, the place of its launch, its parent, and the grid before it in its stream."""
+    """A launched grid: its number, the place of its launch, its parent, and the grids before it in its stream."""
 
     grid: int
     launched: Place
     parent: int
-    predecessor: int
+    predecessors: tuple[int, ...]
     tail: bool
 
 
@@ -43,7 +43,8 @@ class GridTree:
         self._running = [scene]
         self._threads = scene.shape.ctas * scene.shape.threads
         self._known: dict[ChildGrid, LaunchedGrid] = {}
-        self._last: dict[Hashable, int] = {}  # by stream
+        self._last: dict[Hashable, tuple[int, ...]] = {}  # the grids that the next one follows, by stream
+        self._events: dict[int, tuple[int, ...]] = {}  # the grids that an event stands for
         self._ended: set[int] = set()
         self._launched: dict[tuple[int, Extent], list[int]] = {}  # by CTA
         self._waited: dict[int, int] = {}  # by thread: how many of its CTA's grids it has waited for
@@ -72,14 +73,23 @@ class GridTree:
         thread, bound = int(cohort.threads[call.lane]), cohort.calling
         key = self._stream(call, stream)
         known = LaunchedGrid(
-            grid, cohort.scene.place(bound, thread), cohort.scene.grid, self._last.get(key, 0), stream == TAIL_LAUNCH
+            grid, cohort.scene.place(bound, thread), cohort.scene.grid, self._last.get(key, ()), stream == TAIL_LAUNCH
         )
         self._known[child] = known
         if stream != FIRE_AND_FORGET:
-            self._last[key] = grid
+            self._last[key] = (grid,)
         if not known.tail:
             self._launched.setdefault(call.cta, []).append(grid)
         self.watcher.launches(grid, thread)
+
+    def recorded(self, event: int, call: RuntimeCall, stream: int) -> None:
+        """A thread has recorded an event on a stream."""
+        self._events[event] = self._last.get(self._stream(call, stream), ())
+
+    def awaits(self, event: int, call: RuntimeCall, stream: int) -> None:
+        """A thread has let a stream wait for an event."""
+        key = self._stream(call, stream)
+        self._last[key] = self._last.get(key, ()) + self._events.get(event, ())
 
     def _stream(self, call: RuntimeCall, stream: int) -> Hashable:
         if stream in OF_THE_CTA:
@@ -90,7 +100,7 @@ class GridTree:
         """A child grid begins, with its parameters."""
         self.watcher.parameters_passed(child.buffer, parameters)
         known = self._known[child]
-        after = [known.predecessor] if known.predecessor in self._ended else []
+        after = [each for each in known.predecessors if each in self._ended]
         after += [known.parent] if known.tail else []
         scene = Scene(child.kernel.name, child.shape, self.variables(child.kernel), known.grid, self._threads, known.launched)
         self._threads += child.shape.ctas * child.shape.threads
