@@ -257,9 +257,9 @@ class Tasks(Protocol):
 
     def arrive(
         self, space: Space, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
-        mask: Value | None = None,
+        mask: Value | None = None, kind: AsyncKind = AsyncKind.COPY,
     ) -> None:  # fmt: skip
-        """When all copies of the thread so far are done, update the mbarrier there; `before` updates it at once.
+        """When all work of a kind that the thread has started is done, update the mbarrier there; `before` updates it at once.
 
         With a `mask` of CTAs of the cluster, it is the mbarrier at that address of each of them.
         """

@@ -220,10 +220,15 @@ class Checker:
         if self._race is not None:
             self._race.awaited(threads, left, kind, reading=reading)
 
-    def posted(self, threads: Threads) -> None:
-        """An mbarrier will signal the end of copies."""
+    def posted(self, threads: Threads, kind: AsyncKind) -> None:
+        """An mbarrier will signal the end of all work of a kind so far."""
         if self._race is not None:
-            self._race.posted(threads)
+            self._race.posted(threads, kind)
+
+    def counting(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads start a transfer that an mbarrier counts."""
+        if self._race is not None:
+            self._race.counting(access, threads, allocation, offsets)
 
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""

@@ -125,16 +125,17 @@ class Clocks:
                 mates = slice(warp * WARP, (warp + 1) * WARP)
                 row[mates] = np.maximum(row[mates], self.warp_known[threads[within // WARP == warp]].max())
         row[within] = self.now[threads]
-        return joined(self._further_of(threads), {cta: row})
+        return joined(self.further(threads), {cta: row})
 
     def all_of(self, grid: int) -> Knowledge:
         """The joint knowledge of the threads of a grid, including all their accesses."""
         threads = self.grids.of(grid)
         size = self.grids.size(threads.start)
         own: Knowledge = {cta: self.now[cta : cta + size].copy() for cta in threads[::size]}
-        return joined(self._further_of(np.arange(threads.start, threads.stop, dtype=np.int64)), own)
+        return joined(self.further(np.arange(threads.start, threads.stop, dtype=np.int64)), own)
 
-    def _further_of(self, threads: Threads) -> Knowledge | None:
+    def further(self, threads: Threads) -> Knowledge | None:
+        """What threads know jointly beside the accesses of their CTA and warp that barriers made known; None is nothing."""
         found: Knowledge | None = None
         if self._held:
             which = self._which[threads]
@@ -228,7 +229,7 @@ class Clocks:
 
     def _share(self, threads: Threads, cta: int | None) -> None:
         """Each thread learns the further knowledge of all; knowledge of `cta`, if given, is implied and dropped."""
-        found = self._further_of(threads)
+        found = self.further(threads)
         if found is not None:
             rest = {other: row for other, row in found.items() if other != cta}
             self._which[threads] = self._hold(rest) if rest else 0

@@ -20,9 +20,9 @@ from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.cluster_order import ClusterOrder
 from ptxvm.checkers.communication import Communication, elements
-from ptxvm.checkers.copy_agents import Agents, PendingCopies
+from ptxvm.checkers.copy_agents import GROUPED, Agents, PendingCopies
 from ptxvm.checkers.grid_order import GridOrder
-from ptxvm.checkers.mbarrier_phases import Phases, phases
+from ptxvm.checkers.mbarrier_phases import Location, Phases, phases
 from ptxvm.checkers.overflow_records import OverflowRecords
 from ptxvm.checkers.proxy_fences import ProxyFences
 from ptxvm.checkers.race_pair import Cause, Race
@@ -65,7 +65,7 @@ class RaceDetector:
         self.warpgroup_waits = WarpgroupWaits(self.clocks)
 
     def _check_size(self) -> None:
-        if self.grids.threads >= self.packing.threads:
+        if self.grids.threads > min(self.grids.agents, self.packing.threads - 1):
             raise Unsupported(f"the check 'race' of so many threads in grids that kernels launch: {self.grids.threads:,}")
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
@@ -142,7 +142,7 @@ class RaceDetector:
     def agents(self) -> Agents:
         """The agents of asynchronous copies; made at the first copy."""
         if self._agents is None:
-            self._agents = Agents(self.clocks)
+            self._agents = Agents(self.clocks, self.phases)
         return self._agents
 
     def copying(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, verb: Verb) -> None:
@@ -152,7 +152,8 @@ class RaceDetector:
         if kind is AsyncKind.PRODUCT:
             self.warpgroup_waits.sites.add(site)
         shadow = self._shadow(allocation, access)
-        records = self.packing.record(site, agents.now[threads], threads + self.grids.agents)
+        of_threads = agents.of(threads, kind)
+        records = self.packing.record(site, agents.now(of_threads), of_threads)
         cells, wide, every = shadow.cells_of(access, offsets, threads, records)
         if access.attributes["proxy"] is Proxy.ASYNC:
             self._compare_proxies(shadow, site, cells, wide)
@@ -161,11 +162,9 @@ class RaceDetector:
         else:
             self._compare(shadow, site, cells, shadow.wrote[cells], wide)
             self._record_reads(shadow, cells, every, wide)
-        agents.begun.append(
-            PendingCopies(
-                shadow, access, site, verb is not Verb.READ, threads, offsets, records, agents.groups[kind][threads], kind
-            )
-        )
+        if kind in GROUPED:
+            group, writes = agents.groups[kind][threads], verb is not Verb.READ
+            agents.begun.append(PendingCopies(shadow, access, site, writes, threads, offsets, records, group, kind))
 
     def _compare_proxies(self, shadow: AllocationShadow, site: int, cells: Cells, threads: Threads) -> None:
         """Report ordered writes that the async proxy does not see for want of a proxy fence (PTX 9.7.9.25.2).
@@ -182,7 +181,7 @@ class RaceDetector:
 
     def grouped(self, threads: Threads, kind: AsyncKind) -> None:
         """Threads have completed groups of copies."""
-        self.agents.groups[kind][threads] += 1
+        self.agents.grouped(threads, kind)
 
     def awaited(self, threads: Threads, left: int, kind: AsyncKind, *, reading: bool) -> None:
         """Threads have waited for copies; from now on the copies count as their own accesses."""
@@ -205,9 +204,15 @@ class RaceDetector:
         still = held[cells] == old
         held[cells[still]] = new[still]
 
-    def posted(self, threads: Threads) -> None:
-        """An mbarrier will signal the end of copies."""
-        self.agents.posted(threads)
+    def posted(self, threads: Threads, kind: AsyncKind) -> None:
+        """An mbarrier will signal the end of all work of a kind so far."""
+        self.agents.posted(threads, kind)
+
+    def counting(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads start a transfer that an mbarrier counts."""
+        shadow = self._shadow(allocation, access)
+        for thread, offset in zip(threads.tolist(), offsets.tolist(), strict=True):
+            self.agents.counted(thread, (shadow.number, offset))
 
     def signalled(
         self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets, words: tuple[Words, Words]
@@ -220,14 +225,14 @@ class RaceDetector:
             mine = np.flatnonzero(offsets == offset)
             location = (shadow.number, offset)
             for part, over in phases((words[0][mine], words[1][mine])):
-                self.phases.arrive(location, self._with_mbarrier(access, threads[mine[part]]))
+                self.phases.arrive(location, self._with_mbarrier(access, threads[mine[part]], location))
                 if over:
                     self.phases.complete(location)
 
-    def _with_mbarrier(self, access: Access, threads: Threads) -> Knowledge | None:
+    def _with_mbarrier(self, access: Access, threads: Threads, location: Location) -> Knowledge | None:
         """The knowledge that arrivals pass on: of their threads, or the end of copies."""
         if access.attributes.get("asynchronous"):
-            return self.agents.signalled(threads)
+            return self.agents.signalled(threads, access.attributes["group"], location)
         if access.attributes["mbarrier"] not in (MbarrierStep.ARRIVE, MbarrierStep.DROP):
             return None
         if access.attributes["order"] is Order.RELAXED:
@@ -309,7 +314,7 @@ class RaceDetector:
         there = np.flatnonzero(last != 0)
         unseen = ~self.sites.see_each_other(site, self.packing.site_of(last[there]), self._needed(last[there], threads[there]))
         for n in there[unseen].tolist():
-            writer, thread = int(self.packing.thread_of(last[n])) % self.grids.agents, int(threads[n])
+            writer, thread = int(self.grids.owner(self.packing.thread_of(last[n]))), int(threads[n])
             if self.grids.grid(writer) == self.grids.grid(thread):
                 pair, byte = (self.sites[int(self.packing.site_of(last[n]))], self.sites[site]), int(cells[n]) << shadow.shift
                 self.report(Race(shadow.allocation, pair, (writer, thread), byte, cause=Cause.INCOHERENT))
@@ -354,7 +359,7 @@ class RaceDetector:
             for n in racing[first].tolist():
                 pair = self.sites[int(others[n])], self.sites[site]
                 byte = int(cells[n]) << shadow.shift
-                earlier = int(self.packing.thread_of(records[n])) % self.grids.agents  # an agent counts as its thread
+                earlier = int(self.grids.owner(self.packing.thread_of(records[n])))  # an agent counts as its thread
                 self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte, equal_values=bool(equal[n])))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 

@@ -88,8 +88,9 @@ class TensorOrder:
 
     def started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]) -> None:
         """Threads have started work on tensor memory."""
-        agent = kind is AsyncKind.TENSOR
-        stamps = self.agents().now[threads].copy() if agent else self.clocks.now[threads].copy()
+        agents = self.agents()
+        of_agents = kind is AsyncKind.TENSOR
+        stamps = agents.now(agents.of(threads, AsyncKind.TENSOR)) if of_agents else self.clocks.now[threads].copy()
         issued = int(self.clocks.now[threads[0]])
         fresh = [BlockUse(bound, kind, threads, block, None if kind in MOVES else stamps, issued) for block in blocks]
         uses = self._uses[cta]
@@ -134,7 +135,9 @@ class TensorOrder:
         """Does one of some threads, which execute an instruction together, know an access?"""
         if earlier.stamps is None:
             return False
-        others = earlier.threads + (self.clocks.grids.agents if earlier.kind is AsyncKind.TENSOR else 0)
+        others = earlier.threads
+        if earlier.kind is AsyncKind.TENSOR:
+            others = self.agents().of(others, AsyncKind.TENSOR)
         mine, theirs = threads.repeat(len(others)), np.tile(others, len(threads))
         unknown = self.clocks.unknown(mine, theirs, np.tile(earlier.stamps, len(threads))) & (mine != theirs)
         return not unknown.all()

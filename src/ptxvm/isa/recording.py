@@ -159,7 +159,7 @@ class Record:
         self.found["collective"] = Collective.BARRIER
         return Votes()
 
-    def arrive(self, first: Space | Value, *more: object) -> None:
+    def arrive(self, first: Space | Value, *more: object, kind: AsyncKind = AsyncKind.COPY) -> None:
         """Arrive at a barrier, or let asynchronous copies arrive at an mbarrier."""
         if isinstance(first, Space):
             self.found["copies"] = True

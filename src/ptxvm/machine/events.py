@@ -373,8 +373,11 @@ class Watcher(Protocol):
     def awaited(self, threads: Threads, left: int, kind: AsyncKind, *, reading: bool) -> None:
         """All groups of copies of some threads but the last `left` have ended, or have read their sources."""
 
-    def posted(self, threads: Threads) -> None:
-        """An mbarrier will receive an arrival when all copies that threads have started have ended."""
+    def posted(self, threads: Threads, kind: AsyncKind) -> None:
+        """An mbarrier will receive an arrival when all work of a kind that threads have started has ended."""
+
+    def counting(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """A thread starts a transfer whose bytes the mbarrier there counts; the events `copying` that follow are of it."""
 
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,19 @@ class Pieces:
     amount: int = 0
     barriers: tuple[int, ...] = ()
     element: str = ""
+
+    def split(self, parts: int) -> list[Pieces]:
+        """Equal parts that follow each other: a multicast has one for each CTA that it goes to."""
+        size = len(self.target) // max(parts, 1)
+        slices = [slice(n * size, (n + 1) * size) for n in range(parts)]
+        return [
+            replace(
+                self, target=self.target[each], source=None if self.source is None else self.source[each],
+                data=None if self.data is None else self.data[each],
+                present=None if self.present is None else self.present[each],
+            )
+            for each in slices
+        ]  # fmt: skip
 
     def read(self) -> tuple[Addresses | None, npt.NDArray[np.intp]]:
         """The addresses that are read, and the positions of these pieces."""

@@ -111,6 +111,7 @@ class Transferring:
         """The update of an mbarrier."""
         attributes: AccessAttributes = {
             "order": Order.RELAXED, "scope": Scope.CLUSTER, "mbarrier": MbarrierStep.COMPLETE, "asynchronous": True,
+            "group": AsyncKind.MBARRIER,
         }  # fmt: skip
         return Access(self.bound, window_of(self.transfer.shared), b64, 1, attributes)
 

@@ -65,12 +65,17 @@ class Copy:
 
 @dataclass(slots=True)
 class Arrival:
-    """Arrivals at mbarriers, due when all earlier copies of their lanes have ended."""
+    """Arrivals at mbarriers, due when all earlier work of their lanes of a kind has ended."""
 
     access: Access
     update: Update
     lanes: LaneNumbers
     address: PerLane
+
+    @property
+    def kind(self) -> AsyncKind:
+        """The kind of the work."""
+        return self.access.attributes["group"]
 
     def of(self, positions: PerLane) -> Arrival:
         """The arrivals at some positions."""
@@ -99,8 +104,8 @@ class CopyCohort(ProductCohort, TensorCohort, Protocol):
     def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: AsyncKind, *, reading: bool) -> None:
         """Lanes have waited for groups of copies."""
 
-    def arrival_posted(self, lanes: LaneNumbers) -> None:
-        """An mbarrier will receive an arrival when the copies of lanes have ended."""
+    def arrival_posted(self, lanes: LaneNumbers, kind: AsyncKind) -> None:
+        """An mbarrier will receive an arrival when the work of a kind that lanes have started has ended."""
 
 
 class Copies:
@@ -152,8 +157,6 @@ class Copies:
             return
         self.under_way.append(begun)
         self.cohort.transfer_started(begun)
-        for _ in begun.pieces.barriers:
-            self.cohort.arrival_posted(begun.lanes)
 
     def start_product(
         self, work: Multiplying, lanes: Lanes, file: RegisterFile, slots: Sequence[int], a: Sequence[PerLane], b: PerLane,
@@ -265,7 +268,7 @@ class Copies:
     def arrive(
         self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update, mask: PerLane = None
     ) -> None:
-        """Post an arrival at an mbarrier for the end of all copies that the lanes have started.
+        """Post an arrival at an mbarrier for the end of all work of its kind that the lanes have started.
 
         With a `mask`, it is the mbarrier at that address of each of these CTAs of the cluster.
         """
@@ -284,7 +287,7 @@ class Copies:
     def _post(self, arrival: Arrival) -> None:
         if len(arrival.lanes):
             self.cohort.mem.reachable(arrival.access, arrival.lanes, arrival.address, writing=True)
-            self.cohort.arrival_posted(arrival.lanes)
+            self.cohort.arrival_posted(arrival.lanes, arrival.kind)
             self.under_way.append(arrival)
 
     def _named(self, lanes: Lanes, guard: Guard) -> tuple[LaneNumbers, PerLane]:
@@ -357,7 +360,7 @@ class Copies:
 
 
 class CompletionOrder:
-    """The work that must end before other work: copies and work on tensor memory before an arrival behind them.
+    """The work that must end before other work: copies, or work on tensor memory, before an arrival behind them.
 
     Products of a lane end one after the other, since they may have one accumulator, and so does the work of a CTA on its
     tensor memory that a commit waits for.
@@ -365,13 +368,14 @@ class CompletionOrder:
 
     def __init__(self, cohort: CopyCohort) -> None:
         self.layout = cohort.layout
-        self.busy, self.multiplies = np.zeros(cohort.size, np.bool_), np.zeros(cohort.size, np.bool_)
+        self.busy = {kind: np.zeros(cohort.size, np.bool_) for kind in (AsyncKind.COPY, AsyncKind.TENSOR)}
+        self.multiplies = np.zeros(cohort.size, np.bool_)
         self.at_work: set[int] = set()  # CTAs
 
     def free(self, each: Asynchronous) -> PerLane:
         """The lanes of some work that may end now."""
         if isinstance(each, Arrival):
-            return ~self.busy[each.lanes]
+            return ~self.busy[each.kind][each.lanes]
         if isinstance(each, StartedProduct):
             return ~self.multiplies[each.lanes]
         if isinstance(each, TensorTask) and not each.tensor.work.collective:
@@ -381,9 +385,9 @@ class CompletionOrder:
     def hold(self, each: Asynchronous) -> None:
         """Some work goes on: what follows it waits."""
         if isinstance(each, Copy) and each.kind is AsyncKind.COPY:
-            self.busy[each.lanes] = True
+            self.busy[AsyncKind.COPY][each.lanes] = True
         elif isinstance(each, StartedProduct):
             self.multiplies[each.lanes] = True
         elif isinstance(each, TensorTask) and not each.tensor.work.collective:
-            self.busy[each.lanes] = True
+            self.busy[AsyncKind.TENSOR][each.lanes] = True
             self.at_work.update(self.layout.cta[each.lanes].tolist())

@@ -70,10 +70,8 @@ class TensorAccess:
 
     @cached_property
     def read(self) -> Access:
-        """The read of a piece of shared memory, whose end an mbarrier tells."""
-        return Access(
-            self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": AsyncKind.MBARRIER, "proxy": Proxy.ASYNC}
-        )
+        """The read of a piece of shared memory, whose end a commit tells."""
+        return Access(self.bound, Space.SHARED, b32, 4, {"asynchronous": True, "group": AsyncKind.TENSOR, "proxy": Proxy.ASYNC})
 
     @cached_property
     def write(self) -> Access:
@@ -415,14 +413,16 @@ class Tasks(Port):
 
     def arrive(
         self, space: Space, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
-        mask: Value | None = None,
+        mask: Value | None = None, kind: AsyncKind = AsyncKind.COPY,
     ) -> None:  # fmt: skip
-        """Update an mbarrier at once, and again when the copies end."""
+        """Update an mbarrier at once, and again when the work ends."""
         if before is not None:
             Memory(self.alg, self.bound, self.guard).atomic(
                 space, b64, address, before, [], order=Order.RELAXED, scope=Scope.CTA, mbarrier=MbarrierStep.POSTPONE
             )
-        attributes = AccessAttributes(order=Order.RELEASE, scope=Scope.CTA, mbarrier=MbarrierStep.ARRIVE, asynchronous=True)
+        attributes = AccessAttributes(
+            order=Order.RELEASE, scope=Scope.CTA, mbarrier=MbarrierStep.ARRIVE, asynchronous=True, group=kind
+        )
         window = space.window if mask is None else space
         access = self.code.refer(Access(self.bound, window, b64, 1, attributes))
         how = self.code.refer(Update(update, (b64,), ""))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -35,6 +35,10 @@ class UnderWay:
     def of(self, positions: PerLane) -> UnderWay:
         """The transfer itself: it is one."""
         return self
+
+    def by_barrier(self) -> list[UnderWay]:
+        """The part of the transfer whose bytes each mbarrier counts."""
+        return [replace(self, pieces=each) for each in self.pieces.split(len(self.pieces.barriers))]
 
     @property
     def written(self) -> Addresses:

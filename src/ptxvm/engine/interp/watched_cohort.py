@@ -183,7 +183,16 @@ class WatchedCohort(Cohort):
         self.watcher.tensor_started(bound, kind, self.barrier(cta, 0)[0], self.threads[lanes], blocks)
 
     def transfer_started(self, begun: UnderWay) -> None:
-        """Report the reads and writes that a transfer will do."""
+        """Report the reads and writes that a transfer will do, for each mbarrier that counts bytes of it."""
+        if not begun.pieces.barriers:
+            self._report_transfer(begun)
+        for barrier, one in zip(begun.pieces.barriers, begun.by_barrier(), strict=True):
+            update = begun.copying.barrier
+            for allocation, those, offsets in self.mem.touched(update, begun.lanes, np.array([barrier], np.uint64)):
+                self.watcher.counting(update, those, allocation, offsets)
+            self._report_transfer(one)
+
+    def _report_transfer(self, begun: UnderWay) -> None:
         kind, unit = begun.copying.transfer, begun.pieces.unit
         read, _ = begun.pieces.read()
         parts = (kind.origin, read, Verb.READ), (kind.to, begun.written, Verb.UPDATE if kind.operation else Verb.WRITE)
@@ -201,9 +210,9 @@ class WatchedCohort(Cohort):
         """Report waits for groups of copies."""
         self.watcher.awaited(self.threads[lanes], groups, kind, reading=reading)
 
-    def arrival_posted(self, lanes: LaneNumbers) -> None:
-        """Report arrivals that follow copies."""
-        self.watcher.posted(self.threads[lanes])
+    def arrival_posted(self, lanes: LaneNumbers, kind: AsyncKind) -> None:
+        """Report arrivals that follow work."""
+        self.watcher.posted(self.threads[lanes], kind)
 
     def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
         """Report the lanes that have found the phase over; raise a deadlock where no phase can end."""

@@ -353,7 +353,7 @@ COMMIT = "tcgen05.commit.group.mbarrier::arrive::one{.ss}"
 def tcgen05_commit(i, bar, mem, tasks, tmem):
     """Let an mbarrier be arrived at when all asynchronous work on tensor memory that this thread has started is done."""
     tmem.tensor(works.Commit(i.opcode, pairs(i)))
-    tasks.arrive(window(i), bar if i.ss else generic_of(mem, bar), arrived, None)
+    tasks.arrive(window(i), bar if i.ss else generic_of(mem, bar), arrived, None, kind=AsyncKind.TENSOR)
 
 
 def generic_of(mem, bar):
@@ -371,4 +371,4 @@ def tcgen05_commit_multicast(i, bar, mask, mem, tasks, tmem):
     """Let mbarriers of several CTAs be arrived at when all work on tensor memory that this thread has started is done."""
     tmem.tensor(works.Commit(i.opcode, pairs(i)))
     there = bar if i.ss else mem.from_generic(Space.SHARED_CLUSTER, generic_of(mem, bar))
-    tasks.arrive(Space.SHARED_CLUSTER, there, arrived, None, mask.to(u32))
+    tasks.arrive(Space.SHARED_CLUSTER, there, arrived, None, mask.to(u32), kind=AsyncKind.TENSOR)

@@ -140,9 +140,9 @@ class Tasks(Port):
 
     def arrive(
         self, space: Space, address: Value, update: Callable[[Value], Value], before: Callable[[Value], Value] | None,
-        mask: Value | None = None,
+        mask: Value | None = None, kind: AsyncKind = AsyncKind.COPY,
     ) -> None:  # fmt: skip
-        """Update the mbarrier, and once more since all copies are complete; with a `mask` those of several CTAs."""
+        """Update the mbarrier, and once more since all work is complete; with a `mask` those of several CTAs."""
         if mask is not None:
             self._arrive_in_ctas(address, update, mask)
             return
