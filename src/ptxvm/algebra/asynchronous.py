@@ -36,6 +36,8 @@ class Proxy(enum.StrEnum):
     GENERIC = "generic"
     ALIAS = "alias"  # a second address of the same memory
     ASYNC = "async"
+    ASYNC_GLOBAL = "async.global"  # a fence for it is for accesses of global memory alone
+    ASYNC_SHARED = "async.shared"
     CONSTANT = "constant"
     SURFACE = "surface"
     TENSORMAP = "tensormap"

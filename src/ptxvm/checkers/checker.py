@@ -12,6 +12,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.checkers.allow_comments import allowed_at
 from ptxvm.checkers.barrier_misuse import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
 from ptxvm.checkers.byte_lists import listed
+from ptxvm.checkers.cta_ends import CtaEnd
 from ptxvm.checkers.initialised import InitialisedBytes
 from ptxvm.checkers.launches import ByteAccesses, Footprint, LaunchRace, compare_with_others
 from ptxvm.checkers.leaks import Leaks
@@ -123,7 +124,7 @@ class Checker:
         self.scenes, self._running = Scenes(scene), [scene]
         self.schedule, self.seed = schedule, seed
         if "race" in self.checks:
-            self._race = RaceDetector(scene, self._raced, self._tensor_raced)
+            self._race = RaceDetector(scene, self._raced, self._tensor_raced, self._outlived)
             if self.stream_launch is not None and self.stream_launch.followed and self._footprint is None:
                 self._footprint = self.stream_launch.footprint = Footprint(
                     self.stream_launch, self.scenes, report=self._freed_in_use
@@ -220,15 +221,10 @@ class Checker:
         if self._race is not None:
             self._race.awaited(threads, left, kind, reading=reading)
 
-    def posted(self, threads: Threads, kind: AsyncKind) -> None:
-        """An mbarrier will signal the end of all work of a kind so far."""
+    def posted(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """An mbarrier will be told the end of work."""
         if self._race is not None:
-            self._race.posted(threads, kind)
-
-    def counting(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads start a transfer that an mbarrier counts."""
-        if self._race is not None:
-            self._race.counting(access, threads, allocation, offsets)
+            self._race.posted(access, threads, allocation, offsets)
 
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
@@ -299,6 +295,11 @@ class Checker:
         if "sync" in self.checks:
             self._add("invalid-mask", said, bound, Party("collective", self.scenes.place(bound, thread)))
 
+    def out_of_turn(self, bound: Bound, thread: int, said: str) -> None:
+        """A thread came to the barrier of its cluster out of turn."""
+        if "sync" in self.checks:
+            self._add("invalid-barrier", said, bound, Party("barrier", self.scenes.place(bound, thread)))
+
     def in_use(self, bound: Bound, thread: int, said: str, started: Bound) -> None:
         """A thread has used a register of work that it has not waited for."""
         if self._race is not None:
@@ -320,10 +321,10 @@ class Checker:
         if self._race is not None and orders_lanes(bound.i):
             self._race.all_warps_synchronized(first, ctas)
 
-    def ended(self, allocation: Allocation) -> None:
+    def ended(self, allocation: Allocation, first: int | None) -> None:
         """The shared or local memory of some CTAs has ended."""
         if self._race is not None:
-            self._race.ended(allocation)
+            self._race.ended(allocation, first)
         if self._init is not None:
             self._init.ended(allocation)
         if self._mbarriers is not None:
@@ -433,6 +434,23 @@ class Checker:
     def _tensor_raced(self, race: TensorRace) -> None:
         bounds = [race.earlier.bound, race.later.bound]
         self._record(("tensor race", *sorted(map(id, bounds))), tensor_race(race, self.scenes), bounds)
+
+    def _outlived(self, end: CtaEnd) -> None:
+        scene, bound = self.scenes.of(end.thread), end.site.bound
+        if any(key[0] == "race" and id(bound) in key for key in self._seen):
+            return  # that it is not waited for has been said
+        where, within = self._located(scene, end.allocation, end.byte)
+        party = Party(
+            end.site.described, scene.place(bound, end.thread), end.allocation.origin + end.byte, within, end.site.size, where,
+            end.site.strength,
+        )  # fmt: skip
+        cta = scene.shape.ctaid((end.owner - scene.first) // scene.shape.threads)
+        said = f"{where} of CTA {cta}: nothing orders the {end.site.described} by another CTA of the cluster before its end"
+        missing = "barrier.cluster (arrive and wait) behind the access, in both CTAs"
+        finding = Finding(
+            "ended-cta", said, (party,), space=Space.SHARED, missing=missing, span=span(bound), column=column(bound)
+        )
+        self._record(("ended-cta", id(bound)), finding, [bound])
 
     def _freed_in_use(self, marks: ByteAccesses, site: Site, thread: int, address: int) -> None:
         """The host frees memory that the launch may still use."""

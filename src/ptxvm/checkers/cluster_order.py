@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
+
 import numpy as np
 
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
@@ -15,19 +17,32 @@ class ClusterOrder:
         self.clocks = clocks
         self._arriving: dict[int, Knowledge] = {}
         self._complete: dict[int, Knowledge] = {}
+        self._relaxed: dict[int, Knowledge] = {}
+        self._relaxed_complete: dict[int, Knowledge] = {}
+        self._waited: dict[int, Knowledge] = defaultdict(dict)  # by CTA
 
     def step(self, step: ClusterStep, cluster: int, threads: Threads) -> None:
         """Threads arrive at the barrier of a cluster, which its first thread names; or it is complete; or they go on."""
         match step:
-            case ClusterStep.ARRIVED:
+            case ClusterStep.ARRIVED | ClusterStep.ARRIVED_RELAXED:
+                arriving = self._arriving if step is ClusterStep.ARRIVED else self._relaxed
                 for part in self._by_cta(threads):
-                    self._arriving[cluster] = joined(self._arriving.get(cluster), self.clocks.snapshot(part))
+                    arriving[cluster] = joined(arriving.get(cluster), self.clocks.snapshot(part))
                     self.clocks.tick(part)
             case ClusterStep.COMPLETE:
                 self._complete[cluster] = self._arriving.pop(cluster, {})
+                self._relaxed_complete[cluster] = self._relaxed.pop(cluster, {})
             case ClusterStep.PASSED:
                 if known := self._complete.get(cluster):
                     self.clocks.learn(threads, known)
+                if known := self._relaxed_complete.get(cluster):
+                    for part in self._by_cta(threads):
+                        cta = int(self.clocks.home(part[0]))
+                        self._waited[cta] = joined(self._waited[cta], known)
+
+    def outlasts(self, cta: int) -> Knowledge:
+        """What is over before a CTA goes on, which its first thread names: .relaxed arrivals order that, though no memory."""
+        return self._waited.get(cta, {})
 
     def _by_cta(self, threads: Threads) -> list[Threads]:
         home = self.clocks.home(threads)

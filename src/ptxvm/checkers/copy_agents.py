@@ -17,7 +17,6 @@ from collections import defaultdict, deque
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import reduce
-from itertools import count
 
 import numpy as np
 import numpy.typing as npt
@@ -66,7 +65,7 @@ class Agents:
         self.clocks, self.grids, self.phases = clocks, clocks.grids, phases
         self.begun: list[PendingCopies] = []
         self.groups = {kind: np.zeros(0, np.int64) for kind in AsyncKind}
-        self._first: dict[tuple[int, int], int] = {}  # by CTA and line: the number of its first agent
+        self._lines = [np.zeros(0, np.int64) for _ in IN_ORDER]  # in each of them the agent of each thread; 0 is none
         self._now = np.zeros(0, np.int64)  # the clock of each agent; 0 has done nothing
         self._posted: dict[tuple[int, AsyncKind], deque[tuple[int, Knowledge]]] = defaultdict(deque)
         self._batches: dict[tuple[int, Location], deque[Batch]] = defaultdict(deque)
@@ -77,6 +76,7 @@ class Agents:
         """Make room for the threads of new grids."""
         more = np.zeros(self.grids.threads - len(self.groups[AsyncKind.COPY]), np.int64)
         self.groups = {kind: np.concatenate([column, more]) for kind, column in self.groups.items()}
+        self._lines = [np.concatenate([agents, more]) for agents in self._lines]
 
     # ── agents and their clocks ─────────────────────────────────────────────────────────
 
@@ -92,20 +92,25 @@ class Agents:
 
     def _in_line(self, threads: Threads, line: int) -> Threads:
         """The agents of some threads in a line, which has one for each thread."""
-        home, found = self.clocks.home(threads), threads.copy()
-        for cta in np.unique(home).tolist():
-            if (cta, line) not in self._first:
-                self._first[cta, line] = self._block(cta, working=line < len(IN_ORDER))
-            found[home == cta] += self._first[cta, line] - cta
+        if line == len(self._lines):
+            self._lines.append(np.zeros(self.grids.threads, np.int64))
+        found = self._lines[line][threads]
+        if not found.all():
+            for cta in np.unique(self.clocks.home(threads[found == 0])).tolist():
+                self._add_to_line(line, cta)
+            found = self._lines[line][threads]
         return found
 
-    def _block(self, cta: int, *, working: bool) -> int:
-        """Number agents for the threads of a CTA; returns the first."""
-        first = self.grids.add_agents(cta)
+    def _add_to_line(self, line: int, cta: int) -> None:
+        """Number agents for the threads of a CTA, of which this is the first."""
+        first, size = self.grids.add_agents(cta), self.grids.size(cta)
         if first is None:
             raise Unsupported("the check 'race' of so much asynchronous work under way at once in so large a grid")
-        self._now = np.concatenate([self._now, np.full(self.grids.size(cta), working, np.int64)])
-        return first
+        self._lines[line][cta : cta + size] = np.arange(first, first + size)
+        at = first - self.grids.agents
+        if at + size > len(self._now):
+            self._now = np.concatenate([self._now, np.zeros(max(size, len(self._now)), np.int64)])
+        self._now[at : at + size] = line < len(IN_ORDER)
 
     def _tick(self, agents: Threads) -> None:
         self._now[agents - self.grids.agents] += 1
@@ -163,12 +168,13 @@ class Agents:
 
     def _free(self, thread: int) -> Threads:
         """The first agent of a thread whose last batch the thread knows to have ended."""
-        for line in count(len(IN_ORDER)):
+        line = len(IN_ORDER)
+        while True:
             agent = self._in_line(np.array([thread], np.int64), line)
             last = int(self.now(agent)[0])
             if not last or self.clocks.knows(thread, int(agent[0]), last):
                 return agent
-        raise AssertionError
+            line += 1
 
     def _ended(self, thread: int) -> Knowledge:
         """What a thread knows of agents: work that it starts now comes after their work."""

@@ -76,6 +76,11 @@ class Grids:
             return one // self._size == other // self._size
         return self.first_of_cta(one) == self.first_of_cta(other)
 
+    @property
+    def clustered(self) -> bool:
+        """Has a cluster of the host's grid several CTAs?"""
+        return self._cluster > self._size
+
     def cluster(self, thread: int) -> int:
         """The first thread of the cluster around a thread of the host's grid; in other grids, the first thread of the CTA."""
         return thread // self._cluster * self._cluster if thread < self._host else int(self.first_of_cta(thread))
@@ -83,7 +88,7 @@ class Grids:
     def scope(self, one: ThreadNumbers, other: ThreadNumbers) -> Ints:
         """The rank of the narrowest scope that includes threads together: their CTA's, their cluster's or the device's."""
         found: Ints = np.where(self.together(one, other), Scope.CTA.rank, Scope.GPU.rank)
-        if self._cluster > self._size:
+        if self.clustered:
             one, other = self.owner(one), self.owner(other)
             near = (one // self._cluster == other // self._cluster) & (one < self._host)
             found = np.where(near, np.minimum(found, Scope.CLUSTER.rank), found)

@@ -49,7 +49,7 @@ class OverflowRecords:
 
         With `taking`, the records are removed.
         """
-        where, records = self._all()
+        where, records = self.held
         numbers = np.arange(1, len(cells) + 1)
         self._asking[cells] = numbers
         asking = self._asking[where].astype(np.int64) - 1
@@ -66,7 +66,7 @@ class OverflowRecords:
         """Replace records by others, as if the accesses happened now."""
         if not self._count or not self.any_of(cells):
             return
-        where, records = self._all()
+        where, records = self.held
         instead = dict(zip(zip(cells.tolist(), old.tolist(), strict=True), new.tolist(), strict=True))
         found = np.flatnonzero(np.isin(records, old) & np.isin(where, cells)).tolist()
         moved = [(n, instead[key]) for n in found if (key := (int(where[n]), int(records[n]))) in instead]
@@ -79,11 +79,13 @@ class OverflowRecords:
 
     def halve(self) -> None:
         """Split each cell into two halves."""
-        where, records = self._all()
+        where, records = self.held
         self._here, self._asking = np.repeat(self._here, 2), np.repeat(self._asking, 2)
         self._put((where[:, None] * 2 + np.arange(2)).ravel(), records.repeat(2))
 
-    def _all(self) -> tuple[Ints, Ints]:
+    @property
+    def held(self) -> tuple[Ints, Ints]:
+        """The cells, and the record of each."""
         if len(self._parts) > 1:
             self._parts = [(np.concatenate([c for c, _ in self._parts]), np.concatenate([r for _, r in self._parts]))]
         return self._parts[0] if self._parts else (np.zeros(0, np.int64), np.zeros(0, np.int64))
@@ -93,7 +95,7 @@ class OverflowRecords:
 
     def _compact(self) -> None:
         """Drop records that a later record of the same thread stands for."""
-        where, records = self._all()
+        where, records = self.held
         key = where << self._bits | records & (1 << self._bits) - 1
         order = np.argsort(key, kind="stable")
         key, made = key[order], records[order]

@@ -8,7 +8,7 @@ the earlier one is a strong write, a known thread that observed it orders it as 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from functools import partial
+from functools import cache, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -16,15 +16,17 @@ import numpy.typing as npt
 from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.state_space import Space
+from ptxvm.analysis.faint import faint
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.cluster_order import ClusterOrder
 from ptxvm.checkers.communication import Communication, elements
 from ptxvm.checkers.copy_agents import GROUPED, Agents, PendingCopies
+from ptxvm.checkers.cta_ends import CtaEnd, outliving
 from ptxvm.checkers.grid_order import GridOrder
 from ptxvm.checkers.mbarrier_phases import Location, Phases, phases
 from ptxvm.checkers.overflow_records import OverflowRecords
-from ptxvm.checkers.proxy_fences import ProxyFences
+from ptxvm.checkers.proxy_fences import ASYNC_SPACES, ProxyFences
 from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.shadow import AllocationShadow, Cells, Packing, Records
 from ptxvm.checkers.strength import Sites
@@ -42,9 +44,10 @@ class RaceDetector:
     """The race detector for one run of a grid."""
 
     def __init__(
-        self, scene: Scene, report: Callable[[Race], None], tensors: Callable[[TensorRace], None] = lambda _: None
-    ) -> None:
-        """`report` gets races on memory, `tensors` those on tensor memory."""
+        self, scene: Scene, report: Callable[[Race], None], tensors: Callable[[TensorRace], None] = lambda _: None,
+        ends: Callable[[CtaEnd], None] = lambda _: None,
+    ) -> None:  # fmt: skip
+        """`report` gets races on memory, `tensors` those on tensor memory, `ends` those with the end of a CTA."""
         shape = scene.shape
         self.packing = Packing.of(shape.ctas * shape.threads)
         self.clocks = Clocks(shape.ctas, shape.threads, self.packing, shape.cluster_size)
@@ -53,7 +56,7 @@ class RaceDetector:
         self.phases, self.sites = Phases(), Sites()
         self.communication = Communication(self.clocks, self.packing, self.sites)
         self.patterns = self.communication.patterns
-        self.report = report
+        self.report, self.ends = report, ends
         self.proxy_fences = ProxyFences(self.clocks, self.packing)
         self.grid_order = GridOrder(self.clocks)
         self._agents: Agents | None = None
@@ -63,6 +66,7 @@ class RaceDetector:
         self.cluster_order = ClusterOrder(self.clocks)
         self._arrived: dict[BarrierKey, Knowledge] = {}
         self.warpgroup_waits = WarpgroupWaits(self.clocks)
+        self._faint = cache(lambda function: faint(function) if function is not None else frozenset())
 
     def _check_size(self) -> None:
         if self.grids.threads > min(self.grids.agents, self.packing.threads - 1):
@@ -75,11 +79,8 @@ class RaceDetector:
         if allocation.space in PRIVATE or (access.attributes and access.attributes.get("asynchronous")):
             return
         shadow, site, _, cells, wide, every = self._recorded(access, Verb.READ, threads, allocation, offsets)
-        last = shadow.wrote[cells]
-        self._compare_images(shadow, site, cells, last, wide)
-        self._compare(shadow, site, cells, last, wide)
-        if shadow.writers is not None and shadow.writers.any_of(cells):
-            self._compare_further(shadow, shadow.writers, site, cells, wide)
+        self._compare_images(shadow, site, cells, shadow.wrote[cells], wide)
+        self._compare_with_writes(shadow, site, cells, wide)
         if self.sites.scope[site] and "mbarrier" not in access.attributes:
             self.communication.collect(shadow, site, *elements(access, threads, offsets))
         self._record_reads(shadow, cells, every, wide)
@@ -160,11 +161,11 @@ class RaceDetector:
         if verb is not Verb.READ:
             self._write(shadow, site, cells, wide, every)
         else:
-            self._compare(shadow, site, cells, shadow.wrote[cells], wide)
+            self._compare_with_writes(shadow, site, cells, wide)
             self._record_reads(shadow, cells, every, wide)
         if kind in GROUPED:
             group, writes = agents.groups[kind][threads], verb is not Verb.READ
-            agents.begun.append(PendingCopies(shadow, access, site, writes, threads, offsets, records, group, kind))
+            agents.begin(PendingCopies(shadow, access, site, writes, threads, offsets, records, group, kind))
 
     def _compare_proxies(self, shadow: AllocationShadow, site: int, cells: Cells, threads: Threads) -> None:
         """Report ordered writes that the async proxy does not see for want of a proxy fence (PTX 9.7.9.25.2).
@@ -172,7 +173,7 @@ class RaceDetector:
         What `tcgen05.alloc` writes keeps its order with accesses of the address by other instructions (PTX 9.7.16.6.1).
         """
         last, later = shadow.wrote[cells], self.sites[site]
-        for n in self.proxy_fences.unfenced(last, threads).tolist():
+        for n in self.proxy_fences.unfenced(shadow.allocation.space, last, threads).tolist():
             earlier = self.sites[int(self.packing.site_of(last[n]))]
             if later.of_tensor_core or not earlier.of_tensor_core:
                 ends, byte = (int(self.packing.thread_of(last[n])), int(threads[n])), int(cells[n]) << shadow.shift
@@ -204,13 +205,14 @@ class RaceDetector:
         still = held[cells] == old
         held[cells[still]] = new[still]
 
-    def posted(self, threads: Threads, kind: AsyncKind) -> None:
-        """An mbarrier will signal the end of all work of a kind so far."""
-        self.agents.posted(threads, kind)
-
-    def counting(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads start a transfer that an mbarrier counts."""
-        shadow = self._shadow(allocation, access)
+    def posted(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """An mbarrier will be told the end of work: it has to be there before the threads ask for that."""
+        shadow, site, _, cells, wide, _ = self._recorded(access, Verb.UPDATE, threads, allocation, offsets)
+        self._compare_with_writes(shadow, site, cells, wide)
+        kind = access.attributes["group"]
+        if kind is not AsyncKind.MBARRIER:
+            self.agents.posted(threads, kind)
+            return
         for thread, offset in zip(threads.tolist(), offsets.tolist(), strict=True):
             self.agents.counted(thread, (shadow.number, offset))
 
@@ -242,7 +244,9 @@ class RaceDetector:
         return knowledge
 
     def phase_over(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """Threads have found a phase of an mbarrier over."""
+        """Threads have found a phase of an mbarrier over; a test whose result has no effect orders nothing."""
+        if access.bound in self._faint(access.bound.function):
+            return
         shadow = self._shadow(allocation, access)
         for offset in np.unique(offsets).tolist():
             knowledge, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
@@ -336,6 +340,12 @@ class RaceDetector:
         if not len(loose):
             return loose
         return loose[self._judge(shadow, site, cells[loose], records[loose], threads[loose], observes=observes)]
+
+    def _compare_with_writes(self, shadow: AllocationShadow, site: int, cells: Cells, threads: Threads) -> None:
+        """Report races with earlier writes."""
+        self._compare(shadow, site, cells, shadow.wrote[cells], threads)
+        if shadow.writers is not None and shadow.writers.any_of(cells):
+            self._compare_further(shadow, shadow.writers, site, cells, threads)
 
     def _judge(
         self, shadow: AllocationShadow, site: int, cells: Cells, records: Records, threads: Threads, *, observes: bool = False
@@ -450,15 +460,20 @@ class RaceDetector:
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
         if isinstance(order, Proxy):
-            if order is Proxy.ASYNC:
-                self.proxy_fences.fence(threads)
+            if order in ASYNC_SPACES:
+                self.proxy_fences.fence(threads, ASYNC_SPACES[order])
             return
         for thread in threads.tolist():
             self.communication.fence(thread, order, scope)
 
-    def ended(self, allocation: Allocation) -> None:
-        """An allocation has ended."""
-        self._shadows.pop(allocation, None)
+    def ended(self, allocation: Allocation, first: int | None) -> None:
+        """The memory of some CTAs has ended; `first` is their first thread, if all of their threads have ended."""
+        shadow = self._shadows.pop(allocation, None)
+        if shadow is None or first is None or allocation.space is not Space.SHARED or not self.grids.clustered:
+            return
+        for record, owner, byte in outliving(shadow, self.cluster_order, self.packing, first):
+            site, thread = self.sites[int(self.packing.site_of(record))], int(self.packing.thread_of(record))
+            self.ends(CtaEnd(allocation, site, int(self.grids.owner(thread)), owner, byte & -site.size))
 
     # ── barriers ────────────────────────────────────────────────────────────────────────
 

@@ -34,7 +34,7 @@ class Packing:
     @classmethod
     def of(cls, threads: int) -> Packing:
         """The layout for a grid with this many threads, their agents, and some launched grids."""
-        bits = max(24, (16 * threads).bit_length())
+        bits = max(24, (4 * threads).bit_length())
         return cls(bits, 63 - max(12, 41 - bits))
 
     @property

@@ -48,7 +48,7 @@ class Caught(enum.StrEnum):
 
 
 CAUGHT_BY = {
-    **dict.fromkeys(("race", "register-in-use", "missing-fence", "freed-in-use"), Caught.RACE),
+    **dict.fromkeys(("race", "register-in-use", "missing-fence", "freed-in-use", "ended-cta"), Caught.RACE),
     "uninitialised-read": Caught.INIT,
     **dict.fromkeys(
         ("barrier-divergence", "barrier-count", "ended-before-barrier", "invalid-mask", "undefined-lane", "invalid-mbarrier"),

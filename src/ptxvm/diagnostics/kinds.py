@@ -39,7 +39,12 @@ _PAGES = (
         """),
     ("invalid-barrier", "misused barrier", "parallel-synchronization-and-communication-instructions", """
         The number of a barrier, or of its threads, is none that the instruction takes, or a reduction meets another one, or no
-        reduction, at one barrier (PTX 9.7.13.1).
+        reduction, at one barrier (PTX 9.7.13.1).  Or a thread arrives at the barrier of its cluster, or waits there, twice
+        without the other between (PTX 9.7.13.3).
+        """),
+    ("ended-cta", "access to a CTA that may have ended", "state-spaces", """
+        A thread accesses the shared memory of another CTA of its cluster, and nothing orders that before the end of that CTA,
+        whose memory is then another's.  A barrier of the cluster at the end of the kernel does.
         """),
     ("invalid-mbarrier", "misused mbarrier", "parallel-synchronization-and-communication-instructions", """
         An mbarrier is used before it is initialised, after it is invalidated, with more arrivals than it expects, or asked with

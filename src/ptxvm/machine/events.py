@@ -55,6 +55,7 @@ class ClusterStep(enum.Enum):
     """A step of the barrier of a cluster (PTX 9.7.13.3)."""
 
     ARRIVED = "threads have arrived, with .release"
+    ARRIVED_RELAXED = "threads have arrived, with .relaxed"
     COMPLETE = "all threads have arrived"
     PASSED = "threads go on after their wait"
 
@@ -373,11 +374,11 @@ class Watcher(Protocol):
     def awaited(self, threads: Threads, left: int, kind: AsyncKind, *, reading: bool) -> None:
         """All groups of copies of some threads but the last `left` have ended, or have read their sources."""
 
-    def posted(self, threads: Threads, kind: AsyncKind) -> None:
-        """An mbarrier will receive an arrival when all work of a kind that threads have started has ended."""
+    def posted(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads ask that an mbarrier be told the end of work of the kind in `access`.
 
-    def counting(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
-        """A thread starts a transfer whose bytes the mbarrier there counts; the events `copying` that follow are of it."""
+        That is all work of the kind that they have started; or one transfer, which the events `copying` that follow are of.
+        """
 
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
@@ -403,6 +404,9 @@ class Watcher(Protocol):
     def disagreed(self, bound: Bound, thread: int, said: str) -> None:
         """Lanes that meet at a collective have masks that disagree."""
 
+    def out_of_turn(self, bound: Bound, thread: int, said: str) -> None:
+        """A thread comes to the barrier of its cluster twice without a wait between, or waits there and has not come."""
+
     def in_use(self, bound: Bound, thread: int, said: str, started: Bound) -> None:
         """A thread uses a register of work that it has `started` and not waited for."""
 
@@ -418,8 +422,11 @@ class Watcher(Protocol):
     def all_warps_synchronized(self, bound: Bound, first: int, ctas: int) -> None:
         """All lanes of `ctas` CTAs, from thread `first` on, have met at a collective, warp by warp."""
 
-    def ended(self, allocation: Allocation) -> None:
-        """The shared or local memory of some CTAs has been released."""
+    def ended(self, allocation: Allocation, first: int | None) -> None:
+        """The shared or local memory of some CTAs has been released.
+
+        `first` is the first thread of the first of them; None if some threads have not come to their end.
+        """
 
     def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
         """Threads have got blocks of the heap."""

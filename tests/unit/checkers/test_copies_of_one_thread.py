@@ -196,3 +196,40 @@ def test_the_mbarrier_of_a_cta_tells_the_end_of_a_multicast_there(rank, races):
     kernel = ptxvm.load(MULTICAST.format(use=use)).kernel("k")
     found = kernel.launch(2, 1, [np.zeros(4, np.uint32)], check=("race",), engine="interp").findings
     assert [each.hazard for each in found] == ["RAW"] * races
+
+
+PASSED_ON = """
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 in)
+{{
+    .reg .b32 %t, %v; .reg .pred %p, %first;
+    .shared .align 8 .b64 bar;
+    .shared .b32 value[32];
+    mov.u32 %t, %tid.x;
+    setp.eq.u32 %first, %t, 0;
+    @%first mbarrier.init.shared::cta.b64 [bar], 32;
+    bar.sync 0;
+    setp.lt.u32 %first, %t, 32;
+    @!%first bra reader;
+    shl.b32 %v, %t, 2; mov.u32 %t, value; add.u32 %t, %t, %v;
+    st.shared.b32 [%t], 1;
+    mbarrier.arrive.shared::cta.b64 _, [bar];
+    bra done;
+reader:
+    again: mbarrier.try_wait.parity.shared::cta.b64 %p, [bar], 0;
+    {use}
+    ld.shared.b32 %v, [value];
+done:
+    ret;
+}}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("use", "races"), [("@!%p bra again;", False), ("", True), ("selp.b32 %v, 1, 0, %p;", True)])
+def test_a_test_whose_result_has_no_effect_orders_nothing(use, races, engine):
+    kernel = ptxvm.load(PASSED_ON.format(use=use)).kernel("k")
+    found = kernel.launch(1, 64, [np.zeros(4, np.uint32)], check=("race",), engine=engine).findings
+    assert [each.hazard for each in found] == ["RAW"] * races

@@ -104,8 +104,8 @@ class CopyCohort(ProductCohort, TensorCohort, Protocol):
     def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: AsyncKind, *, reading: bool) -> None:
         """Lanes have waited for groups of copies."""
 
-    def arrival_posted(self, lanes: LaneNumbers, kind: AsyncKind) -> None:
-        """An mbarrier will receive an arrival when the work of a kind that lanes have started has ended."""
+    def arrival_posted(self, access: Access, lanes: LaneNumbers, address: PerLane) -> None:
+        """An mbarrier will receive an arrival when work that lanes have started has ended."""
 
 
 class Copies:
@@ -180,7 +180,8 @@ class Copies:
             self.groups[AsyncKind.PRODUCT][numbers],
         )  # fmt: skip
         leaders, addresses = product.reads(self.cohort)
-        self.cohort.mem.reachable(work.access, leaders, addresses, writing=False)
+        if len(self.cohort.mem.reachable(work.access, leaders, addresses, writing=False)) < len(addresses):
+            return
         self.under_way.append(product)
         self.unwaited.append(product)
         self.cohort.product_started(work.access, leaders, addresses)
@@ -287,7 +288,7 @@ class Copies:
     def _post(self, arrival: Arrival) -> None:
         if len(arrival.lanes):
             self.cohort.mem.reachable(arrival.access, arrival.lanes, arrival.address, writing=True)
-            self.cohort.arrival_posted(arrival.lanes, arrival.kind)
+            self.cohort.arrival_posted(arrival.access, arrival.lanes, arrival.address)
             self.under_way.append(arrival)
 
     def _named(self, lanes: Lanes, guard: Guard) -> tuple[LaneNumbers, PerLane]:

@@ -292,8 +292,8 @@ class Cohort:
     def copies_awaited(self, lanes: LaneNumbers, groups: int, kind: AsyncKind, *, reading: bool) -> None:
         """Lanes have waited until at most so many groups of copies are under way, or still have to read their sources."""
 
-    def arrival_posted(self, lanes: LaneNumbers, kind: AsyncKind) -> None:
-        """An mbarrier will receive an arrival when the work of a kind that lanes have started has ended."""
+    def arrival_posted(self, access: Access, lanes: LaneNumbers, address: PerLane) -> None:
+        """An mbarrier will receive an arrival when work that lanes have started has ended."""
 
     def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
         """A fence; the accesses of one lane are in order without it."""

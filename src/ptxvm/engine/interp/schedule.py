@@ -165,10 +165,10 @@ class Schedule:
         self.instructions += length
         self.thread_instructions += length * (cohort.size if lanes is None else len(lanes))
         file = self.file(routine, depth)
-        if cohort.copies.unwaited or cohort.follows_registers:
-            segment = routine.segments[key[2]]
-            cohort.stepping(routine.function.instructions[segment.start : segment.end], routine.slots, lanes, file)
         try:
+            if cohort.copies.unwaited or cohort.follows_registers:
+                segment = routine.segments[key[2]]
+                cohort.stepping(routine.function.instructions[segment.start : segment.end], routine.slots, lanes, file)
             if compiled.arrive is not None:
                 self.arrive(key, lanes, compiled, file)
                 return

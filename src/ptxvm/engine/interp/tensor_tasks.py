@@ -135,7 +135,8 @@ class TensorUnit:
                 self.cohort.tensor_started(tensor.bound, None, self._cta(int(numbers[0])), numbers, blocks)
             self.do(tensor, numbers, of_lanes)
             return
-        self._check(tensor, numbers, of_lanes)
+        if not self._check(tensor, numbers, of_lanes):
+            return
         self.queue.add(TensorTask(tensor, self, numbers, of_lanes, np.zeros(len(numbers), np.int64), kind_of(tensor.work)))
 
     def load(
@@ -171,9 +172,12 @@ class TensorUnit:
         with self._placed(tensor, lanes):
             return tensor_unit.perform(tensor.work, self, lanes, operands)
 
-    def _check(self, tensor: TensorAccess, lanes: LaneNumbers, operands: dict[str, PerLane]) -> None:
-        """Check the descriptors and the addresses, and report what will be read and written."""
-        work, step = tensor.work, WARP if tensor.work.collective else 1
+    def _check(self, tensor: TensorAccess, lanes: LaneNumbers, operands: dict[str, PerLane]) -> bool:
+        """Check the descriptors and the addresses, and report what will be read and written.
+
+        Are all addresses in bounds?  A watched cohort reports the others; any other raises the fault.
+        """
+        work, step, good = tensor.work, WARP if tensor.work.collective else 1, True
         with self._placed(tensor, lanes):
             if work.collective:
                 tensor_unit.whole_warps(lanes)
@@ -182,15 +186,16 @@ class TensorUnit:
                 own = {name: each[first : first + step] for name, each in operands.items()}
                 try:
                     blocks = self._blocks(work, int(some[0]), own)
-                    self._check_shared(tensor, int(some[0]), {name: int(each[0]) for name, each in own.items()})
+                    good &= self._check_shared(tensor, int(some[0]), {name: int(each[0]) for name, each in own.items()})
                 except InvalidDescriptor as wrong:
                     raise AccessFault("invalid-descriptor", str(wrong), lane_index=first) from None
                 except PlacedFault:
                     raise
                 except AccessFault as fault:
                     raise fault.at_lane(first + fault.lane_index) from None
-                for cta, there in blocks:
+                for cta, there in blocks if good else ():
                     self.cohort.tensor_started(tensor.bound, kind_of(work), cta, some, there)
+        return good
 
     def _blocks(self, work: TensorWork, lane: int, operands: dict[str, PerLane]) -> list[tuple[int, list[CellBlock]]]:
         """The cells that a warp, or one lane, will read and write, in each CTA."""
@@ -206,20 +211,22 @@ class TensorUnit:
     def _cta(self, lane: int) -> int:
         return int(self.cohort.layout.cta[lane])
 
-    def _check_shared(self, tensor: TensorAccess, lane: int, operands: dict[str, int]) -> None:
-        """Check the matrices in shared memory, and report that they will be read."""
+    def _check_shared(self, tensor: TensorAccess, lane: int, operands: dict[str, int]) -> bool:
+        """Check the matrices in shared memory, and report that they will be read; are all of their addresses in bounds?"""
         if isinstance(tensor.work, Multiply):
             pieces = [each.reshape(-1) for _, each in tensor_unit.factors(tensor.work, operands)]
         elif isinstance(tensor.work, CopyToTensor):
             pieces = [tensor_unit.copy_addresses(tensor.work, operands["b"]).reshape(-1)]
         else:
-            return
+            return True
         for each in tensor_unit.ctas(tensor.work, self, lane):
             offsets = np.concatenate(pieces)
             lanes_of = np.full(len(offsets), each)
             addresses = self.cohort.mem.shared.addresses(offsets, lanes_of)
-            self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)
+            if len(self.cohort.mem.reachable(tensor.read, lanes_of, addresses, writing=False)) < len(addresses):
+                return False
             self.cohort.product_started(tensor.read, lanes_of, addresses, lane)
+        return True
 
     @contextmanager
     def _placed(self, tensor: TensorAccess, lanes: LaneNumbers) -> Iterator[None]:

@@ -84,6 +84,7 @@ class WatchedCohort(Cohort):
         self.watcher, self.images = watching.watcher, watching.images
         self.schedule, self.scene = schedule, scene
         self.on_images: dict[tuple[TextureAccess, int, int], Access] = {}
+        self.before_wait = np.zeros(self.size, np.bool_)  # the lanes that have arrived at the barrier of their cluster
         self.last_collective: dict[str, Bound] = {}  # the last instruction of each collective
         self.mem.watch(self, watching.watcher, schedule, watching.variables)
         self.mem.threads = self.mem.threads + scene.first
@@ -187,9 +188,7 @@ class WatchedCohort(Cohort):
         if not begun.pieces.barriers:
             self._report_transfer(begun)
         for barrier, one in zip(begun.pieces.barriers, begun.by_barrier(), strict=True):
-            update = begun.copying.barrier
-            for allocation, those, offsets in self.mem.touched(update, begun.lanes, np.array([barrier], np.uint64)):
-                self.watcher.counting(update, those, allocation, offsets)
+            self.arrival_posted(begun.copying.barrier, begun.lanes, np.array([barrier], np.uint64))
             self._report_transfer(one)
 
     def _report_transfer(self, begun: UnderWay) -> None:
@@ -210,9 +209,10 @@ class WatchedCohort(Cohort):
         """Report waits for groups of copies."""
         self.watcher.awaited(self.threads[lanes], groups, kind, reading=reading)
 
-    def arrival_posted(self, lanes: LaneNumbers, kind: AsyncKind) -> None:
-        """Report arrivals that follow work."""
-        self.watcher.posted(self.threads[lanes], kind)
+    def arrival_posted(self, access: Access, lanes: LaneNumbers, address: PerLane) -> None:
+        """Report what mbarriers will be told."""
+        for allocation, those, offsets in self.mem.touched(access, lanes, address):
+            self.watcher.posted(access, those, allocation, offsets)
 
     def phase_over(self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, over: PerLane) -> None:
         """Report the lanes that have found the phase over; raise a deadlock where no phase can end."""
@@ -307,11 +307,16 @@ class WatchedCohort(Cohort):
         self.watcher.opened(self.barrier(cta, number), groups)
 
     def arrive_at_cluster(self, bound: Bound, lanes: Lanes, guard: Guard, releases: bool) -> None:  # noqa: FBT001 - traced code calls it
-        """Report arrivals at the barriers of clusters, with .release."""
+        """Report arrivals at the barriers of clusters."""
         before = len(self.cluster_arrivals)
         super().arrive_at_cluster(bound, lanes, guard, releases)
-        for those in self.cluster_arrivals[before:] if releases else ():
-            self._cluster_step(ClusterStep.ARRIVED, those)
+        for those in self.cluster_arrivals[before:]:
+            if self.before_wait[those].any():
+                again = those[self.before_wait[those]][0]
+                said = "the thread arrives again at the barrier of its cluster, and has not waited there since its last arrival"
+                self.watcher.out_of_turn(bound, int(self.threads[again]), said)
+            self.before_wait[those] = True
+            self._cluster_step(ClusterStep.ARRIVED if releases else ClusterStep.ARRIVED_RELAXED, those)
 
     def cluster_barrier_opened(self, cluster: int) -> None:
         """Report that the barrier of a cluster is complete."""
@@ -320,6 +325,11 @@ class WatchedCohort(Cohort):
 
     def cluster_barrier_passed(self, key: tuple[int, int, int], lanes: LaneNumbers) -> None:
         """Report lanes that go on."""
+        if not self.before_wait[lanes].all():
+            thread = int(self.threads[lanes[~self.before_wait[lanes]][0]])
+            said = "the thread waits at the barrier of its cluster, and has not arrived there since its last wait"
+            self.watcher.out_of_turn(self.schedule.last(key), thread, said)
+        self.before_wait[lanes] = False
         self._cluster_step(ClusterStep.PASSED, lanes)
 
     def _cluster_step(self, step: ClusterStep, lanes: LaneNumbers) -> None:

@@ -54,8 +54,9 @@ class WatchedMemory(LaneMemory):
 
     def release(self) -> None:
         """Report that the windows have ended."""
+        first = None if self.cohort.alive.any() else int(self.threads[0])
         for window in self.windows.values():
-            self.watcher.ended(window.allocation)
+            self.watcher.ended(window.allocation, first)
             if self.cohort.shadow is not None:
                 self.cohort.shadow.released(window.allocation)
         super().release()

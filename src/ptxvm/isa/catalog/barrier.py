@@ -250,7 +250,8 @@ def membar_proxy(i, mem):
 )
 def fence_proxy(i, mem):
     """Order accesses through different proxies, as aliased addresses and asynchronous copies are."""
-    mem.fence(Proxy.ALIAS if i.alias else Proxy.ASYNC, Scope.CTA)
+    asynchronous = Proxy.ASYNC if not i.ss else Proxy.ASYNC_GLOBAL if i.ss == "global" else Proxy.ASYNC_SHARED
+    mem.fence(Proxy.ALIAS if i.alias else asynchronous, Scope.CTA)
 
 
 @instruction(

@@ -538,10 +538,11 @@ class Memory(Port):
     def phase_over(
         self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
-        """Nothing comes of it but in instrumented code, where the lanes follow the arrivals of the phase."""
+        """Nothing comes of it but in instrumented code, where the lanes follow the arrivals if their result has an effect."""
         self.access = Access.of(Verb.READ, space, u64, mbarrier=MbarrierStep.TEST)
         space, raw = self._where(space, address, u64.bytes)
-        if self._follows_mbarriers(space):
+        function = self.bound.function
+        if self._follows_mbarriers(space) and function is not None and self.bound not in self.at.kernel.faint(function):
             acquires = attributes.get("order") is Order.ACQUIRE
             cta_clocks.phase_over(self.at, self._offsets(raw), self.at.bits_of(over.raw), acquires=acquires)
 

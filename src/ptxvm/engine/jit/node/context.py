@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import re
-from functools import cached_property
+from collections.abc import Callable
+from functools import cache, cached_property
 from math import prod
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32
+from ptxvm.analysis.faint import faint
 from ptxvm.analysis.flow import targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
@@ -144,6 +146,11 @@ class KernelContext:
     def streamed(self) -> list[Variable]:
         """The parameters with a bit in `cached_outputs`, in all versions."""
         return self.before.streamed if self.before is not None else []
+
+    @cached_property
+    def faint(self) -> Callable[[Function], frozenset[Bound]]:
+        """The instructions of a function whose results no effect depends on."""
+        return cache(faint)
 
     @cached_property
     def number(self) -> int:
