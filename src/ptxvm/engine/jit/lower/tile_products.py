@@ -19,7 +19,7 @@ from ptxvm.machine.tensor_core import FORMATS, Accumulation, Architecture, Matri
 from ptxvm.machine.tensor_unit import InPlace
 from ptxvm.machine.window import Window
 
-BIAS = 127  # of bf16
+BIAS, NAN = 127, 0x7FC0  # of bf16
 SMALL = 8  # bits of small floats, which come to a function as wider ones
 
 
@@ -35,12 +35,15 @@ def in_f16(type: Type) -> Matrices:
 def scaled_in_bf16(type: Type, matrix: Matrices, of_scales: Type, scales: Matrices) -> tuple[Matrices, Array]:
     """Rows of small floats times the power of two of each row, as bf16, and the least exponent of each row.
 
-    Where bf16 does not hold them exactly, their exponents are such that the function leaves the product.
+    Where bf16 does not hold them exactly, their exponents are such that the function leaves the product: what would become
+    zero is a NaN.
     """
     values, _ = tensor_core.table(type, type, tensor_core.SHIFT.get(type.name, 0))
     factors, _ = tensor_core.table(of_scales, of_scales, 0)
     with np.errstate(all="ignore"):
-        found = (values[matrix] * factors[scales]).astype(np.float32).view(np.uint32) >> np.uint32(16)
+        numbers = values[matrix]
+        found = (numbers * factors[scales]).astype(np.float32).view(np.uint32) >> np.uint32(16)
+    found[(found & 0x7FFF == 0) & (numbers != 0)] = NAN
     least = scales[:, 0].astype(np.int64) + FORMATS[type.name][1]  # a scale has the bias of bf16
     return found.astype(np.uint16), least.clip(0, 2 * BIAS).astype(np.uint16)
 
@@ -86,11 +89,15 @@ class Tiles:
             TileProduct(*types, product.d.type, depth, core, small, sparse, product.finite, self.fast)
         )
 
-    def in_place(self, product: Product) -> InPlace | None:
+    def there(self, product: Product) -> TileFunction | None:
         """The function for factors that are read where they lie."""
         if product.further or (product.a.type.bits <= SMALL and product.d.type is not s32):
             return None
-        function = self.function(product, (product.a.type, product.b.type), product.a.shape[1])
+        return self.function(product, (product.a.type, product.b.type), product.a.shape[1])
+
+    def in_place(self, product: Product) -> InPlace | None:
+        """The code for factors that are read where they lie."""
+        function = self.there(product)
         return None if function is None else partial(_in_place, function)
 
     def multiply(

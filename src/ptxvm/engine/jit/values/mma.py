@@ -4,23 +4,45 @@ from __future__ import annotations
 
 from ptxvm.algebra.types import f16, f32, f64, s32
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values import f16_soft, mma_small
+from ptxvm.engine.jit.values import f16_soft, mma_scaled, mma_small, mma_sparse
 from ptxvm.engine.jit.values.mma_doubles import Doubles, fused
 from ptxvm.engine.jit.values.mma_floats import FORMS, ExactSmall, Fast, TensorCoreSums
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
 from ptxvm.engine.jit.values.mma_writer import ProductWriter
-from ptxvm.isa.fragments import Product
+from ptxvm.isa.fragments import Product, Scaling, Sparsity
 from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_of
 
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """Write the function for a product unless it is there; returns its name, or None where no writer handles it."""
+    if mma_scaled.is_scaled(product) and product.scaling is not None:
+        return _of_scaled(unit, product, product.scaling, architecture, fast=fast)
     if mma_small.is_small(product):
         return _of_small(unit, product, architecture, fast=fast)
+    if mma_sparse.is_sparse(product) and product.sparsity is not None:
+        return _of_sparse(unit, product, product.sparsity, architecture, fast=fast)
     found = _writer(unit, product, architecture, fast=fast)
     if found is None:
         return None
     return _named(unit, product, found)
+
+
+def _of_sparse(unit: Unit, product: Product, sparsity: Sparsity, architecture: Architecture, *, fast: bool) -> str | None:
+    """The function for a product with a sparse A of halves."""
+    called = written_for(unit, mma_sparse.dense(product), unit_of(product, architecture), sparse=True, fast=fast)
+    if called is None:
+        return None
+    name = f"{called}.of.sparse.{sparsity.threads}"
+    return name if name in unit.helpers else unit.helper(name, mma_sparse.function(unit, name, called, product, sparsity))
+
+
+def _of_scaled(unit: Unit, product: Product, scaling: Scaling, architecture: Architecture, *, fast: bool) -> str | None:
+    """The function for a product of small floats whose rows and columns have a scale."""
+    called = written_for(unit, mma_scaled.tile(product), unit_of(product, architecture), small=True, fast=fast)
+    if called is None:
+        return None
+    name = f"{called}.of.scaled.{product.a.type}.{product.b.type}"
+    return name if name in unit.helpers else unit.helper(name, mma_scaled.function(unit, name, called, product, scaling))
 
 
 def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
@@ -59,13 +81,18 @@ def _named(unit: Unit, product: Product, found: ProductWriter, mark: str = "") -
     return name
 
 
-def written_for(unit: Unit, product: Product, core: Core, *, small: bool = False, fast: bool) -> str | None:
-    """The same for a product of floats by a tensor core; `small` numbers of eight bits and less come as f16 or bf16."""
+def written_for(
+    unit: Unit, product: Product, core: Core, *, small: bool = False, sparse: bool = False, fast: bool
+) -> str | None:
+    """The same for a product of floats by a tensor core.
+
+    `small` numbers of eight bits and less come as f16 or bf16; of a `sparse` A half of the elements at most are not zero.
+    """
     if not of_floats(product):
         return None
     exact = ExactSmall if small else TensorCoreSums
-    found = Fast(unit, product) if fast else exact(unit, product, core)
-    return _named(unit, product, found, ".small" if small else "")
+    found = Fast(unit, product) if fast else exact(unit, product, core, sparse=sparse)
+    return _named(unit, product, found, ".small" * small + ".sparse" * sparse)
 
 
 def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> ProductWriter | None:

@@ -1,0 +1,71 @@
+"""Sparse products of halves in the JIT's vectors have the bits of the reference, which hardware has been held to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.engine.jit.lower import mma_on_host
+
+PAIRS = np.array([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], np.uint32)  # two of four elements, in order (PTX 9.7.14.6.1)
+
+
+def kernel(depth, type, sums, target, selector):
+    """A product of a warp, whose lanes have their registers in memory: A, B, C and the metadata."""
+    of_a, of_b, of_c = depth // 8, depth // 8, 4 if sums == "f32" else 2
+
+    def registers(first, count):
+        return "{" + ", ".join(f"%x{first + n}" for n in range(count)) + "}"
+
+    count = of_a + of_b + of_c + 1
+    c = registers(of_a + of_b, of_c)
+    operands = f"{c}, {registers(0, of_a)}, {registers(of_a, of_b)}, {c}, %x{count - 1}, {selector}"
+    return (
+        count,
+        of_c,
+        ptxvm.load(f"""
+        .version 8.7
+        .target {target}
+        .address_size 64
+        .visible .entry k(.param .u64 out, .param .u64 in)
+        {{
+        .reg .b64 %p, %q; .reg .b32 %t, %x<{count}>;
+        ld.param.u64 %p, [out]; ld.param.u64 %q, [in]; mov.u32 %t, %tid.x; mad.wide.u32 %q, %t, {4 * count}, %q;
+        {" ".join(f"ld.global.b32 %x{n}, [%q+{4 * n}];" for n in range(count))}
+        mma.sp::ordered_metadata.sync.aligned.m16n8k{depth}.row.col.{sums}.{type}.{type}.{sums} {operands};
+        mad.wide.u32 %p, %t, {4 * of_c}, %p;
+        {" ".join(f"st.global.b32 [%p+{4 * n}], %x{of_a + of_b + n};" for n in range(of_c))}
+        ret;
+        }}""").kernel("k"),
+    )
+
+
+def halves(rng, type, count):
+    """Registers of two numbers of many magnitudes each."""
+    values = rng.standard_normal((32, 2 * count)) * 2.0 ** rng.integers(-9, 6, (32, 2 * count))
+    if type == "f16":
+        return values.astype(np.float16).view(np.uint32)
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.uint32)
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120a"])
+@pytest.mark.parametrize(("type", "sums"), [("f16", "f32"), ("f16", "f16"), ("bf16", "f32")])
+@pytest.mark.parametrize(("depth", "selectors"), [(16, (0, 1, 2, 3)), (32, (0, 1))])
+def test_the_bits_are_those_of_the_reference(rng, monkeypatch, depth, selectors, type, sums, target):
+    asked = []
+    call = mma_on_host.Multiplication.__call__
+    monkeypatch.setattr(mma_on_host.Multiplication, "__call__", lambda *args: asked.append(1) or call(*args))
+    for selector in selectors:
+        count, of_c, product = kernel(depth, type, sums, target, selector)
+        words = np.zeros((32, count), np.uint32)
+        words[:, : depth // 4] = halves(rng, type, depth // 4)
+        added = rng.standard_normal((32, 4))
+        words[:, depth // 4 : -1] = added.astype(np.float32 if sums == "f32" else np.float16).view(np.uint32)
+        words[:, -1] = (rng.choice(PAIRS, (32, 8)) << 4 * np.arange(8, dtype=np.uint32)).sum(axis=1)
+        found = {}
+        for engine in ("interp", "jit"):
+            found[engine] = np.zeros((32, of_c), np.uint32)
+            product.launch(1, 32, [found[engine], words], engine=engine)
+        assert (found["interp"] == found["jit"]).all()
+    assert not asked
