@@ -18,13 +18,18 @@ LINE = np.uint64(7)  # the bits of an address in 128 bytes
 @lru_cache(maxsize=64)
 def addresses(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
     """The addresses of all pieces: `(rows, pieces of a row)`, or `(depth, pieces of a column)` of an MN-major matrix."""
-    offsets = _offsets(descriptor.leading, descriptor.stride, descriptor.swizzle, factor)
-    found = np.uint64(descriptor.start) + offsets & WINDOW
+    found_offsets = offsets(descriptor, factor)
+    found = np.uint64(descriptor.start) + found_offsets & WINDOW
     if descriptor.swizzle is not Swizzle.NONE:
         row = (found >> LINE) - np.uint64(descriptor.base) & np.uint64(descriptor.swizzle.value - 1)
         found ^= row * np.uint64(PIECE)
     found.flags.writeable = False  # a loop names the same matrices again and again
     return found
+
+
+def offsets(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
+    """How far the pieces lie from where the matrix begins, before they are swizzled."""
+    return _offsets(descriptor.leading, descriptor.stride, descriptor.swizzle, factor)
 
 
 @lru_cache(maxsize=64)

@@ -5,7 +5,7 @@ Launches of ready code do not import this module: only annotations name its type
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import TYPE_CHECKING, Protocol, TypeAlias
 
 from ptxvm.algebra.state_space import Space
@@ -48,6 +48,20 @@ class GridLaunch(Protocol):
         """The grids that it launches; None where its kernel launches none."""
 
 
+class TensorTables(Protocol):
+    """Tables of plans for compiled code, which are empty when a launch begins (`run.tensor_tables`)."""
+
+    def copy(self, words: Sequence[int], offsets: Array) -> None:
+        """Enter the plan of a tensor copy (`abi.copy_plan`), and the offsets of its rows."""
+
+    def product(self, words: Sequence[int], tables: Sequence[Array]) -> None:
+        """Enter the plan of a product (`abi.tensor_record`), and the tables that it names."""
+
+    @property
+    def room(self) -> Array:
+        """Memory for functions that multiply tiles."""
+
+
 class Host(Protocol):
     """What a host call may use (`run.callbacks`)."""
 
@@ -84,6 +98,13 @@ class Host(Protocol):
 
     def tile_function(self, tile: TileProduct) -> TileFunction | None:
         """The function that multiplies tiles of matrices; None where there is none."""
+
+    @property
+    def tensor_tables(self) -> TensorTables:
+        """The tables that compiled code has of tensor copies and tensor memory."""
+
+    def remember_cells(self, bound: Bound, thread: int) -> None:
+        """Tell compiled code of the tensor memory of a thread's CTA (`abi.tensor_record`)."""
 
     @property
     def cluster_size(self) -> int:

@@ -11,7 +11,7 @@ import numpy as np
 from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import b32, b64, pred, u32, u64
+from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
@@ -22,7 +22,7 @@ from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Access, Verb
-from ptxvm.isa.transfers import Transfer
+from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
 from ptxvm.machine import reductions
 from ptxvm.machine.faults import AccessFault
@@ -84,7 +84,9 @@ class Tasks(Port):
         by_name = {name: values_of(value) for name, value in operands.items()}
         inputs = [(each.type, each.raw) for values in by_name.values() for each in values]
         counts = tuple((name, len(values)) for name, values in by_name.items())
-        (amount,) = self.at.host_call(self.bound, TransferCall(kind, counts), inputs, [u64])
+        quick = self._quick(kind, [name for name, values in by_name.items() for _ in values], [type for type, _ in inputs])
+        plans = f", i32 {self.at.active_text()}, ptr {self.at.context('copy_plans')}, ptr %shared" if quick else ""
+        (amount,) = self.at.host_call(self.bound, TransferCall(kind, counts), inputs, [u64], quick, plans, whole=False)
         if not kind.mbarrier:
             return
         outer, (bar,) = self.at.guard, by_name["bar"]
@@ -96,6 +98,14 @@ class Tasks(Port):
             reached = (mask >> rank & 1).ne(0) & amount.ne(0)
             where = self._barrier_of(bar, rank, pair=kind.pair)
             self._under(outer, reached, partial(self._complete, kind, where, completed, amount))
+
+    def _quick(self, kind: Transfer, names: list[str], types: list[Type]) -> str | None:
+        """The function of the module that copies without the host."""
+        if kind.pattern is not Pattern.TENSOR:
+            return None
+        from ptxvm.engine.jit.lower import copy_plans  # noqa: PLC0415 - few kernels have tensors
+
+        return copy_plans.written(self.at, kind, names, types)
 
     def _complete(self, kind: Transfer, bar: Value, completed: Callable[..., Value], amount: Value) -> None:
         """Count bytes at an mbarrier."""
@@ -222,6 +232,10 @@ class TransferCall:
             except AccessFault as wrong:
                 raise wrong.at_lane(lane) from None
             amounts[lane] = made.amount
+            if self.kind.pattern is Pattern.TENSOR:
+                from ptxvm.engine.jit.lower import copy_plans  # noqa: PLC0415 - few kernels have tensors
+
+                copy_plans.remember(host, self.kind, operands["map"][0])
         return [amounts]
 
     def _move(self, host: Host, made: Pieces, thread: LaneNumbers) -> None:

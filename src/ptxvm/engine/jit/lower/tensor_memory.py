@@ -1,4 +1,4 @@
-"""The port `tmem`: work on tensor memory is done at once, by host calls (PTX 9.7.16)."""
+"""The port `tmem`: work on tensor memory is done at once, by functions of the module or by host calls (PTX 9.7.16)."""
 
 from __future__ import annotations
 
@@ -10,15 +10,18 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
+from ptxvm.engine.jit.lower import tensor_plans
+from ptxvm.engine.jit.lower.tensor_plans import Quick
 from ptxvm.engine.jit.lower.tile_products import Tiles
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.tensor_memory import TensorWork
+from ptxvm.isa.tensor_memory import Multiply, TensorWork, instruction_descriptor
 from ptxvm.machine import tensor_unit
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.tensor_core import Architecture
 from ptxvm.machine.tensor_memory import NO_PAIR, TensorMemory as Cells
+from ptxvm.machine.tensor_unit import is_plain, product_of
 from ptxvm.machine.window import RANK, Window
 
 WORD = np.dtype(np.uint32)
@@ -28,10 +31,12 @@ class TensorMemory(Port):
     """The port `tmem`."""
 
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
-        """Do work by a host call."""
+        """Do work by a function of the module, or by a host call."""
         inputs = [(value.type, value.raw) for value in operands.values()]
         call = TensorCall(work, tuple(operands), self.at.kernel.fast)
-        return self.at.host_call(self.bound, call, inputs, list(work.results))
+        named = [(name, type) for name, (type, _) in zip(operands, inputs, strict=True)]
+        quick = tensor_plans.written(self.at, work, named) or Quick(None, "", whole=True)
+        return self.at.host_call(self.bound, call, inputs, list(work.results), quick.name, quick.arguments, whole=quick.whole)
 
 
 @dataclass(frozen=True)
@@ -44,8 +49,21 @@ class TensorCall:
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """Do it for the active lanes."""
-        operands = dict(zip(self.names, values, strict=True))
-        return tensor_unit.perform(self.work, Machine(host, bound, fast=self.fast), threads, operands)
+        operands, machine = dict(zip(self.names, values, strict=True)), Machine(host, bound, fast=self.fast)
+        found = tensor_unit.perform(self.work, machine, threads, operands)
+        if not self.work.pairs:
+            host.remember_cells(bound, int(threads[0]))
+            if isinstance(self.work, Multiply):
+                self._plan(host, machine, self.work, {name: int(each[0]) for name, each in operands.items()})
+        return found
+
+    def _plan(self, host: Host, machine: Machine, work: Multiply, operands: dict[str, int]) -> None:
+        """Remember how compiled code multiplies alike, if the matrices are multiplied where they lie."""
+        idesc = instruction_descriptor(work, operands["idesc"])
+        function = machine.faster.there(product_of(work, idesc)) if is_plain(work, idesc, operands) else None
+        made = None if function is None else tensor_plans.plan(host, work, function, operands)
+        if made is not None:
+            host.tensor_tables.product(*made)
 
 
 class Machine:

@@ -328,20 +328,20 @@ class NodeBuilder(operands.Operands):
 
     def host_call(
         self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None,
-        quick_arguments: str = "",
+        quick_arguments: str = "", *, whole: bool = True,
     ) -> list[Value]:  # fmt: skip
         """Call Python with the values of all lanes; returns its results.
 
-        `quick` is a function of the module that is tried first, for whole warps; it gets the address of the values, and
-        then `quick_arguments`.
+        `quick` is a function of the module that is tried first, for `whole` warps or any lanes; it gets the address of the
+        values, and then `quick_arguments`.
         """
         if quick is None:
             self.note(ON_HOST)
-        return self._call_host(bound, work, inputs, outputs, quick, quick_arguments)
+        return self._call_host(bound, work, inputs, outputs, quick, quick_arguments, whole=whole)
 
     def _call_host(
         self, bound: Bound, work: HostCall, inputs: list[tuple[Type, Raw]], outputs: list[Type], quick: str | None = None,
-        quick_arguments: str = "",
+        quick_arguments: str = "", *, whole: bool = True,
     ) -> list[Value]:  # fmt: skip
         code = self.code
         code.one_warp()
@@ -357,7 +357,7 @@ class NodeBuilder(operands.Operands):
         good, active = code.label(), self.active_text()
         with code.scope():
             if quick is not None:
-                self._try(quick, active, f"ptr {room}{quick_arguments}", good)
+                self._try(quick, active if whole else "", f"ptr {room}{quick_arguments}", good)
             self.kernel.record_cta_id(code)
             answer = code.emit(
                 f"call i32 {self.context('host_call')}(i32 {number}, ptr {room}, i32 {active}, i32 %warp)", pure=False
@@ -375,10 +375,11 @@ class NodeBuilder(operands.Operands):
         return found
 
     def _try(self, quick: str, active: str, arguments: str, good: str) -> None:
-        """Try a function of the module for a whole warp; go on to the host call where it fails."""
+        """Try a function of the module, where lanes are given only for a whole warp; go on to the host call where it fails."""
         code, whole, ask = self.code, self.code.label(), self.code.label()
-        code.branch(code.emit(f"icmp eq i32 {active}, -1"), whole, ask, likely=True)
-        code.block(whole)
+        if active:
+            code.branch(code.emit(f"icmp eq i32 {active}, -1"), whole, ask, likely=True)
+            code.block(whole)
         done = code.emit(f"call i32 @{quick}({arguments})", pure=False)
         code.branch(code.emit(f"icmp ne i32 {done}, 0", pure=False), good, ask, likely=True)
         code.block(ask)

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
     from ptxvm.engine.jit.abi.tile_product import TileFunction, TileProduct
+    from ptxvm.engine.jit.run.tensor_tables import TensorTables
     from ptxvm.machine.environment import Environment
     from ptxvm.machine.per_lane import Array
     from ptxvm.machine.tensor_memory import TensorMemory
@@ -53,6 +54,8 @@ class Callbacks:
 
     launch: Launch
     again: Callable[[int], HostCall | None]  # finds a host call that the disk cache could not keep
+    resident = 1  # CTAs
+    _tables: TensorTables | None = None
     known_rows = 0  # rows of the table that a launch begins with; 0 once others have replaced them
 
     def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[Space, Window], record: Record) -> None:
@@ -95,6 +98,8 @@ class Callbacks:
     def _forget(self, count: int) -> None:
         size = count * SITE.size
         self._site_bytes[:size] = self._nothing[:size]
+        if self._tables is not None:
+            self._tables.forget()
 
     def know(self, shared: tuple[int, int, int, int], allocations: Sequence[Allocation]) -> None:
         """Enter shared memory, and the memory that a launch was given, in the table that compiled code searches."""
@@ -222,6 +227,20 @@ class Callbacks:
         return tile_function(tile)
 
     @property
+    def tensor_tables(self) -> TensorTables:
+        """The tables that compiled code has of tensor copies and tensor memory."""
+        if self._tables is None:
+            from ptxvm.engine.jit.run.tensor_tables import TensorTables  # noqa: PLC0415 - few kernels have tensors
+
+            self._tables = TensorTables(self.record, self.resident)
+        return self._tables
+
+    def remember_cells(self, bound: Bound, thread: int) -> None:
+        """Tell compiled code of the tensor memory of a thread's CTA."""
+        memory, slot = self.tensor_memory(bound, thread), thread // self.threads_per_cta
+        self.tensor_tables.cells(slot, self.cta + slot - int(self.record[AT["slot"]]), memory)
+
+    @property
     def cluster_size(self) -> int:
         """The number of CTAs of a cluster."""
         return self.launch.shape.cluster_size
@@ -229,6 +248,7 @@ class Callbacks:
     def hold_to_tensor_memory(self) -> None:
         """At the end of the CTAs: fail the launch where one has not given its tensor memory back."""
         memories, self.tensor_memories = self.tensor_memories, {}
+        self.tensor_tables.forget_cells()
         for cta, (memory, bound, thread) in memories.items():
             if said := memory.leaked():
                 from ptxvm.engine import faults  # noqa: PLC0415

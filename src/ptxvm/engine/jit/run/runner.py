@@ -87,6 +87,7 @@ class Runner:
         reached = {**self.windows, Space.SHARED_CLUSTER: ClusterWindow(shared, cluster) if cluster > 1 else shared}
         self.calls = kind(facts, image, library or compiled.library, reached, self.record)
         self.calls.again = compiled.host_call
+        self.calls.resident = self.resident
         self._entries = {str(kind): ENTRY(partial(self._enter_other, kind)) for kind in OTHERS}
         self._room = np.empty(facts.suspended.cta_size * self.resident + LINE, np.uint8)
         self._saved = np.empty(facts.suspended.saved * self.resident, np.uint8)

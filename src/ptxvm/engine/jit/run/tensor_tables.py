@@ -1,0 +1,79 @@
+"""The tables that compiled code has of tensor copies and tensor memory, for one host thread: empty when a launch begins.
+
+A launch record without them has null pointers; an entry that the host makes puts a table there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from ptxvm.engine.jit.abi.copy_plan import PLANS, WORDS
+from ptxvm.engine.jit.abi.launch_record import AT, Record
+from ptxvm.engine.jit.abi.tensor_record import CELLS, OWNERS, PRODUCT, PRODUCTS, UNIT
+from ptxvm.engine.jit.abi.tile_product import MOST_COLUMNS, MOST_ROWS
+from ptxvm.machine.per_lane import Array
+from ptxvm.machine.tensor_memory import TensorMemory
+
+MAP_GRAIN = 64  # bytes: the alignment of tensor maps
+FIELDS = ("copy_plans", "tensor_cells", "tensor_products")
+
+
+class TensorTables:
+    """The tables, with what their entries point to."""
+
+    def __init__(self, record: Record, resident: int) -> None:
+        self.record = record
+        shapes = (PLANS, len(WORDS)), (resident, len(CELLS)), (PRODUCTS, len(PRODUCT))
+        self.tables = {field: np.zeros(shape, np.uint64) for field, shape in zip(FIELDS, shapes, strict=True)}
+        self._named: dict[tuple[str, int], Sequence[Array]] = {}  # the arrays that an entry names, by table and number
+        self._products = 0
+
+    def forget(self) -> None:
+        """Empty all tables."""
+        for field in FIELDS:
+            self.record[AT[field]] = 0
+        self._named, self._products = {}, 0
+
+    def forget_cells(self) -> None:
+        """Empty the table of tensor memory."""
+        self.record[AT["tensor_cells"]] = 0
+
+    def _entries(self, field: str) -> npt.NDArray[np.uint64]:
+        """A table that compiled code sees."""
+        table = self.tables[field]
+        if not self.record[AT[field]]:
+            table[:] = 0
+            self.record[AT[field]] = table.ctypes.data
+        return table
+
+    def copy(self, words: Sequence[int], offsets: Array) -> None:
+        """Enter the plan of a tensor copy, and the offsets of its rows."""
+        number = words[0] // MAP_GRAIN % PLANS
+        self._entries("copy_plans")[number] = words
+        self._named["copy_plans", number] = (offsets,)
+
+    def cells(self, slot: int, cta: int, memory: TensorMemory) -> None:
+        """Enter the tensor memory of the CTA in a slot."""
+        owners = np.zeros(OWNERS, np.uint8)
+        for first, count in memory.allocated.items():
+            owners[first // UNIT : (first + count) // UNIT] = first // UNIT + 1
+        words = cta + 1, memory.cells.ctypes.data, memory.ctas, *owners.view(np.uint64).tolist()
+        self._entries("tensor_cells")[slot] = words
+
+    def product(self, words: Sequence[int], tables: Sequence[Array]) -> None:
+        """Enter the plan of a product and the tables that it names, in the place of the oldest one."""
+        entries = self._entries("tensor_products")
+        if (entries[:, :3] == np.array(words[:3], np.uint64)).all(axis=1).any():
+            return
+        number, self._products = self._products % PRODUCTS, self._products + 1
+        entries[number] = words
+        self._named["tensor_products", number] = tables
+
+    @cached_property
+    def room(self) -> Array:
+        """Memory for functions that multiply tiles."""
+        return np.empty(MOST_ROWS * MOST_COLUMNS, np.uint32)

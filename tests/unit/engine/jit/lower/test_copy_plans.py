@@ -1,0 +1,137 @@
+"""Tensor copies by compiled code: boxes that are whole in the tensor are copied without the host, and all like NumPy says."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm import DeviceArray, Swizzle, TensorMap, TensorType
+from ptxvm.engine.jit.lower.async_copies import TransferCall
+
+PTX = """
+.version 8.6
+.target sm_100a
+.address_size 64
+.extern .shared .align 1024 .b8 tile[];
+.visible .entry load(.param .align 64 .b8 map[128], .param .u64 out, .param .u32 bytes, .param .u64 at, .param .u32 steps) {{
+    .reg .b64 %map, %out, %at, %to; .reg .b32 %c<5>, %n, %s, %i, %t, %word, %from, %step, %steps, %phase; .reg .pred %p, %first;
+    .shared .align 8 .b64 done;
+    mov.b64 %map, map; ld.param.b64 %out, [out]; ld.param.b32 %n, [bytes]; ld.param.b64 %at, [at]; ld.param.b32 %steps, [steps];
+    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0; mov.u32 %s, tile;
+    @%first mbarrier.init.shared.b64 [done], 1;
+    fence.mbarrier_init.release.cluster; bar.sync 0; mov.u32 %step, 0;
+more:
+    {coordinates}
+    @%first mbarrier.arrive.expect_tx.shared.b64 _, [done], %n;
+    @%first cp.async.bulk.tensor.{rank}d.shared::cta.global.mbarrier::complete_tx::bytes [%s], [%map, {{{c}}}], [done];
+    and.b32 %phase, %step, 1;
+again:
+    mbarrier.try_wait.parity.shared.b64 %p, [done], %phase; @!%p bra again;
+    shl.b32 %i, %t, 2;
+next:
+    setp.ge.u32 %p, %i, %n; @%p bra end;
+    add.u32 %from, %s, %i; ld.shared.b32 %word, [%from];
+    cvt.u64.u32 %to, %i; add.u64 %to, %to, %out; st.global.b32 [%to], %word;
+    add.u32 %i, %i, 128; bra next;
+end:
+    bar.sync 0;
+    cvt.u64.u32 %to, %n; add.u64 %out, %out, %to; add.u64 %at, %at, {size};
+    add.u32 %step, %step, 1; setp.lt.u32 %p, %step, %steps; @%p bra more;
+    ret;
+}}
+"""
+
+
+def kernel(rank):
+    """A kernel that loads one box after the other, from coordinates in memory."""
+    coordinates = " ".join(f"ld.global.b32 %c{n}, [%at+{4 * n}];" for n in range(rank))
+    names = ", ".join(f"%c{n}" for n in range(rank))
+    return ptxvm.load(PTX.format(rank=rank, coordinates=coordinates, c=names, size=4 * rank)).kernel()
+
+
+def boxed(array, first, sizes):
+    """The box of an array from a place on; zeros outside."""
+    made = np.zeros(sizes, array.dtype)
+    inside = [slice(max(f, 0), min(f + size, have)) for f, size, have in zip(first, sizes, array.shape, strict=True)]
+    if all(each.stop > each.start for each in inside):
+        there = tuple(slice(each.start - f, each.stop - f) for f, each in zip(first, inside, strict=True))
+        made[there] = array[tuple(inside)]
+    return made
+
+
+def swizzled(rows, swizzle):
+    """Rows of a box as they lie in shared memory: pieces of 16 bytes of a row are exchanged (PTX 5.5.7)."""
+    if swizzle is Swizzle.NONE:
+        return rows.reshape(-1).view(np.uint8)
+    pieces = rows.reshape(-1).view(np.uint8).reshape(-1, 16)
+    places = np.arange(len(pieces)) * 16
+    bits = {Swizzle.B32: 1, Swizzle.B64: 2, Swizzle.B128: 3}[swizzle]
+    places ^= (places >> 7 & (1 << bits) - 1) << 4
+    made = np.empty_like(pieces)
+    made[places // 16] = pieces
+    return made.reshape(-1)
+
+
+@pytest.fixture
+def on_host(monkeypatch):
+    """Counts the copies of the host."""
+    counted, call = Counter(), TransferCall.__call__
+    monkeypatch.setattr(TransferCall, "__call__", lambda self, *args: counted.update("1") or call(self, *args))
+    return counted
+
+
+CASES = [
+    (np.float32, TensorType.FLOAT32, (256,), (64,), Swizzle.NONE),
+    (np.uint8, TensorType.UINT8, (40, 96), (8, 32), Swizzle.B32),
+    (np.float16, TensorType.FLOAT16, (70, 128), (16, 32), Swizzle.B64),
+    (np.float16, TensorType.FLOAT16, (70, 192), (24, 64), Swizzle.B128),
+    (np.int32, TensorType.INT32, (9, 10, 64), (2, 3, 16), Swizzle.NONE),
+    (np.float64, TensorType.FLOAT64, (5, 6, 7, 16), (2, 1, 3, 4), Swizzle.B32),
+    (np.uint16, TensorType.UINT16, (3, 4, 5, 6, 32), (2, 2, 2, 2, 16), Swizzle.B32),
+]
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("dtype", "type", "shape", "box", "swizzle"), CASES)
+def test_boxes_are_those_of_the_tensor(rng, on_host, dtype, type, shape, box, swizzle, engine):
+    tensor = DeviceArray.from_host(rng.integers(0, 200, shape).astype(dtype))
+    made = TensorMap.tiled(type, tensor, box[::-1], swizzle=swizzle)
+    grain = max(1, 16 // np.dtype(dtype).itemsize)  # the first coordinate is a multiple of 16 bytes
+    inside = [[int(rng.integers(0, have - size + 1)) for have, size in zip(shape, box, strict=True)] for _ in range(12)]
+    outside = [[int(rng.integers(-size, have + 1)) for have, size in zip(shape, box, strict=True)] for _ in range(6)]
+    places = np.array([inside[0], *inside, *outside, *inside])
+    places[:, -1] = places[:, -1] // grain * grain
+    whole = ((places >= 0) & (places + np.array(box) <= shape)).all(axis=1)
+    size = int(np.prod(box)) * np.dtype(dtype).itemsize
+    out = np.zeros((len(places), size), np.uint8)
+    coordinates = np.ascontiguousarray(places[:, ::-1], np.int32)
+    kernel(len(shape)).launch(1, 32, [made, out, size, coordinates, len(places)], shared=size + 1024, engine=engine)
+    for at, found in zip(places, out, strict=True):
+        assert (found == swizzled(boxed(tensor.array, at, box), swizzle)).all(), at
+    if engine == "jit":
+        assert on_host.total() == 1 + (~whole).sum()
+
+
+def test_a_map_at_the_address_of_another_one_is_read_again(rng):
+    """The plan of an earlier launch is not used, though the map of the next one lies where the first lay."""
+    run = kernel(2)
+    for _ in range(3):
+        tensor = DeviceArray.from_host(rng.integers(0, 200, (64, 64)).astype(np.uint8))
+        out, places = np.zeros((2, 512), np.uint8), np.array([[0, 0], [32, 40]], np.int32)
+        made = TensorMap.tiled(TensorType.UINT8, tensor, (32, 16))
+        run.launch(1, 32, [made, out, 512, places, 2], shared=2048, engine="jit")
+        assert (out[1].reshape(16, 32) == tensor.array[40:56, 32:64]).all()
+
+
+def test_a_tensor_that_is_larger_than_its_memory_is_a_fault(on_host):
+    """The map says more rows than there are: a box among the others is read, and one past the memory is named."""
+    tensor = DeviceArray.from_host(np.ones((64, 64), np.uint8))
+    made = TensorMap.tiled(TensorType.UINT8, tensor.address, (32, 16), sizes=(64, 1 << 20), strides=(64,))
+    out, places = np.zeros((3, 512), np.uint8), np.array([[0, 0], [32, 16], [0, 1 << 19]], np.int32)
+    with pytest.raises(ptxvm.Fault, match=r"bytes|memory") as fault:
+        kernel(2).launch(1, 32, [made, out, 512, places, 3], shared=2048, engine="jit")
+    assert fault.value.kind == "out-of-bounds"
+    assert on_host.total() == 3
