@@ -23,9 +23,8 @@ SAMPLE = 0.4e-3  # seconds of each run of a sample ...
 SPACINGS = (1, 32)  # ... after the faster one has run for so many times as long: at first, and where that stays the faster one
 RUNS = 3  # of a sample: by the first version, the second, and the first again
 FIRST = 64  # the runs of the first sample have this part of the CTAs
-LONGEST = (
-    2e-3  # seconds of a run, if its CTAs take the mean time of all: they may take longer, by the version that is slower there
-)
+# Seconds of a run, if its CTAs take the mean time of all: they may take longer, by the version that is slower there.
+LONGEST = 2e-3
 WEIGHT = 0.5  # of the latest comparison, if it took as long as they do on average
 
 
