@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from functools import cache
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
@@ -157,21 +158,8 @@ class Binder:
     def family(self, node: tree.Variable, declarator: tree.Declarator, scope: NameScope) -> None:
         """`%r<100>`: its names are free in the block."""
         family = Family(declarator.name, type_of(node), size_of(declarator.count) or 0, node.vector or 1)
-        prefix = family.prefix
-        taken = (
-            [prefix]
-            if prefix in scope.families
-            else [
-                name
-                for name, symbol in scope.names.items()
-                if name.startswith(prefix)
-                and family.has(digits := name[len(prefix) :])
-                and str(int(digits)) == digits
-                and not isinstance(symbol, Label)
-            ]
-        )
-        if taken:
-            self.duplicate(taken[0] if taken[0] != prefix else f"{prefix}0", name_of(declarator), scope)
+        if (taken := scope.taken(family)) is not None:
+            self.duplicate(taken, name_of(declarator), scope)
         scope.declare_family(family)
 
     def variables(self, node: tree.Variable, declarator: tree.Declarator, function: str = "") -> Iterable[Variable]:
@@ -408,12 +396,18 @@ def type_of(node: tree.Variable) -> Type:
     return Type.named["b64" if node.type in OPAQUE else node.type]
 
 
+@cache
+def space_of(written: str) -> Space:
+    """The state space of a declaration; only a parameter is without one."""
+    return Space(written.partition("[")[0] or Space.PARAM)
+
+
 def variable(node: tree.Variable, declarator: tree.Declarator, function: str, name: str) -> Variable:
     """One variable in a state space."""
     type = type_of(node)
     opaque = node.type if node.type in OPAQUE else "texref" if node.space == Space.TEX else ""  # PTX 5.1.8
-    space = Space(node.space.partition("[")[0] or Space.PARAM)  # only a parameter is without one
-    dimensions = tuple(None if d is None else size_of(d) for d in declarator.dimensions)
+    space = space_of(node.space)
+    dimensions = tuple([None if d is None else size_of(d) for d in declarator.dimensions])
     if dimensions and not dimensions[0]:
         sized = isinstance(declarator.initial, tree.Vector) and len(declarator.initial.items)
         dimensions = (sized or None, *dimensions[1:])
@@ -431,7 +425,7 @@ def variable(node: tree.Variable, declarator: tree.Declarator, function: str, na
         node=declarator,
         opaque=opaque,
         pointer=node.pointer,
-        attributes=tuple(a.name for a in node.attributes),
-        bank=bank_of(node.space),
+        attributes=tuple([a.name for a in node.attributes]),
+        bank=bank_of(node.space) if node.space[-1:] == "]" else 0,
         shape=Shape("variable", type, space=space, detail=node.type if node.type in OPAQUE else None),
     )

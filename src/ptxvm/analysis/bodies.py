@@ -11,46 +11,37 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Sequence
-from contextlib import suppress
 from itertools import chain
 
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import debugging, expressions, passing
-from ptxvm.analysis.bind import Binder
+from ptxvm.analysis.bind import Binder, type_of
+from ptxvm.analysis.body_lines import BlockCheck, BodyLines
 from ptxvm.analysis.collector import NoCollection
-from ptxvm.analysis.known_lines import (
-    LONGEST_BLOCK,
-    Known,
-    ModuleNames,
-    Stretch,
-    TooLarge,
-    names_in_sight,
-    names_of,
-    of_count,
-    others,
-    targets,
-)
+from ptxvm.analysis.known_lines import ModuleNames, names_of, of_count
 from ptxvm.analysis.memo import Key, Left, Memo, Spelling
+from ptxvm.analysis.names_ahead import MARKS, ODD_STRING, labels_ahead
 from ptxvm.analysis.operand_forms import OTHER, OperandForms
 from ptxvm.analysis.parameters import addressed, check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.recognise import Recogniser, Recognition
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.scope import NameScope
+from ptxvm.analysis.scope import Family, NameScope
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Label, Variable
 from ptxvm.analysis.validate import check_instruction, recogniser
+from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST
 from ptxvm.syntax.outline import Outline
-from ptxvm.syntax.statements import BLANKS, FAMILY, LABEL, STATEMENT, TARGETS, parted
+from ptxvm.syntax.statements import BLANKS, CODE_LABEL, FAMILY, FAMILY_STATEMENT, STATEMENT, parted
 
 OWN_VARIABLES = (1, 4)
 """The first version in which a `.param` variable in a kernel's body is no parameter of the kernel (PTX 7.1.1)."""
 
-MOST_CHANGES = 8
-"""A body whose registers are declared again and again has no known lines."""
+FEW_NAMES = 64
+"""The names around a block that are compared with those of its families."""
 
 _reading = threading.RLock()
 
@@ -76,6 +67,7 @@ class Bodies:
         self.inlines = "inlined_at" in outline.plain.text
         self.declarations: set[tuple[bool, Spelling]] = set()
         self.module_names = ModuleNames()
+        self.has_marks = any(mark in outline.plain.text for mark in MARKS)
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
         """The body in full, or as it is where its function can do without until it runs."""
@@ -143,31 +135,13 @@ def copy_of(function: Function, scope: NameScope) -> Function:
     return found
 
 
-class BlockCheck:
-    """A block under check: the scope of its names, its labels, and whether an instruction stands above.
+class BodyCheck:
+    """One walk over the text of a body; `Doubt` ends it where something may be wrong.
 
-    `lines` are those that are right in this block; `hides`: in it, a name with `%` means something else than around it.
-    `first` is the number of its first line, and `mentioned` what it mentions, where it can be known as a whole, else -1.
-    Where it `passes` arguments it is known in its function alone: what that calls and loads is looked at together.
+    `enters_families`: those with which it begins need not be looked at one by one.
     """
 
-    __slots__ = ("first", "forms", "hides", "labels", "lines", "mentioned", "passed", "passes", "scope")
-
-    def __init__(self, scope: NameScope, forms: OperandForms, *, hides: bool = False, first: int = -1) -> None:
-        self.scope, self.forms, self.hides, self.first = scope, forms, hides, first
-        self.passed = self.passes = False
-        self.mentioned: set[str] = set()
-        self.labels: set[str] = set()
-        self.lines: set[str] = set()
-
-    def forget(self) -> None:
-        """Forget what names mean, as others may be declared by now."""
-        self.forms.forget()
-        self.lines.clear()
-
-
-class BodyCheck:
-    """One walk over the text of a body; `Doubt` ends it where something may be wrong."""
+    enters_families = True
 
     def __init__(self, bodies: Bodies, binder: Binder, function: Function, body: tree.Unread) -> None:
         self.outline, self.inlines, self.body = bodies.outline, bodies.inlines, body
@@ -183,18 +157,36 @@ class BodyCheck:
         self.returned: set[int] = set()
         self.loaded: list[Variable] = []
         self.declarations = bodies.declarations
-        self.labels = frozenset(LABEL.findall(bodies.outline.plain.text, body.start, body.end))
-        self.module_names = bodies.module_names
+        text = bodies.outline.plain.text
+        has_labels = text.find(":", body.start, body.end) >= 0
+        self.labels = frozenset(CODE_LABEL.findall(text, body.start, body.end) if has_labels else ())
         self.frames = [BlockCheck(scope, self.forms(scope))]
-        self.lists = frozenset(TARGETS.findall(bodies.outline.plain.text, body.start, body.end))
-        self.labels -= self.lists
-        mentioned = targets(bodies.outline.plain.text, body.start, body.end) - self.lists
-        self.unifies_labels = mentioned <= self.labels
-        if self.unifies_labels:
-            self.frames[0].forms.wanted |= mentioned
-        self.known: Known | None = None
-        self.stretch: Stretch | None = None
-        self.changes = 0
+        usual = (
+            not bodies.has_marks
+            and bodies.module_names.are_usual(binder.program.scope)
+            and not (text.find('"', body.start, body.end) >= 0 and ODD_STRING.search(text, body.start, body.end))
+        )
+        self.lines = BodyLines(text, body.end - 1, self.memo, self.frames, self.labels, entry=self.copy.entry, usual=usual)
+        if self.labels and usual:
+            self.see_labels(text)
+
+    def see_labels(self, text: str) -> None:
+        """Enter the labels of the outermost block: no other name hides them."""
+        frame = self.frames[0]
+        found = [name for name in labels_ahead(text, self.body.start, self.body.end) if self.can_be_label(name)]
+        label = Label("", 0)
+        self.lines.labels_ahead.update(found)
+        self.copy.labels.update(dict.fromkeys(found, label))
+        frame.scope.names.update(dict.fromkeys(found, label))
+        self.expect_labels(frame)
+
+    def expect_labels(self, frame: BlockCheck) -> None:
+        """The labels ahead are there, as all statements are checked: their text cannot stand anywhere else."""
+        frame.labels |= self.lines.labels_ahead
+
+    def can_be_label(self, name: str) -> bool:
+        """Has the name no other meaning where a label of the current block stands?"""
+        return name != "WARP_SZ" and not name.startswith("%") and self.frames[-1].scope.declared(name) is None
 
     def forms(self, scope: NameScope) -> OperandForms:
         """The forms of operands in a scope."""
@@ -202,7 +194,8 @@ class BodyCheck:
 
     def run(self) -> None:
         """Check all statements, then what needs all of them."""
-        text, at, end, number = self.outline.plain.text, self.body.start + 1, self.body.end - 1, -1
+        text, end, number = self.outline.plain.text, self.body.end - 1, -1
+        at = self.first_families(self.body.start + 1) if self.enters_families else self.body.start + 1
         while found := STATEMENT.match(text, at, end):
             at = found.end()
             if found[2] is not None:
@@ -214,6 +207,21 @@ class BodyCheck:
         if text[at:end].strip(BLANKS) or len(self.frames) != 1:
             raise Doubt
         self.finish()
+
+    def first_families(self, at: int) -> int:
+        """Enter the families with which a body begins and whose declarations are right in this module; where they end."""
+        scope, text, entry = self.frames[0].scope, self.outline.plain.text, self.copy.entry
+        while found := FAMILY_STATEMENT.match(text, at, self.body.end - 1):
+            spelling = found.group(1, 3)
+            known = self.memo.declarations.get(spelling) if (entry, spelling) in self.declarations else None
+            if known is None or not isinstance(node := known[0], tree.Variable):
+                break
+            family = Family(node.declarators[0].name, type_of(node), int(found[2]), node.vector or 1)
+            if scope.taken(family) is not None:
+                break
+            scope.declare_family(family)
+            at = found.end()
+        return at
 
     def head(self, found: re.Match[str], number: int) -> None:
         """An instruction in the usual spelling; `number` is that of its line, -1 where that may hold more."""
@@ -230,8 +238,7 @@ class BodyCheck:
         if left is None:
             frame.first = -1
         elif number >= 0 or frame.first >= 0:
-            named = others(f"{guard or ''} {operands or ''}", labels=self.unifies_labels)
-            self.remember(number, found.end(), named, left, key)
+            self.remember(number, found, left, key)
 
     def statement(self, found: re.Match[str], number: int) -> bool:
         """Any other statement; can known lines follow?"""
@@ -240,94 +247,31 @@ class BodyCheck:
         if place is not None:
             frame.first = -1
             self.location(place, inlined)
-            if number >= 0 and self.stretch is not None and not self.inlines:
-                frame.lines.add(self.stretch.plain[number])
+            if not self.inlines:
+                self.lines.remember_place(number, found.end())
         elif label is not None:
             frame.first = -1
             self.label(label)
+            if label in self.lines.labels_ahead:
+                self.lines.remember_declaring(number, found.end())
         elif brace == "{":
             self.enter(number)
             return False
         elif brace == "}":
             self.leave(found.end())
         else:
-            self.piece(*found.span())
-            return False
+            return self.piece(*found.span(), number)
         return True
 
     # ── lines ───────────────────────────────────────────────────────────────────────────
 
     def skip(self, at: int) -> tuple[int, int]:
         """The place behind the known lines from here on, and the number of the line there; -1 where there is none."""
-        text, end, frame = self.outline.plain.text, self.body.end - 1, self.frames[-1]
-        stop = text.find("\n", at, end)
-        if stop < 0 or frame.hides or text[at:stop].strip(BLANKS):
-            return at, -1
-        while (start := stop + 1) < end:
-            if self.stretch is None or start >= self.stretch.starts[-1]:
-                self.stretch = self.stretch_from(start)
-                for each in self.frames:
-                    each.first = -1
-            if self.stretch is None or self.known is None:
-                return at, -1
-            number = self.stretch.number(start)
-            first = self.stretch.first_unknown(number, self.known, frame.lines)
-            frame.passed = frame.passed or first > number
-            at = self.stretch.starts[first]
-            if first < len(self.stretch.plain):
-                return at, first
-            stop = at - 1
-        return at, -1
+        return self.lines.skip(at, skips_declarations=True)
 
-    def stretch_from(self, start: int) -> Stretch | None:
-        """The lines from a place on; None where the names of the body are such that no line of another is right here."""
-        scope = self.frames[0].scope
-        if self.known is None and self.changes < MOST_CHANGES:
-            self.changes += 1
-            usual = scope.outer is not None and self.module_names.are_usual(scope.outer)
-            names = names_in_sight(scope, entry=self.copy.entry, labels=self.unifies_labels) if usual else None
-            self.known = self.memo.lines.of(names) if names is not None else None
-        if self.known is not None:
-            with suppress(TooLarge):
-                return Stretch(
-                    self.outline.plain.text, start, self.body.end - 1, scope.families.values(), labels=self.unifies_labels,
-                    lists=self.lists,
-                )  # fmt: skip
-        self.known, self.changes = None, MOST_CHANGES
-        return None
-
-    def remember(self, number: int, at: int, named: list[str], left: Left, key: Key) -> None:
-        """Remember the line of an instruction that is right, where it has a line for itself."""
-        frame, stretch, known = self.frames[-1], self.stretch, self.known
-        if left is Left.CONSTANTS:
-            frame.first = -1
-        else:
-            frame.mentioned.update(named)
-            frame.passes = frame.passes or left is Left.PARAMETER
-        if number < 0 or stretch is None or known is None:
-            return
-        if at > stretch.starts[number + 1] or self.outline.plain.text[at : stretch.starts[number + 1]].strip(BLANKS):
-            return
-        if left is Left.CONSTANTS:
-            if not named:
-                known.add(known.exact, stretch.lines[number])
-        elif named or left is Left.PARAMETER:
-            frame.lines.add(stretch.plain[number])
-        else:
-            line = stretch.plain[number].rstrip(BLANKS)
-            known.add(known.plain, line)
-            if (shared := self.memo.shared.get(key)) is not None:
-                known.share(line, shared[1])
-
-    def remember_block(self, block: BlockCheck, at: int) -> None:
-        """Remember a block that is right and leaves no trace around it, where it has its lines for itself."""
-        around, stretch, known = self.frames[-1], self.stretch, self.known
-        if around.hides or stretch is None or known is None or at > stretch.starts[-1]:
-            return
-        last = stretch.number(at - 1)
-        if last - block.first < LONGEST_BLOCK and not self.outline.plain.text[at : stretch.starts[last + 1]].strip(BLANKS):
-            own = not block.passes and all(name in block.scope.names or block.scope.family_of(name) for name in block.mentioned)
-            (known.plain if own else around.lines).add(stretch.block(block.first, last))
+    def remember(self, number: int, found: re.Match[str], left: Left, key: Key) -> None:
+        """Remember an instruction that is right."""
+        self.lines.remember(number, found, left, key)
 
     # ── instructions ────────────────────────────────────────────────────────────────────
 
@@ -345,8 +289,12 @@ class BodyCheck:
             if statements is None or len(statements) != 1 or not isinstance(statements[0], tree.Instruction):
                 raise Doubt
             verdict = self.instruction(statements[0])
-            if OTHER not in key and verdict.decoded is not None and verdict.decoded.of.executes:
+            if verdict.decoded is None or not verdict.decoded.of.executes or calls(statements[0].opcode):
+                left = None
+            elif OTHER not in key:
                 left = self.enter_key(key, verdict)
+            elif not passing.loads_parameter(verdict.decoded):
+                left = Left.CONSTANTS  # of which others may be wrong in operands of an unusual form
         elif left is Left.PARAMETER and (symbol := forms.parameters.get(parts[-1].strip(BLANKS))) is not None:
             self.loaded.append(symbol)
         return Left.CONSTANTS if by_value and left is Left.NOTHING else None if by_value else left
@@ -385,12 +333,15 @@ class BodyCheck:
 
     # ── other statements ────────────────────────────────────────────────────────────────
 
-    def piece(self, start: int, end: int) -> None:
-        """What is read and bound as in `bind`."""
+    def piece(self, start: int, end: int, number: int) -> bool:
+        """What is read and bound as in `bind`; can known lines follow?"""
         text = self.outline.plain.text[start:end].strip(BLANKS)
         family = FAMILY.fullmatch(text)
         spelling = family.group(1, 3) if family else (text,)
         statements = self.memo.declarations.get(spelling)
+        if family and statements and (self.copy.entry, spelling) in self.declarations:
+            self.family(statements[0], int(family[2]))
+            return False
         if statements is None:
             statements = self.outline.statements(start, end)
             if statements is None:
@@ -398,19 +349,49 @@ class BodyCheck:
             self.memo.keep(spelling, statements)
         elif family is not None:
             statements = [of_count(each, int(family[2])) for each in statements if isinstance(each, tree.Variable)]
-        if (self.copy.entry, spelling) in self.declarations:
+        is_ahead = len(self.frames) == 1 and len(statements) == 1 and self.is_ahead(statements[0])
+        if is_ahead:
+            self.reach(statements[0])
+        elif (self.copy.entry, spelling) in self.declarations:
             self.declare(statements)
         else:
             self.other(spelling, statements)
         if self.report.diagnostics:
             raise Doubt
+        if is_ahead:
+            self.lines.remember_declaring(number, end)
+        return is_ahead
+
+    def family(self, node: tree.Statement, count: int) -> None:
+        """A family of registers whose declaration is right in this module, but for its name, with another count."""
+        if isinstance(node, tree.Variable):
+            family = Family(node.declarators[0].name, type_of(node), count, node.vector or 1)
+            scope = self.scope_of_declaration()
+            taken = scope.taken(family)
+            scope.declare_family(family)
+            self.declared(node)
+            if taken is not None:
+                raise Doubt
+
+    def is_ahead(self, statement: tree.Statement) -> bool:
+        """Does a statement declare names that are entered already?"""
+        if self.lines.stretch is None or not isinstance(statement, tree.Variable | tree.Targets):
+            return False
+        return bool(names := names_of(statement)) and self.lines.stretch.ahead.issuperset(names)
+
+    def reach(self, statement: tree.Statement) -> None:
+        """Check a declaration whose names are entered already."""
+        self.binder.statement(statement, self.frames[-1].scope.inner(), self.copy)
+        if isinstance(statement, tree.Targets):
+            self.all_labels(statement)
+        self.note(statement)
 
     def declare(self, statements: Iterable[tree.Statement]) -> None:
         """Declarations that are right in this module, but for their names."""
         for each in statements:
             if isinstance(each, tree.Variable):
                 self.binder.checked_variables(each, self.scope_of_declaration(), self.copy)
-                self.declared(names_of(each))
+                self.declared(each)
                 self.note(each)
 
     def other(self, spelling: Spelling, statements: Iterable[tree.Statement]) -> None:
@@ -420,7 +401,7 @@ class BodyCheck:
                 self.instruction(statement)
             elif isinstance(statement, tree.Variable | tree.Prototype):
                 self.binder.statement(statement, self.scope_of_declaration(), self.copy)
-                self.declared(names_of(statement))
+                self.declared(statement)
             elif isinstance(statement, tree.Targets) and statement.kind == "branchtargets":
                 self.branch_targets(statement)
             elif isinstance(statement, tree.Directive) and statement.name == "pragma":
@@ -432,8 +413,13 @@ class BodyCheck:
             self.declarations.add((self.copy.entry, spelling))
 
     def branch_targets(self, node: tree.Targets) -> None:
-        """A list of labels; no known line mentions its name (`lists`), so that it hides nothing."""
+        """A list of labels."""
         self.binder.statement(node, self.scope_of_declaration(), self.copy)
+        self.all_labels(node)
+        self.declared(node)
+
+    def all_labels(self, node: tree.Targets) -> None:
+        """Are all names of a list labels?"""
         self.binder.pending.clear()
         forms = self.frames[-1].forms
         if any(forms[name.text] != self.memo.forms.label for name in node.names):
@@ -457,14 +443,25 @@ class BodyCheck:
         is_call = bool(self.calls) and self.calls[-1].node is node
         return is_call and all(isinstance(each, tree.Name) for each in chain.from_iterable(operands))
 
-    def declared(self, names: Iterable[str]) -> None:
+    def declared(self, node: tree.Variable | tree.Prototype | tree.Targets) -> None:
         """Other names are declared by now."""
-        frame = self.frames[-1]
+        frame, names = self.frames[-1], names_of(node)
         frame.forget()
-        if any(name.startswith(("%", "$")) for name in names):
-            frame.hides = len(self.frames) > 1
-            if not frame.hides:
-                self.known = self.stretch = None
+        if not frame.mentioned.isdisjoint(names):
+            frame.first = -1  # above, they mean something else
+        families = isinstance(node, tree.Variable) and any(each.count is not None for each in node.declarators)
+        if len(self.frames) == 1:
+            self.lines.declared(names, families=families)
+        elif not frame.hides:
+            frame.hides = not all(self.lines.is_own(name) for name in names) or (families and self.may_hide(names))
+
+    def may_hide(self, prefixes: Sequence[str]) -> bool:
+        """Can registers of families have another meaning in lines?"""
+        scopes = [frame.scope for frame in self.frames[:-1]]
+        if sum(len(each.names) + len(each.families) for each in scopes) > FEW_NAMES:
+            return True
+        around = [name for each in scopes for name in (*each.families, *each.names)]
+        return any(prefix[0] == "%" or any(name.startswith(prefix) for name in around) for prefix in prefixes)
 
     def scope_of_declaration(self) -> NameScope:
         """The scope for names that only the code below sees (PTX 5.4.1)."""
@@ -485,7 +482,10 @@ class BodyCheck:
     def label(self, name: str) -> None:
         """A label whose name has no other meaning."""
         frame = self.frames[-1]
-        if name == "WARP_SZ" or name.startswith("%") or frame.scope.declared(name) is not None:
+        if name in self.lines.labels_ahead and len(self.frames) == 1:
+            frame.labels.add(name)
+            return
+        if not self.can_be_label(name):
             raise Doubt
         self.copy.labels[name] = frame.scope.declare(Label(name, 0))
         frame.labels.add(name)
@@ -495,7 +495,6 @@ class BodyCheck:
         if len(self.frames) == DEEPEST - 1:
             raise Doubt
         around = self.frames[-1]
-        around.first = -1
         scope = around.scope.inner()
         self.frames.append(BlockCheck(scope, self.forms(scope), hides=around.hides, first=number))
 
@@ -508,13 +507,17 @@ class BodyCheck:
         around.forms.wanted |= frame.forms.wanted - frame.labels
         around.passed = True
         if frame.first >= 0:
-            self.remember_block(frame, at)
+            self.lines.remember_block(frame, at)
+        else:
+            around.first = -1
 
     def finish(self) -> None:
         """Are all labels there, and has every parameter that is loaded a value?"""
         frame, function = self.frames[0], self.copy
         if frame.forms.wanted - frame.labels:
             raise Doubt
+        if not self.loaded:
+            return
         local = passing.own_parameters(function)
         results = {id(formal) for formal in function.signature.results}
         if local and any(id(each) in results or (id(each) in local and id(each) not in self.returned) for each in self.loaded):

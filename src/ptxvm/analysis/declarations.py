@@ -14,7 +14,30 @@ OVERFLOW = 1 << 32
 
 
 def declaration(checks: Checks, node: tree.Variable, where: DeclarationContext, *, in_kernel: bool = False) -> None:
-    """Check a declaration, except its names and its initial values."""
+    """Check a declaration, except its names and its initial values; one of each sort that is right."""
+    right, sort, before = checks.program.right_declarations, sort_of(node, where, in_kernel), len(checks.report.diagnostics)
+    if sort in right:
+        return
+    check_declaration(checks, node, where, in_kernel=in_kernel)
+    if len(checks.report.diagnostics) == before:
+        right.add(sort)
+
+
+def sort_of(node: tree.Variable, where: DeclarationContext, in_kernel: bool) -> tuple[object, ...]:  # noqa: FBT001
+    """All of a declaration that its check looks at: declarations of one sort differ in their names and initial values."""
+    pointer = node.pointer and (node.pointer.space, size_of(node.pointer.alignment))
+    return (
+        where, in_kernel, node.space, node.type, node.linkage, node.vector, pointer,
+        node.alignment is None, size_of(node.alignment), *[each.name for each in node.attributes],
+        *[
+            (each.count is None, each.initial is None, sized_by(each.initial), *[size_of(size) for size in each.dimensions])
+            for each in node.declarators
+        ],
+    )  # fmt: skip
+
+
+def check_declaration(checks: Checks, node: tree.Variable, where: DeclarationContext, *, in_kernel: bool) -> None:
+    """The same, whatever was checked before."""
     if node.declarators:
         space(checks, node, where, in_kernel=in_kernel)
     type_(checks, node)

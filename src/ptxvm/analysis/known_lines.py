@@ -1,28 +1,27 @@
 """Lines of bodies that are known to be right: a set of them answers for most of the text of a body.
 
-Registers of a family, labels and constants of a kind are unified, so that `add.s32 %r7, %r6, 16;` and `add.s32 %r9, %r7, 4;`
-are one line.  A line is known where its statement was found right, and so is a block that declares registers of its own.
+In a line the form of what a name means takes the place of the name where that is certain, and all constants of a kind are one:
+`add.s32 %r7, %r6, 16;` and `add.s32 %r9, %r7, 4;` are one line.  A line is known where its statement was found right, and so
+is a block that declares registers of its own.
 """
 
 from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Set as AbstractSet
+from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import replace
 from functools import lru_cache
 from itertools import accumulate, islice
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
-from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, NameScope, register_shape
-from ptxvm.analysis.symbols import Label, Register, Table
-from ptxvm.isa.operand_types import Shape
+from ptxvm.analysis.names_ahead import FAMILY_MARK, OWN_MARK, WORD
+from ptxvm.analysis.operand_forms import Forms
+from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, NameScope
+from ptxvm.isa.model import ISA
 from ptxvm.isa.targets import Need
 from ptxvm.syntax import tree
 from ptxvm.syntax.statements import BLANKS
-
-Names = tuple[bool, bool, tuple[tuple[str, Shape], ...], tuple[tuple[str, Shape], ...]]
-"""What lines can mention: is it an entry; are names with `$` labels; families and other registers with `%`."""
 
 Needs = tuple[Need, ...]
 """What a version and target must give for something to be right."""
@@ -31,24 +30,21 @@ LinesByNeeds = dict[Needs, list[str]]
 """Lines that are right for many versions and targets."""
 
 LONGEST_BLOCK = 64
-"""The lines of a block that is known as a whole."""
+"""The lines of a block, or of a statement, that is known as a whole."""
 
 STRETCH = 1 << 16
 """The characters of a body whose lines are looked at together: what they take in memory is some times that."""
 
 MOST_LINES = 1 << 13
-"""The lines that are kept for one set of names; they are forgotten where there are more."""
-
-MOST_NAMES = 64
-"""The sets of names whose lines are kept."""
+"""The lines of a kind that are kept; they are forgotten where there are more."""
 
 CONSTANTS = {
     mark: (re.compile(pattern, re.ASCII).sub, common)
     for mark, pattern, common in (
-        ("", r"\d(?<=[ \t+-]\d)(?:(?<!0)\d{1,8})?(?![\w.$])", "0"),
-        ("0x", r"0x[0-9a-fA-F]{1,16}(?!\w)", "0x0"),
-        ("0f", r"0f[0-9a-fA-F]{8}(?!\w)", "0f00000000"),
-        ("0d", r"0d[0-9a-fA-F]{16}(?!\w)", "0d0000000000000000"),
+        ("", r"\d(?<=[ \t,+-]\d)(?:(?<!0)\d{1,8})?(?![\w.$])", "0"),
+        ("0x", r"0x(?<![\w$%]0x)[0-9a-fA-F]{1,16}(?!\w)", "0x0"),
+        ("0f", r"0f(?<![\w$%]0f)[0-9a-fA-F]{8}(?!\w)", "0f00000000"),
+        ("0d", r"0d(?<![\w$%]0d)[0-9a-fA-F]{16}(?!\w)", "0d0000000000000000"),
     )
 }
 """What stands in a text with constants of a kind; how they are found, and what they become.
@@ -56,18 +52,19 @@ CONSTANTS = {
 Expressions here begin with what is rare and look behind it: the other way they take twenty times as long.
 """
 
-_LABEL = re.compile(r"\$(?<![\w$%]\$)[\w$]*", re.ASCII)
-_TARGET = re.compile(r"\$(?<![\w$%]\$)[\w$]*+(?![ \t]*:)", re.ASCII)
-_OTHER_NAME = re.compile(r"(?<![\w$%.])[$_A-Za-z][\w$]*", re.ASCII)
+_OWN_NAME = re.compile(rf"{OWN_MARK}([%$_A-Za-z][\w$]*)|(?<![\w$%.:{OWN_MARK}])([$_A-Za-z][\w$]*)", re.ASCII)
 
 
 class Known:
-    """Lines that are right where certain names are in sight: whatever their small integers are, or exactly as they stand."""
+    """Lines that are right in each kernel, or function: whatever their small integers are, or exactly as they stand.
 
-    __slots__ = ("exact", "plain", "shared", "taken")
+    `declaring` are those that declare what is known ahead.
+    """
+
+    __slots__ = ("declaring", "exact", "plain", "shared", "taken")
 
     def __init__(self, shared: LinesByNeeds) -> None:
-        self.plain, self.exact, self.shared = {""}, set[str](), shared
+        self.plain, self.exact, self.declaring, self.shared = {""}, set[str](), set[str](), shared
         self.taken: dict[Needs, int] = {}
 
     def share(self, line: str, needs: Needs) -> None:
@@ -92,22 +89,19 @@ class Known:
 
 
 class KnownLines:
-    """The known lines of one version and target, by the names that they can mention."""
+    """The known lines of one version and target: those of kernels, and those of functions."""
 
-    shared: ClassVar[dict[Names, LinesByNeeds]] = {}
+    shared: ClassVar[dict[bool, LinesByNeeds]] = {}
 
     def __init__(self, gives: Callable[[Needs], bool]) -> None:
-        self._known: dict[Names, Known] = {}
+        self._known: dict[bool, Known] = {}
         self._gives = gives
 
-    def of(self, names: Names) -> Known:
-        """The lines that are right where these names are in sight."""
-        known = self._known.get(names)
+    def of(self, *, entry: bool) -> Known:
+        """The lines that are right in a kernel, or else in a function."""
+        known = self._known.get(entry)
         if known is None:
-            for each in (self._known, self.shared):
-                if len(each) > MOST_NAMES:
-                    each.clear()
-            known = self._known[names] = Known(self.shared.setdefault(names, {}))
+            known = self._known[entry] = Known(self.shared.setdefault(entry, {}))
         known.take(self._gives)
         return known
 
@@ -120,63 +114,68 @@ class ModuleNames:
 
     def are_usual(self, module: NameScope) -> bool:
         """Does no name of the module begin with `%`?  Each is looked at once."""
-        self._usual = self._usual and not any(name.startswith("%") for name in islice(module.names, self._seen, None))
-        self._seen = len(module.names)
+        new = len(module.names) - self._seen
+        self._usual = self._usual and not any(name[0] == "%" for name in islice(reversed(module.names), new))
+        self._seen += new
         return self._usual and not module.families
 
 
-def names_in_sight(scope: NameScope, *, entry: bool, labels: bool) -> Names | None:
-    """What lines of a body can mention; None where a name can hide a register of a family, or is none."""
-    families = {f.prefix: register_shape(f.type, f.vector) for f in scope.families.values() if f.prefix.startswith("%")}
-    others: dict[str, Shape] = {}
-    if any(prefix[-1] in DIGITS for prefix in families):
+class UnifiedFamily(NamedTuple):
+    """A family of registers: what divides a text at them, how many there are, and what stands for each."""
+
+    split: Callable[[str], list[str]]
+    size: int
+    token: str
+
+
+def unified_families(scope: NameScope, forms: Forms) -> list[UnifiedFamily] | None:
+    """The families of a block; None where a name, or a head, can be taken for a register of one."""
+    prefixes = scope.families
+    if any(map(is_begin_of_opcode, prefixes)):
         return None
-    for name, symbol in scope.names.items():
-        if name.startswith("%"):
-            if not isinstance(symbol, Register) or name.rstrip(DIGITS) in families:
-                return None
-            others[name] = symbol.shape
-        elif name.startswith("$") and labels and not isinstance(symbol, Label | Table):
+    for name in scope.names:
+        if name[-1] in DIGITS and name.rstrip(DIGITS) in prefixes:
             return None
-    return entry, labels, tuple(families.items()), tuple(others.items())
+    return [
+        UnifiedFamily(numbers_of(prefix), each.count, f"{FAMILY_MARK}{forms.register(each.type, each.vector)}")
+        for prefix, each in prefixes.items()
+    ]
 
 
-def targets(text: str, start: int, end: int) -> set[str]:
-    """The names with `$` that a body mentions."""
-    return set(_TARGET.findall(text, start, end))
+@lru_cache(maxsize=256)
+def is_begin_of_opcode(prefix: str) -> bool:
+    """Can the prefix with a number begin an instruction, as `ex` does in `ex2`; or is where it ends unclear?"""
+    return prefix[-1] in DIGITS or any(opcode.rstrip(DIGITS) == prefix for opcode in ISA.by_opcode if opcode[-1] in DIGITS)
 
 
 class Stretch:
-    """Some lines of a body.
+    """Some lines of a body; behind the `;` of a statement another line begins where the text has several statements on a line.
 
-    `starts` are the places of the lines, and the place behind the last; `lines` have their registers and labels unified,
-    but for the names of `lists` of labels, and `plain` their constants too.
+    `starts` are the places of the lines, and the place behind the last; `lines` have the forms of names in their place, and
+    `plain` those of constants too.  Of the names that are declared here, `ahead` are entered before that is reached, and `own`
+    stand as themselves.
     """
 
-    __slots__ = ("lines", "plain", "starts")
+    __slots__ = ("ahead", "lines", "own", "plain", "starts")
 
     def __init__(
         self,
         text: str,
         start: int,
         end: int,
-        families: Iterable[Family],
-        *,
-        labels: bool,
-        lists: AbstractSet[str] = frozenset(),
+        families: Iterable[UnifiedFamily],
+        look: Callable[[list[str]], list[str]] | None = None,
     ) -> None:
-        if end - start > STRETCH and (cut := text.find("\n", start + STRETCH, end)) >= 0:
-            end = cut + 1
         stretch = text[start:end]
-        self.starts = [*accumulate((len(line) + 1 for line in stretch.split("\n")), initial=start)]
+        if stretch.count(";") > stretch.count("\n"):
+            stretch = _BETWEEN.sub(";\n", stretch)
+        self.ahead, self.own = set[str](), set[str]()
+        self.starts = [*accumulate([len(line) + 1 for line in stretch.split("\n")], initial=start)]
         self.starts[-1] = end
         for family in families:
-            if family.prefix.startswith("%"):
-                stretch = unified(stretch, family)
-        if labels and lists:
-            stretch = _LABEL.sub(lambda found: found[0] if found[0] in lists else "$L", stretch)
-        elif labels:
-            stretch = "$L".join(_LABEL.split(stretch))
+            stretch = unified(stretch, family)
+        if look is not None:
+            stretch = with_tokens(stretch, look)
         self.lines = stretch.split("\n")
         for mark, (unify, common) in CONSTANTS.items():
             if mark in stretch:
@@ -187,66 +186,87 @@ class Stretch:
         """The number of the line with a place."""
         return bisect_right(self.starts, place) - 1
 
-    def first_unknown(self, number: int, known: Known, own: set[str]) -> int:
-        """The number of the first line from this one on that is not known, neither to all nor to the block itself."""
+    def first_unknown(self, number: int, known: Known, own: AbstractSet[str], declaring: AbstractSet[str]) -> int:
+        """The number of the first line from this one on that is not known: neither to all, nor to the block, nor ahead."""
         plain, exact, lines, behind = known.plain, known.exact, self.lines, number
         for line in islice(self.plain, number, None):
-            if line not in plain and line not in own and line.rstrip(BLANKS) not in plain and lines[number] not in exact:
-                if number >= behind and "{" in line:
-                    behind = self.behind_block(number, known, own)
-                if number >= behind:
-                    break
+            if line not in plain and number >= behind:
+                line = line.rstrip(BLANKS)  # noqa: PLW2901 - the same line
+                if not (line in plain or line in own or line in declaring or lines[number].rstrip(BLANKS) in exact):
+                    if "{" in line or ";" not in line:
+                        behind = self.behind(number, (plain, own, declaring))
+                    if number >= behind:
+                        break
             number += 1
         return number
 
-    def behind_block(self, number: int, known: Known, own: set[str]) -> int:
-        """The number of the line behind a block that begins with a line and is known; else that of the line."""
+    def behind(self, number: int, known: Sequence[AbstractSet[str]]) -> int:
+        """The number of the line behind a block, or statement, that begins with a line and is known; else that of the line."""
         depth = 0
         for last in range(number, min(number + LONGEST_BLOCK, len(self.plain))):
             line = self.plain[last]
             depth += line.count("{") - line.count("}")
-            if depth == 0:
-                block = self.block(number, last)
-                return last + 1 if block in known.plain or block in own else number
+            if depth == 0 and (";" in line or "}" in line):
+                text = self.text(number, last)
+                return last + 1 if any(text in each for each in known) else number
         return number
 
-    def block(self, first: int, last: int) -> str:
+    def text(self, first: int, last: int) -> str:
         """The text of some lines, without the blanks at their ends."""
         return "\n".join([line.rstrip(BLANKS) for line in self.plain[first : last + 1]])
+
+    def is_exact(self, first: int, last: int) -> bool:
+        """Have some lines no constants?"""
+        return self.plain[first : last + 1] == self.lines[first : last + 1]
+
+
+_BETWEEN = re.compile(r";[ \t](?=[ \t]*[^ \t\r\n])")
 
 
 class TooLarge(Exception):  # noqa: N818 - the lines are looked at one by one, which reports it
     """The number of a register is none of its family."""
 
 
-def unified(text: str, family: Family) -> str:
-    """A text with one number for all registers of a family."""
-    pieces = numbers_of(family.prefix)(text)
+def unified(text: str, family: UnifiedFamily) -> str:
+    """A text with one spelling for all registers of a family."""
+    pieces = family.split(text)
     if len(pieces) == 1:
         return text
-    if max(map(int, set(pieces[1::2]))) >= family.count:
+    if max(map(int, set(pieces[1::2]))) >= family.size:
         raise TooLarge
-    return f"{family.prefix}0".join(pieces[::2])
+    return family.token.join(pieces[::2])
 
 
 @lru_cache(maxsize=256)
 def numbers_of(prefix: str) -> Callable[[str], list[str]]:
-    """What divides a text at the registers of a family, and gives their numbers."""
-    return re.compile(rf"{re.escape(prefix)}(\d{{1,{LONGEST_NUMBER}}})(?![\w$])", re.ASCII).split
+    """What divides a text at the registers of a family, and gives their numbers.
+
+    Without `%`, what stands before and behind tells a name from parts of heads, modifiers and numbers.
+    """
+    name = re.escape(prefix)
+    if prefix[0] == "%":
+        return re.compile(rf"{name}(\d{{1,{LONGEST_NUMBER}}})(?![\w$])", re.ASCII).split
+    return re.compile(rf"{name}(?<![\w$%.:]{name})(\d{{1,{LONGEST_NUMBER}}})(?![\w$.])", re.ASCII).split
 
 
-def others(operands: str, *, labels: bool) -> list[str]:
-    """The names in operands that mean something in one body only: variables, labels, registers of PTX by hand."""
-    found: list[str] = _OTHER_NAME.findall(operands)
-    return [name for name in found if not (labels and name.startswith("$"))]
+def with_tokens(text: str, look: Callable[[list[str]], list[str]]) -> str:
+    """A text with what stands for its words."""
+    pieces = WORD.split(text)
+    pieces[1::2] = look(pieces[1::2])
+    return "".join(pieces)
+
+
+def own_names(operands: str) -> list[str]:
+    """The names in operands with their forms that mean something in one body only: variables, labels in blocks, functions."""
+    return [marked or name for marked, name in _OWN_NAME.findall(operands)]
 
 
 # ── declarations ────────────────────────────────────────────────────────────────────────
 
 
-def names_of(node: tree.Variable | tree.Prototype) -> list[str]:
+def names_of(node: tree.Variable | tree.Prototype | tree.Targets) -> list[str]:
     """The names, or their beginnings, that a statement declares."""
-    return [node.label] if isinstance(node, tree.Prototype) else [each.name for each in node.declarators]
+    return [each.name for each in node.declarators] if isinstance(node, tree.Variable) else [node.label]
 
 
 def of_count(node: tree.Variable, count: int) -> tree.Variable:

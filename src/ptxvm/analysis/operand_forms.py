@@ -10,7 +10,7 @@ import re
 from typing import TypeAlias
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import pred
+from ptxvm.algebra.types import Type, pred
 from ptxvm.analysis.expressions import BITS
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, NameScope, register_shape, special
@@ -41,12 +41,20 @@ class Forms(dict[Form, int]):
 
     def __init__(self) -> None:
         super().__init__()
+        self._registers: dict[tuple[Type, int], int] = {}
         self.predicate, self.label = self["name", register_shape(pred, 1)], self["name", LABEL]
         floats = (self[kind, shape] for kind, shape in FLOATS.items())
         self.constants = frozenset((self["integer", INTEGER], self["minus", INTEGER], *floats))
 
     def __missing__(self, form: Form) -> int:
         self[form] = number = len(self) + 1
+        return number
+
+    def register(self, type: Type, vector: int) -> int:
+        """The form of a register by its name."""
+        number = self._registers.get((type, vector))
+        if number is None:
+            number = self._registers[type, vector] = self["name", register_shape(type, vector)]
         return number
 
 
@@ -94,7 +102,7 @@ class OperandForms(dict[str, int]):
         while scope.outer is not None:
             above = [*above, scope.names]
             for prefix, family in scope.families.items():
-                form = self.forms["name", register_shape(family.type, family.vector)]
+                form = self.forms.register(family.type, family.vector)
                 found.setdefault(prefix, (above, family.count, form))
             scope = scope.outer
         return found

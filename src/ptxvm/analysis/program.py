@@ -234,7 +234,8 @@ class Program:
     """A bound module.
 
     `variables` are those of the module by name; `aliases` maps an alias to the name of its function; `files` the
-    numbers of `.file` to names; `unexecuted` has the instructions that are checked and not executed.
+    numbers of `.file` to names; `unexecuted` has the instructions that are checked and not executed; `right_declarations` the
+    sorts of declarations that are right.
     """
 
     source: Source
@@ -249,6 +250,7 @@ class Program:
     files: dict[int, str] = field(default_factory=dict)
     scope: NameScope = field(default_factory=lambda: NameScope(of_module=True))
     unexecuted: list[Bound] = field(default_factory=list)
+    right_declarations: set[tuple[object, ...]] = field(default_factory=set)  # from `declarations`
 
     @property
     def kernels(self) -> list[Function]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from functools import cache
 
 from ptxvm.algebra.types import Type
-from ptxvm.analysis.symbols import Register, SpecialRegister, Symbol
+from ptxvm.analysis.symbols import Label, Register, SpecialRegister, Symbol
 from ptxvm.isa import special_registers
 from ptxvm.isa.operand_types import Shape
 
@@ -151,6 +151,21 @@ class NameScope:
         self.names[symbol.name] = symbol
         self.found.pop(symbol.name, None)
         return symbol
+
+    def taken(self, family: Family) -> str | None:
+        """The first register of a family whose name this block has declared already."""
+        prefix = family.prefix
+        if prefix in self.families:
+            return f"{prefix}0"
+        for name, symbol in self.names.items():
+            if (
+                name.startswith(prefix)
+                and family.has(digits := name[len(prefix) :])
+                and str(int(digits)) == digits
+                and not isinstance(symbol, Label)
+            ):
+                return name
+        return None
 
     def declare_family(self, family: Family) -> None:
         """Enter a family into this block."""

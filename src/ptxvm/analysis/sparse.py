@@ -12,6 +12,7 @@ from collections.abc import Collection, Sequence
 from ptxvm.analysis import passing
 from ptxvm.analysis.bind import Binder
 from ptxvm.analysis.bodies import OWN_VARIABLES, Bodies, BodyCheck, Doubt
+from ptxvm.analysis.body_lines import BlockCheck
 from ptxvm.analysis.memo import Key, Left
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.recognise import Recognition
@@ -22,6 +23,7 @@ from ptxvm.syntax.cursor import NAME_START
 from ptxvm.syntax.statements import BLANKS
 
 _NAME = re.compile(r"[$_A-Za-z%][\w$]*", re.ASCII)
+_DIRECTIVE = re.compile(rf"[{BLANKS}]*(?:[$_A-Za-z%][\w$]*[ \t]*:[{BLANKS}]*)?\.", re.ASCII)
 
 
 class WholeBody(Exception):  # noqa: N818 - the whole body is read then
@@ -46,6 +48,8 @@ def sparse(bodies: Bodies, binder: Binder, function: Function, body: tree.Unread
 
 class SparseWalk(BodyCheck):
     """A walk over a body that keeps what is doubtful; `without` are labels that do not exist."""
+
+    enters_families = False
 
     def __init__(
         self, bodies: Bodies, binder: Binder, function: Function, body: tree.Unread, without: Collection[str] = ()
@@ -88,12 +92,16 @@ class SparseWalk(BodyCheck):
             self._add(node)
         return verdict
 
-    def remember(self, number: int, at: int, named: list[str], left: Left, key: Key) -> None:
+    def remember(self, number: int, found: re.Match[str], left: Left, key: Key) -> None:
         """The same; each load of a parameter is looked at."""
         if left is Left.PARAMETER:
             self.frames[-1].first = -1
         else:
-            super().remember(number, at, named, left, key)
+            super().remember(number, found, left, key)
+
+    def expect_labels(self, frame: BlockCheck) -> None:
+        """The labels ahead have to be met: what looks like one can be a part of something wrong."""
+        frame.forms.wanted |= self.lines.labels_ahead
 
     def statement(self, found: re.Match[str], number: int) -> bool:
         """Any other statement."""
@@ -106,23 +114,21 @@ class SparseWalk(BodyCheck):
         try:
             return super().statement(found, number)
         except Doubt:
-            if brace is not None:
+            if brace is not None or label is not None:  # which can hide a name in what is above it too
                 raise
             self.report.diagnostics.clear()
-            if label is not None:
-                self.frames[-1].labels.add(label)
             return False
 
-    def piece(self, start: int, end: int) -> None:
+    def piece(self, start: int, end: int, number: int) -> bool:
         """What is read and bound as in `bind`; instructions above tell which names its declarations have."""
         if self.frames[-1].passed:
             self._add(tree.Block([], start=start, end=start))
         self.keep(start, end)
-        super().piece(start, end)
+        return super().piece(start, end, number)
 
     def skip(self, at: int) -> tuple[int, int]:
         """The same; where labels are missing, known lines may mention them."""
-        return (at, -1) if self.without else super().skip(at)
+        return (at, -1) if self.without else self.lines.skip(at, skips_declarations=False)
 
     def enter(self, number: int) -> None:
         """The begin of a block."""
@@ -151,7 +157,8 @@ class SparseWalk(BodyCheck):
             raise WholeBody
         statements, wrong = found
         declares = any(isinstance(each, tree.Variable | tree.Prototype | tree.Targets) for each in statements)
-        if wrong and (declares or not self.has_own_lines(start, end)):
+        would_declare = _DIRECTIVE.match(self.outline.plain.text, start, end) is not None
+        if wrong and (declares or would_declare or not self.has_own_lines(start, end)):
             raise WholeBody
         self.syntax += wrong
         for each in statements:

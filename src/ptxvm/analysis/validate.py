@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from functools import lru_cache
 
 from ptxvm.analysis import instruction_codes as _codes  # noqa: F401 - enters its codes
@@ -44,8 +44,10 @@ def validate(program: Program, report: Report) -> None:
         check_passing(function, report)
 
 
-def has_wrong_calls(calls: Iterable[Bound], report: Report) -> bool:
+def has_wrong_calls(calls: Sequence[Bound], report: Report) -> bool:
     """Is a call of a lazy body wrong?  Then others like it may be, which are known as lines: the body is read in full."""
+    if not calls:
+        return False
     found = Report(report.source)
     check_calls(calls, found)
     return bool(found.diagnostics)

@@ -32,14 +32,33 @@ STATEMENT = re.compile(
 )
 """A statement, from the blanks before it to its end."""
 
-LABEL = re.compile(rf"[\n;{{}}][ \t]*({_NAME})[ \t]*:(?!:)", re.ASCII)
-"""What is a label, or a part of something longer, where labels usually stand."""
+_BEGIN = rf"[\n\r;{{}}:][{BLANKS}]*"
+"""What stands before a statement, but for one behind a `.loc` on its line."""
 
-TARGETS = re.compile(rf"[\n;{{}}][ \t]*({_NAME})[ \t]*:[{BLANKS}]*\.branchtargets", re.ASCII)
-"""The begin of a list of labels with its name, where such names usually stand."""
+LABEL = re.compile(rf"{_BEGIN}({_NAME})(?=[ \t]*:(?!:))", re.ASCII)
+"""What is a label, or a part of something longer, where labels can stand."""
+
+CODE_LABEL = re.compile(rf"{LABEL.pattern}(?![ \t]*:[{BLANKS}]*\.[bc])", re.ASCII)
+"""The same, but for the names of prototypes and of lists of labels or functions."""
+
+LIST = re.compile(rf"({_NAME})[ \t]*:[{BLANKS}]*\.branchtargets\b", re.ASCII)
+"""The begin of a list of labels, with its name."""
+
+DECLARATION = re.compile(
+    rf"{_BEGIN}(\.(?:reg|sreg|param|local|shared|global|const|tex|align|attribute)\b[^;{{}}]*"
+    rf"|{_NAME}[ \t]*:[{BLANKS}]*\.[bc][^;{{}}]*)",
+    re.ASCII,
+)
+"""What declares something in a body: variables, a prototype, or a list."""
+
+REGISTERS = re.compile(rf"\.reg[ \t]+\.(\w+)[ \t]+({_NAME}(?:[ \t]*,[ \t]*{_NAME})*)[ \t]*", re.ASCII)
+"""A declaration of registers, without its `;`: their type, and their names."""
 
 FAMILY = re.compile(r"(\.reg[ \t][^<>,;]*<[ \t]*)([1-9]\d{0,8})([ \t]*>[ \t]*;)", re.ASCII)
 """The declaration of one family of registers: what stands before the count, the count, and what stands behind it."""
+
+FAMILY_STATEMENT = re.compile(rf"[{BLANKS}]*{FAMILY.pattern}", FAMILY.flags)
+"""The same with the blanks before it."""
 
 OPERAND = re.compile(
     rf"""

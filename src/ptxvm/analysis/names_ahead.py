@@ -1,0 +1,164 @@
+"""Names ahead: names of a body whose meaning is certain before its statements are checked one by one.
+
+A label of the outermost block means the same in the whole body.  A register, or a list of labels, that a stretch of lines
+declares in the outermost block means the same in the whole stretch, if no line above the declaration names it.  In lines of
+such names (`known_lines`) the form of the meaning takes the place of the name.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import lru_cache
+from itertools import chain
+from typing import NamedTuple
+
+from ptxvm.algebra.types import Type
+from ptxvm.isa.model import ISA
+from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, LABEL, LIST, REGISTERS
+
+FAMILY_MARK = "\x01"
+"""Stands before the number of a form, for a register of a family: `%r7` of `%r<100>`."""
+
+OWN_MARK = "\x02"
+"""Stands before a name that means something in one body, or block, only."""
+
+NAME_MARK = "\x03"
+"""Stands before the number of a form, for a name that is declared by itself."""
+
+MARKS = frozenset((FAMILY_MARK, OWN_MARK, NAME_MARK))
+
+WORD = re.compile(r"(?<![\w$%:])([.%$_A-Za-z][\w$.]*)", re.ASCII)
+"""A name, a head or a modifier; of a number and of `::cta` no part is one."""
+
+_NAME = re.compile(r"(?<![\w$.%:])[%$_A-Za-z][\w$]*", re.ASCII)
+ODD_STRING = re.compile(r'"[^"\n]*[{}:;][^"\n]*"')
+"""A string with what begins or ends statements elsewhere."""
+
+
+class Tokens(dict[str, str]):
+    """What stands for a word: a mark and the form of its meaning, a mark and the word, or the word itself.
+
+    `are_needed`: lines are the same without them only where no word has a form, and none with `%` is marked.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.are_needed = False
+
+    def enter(self, name: str, token: str) -> None:
+        """Let a token stand for a name."""
+        self[name] = token
+        self.are_needed = self.are_needed or token[0] == NAME_MARK or name[0] == "%"
+
+    def __missing__(self, word: str) -> str:
+        name, dot, rest = word.partition(".")
+        if dot and name[:1] == "%":
+            return f"{self[name]}.{rest}"  # a part of a register; not kept, as the name may be declared later
+        self[word] = word
+        return word
+
+    def of(self, word: str, own: Collection[str]) -> str:
+        """What stands for one word, where some names are the block's own."""
+        name, dot, _ = word.partition(".")
+        return f"{OWN_MARK}{word}" if name in own and (not dot or name[0] == "%") else self[word]
+
+    def of_all(self, words: Sequence[str], own: Collection[str]) -> list[str]:
+        """What stands for many words: each is a single step."""
+        before = {name: self.get(name) for name in own}
+        self.update({name: OWN_MARK + name for name in own})
+        found = [self[word] for word in words]
+        for name, token in before.items():
+            if token is None:
+                del self[name]
+            else:
+                self[name] = token
+        return found
+
+
+def is_opcode(name: str) -> bool:
+    """Can the name begin an instruction?  Then it stands for itself in lines, whatever else it means."""
+    return name in ISA.by_opcode
+
+
+def labels_ahead(text: str, start: int, end: int) -> list[str]:
+    """The labels of the outermost block of a body that are declared once, none where that cannot be said from its text."""
+    if text.find("?", start, end) >= 0:
+        return []
+    found, depth, before = [], 0, start + 1
+    for label in CODE_LABEL.finditer(text, start, end):
+        at = label.start(1)
+        depth += text.count("{", before, at) - text.count("}", before, at)
+        before = at
+        if depth == 0:
+            found.append(label[1])
+    if len(set(found)) == len(found) == len(LABEL.findall(text, start, end)):
+        return found
+    times = Counter(LABEL.findall(text, start, end))
+    return [name for name in found if times[name] == 1]
+
+
+class Declared(NamedTuple):
+    """A declaration: its names, and of registers in the outermost block their type; `list` stands for a list of labels."""
+
+    names: Sequence[str]
+    kind: str = ""
+
+
+def declarations(text: str, start: int, end: int, depth: int) -> Iterator[Declared]:
+    """What is declared from a place on that lies so many blocks deep."""
+    before = start
+    for found in DECLARATION.finditer(text, start - 1, end):
+        at = found.start(1)
+        depth += text.count("{", before, at) - text.count("}", before, at)
+        before = at
+        if depth == 0:
+            yield declared(found[1])
+        else:
+            yield Declared(names_declared(found[1]))
+
+
+def declared(text: str) -> Declared:
+    """What a declaration of the outermost block declares."""
+    if registers := REGISTERS.fullmatch(text):
+        return Declared([name.strip(BLANKS) for name in registers[2].split(",")], registers[1])
+    if several := LIST.match(text):
+        return Declared([several[1]], "list")
+    return Declared(names_declared(text))
+
+
+@lru_cache(maxsize=1024)
+def names_declared(text: str) -> Sequence[str]:
+    """The names in a declaration, which may be more than it declares."""
+    return tuple(_NAME.findall(text))
+
+
+@dataclass
+class Ahead:
+    """What a stretch of lines declares: names of a certain meaning with its kind; and all others, which are the block's own."""
+
+    certain: dict[str, str] = field(default_factory=dict)
+    own: set[str] = field(default_factory=set)
+
+
+def ahead(declared: Sequence[Declared], words: Sequence[str], is_new: Callable[[str], bool]) -> Ahead:
+    """Tell the names that are certain, by the words of a stretch and the names that mean nothing yet."""
+    found = Ahead()
+    if not declared:
+        return found
+    times = Counter(chain.from_iterable([each.names for each in declared]))
+    first: Mapping[str, int] = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
+    for names, kind in declared:
+        at = first.get(names[0], -1) if names else -1
+        begins = words[at + 1 : at + 2] == [".branchtargets"] if kind == "list" else words[at - 2 : at] == [".reg", f".{kind}"]
+        certain = kind and at >= 0 and begins and (kind == "list" or kind in Type.named)
+        if certain and all(
+            times[name] == 1 and first.get(name) == at + n and is_new(name) and not is_opcode(name)
+            for n, name in enumerate(names)
+        ):
+            found.certain.update(dict.fromkeys(names, kind))
+        else:
+            found.own.update(names)
+    return found
