@@ -10,6 +10,7 @@ import ptxvm.debug.commands.cuda
 import ptxvm.debug.commands.data
 import ptxvm.debug.commands.help
 import ptxvm.debug.commands.running  # noqa: F401 - each declares commands
+from ptxvm.analysis.program import Function
 from ptxvm.debug import inspection
 from ptxvm.debug.commands.command import COMMANDS, BadCommand, Line, Style
 from ptxvm.debug.focus import NotThere, shown
@@ -17,6 +18,7 @@ from ptxvm.debug.session import Session
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.values import NoValue
 from ptxvm.diagnostics.errors import Fault, Unsupported
+from ptxvm.machine.launch import LaunchShape
 
 GAP = "  "
 WITHOUT_FOCUS = frozenset({Reason.ENDED})
@@ -41,15 +43,15 @@ class Console:
         self.is_done = False
         self.breaks_on_launch = True
         self.listed = 0
+        self.grid = 0  # the number of the grid of which was spoken last
         self.last = ""
         self.failed = False
         """Did the last command fail?"""
 
     @property
     def described(self) -> str:
-        """The kernel as it was started."""
-        shape = self.session.shape
-        return f"{self.session.kernel.name}<<<{shown(shape.grid)},{shown(shape.block)}>>>"
+        """The kernel that runs, as it was launched."""
+        return launched(*self.session.launch[1:])
 
     def execute(self, line: str) -> Iterator[Line]:
         """Carry out a command; an empty line repeats the last one."""
@@ -96,6 +98,10 @@ class Console:
     def stopped(self, stop: Stop) -> Iterator[Line]:
         """What is said about a stop: why, the thread, and where it is."""
         self.listed = 0
+        number = self.session.launch[0]
+        if number != self.grid and stop.reason not in WITHOUT_FOCUS:
+            yield Line(f"[Grid {number + 1}: {self.described}]", Style.STOP)
+        self.grid = number
         yield from self.reason(stop)
         has_ended = stop.reason is Reason.FAULT and not inspection.stack(self.session)  # a grid that it launched has the fault
         if stop.reason not in WITHOUT_FOCUS and not has_ended:
@@ -110,7 +116,8 @@ class Console:
         match stop.reason:
             case Reason.ENDED:
                 found = f", and the checks have found {count}" if (count := len(stop.message.splitlines())) else ""
-                yield Line(f"[{self.described} has ended after {self.session.time} instructions{found}]", Style.STOP)
+                described = launched(self.session.kernel, self.session.launch_shape)
+                yield Line(f"[{described} has ended after {self.session.time} instructions{found}]", Style.STOP)
                 if unstopped := self.session.unstopped:
                     yield Line(f"[{unstopped}]", Style.STOP)
                 yield from (Line(each, Style.ERROR) for each in stop.message.splitlines())
@@ -149,3 +156,8 @@ class Console:
 
 
 __all__ = ["Console", "Files"]
+
+
+def launched(kernel: Function, shape: LaunchShape) -> str:
+    """A kernel and its shape, as CUDA C++ writes a launch."""
+    return f"{kernel.name}<<<{shown(shape.grid)},{shown(shape.block)}>>>"

@@ -98,14 +98,29 @@ class Execution:
         self, grid: SteppedGrid, breakpoints: Breakpoints, accesses: Accesses, pointees: Pointees, interrupt: Interrupt,
         logged: Callable[[str], None],
     ) -> None:  # fmt: skip
-        self.grid, self.breakpoints, self.accesses, self.pointees = grid, breakpoints, accesses, pointees
+        self.grid, self.breakpoints, self.accesses = grid, breakpoints, accesses
+        self._pointees = pointees  # of the kernel, and not of those that it launches
         self.timeline, self.interrupt = Timeline(grid, interrupt), interrupt
         self.logged = logged
-        self.focus = Focus()
+        self._focus, self._focused = Focus(), 0
         self.passed: Passed | None = None
         self.came_before = Stop(Reason.STEP)  # what stops a run that goes back to before an instruction
 
     # ── the thread in focus ─────────────────────────────────────────────────────────────
+
+    @property
+    def focus(self) -> Focus:
+        """The thread in focus; the first one of a grid that was launched, when that begins."""
+        return self._focus if self._focused == self.grid.launch.number else Focus()
+
+    @focus.setter
+    def focus(self, focus: Focus) -> None:
+        self._focus, self._focused = focus, self.grid.launch.number
+
+    @property
+    def pointees(self) -> Pointees:
+        """What the pointers point to that are parameters of the kernel that runs."""
+        return {} if self.grid.launch.number else self._pointees
 
     @property
     def schedule(self) -> SteppingSchedule | None:

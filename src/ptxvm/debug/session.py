@@ -39,6 +39,7 @@ from ptxvm.engine.watching import fresh
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.faults import plural
 from ptxvm.machine.image import Image
+from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
@@ -69,9 +70,9 @@ class Session:
         """
         self.owner = owner
         self.image, self.kernel, self.options, self.args = image, kernel, options, args
-        self.shape = checked_shape(image, kernel, options)
+        self.launch_shape = checked_shape(image, kernel, options)
         self.interpreter = SteppingInterpreter(image)
-        self.code = self.interpreter.following(registers=False, variables=False, clustered=self.shape.cluster_size > 1)
+        self.code = self.interpreter.following(registers=False, variables=False, clustered=self.launch_shape.cluster_size > 1)
         self.breakpoints = breakpoints if breakpoints is not None else Breakpoints()
         self.breakpoints.follow(self.code, self.kernel_routine)
         self.printed = printed
@@ -97,6 +98,19 @@ class Session:
     def is_running(self) -> bool:
         """Has the kernel been started?"""
         return self._execution is not None
+
+    @property
+    def launch(self) -> tuple[int, Function, LaunchShape]:
+        """The grid that runs: its number, which is 0 of the one that was started, its kernel and its shape."""
+        if self._execution is None:
+            return 0, self.kernel, self.launch_shape
+        running = self._execution.grid.launch
+        return running.number, running.kernel, running.shape
+
+    @property
+    def shape(self) -> LaunchShape:
+        """The shape of the grid that runs, or is to run."""
+        return self.launch[2]
 
     @property
     def time(self) -> int:
@@ -132,7 +146,7 @@ class Session:
         watcher = self._watcher()
         if watcher is not None:
             watcher.launched(fresh(memory.table.items, self.args))
-        grid: SteppedGrid = self.interpreter.grid(self.kernel, self.shape, bank.start, self.options, accesses, watcher)
+        grid: SteppedGrid = self.interpreter.grid(self.kernel, self.launch_shape, bank.start, self.options, accesses, watcher)
         self._close.append(grid.close)
         known = pointees(self.kernel, self.args)
         return Execution(grid, self.breakpoints, accesses, known, self.interrupted, weakly(self._log))
@@ -213,7 +227,7 @@ class Session:
     @property
     def schedule(self) -> WarpSchedule:
         """The launch and all choices up to now, to be saved and replayed."""
-        name, timeline, shape, how = self.kernel.name, self.execution.timeline, self.shape, self.options
+        name, timeline, shape, how = self.kernel.name, self.execution.timeline, self.launch_shape, self.options
         choices = {time: choice for time, choice in timeline.choices.items() if time < timeline.now}
         return WarpSchedule(
             name, shape.grid, shape.block, how.shared, shape.cluster, how.asynchronous, how.seed, choices
@@ -221,7 +235,7 @@ class Session:
 
     def follow(self, schedule: WarpSchedule) -> Stop:
         """Start again, and go by a saved schedule from there on; NotThere where it is that of another launch."""
-        mine = self.kernel.name, self.shape.grid, self.shape.block
+        mine = self.kernel.name, self.launch_shape.grid, self.launch_shape.block
         if (schedule.kernel, schedule.grid, schedule.block) != mine:
             raise NotThere(f"that is a schedule of {schedule.kernel}, grid {schedule.grid}, block {schedule.block}")
         stop = self.start()
@@ -231,7 +245,7 @@ class Session:
     @property
     def result(self) -> LaunchResult:
         """The result of the launch up to now."""
-        shape, counters = self.shape, self.execution.grid.counters
+        shape, counters = self.launch_shape, self.execution.grid.counters
         return LaunchResult(
             shape.grid, shape.block, counters.instructions, counters.thread_instructions, counters.steps,
             output="".join(self.code.library.output), findings=list(self.execution.findings), cluster=shape.cluster,
@@ -255,7 +269,7 @@ class Session:
         return self._stopped(stop)
 
     def _stopped(self, stop: Stop) -> Stop:
-        """Note a stop; the focus goes to a thread of its warp that is alive, and a grid at its end runs those it launched."""
+        """Note a stop; the focus goes to a thread of its warp that is alive, and a grid has its last findings at its end."""
         self.frame, self.stop = 0, stop
         execution = self.execution
         living = stop.reason in (Reason.ENDED, Reason.FAULT) or self._has_living_focus()
@@ -272,9 +286,9 @@ class Session:
 
     @property
     def unstopped(self) -> str:
-        """What is said of the grids that the kernel launched, which run without stops; empty where there are none."""
+        """What is said of the grids for which threads waited, which run at once and without stops; empty without any."""
         count = self.execution.grid.code.children.begun
-        return f"{plural(count, 'grid')} that it launched ran without stops" if count else ""
+        return f"{plural(count, 'grid')} that its threads waited for ran without stops" if count else ""
 
     def _last_findings(self) -> str:
         """All that the checks have found when the grid has ended; what is lost then is among it."""

@@ -119,8 +119,9 @@ class Children:
         self.listener: LaunchListener | None = None
         self.counters = Counters()
         self.waiting: list[ChildGrid] = []
-        self.begun = 0  # child grids since the grid was opened
+        self.begun = 0  # child grids that ran at once, since the grid was opened
         self._grid = self._waits = 0
+        self._generations: list[list[ChildGrid]] = []  # those that `next_child` has still to give
         self._buffers: dict[int, Allocation] = {}
         self._prepared: dict[int, ChildGrid] = {}
         self._errors: dict[tuple[int, tuple[Extent, Extent]], int] = {}
@@ -160,9 +161,30 @@ class Children:
         if self._buffers and self.listener is not None:
             self.listener.unlaunched([*self._buffers.values()])
 
+    def next_child(self) -> ChildGrid | None:
+        """The grid that runs when one has run to its end: the first of its children, or else of those before."""
+        self._generations.append(self._take())
+        while self._generations and not self._generations[-1]:
+            self._generations.pop()
+        return self._generations[-1].pop(0) if self._generations else None
+
+    def begin(self, child: ChildGrid) -> Allocation:
+        """Let a child grid begin that runs by itself; its parameters, in memory that ends with it."""
+        bank = self.memory.allocate(len(child.buffer.bytes), 256, Space.PARAM, "the parameters", writable=False)
+        bank.bytes[:] = child.buffer.bytes
+        self._release(child.buffer)
+        self._grid = next(GRIDS)
+        return bank
+
+    @property
+    def is_launching(self) -> bool:
+        """Do grids wait that were launched?"""
+        return bool(self.waiting or self._generations)
+
     def close(self) -> None:
         """The grid has ended, with all others or by a fault."""
         self.run = self.listener = None
+        self._generations = []
         self._forget()
 
     def _finish(self, first: list[ChildGrid]) -> None:

@@ -242,17 +242,121 @@ def launching():
         each.close()
 
 
-def test_grids_that_a_kernel_launched_run_at_its_end_and_this_is_said(launching):
+def says(console, *commands):
+    """What is said to the last of some commands."""
+    return [[line.text for line in console.execute(command)] for command in commands][-1]
+
+
+def test_a_grid_that_a_kernel_launched_stops_as_the_kernel_does(launching):
     out = np.zeros(1, np.uint32)
     console = launching(out)
-    said = [line.text for command in ("break child", "run") for line in console.execute(command)]
-    assert said[-2].startswith("[parent<<<(1,1,1),(1,1,1)>>> has ended after")
-    assert said[-1] == "[1 grid that it launched ran without stops]"
-    assert out[0] == 7
-    list(console.execute("reverse-stepi"))
+    said = says(console, "break child", "run")
+    assert said[0] == "[Grid 2: child<<<(1,1,1),(1,1,1)>>>]"
+    assert said[1] == "Breakpoint 1, child<<<(1,1,1),(1,1,1)>>>"
+    assert says(console, "info cuda kernels")[-1].split() == ["*", "1", "-", "0", "2", "Active", "(1,1,1)", "(1,1,1)", "child"]
     assert out[0] == 0
-    assert [line.text for line in console.execute("continue")][-1] == said[-1]
+    says(console, "stepi", "stepi")
     assert out[0] == 7
+    assert says(console, "print %out") == [f"%out = {out.ctypes.data:#018x}"]
+    says(console, "reverse-stepi")
+    assert out[0] == 0
+    assert says(console, "continue") == ["[parent<<<(1,1,1),(1,1,1)>>> has ended after 15 instructions]"]  # 12 and 3
+    assert out[0] == 7
+
+
+def test_going_back_leads_from_a_launched_grid_into_the_kernel_that_launched_it(launching):
+    out = np.zeros(1, np.uint32)
+    console = launching(out)
+    says(console, "break child", "run")
+    first = console.session.time
+    assert console.session.reverse_step(Step.WARP).reason is Reason.STEP
+    assert (console.session.launch[0], console.session.time) == (0, first - 1)
+    assert console.session.step(Step.WARP).reason is Reason.BREAKPOINT
+    assert (console.session.launch[0], console.session.time) == (1, first)
+    console.session.finished()
+    assert out[0] == 7
+    console.session.go_to(0)
+    assert (console.session.launch[0], out[0]) == (0, 0)
+    console.session.finished()
+    assert out[0] == 7
+
+
+def test_a_store_of_a_launched_grid_is_watched(launching):
+    out = np.zeros(1, np.uint32)
+    console = launching(out)
+    says(console, "start", f"watch .global.u32[{out.ctypes.data}]")
+    assert says(console, "continue")[1].startswith("Watchpoint 1")
+    assert (console.session.launch[1].name, out[0]) == ("child", 7)
+
+
+DECLARED, CALLED = "    .visible .entry child(.param .u64 out);\n", "grid, block, 0, 0);\n"
+WAITING = LAUNCHING.replace(
+    DECLARED, f"    .extern .func (.param .b32 status) cudaDeviceSynchronize();\n{DECLARED}", 1
+).replace(CALLED, f"{CALLED}call (%status), cudaDeviceSynchronize, ();\n", 1)
+
+
+def test_a_grid_for_which_a_thread_waits_runs_without_stops_and_this_is_said():
+    out = np.zeros(1, np.uint32)
+    kernel = ptxvm.load(WAITING).kernel("parent")
+    session = Session(kernel.module.image, kernel.function, LaunchOptions(1, 1), [out], owner=kernel.module)
+    said = says(Console(session), "break child", "run")
+    assert said[-1] == "[1 grid that its threads waited for ran without stops]"
+    assert out[0] == 7
+    session.close()
+
+
+TREE = (
+    LAUNCHING[: LAUNCHING.index("    .visible .entry child(")]
+    + """
+    .visible .global .align 8 .b64 log[32];
+    .visible .global .u32 next;
+    .visible .entry node(.param .u64 depth, .param .u64 name) {
+        .reg .b64 %d, %name, %kernel, %buffer, %below, %at; .reg .b32 %status, %n, %c; .reg .pred %leaf, %twice;
+        .param .align 4 .b8 grid[12]; .param .align 4 .b8 block[12];
+        ld.param.u64 %d, [depth]; ld.param.u64 %name, [name];
+        atom.global.add.u32 %n, [next], 1;
+        mov.u64 %at, log; mad.wide.u32 %at, %n, 8, %at;
+        st.global.u64 [%at], %name;
+        setp.eq.u64 %leaf, %d, 0;
+        @%leaf ret;
+        mov.u32 %c, 1;
+    again:
+        mov.u64 %kernel, node;
+        call (%buffer), cudaGetParameterBuffer, (8, 16);
+        sub.u64 %below, %d, 1; st.u64 [%buffer], %below;
+        mul.lo.u64 %below, %name, 10; cvt.u64.u32 %at, %c; add.u64 %below, %below, %at; st.u64 [%buffer+8], %below;
+        st.param.b32 [grid], 1; st.param.b32 [grid+4], 1; st.param.b32 [grid+8], 1;
+        st.param.b32 [block], 1; st.param.b32 [block+4], 1; st.param.b32 [block+8], 1;
+        call (%status), cudaLaunchDevice, (%kernel, %buffer, grid, block, 0, 0);
+        add.u32 %c, %c, 1;
+        setp.le.u32 %twice, %c, 2;
+        @%twice bra again;
+        ret;
+    }
+"""
+)
+
+
+def test_grids_that_launch_grids_run_in_the_order_of_a_usual_run():
+    """Each node launches two: a grid ends after its children, so that they run depth first (CUDA C++ guide, CDP)."""
+    kernel = ptxvm.load(TREE).kernel("node")
+    session = Session(kernel.module.image, kernel.function, LaunchOptions(1, 1), [2, 1], owner=kernel.module)
+    session.break_at("node")
+    session.start()
+    numbers = []
+    while session.resume().reason is not Reason.ENDED:
+        numbers.append(session.launch[0])
+    assert numbers == [0, 1, 2, 3, 4, 5, 6]
+    expected = [1, 11, 111, 112, 12, 121, 122]
+    assert kernel.module.symbol("log")[:7].tolist() == expected
+    counted = session.result.instructions
+    session.go_to(session.time // 2)
+    session.finished()
+    assert kernel.module.symbol("log")[:7].tolist() == expected
+    session.close()
+    usual = ptxvm.load(TREE).kernel("node")
+    assert usual.launch(1, 1, [2, 1], engine="interp").instructions == counted
+    assert usual.module.symbol("log")[:7].tolist() == expected
 
 
 def test_a_fault_of_a_grid_that_was_launched_is_a_fault(launching):

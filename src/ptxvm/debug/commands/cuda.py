@@ -70,11 +70,12 @@ def devices(debugger: Debugger, text: str) -> Iterator[Line]:
 
 @command("info cuda kernels", group=GROUP)
 def kernels(debugger: Debugger, text: str) -> Iterator[Line]:
-    """List the kernels that run: the one that is debugged."""
+    """List the kernels that run: the one that is debugged, or the one of those that it launched that runs now."""
     none(text)
     session = debugger.session
     status = "Active" if session.is_running else "Not started"
-    row = ("*", "0", "-", "0", "1", status, shown(session.shape.grid), shown(session.shape.block), session.kernel.name)
+    number, kernel, shape = session.launch
+    row = ("*", str(number), "-", "0", str(number + 1), status, shown(shape.grid), shown(shape.block), kernel.name)
     yield from debugger.table(("Kernel", "Parent", "Dev", "Grid", "Status", "GridDim", "BlockDim", "Invocation"), [row])
 
 

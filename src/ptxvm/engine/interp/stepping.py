@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
@@ -10,7 +11,7 @@ import numpy as np
 from ptxvm.analysis.program import Function
 from ptxvm.engine.interp import completion
 from ptxvm.engine.interp.accesses import Access
-from ptxvm.engine.interp.engine import Interpreter
+from ptxvm.engine.interp.engine import Interpreter, OpenGrid
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lane_memory import CohortInputs
 from ptxvm.engine.interp.objects import Objects
@@ -52,7 +53,10 @@ class InstructionCounter:
 
 
 class SteppingInterpreter(Interpreter):
-    """Runs the kernels of an image instruction by instruction; kernels that a kernel launches run to their end at once."""
+    """Runs the kernels of an image instruction by instruction, and then those that they launch.
+
+    Where a thread waits for the grids that it has launched, these run to their end at once.
+    """
 
     @cached_property
     def executable(self) -> Executable:
@@ -116,8 +120,19 @@ def begin(
     return schedule
 
 
+@dataclass(eq=False, slots=True)
+class SteppedLaunch:
+    """A kernel that runs: the one of the grid, whose number is 0, or one that was launched, with its parameters."""
+
+    number: int
+    kernel: Function
+    shape: LaunchShape
+    opened: OpenGrid
+    bank: Allocation | None = None
+
+
 class SteppedGrid:
-    """A grid between two of its instructions.
+    """A grid, and then each of the grids that it launches, between two instructions; `launch` is the one that runs.
 
     Cohorts take turns, as in a usual run: `running` has those that have begun, and the first one runs.
     """
@@ -127,7 +142,7 @@ class SteppedGrid:
         options: LaunchOptions, observer: Observer, watcher: Watcher | None,
     ) -> None:  # fmt: skip
         self.image: Image = interpreter.image
-        self.code, self.kernel, self.shape, self.observer = code, kernel, shape, observer
+        self.interpreter, self.code, self.observer = interpreter, code, observer
         self.watching: WatchState | None = None
         if watcher is not None:
             products = any(is_product(bound) for routine in code.routines for bound in routine.function.instructions)
@@ -136,8 +151,9 @@ class SteppedGrid:
             self.scene = Scene(kernel.name, shape, shared_variables(self.image, kernel))
             watcher.begin(self.scene, 0, None)
         self.options = options
-        self.opened = interpreter.opened(code, kernel, shape, parameters, options.shared, self.begin)
-        _ = self.opened.environment.workspace  # from the beginning on, so that each state has it
+        opened = interpreter.opened(code, kernel, shape, parameters, options.shared, self.begin)
+        self.launch = self.first = SteppedLaunch(0, kernel, shape, opened)
+        _ = opened.environment.workspace  # from the beginning on, so that each state has it
         self.running: list[SteppingSchedule] = []
         self.left = 0  # instructions of the slice
         self.counters = Counters()
@@ -152,21 +168,65 @@ class SteppedGrid:
         completion.choose(schedule, self.options.asynchronous or "early", [self.options.seed, int(cohort.layout.ctas[0])])
         return schedule
 
+    # ── grids ───────────────────────────────────────────────────────────────────────────
+
+    @property
+    def shape(self) -> LaunchShape:
+        """The shape of the grid that runs."""
+        return self.launch.shape
+
+    @property
+    def opened(self) -> OpenGrid:
+        """The cohorts of the grid that runs."""
+        return self.launch.opened
+
+    def begin_child(self) -> bool:
+        """All cohorts have ended: a grid that was launched begins, if there is one."""
+        children, memory = self.code.children, self.image.memory
+        child = children.next_child()
+        if child is None:
+            return False
+        if self.launch.bank is not None:  # a state of before may need the memory again
+            memory.hide(self.launch.bank)
+            memory.hide(self.launch.opened.environment.workspace)
+        bank, starts = children.begin(child), partial(begin, self.observer, self.options)
+        plain = self.interpreter.following(registers=False, variables=False, clustered=child.shape.cluster_size > 1)
+        opened = self.interpreter.opened(plain, child.kernel, child.shape, bank.start, child.shared, starts)
+        _ = opened.environment.workspace
+        self.launch = SteppedLaunch(self.launch.number + 1, child.kernel, child.shape, opened, bank)
+        return True
+
     # ── instructions ────────────────────────────────────────────────────────────────────
 
     def decide(self, choice: Choice | None = None) -> Issue | None:
         """The next instruction, or that of a chosen warp; None where there is none.  Raises the fault of a deadlock."""
+        if choice is None:
+            return self.upcoming()
+        issue = self.chosen(choice)
+        if issue is None and self.code.children.is_launching:
+            self.upcoming()  # where all has ended, a grid that was launched begins, which may have the warp
+            issue = self.chosen(choice)
+        return issue
+
+    def chosen(self, choice: Choice) -> Issue | None:
+        """The next instruction of a warp; None where it cannot run."""
         self.current()
-        if choice is not None:
-            schedule = self.schedule_of(choice.cta)
-            return None if schedule is None else schedule.decide(lanes_of(schedule, choice))
-        while (current := self.current()) is not None:
-            issue = current.decide()
-            if issue is not None:
-                return issue
-            current.run(0)  # ends asynchronous work; a Fault where lanes wait for each other
-            self.end(current)
-        return None
+        schedule = self.schedule_of(choice.cta)
+        if schedule is None or choice.warp >= schedule.cohort.layout.warps_of_cta:
+            return None
+        return schedule.decide(lanes_of(schedule, choice))
+
+    def upcoming(self) -> Issue | None:
+        """The next instruction of any warp, of this grid or of the next one; None where there is none."""
+        while True:
+            while (current := self.current()) is not None:
+                issue = current.decide()
+                if issue is not None:
+                    return issue
+                current.run(0)  # ends asynchronous work; a Fault where lanes wait for each other
+                self.end(current)
+            if not self.begin_child():
+                return None
 
     def issue(self, issue: Issue, *, chosen: bool = False) -> None:
         """Execute an instruction, which was decided last; one that was `chosen` does not count for the slice."""
@@ -199,7 +259,7 @@ class SteppedGrid:
         return next((each for each in self.running if cta in each.cohort.layout.ctas), None)
 
     def finish(self) -> None:
-        """All cohorts have ended: run the grids that the threads launched."""
+        """All grids have ended."""
         with np.errstate(all="ignore"):
             self.code.children.finish()
 
@@ -208,8 +268,11 @@ class SteppedGrid:
         for schedule in self.running:
             schedule.cohort.release()
         self.running = []
+        if self.launch.bank is not None:
+            self.image.memory.release(self.launch.bank)
+            self.opened.environment.release()
         self.code.children.close()
-        self.opened.environment.release()
+        self.first.opened.environment.release()
 
 
 def lanes_of(schedule: SteppingSchedule, choice: Choice) -> LaneNumbers:

@@ -116,7 +116,7 @@ class GridState:
         pickler.dump(
             (grid.running, grid.left, grid.opened.clusters, grid.counters, changing, library.heap_state, grid.watching)
         )
-        self.bytes = file.getvalue()
+        self.bytes, self.launch = file.getvalue(), grid.launch
         self.printed = len(library.output)
         known = {id(each.allocation): each for each in before.allocations} if before is not None else {}
         self.allocations: list[KeptAllocation] = [kept(each, known.get(id(each))) for each in grid.image.memory.table.items]
@@ -141,7 +141,7 @@ class GridState:
             each.put_back()
             if id(each.allocation) not in present:
                 memory.show(each.allocation)
-        grid.running, grid.left, grid.counters = running, left, counters
+        grid.launch, grid.running, grid.left, grid.counters = self.launch, running, left, counters
         vars(grid.opened.clusters).update(vars(clusters))
         for schedule in running:
             schedule.cohort.clusters = grid.opened.clusters
