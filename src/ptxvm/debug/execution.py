@@ -8,7 +8,17 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, Caught, Watchpoint, numbers, troubles
+from ptxvm.debug.breakpoints import (
+    Breakpoint,
+    Breakpoints,
+    Bytes,
+    Catchpoint,
+    Caught,
+    Watchpoint,
+    numbers,
+    troubles,
+)
+from ptxvm.debug.expressions import parse
 from ptxvm.debug.focus import Focus, number_of, shown
 from ptxvm.debug.lanes import LanePlaces, Status
 from ptxvm.debug.log_messages import LogMessage, lane_text, said_by_warps
@@ -23,11 +33,13 @@ from ptxvm.engine.interp.lane_memory import LaneMemory
 from ptxvm.engine.interp.observed_memory import ObservedMemory
 from ptxvm.engine.interp.stepping import SteppedGrid, lanes_of
 from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule
-from ptxvm.isa.effects import Verb
+from ptxvm.isa.effects import Jump, Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.events import Finding
 from ptxvm.machine.per_lane import Array, LaneNumbers, Lanes, PerLane
 from ptxvm.machine.warp_schedule import Choice
+
+NONE: LaneNumbers = np.zeros(0, np.intp)
 
 
 class Accesses:
@@ -240,14 +252,29 @@ class Execution:
             elif len(hit):
                 found.append(each)
                 lanes = hit if not len(lanes) else lanes
-        if not found:
+        if not found and not len(lanes := self.asking(issue)):
             return None
         self.passed = passed_by(issue)
         self.focus_on(issue, lanes)
         for each in found:
             if each.temporary:
                 self.breakpoints.delete(each.number)
-        return Stop(Reason.BREAKPOINT, numbers(found), troubles(found))
+        return Stop(Reason.BREAKPOINT, numbers(found), troubles(found) or ("" if found else asked(issue)))
+
+    def asking(self, issue: Issue) -> LaneNumbers:
+        """The lanes that ask for a stop now, by `brkpt` (PTX 9.7.19.1) and a guard that holds."""
+        if issue.bound.summary.jump is not Jump.BREAKPOINT:
+            return NONE
+        lanes, guard = self.coming(issue), issue.bound.node.guard
+        if guard is None or not len(lanes):
+            return lanes
+        found: LaneNumbers = lanes[parse(f"{'!' * guard.negated}{guard.name.text}").holds(self.view(issue, lanes))]
+        return found
+
+    def coming(self, issue: Issue) -> LaneNumbers:
+        """The lanes of an instruction for which nothing has stopped there."""
+        lanes, passed = issue.numbers, self.passed
+        return lanes[~np.isin(lanes, list(passed.lanes))] if passed is not None and passed.is_at(issue) else lanes
 
     def log(self, message: LogMessage, view: View) -> None:
         """Say what lanes have to say at a logpoint."""
@@ -272,10 +299,7 @@ class Execution:
 
     def hit(self, each: Breakpoint, issue: Issue) -> LaneNumbers:
         """The lanes of an instruction at which a breakpoint stops now, whatever its count."""
-        lanes = issue.numbers
-        passed = self.passed
-        if passed is not None and passed.is_at(issue):
-            lanes = lanes[~np.isin(lanes, list(passed.lanes))]
+        lanes = self.coming(issue)
         if not each.enabled or not len(lanes):
             return lanes[:0]
         return self.holding(each, issue, lanes)
@@ -389,7 +413,8 @@ class Execution:
             if not stops:
                 return matches(issue)
             known, nans = len(self.findings), self.nans(issue)
-            return any(len(self.hit(each, issue)) for each in self.breakpoints.stopping_at(issue.key[1:])) or matches(issue)
+            hit = any(len(self.hit(each, issue)) for each in self.breakpoints.stopping_at(issue.key[1:]))
+            return hit or len(self.asking(issue)) > 0 or matches(issue)
 
         def after(issue: Issue) -> bool:
             found = self.comes_before(issue, known, nans) if stops else None
@@ -419,8 +444,11 @@ class Execution:
             if len(hit):
                 found.append(each)
                 lanes = hit
-        self.focus_on(issue, lanes)
+        asking = self.asking(issue)
+        self.focus_on(issue, lanes if found or not len(asking) else asking)
         self.passed = passed_by(issue)
+        if not found and len(asking):
+            return Stop(Reason.BREAKPOINT, message=asked(issue))
         return Stop(Reason.BREAKPOINT, numbers(found), troubles(found)) if found else self.came_before
 
     def comes_before(self, issue: Issue, known: int, nans: Array | None) -> Stop | None:
@@ -461,6 +489,11 @@ class Execution:
         lanes = lanes_of(schedule, self.choice)
         alive = [lane for lane in lanes.tolist() if places.status_of(lane) is not Status.ENDED]
         return len({(int(places.depth[n]), int(places.routine[n]), int(places.index[n]), int(places.status[n])) for n in alive})
+
+
+def asked(issue: Issue) -> str:
+    """What is said where the code asks for a stop."""
+    return f"for which line {issue.bound.line} asks: {issue.bound.text}"
 
 
 def nan_text(issue: Issue) -> str:

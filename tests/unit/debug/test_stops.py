@@ -365,3 +365,34 @@ def test_a_fault_of_a_grid_that_was_launched_is_a_fault(launching):
     assert console.session.stop.reason is Reason.FAULT
     assert not console.failed
     assert any("in kernel child" in line for line in said)
+
+
+ASKING = """.version 6.4
+    .target sm_75
+    .address_size 64
+    .visible .entry asks() {
+        .reg .b32 %t; .reg .pred %third;
+        mov.u32 %t, %tid.x;
+        setp.eq.u32 %third, %t, 3;
+        @%third brkpt;
+        add.u32 %t, %t, 1;
+        brkpt;
+        ret;
+    }
+    """
+
+
+def test_code_that_asks_for_a_stop_gets_it_forwards_and_backwards():
+    """PTX 9.7.19.1: `brkpt` suspends execution; under a guard, for the lanes where that holds (PTX 9.3)."""
+    kernel = ptxvm.load(ASKING).kernel()
+    session = Session(kernel.module.image, kernel.function, LaunchOptions(1, 32), owner=kernel.module)
+    console = Console(session)
+    says(console, "start")
+    assert says(console, "continue")[0] == "Breakpoint, for which line 8 asks: @%third brkpt;"
+    assert session.execution.focus == Focus(0, 0, 3)
+    assert says(console, "continue")[0] == "Breakpoint, for which line 10 asks: brkpt;"
+    assert session.execution.focus == Focus(0, 0, 3)
+    assert says(console, "reverse-continue")[0] == "Breakpoint, for which line 8 asks: @%third brkpt;"
+    says(console, "continue")
+    assert says(console, "continue") == ["[asks<<<(1,1,1),(32,1,1)>>> has ended after 6 instructions]"]
+    session.close()
