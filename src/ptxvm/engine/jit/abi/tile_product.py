@@ -24,8 +24,9 @@ product.
 class TileProduct(NamedTuple):
     """A product of tiles, `depth` deep: A and B of the types `a` and `b`, added to `sums`.
 
-    A product of floats is added by a `core`.  `small` numbers come as wider floats; of a `sparse` A half of the elements at
-    most are not zero; `finite` is `.satfinite`; `fast` is for numerics within the bounds of the manual.
+    A product of floats is added by a `core`.  `small` numbers come as wider floats, or in bytes of the types `packed`; of a
+    `sparse` A half of the elements at most are not zero; `finite` is `.satfinite`; `fast` is for numerics within the bounds of
+    the manual.
     """
 
     a: Type
@@ -37,3 +38,4 @@ class TileProduct(NamedTuple):
     sparse: bool = False
     finite: bool = False
     fast: bool = False
+    packed: tuple[Type, Type] | None = None

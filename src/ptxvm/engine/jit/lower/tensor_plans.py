@@ -12,9 +12,10 @@ from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.tensor_record import CELLS, MOST_PIECES, OF_MATRIX, PRODUCT, PRODUCTS
-from ptxvm.engine.jit.abi.tile_product import HEIGHT, MOST_COLUMNS, MOST_ROWS, WIDTH, TileFunction
+from ptxvm.engine.jit.abi.tile_product import HEIGHT, WIDTH, TileFunction
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.lower.tile_products import least_exponents
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.shared_matrix import PIECE, Factor, Swizzle
 from ptxvm.isa.special_registers import WARP
@@ -35,7 +36,7 @@ from ptxvm.machine.tensor_memory import cells
 
 STEP = 16 * WARP  # bytes from one operand to the next
 START = (1 << 14) - 1  # the bits of a descriptor that say where the matrix begins
-KINDS = ("f16", "tf32", "i8")  # whose elements functions for tiles take as they are
+KINDS = ("f16", "tf32", "i8", "f8f6f4")  # whose elements functions for tiles take as they are
 OPERANDS = ("a", "d", "b", "idesc", "enable")
 
 
@@ -267,9 +268,6 @@ def _rows_of_a() -> list[str]:
 # ── the host's part ─────────────────────────────────────────────────────────────────────
 
 
-LEAST = np.zeros(MOST_ROWS + MOST_COLUMNS, np.uint16)  # exponents: these elements have no least one
-
-
 def plan(
     host: Host, work: Multiply, function: TileFunction, operands: Mapping[str, int]
 ) -> tuple[list[int], list[Array]] | None:
@@ -278,13 +276,14 @@ def plan(
     if work.kind not in KINDS or idesc.k * max(8, idesc.a.bits) != 2 * 8 * PIECE:
         return None
     lanes = np.ascontiguousarray(tensor_unit.lanes_of_rows(work, 0, idesc.m), np.int32)
+    least = least_exponents((idesc.a, idesc.b), idesc.m, idesc.n)
     code = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type] # `tile_product.CALL` has made it
     words = {
         "key": operands["idesc"] | _kind(work), "b": operands["b"] & ~START, "function": code,
-        "out": host.tensor_tables.room.ctypes.data, "least": LEAST.ctypes.data, "rows.16": idesc.m // HEIGHT,
+        "out": host.tensor_tables.room.ctypes.data, "least": least.ctypes.data, "rows.16": idesc.m // HEIGHT,
         "columns.8": idesc.n // WIDTH, "height": idesc.m, "lanes": lanes.ctypes.data, "words": 2 * PIECE // 4,
     }  # fmt: skip
-    tables: list[Array] = [lanes]
+    tables: list[Array] = [lanes, least]
     matrices = {"b": Factor(0, idesc.n, idesc.k, max(8, idesc.a.bits))}
     if not work.in_tensor_memory:
         words["a"] = operands["a"] & ~START

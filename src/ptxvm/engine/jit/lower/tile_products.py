@@ -10,7 +10,7 @@ import numpy as np
 from ptxvm.algebra.types import Type, bf16, f16, f32, s32
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.abi.tile_product import HEIGHT, MOST_COLUMNS, MOST_ROWS, WIDTH, TileFunction, TileProduct
-from ptxvm.engine.jit.values.small_floats import least_exponent
+from ptxvm.engine.jit.values.small_floats import WIDENED, least_exponent
 from ptxvm.isa.fragments import Product, Scaling
 from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.machine import tensor_core
@@ -55,9 +55,21 @@ def addresses_of(matrix: Array, step: int) -> Array:
     return found
 
 
-def _in_place(function: TileFunction, a: Array, b: Array, d: Array, enabled: bool) -> bool:  # noqa: FBT001 - of `InPlace`
+def least_exponents(types: tuple[Type, Type], rows: int, columns: int) -> Array:
+    """The least exponents of the rows of A and the columns of B, where they come in bytes; 0 for wider floats."""
+    return np.repeat([least_exponent(type) if type.name in WIDENED else 0 for type in types], (rows, columns)).astype(np.uint16)
+
+
+def _in_place(
+    function: TileFunction,
+    types: tuple[Type, Type],
+    a: Array,
+    b: Array,
+    d: Array,
+    enabled: bool,  # noqa: FBT001 - `InPlace`
+) -> bool:
     """D = A * B + D, given addresses; false where the function leaves the product to the host."""
-    return _called(function, (a, b, d), np.zeros(len(d) + len(b), np.uint16), enabled=enabled)
+    return _called(function, (a, b, d), least_exponents(types, len(d), len(b)), enabled=enabled)
 
 
 def _called(function: TileFunction, tables: Sequence[Array], least: Array, *, enabled: bool) -> bool:
@@ -75,8 +87,11 @@ class Tiles:
     def __init__(self, host: Host, window: Window, architecture: Architecture, *, fast: bool) -> None:
         self.host, self.window, self.architecture, self.fast = host, window, architecture, fast
 
-    def function(self, product: Product, types: tuple[Type, Type], depth: int, *, small: bool = False) -> TileFunction | None:
-        """The function for a product whose factors come as floats or integers of some types."""
+    def function(
+        self, product: Product, types: tuple[Type, Type], depth: int, *, small: bool = False,
+        packed: tuple[Type, Type] | None = None,
+    ) -> TileFunction | None:  # fmt: skip
+        """The function for a product whose factors come as floats or integers of some types, or are `packed` in bytes."""
         if product.c.type is not product.d.type or product.operation != "mul" or product.a.matrices > 1:
             return None
         core: Accumulation | None = None
@@ -86,19 +101,24 @@ class Tiles:
                 return None
         sparse = product.sparsity is not None
         return self.host.tile_function(
-            TileProduct(*types, product.d.type, depth, core, small, sparse, product.finite, self.fast)
+            TileProduct(*types, product.d.type, depth, core, small, sparse, product.finite, self.fast, packed)
         )
 
     def there(self, product: Product) -> TileFunction | None:
         """The function for factors that are read where they lie."""
-        if product.further or (product.a.type.bits <= SMALL and product.d.type is not s32):
+        types, depth = (product.a.type, product.b.type), product.a.shape[1]
+        if product.further:
             return None
-        return self.function(product, (product.a.type, product.b.type), product.a.shape[1])
+        if product.d.type is s32 or types[0].bits > SMALL:
+            return self.function(product, types, depth)
+        if any(type.bits < SMALL for type in types):  # 16 of which have gaps behind them
+            return None
+        return self.function(product, (f16, f16), depth, small=True, packed=types)
 
     def in_place(self, product: Product) -> InPlace | None:
         """The code for factors that are read where they lie."""
         function = self.there(product)
-        return None if function is None else partial(_in_place, function)
+        return None if function is None else partial(_in_place, function, (product.a.type, product.b.type))
 
     def multiply(
         self, product: Product, left: Matrices, right: Matrices, added: Matrices, further: Sequence[Matrices] = ()

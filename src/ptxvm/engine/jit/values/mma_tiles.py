@@ -8,12 +8,14 @@ from __future__ import annotations
 
 from string import Template
 
+from ptxvm.algebra.types import Type
 from ptxvm.engine.jit.abi.tile_product import MOST_COLUMNS, MOST_ROWS, TileProduct
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values import mma, mma_panels
+from ptxvm.engine.jit.values import mma, mma_panels, small_floats
 from ptxvm.engine.jit.values.mma_panels import ACROSS, GROUP, PanelFunctions
 from ptxvm.engine.jit.values.mma_writer import STEP
 from ptxvm.isa.fragments import Product, mma_fragment
+from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.tensor_core import Architecture
 
@@ -114,6 +116,7 @@ PANELS = Template("""
 define i32 @$name(ptr %a, ptr %b, ptr %d, ptr %out, ptr %least, i32 %rows, i32 %columns, i32 %enabled) noinline #0 {
 entry:
   %block = alloca [$block x i8], align 64
+  %wide = alloca [$block x i8], align 64
   %highest = alloca [$block x i8], align 64
   %a.floats = alloca [$of_a x float], align 64
   %a.sizes = alloca [$of_a x i32], align 64
@@ -154,9 +157,7 @@ $m.depth:
 $copies
   %$m.along = mul i32 %$m.k, $step
   %$m.to = add i32 %$m.at, %$m.along
-  %$m.to.floats = getelementptr float, ptr %$m.floats, i32 %$m.to
-  %$m.to.sizes = getelementptr $sizes, ptr %$m.sizes, i32 %$m.to
-  call void @$layout(ptr %block, ptr %$m.least, ptr %$m.to.floats, ptr %$m.to.sizes, i64 $pitch, ptr %highest)
+$lay
   %$m.k.more = add i32 %$m.k, 1
   %$m.k.over = icmp eq i32 %$m.k.more, $blocks
   br i1 %$m.k.over, label %$m.row.done, label %$m.depth
@@ -202,23 +203,43 @@ def tile_product(tile: TileProduct) -> Product:
 def _in_panels(name: str, panels: PanelFunctions, tile: TileProduct) -> str:
     """The function for floats."""
     depth, of_block = tile.depth, max(16, tile.a.bits) // 16
-    pieces, blocks = depth // GROUP * of_block, depth // GROUP
+    pieces = depth * (8 if tile.packed is not None else tile.a.bits) // (8 * PIECE)
+    deep = GROUP if tile.packed is None else 2 * GROUP  # depths that are laid out in a turn
     starts = START_A.replace("$depth", str(depth)), START_B.replace("$block_size", str(depth * ACROSS))
     lay_a, lay_b = (
         LAY.substitute(
-            m=m, before=before, pieces=pieces, least=least, start=start, of_block=of_block, step=step, pitch=pitch, after=after,
-            layout=panels.layout(of_a=m == "a", turned=m == "b"), sizes="i32" if m == "a" else "i8", blocks=blocks, end=end,
-            copies="\n".join(_block_copied(m, pieces, of_block)),
+            m=m, before=before, pieces=pieces, least=least, start=start, of_block=of_block, step=deep * along, after=after,
+            blocks=depth // deep, end=end, copies="\n".join(_block_copied(m, pieces, of_block)),
+            lay="\n".join(_laid(m, panels, pitch, along, tile.packed)),
         )
-        for m, before, least, start, step, pitch, after, end in (
-            ("a", "entry", "%least", starts[0], GROUP, depth, "b.start", "%height"),
-            ("b", "b.start", "%least.b", starts[1], GROUP * ACROSS, ACROSS, "laid", "%width"),
+        for m, before, least, start, along, pitch, after, end in (
+            ("a", "entry", "%least", starts[0], 1, depth, "b.start", "%height"),
+            ("b", "b.start", "%least.b", starts[1], ACROSS, ACROSS, "laid", "%width"),
         )
     )  # fmt: skip
     return PANELS.substitute(
         name=name, block=2 * BYTES, of_a=MOST_ROWS * depth, of_b=MOST_COLUMNS * depth, lay_a=lay_a, lay_b=lay_b,
         high="\n".join(panels.is_high()), sums=panels.sums(), clear=panels.clear(),
     )  # fmt: skip
+
+
+def _laid(m: str, panels: PanelFunctions, pitch: int, along: int, packed: tuple[Type, Type] | None) -> list[str]:
+    """Lay out a block; one of bytes is widened to two before, whose depths come in another order, the same in A and B."""
+    lines, blocks = [], ["%block"]
+    if packed is not None:
+        lines += small_floats.register_widened(m, packed["ab".index(m)].name, ("%block", 0), ("%wide", 0, BYTES))
+        lines.append(f"  %{m}.wide.high = getelementptr i8, ptr %wide, i64 {BYTES}")
+        blocks = ["%wide", f"%{m}.wide.high"]
+    layout = panels.layout(of_a=m == "a", turned=m == "b")
+    for n, block in enumerate(blocks):
+        to, floats, sizes = (f"%{m}.to.{part}.{n}" for part in ("place", "floats", "sizes"))
+        lines += [
+            f"  {to} = add i32 %{m}.to, {n * GROUP * along}",
+            f"  {floats} = getelementptr float, ptr %{m}.floats, i32 {to}",
+            f"  {sizes} = getelementptr {'i32' if m == 'a' else 'i8'}, ptr %{m}.sizes, i32 {to}",
+            f"  call void @{layout}(ptr {block}, ptr %{m}.least, ptr {floats}, ptr {sizes}, i64 {pitch}, ptr %highest)",
+        ]
+    return lines
 
 
 def _block_copied(matrix: str, pieces: int, count: int) -> list[str]:
