@@ -360,7 +360,10 @@ class BodyCheck:
             raise Doubt
         if is_ahead:
             self.lines.remember_declaring(number, end)
-        return is_ahead
+        is_pragma = bool(statements) and all(isinstance(each, tree.Directive) for each in statements)
+        if is_pragma:
+            self.lines.remember_pragma(number, end)
+        return is_ahead or is_pragma
 
     def family(self, node: tree.Statement, count: int) -> None:
         """A family of registers whose declaration is right in this module, but for its name, with another count."""

@@ -20,7 +20,7 @@ from ptxvm.analysis.known_lines import (
     with_tokens,
 )
 from ptxvm.analysis.memo import Key, Left, Memo
-from ptxvm.analysis.names_ahead import NAME_MARK, OWN_MARK, Tokens, ahead, declarations, is_opcode
+from ptxvm.analysis.names_ahead import MARKS, NAME_MARK, OWN_MARK, Tokens, ahead, declarations, is_opcode
 from ptxvm.analysis.operand_forms import OperandForms
 from ptxvm.analysis.scope import NameScope, register_shape
 from ptxvm.analysis.symbols import Register, Symbol, Table
@@ -153,8 +153,11 @@ class BodyLines:
         declared = list(declarations(text, start, end, len(self.frames) - 1))
         own = {name for frame in self.frames[1:] for name in frame.scope.names}
         certain: set[str] = set()
-        if not declared and not own and not tokens.are_needed:
-            return Stretch(text, start, end, families)
+        names = own.union(*[each.names for each in declared])
+        if not (tokens.are_needed or any(each.kind for each in declared) or any(name[0] == "%" for name in names)):
+            stretch = Stretch(text, start, end, families)
+            stretch.own = names
+            return stretch
 
         def look(words: list[str]) -> list[str]:
             found = ahead(declared, words, self.is_new)
@@ -249,6 +252,14 @@ class BodyLines:
         """Remember the line of a `.loc`."""
         if (lines := self.line(number, at)) is not None and self.stretch is not None:
             self.frames[-1].lines.add(self.stretch.text(*lines))
+
+    def remember_pragma(self, number: int, at: int) -> None:
+        """Remember the line of a pragma, if its string holds no number, and nothing that is taken for a name."""
+        lines, stretch = self.line(number, at), self.stretch
+        if lines is not None and stretch is not None and stretch.is_exact(*lines):
+            text = stretch.text(*lines)
+            if not any(mark in text for mark in MARKS):
+                self.frames[-1].lines.add(text)
 
     # ── names that are declared ────────────────────────────────────────────────────────────────────
 

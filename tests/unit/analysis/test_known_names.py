@@ -169,6 +169,7 @@ LIKE_KNOWN = {
     "a declaration without its end": ".reg .b32 v\nadd.s32 v, v, 1;",
     "a label with a percent sign": "%p2:\n@%p2 bra A;",
     "a mark in the text": "add.s32 \x011, \x011, 5;",
+    "a pragma like another": '.pragma "frequency 5";\n.pragma "frequency 0";\n.pragma "frequency 9";',
     "an element of no array": ".shared .b32 s;\n.shared .b32 a[4];\nmov.u32 %r1, a[1];\nmov.u32 %r1, s[1];",
 }
 USUAL = "".join(first for first, _ in KINDS.values() if "C, D" not in first or "T:\n" not in first)
