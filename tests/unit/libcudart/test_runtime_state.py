@@ -354,3 +354,16 @@ def test_no_function_has_one_address_for_host_and_device(program):
     succeed(library.cudaLibraryLoadData(byref(made), PTX, None, None, 0, None, None, 0))
     assert library.cudaLibraryGetUnifiedFunction(byref(address), made, b"scale") == NO_SYMBOL
     succeed(library.cudaLibraryUnload(made))
+
+
+@pytest.mark.parametrize("program", ["13"], indirect=True)
+def test_the_location_of_managed_memory_is_told(program):
+    """An entry for each region, the device where it was prefetched (CUDA Runtime API 13.5, `cudaMemGetLocationInfo`)."""
+    memory, found = c_void_p(), (c_int * 4)()
+    succeed(program.cudaMallocManaged(byref(memory), c_size_t(128), c_uint(1)))
+    on_device, on_host = ctypes.c_uint64(1), 2  # cudaMemLocation of device 0; cudaMemLocationTypeHost
+    succeed(program.cudaMemPrefetchAsync(memory, c_size_t(64), on_device, 0, None))
+    tell = program.library.cudaMemGetLocationInfo
+    assert tell(memory, c_size_t(128), c_size_t(64), c_size_t(64), found) == 0
+    assert list(found) == [1, 0, on_host, 0]
+    succeed(program.cudaFree(memory))

@@ -54,6 +54,7 @@ SAME = {
     "cudaDeviceSetMemPool": "cuDeviceSetMemPool",
     # memory
     "cudaMemGetInfo": "cuMemGetInfo_v2",
+    "cudaMemGetLocationInfo": "cuMemGetLocationInfo",
     "cudaMallocHost": "cuMemAllocHost_v2",
     "cudaHostAlloc": "cuMemHostAlloc",
     "cudaHostRegister": "cuMemHostRegister_v2",
