@@ -116,6 +116,7 @@ class Copies:
     def __init__(self, cohort: CopyCohort) -> None:
         self.cohort = cohort
         self.under_way: list[Asynchronous] = []
+        self.began = 0  # how often lanes have started transfers
         self.unwaited: list[StartedProduct | TensorLoad] = []  # whose registers no instruction may use, done or not
         self.groups = {kind: np.zeros(cohort.size, np.int64) for kind in AsyncKind}  # that lanes have made
         self.groups |= {kind: np.ones(cohort.size, np.int64) for kind in UNGROUPED}
@@ -137,6 +138,7 @@ class Copies:
     def transfer(self, copying: Transferring, lanes: Lanes, guard: Guard, operands: dict[str, Sequence[PerLane]]) -> None:
         """Start a transfer for each of some lanes."""
         lanes, positions = self._named(lanes, guard)
+        self.began += 1
         spread_operands = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
         for n, lane in enumerate(lanes.tolist()):
             own = {name: [int(each[n]) for each in values] for name, values in spread_operands.items()}
@@ -145,7 +147,7 @@ class Copies:
             except AccessFault as wrong:
                 raise wrong.placed(copying.bound, lane) from None
             one = lanes[n : n + 1]
-            begun = UnderWay(copying, one, made, self.groups[copying.kind][one])
+            begun = UnderWay(copying, one, made, self.groups[copying.kind][one], self.began)
             if len(made.target) and begun.reachable(self.cohort):
                 self._begin_transfer(begun)
         self._end_early()
@@ -302,21 +304,23 @@ class Copies:
     def complete(self, share: Guard = None, most: int | None = None) -> None:
         """End the work of the lanes for which a predicate holds (None: of all), and signal their mbarriers.
 
-        `most` is how many pieces of work end, the oldest first; None is all.
+        `most` is how many pieces of work end, the oldest first; None is all.  What lanes started together is one piece.
         """
         pending: list[Asynchronous] = []
         order = CompletionOrder(self.cohort)
         under_way, self.under_way = self.under_way, []
-        considered = 0
+        considered, ending = 0, 0
         for each in under_way:
-            if most is not None and not most:
+            began = each.began if isinstance(each, UnderWay) else 0
+            together = began > 0 and began == ending
+            if most is not None and not most and not together:
                 break
             considered += 1
             due = order.free(each) & (True if share is None else share[each.lanes])
             if isinstance(each, StartedProduct | TensorTask):
                 due = each.whole(due)
-            if most is not None and due.any():
-                most -= 1
+            if most is not None and due.any() and not together:
+                most, ending = most - 1, began
             rest = self._end(each, due)
             pending += rest
             for one in rest:

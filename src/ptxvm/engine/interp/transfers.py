@@ -20,12 +20,16 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class UnderWay:
-    """A transfer of one lane; `group` is the number of groups that the lane had committed before."""
+    """A transfer of one lane; `group` is the number of groups that the lane had committed before.
+
+    `began` is a number for the transfers that lanes started together.
+    """
 
     copying: Transferring
     lanes: LaneNumbers
     pieces: Pieces
     group: PerLane
+    began: int
 
     @property
     def kind(self) -> AsyncKind:
