@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
-from types import FrameType
+from types import CodeType, FrameType
 from typing import Any
 
 import ptxvm.syntax
 
 PACKAGE = str(Path(ptxvm.syntax.__file__).parents[1])
 EVERY = 16
-"""One case of so many is traced: that takes ten times as long."""
+"""One case of so many is traced: that takes some times as long."""
 
 
 class Coverage:
@@ -28,26 +28,41 @@ class Coverage:
         return tuple(found)
 
 
-def traced(work: Callable[[], object]) -> set[str]:
-    """The lines of the package that some work runs, as features."""
-    found: set[tuple[str, int]] = set()
+class Tracer:
+    """Traces the lines of the package, but no function all of whose lines have been seen: that is what is slow."""
 
-    def line(frame: FrameType, event: str, _: Any) -> Any:  # noqa: ANN401 - the protocol of `sys.settrace`
-        if event == "line":
-            found.add((frame.f_code.co_filename, frame.f_lineno))
+    def __init__(self) -> None:
+        self._unseen: dict[CodeType, set[int]] = {}  # the lines of each function that has been called
+        self._new: set[str] = set()
+
+    def traced(self, work: Callable[[], object]) -> set[str]:
+        """The lines that some work runs, and none before has run, as features."""
+        self._new = set()
+        before = sys.gettrace()
+        sys.settrace(self._called)
+        try:
+            work()
+        finally:
+            sys.settrace(before)
+        return self._new
+
+    def _called(self, frame: FrameType, _event: str, _: Any) -> Any:  # noqa: ANN401 - the protocol of `sys.settrace`
+        code, unseen = frame.f_code, self._unseen.get(frame.f_code)
+        if unseen is None:
+            ours = code.co_filename.startswith(PACKAGE)
+            unseen = self._unseen[code] = {line for *_, line in code.co_lines() if line is not None and ours}
+            unseen.discard(code.co_firstlineno)  # of which no event tells
+        if not unseen:
+            return None
+        new, file = self._new, code.co_filename[len(PACKAGE) + 1 :]
+
+        def line(frame: FrameType, event: str, _: Any) -> Any:  # noqa: ANN401
+            if event == "line" and frame.f_lineno in unseen:
+                unseen.remove(frame.f_lineno)
+                new.add(f"{file}:{frame.f_lineno}")
+            return line
+
         return line
 
-    def called(frame: FrameType, _event: str, _: Any) -> Any:  # noqa: ANN401
-        return line if frame.f_code.co_filename.startswith(PACKAGE) else None
 
-    before = sys.gettrace()
-    sys.settrace(called)
-    try:
-        work()
-    finally:
-        sys.settrace(before)
-        shown = {f"{Path(file).relative_to(PACKAGE)}:{number}" for file, number in found}
-    return shown
-
-
-__all__ = ["EVERY", "Coverage", "traced"]
+__all__ = ["EVERY", "Coverage", "Tracer"]

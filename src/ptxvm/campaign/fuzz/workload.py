@@ -11,7 +11,7 @@ from random import Random
 from ptxvm.api import load
 from ptxvm.campaign.case import outcome
 from ptxvm.campaign.fuzz import engines, kernels, litmus, text
-from ptxvm.campaign.fuzz.coverage import EVERY, Coverage, traced
+from ptxvm.campaign.fuzz.coverage import EVERY, Coverage, Tracer
 from ptxvm.campaign.outcome import Job, Outcome
 from ptxvm.diagnostics.errors import InvalidPTX
 
@@ -86,7 +86,7 @@ class FuzzWorkload:
         if number % EVERY:
             work()
             return codes
-        return traced(work) | codes
+        return tracer().traced(work) | codes
 
 
 def features_of(made: str) -> set[str]:
@@ -100,8 +100,14 @@ def features_of(made: str) -> set[str]:
 
 @cache
 def coverage() -> Coverage:
-    """What the cases of this process have shown."""
+    """The features that the cases of this process have shown."""
     return Coverage()
+
+
+@cache
+def tracer() -> Tracer:
+    """What knows the lines that the cases of this process have run."""
+    return Tracer()
 
 
 def repeat(kind: str, made: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 
 import ptxvm
 from ptxvm.campaign.fuzz import litmus, text
-from ptxvm.campaign.fuzz.coverage import Coverage, traced
+from ptxvm.campaign.fuzz.coverage import Coverage, Tracer
 from ptxvm.campaign.fuzz.seeds import declared_kernel, seeds
 from ptxvm.model import read_litmus
 
@@ -57,6 +57,11 @@ def test_coverage_tells_each_feature_once() -> None:
     assert coverage.new(["a", "c"]) == ("c",)
 
 
-def test_lines_of_the_package_are_traced() -> None:
-    lines = traced(lambda: ptxvm.check(".version 8.0\n.target sm_80\n"))
-    assert any(each.startswith("syntax/parser.py:") for each in lines)
+def test_lines_of_the_package_are_traced_until_they_have_been_seen() -> None:
+    tracer = Tracer()
+    valid, wrong = ".version 8.0\n.target sm_80\n", ".version 8.0\n.target sm_80\n.entry k() { add.u32 %r1, 1 }"
+    first, again, other = (tracer.traced(lambda text=text: ptxvm.check(text)) for text in (valid, valid, wrong))
+    assert any(each.startswith("syntax/parser.py:") for each in first)
+    assert not first & (again | other)
+    assert len(again) < len(first)
+    assert any(each.startswith("syntax/instructions.py:") for each in other)
