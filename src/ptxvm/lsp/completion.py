@@ -173,13 +173,13 @@ def _name(function: FunctionView, found: Definition, offset: int, fits: Callable
     if found.count is None:
         yield types.CompletionItem(found.name, kind=KINDS[found.kind], detail=said)
         return
-    used = sorted(_used(function, found, offset))
-    fresh = next((n for n in range(1, found.count) if n not in set(used)), None)
+    used = _used(function, found, offset)
+    fresh = next((n for n in range(1, found.count) if n not in used), None)
     if fresh is not None:
         yield types.CompletionItem(
             f"{found.name}{fresh}", kind=KINDS[found.kind], detail=f"{said}, not used yet", sort_text="n"
         )
-    for number in used:
+    for number in sorted(used):
         yield types.CompletionItem(f"{found.name}{number}", kind=KINDS[found.kind], detail=said)
 
 

@@ -51,26 +51,30 @@ def _edits(document: Document, first: int, last: int, indent: str) -> Iterator[t
 def _lines(document: Document) -> Iterator[tuple[int, int, bool]]:
     """Each line with the depth of its blocks, and whether it begins within a comment or a statement."""
     plain, source = document.module.plain, document.source.text
-    depth, is_open, in_comment = 0, False, False
+    depth, is_open, comment = 0, False, -1
     for line in range(len(document.text.line_starts)):
         start, end = document.text.line_span(line)
         text = plain[start:end].strip()
-        yield line, max(0, depth - text.startswith("}")), is_open or in_comment
-        in_comment = _is_in_comment(source, plain, end)
+        yield line, max(0, depth - text.startswith("}")), is_open or comment >= 0
+        comment = _comment_behind(source, plain, start, end, comment)
         depth += text.count("{") - text.count("}")
         if text:
             is_open = text[-1] not in ";{}:" and not (text[0] in ".#@" and _is_whole(text))
 
 
-def _is_in_comment(source: str, plain: str, end: int) -> bool:
-    """Does a comment go on behind the end of a line?"""
-    opened = source.rfind("/*", 0, end)
-    return (
+def _comment_behind(source: str, plain: str, start: int, end: int, comment: int) -> int:
+    """Where the comment begins that goes on behind the end of a line; -1 where none does.
+
+    `comment` is the same of the line before: a line is searched once, so that a long text takes no more than its length.
+    """
+    opened = max(comment, source.rfind("/*", start, end))
+    is_comment = (
         opened >= 0
         and not plain[opened : opened + 2].strip()
-        and source.find("*/", opened + 2, end) < 0
-        and "//" not in (source[source.rfind("\n", 0, opened) + 1 : opened])
+        and source.find("*/", max(opened + 2, start), end) < 0
+        and "//" not in source[source.rfind("\n", 0, opened) + 1 : opened]
     )
+    return opened if is_comment else -1
 
 
 def _is_whole(line: str) -> bool:

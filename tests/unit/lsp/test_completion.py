@@ -74,6 +74,19 @@ def test_a_register_that_is_not_used_yet_is_offered_too(at):
     assert items["%r2"] == ".b32, not used yet"
 
 
+def test_registers_that_are_used_are_looked_through_a_few_times(at, monkeypatch):
+    class Number(int):
+        hashed = 0
+
+        def __hash__(self):
+            Number.hashed += 1
+            return int(self)
+
+    monkeypatch.setattr("ptxvm.lsp.completion._used", lambda *_: {Number(n) for n in range(1, 100)})
+    assert {"%r1", "%r2", "%r99"} <= set(labels(at, "add.s32 ^"))
+    assert Number.hashed == 99  # when the set was made
+
+
 def test_components_of_special_registers(at):
     assert labels(at, "mov.u32 %r2, %tid.^") == ["x", "y", "z", "w"]
     assert labels(at, "mov.u32 %r2, %laneid.^") == []

@@ -11,7 +11,7 @@ pytest.importorskip("lsprotocol", reason="the language server needs the extra 'l
 from lsprotocol.types import Position, Range
 
 from ptxvm.lsp.document import Document
-from ptxvm.lsp.formatting import formatting, range_formatting
+from ptxvm.lsp.formatting import _comment_behind, formatting, range_formatting
 from ptxvm.lsp.text import DocumentText
 from ptxvm.syntax.parser import parse
 
@@ -108,3 +108,31 @@ def test_a_range_is_formatted_alone():
 
 def test_tabs_where_the_editor_has_tabs():
     assert "\n\t.reg .b32 %r<4>;" in applied(UGLY, lambda document: formatting(document, "\t"))
+
+
+class Searched(str):  # noqa: SLOT000 - it counts
+    """A text that counts the characters that it is searched for."""
+
+    count = 0
+
+    def find(self, sub, start=0, end=None):
+        """The characters from `start` to `end`."""
+        self.count += (len(self) if end is None else end) - start
+        return super().find(sub, start, end)
+
+    def rfind(self, sub, start=0, end=None):
+        """The characters from `start` to `end`; of a search for the begin of a line, that line."""
+        found = super().rfind(sub, start, end)
+        self.count += end - (found if sub == "\n" else start)
+        return found
+
+
+def test_each_line_is_searched_once_for_comments():
+    text = Searched("/* a comment\n" + "of many lines\n" * 500 + "*/ ret;\n" * 500)
+    plain, comment, start, found = " " * len(text), -1, 0, []
+    for line in text.split("\n"):
+        comment = _comment_behind(text, plain, start, start + len(line), comment)
+        found.append(comment >= 0)
+        start += len(line) + 1
+    assert found == [True] * 501 + [False] * 501
+    assert text.count < 4 * len(text)
