@@ -23,6 +23,9 @@ from ptxvm.syntax import tree
 REGISTERS = frozenset("pred b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f16 f16x2 f32 f64".split())
 """The types that a register may be declared with (PTX 5.2.2); others are held as bits (PTX 5.2.3)."""
 
+OPAQUE = {"texture": "texref", "surface": "surfref"}
+"""The type of what the operand `a` names, by the family of the instruction (PTX 5.3)."""
+
 ANY, ADDRESS = Type.named["b32"], Type.named["u64"]
 
 
@@ -37,6 +40,7 @@ class Names:
     registers: dict[str, Type] = field(default_factory=dict)
     vectors: set[str] = field(default_factory=set)
     variables: dict[str, Space] = field(default_factory=dict)
+    opaque: dict[str, str] = field(default_factory=dict)  # textures and surfaces, each with its type
     labels: list[str] = field(default_factory=list)
     tables: list[str] = field(default_factory=list)
     functions: list[str] = field(default_factory=list)
@@ -58,6 +62,8 @@ class Names:
         for name, space in self.variables.items():
             if space not in (Space.LOCAL, Space.PARAM):
                 yield f".{space} .align 16 .b8 {name}[256];"
+        for name, type in self.opaque.items():
+            yield f".global .{type} {name};"
         for name in self.functions:
             yield f".extern .func {self._signature(name)};"
 
@@ -151,7 +157,9 @@ def _operand(found: Names, decoded: Decoded, operand: str, node: tree.Operand) -
     for name in names_in(node):
         if predefined(name):
             continue
-        if may_be_variable and not name.text.startswith("%"):
+        if may_be_variable and not name.text.startswith("%") and operand == "a" and decoded.of.family in OPAQUE:
+            found.opaque.setdefault(name.text, OPAQUE[decoded.of.family])
+        elif may_be_variable and not name.text.startswith("%"):
             found.variables.setdefault(name.text, _space(decoded))
         else:
             found.registers.setdefault(name.text, _address(decoded) if address else register_type(type or ANY))

@@ -513,6 +513,20 @@ def test_a_kind_that_is_none_is_guessed(ptxvm):
     assert ptxvm("explain", "data-race").err.endswith("did you mean `race`?\n")
 
 
+@pytest.mark.parametrize(
+    "text",
+    [
+        "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [t, {%f5, %f6}];",
+        "txq.width.b32 %r1, [t];",
+        "suld.b.1d.b32.trap %r1, [t, {%r2}];",
+    ],
+)
+def test_a_texture_or_surface_needs_no_declaration(ptxvm, text):
+    done = ptxvm("explain", text)
+    assert (done.code, done.err) == (0, "")
+    assert ["a", "t"] in [line.replace("[t]", "t").split()[:2] for line in block(done.out, "operands")]
+
+
 # ── concepts ────────────────────────────────────────────────────────────────────────────
 
 
