@@ -40,6 +40,7 @@ table { border-collapse: collapse; } th { font-weight: 600; text-align: left; }
 .field td.none { background: var(--panel); color: var(--faint); }
 .field th { padding: 0 .5rem; font-weight: 400; color: var(--faint); text-align: right; white-space: nowrap; }
 .field thead th { text-align: center; } .field .name { font-weight: 600; color: var(--text); }
+.field tr > th:first-child { position: sticky; left: 0; background: var(--back); text-align: right; }
 details { border: 1px solid var(--line); border-radius: .4rem; margin: .5rem 0; padding: .5rem .8rem; }
 summary { cursor: pointer; overflow-wrap: anywhere; }
 pre { white-space: pre-wrap; overflow-wrap: anywhere; background: var(--panel); padding: .6rem; margin: .5rem 0 0;
