@@ -17,7 +17,7 @@ def trap(i, flow):
 
 @instruction("brkpt;", section="9.7.19.1", needs={"": "PTX 1.0, sm_11"})
 def brkpt(i, flow):
-    """Stop where a debugger runs the kernel; elsewhere it has no effect."""
+    """Stop where `ptxvm debug` runs the kernel; elsewhere in ptxvm it has no effect."""
     flow.breakpoint()
 
 
