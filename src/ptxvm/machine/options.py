@@ -172,7 +172,7 @@ def completion(asynchronous: object, engine: str) -> str:
         return ""
     found = str(one_of("asynchronous", asynchronous, COMPLETIONS, "asynchronous work does not end"))
     if engine == "jit" and found != "early":
-        raise Unsupported(f"asynchronous work that ends {found} on the JIT, which ends it early; the interpreter has it")
+        raise Unsupported(f"asynchronous work that ends {found} on the JIT (the interpreter has it)")
     return found
 
 
