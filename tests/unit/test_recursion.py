@@ -166,7 +166,7 @@ REASONS = {
     "analysis.recognise.mentions_unknown": PARSED,
     "analysis.shapes.constant": PARSED,
     "analysis.shapes.names_in": PARSED,
-    "campaign.fuzz.coverage.traced.line": "it gives itself to `sys.settrace`, and calls nothing",
+    "campaign.fuzz.coverage.Tracer._called.line": "it gives itself to `sys.settrace`, and calls nothing",
     "campaign.random_kernels.control.block": "two levels, of a random kernel",
     "campaign.random_kernels.kernels.without": "two levels, of a random kernel",
     "checkers.tensor_order.TensorOrder.precedes": "`checkers.tensor_order.HOPS`",

@@ -11,7 +11,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Sequence, Set as AbstractSet
 from dataclasses import replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import ClassVar, NamedTuple
 
@@ -145,7 +145,13 @@ def unified_families(scope: NameScope, forms: Forms) -> list[UnifiedFamily] | No
 @lru_cache(maxsize=256)
 def is_begin_of_opcode(prefix: str) -> bool:
     """Can the prefix with a number begin an instruction, as `ex` does in `ex2`; or is where it ends unclear?"""
-    return prefix[-1] in DIGITS or any(opcode.rstrip(DIGITS) == prefix for opcode in ISA.by_opcode if opcode[-1] in DIGITS)
+    return prefix[-1] in DIGITS or prefix in numbered()
+
+
+@cache
+def numbered() -> frozenset[str]:
+    """What stands before the number with which some opcodes end."""
+    return frozenset(name.rstrip(DIGITS) for name in ISA.by_opcode if name[-1] in DIGITS)
 
 
 class Stretch:
