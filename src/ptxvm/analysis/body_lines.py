@@ -89,17 +89,13 @@ class BodyLines:
 
         `skips_declarations`: those of names ahead need not be looked at again.
         """
-        text, end, frame, stretch = self.text, self.end, self.frames[-1], self.stretch
+        end, frame, stretch, start = self.end, self.frames[-1], self.stretch, at
         if frame.hides:
             return at, -1
-        if stretch is not None and at < stretch.starts[-1]:
-            number = stretch.number(at)
-            start = at if at == stretch.starts[number] else stretch.starts[number + 1]
-        else:
-            stop = text.find("\n", at, end)
-            start = stop + 1 if stop >= 0 else end
-        if text[at:start].strip(BLANKS):
-            return at, -1
+        if stretch is not None and at < stretch.starts[-1] and at != stretch.starts[number := stretch.number(at)]:
+            start = stretch.starts[number + 1]
+            if self.text[at:start].strip(BLANKS):
+                return at, -1
         while start < end:
             if self.stretch is None or start >= self.stretch.starts[-1]:
                 self.stretch = self.stretch_from(start)
@@ -122,8 +118,10 @@ class BodyLines:
             self.see_names()
         if self.known is not None and self.families is not None:
             text, end = self.text, self.end
-            if end - start > STRETCH and (cut := text.find("\n", start + STRETCH, end)) >= 0:
-                end = cut + 1
+            if end - start > STRETCH:
+                cut = text.find("\n", start + STRETCH, min(start + 2 * STRETCH, end))
+                cut = text.find(";", start + STRETCH, end) if cut < 0 else cut
+                end = cut + 1 if cut >= 0 else end
             with suppress(TooLarge):
                 return self.look_ahead(start, end, self.families)
         self.known, self.families, self.changes = None, None, MOST_CHANGES

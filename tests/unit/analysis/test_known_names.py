@@ -202,6 +202,16 @@ def test_names_of_any_kind_are_right_where_a_full_reading_finds_them_right(text,
     assert not reports(module(FIRST + USUAL + text + FIRST))
 
 
+@pytest.mark.parametrize("last", ["add.s32 %r1, %r2, 5;", "add.s32 %r1, %r2, v;", ".reg .b32 v; add.s32 %r1, %r2, v;"])
+def test_statements_of_a_long_line_are_looked_at_once(last, reports, seen):
+    """The line is longer than some stretches."""
+    line = 20000 * "add.s32 %r1, %r2, 5; mov.b32 %r1, %r3; "
+    assert bool(reports(module(FIRST + line + last))) == (last == "add.s32 %r1, %r2, v;")
+    seen.clear()
+    analyse(Source(module(FIRST + line)))
+    assert len(seen) < 100
+
+
 @pytest.mark.parametrize(
     "last",
     [
