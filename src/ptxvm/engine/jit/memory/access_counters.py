@@ -63,8 +63,11 @@ class Counted:
 
 
 def count_access(at: NodeBuilder, bound: Bound, access: Access, raw: Raw) -> None:
-    """Count an access of the active lanes to an address, in profiled code; updates of mbarriers are none of the program's."""
-    if at.events is None or access.mbarrier is not None or access.asynchronous or access.type is None:
+    """Count an access of the active lanes to an address, in profiled code.
+
+    Updates of mbarriers are none of the program's, nor is what a call passes.
+    """
+    if at.events is None or access.mbarrier is not None or access.asynchronous or access.type is None or bound.calls:
         return
     size = access.type.bytes * access.count
     counted = Counted(at.kernel.instruction_number(bound), access.verb, access.window, size)
