@@ -87,17 +87,21 @@ def labels_ahead(text: str, start: int, end: int) -> list[str]:
     """The labels of the outermost block of a body that are declared once, none where that cannot be said from its text."""
     if text.find("?", start, end) >= 0:
         return []
-    found, depth, before = [], 0, start + 1
-    for label in CODE_LABEL.finditer(text, start, end):
-        at = label.start(1)
-        depth += text.count("{", before, at) - text.count("}", before, at)
-        before = at
-        if depth == 0:
-            found.append(label[1])
+    labels = with_depth(CODE_LABEL.finditer(text, start, end), text, start + 1, 0)
+    found = [label[1] for label, depth in labels if depth == 0]
     if len(set(found)) == len(found) == len(LABEL.findall(text, start, end)):
         return found
     times = Counter(LABEL.findall(text, start, end))
     return [name for name in found if times[name] == 1]
+
+
+def with_depth(matches: Iterator[re.Match[str]], text: str, start: int, depth: int) -> Iterator[tuple[re.Match[str], int]]:
+    """Matches, with how many blocks deep the first group of each lies; the text is so deep at the start."""
+    for found in matches:
+        at = found.start(1)
+        depth += text.count("{", start, at) - text.count("}", start, at)
+        start = at
+        yield found, depth
 
 
 class Declared(NamedTuple):
@@ -109,15 +113,8 @@ class Declared(NamedTuple):
 
 def declarations(text: str, start: int, end: int, depth: int) -> Iterator[Declared]:
     """What is declared from a place on that lies so many blocks deep."""
-    before = start
-    for found in DECLARATION.finditer(text, start - 1, end):
-        at = found.start(1)
-        depth += text.count("{", before, at) - text.count("}", before, at)
-        before = at
-        if depth == 0:
-            yield declared(found[1])
-        else:
-            yield Declared(names_declared(found[1]))
+    for found, inner in with_depth(DECLARATION.finditer(text, start - 1, end), text, start, depth):
+        yield Declared(names_declared(found[1])) if inner else declared(found[1])
 
 
 def declared(text: str) -> Declared:

@@ -16,7 +16,6 @@ from ptxvm.isa.matrix import has_shape
 from ptxvm.isa.model import candidates
 from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.reference.concepts import CONCEPTS, Concept, concept
-from ptxvm.reference.instruction_parts import modifiers_of
 from ptxvm.reference.page import Page, find, opcodes
 
 CODE = re.compile(r"[Pp]\d+")
@@ -116,7 +115,11 @@ def explain_mnemonic(subject: str) -> int:
     """The pages of an opcode with modifiers; where it has all of them, what they say, and which lane holds what."""
     found = isa(subject)
     opcode, *words = subject.rstrip(";").split(".")
-    whole = candidates(opcode, tuple(words)) if words else ()
+    if not words:
+        return found
+    from ptxvm.reference.instruction_parts import modifiers_of  # which needs the analysis
+
+    whole = candidates(opcode, tuple(words))
     readings = [modifiers_of(i) for i in whole]
     for n, modifiers in enumerate(readings):
         if modifiers not in readings[:n]:

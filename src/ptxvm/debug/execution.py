@@ -8,16 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.debug.breakpoints import (
-    Breakpoint,
-    Breakpoints,
-    Bytes,
-    Catchpoint,
-    Caught,
-    Watchpoint,
-    numbers,
-    troubles,
-)
+from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, Caught, Watchpoint, numbers, troubles
 from ptxvm.debug.expressions import parse
 from ptxvm.debug.focus import Focus, number_of, shown
 from ptxvm.debug.lanes import LanePlaces, Status

@@ -24,7 +24,7 @@ from ptxvm.libcuda.signatures import KINDS
 
 LOG = logging.getLogger("ptxvm.libcuda")
 VERSION = (12, 0)
-MAJORS, NEWEST_MINOR = ("12", "13"), 9  # of CUDA
+NEWEST_MINOR = 9  # of CUDA
 SUCCESS, INVALID_INPUT, PTX_COMPILE, INTERNAL = 0, 3, 4, 6  # nvJitLinkResult
 INPUTS = {1: linker.CUBIN, 2: linker.PTX, 4: linker.FATBINARY, 5: linker.OBJECT, 6: linker.LIBRARY, 10: linker.FATBINARY}
 """The driver's kinds of input, by those of nvJitLink; the last is any kind."""
@@ -195,4 +195,4 @@ FUNCTIONS: dict[str, tuple[str, Callable[..., None]]] = {
     "nvJitLinkVersion": ("pp", version),
 }
 
-__all__ = ["MAJORS", "JitLink", "write_linker"]
+__all__ = ["JitLink", "write_linker"]

@@ -17,13 +17,14 @@ from pathlib import Path
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.calls import load_functions
 from ptxvm.libcuda.error_log import error_log
-from ptxvm.libcuda.jitlink import MAJORS as LINKERS, JitLink
+from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.native import Native, native
 from ptxvm.libcuda.nvrtc import compilers
 from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import KINDS, base_of, signatures
 from ptxvm.libcuda.threads import raise_later
+from ptxvm.libcuda.toolkit import MAJORS
 
 LOG = logging.getLogger("ptxvm.libcuda")
 SONAME = "libcuda.so.1"
@@ -40,7 +41,7 @@ class Libraries:
         session().address_of = self.cuda.address
         self.native: Native | None = None
         session().listeners.append(self.set_ready)
-        self.linkers = [JitLink(folder, version) for version in LINKERS]
+        self.linkers = [JitLink(folder, version) for version in MAJORS]
         self.compilers = compilers(folder)
 
     def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it has one parameter

@@ -13,11 +13,10 @@ from functools import partial
 from pathlib import Path
 
 from ptxvm.libcuda.shared_library import SharedLibrary, write
-from ptxvm.libcuda.toolkit import installed
+from ptxvm.libcuda.toolkit import MAJORS, installed
 
 LOG = logging.getLogger("ptxvm.libcuda")
 INTERNAL_ERROR = 11  # nvrtcResult
-MAJORS = ("12", "13")  # of CUDA
 FORWARDED = ctypes.CFUNCTYPE(ctypes.c_size_t, *[ctypes.c_size_t] * 6)  # no function has more, and all are in registers
 NAMES = """
 nvrtcAddNameExpression nvrtcCompileProgram nvrtcCreateProgram nvrtcDestroyProgram nvrtcGetBundledHeadersInfo nvrtcGetCUBIN
@@ -68,7 +67,7 @@ def write_compilers(folder: Path) -> None:
     A link beside each one names the real one: the Python of the program may have other packages.
     """
     for major in MAJORS:
-        link = folder / f"toolkit-nvrtc-{major}"
+        link = link_to_real(folder, major)
         if (real := next(installed("libnvrtc", "cuda_nvrtc", major), None)) is not None and not link.exists():
             link.symlink_to(real.resolve())
             write_compiler(folder, major)
@@ -77,8 +76,13 @@ def write_compilers(folder: Path) -> None:
 def compilers(folder: Path) -> list[Compiler]:
     """The libraries of the versions that are installed."""
     write_compilers(folder)
-    links = {major: folder / f"toolkit-nvrtc-{major}" for major in MAJORS}
+    links = {major: link_to_real(folder, major) for major in MAJORS}
     return [Compiler(folder, major, link.resolve()) for major, link in links.items() if link.exists()]
+
+
+def link_to_real(folder: Path, major: str) -> Path:
+    """Where the link to the library of the toolkit is, if there is one."""
+    return folder / f"toolkit-nvrtc-{major}"
 
 
 __all__ = ["Compiler", "compilers", "write_compilers"]

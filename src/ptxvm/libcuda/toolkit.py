@@ -7,6 +7,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+MAJORS = ("12", "13")
+"""The major versions of CUDA whose libraries have a stand-in."""
+
 
 def installed(library: str, package: str, major: str) -> Iterator[Path]:
     """The paths of a library of a major version of CUDA.
@@ -20,4 +23,4 @@ def installed(library: str, package: str, major: str) -> Iterator[Path]:
     return (path for folder in folders if (path := folder / f"{library}.so.{major}").is_file())
 
 
-__all__ = ["installed"]
+__all__ = ["MAJORS", "installed"]

@@ -12,9 +12,10 @@ import os
 import sys
 from pathlib import Path
 
-from ptxvm.libcuda.jitlink import MAJORS as LINKERS, write_linker
+from ptxvm.libcuda.jitlink import write_linker
 from ptxvm.libcuda.library import Libraries, write_driver
 from ptxvm.libcuda.nvrtc import write_compilers
+from ptxvm.libcuda.toolkit import MAJORS
 from ptxvm.libcudart.library import install, write_runtime
 
 PACKAGES = Path(__file__).parents[2]  # the folder of the package ptxvm
@@ -74,7 +75,7 @@ def prepare(folder: Path) -> dict[str, str]:
     write_driver(folder)
     write_runtime(folder)
     write_compilers(folder)
-    for major in LINKERS:
+    for major in MAJORS:
         write_linker(folder, major)
     ptxas = folder / "ptxas"
     ptxas.write_text(PTXAS, encoding="ascii")

@@ -8,6 +8,7 @@ import pytest
 
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.program import Program
+from ptxvm.diagnostics import Diagnostic
 from ptxvm.syntax.source import Source
 
 HEAD = ".version 9.5\n.target sm_100a\n.address_size 64\n"
@@ -50,5 +51,18 @@ def program() -> Callable[[str], Program]:
         found, report = analyse(Source(whole(text)))
         assert not report.has_errors, report.diagnostics
         return found
+
+    return of
+
+
+@pytest.fixture
+def in_full(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], list[Diagnostic]]:
+    """The diagnostics of a text that is read statement by statement, whatever lines are known."""
+
+    def of(text: str) -> list[Diagnostic]:
+        with monkeypatch.context() as patched:
+            patched.setattr("ptxvm.analysis.check.outline", lambda _: None)
+            _, report = analyse(Source(text))
+        return report.diagnostics
 
     return of

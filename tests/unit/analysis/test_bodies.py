@@ -45,15 +45,12 @@ def read(source: str) -> Program:
 
 
 @pytest.fixture
-def reports(monkeypatch: pytest.MonkeyPatch):
+def reports(in_full):
     """The diagnostics of a text, which are those of a full reading."""
 
     def reported(source: str) -> list[object]:
         _, found = analyse(Source(source))
-        with monkeypatch.context() as patched:
-            patched.setattr("ptxvm.analysis.check.outline", lambda _: None)
-            _, full = analyse(Source(source))
-        assert found.diagnostics == full.diagnostics
+        assert found.diagnostics == in_full(source)
         return found.diagnostics
 
     return reported

@@ -27,16 +27,14 @@ def module(body: str) -> str:
 
 
 @pytest.fixture
-def reports(monkeypatch: pytest.MonkeyPatch):
+def reports(in_full):
     """The diagnostics of a text by three ways, which agree: in full, by known lines, and by the incremental checker."""
 
     def reported(source: str) -> list[object]:
         _, found = analyse(Source(source))
-        with monkeypatch.context() as patched:
-            patched.setattr("ptxvm.analysis.check.outline", lambda _: None)
-            _, full = analyse(Source(source))
-        assert found.diagnostics == full.diagnostics
-        assert IncrementalChecker().check(Source(source)) == full.diagnostics
+        full = in_full(source)
+        assert found.diagnostics == full
+        assert IncrementalChecker().check(Source(source)) == full
         return found.diagnostics
 
     return reported

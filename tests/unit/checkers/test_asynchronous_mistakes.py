@@ -39,6 +39,12 @@ CLUSTER_BARRIER = "barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
 PAIR = ".reqnctapercluster 2"
 RANK = "mov.u32 %rank, %cluster_ctarank; setp.eq.and.u32 %first, %rank, 0, %one; mov.b16 %h, 3;"
 REMOTE_LOAD, REMOTE_ARRIVAL = "ld.shared::cluster.b32", "mbarrier.arrive.release.cluster.shared::cluster.b64"
+READ_NEIGHBOUR = f"""
+        {RANK}
+        st.shared.b32 [%mine], %t;
+        {CLUSTER_BARRIER}
+        xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %there, %mine, %rank;
+        {REMOTE_LOAD} %v, [%there];"""
 CANCEL = "clusterlaunchcontrol.try_cancel.async.shared::cta.mbarrier::complete_tx::bytes.b128"
 WGMMA = "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16"
 ALLOCATE = "tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32"
@@ -127,12 +133,7 @@ KERNELS = {
         block=64,
     ),
     "neighbour": Kernel(
-        f"""
-        {RANK}
-        st.shared.b32 [%mine], %t;
-        {CLUSTER_BARRIER}
-        xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %there, %mine, %rank;
-        {REMOTE_LOAD} %v, [%there];
+        f"""{READ_NEIGHBOUR}
         {CLUSTER_BARRIER}
         """,
         {
@@ -154,12 +155,7 @@ KERNELS = {
         attributes=PAIR,
     ),
     "relaxed end": Kernel(
-        f"""
-        {RANK}
-        st.shared.b32 [%mine], %t;
-        {CLUSTER_BARRIER}
-        xor.b32 %rank, %rank, 1; mapa.shared::cluster.u32 %there, %mine, %rank;
-        {REMOTE_LOAD} %v, [%there];
+        f"""{READ_NEIGHBOUR}
         barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
         """,
         {

@@ -18,4 +18,3 @@ WORDS = (
     *(f"last.{n}" for n in range(MOST_RANK)), *(f"stride.{n}" for n in range(1, MOST_RANK)),
     "mask.0", "by.0", "mask.1", "by.1", "offsets", "size",
 )  # fmt: skip
-PLACE = {word: number for number, word in enumerate(WORDS)}

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cache
 from pkgutil import get_data
 from string import Template
@@ -13,6 +14,15 @@ def runtime(name: str, /, **values: str | int) -> str:
     Raises KeyError where a name has no value.
     """
     return _template(name).substitute(values)
+
+
+def words_of_plan(order: Sequence[str], *names: str) -> str:
+    """Lines for a template that load words of 64 bits, each as `%` and its name: the table `%plan` has them in this order."""
+    lines = []
+    for name in names:
+        lines.append(f"  %{name}.at = getelementptr i64, ptr %plan, i64 {order.index(name)}")
+        lines.append(f"  %{name} = load i64, ptr %{name}.at, align 8")
+    return "\n".join(lines)
 
 
 @cache

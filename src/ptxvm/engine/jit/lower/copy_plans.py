@@ -9,17 +9,16 @@ import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, s32, u64
-from ptxvm.engine.jit.abi.copy_plan import PLACE, PLANS, WORDS
+from ptxvm.engine.jit.abi.copy_plan import PLANS, WORDS
 from ptxvm.engine.jit.abi.host import Host
-from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.abi.operand_room import STEP
+from ptxvm.engine.jit.ir.runtime import runtime, words_of_plan
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_map import SIZE
 from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.machine.allocation import REACHES
 from ptxvm.machine.tensor_tiles import SLICES, SPANS, SWIZZLES, DecodedMap, decoded
 
-STEP = 16 * WARP  # bytes from one operand to the next
 CHUNK, LINE = 16, 128  # bytes that are copied at once, and among which they are moved
 FIELDS = ("base", "element", "row.size", "rows", "pitch", "amount", "mask.0", "by.0", "mask.1", "by.1", "offsets", "size")
 
@@ -42,17 +41,10 @@ def written(at: NodeBuilder, kind: Transfer, names: Sequence[str], types: Sequen
     if name not in unit.helpers:
         unit.declare("llvm.cttz.i32", "i32", "i32", "i1 immarg")
         unit.helper(name, runtime(
-            "copy_tensor", name=name, step=STEP, last_plan=PLANS - 1, words=len(WORDS), contents=PLACE["contents.0"],
-            shared_size=kernel.shared_size, fields="\n".join(map(_field, FIELDS)), coordinates="\n".join(_coordinates(rank)),
+            "copy_tensor", name=name, step=STEP, last_plan=PLANS - 1, words=len(WORDS), contents=WORDS.index("contents.0"),
+            shared_size=kernel.shared_size, fields=words_of_plan(WORDS, *FIELDS), coordinates="\n".join(_coordinates(rank)),
         ))  # fmt: skip
     return name
-
-
-def _field(word: str) -> str:
-    return (
-        f"  %{word}.at = getelementptr i64, ptr %plan, i64 {PLACE[word]}\n"
-        f"  %{word} = load i64, ptr %{word}.at, align 8"
-    )  # fmt: skip
 
 
 def _coordinates(rank: int) -> list[str]:
@@ -64,14 +56,14 @@ def _coordinates(rank: int) -> list[str]:
             f"  %c.{n}.at = getelementptr i32, ptr %c.{n}.at.first, i32 %lane",
             f"  %c.{n}.short = load i32, ptr %c.{n}.at, align 4",
             f"  %c.{n} = sext i32 %c.{n}.short to i64",
-            _field(f"last.{n}"),
+            words_of_plan(WORDS, f"last.{n}"),
             f"  %c.{n}.inside = icmp ule i64 %c.{n}, %last.{n}",
             f"  %inside.{n} = and i1 {inside}, %c.{n}.inside",
         ]
         inside = f"%inside.{n}"
         if n:
             lines += [
-                _field(f"stride.{n}"),
+                words_of_plan(WORDS, f"stride.{n}"),
                 f"  %c.{n}.far = mul i64 %c.{n}, %stride.{n}",
                 f"  %far.{n} = add i64 {far}, %c.{n}.far",
             ]

@@ -11,14 +11,14 @@ import numpy as np
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.abi.tensor_record import CELLS, MOST_PIECES, OF_MATRIX, PRODUCT, PRODUCTS
 from ptxvm.engine.jit.abi.tile_product import HEIGHT, WIDTH, TileFunction
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.ir.runtime import runtime, words_of_plan
 from ptxvm.engine.jit.lower.tile_products import least_exponents
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.shared_matrix import PIECE, Factor, Swizzle
-from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import (
     COLUMNS,
     Commit,
@@ -34,7 +34,6 @@ from ptxvm.machine import shared_matrix, tensor_unit
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_memory import cells
 
-STEP = 16 * WARP  # bytes from one operand to the next
 START = (1 << 14) - 1  # the bits of a descriptor that say where the matrix begins
 KINDS = ("f16", "tf32", "i8", "f8f6f4")  # whose elements functions for tiles take as they are
 OPERANDS = ("a", "d", "b", "idesc", "enable")
@@ -139,7 +138,7 @@ def _product(at: NodeBuilder, work: Multiply, operands: Sequence[tuple[str, Type
     return unit.helper(name, runtime(
         "tensor_product", name=name, kind=_kind(work), words=len(PRODUCT), plans=PRODUCTS, most_pieces=MOST_PIECES,
         tensor_products=offset("tensor_products"), operands="\n".join(_operands(work, operands)),
-        fields="\n".join(_field(word) for word in PRODUCT[3:]), reach="\n".join(_reach(work, named, size)),
+        fields=words_of_plan(PRODUCT, *PRODUCT[3:]), reach="\n".join(_reach(work, named, size)),
         of_a="\n".join(_rows_of_a() if work.in_tensor_memory else _pieces("a", "of.a", "of.b")),
         of_b="\n".join(_pieces("b", "of.b", "multiply")),
     ))  # fmt: skip
@@ -162,13 +161,6 @@ def _operands(work: Multiply, operands: Sequence[tuple[str, Type]]) -> list[str]
             masks = f"%{name}.all"
     named = "0" if work.in_tensor_memory else "%a"
     return [*lines, f"  %masked = icmp ne i32 {masks}, 0", f"  %a.named = or i64 {named}, 0"]
-
-
-def _field(word: str) -> str:
-    return (
-        f"  %{word}.at = getelementptr i64, ptr %plan, i64 {PRODUCT.index(word)}\n"
-        f"  %{word} = load i64, ptr %{word}.at, align 8"
-    )  # fmt: skip
 
 
 def _reach(work: Multiply, named: Sequence[str], size: int) -> list[str]:

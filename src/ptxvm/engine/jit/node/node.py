@@ -12,6 +12,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.engine import operands
 from ptxvm.engine.jit.abi.host import HostCall
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
@@ -350,7 +351,7 @@ class NodeBuilder(operands.Operands):
         for n, (type, raw) in enumerate(inputs):
             llvm = self.alg.vector_type(type)
             vector = self.alg.vector(type, self.alg.tight(type, raw))
-            pointer = code.offset(room, 16 * WARP * n)
+            pointer = code.offset(room, STEP * n)
             if type is pred:
                 llvm, vector = f"<{self.width} x i8>", code.emit(f"zext {llvm} {vector} to <{self.width} x i8>")
             code.run(f"store {llvm} {vector}, ptr {pointer}, align 64")
@@ -368,7 +369,7 @@ class NodeBuilder(operands.Operands):
         found = []
         for n, type in enumerate(outputs):
             llvm = self.alg.vector_type(type) if type is not pred else f"<{self.width} x i8>"
-            name = code.emit(f"load {llvm}, ptr {code.offset(room, 16 * WARP * n)}, align 64", pure=False)
+            name = code.emit(f"load {llvm}, ptr {code.offset(room, STEP * n)}, align 64", pure=False)
             if type is pred:
                 name = code.emit(f"icmp ne {llvm} {name}, zeroinitializer")
             found.append(Value(self.alg, type, Varying(name)))

@@ -17,6 +17,7 @@ from ptxvm.diagnostics.errors import Crash, Fault, Place
 from ptxvm.engine.jit.abi import launch_record as records
 from ptxvm.engine.jit.abi.launch_record import AT, OF_THREAD, REACHED, ROWS, TICKS, WRITABLE
 from ptxvm.engine.jit.abi.metadata import Facts
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import REACHES, Allocation
@@ -44,7 +45,6 @@ HOST_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes
 DEADLOCK = ctypes.CFUNCTYPE(None)
 TICK = ctypes.CFUNCTYPE(ctypes.c_int)
 BYTE = np.dtype(np.uint8)
-STEP = 16 * WARP  # bytes from one operand of a host call to the next
 SITE = ROW = struct.Struct("=4Q")
 NO_ALLOCATION = SITE.pack(2**64 - 1, 0, 0, 0)  # of an access site that has not seen an allocation yet
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from ptxvm.algebra.types import f16, f32, f64, s32
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import f16_soft, mma_scaled, mma_small, mma_sparse
@@ -30,19 +32,19 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
 def _of_sparse(unit: Unit, product: Product, sparsity: Sparsity, architecture: Architecture, *, fast: bool) -> str | None:
     """The function for a product with a sparse A of halves."""
     called = written_for(unit, mma_sparse.dense(product), unit_of(product, architecture), sparse=True, fast=fast)
-    if called is None:
-        return None
-    name = f"{called}.of.sparse.{sparsity.threads}"
-    return name if name in unit.helpers else unit.helper(name, mma_sparse.function(unit, name, called, product, sparsity))
+    return _around(
+        unit, called, f"sparse.{sparsity.threads}",
+        lambda name, dense: mma_sparse.function(unit, name, dense, product, sparsity),
+    )  # fmt: skip
 
 
 def _of_scaled(unit: Unit, product: Product, scaling: Scaling, architecture: Architecture, *, fast: bool) -> str | None:
     """The function for a product of small floats whose rows and columns have a scale."""
     called = written_for(unit, mma_scaled.tile(product), unit_of(product, architecture), small=True, fast=fast)
-    if called is None:
-        return None
-    name = f"{called}.of.scaled.{product.a.type}.{product.b.type}"
-    return name if name in unit.helpers else unit.helper(name, mma_scaled.function(unit, name, called, product, scaling))
+    return _around(
+        unit, called, f"scaled.{product.a.type}.{product.b.type}",
+        lambda name, tile: mma_scaled.function(unit, name, tile, product, scaling),
+    )  # fmt: skip
 
 
 def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
@@ -53,22 +55,27 @@ def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast:
     if core.converted:
         return _of_converted(unit, product, architecture, fast=fast)
     called = written_for(unit, mma_small.tile(product), core, small=True, fast=fast)
-    if called is None:
-        return None
-    name = f"{called}.of.{product.a.type}.{product.b.type}"
-    return name if name in unit.helpers else unit.helper(name, mma_small.function(name, called, product))
+    return _around(
+        unit, called, f"{product.a.type}.{product.b.type}", lambda name, tile: mma_small.function(name, tile, product)
+    )
 
 
 def _of_converted(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """The function for a product of floats of eight bits by a core that takes them as f16."""
     half = mma_small.half_of_registers(product)
     called = written_for(unit, half, unit_of(half, architecture), fast=fast)
+    return _around(
+        unit, called, f"converted.{product.a.type}.{product.b.type}",
+        lambda name, half: mma_small.converted_function(name, half, product),
+    )  # fmt: skip
+
+
+def _around(unit: Unit, called: str | None, of: str, text: Callable[[str, str], str]) -> str | None:
+    """The function that calls another one on operands that it prepares, by the text for both names; None where that is None."""
     if called is None:
         return None
-    name = f"{called}.of.converted.{product.a.type}.{product.b.type}"
-    if name in unit.helpers:
-        return name
-    return unit.helper(name, mma_small.converted_function(name, called, product))
+    name = f"{called}.of.{of}"
+    return name if name in unit.helpers else unit.helper(name, text(name, called))
 
 
 def _named(unit: Unit, product: Product, found: ProductWriter, mark: str = "") -> str:

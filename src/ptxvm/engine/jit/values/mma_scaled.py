@@ -9,9 +9,10 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxvm.algebra.types import Type, bf16, ue8m0
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.values import mma_small, small_floats
-from ptxvm.engine.jit.values.mma_writer import STEP, WORDS
+from ptxvm.engine.jit.values.mma_writer import WORDS
 from ptxvm.isa.fragments import Product, Scaling, mma_fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.tensor_core import FORMATS

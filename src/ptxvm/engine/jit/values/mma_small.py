@@ -10,8 +10,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxvm.algebra.types import Type, f16, f32
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.values import small_floats
-from ptxvm.engine.jit.values.mma_writer import STEP, WORDS
+from ptxvm.engine.jit.values.mma_writer import WORDS
 from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.special_registers import WARP
 

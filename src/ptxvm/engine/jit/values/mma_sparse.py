@@ -9,8 +9,9 @@ from __future__ import annotations
 from dataclasses import replace
 
 from ptxvm.algebra.types import bf16, f16
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Code, Unit
-from ptxvm.engine.jit.values.mma_writer import STEP, WORDS
+from ptxvm.engine.jit.values.mma_writer import WORDS
 from ptxvm.isa.fragments import Product, Sparsity, mma_fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.warp_matrix import where

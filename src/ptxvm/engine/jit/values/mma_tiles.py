@@ -9,11 +9,11 @@ from __future__ import annotations
 from string import Template
 
 from ptxvm.algebra.types import Type
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.abi.tile_product import MOST_COLUMNS, MOST_ROWS, TileProduct
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import mma, mma_panels, small_floats
 from ptxvm.engine.jit.values.mma_panels import ACROSS, GROUP, PanelFunctions
-from ptxvm.engine.jit.values.mma_writer import STEP
 from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.isa.special_registers import WARP

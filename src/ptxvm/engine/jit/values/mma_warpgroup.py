@@ -9,9 +9,9 @@ from __future__ import annotations
 
 from string import Template
 
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import mma, mma_small, small_floats
-from ptxvm.engine.jit.values.mma_writer import STEP
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WARPS, WarpgroupProduct

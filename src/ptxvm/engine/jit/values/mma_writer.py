@@ -9,12 +9,12 @@ where it leaves the product to the host.
 
 from __future__ import annotations
 
+from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.isa.fragments import Fragment, Product
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.warp_matrix import where
 
-STEP = 16 * WARP  # bytes from one register to the next
 WORDS = f"<{WARP} x i32>"
 
 
