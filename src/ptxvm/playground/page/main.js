@@ -49,10 +49,15 @@ function say(text) {
   at("status").textContent = text;
 }
 
-/** Ask the backend; says what goes wrong, and then gives null. */
+let awaited = 0; // requests that the user waits for, and may stop
+
+/** Ask the backend; says what goes wrong, and then gives null.  With `doing`, which is said meanwhile, the user may stop it. */
 async function ask(method, params, doing) {
-  at("stop").hidden = !doing;
-  if (doing) say(doing);
+  if (doing) {
+    awaited += 1;
+    at("stop").hidden = false;
+    say(doing);
+  }
   try {
     const found = await python.ask(method, params);
     if (doing) say("");
@@ -63,7 +68,7 @@ async function ask(method, params, doing) {
       say(["request", "stopped"].includes(wrong.kind) ? wrong.message : `${wrong.kind}: ${wrong.message}`);
     return null;
   } finally {
-    at("stop").hidden = true;
+    if (doing) at("stop").hidden = --awaited === 0;
   }
 }
 
@@ -76,7 +81,21 @@ editor.addEventListener("change", () => {
   pause = setTimeout(check, 300);
 });
 
-async function check() {
+let checking = { source: null, done: null };
+
+/** Check the text as it stands; a text that is being checked is waited for. */
+function check() {
+  if (checking.source !== state.source) {
+    const mine = { source: state.source, done: null };
+    mine.done = checkOnce().finally(() => {
+      if (checking === mine) checking = { source: null, done: null };
+    });
+    checking = mine;
+  }
+  return checking.done;
+}
+
+async function checkOnce() {
   const [turn, source] = [++turns.check, state.source];
   const found = await ask("check", { source });
   if (found === null || turn !== turns.check) return;
