@@ -30,6 +30,8 @@ SHAPES: list[Shape] = [
     (128,),
     (1,),
     (8, 8),
+    (32, 4),
+    (64, 3),
     (33,),
     (7, 5, 3),
     (16, 8, 8),
@@ -108,11 +110,19 @@ def kernels(draw: st.DrawFn) -> RandomKernel:
         body.append(Statement(LOCK.format(draw(R))))
     if "bra " in written(body):  # it is open who is together with whom after lanes have parted
         body = without(body, "activemask")
+    body.append(Statement("\n".join(draw(st.lists(st.sampled_from(FORGET), max_size=6, unique=True)))))
     small = st.lists(pure(frozenset("r")), min_size=1, max_size=4)
     functions = [[*draw(small), Statement(RECURSION.format(draw(st.integers(0, 1))))] for _ in range(2)]
     grid = draw(st.sampled_from(GRIDS)) if prod(shape) < LARGE else (1,)
     return RandomKernel(body, functions, shape, grid, draw(st.integers(0, 2**32 - 1)), locks)
 
+
+# What ends some registers, so that they are dead where lanes have met again.
+FORGET = [
+    *[f"mov.b32 %r{n}, 0;" for n in range(REGISTERS["r"][1])],
+    *[f"mov.b64 %d{n}, 0;" for n in range(REGISTERS["d"][1])],
+    *[f"setp.ne.u32 %p{n}, 0, 0;" for n in range(REGISTERS["p"][1])],
+]
 
 # ── the module ──────────────────────────────────────────────────────────────────────────
 

@@ -117,13 +117,16 @@ ROWS = [
     "xor.b32 %t0, %thread, {near};", "and.b32 %t0, %thread, {near};", "bfi.b32 %t0, {r}, %thread, {few}, 2;",
     "mov.u32 %t0, %ctaid.x;\nmad.lo.u32 %t0, %t0, {few}, %thread;", "and.b32 %t0, {r}, 7;\nadd.u32 %t0, %t0, %thread;",
     "and.b32 %t0, {r}, {near};", "selp.u32 %t0, {near}, %thread, {p};", "mov.u32 %t0, {few};",
+    "mov.u32 %t0, %tid.x;", "mov.u32 %t0, %tid.y;",
+    "mov.u32 %t0, %tid.y;\nmov.u32 %t2, %tid.x;\nmad.lo.u32 %t0, %t0, {few}, %t2;",
+    "mov.u32 %t0, %tid.x;\nmov.u32 %t2, %tid.y;\nmad.lo.u32 %t0, %t0, {few}, %t2;",
 ]  # fmt: skip
-"""Indices that are rows, parts of rows, rows in other orders, one element for several lanes, or anything."""
+"""Indices that are rows, parts of rows, rows in other orders, one row or element for several lanes, or anything."""
 
 
 @st.composite
 def row(draw: st.DrawFn) -> Statement:
-    """Some loads side by side from the input, by lanes whose index is within it: the input ends where memory ends."""
+    """Some loads side by side from the input, by lanes whose index is within it, or some of them: it ends where memory ends."""
     type = draw(st.sampled_from(list(CELLS)))
     size, letter = size_of(type), draw(st.sampled_from(CELLS[type]))
     scale = size * draw(st.sampled_from([1, 1, 1, 2, 4]))
@@ -137,9 +140,9 @@ def row(draw: st.DrawFn) -> Statement:
         f"@%q1 ld{word * (word == '.volatile')}.global{word * (word == '.nc')}.{type} %{letter}{n}, [%t1+{at * size}];\n"
         for at, n in enumerate(numbers)
     )
-    return Statement(
-        f"{index}\nsetp.lt.u32 %q1, %t0, {(INPUT - loads * size) // scale + 1};\nmad.wide.u32 %t1, %t0, {scale}, %in;\n{lines}"
-    )
+    within = f"%t0, {(INPUT - loads * size) // scale + 1}"
+    some = draw(st.sampled_from([f"setp.lt.u32 %q1, {within};", f"setp.lt.and.u32 %q1, {within}, {draw(P)};"]))
+    return Statement(f"{index}\n{some}\nmad.wide.u32 %t1, %t0, {scale}, %in;\n{lines}")
 
 
 OWN_ATOMICS = {
