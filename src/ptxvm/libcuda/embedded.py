@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ptxvm.driver.profile import profile
 from ptxvm.libcuda.starter import Starter
 
 SCRIPT = """\
@@ -97,9 +98,11 @@ def c_function(name: str) -> ctypes._NamedFuncPointer:
 
 
 def leave(_: int) -> None:
-    """The program exits."""
+    """The program exits; `atexit` would write the profile, but an embedded interpreter is never finalised."""
     while AT_EXIT:
         AT_EXIT.pop()()
+    if (made := profile()) is not None:
+        made.write()
 
 
 LEAVING = HANDLER(leave)

@@ -9,6 +9,7 @@ import ctypes
 import logging
 import os
 import re
+import shutil
 import subprocess
 import sys
 from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
@@ -17,6 +18,7 @@ from types import SimpleNamespace
 import pytest
 from scale_kernel import scale
 
+from ptxvm.libcuda.embedded import library_of_python
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import AllocationProperties, Copy2D
@@ -406,6 +408,34 @@ def test_a_program_runs_with_the_devices_and_checks_that_are_asked_for(options, 
         assert others == ["ptxvm: 1 out-of-bounds in kernel one_too_many", "ptxvm: 1 error and 0 warnings in kernels"]
     else:
         assert done.stderr == ""
+
+
+C_PROGRAM = r"""
+#include <dlfcn.h>
+#include <stdint.h>
+typedef int (*function)();
+int main(void)
+{
+    const char *ptx = ".version 7.0\n.target sm_70\n.address_size 64\n.visible .entry nothing() { ret; }";
+    void *cuda = dlopen("libcuda.so.1", RTLD_NOW), *context, *module, *kernel;
+    function init = (function)dlsym(cuda, "cuInit"), retain = (function)dlsym(cuda, "cuDevicePrimaryCtxRetain"),
+             current = (function)dlsym(cuda, "cuCtxSetCurrent"), load = (function)dlsym(cuda, "cuModuleLoadData"),
+             find = (function)dlsym(cuda, "cuModuleGetFunction"), launch = (function)dlsym(cuda, "cuLaunchKernel"),
+             wait = (function)dlsym(cuda, "cuCtxSynchronize");
+    return init(0) || retain(&context, 0) || current(context) || load(&module, ptx) || find(&kernel, module, "nothing")
+        || launch(kernel, 1, 1, 1, 1, 1, 1, 0, (void *)0, (void *)0, (void *)0) || wait();
+}
+"""
+
+
+@pytest.mark.skipif(not (library_of_python() and shutil.which("cc")), reason="it needs cc and a shared library of Python")
+def test_the_summary_has_the_launches_of_a_program_without_python(tmp_path):
+    (tmp_path / "main.c").write_text(C_PROGRAM)
+    subprocess.run(["cc", "-w", "main.c", "-ldl", "-o", "main"], cwd=tmp_path, check=True, capture_output=True)
+    command = [sys.executable, "-m", "ptxvm", "exec", "--summary", "--", str(tmp_path / "main")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "ptxvm: 1 launch of 1 kernel" in done.stderr
 
 
 def executed(*words: str) -> subprocess.CompletedProcess[str]:
