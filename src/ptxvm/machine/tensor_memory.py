@@ -86,7 +86,7 @@ def cells(tile: Tile, registers: int, split: int) -> tuple[PerLane, PerLane]:
         case Tile.LANES_32_32B:
             row, column = t + 0 * r, r + 0 * t
         case Tile.LANES_16_64B:
-            row, column = t // 4 + t % 4 // 2 * 8 + 0 * r, 2 * r + t % 2
+            row, column = t // 4 + t % 2 * 8 + 0 * r, 2 * r + t % 4 // 2
         case Tile.LANES_16_128B:
             row, column = t // 4 + r % 2 * 8, r // 2 * 4 + t % 4
         case Tile.LANES_16_256B:

@@ -617,8 +617,8 @@ def test_a_sparse_product_shows_metadata(ptxvm):
     ("shape", "rows"),
     [
         # PTX 9.7.16.2.3.1, the figures of the shapes: thread and register by lane (down) and column (across).
-        ("ld.sync.aligned.16x64b.x1", ["0    0:0   1:0", "1    4:0   5:0", "8    2:0   3:0"]),
-        ("st.sync.aligned.16x64b.x1", ["0    0:0   1:0", "1    4:0   5:0", "8    2:0   3:0"]),
+        ("ld.sync.aligned.16x64b.x1", ["0    0:0   2:0", "1    4:0   6:0", "8    1:0   3:0"]),
+        ("st.sync.aligned.16x64b.x1", ["0    0:0   2:0", "1    4:0   6:0", "8    1:0   3:0"]),
         ("ld.sync.aligned.16x128b.x1", ["0    0:0   1:0   2:0   3:0", "8    0:1   1:1   2:1   3:1"]),
         ("ld.sync.aligned.16x256b.x1", ["0    0:0-1   1:0-1   2:0-1   3:0-1", "8    0:2-3   1:2-3   2:2-3   3:2-3"]),
         ("st.sync.aligned.32x32b.x4", ["0    0:0-3", "31  31:0-3"]),

@@ -127,12 +127,12 @@ TILES = {"16x64b": 1, "16x128b": 2, "16x256b": 4, "32x32b": 1}
 
 
 def cell(tile, thread, register):
-    """The row and column of a register of a thread (PTX 9.7.16.2.3, by its figures)."""
+    """The row and column of a register of a thread, as CUTLASS (copy_traits_sm100.hpp) and Triton (getTileLayout) have it."""
     match tile:
         case "32x32b":
             return thread, register
         case "16x64b":
-            return thread // 4 + thread % 4 // 2 * 8, 2 * register + thread % 2
+            return thread // 4 + thread % 2 * 8, 2 * register + thread % 4 // 2
         case "16x128b":
             return thread // 4 + register % 2 * 8, register // 2 * 4 + thread % 4
         case _:
