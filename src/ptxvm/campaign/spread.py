@@ -142,7 +142,7 @@ def exchanges(bound: Bound) -> str:
     if found.asks_textures or any(each.window in (Space.TEXTURE, Space.SURFACE) for each in found.accesses):
         return "uses a texture, a sampler or a surface, which is bound in this process"
     if bound.calls:
-        return "" if prefilter.called(bound) == "" else "calls a function of the device"
+        return "" if prefilter.callee_name(bound) == "" else "calls a function of the device"
     if not prefilter.known(bound) or found.cancels or found.maps_cluster or found.collective in CLUSTER:
         return "has effects beyond its CTA"
     outside = [each for each in found.accesses if each.window not in (Space.SHARED, Space.LOCAL, Space.PARAM, Space.CONST)]

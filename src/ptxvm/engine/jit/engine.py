@@ -272,7 +272,8 @@ class Jit:
         compiled, table = self.compiled(wanted), self.image.memory.table
         launch = Launch(self.image, compiled.facts, shape, limits)
         found = (table.find(each) for each in pointers_at(parameters, compiled.facts.pointers).values())
-        runner = Runner(compiled, shape, observer.calls, observer.library)
+        runner = compiled.runner(shape, observer.calls)
+        runner.calls.library = observer.library
         progress = cta_distribution.Progress(range(shape.ctas), compiled.rate)
         allocations = tuple(dict.fromkeys(each for each in found if each is not None))
         runner.enter(launch, parameters, allocations, observer.unread)
@@ -284,5 +285,6 @@ class Jit:
             runner.leave()
             launch.release()
         observer.end(runner.calls, runner.record)
+        compiled.runners.append(runner)
         self._ran(wanted, compiled, progress)
         return launch.counters()

@@ -38,6 +38,7 @@ from ptxvm.analysis.outputs import read_parameters, written_parameters
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics.errors import Fault, Unsupported
+from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.cfg import unset_registers
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, WrittenLater
@@ -54,6 +55,7 @@ from ptxvm.isa.effects import Collective
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.options import Check
 
 log = logging.getLogger("ptxvm.jit")
 
@@ -70,6 +72,7 @@ class Prefilter:
         self.long: set[tuple[Function, int, int]] = set()
         self._decided: dict[tuple[KernelContext, Callable[[Bound], bool]], Bound | None] = {}
         self._unset: dict[KernelContext, str | None] = {}
+        self._alone: dict[Function, bool] = {}  # the kernels whose threads need no others
         self._outputs: dict[KernelContext, list[int]] = {}  # the offsets of the parameters through which it writes
         self._inputs: dict[KernelContext, list[int] | None] = {}  # of those through which it reads; None if it may read others
         self._written_anywhere: set[KernelContext] = set()  # kernels that write memory which no such parameter points to
@@ -165,9 +168,18 @@ class Prefilter:
         """The instrumented code for a launch."""
         metered = limits is not None and limits.counts
         function = self.jit.image.resolve(kernel)
-        return Specialisation(
-            function, shape.block, options.shared, checks=watch.checks, metered=metered, cluster=shape.cluster
-        )
+        checks = self._checks(function, watch)
+        return Specialisation(function, shape.block, options.shared, checks=checks, metered=metered, cluster=shape.cluster)
+
+    def _checks(self, kernel: Function, watch: Watch) -> frozenset[Check]:
+        """The checks that code is instrumented for: not `sync` where no thread needs another.
+
+        All instrumented code sees where accesses go, since memory is put back behind a wrong one.
+        """
+        if kernel not in self._alone:
+            functions = called(self.jit.image, kernel)
+            self._alone[kernel] = not any(needs_others(bound) for each in functions for bound in each.instructions)
+        return (watch.checks - {"sync"} or frozenset({"memory"})) if self._alone[kernel] else watch.checks
 
     def _doubt(self, kernel: KernelContext, watch: Watch) -> str | None:
         """Why instrumented code cannot judge a kernel; None if it can."""
@@ -213,7 +225,7 @@ class Prefilter:
 def known(bound: Bound) -> bool:
     """Does instrumented code see all effects of an instruction on memory?"""
     if bound.calls:
-        return called(bound) in QUIET
+        return callee_name(bound) in QUIET
     found = bound.summary
     return not ((found.copies and not found.own_groups) or Space.SURFACE in found.spaces)
 
@@ -223,7 +235,12 @@ def uses_mbarriers(bound: Bound) -> bool:
     return bound.summary.polls or any(access.mbarrier for access in bound.summary.accesses)
 
 
-def called(bound: Bound) -> str:
+def needs_others(bound: Bound) -> bool:
+    """Does it need other threads: does it meet them, or use an mbarrier?"""
+    return bound.summary.collective is not None or bound.summary.waits or uses_mbarriers(bound)
+
+
+def callee_name(bound: Bound) -> str:
     """The name of the called function of the device; empty for a function with code."""
     function = bound.callee()
     if function is None:

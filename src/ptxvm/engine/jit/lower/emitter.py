@@ -205,7 +205,7 @@ class Emitter(Conditionals):
         Several warps abreast have peers only where all lanes of all of them take part.
         """
         members, *payload = request.values
-        if self.guard is not None or not self.full or self.kernel.shadow or not self._all_lanes(members):
+        if self.guard is not None or not self.full or not self._all_lanes(members):
             self.code.one_warp()
         here = self.active_raw()
         collectives.expect_agreement(self, bound.i.mnemonic, request)

@@ -23,7 +23,7 @@ FENCE = "llvm.x86.sse.sfence"
 
 def streamable(kernel: KernelContext) -> dict[Bound, Variable]:
     """The stores of a kernel that may be non-temporal, with their parameters."""
-    if kernel.follows_threads or not cpu.has("sse2") or len(kernel.function.instructions) > MOST:
+    if not cpu.has("sse2") or len(kernel.function.instructions) > MOST:
         return {}
     return outputs(kernel.function)
 

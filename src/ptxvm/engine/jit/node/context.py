@@ -220,7 +220,7 @@ class KernelContext:
     @property
     def one_group(self) -> bool:
         """Do all threads of the CTA run as one group?  Its barriers then open at once."""
-        return self.straight and self.width == self.threads and not self.follows_threads
+        return self.straight and self.width == self.threads and not self.tagged and not self.clocked
 
     @property
     def runs_partial_warps(self) -> bool:

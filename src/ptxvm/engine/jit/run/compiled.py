@@ -14,6 +14,7 @@ import numpy.typing as npt
 from ptxvm.engine.jit.abi.metadata import HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Tier, VersionKind
 from ptxvm.engine.jit.objects.version import Version
+from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.machine.builtins import Library
 from ptxvm.machine.image import Image
@@ -113,19 +114,19 @@ class Compiled:
         self.runners.clear()
         self.contest, self.rival = Contest(), rival
 
-    def runner(self, shape: LaunchShape) -> Runner:
-        """An idle runner, or a new one."""
+    def runner(self, shape: LaunchShape, kind: type[Callbacks] = Callbacks) -> Runner:
+        """An idle runner, or a new one; its memory has been touched, which the first launch pays for."""
         while self.runners:
             with suppress(IndexError):
                 found = self.runners.pop()
                 if found.resident == self.facts.suspended.resident(shape.ctas) and found.paired is (self.rival is not None):
                     return found
-        return self.new_runner(shape)
+        return self.new_runner(shape, kind)
 
-    def new_runner(self, shape: LaunchShape) -> Runner:
+    def new_runner(self, shape: LaunchShape, kind: type[Callbacks] = Callbacks) -> Runner:
         """A runner of this version, or of it and its rival."""
         if self.rival is None or self.contest is None:
-            return Runner(self, shape)
+            return Runner(self, shape, kind)
         from ptxvm.engine.jit.run.rivals import PairedRunner, Turns  # noqa: PLC0415 - few kernels have one
 
         turns = Turns(self.contest, self.spent / self.rate if self.rate else 0.0, self.spent)

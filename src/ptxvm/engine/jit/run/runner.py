@@ -69,9 +69,7 @@ class Runner:
 
     paired = False  # has it two versions of the kernel?
 
-    def __init__(
-        self, compiled: CompiledKernel, shape: LaunchShape, kind: type[Callbacks] = Callbacks, library: Library | None = None
-    ) -> None:
+    def __init__(self, compiled: CompiledKernel, shape: LaunchShape, kind: type[Callbacks] = Callbacks) -> None:
         self.compiled, facts, image = compiled, compiled.facts, compiled.image
         self.memory = image.memory
         self.record = np.zeros(len(FIELDS), np.uint64)
@@ -85,7 +83,7 @@ class Runner:
         if facts.stack:
             self.windows[Space.LOCAL] = Window(self.memory, Space.LOCAL, facts.stack, threads)
         reached = {**self.windows, Space.SHARED_CLUSTER: ClusterWindow(shared, cluster) if cluster > 1 else shared}
-        self.calls = kind(facts, image, library or compiled.library, reached, self.record)
+        self.calls = kind(facts, image, compiled.library, reached, self.record)
         self.calls.again = compiled.host_call
         self.calls.resident = self.resident
         self._entries = {str(kind): ENTRY(partial(self._enter_other, kind)) for kind in OTHERS}

@@ -134,8 +134,8 @@ def _hope(kernel: KernelContext, width: int) -> float:
 
 
 def _barriers_are_free(kernel: KernelContext, width: int) -> bool:
-    """Is a CTA that has barriers one group in a version of a width?  Instrumented code suspends at all barriers."""
-    return kernel.shadow is None and kernel.threads == width and any(node.barrier_wait for node in kernel.nodes)
+    """Is a CTA that has barriers one group in a version of a width?  Tagged code suspends at all barriers."""
+    return not kernel.tagged and kernel.threads == width and any(node.barrier_wait for node in kernel.nodes)
 
 
 def _time(warps: int, width: int) -> float:

@@ -7,6 +7,7 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit.checks import cell_tags, observed_launch, spare_memory
+from ptxvm.engine.jit.engine import Jit
 
 HEAD = """
 .version 7.8
@@ -40,6 +41,7 @@ HEAD = """
     add.u32 %r8, %r5, %r8;          // its neighbour's word
 """
 CHECKS = ("race", "init", "sync", "memory")
+examine = Jit.examine
 
 
 def launched(body, engine="jit", check=CHECKS, *, grid=2, block=64, data=None, **how):
@@ -170,6 +172,37 @@ def test_what_is_wrong_is_found_as_by_the_interpreter(name, quick):
     assert expected
     assert found == expected
     assert data.tolist() == left.tolist()
+
+
+MEETINGS = {
+    "loops with barriers": FINE["loops with barriers"],
+    "all lanes shuffle between barriers": "bar.sync 0; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, -1; bar.sync 0; "
+    "st.global.u32 [%rd2], %r10;",
+    "half of the threads skip a barrier": "setp.lt.u32 %p1, %r1, 32; @%p1 bra L; bar.sync 0; L: st.global.u32 [%rd2], %r1;",
+    "some lanes skip a barrier": "setp.lt.u32 %p1, %r1, 5; @%p1 bra L; bar.sync 0; L: st.global.u32 [%rd2], %r1;",
+    "two barriers for two halves": "setp.lt.u32 %p1, %r1, 16; @%p1 bra L; bar.sync 0; bra M; L: bar.sync 0; M:",
+    "some have ended before the barrier": "setp.gt.u32 %p1, %r1, 40; @%p1 ret; bar.sync 0; st.global.u32 [%rd2], %r1;",
+    "as often as a lane says": "and.b32 %r9, %r1, 3; L: bar.sync 0; add.u32 %r9, %r9, 1; setp.lt.u32 %p1, %r9, 5; @%p1 bra L;",
+    "a lane that is not there": "setp.gt.u32 %p1, %r1, 30; @%p1 ret; shfl.sync.bfly.b32 %r10, %r1, 1, 0x1f, -1; "
+    "st.global.u32 [%rd2], %r10;",
+}
+
+
+@pytest.mark.parametrize("block", [32, 64, 96, 128, 256])
+@pytest.mark.parametrize("name", MEETINGS)
+def test_threads_that_need_each_other_are_looked_at_however_wide_the_code_is(name, block):
+    found, data = launched(MEETINGS[name], check=("sync",), block=block)
+    expected, left = launched(MEETINGS[name], "interp", ("sync",), block=block)
+    assert found == expected
+    assert data.tolist() == left.tolist()
+
+
+@pytest.mark.parametrize(("body", "instrumented"), [("st.global.u32 [%rd2], %r1;", "memory"), ("bar.sync 0;", "sync")])
+def test_code_looks_at_barriers_where_there_are_some(body, instrumented, monkeypatch):
+    wanted = []
+    monkeypatch.setattr(Jit, "examine", lambda jit, how, *rest: wanted.append(how.checks) or examine(jit, how, *rest))
+    assert launched(body, check=("sync",))[0] == []
+    assert wanted == [frozenset({instrumented})]
 
 
 TEXTURE = """
@@ -413,9 +446,10 @@ def test_what_a_kernel_prints_is_printed_once(capsys):
           call (c), vprintf, (a, b); }
         over: ret; }"""
     kernel = ptxvm.load(text + call).kernel()
-    result = kernel.launch(2, 64, [np.zeros(1024, np.uint32)], engine="jit", check=("race",))
-    assert result.output == "hi\n"
-    assert capsys.readouterr().out == "hi\n"
+    for _ in range(2):  # the second launch has the memory of the first one
+        result = kernel.launch(2, 64, [np.zeros(1024, np.uint32)], engine="jit", check=("race",))
+        assert result.output == "hi\n"
+        assert capsys.readouterr().out == "hi\n"
 
 
 def test_auto_looks_quickly_where_that_pays(quick):
