@@ -242,11 +242,11 @@ class Permuter:
     def _both(
         self, pair: list[tuple[frozenset[int], str]], placed: set[int], wanted: Sequence[Position | None]
     ) -> tuple[frozenset[int], str]:  # fmt: skip
-        order: list[int | None] = []
+        order: list[int | None] = [None] * len(wanted)
+        which = {row: k * self.each for k, (rows, _) in enumerate(pair) for row in rows}
         for n, position in enumerate(wanted):
-            which = next((k for k, (rows, _) in enumerate(pair) if position is not None and position[0] in rows), None)
-            element = None if which is None or position is None else n if position[0] in placed else position[1]
-            order.append(None if which is None or element is None else which * self.each + element)
+            if position is not None and position[0] in which:
+                order[n] = which[position[0]] + (n if position[0] in placed else position[1])
         names = [name for _, name in pair]
         rows = frozenset().union(*(rows for rows, _ in pair))
         if len(names) == 1 and all(k in (None, n) for n, k in enumerate(order)):

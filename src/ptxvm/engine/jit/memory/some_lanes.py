@@ -209,8 +209,10 @@ def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
 
 
 def _function(code: Code, kind: str, llvm: str, offset: str = "i64") -> str:
-    """Define a function of `runtime`; returns its name."""
+    """Define a function of `runtime`, once in a module; returns its name."""
     unit, name, size = code.unit, f"ptxvm.{kind}.{llvm}.{offset}", 8 if llvm in ("i64", "double") else 4
+    if name in unit.helpers:
+        return name
     vector, pointers = f"<{WARP} x {llvm}>", f"<{WARP} x ptr>"
     intrinsic = f"llvm.masked.gather.v{WARP}{short(llvm)}.v{WARP}p0"
     unit.declarations[intrinsic] = f"declare {vector} @{intrinsic}({pointers}, i32 immarg, <{WARP} x i1>, {vector})"

@@ -180,7 +180,7 @@ class Registers:
             known[copy] = partial
             known.get(key, set()).difference_update(partial)
             self.stale += [(user, Urgency.SHAPE) for user in partial]
-        self.stale += [(user, Urgency.SHAPE) for user in self.copiers]
+        self.stale += [(user, Urgency.WRITES) for user in self.copiers]
 
     def copy(self, needed: int, alg: LlvmAlgebra, user: User) -> None:
         """Copy the registers of a mask to those of partial warps, where a whole warp diverges."""
