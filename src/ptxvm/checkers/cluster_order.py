@@ -1,4 +1,7 @@
-"""The order that barriers of clusters make: what precedes an arrival with .release precedes what follows the wait."""
+"""The order that barriers of clusters make: what precedes an arrival with .release precedes what follows the wait.
+
+An arrival with .relaxed releases what a fence has released before it (PTX 9.7.13.4, `fence.mbarrier_init`).
+"""
 
 from __future__ import annotations
 
@@ -6,15 +9,17 @@ from collections import defaultdict
 
 import numpy as np
 
-from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.algebra.memory_order import Scope
+from ptxvm.checkers.clocks import Knowledge, joined
+from ptxvm.checkers.patterns import Patterns
 from ptxvm.machine.events import ClusterStep, Threads
 
 
 class ClusterOrder:
     """The knowledge that threads pass on at the barriers of their clusters (PTX 9.7.13.3)."""
 
-    def __init__(self, clocks: Clocks) -> None:
-        self.clocks = clocks
+    def __init__(self, patterns: Patterns) -> None:
+        self.patterns, self.clocks = patterns, patterns.clocks
         self._arriving: dict[int, Knowledge] = {}
         self._complete: dict[int, Knowledge] = {}
         self._relaxed: dict[int, Knowledge] = {}
@@ -29,6 +34,8 @@ class ClusterOrder:
                 for part in self._by_cta(threads):
                     arriving[cluster] = joined(arriving.get(cluster), self.clocks.snapshot(part))
                     self.clocks.tick(part)
+                if step is ClusterStep.ARRIVED_RELAXED and (fenced := self.patterns.fence_knowledge(threads, Scope.CLUSTER)):
+                    self._arriving[cluster] = joined(self._arriving.get(cluster), fenced)
             case ClusterStep.COMPLETE:
                 self._complete[cluster] = self._arriving.pop(cluster, {})
                 self._relaxed_complete[cluster] = self._relaxed.pop(cluster, {})

@@ -52,12 +52,12 @@ class Patterns:
             self._fenced[thread][thread, scope.rank] = self.clocks.snapshot(np.array([thread], np.int64))
             self.clocks.tick(thread)
 
-    def fence_knowledge(self, threads: Threads) -> Knowledge | None:
-        """The knowledge that a relaxed arrival in the CTA passes on: of the last releasing fence of its thread."""
+    def fence_knowledge(self, threads: Threads, least: Scope = Scope.CTA) -> Knowledge | None:
+        """The knowledge that a relaxed arrival passes on: of the last releasing fences of its thread, of a scope or wider."""
         found: Knowledge | None = None
         for thread in threads.tolist():
-            for knowledge in self._fenced.get(thread, {}).values():
-                found = joined(found, knowledge)
+            for (_, rank), knowledge in self._fenced.get(thread, {}).items():
+                found = joined(found, knowledge) if rank >= least.rank else found
         return found
 
     def await_fence(self, threads: Threads, knowledge: Knowledge) -> None:

@@ -63,7 +63,7 @@ class RaceDetector:
         self.tensor_order = TensorOrder(self.clocks, partial(getattr, self, "agents"), tensors)
         self._shadows: dict[Allocation, AllocationShadow] = {}
         self._made = 0
-        self.cluster_order = ClusterOrder(self.clocks)
+        self.cluster_order = ClusterOrder(self.patterns)
         self._arrived: dict[BarrierKey, Knowledge] = {}
         self.warpgroup_waits = WarpgroupWaits(self.clocks)
         self._faint = cache(lambda function: faint(function) if function is not None else frozenset())

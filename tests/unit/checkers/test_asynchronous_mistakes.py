@@ -189,6 +189,29 @@ KERNELS = {
         grid=2,
         attributes=PAIR,
     ),
+    "mbarriers of a cluster": Kernel(
+        f"""
+        {RANK}
+        @%one {INIT} [bar], 64;
+        @%one fence.mbarrier_init.release.cluster;
+        barrier.cluster.arrive.relaxed.aligned; barrier.cluster.wait.aligned;
+        mov.u32 %there, bar; mapa.shared::cluster.u32 %v, %there, 0; mapa.shared::cluster.u32 %there, %there, 1;
+        {REMOTE_ARRIVAL} _, [%v]; {REMOTE_ARRIVAL} _, [%there];
+        {wait("over", "bar").replace("parity.", "parity.acquire.cluster.")}
+        {CLUSTER_BARRIER}
+        """,
+        {
+            "no fence": ("@%one fence.mbarrier_init.release.cluster;", "", "race", (INIT, REMOTE_ARRIVAL)),
+            "fence for the CTA": ("mbarrier_init.release.cluster", "acq_rel.cta", "race", (INIT, REMOTE_ARRIVAL)),
+            "fence after the arrival": (
+                "@%one fence.mbarrier_init.release.cluster;\n        barrier.cluster.arrive.relaxed.aligned;",
+                "barrier.cluster.arrive.relaxed.aligned; @%one fence.mbarrier_init.release.cluster;",
+                "race", (INIT, REMOTE_ARRIVAL),
+            ),
+        },
+        grid=2,
+        attributes=PAIR,
+    ),
     "multicast ring": Kernel(
         f"""
         {RANK}
