@@ -20,6 +20,7 @@ from ptxvm.engine.jit.node.divergence import expect_whole
 from ptxvm.engine.jit.node.host_queries import NoTarget
 from ptxvm.engine.jit.node.parted_regions import DivergenceError
 from ptxvm.engine.jit.node.port import Call, Ending, Goto, Switch
+from ptxvm.isa.special_registers import WARP
 
 EXIT = -1  # stands for the end of the thread, as a target; BACK for the return of a shared function
 
@@ -169,8 +170,8 @@ class Terminator:
         code.block(go)
 
     def _strides(self) -> bool:
-        """Does the node end a grid-stride loop?"""
-        return bool(self.node.code) and self.node.code[-1] in self.kernel.grid_strides
+        """Does the node end a grid-stride loop?  Scalar code never runs in step, and its one thread keeps no record."""
+        return self.kernel.width >= WARP and bool(self.node.code) and self.node.code[-1] in self.kernel.grid_strides
 
     def _pause(self, target: int) -> None:
         """Count an iteration of a grid-stride loop; after some, let the other warps and CTAs catch up, if they run in step."""

@@ -66,8 +66,8 @@ BODIES = {
 CTAS, THREADS = 9, 70  # the last warp of each CTA is not whole
 
 
-def kernel(body: str) -> ptxvm.Kernel:
-    return ptxvm.load(LOOP.replace("BODY", body)).kernel()
+def kernel(body: str, end: str = "") -> ptxvm.Kernel:
+    return ptxvm.load(LOOP.replace("BODY", body).replace("END:", f"END:{end}")).kernel()
 
 
 def arguments(rng: np.random.Generator) -> list[np.ndarray]:
@@ -103,11 +103,20 @@ def runs(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 # ── what they compute ───────────────────────────────────────────────────────────────────
 
 
-@pytest.mark.parametrize("body", BODIES.values(), ids=BODIES)
+STRIDE = """
+    mov.u32 %r10, %nctaid.x; mul.lo.u32 %r10, %r10, %r1; mov.u32 %r11, %r0;
+STRIDE:
+    mul.wide.u32 %d6, %r11, 4; add.u64 %d6, %d0, %d6; ld.global.u32 %r12, [%d6]; add.u32 %r4, %r4, %r12;
+    add.u32 %r11, %r11, %r10; setp.lt.u32 %p, %r11, 630; @%p bra STRIDE;
+"""
+
+
+@pytest.mark.parametrize(("body", "end"), [*((body, "") for body in BODIES.values()), (BODIES["numbers"], STRIDE)],
+                         ids=[*BODIES, "a grid-stride loop"])  # fmt: skip
 def test_each_version_computes_what_the_interpreter_does(
-    body: str, by_version: Callable[[int], None], runs: list[int], rng: np.random.Generator
+    body: str, end: str, by_version: Callable[[int], None], runs: list[int], rng: np.random.Generator
 ) -> None:
-    one, args = kernel(body), arguments(rng)
+    one, args = kernel(body, end), arguments(rng)
     wanted = [each.copy() for each in args]
     count = one.launch(CTAS, THREADS, wanted, engine="interp").thread_instructions
     for version in (0, 1):
