@@ -189,7 +189,7 @@ class ProvenanceAnalysis:
             return NUMBER
         if all(origin == LOST for _, origin in origins):
             return LOST
-        if bound.i.of.copies:
+        if len(bound.i.of.passed) == 1 and not bound.i.of.effects:  # a copy
             return origins[0][1]
         if bound.i.of.effects or bound.i.of.rearranges:
             return self.moved(bound, origins)

@@ -2,7 +2,8 @@
 
 This is a forward data-flow analysis over the segments of a function.  A guarded write counts as none, so the result *may* be
 unset; a checked launch follows these registers, and reports those that are.  A `mov` does not count as a read: it passes on an
-undefined value, for compilers write one where a value does not matter; the same holds for loads and stores of parameters.
+undefined value, for compilers write one where a value does not matter; the same holds for loads and stores of parameters,
+for what `selp` does not choose, and for what a lane gives to `shfl`, where another lane's value may be asked for.
 With `memory`, values from the stack, from arguments and from results may be unset too.
 """
 
@@ -37,18 +38,19 @@ def use(bound: Bound) -> RegisterUse:
     """The registers of an instruction."""
     reads: list[Register] = []
     writes: list[Register] = []
+    passes: list[Register] = []
     updates: list[Register] = []
     for name, node in bound.operands.items():
         found = [each for each in registers_in(node, bound) if single(each)]
         written = name in bound.written and not isinstance(node, tree.Address)
-        (writes if written else reads).extend(found)
+        (writes if written else passes if name in bound.i.of.passed else reads).extend(found)
         if name in bound.i.of.updates:
             updates.extend(found)
     guard = bound.guard()
     guards = (guard[0],) if guard is not None and single(guard[0]) else ()
-    if bound.i.of.copies or bound.calls or stores_parameter(bound):
+    if bound.calls or stores_parameter(bound):
         return RegisterUse((), tuple(writes), tuple(reads), guards=guards)
-    return RegisterUse(tuple(reads), tuple(writes), (), tuple(updates), guards)
+    return RegisterUse(tuple(reads), tuple(writes), tuple(passes), tuple(updates), guards)
 
 
 def stores_parameter(bound: Bound) -> bool:
@@ -149,7 +151,7 @@ def uses_of_unset(
         used = step(bound, left, memory=memory)
         yield from ((each, True) for each in (*used.reads, *used.guards, *used.updates) if each in before)
         passed = [each for each in used.passes if each in before]
-        away = not bound.i.of.copies
+        away = not bound.i.of.passed
         yield from ((each, away) for each in passed)
         yield from ((each, False) for each in used.writes if each in left)
     if not segment.successors:

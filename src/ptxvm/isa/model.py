@@ -91,7 +91,7 @@ class OperandType:
     `untyped` a `.b` register only, `scalar` no packed one, `strict` integers hold no floats within braces either,
     `registers` not all within braces are constants, `loose` a register of any type and size, `element` an address may be
     `a[2]`, `mask` its bits are lanes (which no check asks), `enables` it is a predicate that says whether an operand with
-    `update` is read, `label`, `function`, `table`, `any`.
+    `update` is read, `passed` its value reaches a result as it is and is not looked at, `label`, `function`, `table`, `any`.
 
     `judged_as` has types that ptxas judges as others: with `bf16=u16`, an operand of `.bf16` may be what `.u16` may be.
     """
@@ -119,7 +119,6 @@ class Instruction:
     needs: Mapping[str, str]
     meaning: Meaning
     ends: bool = False
-    copies: bool = False
     rearranges: bool = False
     exact: tuple[Exactness, ...] = ()
     executes: bool = True
@@ -152,6 +151,11 @@ class Instruction:
     def updates(self) -> frozenset[str]:
         """The operands that it reads and then replaces: they are among its results, too."""
         return frozenset(name for name, type in self.types.items() if "update" in type.marks)
+
+    @cached_property
+    def passed(self) -> frozenset[str]:
+        """The operands whose values it passes on without looking at them."""
+        return frozenset(name for name, type in self.types.items() if "passed" in type.marks)
 
     @cached_property
     def enabling(self) -> str | None:
@@ -283,7 +287,6 @@ class Declaration(TypedDict, total=False):
     types: str
     fixed: int | str
     ends: bool
-    copies: bool
     rearranges: bool
     exact: Exactness | tuple[Exactness, ...]
 
@@ -296,7 +299,6 @@ def instruction(
     types: str = "*: type",
     fixed: int | str = 0,
     ends: bool = False,
-    copies: bool = False,
     rearranges: bool = False,
     exact: Exactness | tuple[Exactness, ...] = (),
     executes: bool = True,
@@ -305,9 +307,9 @@ def instruction(
 
     `needs` maps modifiers ("" for any form) to `"PTX 6.0, sm_70"`; `types` maps operands (`*` for the rest) to a type
     or slot and marks; `fixed` counts the leading modifiers that belong to the opcode, or names them; `ends` says that
-    control never goes on; `copies` that it passes its operand on without reading its value; `rearranges` that bits of its
-    operands stand in other places of its result; `exact` how far its results are the bits that hardware gives
-    (`isa.exactness`); `executes` is false where the function is no meaning (see `checked`).
+    control never goes on; `rearranges` that bits of its operands stand in other places of its result; `exact` how far its
+    results are the bits that hardware gives (`isa.exactness`); `executes` is false where the function is no meaning (see
+    `checked`).
     """
 
     def declare(meaning: Meaning) -> Instruction:
@@ -321,7 +323,6 @@ def instruction(
             needs=needs,
             meaning=meaning,
             ends=ends,
-            copies=copies,
             rearranges=rearranges,
             exact=(exact,) if isinstance(exact, Exactness) else exact,
             executes=executes,

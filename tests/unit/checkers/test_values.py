@@ -71,7 +71,13 @@ WRONG = {
     "computed with": (READ + "add.u32 %r3, %r2, 1;", "bytes 1 to 3"),
     "compared": (READ + "setp.eq.u32 %p1, %r2, 1;", "bytes 1 to 3"),
     "as a float": ("st.local.u8 [x], 1; ld.local.f32 %f1, [x]; neg.f32 %f2, %f1;", "bytes 1 to 3"),
-    "given to other lanes": (READ + "shfl.sync.idx.b32 %r3, %r2, 0, 31, 1;", "bytes 1 to 3"),
+    "given to other lanes": (READ + "shfl.sync.idx.b32 %r3, %r2, 0, 31, 1;" + USE, "register %r3, whose bytes 1 to 3"),
+    "a lane that is told": ("shfl.sync.idx.b32 %r3, %r1, %r4, 31, 1;", "register %r4,"),
+    "voted on": ("vote.sync.ballot.b32 %r3, %p1, 1;", "register %p1,"),
+    "reduced over lanes": ("redux.sync.add.u32 %r3, %r4, 1;", "register %r4,"),
+    "matched with lanes": ("match.any.sync.b32 %r3, %r4, 1;", "register %r4,"),
+    "chosen": ("setp.eq.u32 %p1, %r1, 0; selp.u32 %r3, %r4, 1, %p1;" + USE, "register %r3,"),
+    "that by which one is chosen": ("selp.u32 %r3, 1, 2, %p1;", "register %p1,"),
     "the wrong byte picked": (READ + "and.b32 %r3, %r2, 0xff00;" + USE, "byte 1 has"),
     "copied with its padding, which is read": (
         READ + "st.local.u32 [x+8], %r2; ld.local.u8 %r3, [x+9];", "at byte 9 of the local memory, which nothing has written"
@@ -106,6 +112,9 @@ FINE = {
     "padding converted away": READ + "cvt.u32.u8 %r3, %r2;" + USE,
     "padding that prmt leaves": READ + "prmt.b32 %r3, %r2, 0, 0x4440;" + USE,
     "padding that bfe leaves": READ + "bfe.u32 %r3, %r2, 0, 8;" + USE,
+    "what is not chosen": "setp.eq.u32 %p1, %r1, 0; selp.u32 %r3, 1, %r4, %p1;" + USE,
+    "what is not chosen by a sign": "slct.u32.s32 %r3, 1, %r4, %r1;" + USE,
+    "given to other lanes, which do not use it": "shfl.sync.idx.b32 %r3, %r4, 0, 31, 1;",
     "the good half of a pair": "mov.b64 %rd2, {%r1, %r4}; mov.b64 {%r3, %r2}, %rd2;" + USE,
     "bytes that a pragma calls unused": 'st.local.u8 [x], 1; .pragma "used_bytes_mask 0x1"; ld.local.u32 %r3, [x];' + USE,
     "an element that a pragma calls unused": 'st.shared.u32 [s], 1; .pragma "used_bytes_mask 0xf";'
@@ -127,6 +136,27 @@ def test_bytes_without_a_value(engine, name):
 @pytest.mark.parametrize("name", FINE)
 def test_bytes_that_nothing_computes_with(engine, name):
     assert kinds(FINE[name], engine) == []
+
+
+AGGREGATED = """
+    setp.ne.u32 %p1, %r1, LEADER;
+    @%p1 bra $together;
+    atom.global.add.u32 %r2, [%rd1], 32;
+$together:
+    shfl.sync.idx.b32 %r3|%p2, %r2, 3, 31, -1;
+    add.u32 %r3, %r3, %r1;
+    selp.u32 %r3, %r3, 0, %p2;
+    mul.wide.u32 %rd2, %r1, 4; add.u64 %rd2, %rd2, %rd1; st.global.u32 [%rd2+4], %r3;
+"""
+
+
+@ENGINES
+@pytest.mark.parametrize(("leader", "found"), [(3, []), (2, UNSET)])
+def test_the_result_of_an_atomic_that_one_lane_does_for_its_warp(engine, leader, found, caplog):
+    """`shfl` gives the lanes the register of the one lane that has written it (PTX 9.7.9.6), whoever else gives one."""
+    with caplog.at_level("INFO", logger="ptxvm.jit"):
+        assert kinds(AGGREGATED.replace("LEADER", str(leader)), engine, block=32) == found
+    assert bool(caplog.records) == (engine == "jit" and found != [])  # else compiled code has decided
 
 
 STORES = "st.param.b32 [in], 1; st.param.b64 [pair], 5; st.param.b32 [pair+8], 6;"

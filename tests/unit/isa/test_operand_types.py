@@ -81,3 +81,16 @@ def test_a_vector_of_special_registers_is_no_address() -> None:
         (found,) = [each for each in ptxvm.check(text.format(address)) if each.severity == "error"]
         assert (found.code, found.message) == ("P0304", f"'{address.partition('+')[0]}' is a vector, and no address")
     assert not [each for each in ptxvm.check(text.format("%clock64")) if each.severity == "error"]
+
+
+@pytest.mark.parametrize(
+    ("line", "passed"),
+    [
+        ("mov.b64 %d, {%r, %r};", "a"), ("shfl.sync.idx.b32 %r|%p, %r, 0, 31, -1;", "a"), ("selp.b32 %r, %r, 1, %p;", "ab"),
+        ("slct.u32.s32 %r, %r, 1, %r;", "ab"), ("redux.sync.add.u32 %r, %r, -1;", ""), ("cvt.u32.u8 %r, %r;", ""),
+    ],
+)  # fmt: skip
+def test_an_operand_that_is_passed_reaches_a_result_as_it_is(line: str, passed: str) -> None:
+    """PTX 9.7.6.3, 9.7.6.4, 9.7.9.3 and 9.7.9.6: nothing is computed with it, nor decided by it."""
+    text = f".version 8.0 .target sm_80 .address_size 64 .entry k {{ .reg .b32 %r; .reg .b64 %d; .reg .pred %p; {line} ret; }}"
+    assert ptxvm.load(text).kernel().function.instructions[0].i.of.passed == {*passed}

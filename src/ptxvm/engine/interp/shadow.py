@@ -21,13 +21,14 @@ from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.objects import CALLS, AllocaBlock, Objects
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.shadow_algebra import LOST, NUMBER, SET, joined, lost, whole
-from ptxvm.engine.interp.tracked import TAGS, RegisterRead
+from ptxvm.engine.interp.tracked import TAGS, UNSET, RegisterRead
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Watcher
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
 
 CELL = 4  # bytes
 KEPT = frozenset({"exch", "cas", "add"})  # atomics that may leave an address
+NOTHING = {TAGS: NUMBER, UNSET: SET}  # the shadows of a number that is set
 BITS = np.arange(16, dtype=np.uint32)[:, None]
 
 
@@ -50,7 +51,7 @@ class CohortShadow:
         self.new_block = NUMBER  # the tag of the last block of `alloca`
         self.demanded = np.zeros(cohort.size, np.int64)  # the tags of the last arguments of functions of the device
         self._cells: dict[Allocation, PerLane] = {}
-        self._payload: list[PerLane] = []
+        self._payload: dict[tuple[int, int], PerLane] = {}  # by plane, and number of the value
         self._calls: list[PerLane] = []
         self._blocks: list[AllocaBlock] = []
 
@@ -250,19 +251,17 @@ class CohortShadow:
 
     # ── what lanes of a warp give each other ────────────────────────────────────────────
 
-    def give_tags(self, lanes: Lanes, tags: Sequence[PerLane]) -> None:
-        """Store the tags of the values that lanes give to a collective."""
-        while len(self._payload) < len(tags):
-            self._payload.append(np.zeros(self.cohort.size, np.int64))
-        for kept, tag in zip(self._payload, tags, strict=False):
-            kept[slice(None) if lanes is None else lanes] = tag
+    def give(self, lanes: Lanes, plane: int, shadows: Sequence[PerLane]) -> None:
+        """Store the shadows, in one plane, of the values that lanes give to a collective."""
+        for number, shadow in enumerate(shadows):
+            if (plane, number) not in self._payload:
+                self._payload[plane, number] = np.full(self.cohort.size, NOTHING[plane])
+            self._payload[plane, number][slice(None) if lanes is None else lanes] = shadow
 
-    def peer_tags(self, lanes: Lanes, number: int, lane: PerLane) -> PerLane:
-        """The tag of the value that another lane gave."""
-        if number >= len(self._payload):
-            return NUMBER
-        tags = self._payload[number]
-        return self.cohort.of_peer(lanes, tags, lane) if tags.any() else NUMBER
+    def peer(self, lanes: Lanes, plane: int, number: int, lane: PerLane) -> PerLane:
+        """The shadow of the value that another lane gave."""
+        shadows = self._payload.get((plane, number))
+        return self.cohort.of_peer(lanes, shadows, lane) if shadows is not None and shadows.any() else NOTHING[plane]
 
     # ── objects ─────────────────────────────────────────────────────────────────────────
 

@@ -166,8 +166,8 @@ class TrackedTracer(Tracer):
         return made(self, bound) if made is not None else Tracer.port(self, name, bound)
 
     def peers(self, bound: Bound, types: tuple[Type, ...]) -> ports.Peers:
-        """The lanes that have met, with the tags of what they gave."""
-        return (TrackedPeers if self.following.tagged else ports.Peers)(self.alg, bound, None, types)
+        """The lanes that have met, with the shadows of what they gave."""
+        return TrackedPeers(self, bound, None, types)
 
     # ── registers ───────────────────────────────────────────────────────────────────────
 
@@ -340,13 +340,13 @@ class TrackedTasks(ports.Tasks):
 
 
 class TrackedWarp(ports.Warp):
-    """`warp`: lanes exchange values together with their tags."""
+    """`warp`: lanes exchange values together with their shadows."""
 
     alg: ShadowAlgebra
 
     def __init__(self, tracer: TrackedTracer, bound: Bound) -> None:
         super().__init__(tracer.alg, bound, tracer.guard)
-        self.tags = bool(tracer.following.tagged)
+        self.tracer = tracer
 
     def converge(self, members: Value, *payload: Value) -> ports.Request:
         """Wait for the other lanes."""
@@ -357,25 +357,38 @@ class TrackedWarp(ports.Warp):
         """The lanes that execute the instruction together."""
         self._give(payload)
         made = super().together(*payload)
-        return TrackedPeers(self.alg, self.bound, self.guard, made.types) if self.tags else made
+        return TrackedPeers(self.tracer, self.bound, self.guard, made.types)
 
     def _give(self, payload: Sequence[Value]) -> None:
-        if self.tags:
-            tags = "".join(f"{self.alg.tag(each.raw)}, " for each in payload)
-            self.code.run(f"C.shadow.give_tags(L, ({tags}))")
+        for plane in exchanged(self.tracer, self.bound):
+            shadow = self.alg.tag if plane == TAGS else self.alg.mask
+            self.code.run(f"C.shadow.give(L, {plane}, ({''.join(f'{shadow(each.raw)}, ' for each in payload)}))")
 
 
 class TrackedPeers(ports.Peers):
-    """The values of the lanes that have met, with their tags."""
+    """The values of the lanes that have met, with their shadows."""
 
     alg: ShadowAlgebra
+
+    def __init__(self, tracer: TrackedTracer, bound: Bound, guard: str | None, types: tuple[Type, ...]) -> None:
+        super().__init__(tracer.alg, bound, guard, types)
+        self.tracer = tracer
 
     def at(self, lane: Value, payload: int = 0, *, meant: bool = False) -> Value:
         """The value that another lane gave."""
         made = super().at(lane, payload, meant=meant)
-        if self.types[payload] is not pred:
-            self.alg.tags[made.raw] = self.code.emit(f"C.shadow.peer_tags(L, {payload}, {lane.raw})", pure=False)
+        for plane in exchanged(self.tracer, self.bound) if self.types[payload] is not pred else ():
+            shadow = self.code.emit(f"C.shadow.peer(L, {plane}, {payload}, {lane.raw})", pure=False)
+            (self.alg.tags if plane == TAGS else self.alg.unset)[made.raw] = shadow
         return made
+
+
+def exchanged(tracer: TrackedTracer, bound: Bound) -> Iterator[int]:
+    """The planes of the shadows that lanes exchange at a collective: masks of unset bytes only of values that it passes on."""
+    if tracer.following.tagged:
+        yield TAGS
+    if tracer.following.unset and bound.i.of.passed:
+        yield UNSET
 
 
 TRACKED: dict[str, Callable[[TrackedTracer, Bound], ports.Port]] = {

@@ -256,7 +256,7 @@ def flushing_of_another_type_in_setp(i):
     .type = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.6.3",
-    types="*: type, c: pred",
+    types="d: type, a b: type passed, c: pred",
     needs={"": "PTX 1.0"},
 )
 def selp(i, a, b, c):
@@ -271,7 +271,7 @@ def selp(i, a, b, c):
     .dtype = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.6.4",
-    types="*: dtype, c: type",
+    types="d: dtype, a b: dtype passed, c: type",
     needs={"": "PTX 1.0", ".ftz": "PTX 1.4"},
 )
 def slct(i, a, b, c):

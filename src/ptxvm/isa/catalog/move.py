@@ -19,9 +19,8 @@ MISMATCH = "Arguments mismatch for instruction 'mov'"
     .type = { .pred, .b16, .b32, .b64, .b128, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.9.3",
-    types="d: type split, a: type split function",
+    types="d: type split, a: type split function passed",
     needs={"": "PTX 1.0", ".b128": "PTX 8.3, sm_70"},
-    copies=True,
 )
 def mov(i, a):
     """Copy a register, a special register or a constant, or take the address of a variable or function in its space.
@@ -153,9 +152,8 @@ def function_address(i):
     .type = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.9.3",
-    types="*: type",
+    types="d: type, a: type passed",
     needs={"": "PTX 1.0"},
-    copies=True,
 )
 def mov_vector(i, a):
     """Copy a vector, or a special register of four components (PTX 1.0; the manual has it no longer)."""

@@ -73,7 +73,7 @@ def source_lane(i: Decoded, lane: Value, b: Value, c: Value) -> tuple[Value, Val
     .mode = { .up, .down, .bfly, .idx };
     """,
     section="9.7.9.5",
-    types="d: b32 plain, p: pred plain sink, *: b32 plain",
+    types="d: b32 plain, p: pred plain sink, a: b32 plain passed, *: b32 plain",
     needs={"": "PTX 3.0, sm_30"},
 )
 def shfl(i, a, b, c, warp):
@@ -89,7 +89,7 @@ def shfl(i, a, b, c, warp):
     .mode = { .up, .down, .bfly, .idx };
     """,
     section="9.7.9.6",
-    types="d: b32 plain, p: pred plain sink, *: b32 plain, membermask: u32 plain mask",
+    types="d: b32 plain, p: pred plain sink, a: b32 plain passed, *: b32 plain, membermask: u32 plain mask",
     needs={"": "PTX 6.0, sm_30"},
 )
 def shfl_sync(i, a, b, c, membermask, warp):

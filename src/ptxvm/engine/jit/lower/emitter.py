@@ -128,6 +128,7 @@ class Emitter(Conditionals):
         check = UnsetCheck(self, bound) if self.kernel.unset_registers is not None else None
         if check is not None and not self.node.waits:
             check.reads()
+        self.given_by = None
         self._run(bound, i)
         if check is not None and self.action is not Ending.WAIT:
             check.writes()

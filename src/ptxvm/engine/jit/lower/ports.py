@@ -43,14 +43,19 @@ class Peers:
         value = self.payload[payload]
         if meant:
             barrier_epochs.lanes_meant(self.emitter, lane.raw)
+            if self.emitter.kernel.unset_registers is not None:
+                self.emitter.given_by = self._or_own(u32, lane.raw, lane.raw, Warp(self.emitter, self.bound).lane.raw)
         if isinstance(value.raw, Affine) and not value.raw.terms:
             return value
         found = self._permuted(value.type, value.raw, lane.raw)
-        if self.alg.known(u32, self.mask) != (0xFFFF_FFFF,) * self.width:
-            bit = self.alg.integer("and", u32, self.alg.integer("shr", u32, self.mask, lane.raw), Affine(1))
-            takes_part = self.alg.compare("ne", u32, bit, Affine(0))
-            found = self.alg.select(value.type, takes_part, found, value.raw)
-        return Value(self.alg, value.type, found)
+        return Value(self.alg, value.type, self._or_own(value.type, lane.raw, found, value.raw))
+
+    def _or_own(self, type: Type, lane: Raw, theirs: Raw, own: Raw) -> Raw:
+        """What another lane has, or what the lane itself has where that one takes no part."""
+        if self.alg.known(u32, self.mask) == (0xFFFF_FFFF,) * self.width:
+            return theirs
+        bit = self.alg.integer("and", u32, self.alg.integer("shr", u32, self.mask, lane), Affine(1))
+        return self.alg.select(type, self.alg.compare("ne", u32, bit, Affine(0)), theirs, own)
 
     def multiply(
         self, product: Product, a: Sequence[Value], b: Sequence[Value], c: Sequence[Value], *further: Sequence[Value]

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from ptxvm.algebra.types import pred
+from ptxvm.algebra.types import pred, u32
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.analysis.unset import use
+from ptxvm.engine.jit.ir.lane_values import Affine
 from ptxvm.engine.jit.node.node import NodeBuilder
 
 
@@ -25,7 +26,7 @@ class UnsetCheck:
         self.number = unset.number if unset is not None and at.node.frame.parent is None else {}
         self.unset = unset.uses.get(bound, frozenset()) if unset is not None and self.number else frozenset()
         self.used = use(bound) if self.number else None
-        self.passing = bound.i.of.copies
+        self.passing = bool(bound.i.of.passed)
 
     def guard(self) -> None:
         """Suspect a lane whose guard is unset: each lane that comes to the instruction reads it."""
@@ -40,12 +41,16 @@ class UnsetCheck:
             self._suspect(self.used.updates, self.bound.i.of.enabling)
 
     def writes(self) -> None:
-        """Mark the registers that the active lanes have written; a copy of an unset one is unset."""
+        """Mark the registers that the active lanes have written; what an instruction makes of an unset one is unset.
+
+        The marks are coarse: of several operands that it passes on, as `selp` does, each must be set.
+        """
         if self.used is None:
             return
+        passed = [each for each in self.used.passes if each in self.unset] if self.passing else []
         for register in self.used.writes:
             if register in self.number:
-                self._mark(register, [each for each in self.used.passes if each in self.unset] if self.passing else [])
+                self._mark(register, [each for each in passed if (each.type is pred) == (register.type is pred)])
 
     def _suspect(self, registers: Iterable[Register], enabling: str | None = None) -> None:
         """Suspect the active lanes; only those for which a predicate holds, if the instruction reads no more."""
@@ -71,13 +76,21 @@ class UnsetCheck:
         code, word, active = self.code, self.word, self.at.active_vector()
         marks = "-1"
         for source in sources:
-            marks = code.emit(f"and {word} {marks}, {self._load(source)}")
+            marks = code.emit(f"and {word} {marks}, {self._given(self._load(source))}")
         if active is not None:
             bits = code.mask_bits(active)
             own, others = code.emit(f"and {word} {marks}, {bits}"), code.emit(f"xor {word} {bits}, -1")
             rest = code.emit(f"and {word} {self._load(register)}, {others}")
             marks = code.emit(f"or {word} {own}, {rest}")
         code.run(f"store {word} {marks}, ptr {self._masks(register)}, align 4")
+
+    def _given(self, marks: str) -> str:
+        """The marks of the lanes whose values have reached these lanes: of others where a collective has passed them on."""
+        if self.at.given_by is None:
+            return marks
+        there = self.at.alg.integer("shr", u32, Affine(marks), self.at.given_by)
+        given = self.at.alg.compare("ne", u32, self.at.alg.integer("and", u32, there, Affine(1)), Affine(0))
+        return self.code.mask_bits(self.at.alg.vector(pred, given))
 
     def _load(self, register: Register) -> str:
         return self.code.emit(f"load {self.word}, ptr {self._masks(register)}, align 4", pure=False)
