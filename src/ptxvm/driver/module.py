@@ -13,6 +13,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.device import Device
 from ptxvm.driver.device_runtime import with_device_runtime
+from ptxvm.driver.kernel_clusters import KernelClusters
 from ptxvm.driver.launch_checks import exact_bounds
 from ptxvm.driver.memory import enter_variable
 from ptxvm.driver.models import Model
@@ -59,9 +60,7 @@ class Module:
             made.module = self.module.on(device.machine)
             made._enter()  # noqa: SLF001 - of this class
             for name, kernel in made.kernels.items():
-                kernel.most_dynamic_shared, kernel.carveout = (
-                    self.kernels[name].most_dynamic_shared, self.kernels[name].carveout,
-                )  # fmt: skip
+                kernel.take_attributes(self.kernels[name])
             self.copies[device.ordinal] = made
         return self.copies[device.ordinal]
 
@@ -113,8 +112,14 @@ class Kernel:
         self.module, self.kernel = module, kernel
         self.most_dynamic_shared = 48 * 1024
         self.carveout = -1
+        self.clusters = KernelClusters(kernel.function)
         self.fitting: set[LaunchOptions] = set()  # options that passed the checks of a launch
         self.waits_for_host = False  # did a launch under checks end only after the host went on?
+
+    def take_attributes(self, of: Kernel) -> None:
+        """Take the attributes that a client has set for the same code on another device."""
+        self.most_dynamic_shared, self.carveout = of.most_dynamic_shared, of.carveout
+        self.clusters.values |= of.clusters.values
 
     def on(self, device: Device) -> Kernel:
         """The kernel of the same code on another device."""

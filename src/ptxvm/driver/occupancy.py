@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from math import prod
 
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.context import Context
@@ -11,7 +12,7 @@ from ptxvm.profile.occupancy import Multiprocessor, occupancy_limits
 
 WARP = 32
 GROUP = 16  # multiprocessors of a GPC, of which cards have between 14 and 18
-CLUSTERS = (1, 2, 4, 8)
+CLUSTERS = (1, 2, 4, 8, 16)
 
 
 def resident_blocks(context: Context, kernel: Kernel, threads: int, dynamic: int) -> int:
@@ -50,8 +51,10 @@ def resident_clusters(context: Context, kernel: Kernel, threads: int, dynamic: i
 
 
 def largest_cluster(context: Context, kernel: Kernel, threads: int, dynamic: int) -> int:
-    """The size of the largest cluster that fits a context; a portable kernel has at most 8 blocks (PTX 2.2.2)."""
-    sizes = [size for size in CLUSTERS if resident_clusters(context, kernel, threads, dynamic, size)]
+    """The size of the largest cluster that fits a context, or of those that the kernel requires."""
+    required, most = kernel.clusters.required, kernel.clusters.most
+    asked = (prod(required),) if required is not None else [size for size in CLUSTERS if size <= most]
+    sizes = [size for size in asked if resident_clusters(context, kernel, threads, dynamic, size)]
     return max(sizes, default=0)
 
 

@@ -66,7 +66,7 @@ class LaunchShape(NamedTuple):
     def for_kernel(self, kernel: Function) -> LaunchShape:
         """The shape in which a kernel runs, in the clusters that it requires; ValueError where it forbids the shape."""
         self.check(kernel)
-        required, most = (_directive(kernel, name) for name in ("reqnctapercluster", "maxclusterrank"))
+        required, most = required_cluster(kernel), _directive(kernel, "maxclusterrank")
         shape = self
         if required and self.cluster is None:
             if "blocksareclusters" in kernel.directives:  # the launch counts clusters (PTX 11.8.1)
@@ -174,6 +174,11 @@ def _extent(name: str, value: SupportsIndex | tuple[SupportsIndex, ...], limits:
             raise ValueError(f"{name}.{axis} is {size}; it may be 1 to {limit}")
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
+
+
+def required_cluster(kernel: Function) -> Extent | None:
+    """The clusters that a kernel says it requires (PTX 11.8.2); None where it says none."""
+    return _directive(kernel, "reqnctapercluster")
 
 
 def _directive(kernel: Function, name: str) -> Extent | None:

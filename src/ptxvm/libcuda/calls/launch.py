@@ -72,7 +72,7 @@ def launch(
     values = arguments(kernel, parameters, extra)
     context = context or session().context
     kernel = kernel.on(context.device)
-    options = LaunchOptions((x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=cluster)
+    options = LaunchOptions((x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=kernel.clusters.chosen(cluster))
     made = Launch(context, kernel, (x, y, z), (bx, by, bz), shared, values, options)
     made.check()
     return made
@@ -196,9 +196,10 @@ def best_block_with_flags(blocks: int, threads: int, handle: int, shared_of: int
 @function("cuOccupancyMaxActiveClusters")
 def clusters(out: int, handle: int, config: int) -> None:
     """The clusters of a launch that the device holds at once."""
-    threads, shared, size = cluster_at(config)
+    threads, shared, asked = cluster_at(config)
     kernel = session().handles.object(handle, Kernel)
-    put_i32(out, resident_clusters(session().context, kernel, threads, shared, max(size, 1)))
+    cluster = kernel.clusters.chosen(asked) or kernel.clusters.required or (1,)
+    put_i32(out, resident_clusters(session().context, kernel, threads, shared, prod(cluster)))
 
 
 @function("cuOccupancyMaxPotentialClusterSize")
@@ -209,10 +210,10 @@ def best_cluster(out: int, handle: int, config: int) -> None:
     put_i32(out, largest_cluster(session().context, kernel, threads, shared))
 
 
-def cluster_at(config: int) -> tuple[int, int, int]:
-    """Threads of a block, bytes of dynamic shared memory and blocks of a cluster, as a structure describes a launch."""
+def cluster_at(config: int) -> tuple[int, int, tuple[int, int, int] | None]:
+    """Threads of a block, bytes of dynamic shared memory and the extents of a cluster, as a structure describes a launch."""
     _, _, _, x, y, z, shared, _, attributes, count = CONFIG.unpack(bytes_from(config, CONFIG.size))
-    return x * y * z, shared, prod(cluster_of(attributes, count) or (1,))
+    return x * y * z, shared, cluster_of(attributes, count)
 
 
 @function("cuOccupancyAvailableDynamicSMemPerBlock")

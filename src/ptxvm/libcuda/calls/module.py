@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.code_images import texts_at
+from ptxvm.driver.kernel_clusters import ClusterAttribute
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
 from ptxvm.driver.results import DriverError, Result
@@ -16,7 +17,6 @@ from ptxvm.libcuda.session import function, session
 
 INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
 MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set
-CLUSTER_ATTRIBUTES = range(10, 16)
 
 
 # ── modules and libraries ───────────────────────────────────────────────────────────────
@@ -211,7 +211,7 @@ def kernel_attribute(out: int, number: int, handle: int) -> None:
         0: kernel.most_threads, 1: kernel.shared, 2: kernel.constant, 3: kernel.local, 4: kernel.registers,
         5: kernel.architecture, 6: 10 * major + minor, 7: 0,
         MAX_DYNAMIC_SHARED: kernel.most_dynamic_shared, CARVEOUT: kernel.carveout,
-    } | dict.fromkeys(CLUSTER_ATTRIBUTES, 0)  # fmt: skip
+    } | kernel.clusters.values  # fmt: skip
     if number not in values:
         raise DriverError(Result.INVALID_VALUE, f"there is no attribute {number} of kernels")
     put_i32(out, values[number])
@@ -238,7 +238,9 @@ def set_kernel_attribute(handle: int, number: int, value: int) -> None:
         if not -1 <= value <= 100:
             raise DriverError(Result.INVALID_VALUE, f"a carveout is 0 to 100 percent, or -1 for the default, not {value}")
         kernel.carveout = value
-    elif number not in CLUSTER_ATTRIBUTES:
+    elif number in (*ClusterAttribute,):
+        kernel.clusters.set(ClusterAttribute(number), value)
+    else:
         raise DriverError(Result.INVALID_VALUE, f"attribute {number} of a kernel cannot be set")
 
 

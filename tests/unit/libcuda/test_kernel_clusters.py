@@ -1,0 +1,77 @@
+"""Clusters of kernels (driver API, "Execution Control": `cuFuncSetAttribute`; "Occupancy")."""
+
+from __future__ import annotations
+
+import ctypes
+from ctypes import byref, c_int, c_uint, c_uint64, c_void_p
+
+import pytest
+
+from ptxvm.libcuda.structures import LaunchAttribute, LaunchConfig
+
+SUCCESS, INVALID_VALUE, NOT_PERMITTED, INVALID_CLUSTER_SIZE = 0, 1, 800, 912
+MUST_BE_SET, WIDTH, HEIGHT, DEPTH, NON_PORTABLE, POLICY = range(10, 16)  # CUfunction_attribute
+CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+
+PTX = b"""
+.version 8.3
+.target sm_86
+.address_size 64
+.visible .entry k(.param .u64 out) {
+    .reg .b32 %r; .reg .b64 %d;
+    ld.param.u64 %d, [out];
+    mov.u32 %r, %nctaid.x; st.global.u32 [%d], %r;
+    ret;
+}
+"""
+
+
+@pytest.fixture
+def kernel(cuda):
+    module = cuda.handle("cuModuleLoadData", PTX)
+    return cuda.handle("cuModuleGetFunction", module, b"k")
+
+
+def launched(cuda, kernel, grid, *extents):
+    """The result of a launch in clusters, if extents are given."""
+    attribute = LaunchAttribute(CLUSTER, 0)
+    ctypes.memmove(attribute.value, (c_uint * 3)(*extents), 4 * len(extents))
+    config = LaunchConfig((c_uint * 3)(grid, 1, 1), (c_uint * 3)(1, 1, 1), 0, 0, ctypes.addressof(attribute), bool(extents))
+    argument = c_uint64(ctypes.addressof(cuda.cell))
+    result = cuda.library.cuLaunchKernelEx(byref(config), kernel, (c_void_p * 1)(ctypes.addressof(argument)), None)
+    cuda.cuCtxSynchronize()
+    return result
+
+
+def attribute(cuda, kernel, number):
+    told = c_int(-7)
+    cuda.cuFuncGetAttribute(byref(told), number, kernel)
+    return told.value
+
+
+def test_more_blocks_than_are_portable_must_be_allowed(cuda, kernel):
+    assert launched(cuda, kernel, 16, 8, 1, 1) == SUCCESS
+    assert launched(cuda, kernel, 16, 16, 1, 1) == INVALID_CLUSTER_SIZE
+    config, most = LaunchConfig((c_uint * 3)(16, 1, 1), (c_uint * 3)(32, 1, 1)), c_int()
+    cuda.cuOccupancyMaxPotentialClusterSize(byref(most), kernel, byref(config))
+    assert most.value == 8
+    cuda.cuFuncSetAttribute(kernel, NON_PORTABLE, c_int(1))
+    assert attribute(cuda, kernel, NON_PORTABLE) == 1
+    assert launched(cuda, kernel, 16, 16, 1, 1) == SUCCESS
+    cuda.cuOccupancyMaxPotentialClusterSize(byref(most), kernel, byref(config))
+    assert most.value == 16
+
+
+def test_a_client_says_which_clusters_a_kernel_requires(cuda, kernel):
+    assert [attribute(cuda, kernel, each) for each in (MUST_BE_SET, WIDTH, HEIGHT, DEPTH)] == [0, 0, 0, 0]
+    cuda.cuFuncSetAttribute(kernel, WIDTH, c_int(2))
+    assert launched(cuda, kernel, 4) == INVALID_CLUSTER_SIZE  # all of the extents are positive, or none
+    for each in (HEIGHT, DEPTH):
+        cuda.cuFuncSetAttribute(kernel, each, c_int(1))
+    assert launched(cuda, kernel, 4) == SUCCESS
+    assert launched(cuda, kernel, 4, 2, 1, 1) == SUCCESS
+    assert launched(cuda, kernel, 4, 4, 1, 1) == INVALID_CLUSTER_SIZE
+    assert launched(cuda, kernel, 3) == INVALID_VALUE  # no multiple
+    assert cuda.library.cuFuncSetAttribute(kernel, WIDTH, c_int(-1)) == INVALID_VALUE
+    assert cuda.library.cuFuncSetAttribute(kernel, MUST_BE_SET, c_int(1)) == INVALID_VALUE
+    assert cuda.library.cuFuncSetAttribute(kernel, POLICY, c_int(3)) == INVALID_VALUE
