@@ -26,6 +26,7 @@ class RuntimeResult(IntEnum):
     """The results that only the runtime has; the others are the driver's (runtime API, `cudaError`)."""
 
     INVALID_CONFIGURATION = 9
+    INVALID_PITCH_VALUE = 12
     INVALID_SYMBOL = 13
     INVALID_MEMCPY_DIRECTION = 21
     INVALID_DEVICE_FUNCTION = 98

@@ -85,6 +85,10 @@ def test_nodes_are_read_changed_and_skipped(cuda):
         cuda.cuGraphLaunch(executable, stream)
         cuda.cuStreamSynchronize(stream)
         assert (cuda.cell.value, enabled.value) == (wanted, runs)
+    empty = cuda.handle("cuGraphAddEmptyNode", graph, None, c_size_t(0))
+    executable = cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0))
+    assert cuda.library.cuGraphNodeSetEnabled(executable, empty, c_uint(1)) == INVALID_VALUE  # kernels, copies and fills are
+    assert cuda.library.cuGraphNodeGetEnabled(executable, empty, byref(enabled)) == INVALID_VALUE
     count = c_size_t()
     cuda.cuGraphRemoveDependencies(graph, byref(clears), byref(appends), c_size_t(1))
     cuda.cuGraphNodeGetDependencies(appends, None, byref(count))

@@ -13,7 +13,7 @@ from ptxvm.libcuda.structures import AccessDescription, Location, PoolProperties
 
 INVALID_VALUE, OUT_OF_MEMORY, NOT_PERMITTED, NOT_SUPPORTED = 1, 2, 800, 801
 ON_DEVICE, ON_HOST, PINNED, MANAGED, FILE, READ_WRITE = 1, 2, 1, 2, 1, 3
-THRESHOLD, USED, HIGH, HANDLES = 4, 7, 8, 10  # CUmemPool_attribute
+THRESHOLD, RESERVED, RESERVED_HIGH, USED, HIGH, HANDLES = 4, 5, 6, 7, 8, 10  # CUmemPool_attribute
 POINTER_MANAGED = 8  # CU_POINTER_ATTRIBUTE_IS_MANAGED
 
 
@@ -47,6 +47,22 @@ def test_a_pool_counts_what_is_in_use(cuda):
     assert attribute(cuda, pool, USED) == 0
     assert cuda.library.cuMemPoolSetAttribute(pool, USED, byref(c_uint64(0))) == INVALID_VALUE
     assert cuda.library.cuMemPoolGetAttribute(pool, 99, byref(c_uint64())) == INVALID_VALUE
+
+
+def test_a_pool_keeps_free_memory_up_to_its_threshold(cuda):
+    pool = pool_of(cuda)
+    cuda.cuMemPoolSetAttribute(pool, THRESHOLD, byref(c_uint64(120)))
+    cuda.cuMemFree_v2(allocated(cuda, pool, 100))
+    assert [attribute(cuda, pool, each) for each in (RESERVED, USED, RESERVED_HIGH, HIGH)] == [100, 0, 100, 100]
+    both = [allocated(cuda, pool, size) for size in (100, 50)]
+    cuda.cuMemPoolSetAttribute(pool, HIGH, byref(c_uint64(0)))
+    for address in both:
+        cuda.cuMemFree_v2(address)
+    assert [attribute(cuda, pool, each) for each in (RESERVED, USED, RESERVED_HIGH, HIGH)] == [120, 0, 150, 150]
+    cuda.cuMemPoolTrimTo(pool, c_size_t(30))
+    assert attribute(cuda, pool, RESERVED) == 30
+    cuda.cuMemPoolSetAttribute(pool, RESERVED_HIGH, byref(c_uint64(0)))
+    assert [attribute(cuda, pool, each) for each in (RESERVED_HIGH, HIGH)] == [30, 150]
 
 
 def test_a_device_allocates_from_the_pool_that_is_chosen(cuda):

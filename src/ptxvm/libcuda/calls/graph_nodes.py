@@ -12,6 +12,7 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls.graph import (
     HOST,
+    KERNEL,
     MEMCPY,
     MEMSET,
     add,
@@ -152,13 +153,21 @@ def child(handle: int, out: int) -> None:
 @function("cuGraphNodeSetEnabled")
 def enable(handle: int, which: int, enabled: int) -> None:
     """Disable or enable a node."""
-    executable_node(handle, which).enabled = bool(enabled)
+    one_that_is_switched(handle, which).enabled = bool(enabled)
 
 
 @function("cuGraphNodeGetEnabled")
 def is_enabled(handle: int, which: int, out: int) -> None:
     """Is a node enabled?"""
-    put_i32(out, int(executable_node(handle, which).enabled))
+    put_i32(out, int(one_that_is_switched(handle, which).enabled))
+
+
+def one_that_is_switched(handle: int, which: int) -> Node:
+    """A node of an executable graph; DriverError for one that is no kernel, copy or fill, and so always enabled."""
+    node = executable_node(handle, which)
+    if node.type not in (KERNEL, MEMCPY, MEMSET):
+        raise DriverError(Result.INVALID_VALUE, "only kernels, copies and fills can be disabled")
+    return node
 
 
 @function("cuGraphExecGetFlags")

@@ -55,7 +55,7 @@ A = PoolAttribute
 SWITCHES = frozenset({
     A.REUSE_FOLLOW_EVENT_DEPENDENCIES, A.REUSE_ALLOW_OPPORTUNISTIC, A.REUSE_ALLOW_INTERNAL_DEPENDENCIES,
 })  # fmt: skip
-IN_USE, HIGH_MARKS = (A.RESERVED_MEM_CURRENT, A.USED_MEM_CURRENT), (A.RESERVED_MEM_HIGH, A.USED_MEM_HIGH)
+HIGH_MARKS = {A.RESERVED_MEM_HIGH: A.RESERVED_MEM_CURRENT, A.USED_MEM_HIGH: A.USED_MEM_CURRENT}
 OF_32_BITS = SWITCHES | {A.ALLOCATION_TYPE, A.EXPORT_HANDLE_TYPES, A.LOCATION_ID, A.LOCATION_TYPE}
 
 
@@ -69,7 +69,8 @@ class Pool:
     most: int = 0  # bytes; 0 where nothing limits them
     chosen: dict[PoolAttribute, int] = field(default_factory=dict)
     used: int = 0
-    high: int = 0
+    reserved: int = 0
+    high: dict[PoolAttribute, int] = field(default_factory=lambda: dict.fromkeys(HIGH_MARKS, 0))
     is_imported: bool = False
     readers: set[int] = field(default_factory=set)  # the devices that may use its memory, beside its own
 
@@ -95,15 +96,28 @@ class Pool:
         if self.most and self.used + size > self.most:
             raise DriverError(Result.OUT_OF_MEMORY, f"the pool has {self.most} bytes, of which {self.used} are in use")
         self.used += size
-        self.high = max(self.high, self.used)
+        self.reserved = max(self.reserved, self.used)
+        self.high = {
+            A.RESERVED_MEM_HIGH: max(self.high[A.RESERVED_MEM_HIGH], self.reserved),
+            A.USED_MEM_HIGH: max(self.high[A.USED_MEM_HIGH], self.used),
+        }
+
+    def shrink(self, size: int) -> None:
+        """So many bytes fewer are in use; of what is then free, the pool keeps what its threshold allows."""
+        self.used -= size
+        self.keep(self.chosen.get(A.RELEASE_THRESHOLD, 0))
+
+    def keep(self, most: int) -> None:
+        """Release what is free above a number of bytes.
+
+        What is kept is counted and not held: the machine gives memory back at once, as a driver may at the next wait.
+        """
+        self.reserved = max(self.used, min(self.reserved, most))
 
     def attribute(self, which: PoolAttribute) -> int:
         """One of its attributes."""
-        if which in IN_USE:
-            return self.used
-        if which in HIGH_MARKS:
-            return self.high
-        own = {
+        own = self.high | {
+            A.USED_MEM_CURRENT: self.used, A.RESERVED_MEM_CURRENT: self.reserved,
             A.ALLOCATION_TYPE: self.type, A.EXPORT_HANDLE_TYPES: self.handle_types, A.LOCATION_TYPE: self.location[0],
             A.LOCATION_ID: self.location[1], A.MAX_POOL_SIZE: self.most,
         }  # fmt: skip
@@ -171,7 +185,7 @@ def allocate_from(out: int, size: int, source: Pool) -> None:
         put_u64(out, 0)
         put_u64(out, session().driver.blocks.allocate(size, source.kind, 0, device, shared=shared).address)
     except DriverError:
-        source.used -= size
+        source.shrink(size)
         raise
     OWNERS[u64(out)] = source, size
     blocks = session().driver.blocks
@@ -246,7 +260,7 @@ def give_back(address: int) -> None:
     else:
         blocks.free(address)
     if (owner := OWNERS.pop(address, None)) is not None:
-        owner[0].used -= owner[1]
+        owner[0].shrink(owner[1])
 
 
 @function("cuMemFree_v2", "cuMemFreeHost", any_state=True)
@@ -323,8 +337,8 @@ def destroy_pool(handle: int) -> None:
 
 @function("cuMemPoolTrimTo")
 def trim(handle: int, size: int) -> None:
-    """Release unused memory of a pool; there is none."""
-    pool(handle)
+    """Release unused memory of a pool above a number of bytes."""
+    pool(handle).keep(size)
 
 
 def attribute_of(number: int) -> PoolAttribute:
@@ -348,7 +362,7 @@ def set_pool_attribute(handle: int, number: int, value: int) -> None:
     elif which is A.RELEASE_THRESHOLD:
         found.chosen[which] = u64(value)
     elif which in HIGH_MARKS and not u64(value):
-        found.high = found.used
+        found.high[which] = found.attribute(HIGH_MARKS[which])
     else:
         raise DriverError(Result.INVALID_VALUE, f"attribute {number} of a pool cannot be set to this")
 

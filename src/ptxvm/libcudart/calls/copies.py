@@ -20,6 +20,13 @@ def check_kind(kind: int) -> None:
         raise RuntimeApiError(RuntimeResult.INVALID_MEMCPY_DIRECTION, f"there is no direction {kind} of copies")
 
 
+def check_pitch(width: int, height: int, *pitches: int) -> None:
+    """RuntimeApiError for rows that are longer than the distance from one to the next."""
+    if height > 1 and width > min(pitches):
+        said = f"a row has {width} bytes, and the next one begins after {min(pitches)}"
+        raise RuntimeApiError(RuntimeResult.INVALID_PITCH_VALUE, said)
+
+
 def copied(target: int, source: int, size: int, kind: int) -> driver.AddressedCopy:
     """The copy of some bytes; DriverError where the memory does not fit the direction."""
     check_kind(kind)
@@ -103,8 +110,7 @@ def copy_2d(target: int, to_pitch: int, source: int, pitch: int, width: int, hei
 def copy_2d_async(target: int, to_pitch: int, source: int, pitch: int, width: int, height: int, kind: int, stream: int) -> None:
     """Copy rows of bytes, in the order of a stream."""
     check_kind(kind)
-    if height > 1 and width > min(pitch, to_pitch):
-        raise DriverError(Result.INVALID_VALUE, "a row is longer than the pitch")
+    check_pitch(width, height, pitch, to_pitch)
     to, of = Rectangle(target, to_pitch, height), Rectangle(source, pitch, height)
     for rows, kinds in ((to, (TO_DEVICE, ON_DEVICE)), (of, (TO_HOST, ON_DEVICE))):
         if kind in kinds:

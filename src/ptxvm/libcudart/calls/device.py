@@ -9,6 +9,8 @@ from ptxvm.libcuda.session import session
 from ptxvm.libcudart.properties import properties
 from ptxvm.libcudart.runtime_state import function, runtime
 
+WAYS_TO_WAIT, MAP_HOST, FLAGS = 0b111, 0x8, 0x9F  # cudaDeviceScheduleMask, cudaDeviceMapHost, and all flags
+
 
 @function("cudaGetDeviceCount", stateless=True)
 def count(out: int) -> None:
@@ -30,15 +32,23 @@ def choose(ordinal: int, *flags: int) -> None:
     runtime().choose(ordinal)
 
 
-@function("cudaSetDeviceFlags", "cudaSetValidDevices")
-def set_flags(*arguments: int) -> None:
-    """Set how the host waits; it has no effect."""
+@function("cudaSetValidDevices")
+def set_devices(first: int, count: int) -> None:
+    """Set the order in which devices are tried; it has no effect."""
+
+
+@function("cudaSetDeviceFlags")
+def set_flags(flags: int) -> None:
+    """Set how the host waits, which has no effect; DriverError for unknown flags, or for two ways to wait."""
+    if flags & ~FLAGS or flags & WAYS_TO_WAIT not in (0, 1, 2, 4):
+        raise DriverError(Result.INVALID_VALUE, f"{flags:#x} are no flags of a device")
+    session().context.flags = flags
 
 
 @function("cudaGetDeviceFlags")
 def get_flags(out: int) -> None:
-    """How the host waits."""
-    put_i32(out, session().context.flags)
+    """How the host waits; that memory of the host is mapped is implicit in the runtime."""
+    put_i32(out, session().context.flags | MAP_HOST)
 
 
 @function("cudaChooseDevice")

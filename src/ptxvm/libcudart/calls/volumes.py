@@ -8,7 +8,7 @@ from ptxvm.libcuda import structures as driver
 from ptxvm.libcuda.c_values import structure_at
 from ptxvm.libcuda.calls.copies import ARRAY, MEMCPY, UNIFIED, copied, put, rectangular
 from ptxvm.libcuda.session import session
-from ptxvm.libcudart.calls.copies import DEFAULT, check_kind
+from ptxvm.libcudart.calls.copies import DEFAULT, check_kind, check_pitch
 from ptxvm.libcudart.runtime_state import function
 from ptxvm.libcudart.structures import Copy3D, CopyPeer3D, Extent, PitchedPointer
 
@@ -93,6 +93,7 @@ def to_array_async(
 ) -> None:
     """Copy rows into an array, in the order of a stream."""
     check_kind(kind)
+    check_pitch(width, height, pitch)
     made = driver.Copy2D(source_type=UNIFIED, source_device=source, source_pitch=pitch, width=width, height=height)
     made.target_type, made.target_array, made.target_x, made.target_y = ARRAY, target, x, y
     put(stream, rectangular(made), MEMCPY)
@@ -110,6 +111,7 @@ def from_array_async(
 ) -> None:
     """Copy rows out of an array, in the order of a stream."""
     check_kind(kind)
+    check_pitch(width, height, pitch)
     made = driver.Copy2D(target_type=UNIFIED, target_device=target, target_pitch=pitch, width=width, height=height)
     made.source_type, made.source_array, made.source_x, made.source_y = ARRAY, source, x, y
     put(stream, rectangular(made), MEMCPY)
