@@ -4,7 +4,8 @@
 
 nvcc is `$NVCC`, or that of the package `nvidia-cuda-nvcc` of this Python, or the one on the path; the programs are linked with
 the shared runtime library.  A program may say in comments at its beginning: `// flags:` for nvcc, `// devices:` how many
-there are, `// output:` the lines that it prints.  Binaries are kept in `.cache/cuda_cpp` until their source changes.
+there are, `// device:` their model, `// output:` the lines that it prints.  Binaries are kept in `.cache/cuda_cpp` until their
+source changes.
 """
 
 from __future__ import annotations
@@ -95,8 +96,8 @@ def build(name: str, nvcc: Path) -> Path:
 def run(name: str, nvcc: Path, options: tuple[str, ...] = ()) -> subprocess.CompletedProcess[str]:
     """Run a program on ptxvm, with options of `ptxvm exec`."""
     source = (HERE / f"{name}.cu").read_text(encoding="utf-8")
-    devices = said(source, "devices")
-    command = [sys.executable, "-m", "ptxvm", "exec", *(["--devices", devices] if devices else []), *options, "--"]
+    machine = [word for what in ("devices", "device") if (wanted := said(source, what)) for word in (f"--{what}", wanted)]
+    command = [sys.executable, "-m", "ptxvm", "exec", *machine, *options, "--"]
     return subprocess.run([*command, str(build(name, nvcc))], capture_output=True, text=True, check=False, timeout=LONGEST)
 
 
