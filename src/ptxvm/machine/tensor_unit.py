@@ -480,14 +480,15 @@ def accumulators(cells: PerLane, idesc: InstructionDescriptor, operands: Mapping
 def scales(work: Multiply, memory: TensorMemory, operands: Mapping[str, int], idesc: InstructionDescriptor) -> list[Matrices]:
     """The scales of the rows of A and of the columns of B: 32 in a column of tensor memory, in some of its bytes.
 
-    Of a pair, each CTA has those of its rows, and those of all columns.
+    Of a pair, each CTA has those of its rows, and those of all columns.  Where D lies in two halves of the lanes, so do the
+    scales of its columns (CUTLASS, `ScaleFactorDuplicated2by2`).
     """
-    found = []
+    found, halves = [], {"scale_a": 1, "scale_b": 2 if work.pairs and idesc.m == LANES else 1}
     for name, count, first in (("scale_a", idesc.m // work.ctas, idesc.scale_ids[0]), ("scale_b", idesc.n, idesc.scale_ids[1])):
         address = operands[name] & 0xFFFF_FFFF
-        memory.check(address, -(-count // WARP), "the scales")
-        each = np.arange(count)
-        words = np.ascontiguousarray(memory.cells[each % WARP, (address & 0xFFFF) + each // WARP])
+        half, each = np.divmod(np.arange(count), count // halves[name])
+        memory.check(address, int(each[-1]) // WARP + 1, "the scales")
+        words = np.ascontiguousarray(memory.cells[half * (LANES // 2) + each % WARP, (address & 0xFFFF) + each // WARP])
         bytes_ = words.view(np.uint8).reshape(count, 4)[:, first : first + work.blocks]
         if bytes_.shape[1] < work.blocks:
             raise InvalidDescriptor(f"the scales begin at byte {first}, and {work.blocks} bytes are needed")

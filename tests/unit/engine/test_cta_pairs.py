@@ -6,6 +6,7 @@ halves of its lanes.
 
 from __future__ import annotations
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -154,6 +155,55 @@ def test_a_pair_multiplies_a_sparse_matrix(engine, rows, rng):
     ptxvm.load(of_sparse_a()).kernel().launch(2, 128, [stored, b, out, meta, idesc, columns], cluster=2, engine=engine)
     lanes = row if rows == 256 else row // 16 * 32 + row % 16
     assert (np.vstack(list(out[:, lanes])) == dense @ b.T.astype(np.float64)).all()
+
+
+SCALES = """ld.param.u64 %q, [scales]; mad.lo.u32 %x, %rank, 128, %t; mad.wide.u32 %q, %x, 32, %q; add.u32 %x, %mine, 128;
+{ .reg .b32 %w<8>; ld.global.v4.b32 {%w0,%w1,%w2,%w3}, [%q]; ld.global.v4.b32 {%w4,%w5,%w6,%w7}, [%q+16];
+tcgen05.st.sync.aligned.32x32b.x8.b32 [%x], {%w0,%w1,%w2,%w3,%w4,%w5,%w6,%w7}; tcgen05.wait::st.sync.aligned; }
+tcgen05.fence::before_thread_sync; barrier.cluster.arrive.aligned; barrier.cluster.wait.aligned;
+tcgen05.fence::after_thread_sync;
+setp.ne.u32 %done, %i, %i;"""
+# What is another where blocks have scales, which lie from column 128 on: four columns of A, four of B.
+SCALED = {
+    ".param .u64 out,": ".param .u64 out, .param .u64 scales,",
+    "setp.ne.u32 %done, %i, %i;": SCALES,
+    ".cta_group::2.kind::f16": ".cta_group::2.kind::mxf8f6f4.block_scale.scale_vec::1X",
+    "@!%lead bra wait;": "add.u32 %x, %d, 128; add.u32 %v, %d, 132; @!%lead bra wait;",
+    "%b, %i, %done;": "%b, %i, [%x], [%v], %done;",
+    "[%s], 64;": "[%s], 256;", "%d, 64;": "%d, 256;",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("rows", "columns"), [(256, 64), (128, 128), (128, 80)])
+def test_a_pair_multiplies_blocks_with_scales(engine, rows, columns, rng):
+    """32 scales are in a column; of 128 rows, the scales of each half of the columns of D are in its half of the lanes.
+
+    The layouts are those of CUTLASS (mma_traits_sm100.hpp, `tmem_sf_frg`), with their copies for other warps.
+    """
+    text = PRODUCT
+    for old, new in SCALED.items():
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    a, b = (rng.integers(-3, 4, (count, 32)).astype(ml_dtypes.float8_e4m3fn) for count in (rows, columns))
+    powers_a, powers_b = (rng.integers(-3, 4, count) for count in (rows, columns))
+    words, own, halves = np.zeros((2, 4, 32, 8), np.uint32), rows // 2, 256 // rows
+    for rank in range(2):
+        for warp in range(4):
+            for row in range(own):
+                words[rank, warp, row % 32, row // 32] = 127 + powers_a[rank * own + row]
+            part = columns // halves
+            for column in range(part):
+                power = powers_b[warp // 2 * part + column] if halves == 2 else powers_b[column]
+                words[rank, warp, column % 32, 4 + column // 32] = 127 + power
+    width = columns // halves
+    out, idesc = np.zeros((2, 128, width), np.float32), columns // 8 << 17 | 1 << 23 | rows // 16 << 24
+    ptxvm.load(text).kernel().launch(
+        2, 128, [a.view(np.uint8), b.view(np.uint8), out, words, idesc, width], cluster=2, engine=engine
+    )
+    found = np.vstack(list(out if rows == 256 else [np.hstack([each[:64], each[64:]]) for each in out]))
+    exact = a.astype(np.float64) @ b.astype(np.float64).T * 2.0 ** powers_a[:, None] * 2.0 ** powers_b[None, :]
+    assert (found == exact).all()
 
 
 def test_a_pair_without_a_race_has_no_findings():
