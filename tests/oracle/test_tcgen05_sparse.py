@@ -61,13 +61,14 @@ def half_of_the_lanes(rows: int) -> np.ndarray:
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(
-    ("kind", "type", "sums", "rows", "ws"),
-    [("f16", "f16", "f32", 128, ""), ("f16", "bf16", "f32", 128, ""), ("tf32", "tf32", "f32", 128, ""),
-     ("f8f6f4", "e4m3", "f32", 128, ""), ("i8", "s8", "s32", 128, ""), ("f16", "f16", "f32", 64, ".ws"),
-     ("i8", "u8", "s32", 32, ".ws"), ("tf32", "tf32", "f32", 64, ".ws"), ("f16", "f16", "f32", 64, ""),
-     ("i8", "s8", "s32", 64, "")],
+    ("kind", "type", "sums", "rows", "ws", "selector"),
+    [("f16", "f16", "f32", 128, "", 0), ("f16", "bf16", "f32", 128, "", 0), ("tf32", "tf32", "f32", 128, "", 0),
+     ("f8f6f4", "e4m3", "f32", 128, "", 0), ("i8", "s8", "s32", 128, "", 0), ("f16", "f16", "f32", 64, ".ws", 0),
+     ("i8", "u8", "s32", 32, ".ws", 0), ("tf32", "tf32", "f32", 64, ".ws", 0), ("f16", "f16", "f32", 64, "", 0),
+     ("i8", "s8", "s32", 64, "", 0), ("f16", "f16", "f32", 128, "", 1), ("tf32", "tf32", "f32", 128, "", 1)],
 )  # fmt: skip
-def test_sparse_products_are_exact(kind, type, sums, rows, ws, engine, rng):
+def test_sparse_products_are_exact(kind, type, sums, rows, ws, selector, engine, rng):
+    """The selector names the second of two columns, as where CUTLASS has the metadata at an odd column."""
     size, low = np.dtype(DTYPES[type]).itemsize, 0 if type == "u8" else -4
     depth = 64 // size
     columns = 64
@@ -78,13 +79,13 @@ def test_sparse_products_are_exact(kind, type, sums, rows, ws, engine, rng):
     halved = rows == 64 and not ws  # half of the lanes of each warp
     lanes = half_of_the_lanes(ROWS // 2) if halved else np.arange(ROWS)
     moved = np.zeros_like(meta)
-    moved[lanes] = meta[: len(lanes)]
+    moved[lanes] = np.roll(meta[: len(lanes)], 4 * selector, axis=1)
     memory[AT_SCALES : AT_SCALES + meta.size] = moved.ravel()
     parts = 1 if halved else ROWS // rows  # of D, which lie in lanes beside each other (PTX 9.7.16.10.5)
     held = {"f32": np.float32, "s32": np.int32}[sums]
     cells = np.zeros((ROWS, columns), np.uint32)
     cells[lanes, : columns // parts] = np.vstack(np.split(c.astype(held).view(np.uint32), parts, axis=1))
-    idesc = instruction_descriptor(rows, columns, sums, type, type) | 1 << 2
+    idesc = instruction_descriptor(rows, columns, sums, type, type) | 1 << 2 | selector
     instruction = SPARSE.format(meta=AT_SCALES >> 4 | ROWS_OF_16_BYTES, more="", ws=ws, kind=kind, scaled="", scales="")
     got = run(instruction, memory, descriptor(da), descriptor(db), idesc, cells, engine=engine)
     found = np.hstack(np.split(got[lanes, : columns // parts], parts)).view(held)
@@ -151,7 +152,7 @@ def test_a_shifted_matrix_is_multiplied(engine, rng):
          "begin at the same lane"),
         ("add.u32 %d, %d, 0x80000; tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %da, %db, [%a], %i, %p;", 64, 4, ptxvm.Fault,
          "begins at lane 0 or 16, not 8"),
-        ("tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %da, %db, [%a], %i, %p;", 128, 5, ptxvm.Unsupported, "selector 1"),
+        ("tcgen05.mma.sp.cta_group::1.kind::f16 [%d], %da, %db, [%a], %i, %p;", 128, 6, ptxvm.Unsupported, "selector 2"),
         ("tcgen05.mma.sp.cta_group::1.kind::f8f6f4 [%d], %da, %db, [%a], %i, %p;", 128, 5, ptxvm.Fault,
          "selector of .kind::f8f6f4 is 0, not 1"),
         (

@@ -78,14 +78,15 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
             CellBlock(mask(tensor_unit.lanes_of_a(work, address, idesc.m)), first, first + words, reads=True, writes=False)
         )
     if work.sparse:
-        address, words = operands["meta"] & 0xFFFF_FFFF, tensor_unit.words_of_metadata(idesc)
-        memory.check(address, words, "the metadata")
-        first, lanes = address & 0xFFFF, tensor_unit.lanes_of_rows(work, address, idesc.m, "the metadata")
-        found.append(CellBlock(mask(lanes), first, first + words, reads=True, writes=False))
-    for name, count in (("scale_a", idesc.m // work.ctas), ("scale_b", idesc.n)) if work.blocks else ():
-        address, words = operands[name] & 0xFFFF_FFFF, -(-count // WARP)
+        address = operands["meta"] & 0xFFFF_FFFF
+        held = tensor_unit.columns_of_metadata(work, memory, address, idesc)
+        lanes = tensor_unit.lanes_of_rows(work, address, idesc.m, "the metadata")
+        found.append(CellBlock(mask(lanes), held.start, held.stop, reads=True, writes=False))
+    for name in ("scale_a", "scale_b") if work.blocks else ():
+        address, (rows, of_rows) = operands[name] & 0xFFFF_FFFF, tensor_unit.cells_of_scales(work, idesc, name)
+        first, words = address & 0xFFFF, int(of_rows[-1]) + 1
         memory.check(address, words, "the scales")
-        found.append(CellBlock(LANES_OF_A_WARP, address & 0xFFFF, (address & 0xFFFF) + words, reads=True, writes=False))
+        found.append(CellBlock(mask(rows), first, first + words, reads=True, writes=False))
     return found
 
 

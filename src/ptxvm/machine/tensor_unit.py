@@ -445,23 +445,27 @@ def metadata(work: Multiply, memory: TensorMemory, address: int, idesc: Instruct
     64 rows are in half of the lanes, each block of 16 rows is taken to lie in its lanes as one of 128 rows does: D and the
     metadata have the same lanes there (9.7.16.10.8.5).
     """
-    if idesc.selector:
-        raise Unsupported(f"'{work.mnemonic}' with the sparsity selector {idesc.selector}")
-    words = words_of_metadata(idesc)
-    memory.check(address, words, "the metadata")
+    columns = columns_of_metadata(work, memory, address, idesc)
     lanes = lanes_of_rows(work, address, idesc.m, "the metadata")
-    row, chunk = np.arange(len(lanes))[:, None], np.arange(words * CHUNKS)[None, :]
+    row, chunk = np.arange(len(lanes))[:, None], np.arange(len(columns) * CHUNKS)[None, :]
     of_row, place = row, chunk % CHUNKS
-    if words == 1:
+    if len(columns) == 1:
         of_row, place = row % 8 + row // 16 * 16 + chunk // 4 * 8, row // 8 % 2 * 4 + chunk % 4
-    held = memory.cells[lanes[of_row], (address & 0xFFFF) + chunk // CHUNKS]
+    held = memory.cells[lanes[of_row], columns.start + chunk // CHUNKS]
     found: Matrices = held >> np.uint32(4) * place.astype(np.uint32) & np.uint32(15)
     return found
 
 
-def words_of_metadata(idesc: InstructionDescriptor) -> int:
-    """How many columns of tensor memory have the metadata of A."""
-    return 1 if idesc.a.bits >= 16 else 2
+def columns_of_metadata(work: Multiply, memory: TensorMemory, address: int, idesc: InstructionDescriptor) -> range:
+    """The columns of tensor memory that have the metadata of A.
+
+    The selector names one of two columns of elements of 16 bits and more (CUTLASS: `id2` is the lowest bit of the address).
+    """
+    if idesc.selector > 1:
+        raise Unsupported(f"'{work.mnemonic}' with the sparsity selector {idesc.selector}")
+    count, first = 1 if idesc.a.bits >= 16 else 2, (address & 0xFFFF) + idesc.selector
+    memory.check(address + idesc.selector, count, "the metadata")
+    return range(first, first + count)
 
 
 def accumulators(cells: PerLane, idesc: InstructionDescriptor, operands: Mapping[str, int]) -> Matrices:
@@ -478,22 +482,29 @@ def accumulators(cells: PerLane, idesc: InstructionDescriptor, operands: Mapping
 
 
 def scales(work: Multiply, memory: TensorMemory, operands: Mapping[str, int], idesc: InstructionDescriptor) -> list[Matrices]:
-    """The scales of the rows of A and of the columns of B: 32 in a column of tensor memory, in some of its bytes.
-
-    Of a pair, each CTA has those of its rows, and those of all columns.  Where D lies in two halves of the lanes, so do the
-    scales of its columns (CUTLASS, `ScaleFactorDuplicated2by2`).
-    """
-    found, halves = [], {"scale_a": 1, "scale_b": 2 if work.pairs and idesc.m == LANES else 1}
-    for name, count, first in (("scale_a", idesc.m // work.ctas, idesc.scale_ids[0]), ("scale_b", idesc.n, idesc.scale_ids[1])):
-        address = operands[name] & 0xFFFF_FFFF
-        half, each = np.divmod(np.arange(count), count // halves[name])
-        memory.check(address, int(each[-1]) // WARP + 1, "the scales")
-        words = np.ascontiguousarray(memory.cells[half * (LANES // 2) + each % WARP, (address & 0xFFFF) + each // WARP])
-        bytes_ = words.view(np.uint8).reshape(count, 4)[:, first : first + work.blocks]
+    """The scales of the rows of A and of the columns of B: some bytes of the words that `cells_of_scales` names."""
+    found = []
+    for name, first in zip(("scale_a", "scale_b"), idesc.scale_ids, strict=True):
+        address, (lanes, columns) = operands[name] & 0xFFFF_FFFF, cells_of_scales(work, idesc, name)
+        memory.check(address, int(columns[-1]) + 1, "the scales")
+        words = np.ascontiguousarray(memory.cells[lanes, (address & 0xFFFF) + columns])
+        bytes_ = words.view(np.uint8).reshape(-1, 4)[:, first : first + work.blocks]
         if bytes_.shape[1] < work.blocks:
             raise InvalidDescriptor(f"the scales begin at byte {first}, and {work.blocks} bytes are needed")
         found.append(bytes_)
     return [found[0], found[1].T]
+
+
+def cells_of_scales(work: Multiply, idesc: InstructionDescriptor, name: str) -> tuple[PerLane, PerLane]:
+    """The lane and the column of the scales of each row of A (`scale_a`) or column of B: 32 are in a column.
+
+    Of a pair, each CTA has those of its rows, and those of all columns of B.  Where the columns of D lie in two halves of the
+    lanes, so do their scales (CUTLASS, `ScaleFactorDuplicated2by2`).
+    """
+    count = idesc.m // work.ctas if name == "scale_a" else idesc.n
+    halves = 2 if name == "scale_b" and work.pairs and idesc.m == LANES else 1
+    half, each = np.divmod(np.arange(count), count // halves)
+    return half * (LANES // 2) + each % WARP, each // WARP
 
 
 def disabled(operands: Mapping[str, int], ctas: int) -> PerLane:
@@ -503,6 +514,6 @@ def disabled(operands: Mapping[str, int], ctas: int) -> PerLane:
 
 
 __all__ = [
-    "Machine", "blocks_of_d", "copy_addresses", "factors", "height_of_copy", "lanes_of_a", "lanes_of_rows", "perform", "single",
-    "uniform", "whole_warps",
+    "Machine", "blocks_of_d", "cells_of_scales", "columns_of_metadata", "copy_addresses", "factors", "height_of_copy",
+    "lanes_of_a", "lanes_of_rows", "perform", "single", "uniform", "whole_warps",
 ]  # fmt: skip
