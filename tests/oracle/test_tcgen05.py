@@ -135,6 +135,44 @@ def test_products_are_exact(kind, type, sums, m, n, swizzle, negated, transposed
     assert (got[others] == 0xDEAD).all()
 
 
+def put_by_32(memory: np.ndarray, start: int, matrix: np.ndarray) -> int:
+    """Write a transposed matrix of words in the swizzle of 128 bytes that moves 32; returns its descriptor.
+
+    The layout is CUTLASS's `LayoutType::128B_BASE32B`: `Swizzle<2,5,2> o ((T,8,m),(4,k)):((1,T,LBO),(8T,SBO))`.
+    """
+    rows, depth = matrix.shape
+    row, k = np.indices(matrix.shape)
+    leading, stride = 128 * depth, 512
+    at = start + row % 32 * 4 + row // 32 * leading + k % 4 * 128 + k // 4 * stride
+    at ^= (at >> 7 & 3) << 5
+    memory[at[..., None] + np.arange(4)] = np.ascontiguousarray(matrix).view(np.uint8).reshape(rows, depth, 4)
+    return start >> 4 | leading >> 4 << 16 | stride >> 4 << 32 | 1 << 46 | 1 << 61
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("transposed", [1, 2, 3])
+def test_transposed_words_have_a_swizzle_of_their_own(transposed, engine, rng):
+    a, b = (rng.integers(-4, 5, (count, 8)).astype(np.float32) for count in (128, 64))
+    memory = np.full(SHARED, 0x3C, np.uint8)
+    places = [(AT_A, a, transposed & 1), (AT_B, b, transposed & 2)]
+    da, db = (
+        put_by_32(memory, at, each) if other else descriptor(put(memory, at, each, 32)) for at, each, other in places
+    )  # fmt: skip
+    idesc = instruction_descriptor(128, 64, "f32", "tf32", "tf32", transposed=transposed)
+    got = run(PLAIN.format(kind="tf32"), memory, da, db, idesc, np.zeros((128, 64), np.uint32), engine=engine)
+    assert (got.view(np.float32) == a @ b.T).all()
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("kind", "swizzle"), [("tf32", 2), ("f16", 1)])
+def test_a_swizzle_that_transposed_elements_cannot_have_is_named(kind, swizzle, engine):
+    """PTX 9.7.16.10.3, table 54."""
+    idesc = instruction_descriptor(128, 64, "f32", kind, kind, transposed=1)
+    da, db = (at >> 4 | 1 << 46 | swizzle << 61 for at in (AT_A, AT_B))
+    with pytest.raises(ptxvm.Fault, match="a transposed matrix of 32 bits has the swizzle"):
+        run(PLAIN.format(kind=kind), np.zeros(SHARED, np.uint8), da, db, idesc, np.zeros((128, 64), np.uint32), engine=engine)
+
+
 # ── recorded dot products ───────────────────────────────────────────────────────────────
 
 

@@ -62,13 +62,13 @@ def instructions(kind: str, bits: int) -> dict[str, InstructionDescriptor]:
 
 def of_matrix(found: MatrixDescriptor) -> Rows:
     """A matrix in shared memory."""
-    width = found.swizzle.value
+    width, by = found.swizzle.width, f", {16 * found.swizzle.atom} at once" if found.swizzle.atom > 1 else ""
     return [
         ("start address", f"{found.start:#x}"),
         ("leading dimension", f"{found.leading} bytes"),
         ("stride dimension", f"{found.stride} bytes"),
         ("base offset", str(found.base)),
-        ("swizzle", "none" if width == 1 else f"{16 * width} bytes"),
+        ("swizzle", "none" if width == 1 else f"{16 * width} bytes{by}"),
     ]
 
 

@@ -13,12 +13,21 @@ FIELD = 14  # bits of an address or an offset, which are in units of 16 bytes
 
 
 class Swizzle(Enum):
-    """How the pieces of eight rows are permuted; the value is the length of a row, in pieces."""
+    """How the pieces of the rows of a pattern are permuted: the length of a row, and what moves as a whole, in pieces."""
 
-    NONE = 1
-    BYTES_32 = 2
-    BYTES_64 = 4
-    BYTES_128 = 8
+    NONE = 1, 1
+    BYTES_32 = 2, 1
+    BYTES_64 = 4, 1
+    BYTES_128 = 8, 1
+    BYTES_128_BY_32 = 8, 2
+
+    def __init__(self, width: int, atom: int) -> None:
+        self.width, self.atom = width, atom
+
+    @property
+    def mask(self) -> int:
+        """The bits of the number of a row of 128 bytes that permute its atoms."""
+        return self.width // self.atom - 1
 
 
 @dataclass(frozen=True)

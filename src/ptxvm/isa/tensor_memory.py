@@ -136,7 +136,9 @@ class Multiply(TensorWork):
 
 # ── descriptors ─────────────────────────────────────────────────────────────────────────
 
-SWIZZLES = {0: Swizzle.NONE, 2: Swizzle.BYTES_128, 4: Swizzle.BYTES_64, 6: Swizzle.BYTES_32}
+SWIZZLES = {
+    0: Swizzle.NONE, 1: Swizzle.BYTES_128_BY_32, 2: Swizzle.BYTES_128, 4: Swizzle.BYTES_64, 6: Swizzle.BYTES_32,
+}  # fmt: skip
 
 
 class InvalidDescriptor(ValueError):  # noqa: N818 - it says what is wrong
@@ -151,7 +153,7 @@ def shared_descriptor(bits: int) -> MatrixDescriptor:
     if bits >> 52 & 1:
         raise InvalidDescriptor("bit 52 of the descriptor asks for an absolute address, which is not supported")
     if bits >> 61 not in SWIZZLES:
-        raise InvalidDescriptor(f"bits 61 to 63 of the descriptor of a matrix are 0, 2, 4 or 6, not {bits >> 61}")
+        raise InvalidDescriptor(f"bits 61 to 63 of the descriptor of a matrix are 0, 1, 2, 4 or 6, not {bits >> 61}")
     return MatrixDescriptor(start, leading, stride, bits >> 49 & 7, SWIZZLES[bits >> 61])
 
 

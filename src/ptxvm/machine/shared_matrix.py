@@ -20,9 +20,8 @@ def addresses(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
     """The addresses of all pieces: `(rows, pieces of a row)`, or `(depth, pieces of a column)` of an MN-major matrix."""
     found_offsets = offsets(descriptor, factor)
     found = np.uint64(descriptor.start) + found_offsets & WINDOW
-    if descriptor.swizzle is not Swizzle.NONE:
-        row = (found >> LINE) - np.uint64(descriptor.base) & np.uint64(descriptor.swizzle.value - 1)
-        found ^= row * np.uint64(PIECE)
+    row = (found >> LINE) - np.uint64(descriptor.base) & np.uint64(descriptor.swizzle.mask)
+    found ^= row * np.uint64(PIECE * descriptor.swizzle.atom)
     found.flags.writeable = False  # a loop names the same matrices again and again
     return found
 
@@ -35,7 +34,7 @@ def offsets(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
 @lru_cache(maxsize=64)
 def _offsets(leading: int, stride: int, swizzle: Swizzle, factor: Factor) -> PerLane:
     """The canonical layout before it is swizzled (PTX 9.7.15.5.1.2.1.3)."""
-    width, rows = swizzle.value, np.arange(factor.first, factor.first + factor.rows)
+    width, rows = swizzle.width, np.arange(factor.first, factor.first + factor.rows)
     if not factor.transposed:
         pieces = np.arange(factor.depth * factor.bits // (8 * PIECE))
         along = pieces % width * PIECE + pieces // width * leading
@@ -44,7 +43,8 @@ def _offsets(leading: int, stride: int, swizzle: Swizzle, factor: Factor) -> Per
     columns, units = np.arange(factor.depth), rows[:: factor.per_piece] // factor.per_piece
     if swizzle is Swizzle.NONE:
         return _grid(columns % EIGHT * PIECE + columns // EIGHT * leading, units * stride)
-    down = columns % EIGHT * (width * PIECE) + columns // EIGHT * stride
+    height = EIGHT // swizzle.atom
+    down = columns % height * (width * PIECE) + columns // height * stride
     return _grid(down, units % width * PIECE + units // width * leading)
 
 

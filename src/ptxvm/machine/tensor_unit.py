@@ -41,6 +41,7 @@ from ptxvm.machine.warp_matrix import split
 from ptxvm.machine.warpgroup_matrix import no_fma
 
 SHIFTED = 8  # columns of 32 bytes
+WIDEST = 32  # bits of an element
 Operands = Mapping[str, PerLane]
 """The operands of an instruction, each with an element for every lane that does the work."""
 
@@ -249,11 +250,19 @@ def _factors(work: Multiply, descriptor: int, first: int, of_b: int, of_a: int) 
     idesc = instruction_descriptor(work, descriptor)
     bits = 4 if work.kind in HALVED else max(8, idesc.a.bits)
     b = Factor(first, idesc.n // work.ctas, idesc.k, bits, idesc.transposed[1])
-    found = (b, shared_matrix.addresses(shared_descriptor(of_b), b))
+    found = (b, addresses_of(b, of_b))
     if work.in_tensor_memory:
         return (found,)
     a = Factor(0, idesc.m // work.ctas, idesc.stored, bits, idesc.transposed[0])
-    return found, (a, shared_matrix.addresses(shared_descriptor(of_a), a))
+    return found, (a, addresses_of(a, of_a))
+
+
+def addresses_of(factor: Factor, bits: int) -> PerLane:
+    """The addresses of the pieces of A or B, whose swizzle fits its elements (PTX 9.7.16.10.3)."""
+    descriptor = shared_descriptor(bits)
+    if factor.transposed and (descriptor.swizzle.atom > 1) is not (factor.bits == WIDEST):
+        raise InvalidDescriptor("a transposed matrix of 32 bits has the swizzle of 128 bytes that moves 32, and no other has")
+    return shared_matrix.addresses(descriptor, factor)
 
 
 def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int]) -> None:

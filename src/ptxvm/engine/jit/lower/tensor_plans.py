@@ -18,7 +18,7 @@ from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.ir.runtime import runtime, words_of_plan
 from ptxvm.engine.jit.lower.tile_products import least_exponents
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.isa.shared_matrix import PIECE, Factor, Swizzle
+from ptxvm.isa.shared_matrix import PIECE, Factor
 from ptxvm.isa.tensor_memory import (
     COLUMNS,
     Commit,
@@ -282,10 +282,11 @@ def plan(
         matrices["a"] = Factor(0, idesc.m, idesc.k, max(8, idesc.a.bits))
     for m, factor in matrices.items():
         descriptor = shared_descriptor(operands[m])
+        if descriptor.swizzle.atom > 1:
+            return None
         offsets = shared_matrix.offsets(descriptor, factor).astype(np.int64).ravel()
         table = np.ascontiguousarray(offsets, np.int32)
-        swizzle = descriptor.swizzle.value - 1 if descriptor.swizzle is not Swizzle.NONE else 0
-        of_matrix = table.ctypes.data, len(table), int(offsets.max()), descriptor.base, swizzle
+        of_matrix = table.ctypes.data, len(table), int(offsets.max()), descriptor.base, descriptor.swizzle.mask
         words |= {f"{m}.{word}": each for word, each in zip(OF_MATRIX, of_matrix, strict=True)}
         tables.append(table)
     return [int(words.get(word) or 0) for word in PRODUCT], tables
