@@ -12,11 +12,11 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings, strategies as st
 
 import ptxvm
 from ptxvm.campaign.fuzz.engines import compare
-from ptxvm.campaign.random_kernels.kernels import REGISTERS, RandomKernel, kernels
+from ptxvm.campaign.random_kernels.kernels import REGISTERS, RandomKernel, random_kernel
 from ptxvm.campaign.random_kernels.variants import instructions, variants_of
 
 # `--hypothesis-profile=long` runs many.
@@ -26,8 +26,8 @@ ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of memory that each engine takes for 
 # ── random kernels ──────────────────────────────────────────────────────────────────────
 
 
-@settings(max_examples=KERNELS, suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large])
-@given(random=kernels())
+@settings(max_examples=KERNELS)
+@given(random=st.integers(0, 2**40).map(random_kernel))
 def test_random_kernel(random: RandomKernel) -> None:
     compare(random)
 

@@ -168,6 +168,8 @@ REASONS = {
     "analysis.shapes.names_in": PARSED,
     "campaign.fuzz.coverage.Tracer._called.line": "it gives itself to `sys.settrace`, and calls nothing",
     "campaign.random_kernels.control.block": "two levels, of a random kernel",
+    "campaign.random_kernels.kernels.size": "two levels, of a random kernel",
+    "campaign.random_kernels.kernels.some": "two levels, of a random kernel",
     "campaign.random_kernels.kernels.without": "two levels, of a random kernel",
     "checkers.tensor_order.TensorOrder.precedes": "`checkers.tensor_order.HOPS`",
     "cli.ptxas_options._add": "files of options within files (`cli.ptxas_options.DEEPEST`)",

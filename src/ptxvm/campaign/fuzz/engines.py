@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import mmap
+from typing import Any
 
 import numpy as np
 
 from ptxvm.api import Kernel, load
-from ptxvm.campaign.random_kernels.kernels import DOUBLES_AT, SIZE, STRIDE, RandomKernel, kernels
+from ptxvm.campaign.random_kernels.kernels import DOUBLES_AT, SIZE, STRIDE, Launch, RandomKernel, Watch
 from ptxvm.campaign.random_kernels.memory import INPUT
-from ptxvm.machine.options import EngineName
+from ptxvm.machine.options import CHECKS, EngineName
 from ptxvm.machine.per_lane import Array
+from ptxvm.machine.result import LaunchResult
 
 STRANGE = np.array(
     [0, 1, 0x80000000, 0x7F800000, 0x7FC00000, 0xFFFFFFFF, 0x7FFFFFFF, 0x00000001, 0x80000001, 0x3F800000, 0x7F7FFFFF],
@@ -19,48 +21,89 @@ STRANGE = np.array(
 )
 
 
-def random_kernel(number: int) -> RandomKernel:
-    """The random kernel of a number."""
-    from hypothesis import HealthCheck, Phase, given, seed, settings  # noqa: PLC0415 - an extra
-
-    drawn: list[RandomKernel] = []
-
-    # The first example of hypothesis is the simplest there is; the third is random.
-    @seed(number)
-    @settings(max_examples=3, database=None, deadline=None, phases=[Phase.generate], suppress_health_check=list(HealthCheck))
-    @given(kernels())
-    def draw(kernel: RandomKernel) -> None:
-        drawn.append(kernel)
-
-    draw()
-    return drawn[-1]
+ENGINES: tuple[EngineName, ...] = ("interp", "auto")
+"""Each counts and checks; compiled code where it can."""
 
 
 def compare(random: RandomKernel) -> None:
-    """AssertionError where the engines disagree on what the kernel leaves, or on how many instructions it has."""
+    """AssertionError where the engines disagree on what the kernel leaves, on what they count, or find what is not there."""
     kernel = load(random.text).kernel()
-    (one, counted), (other, too) = left_by("interp", random, kernel), left_by("jit", random, kernel)
+    for launch in random.launches:
+        (one, counted), (other, too) = left_by("interp", random, launch, kernel), left_by("jit", random, launch, kernel)
+        assert_same(one, other, launch)
+        if not random.locks and counted != too:
+            raise AssertionError(f"the engines count {counted} and {too} instructions of {launch}")
+    if random.watch is Watch.PROFILE and not random.locks:
+        compare_profiles(random, kernel)
+    if random.watch is Watch.CHECKS:
+        compare_checked(random, kernel)
+
+
+def assert_same(one: dict[str, Array], other: dict[str, Array], launch: Launch) -> None:
+    """AssertionError where memory differs."""
     for name, rows in one.items():
         wrong = np.argwhere(rows != other[name])
         if len(wrong):
             first = f"byte {wrong[0][1]} of {name} of thread {wrong[0][0]}"
-            raise AssertionError(f"the engines disagree: {first}, and {len(wrong)} bytes in all")
-    if not random.locks and counted != too:
-        raise AssertionError(f"the engines count {counted} and {too} instructions")
+            raise AssertionError(f"the engines disagree: {first}, and {len(wrong)} bytes in all, of {launch}")
 
 
-def left_by(engine: EngineName, random: RandomKernel, kernel: Kernel) -> tuple[dict[str, Array], int]:
+def compare_profiles(random: RandomKernel, kernel: Kernel) -> None:
+    """AssertionError where the engines count otherwise of a line."""
+    launch = random.launches[0]
+    one, other = (counts_of(kernel, random, launch, engine) for engine in ENGINES)
+    for line in sorted(one.keys() | other.keys()):
+        if one.get(line) != other.get(line):
+            raise AssertionError(f"the engines count otherwise of line {line}: {one.get(line)} and {other.get(line)}")
+
+
+def counts_of(kernel: Kernel, random: RandomKernel, launch: Launch, engine: EngineName) -> dict[int, dict[str, int]]:
+    """What an engine counts, by line; the interpreter where compiled code cannot."""
+    _, result = launched(random, launch, kernel, engine=engine, profile=True)
+    lines = () if result.profile is None else result.profile.lines
+    return {line.number: {name: count for name, count in line.counts.items() if count} for line in lines}
+
+
+def compare_checked(random: RandomKernel, kernel: Kernel) -> None:
+    """AssertionError where a check of either engine finds something, of which there is nothing; or changes what is left."""
+    launch = random.launches[0]
+    bare, _ = left_by("interp", random, launch, kernel)
+    for engine in ENGINES:
+        memory, result = launched(random, launch, kernel, engine=engine, check=CHECKS)
+        if result.findings:
+            raise AssertionError(f"{engine} finds in {launch}: {result.findings[0].message}")
+        assert_same(bare, memory.rows(), launch)
+
+
+def left_by(engine: EngineName, random: RandomKernel, launch: Launch, kernel: Kernel) -> tuple[dict[str, Array], int]:
     """What a kernel leaves in memory, and how many instructions its threads have run."""
-    threads = random.ctas * random.threads
-    inputs, work = words(random.seed, INPUT // 4), words(random.seed + 1, threads * STRIDE // 4)
-    inputs, work = fenced(inputs), fenced(work)
-    shared, out = fenced(np.zeros(17, np.uint64)), fenced(np.zeros(threads * SIZE, np.uint8))
-    result = kernel.launch(random.grid, random.shape, [inputs, work, shared, out], shared=random.shared, engine=engine)
-    rows = {
-        "result": one_nan(out.reshape(-1, SIZE), DOUBLES_AT),
-        "work": one_nan(work.view(np.uint8).reshape(-1, STRIDE), slice(STRIDE - 16, STRIDE - 8)),
-    }
-    return rows | {"shared": shared.view(np.uint8).reshape(-1, 8)}, result.thread_instructions
+    memory, result = launched(random, launch, kernel, engine=engine)
+    return memory.rows(), result.thread_instructions
+
+
+def launched(random: RandomKernel, launch: Launch, kernel: Kernel, **how: Any) -> tuple[Memory, LaunchResult]:  # noqa: ANN401
+    """Launch a kernel on memory of its own."""
+    memory = Memory(random, launch)
+    arguments = [*memory.arrays, np.uint32(launch.few), np.uint32(launch.many)]
+    return memory, kernel.launch(launch.grid, random.shape, arguments, shared=random.shared, **how)
+
+
+class Memory:
+    """The arrays of a launch: what it reads, each thread's own, words that all update, and results."""
+
+    def __init__(self, random: RandomKernel, launch: Launch) -> None:
+        threads = launch.ctas * random.threads
+        inputs, work = words(launch.seed, INPUT // 4), words(launch.seed + 1, threads * STRIDE // 4)
+        self.arrays = [*map(fenced, (inputs, work, np.zeros(17, np.uint64), np.zeros(threads * SIZE, np.uint8)))]
+
+    def rows(self) -> dict[str, Array]:
+        """What is written, by thread, with one NaN."""
+        _, work, shared, out = self.arrays
+        return {
+            "result": one_nan(out.reshape(-1, SIZE), DOUBLES_AT),
+            "work": one_nan(work.view(np.uint8).reshape(-1, STRIDE), slice(STRIDE - 16, STRIDE - 8)),
+            "shared": shared.view(np.uint8).reshape(-1, 8),
+        }
 
 
 def words(seed: int, count: int) -> Array:
@@ -94,4 +137,4 @@ def fenced(array: Array) -> Array:
     return copy
 
 
-__all__ = ["compare", "fenced", "left_by", "one_nan", "random_kernel"]
+__all__ = ["compare", "fenced", "left_by", "one_nan"]

@@ -10,6 +10,7 @@ from pathlib import Path
 from ptxvm.campaign.case import Runner
 from ptxvm.campaign.fuzz.workload import Kind
 from ptxvm.campaign.outcome import Verdict
+from ptxvm.campaign.random_kernels.kernels import all_positions
 from ptxvm.campaign.reproduction import one_line
 from ptxvm.campaign.results import Reason
 from ptxvm.campaign.shrink import PATIENCE, Trial, fewest, statement_extents, word_extents
@@ -46,10 +47,12 @@ def write_cases(folder: Path, kind: Kind, seed: int, reasons: Sequence[Reason], 
 def smaller(kind: Kind, reason: Reason, runner: Runner) -> str:
     """The text of a finding without what it does not need; one that takes too long stays as it is."""
     text, found = str(reason.first.parameters["text"]), reason.first.outcome
-    if kind not in (Kind.TEXT, Kind.KERNELS) or found.verdict is Verdict.TIMEOUT:
+    if kind is Kind.LITMUS or found.verdict is Verdict.TIMEOUT:
         return text
     trial = Trial(runner, found, time.monotonic() + PATIENCE)
-    extents = statement_extents(text) if kind is Kind.KERNELS else word_extents(text)
+    if kind is Kind.ENGINES:
+        text = all_positions(text)
+    extents = statement_extents(text) if kind is Kind.KERNELS else word_extents(text)[kind is Kind.ENGINES :]
     if not trial.fails({}, text):
         return text
     return fewest(text, extents, lambda some: trial.fails({}, some))

@@ -13,6 +13,7 @@ from ptxvm.campaign.case import outcome
 from ptxvm.campaign.fuzz import engines, kernels, litmus, text
 from ptxvm.campaign.fuzz.coverage import EVERY, Coverage, Tracer
 from ptxvm.campaign.outcome import Job, Outcome
+from ptxvm.campaign.random_kernels.kernels import kernel_of
 from ptxvm.diagnostics.errors import InvalidPTX
 
 
@@ -55,7 +56,7 @@ class FuzzWorkload:
         """The text of a case, and the kernels in it that changed."""
         random = Random(f"{self.seed} {job.number}")  # noqa: S311 - no secret
         if self.kind is Kind.ENGINES:
-            return str(self.seed + job.number), []
+            return job.text or str(self.seed + job.number), []
         if self.kind is Kind.LITMUS:
             return job.text or litmus.random_test(self.seed + job.number), []
         other = (job.parameters or {}).get(OTHER)
@@ -73,7 +74,7 @@ class FuzzWorkload:
             case Kind.KERNELS:
                 return features_of(made) if kernels.run_all(made, names) else ()
             case Kind.ENGINES:
-                engines.compare(engines.random_kernel(int(made)))
+                engines.compare(kernel_of(made))
             case Kind.LITMUS:
                 litmus.confirm(made, number)
         return ()
@@ -111,7 +112,7 @@ def tracer() -> Tracer:
 
 
 def repeat(kind: str, made: str) -> None:
-    """Run a case again, and raise what is wrong: a text, or the number of a random kernel."""
+    """Run a case again, and raise what is wrong: a text, or what a random kernel is made of."""
     workload = FuzzWorkload(Kind(kind))
     workload.perform(made, [], 1)
 

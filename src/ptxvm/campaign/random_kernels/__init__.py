@@ -1,1 +1,1 @@
-"""Random kernels, made from the declarations as strategies of hypothesis."""
+"""Random kernels, made from the declarations by strategies."""

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from functools import cache
 
-from hypothesis import strategies as st
-
+from ptxvm.campaign.random_kernels import strategies as st
+from ptxvm.campaign.random_kernels.compiled import counted, reduction, tile, walk
 from ptxvm.campaign.random_kernels.memory import DOUBLES, WRAPS, access, atomic, copy, row
-from ptxvm.campaign.random_kernels.parts import MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
-from ptxvm.campaign.random_kernels.warps import collective, inside, meeting
+from ptxvm.campaign.random_kernels.parts import ALL, MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
+from ptxvm.campaign.random_kernels.warps import BARRIERS, NOBODY, collective, exchange, inside, meeting
 
 CONDITION = st.builds("@{}{}".format, st.sampled_from(["", "!"]), P)
 
@@ -27,7 +28,7 @@ POINTERS = [
 
 
 @st.composite
-def call(draw: st.DrawFn) -> Statement:
+def call(draw: st.Draw) -> Statement:
     """A call: by name, of a function with a structure as its parameter, or through a pointer."""
     arguments, guard = f"({draw(R)}, {draw(R)})", draw(st.one_of(st.just(""), CONDITION))
     match draw(st.sampled_from(["name", "structure", "pointer", "pointer"])):
@@ -47,7 +48,7 @@ def call(draw: st.DrawFn) -> Statement:
 
 
 @st.composite
-def branch(draw: st.DrawFn, inner: Strategy[Block]) -> Statement:
+def branch(draw: st.Draw, inner: Strategy[Block]) -> Statement:
     """An if, with or without an else, of lanes that part."""
     if draw(st.booleans()):
         return Statement(f"{draw(CONDITION)} bra END@n;\n{{0}}\nEND@n:", [draw(inner)])
@@ -55,7 +56,7 @@ def branch(draw: st.DrawFn, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
-def parted(draw: st.DrawFn, mask: str, inner: Strategy[Block]) -> Statement:
+def parted(draw: st.Draw, mask: str, inner: Strategy[Block]) -> Statement:
     """An if of lanes that part and know with whom they are: a mask for one side, and its complement for the other."""
     own, condition, blocks = inside(mask), draw(P), [draw(inner)]
     lines = f"vote.sync.ballot.b32 {own}, {condition}, {mask};\n@!{condition} bra ELSE@n;\n{{0}}\n"
@@ -66,7 +67,7 @@ def parted(draw: st.DrawFn, mask: str, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
-def switch(draw: st.DrawFn, inner: Strategy[Block]) -> Statement:
+def switch(draw: st.Draw, inner: Strategy[Block]) -> Statement:
     """Three cases and what falls from one to the next."""
     blocks = [draw(inner) for _ in range(3)]
     leaves = [draw(st.sampled_from(["", "bra END@n;"])) for _ in range(2)]
@@ -78,7 +79,7 @@ def switch(draw: st.DrawFn, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
-def tangle(draw: st.DrawFn, level: int, inner: Strategy[Block]) -> Statement:
+def tangle(draw: st.Draw, level: int, inner: Strategy[Block]) -> Statement:
     """Blocks each of which may go to any other: a graph that is not reducible, with a count of its steps."""
     count, total = f"%c{level}", draw(st.integers(2, 4))
     lines = [f"mov.u32 {count}, {draw(st.integers(1, 9))};", f"{draw(CONDITION)} bra B{draw(st.integers(0, total - 1))}X@n;"]
@@ -86,34 +87,35 @@ def tangle(draw: st.DrawFn, level: int, inner: Strategy[Block]) -> Statement:
         lines += [f"B{n}X@n:", f"sub.u32 {count}, {count}, 1;", f"setp.le.s32 %q0, {count}, 0;", "@%q0 bra END@n;", f"{{{n}}}"]
         lines += [f"{draw(CONDITION)} bra B{draw(st.integers(0, total - 1))}X@n;" for _ in range(draw(st.integers(0, 2)))]
     lines += [f"bra B{draw(st.integers(0, total - 1))}X@n;", "END@n:"]
-    return Statement("\n".join(lines), [draw(inner) for _ in range(total)])
+    return Statement("\n".join(lines), [draw(inner) for _ in range(total)], turns=2)
 
 
 # ── loops ───────────────────────────────────────────────────────────────────────────────
 
 
 @st.composite
-def loop(draw: st.DrawFn, level: int, alike: Strategy[Block], apart: Strategy[Block]) -> Statement:
+def loop(draw: st.Draw, level: int, alike: Strategy[Block], apart: Strategy[Block]) -> Statement:
     """A loop that all lanes leave at once (`alike`), or every lane when it likes (`apart`); none counts another's turns."""
     count, uniform = f"%c{level}", draw(st.booleans())
     start = f"mov.u32 {count}, {draw(st.integers(1, 4))};" if uniform else f"and.b32 {count}, {draw(R)}, 3;"
     lines = f"{start}\nLOOP@n:\n{{0}}\nsub.u32 {count}, {count}, 1;\nsetp.gt.s32 %q0, {count}, 0;\n@%q0 bra LOOP@n;"
-    return Statement(lines, [draw(alike if uniform else apart)])
+    return Statement(lines, [draw(alike if uniform else apart)], turns=4)
 
 
 @st.composite
-def thinning(draw: st.DrawFn, level: int, mask: str, inner: Strategy[Block]) -> Statement:
+def thinning(draw: st.Draw, level: int, mask: str, inner: Strategy[Block]) -> Statement:
     """A loop that lanes leave when they like, in which those that stay know who they are."""
     count, own = f"%c{level}", inside(mask)
     return Statement(
         f"and.b32 {count}, {draw(R)}, 3;\nmov.b32 {own}, {mask};\nLOOP@n:\n{{0}}\nsub.u32 {count}, {count}, 1;\n"
         f"setp.gt.s32 %q0, {count}, 0;\nvote.sync.ballot.b32 {own}, %q0, {own};\n@%q0 bra LOOP@n;",
         [draw(inner)],
+        turns=4,
     )
 
 
 @st.composite
-def nested(draw: st.DrawFn, level: int, inner: Strategy[Block]) -> Statement:
+def nested(draw: st.Draw, level: int, inner: Strategy[Block]) -> Statement:
     """Two loops, and ways out of both of them and into the next turn of the outer one."""
     outer, within = f"%c{level}", f"%b{level}"
     out, on = (draw(st.sampled_from([f"{draw(CONDITION)} bra {label}@n;", ""])) for label in ("END", "NEXT"))
@@ -136,41 +138,50 @@ def nested(draw: st.DrawFn, level: int, inner: Strategy[Block]) -> Statement:
         @%q0 bra OUTER@n;
         END@n:""",
         [draw(inner) for _ in range(3)],
+        turns=9,
     )
 
 
 # ── blocks ──────────────────────────────────────────────────────────────────────────────
 
+LEAVE = st.builds("{} {};".format, CONDITION, st.sampled_from(["ret", "exit"])).map(Statement)
+"""Some lanes end, in a kernel in which no others wait for them."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """What the blocks of a kernel may have: the shape of its CTAs, calls, lanes that end early; at most so many statements."""
+
+    shape: Shape
+    calls: bool
+    leaves: bool
+    most: int
+
 
 @cache
-def block(depth: int, mask: str, calls: bool, shape: Shape) -> Strategy[Block]:  # noqa: FBT001 - a key of the cache
-    """Some statements; `mask` names the lanes that are sure to be here together, or is empty."""
+def block(depth: int, mask: str, setting: Setting) -> Strategy[Block]:
+    """Some statements; `mask` names the lanes that are sure to be here together, `ALL` all of a CTA, or is empty."""
     simple = [
-        pure(),
-        pure(),
-        pure(),
-        pure(),
-        filled(MOVES),
-        filled(WRAPS),
-        access(),
-        access(),
-        row(),
-        atomic(),
-        filled(DOUBLES),
-        copy(),
-    ]
-    choices = [st.one_of(simple)] * 3
+        *[pure()] * 4, filled(MOVES), filled(WRAPS), access(), access(), row(), atomic(), filled(DOUBLES), copy(),
+    ]  # fmt: skip
+    choices = [st.one_of(*simple)] * 3
     if mask:
-        choices += [collective(shape, mask)] * 2
-    if calls:
+        choices += [collective(setting.shape, mask)] * 2
+    if mask == ALL:
+        choices.append(
+            st.one_of(filled(BARRIERS, NOBODY), exchange(setting.shape), tile(setting.shape), reduction(setting.shape))
+        )
+    if setting.calls:
         choices.append(call())
-    if calls and mask:
+    if setting.calls and mask:
         choices.append(meeting(mask))
     if depth:
-        apart = block(depth - 1, "", calls, shape)
-        alike = block(depth - 1, mask, calls, shape)
+        apart, alike = block(depth - 1, "", setting), block(depth - 1, mask, setting)
         choices += [branch(apart), loop(depth, alike, apart), switch(apart), tangle(depth, apart), nested(depth, apart)]
+        choices += [*[counted(setting.shape, alike, apart)] * 2, walk(apart)]
+        if setting.leaves:
+            choices.append(LEAVE)
     if depth and mask and inside(mask):
-        own = block(depth - 1, inside(mask), calls, shape)
+        own = block(depth - 1, inside(mask), setting)
         choices += [parted(mask, own), parted(mask, own), thinning(depth, mask, own)]
-    return st.lists(st.one_of(choices), max_size=7)
+    return st.lists(st.one_of(*choices), 0, setting.most)

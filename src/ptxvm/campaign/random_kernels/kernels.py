@@ -1,25 +1,32 @@
-"""Random kernels as strategies of hypothesis: what fails becomes small, and is printed as PTX.
+"""Random kernels as strategies: statements in blocks, which are printed as PTX, and what is launched.
 
 A kernel has arithmetic of every form in the catalog that is a function of registers, loads, stores and atomics of all
-types through all windows, at addresses that wrap on their way, shuffles, votes and products of matrices of warps and of
+types through all windows, at addresses that wrap on their way, what compilers write (loops over arrays by an index or a
+pointer, tiles and reductions in shared memory), shuffles, votes and products of matrices of warps and of
 parts of warps that know who they are, branches, loops that are left from within, graphs that are not reducible, switches,
-calls (by name, through pointers, of themselves), barriers and locks.  What it leaves does not depend on the order in which
+calls (by name, through pointers, of themselves), barriers and locks; or lanes that end early, and nothing that waits for them.
+What it leaves does not depend on the order in which
 threads run: each writes its own memory, or updates a word by one operation whose order does not show; others' memory is
 read behind a barrier.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+import enum
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from itertools import count
 from math import prod
-from typing import Any
+from random import Random
 
-from hypothesis import strategies as st
-
-from ptxvm.campaign.random_kernels.control import block
+from ptxvm.campaign.random_kernels import strategies as st
+from ptxvm.campaign.random_kernels.compiled import FEW, MANY
+from ptxvm.campaign.random_kernels.control import Setting, block
 from ptxvm.campaign.random_kernels.memory import OWN, size_of
-from ptxvm.campaign.random_kernels.parts import ALL, REGISTERS, Block, R, Shape, Statement, filled, pure, written
-from ptxvm.campaign.random_kernels.warps import ARRIVAL, BARRIERS, LOCK, NOBODY, exchange
+from ptxvm.campaign.random_kernels.parts import ALL, REGISTERS, Block, R, Shape, Statement, pure, written
+from ptxvm.campaign.random_kernels.warps import ARRIVAL, LOCK
 
 SHAPES: list[Shape] = [
     (32,),
@@ -40,19 +47,55 @@ SHAPES: list[Shape] = [
 ]
 GRIDS: list[Shape] = [(1,), (2,), (3,), (2, 1, 2), (1, 3), (1, 2, 3)]
 LARGE = 512  # threads of a CTA from which on one is enough
-SHORT = 80  # lines of a body that may stand four times: to compile a thousand takes half a minute
+CROWDED = 64  # threads of a CTA of which more take long to have a lock in turn
+SHORT = 30  # lines of a body that may stand four times
+LONG, WORK = (
+    80,
+    2000,
+)  # the lines of a body, and the instructions of a lane, at most: many small kernels find more than a large one
+LAUNCHES = 8  # of each kernel
+SIZES = [(2, 1, 4), (2, 1, 4), (2, 1, 6), (2, 2, 3), (1, 2, 4)]
+"""How many pieces a kernel has at most, how deep its blocks are nested, and how many statements each has at most."""
+
+
+class Watch(enum.Enum):
+    """What is watched besides what a kernel leaves: what each line counts, or what is checked, for which more code is made."""
+
+    NOTHING = enum.auto()
+    PROFILE = enum.auto()
+    CHECKS = enum.auto()
+
+
+@dataclass(frozen=True)
+class Launch:
+    """A grid, the seed of the data that a kernel reads, and its parameters `n` and `m`."""
+
+    grid: Shape
+    seed: int
+    few: int
+    many: int
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of the grid."""
+        return prod(self.grid)
 
 
 @dataclass(repr=False)
 class RandomKernel:
-    """A kernel, the shape of its CTAs, and the seed of what it reads; `locks` where lanes spin."""
+    """A kernel, the shape of its CTAs, and how it is launched.
+
+    `locks` where lanes spin, `leaves` where some end early.  `dead` are registers that nothing reads in the end.
+    """
 
     body: Block
     functions: list[Block]
     shape: Shape
-    grid: Shape
-    seed: int
-    locks: bool = field(default=False)
+    launches: list[Launch]
+    locks: bool = False
+    leaves: bool = False
+    dead: frozenset[str] = frozenset()
+    watch: Watch = Watch.NOTHING
 
     @property
     def threads(self) -> int:
@@ -60,72 +103,237 @@ class RandomKernel:
         return prod(self.shape)
 
     @property
-    def ctas(self) -> int:
-        """CTAs of the grid."""
-        return prod(self.grid)
-
-    @property
     def shared(self) -> int:
         """Bytes of dynamic shared memory of a CTA."""
         return OWN * -(-self.threads // 32) * 32
 
-    @property
+    @cached_property
     def text(self) -> str:
         """The module."""
+        body = written(self.body)
         functions = [FUNCTION.format(number=n, body=written(each)) for n, each in enumerate(self.functions)] + [OTHERS]
-        registers = "\n".join(f"    .reg .{type} %{letter}<{count}>;" for letter, (type, count) in REGISTERS.items())
+        calls, used = "call" in body, set(USED.findall(body))
+        shared, local, counts = (bool(each.search(body)) for each in (SHARED, LOCAL, COUNTS))
+        if shared or local:
+            used |= {f"%r{n}" for n in range(8)}
+        own = sorted({each[0] for each in OWN_REGISTERS.finditer(body)})
         return TEMPLATE.format(
-            functions="\n".join(functions), registers=registers, fill=FILL, body=written(self.body), save=save(),
+            functions=FUNCTIONS.format("\n".join(functions)) if calls else "",
+            registers="\n".join(f"    .reg .{type} %{letter}<{count}>;" for letter, (type, count) in REGISTERS.items()),
+            own="\n".join(f"    .reg .{OWN_TYPES[each[1]]} {each};" for each in own),
+            fill="\n".join(
+                [
+                    *filled_registers(used),
+                    *filled_memory(SHARED_CELLS * shared + LOCAL_CELLS * local),
+                    *cleared_counts() * counts,
+                ]
+            ),
+            body=body,
+            save="\n".join(
+                [
+                    *saved_registers(used - self.dead),
+                    *saved_memory(shared=shared, local=local, counts=counts and not self.leaves),
+                ]
+            ),
             whole=-(-self.threads // 32) * 32,
-        )  # fmt: skip
+            tile=4 * self.threads,
+        )
 
     def __repr__(self) -> str:
-        return f"\n// <<<{self.grid}, {self.shape}, {self.shared}>>> on data of seed {self.seed}\n{self.text}"
-
-    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:  # noqa: ANN401, ARG002, FBT001 - IPython's protocol
-        printer.text(repr(self))
+        first = self.launches[0]
+        said = (
+            f"<<<{first.grid}, {self.shape}, {self.shared}>>> on data of seed {first.seed}, n = {first.few}, m = {first.many}"
+        )
+        return f"\n// {said}\n{self.text}"
 
 
 def without(lines: Block, word: str) -> Block:
     """Statements that do not have a word, and do not stand around it."""
     kept = [each for each in lines if word not in each.lines]
-    return [Statement(each.lines, [without(inner, word) for inner in each.blocks]) for each in kept]
+    return [replace(each, blocks=[without(inner, word) for inner in each.blocks]) for each in kept]
+
+
+def random_kernel(number: int) -> RandomKernel:
+    """The random kernel of a number."""
+    return kernels().draw(Random(f"kernel {number}"))  # noqa: S311 - no secret
+
+
+def kernel_of(text: str) -> RandomKernel:
+    """The kernel of a text: its number, and behind a colon the positions of the statements that it has left of its own."""
+    number, _, positions = text.partition(":")
+    kernel = random_kernel(int(number))
+    return replace(kernel, body=some(kernel.body, {*map(int, positions.split())}, count())) if positions else kernel
+
+
+def all_positions(text: str) -> str:
+    """The same kernel as a text that names all statements."""
+    number, _, positions = text.partition(":")
+    return text if positions else f"{number}: {' '.join(map(str, range(size(random_kernel(int(number)).body))))}"
+
+
+def some(lines: Block, positions: Container[int], numbers: Iterator[int]) -> Block:
+    """The statements at some positions, of those in blocks such as stand in one that is left."""
+    found = []
+    for each in lines:
+        position, blocks = next(numbers), [some(inner, positions, numbers) for inner in each.blocks]
+        if position in positions:
+            found.append(replace(each, blocks=blocks))
+    return found
+
+
+def size(lines: Block) -> int:
+    """How many statements there are, with those in blocks."""
+    return sum(1 + sum(map(size, each.blocks)) for each in lines)
 
 
 @st.composite
-def kernels(draw: st.DrawFn) -> RandomKernel:
+def kernels(draw: st.Draw) -> RandomKernel:
     """A random kernel, and how it is launched."""
-    shape, calls = draw(st.sampled_from(SHAPES)), draw(st.booleans())
-    locks = prod(shape) < LARGE and draw(st.sampled_from([False, False, False, True]))
-    whole = block(2, ALL, calls, shape)
-    pieces: list[Block] = []
-    for _ in range(draw(st.integers(1, 5))):
-        pieces.append(draw(whole))
-        barrier = st.one_of(filled(BARRIERS, NOBODY), exchange(shape), st.just(ARRIVAL) if calls else exchange(shape))
-        pieces.append([draw(barrier)] if draw(st.booleans()) else [])
-    body = [each for piece in pieces for each in piece]
+    shape, calls, leaves = (
+        draw(st.sampled_from(SHAPES)),
+        draw(st.booleans()),
+        draw(st.sampled_from([False, False, False, True])),
+    )
+    locks = not leaves and prod(shape) <= CROWDED and draw(st.sampled_from([False, False, False, True]))
+    pieces, depth, most = draw(st.sampled_from(SIZES))
+    whole = block(depth, "" if leaves else ALL, Setting(shape, calls, leaves, most))
+    body = draw(bodies(whole, pieces, arrivals=calls and not leaves).filter(partial(is_short, shape)))
     if prod(shape) < LARGE and len(written(body).splitlines()) <= SHORT:
-        body *= draw(st.sampled_from([1, 1, 1, 1, 4]))
+        body = body * draw(st.sampled_from([1, 1, 1, 1, 1, 1, 1, 4]))
     if locks:
         body.append(Statement(LOCK.format(draw(R))))
     if "bra " in written(body):  # it is open who is together with whom after lanes have parted
         body = without(body, "activemask")
-    body.append(Statement("\n".join(draw(st.lists(st.sampled_from(FORGET), max_size=6, unique=True)))))
-    small = st.lists(pure(frozenset("r")), min_size=1, max_size=4)
-    functions = [[*draw(small), Statement(RECURSION.format(draw(st.integers(0, 1))))] for _ in range(2)]
-    grid = draw(st.sampled_from(GRIDS)) if prod(shape) < LARGE else (1,)
-    return RandomKernel(body, functions, shape, grid, draw(st.integers(0, 2**32 - 1)), locks)
+    small = st.lists(pure(frozenset("r")), 1, 4)
+    early = st.sampled_from([[], [EARLY]])
+    functions = [[*draw(small), *draw(early), Statement(RECURSION.format(draw(st.integers(0, 1))))] for _ in range(2)]
+    names = [f"%{letter}{n}" for letter, (_, count) in REGISTERS.items() for n in range(count)]
+    dead = frozenset(draw(st.samples(names, draw(st.integers(0, len(names) // 2)))))
+    watch = draw(st.sampled_from([*[Watch.NOTHING] * 6, Watch.PROFILE, Watch.CHECKS]))
+    return RandomKernel(body, functions, shape, draw(launches(shape, 1 if locks else LAUNCHES)), locks, leaves, dead, watch)
 
 
-# What ends some registers, so that they are dead where lanes have met again.
-FORGET = [
-    *[f"mov.b32 %r{n}, 0;" for n in range(REGISTERS["r"][1])],
-    *[f"mov.b64 %d{n}, 0;" for n in range(REGISTERS["d"][1])],
-    *[f"setp.ne.u32 %p{n}, 0, 0;" for n in range(REGISTERS["p"][1])],
-]
+@st.composite
+def bodies(draw: st.Draw, whole: st.Strategy[Block], pieces: int, *, arrivals: bool) -> Block:
+    """Up to so many blocks of all threads, perhaps with warps between them that only arrive at a barrier."""
+    body: Block = []
+    for _ in range(draw(st.integers(1, pieces))):
+        body += draw(whole)
+        if arrivals and draw(st.sampled_from([False, False, True])):
+            body.append(ARRIVAL)
+    return body
+
+
+def is_short(shape: Shape, body: Block) -> bool:
+    """Is a body compiled and run soon, and does it have something?"""
+    lines = len(written(body).splitlines())
+    return 0 < lines <= LONG and sum(each.work for each in body) * (prod(shape) // 256 + 1) <= WORK
+
+
+def launches(shape: Shape, count: int) -> st.Strategy[list[Launch]]:
+    """Some launches: other grids, unless the CTA is large, other data and other parameters."""
+    grid = st.sampled_from(GRIDS if prod(shape) < LARGE else [(1,)])
+    seed = st.integers(0, 2**32 - 2)
+    return st.lists(st.builds(Launch, grid, seed, st.sampled_from(FEW), st.sampled_from(MANY)), count, count)
+
+
+# ── what the body has ───────────────────────────────────────────────────────────────────
+
+USED = re.compile(r"%[rdfghp]\d\b")
+COUNTS = re.compile(r"%(?:counts|anywords)\b")
+SHARED = re.compile(r"%(?:own|any|either|buffer)\b")
+LOCAL = re.compile(r"%(?:stack|anystack)\b")
+OWN_REGISTERS = re.compile(r"%[xyzv][a-z]\d+\b")
+OWN_TYPES = {"x": "b32", "y": "b64", "z": "pred", "v": "f32"}
+"""The registers that a statement declares for itself, by their first letter."""
+SHARED_CELLS, LOCAL_CELLS = [("shared", "%own")], [("local", "%stack")]
+VECTORS = {"r": 4, "d": 2, "f": 4, "g": 2, "h": 4}
+"""How many registers fill an access, where their type is wide."""
+FILLED_AT = {"r": 0, "d": 0, "f": 16, "g": 16, "h": 0}  # in a thread's memory
+SAVED_AT = {"r": 0, "d": 32, "f": 80, "g": 96, "h": 120, "p": 128}  # in a thread's results
+COUNTS_SIZE = 144  # bytes of shared words: of operations of all threads, and of a lock
+LOCAL_AT, SHARED_AT, COUNTS_AT = 136, 200, 216
+DOUBLES_AT = slice(96, 120)  # where the registers %g are
+STRIDE = OWN + 16  # bytes of a thread's memory: its own, and a double
+SIZE = 256  # bytes of a thread's results
+
+
+def filled_registers(used: set[str]) -> Iterator[str]:
+    """Load the registers that are used, and those beside them."""
+    for letter, at in FILLED_AT.items():
+        type, count = REGISTERS[letter]
+        for first, width in vectors(letter, count):
+            names = [f"%{letter}{first + n}" for n in range(width)]
+            if used & {*names}:
+                yield f"    ld.global{vector(type, names)}, [%mine+{at + first * size_of(type)}];"
+    for n in range(REGISTERS["p"][1]):
+        if f"%p{n}" in used:
+            yield f"    ld.global.v2.b32 {{%t0, %t2}}, [%mine+{8 * n}];"
+            yield f"    setp.lt.s32 %p{n}, %t0, %t2;"
+
+
+def filled_memory(cells: list[tuple[str, str]]) -> Iterator[str]:
+    """Store registers and zeros to a thread's own memory in some spaces."""
+    for space, base in cells:
+        for n in range(4):
+            names = [f"%r{4 * n + m}" if n < 2 else "0" for m in range(4)]
+            yield f"    st.{space}{vector('b32', names)}".replace(".b32 ", f".b32 [{base}+{16 * n}], ") + ";"
+
+
+def cleared_counts() -> list[str]:
+    """Store zeros to the words that all threads of a CTA update, before any does."""
+    stores = [f"    @%q0 st.shared.v4.b32 [%counts+{16 * n}], {{0, 0, 0, 0}};" for n in range(COUNTS_SIZE // 16)]
+    return ["    setp.eq.u32 %q0, %thread, 0;", *stores, "    bar.sync 0;"]
+
+
+def saved_registers(used: set[str]) -> Iterator[str]:
+    """Store registers."""
+    for letter, at in SAVED_AT.items():
+        type, count = REGISTERS[letter]
+        if letter == "p":
+            for n in range(count):
+                if f"%p{n}" in used:
+                    yield f"    selp.u32 %t0, 1, 0, %p{n};\n    st.global.u8 [%result+{at + n}], %t0;"
+            continue
+        for first, width in vectors(letter, count):
+            names = [f"%{letter}{first + n}" for n in range(width)]
+            groups = [(first, names)] if used >= {*names} else [(first + n, [name]) for n, name in enumerate(names)]
+            for number, group in groups:
+                if used & {*group}:
+                    place = f"[%result+{at + number * size_of(type)}]"
+                    yield f"    st.global{vector(type, group)};".replace(f".{type} ", f".{type} {place}, ")
+
+
+def saved_memory(*, shared: bool, local: bool, counts: bool) -> Iterator[str]:
+    """Store the own memory, and one of the words that all have updated."""
+    for n in range(4 * local):
+        yield f"    ld.local.v2.b64 {{%t1, %t3}}, [%stack+{16 * n}];"
+        yield from (f"    st.global.b64 [%result+{LOCAL_AT + 16 * n + 8 * m}], %t{1 + 2 * m};" for m in range(2))
+    for n in range(2 * shared):
+        yield f"    ld.shared.b64 %t1, [%own+{56 * n}];\n    st.global.b64 [%result+{SHARED_AT + 8 * n}], %t1;"
+    if counts:
+        yield "    bar.sync 0;\n    rem.u32 %t0, %thread, 17;\n    mad.lo.u32 %t0, %t0, 8, %counts;"
+        yield f"    ld.shared.b64 %t1, [%t0];\n    st.global.b64 [%result+{COUNTS_AT}], %t1;"
+
+
+def vectors(letter: str, count: int) -> Iterator[tuple[int, int]]:
+    """The first register and the width of each access to some registers."""
+    width, first = VECTORS.get(letter, 1), 0
+    while first < count:
+        width = min(width, 1 << (count - first).bit_length() - 1)
+        yield first, width
+        first += width
+
+
+def vector(type: str, names: list[str]) -> str:
+    """The type and the operand of an access to registers."""
+    return f".v{len(names)}.{type} {{{', '.join(names)}}}" if len(names) > 1 else f".{type} {names[0]}"
+
 
 # ── the module ──────────────────────────────────────────────────────────────────────────
 
+EARLY = Statement("mov.u32 %result, %r2;\nsetp.lt.u32 %q, %r0, %r1;\n@%q ret;")
+"""Some lanes return before others call."""
 RECURSION = """
     and.b32 %n, %x, 7;
     setp.gt.u32 %q, %n, 1;
@@ -175,67 +383,34 @@ MET:
     ret;
 }
 """
-STRIDE = OWN + 16  # bytes of a thread's memory: its own, and a double
-SIZE = 256  # bytes of a thread's results
-FILL = "\n".join(
-    [f"    ld.global.u32 %r{n}, [%mine+{4 * n}];" for n in range(8)]
-    + [f"    ld.global.b64 %d{n}, [%mine+{8 * n}];" for n in range(5)]
-    + [f"    ld.global.f32 %f{n}, [%mine+{4 * n + 8}];" for n in range(4)]
-    + [f"    ld.global.f64 %g{n}, [%mine+{8 * n + 8}];" for n in range(3)]
-    + [f"    ld.global.b16 %h{n}, [%mine+{2 * n}];" for n in range(4)]
-    + [f"    setp.lt.s32 %p{n}, %r{n}, %r{n + 1};" for n in range(4)]
-    + [f"    st.shared.b32 [%own+{4 * n}], %r{n};\n    st.local.b32 [%stack+{4 * n}], %r{n};" for n in range(8)]
-    + [f"    st.shared.b32 [%own+{4 * n}], 0;\n    st.local.b32 [%stack+{4 * n}], 0;" for n in range(8, 16)]
-)
-DOUBLES_AT = slice(96, 120)  # among the results, where the registers %g are
-
-
-def save() -> str:
-    """Store all registers, the local memory, and the words that all have updated."""
-    lines, at = [], 0
-    for letter in "rdfhgp":
-        type, count = REGISTERS[letter]
-        for n in range(count):
-            if type == "pred":
-                lines += [f"    selp.u32 %t0, 1, 0, %p{n};", f"    st.global.u8 [%result+{at}], %t0;"]
-                at += 1
-                continue
-            size = size_of(type)
-            at = -(-at // size) * size
-            lines.append(f"    st.global.{type} [%result+{at}], %{letter}{n};")
-            at += size
-    for n in range(8):
-        lines += [f"    ld.local.b64 %d0, [%stack+{8 * n}];", f"    st.global.b64 [%result+{128 + 8 * n}], %d0;"]
-    lines += [
-        "    ld.shared.b64 %d0, [%own];", "    st.global.b64 [%result+192], %d0;", "    ld.shared.b64 %d0, [%own+56];",
-        "    st.global.b64 [%result+200], %d0;", "    bar.sync 0;", "    rem.u32 %t0, %thread, 17;",
-        "    mad.lo.u32 %t0, %t0, 8, %counts;", "    ld.shared.b64 %d0, [%t0];", "    st.global.b64 [%result+208], %d0;",
-    ]  # fmt: skip
-    return "\n".join(lines)
-
-
+FUNCTIONS = """
+.func (.reg .b32 %result) f0(.reg .b32 %x, .reg .b32 %y);
+.func (.reg .b32 %result) f1(.reg .b32 %x, .reg .b32 %y);
+.global .align 8 .u64 pointers[2] = {{ f0, f1 }};
+{}"""
 TEMPLATE = """.version 9.0
 .target sm_100a
 .address_size 64
 .const .align 16 .b32 table[32] = {{ 1, 2, 3, 4, 5, 0x80000000, 0x7f800000, 0xffffffff, 0x3f800000, 9, 10, 11, 12, 13, 14 }};
 .extern .shared .align 16 .b8 buffer[];
-.func (.reg .b32 %result) f0(.reg .b32 %x, .reg .b32 %y);
-.func (.reg .b32 %result) f1(.reg .b32 %x, .reg .b32 %y);
-.global .align 8 .u64 pointers[2] = {{ f0, f1 }};
 {functions}
-.visible .entry random(.param .u64 in, .param .u64 work, .param .u64 words, .param .u64 out)
+.visible .entry random(.param .u64 in, .param .u64 work, .param .u64 words, .param .u64 out, .param .u32 n, .param .u32 m)
 {{
 {registers}
+{own}
     .reg .b32 %c<4>, %b<4>, %m<3>;
     .reg .pred %q<2>;
-    .reg .b32 %t0, %t2, %own, %buffer, %counts, %thread, %whole, %n<6>;
-    .reg .b64 %t1, %in, %words, %anywords, %any, %anystack, %either, %mine, %result, %stack;
-    .shared .align 16 .b8 counts[136];
+    .reg .b32 %t0, %t2, %own, %buffer, %counts, %thread, %whole, %few, %many, %total, %n<6>;
+    .reg .b64 %t1, %t3, %in, %words, %anywords, %any, %anystack, %either, %mine, %result, %stack;
+    .shared .align 16 .b8 counts[144];
+    .shared .align 16 .b8 tile[{tile}];
     .local .align 16 .b8 stack[64];
     ld.param.u64 %in, [in];
     ld.param.u64 %mine, [work];
     ld.param.u64 %words, [words];
     ld.param.u64 %result, [out];
+    ld.param.u32 %few, [n];
+    ld.param.u32 %many, [m];
     mov.u32 %n0, %tid.x;
     mov.u32 %n1, %tid.y;
     mov.u32 %n2, %tid.z;
@@ -254,20 +429,22 @@ TEMPLATE = """.version 9.0
     cvta.shared.u64 %anywords, %anywords;
     cvta.local.u64 %anystack, %stack;
     mul.lo.u32 %n4, %n4, %n3;
-    mov.u32 %n3, %ntid.z;
-    mul.lo.u32 %n4, %n4, %n3;
+    mov.u32 %t0, %ntid.z;
+    mul.lo.u32 %n4, %n4, %t0;
     mov.u32 %n5, %ctaid.z;
-    mov.u32 %n3, %nctaid.y;
-    mov.u32 %n2, %ctaid.y;
-    mad.lo.u32 %n5, %n5, %n3, %n2;
-    mov.u32 %n3, %nctaid.x;
-    mov.u32 %n2, %ctaid.x;
-    mad.lo.u32 %n5, %n5, %n3, %n2;
+    mov.u32 %t0, %nctaid.y;
+    mov.u32 %t2, %ctaid.y;
+    mul.lo.u32 %total, %n4, %t0;
+    mad.lo.u32 %n5, %n5, %t0, %t2;
+    mov.u32 %t0, %nctaid.x;
+    mov.u32 %t2, %ctaid.x;
+    mul.lo.u32 %total, %total, %t0;
+    mad.lo.u32 %n5, %n5, %t0, %t2;
     mad.lo.u32 %n5, %n5, %n4, %thread;
     mad.wide.u32 %mine, %n5, 80, %mine;
     mad.wide.u32 %result, %n5, 256, %result;
-    and.b32 %n2, %thread, 5;
-    setp.eq.u32 %q0, %n2, 4;
+    and.b32 %t0, %thread, 5;
+    setp.eq.u32 %q0, %t0, 4;
     selp.b64 %either, %any, %mine, %q0;
 {fill}
 {body}

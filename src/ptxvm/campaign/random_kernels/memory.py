@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from hypothesis import strategies as st
-
+from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.parts import GUARD, REGISTERS, P, R, Statement, register
 
 # ── memory ──────────────────────────────────────────────────────────────────────────────
@@ -23,7 +22,7 @@ def size_of(type: str) -> int:
 
 
 @st.composite
-def place(draw: st.DrawFn, base: str, size: int) -> tuple[str, str]:
+def place(draw: st.Draw, base: str, size: int) -> tuple[str, str]:
     """An address in the thread's own memory, a constant or what a register says; and the lines that compute it."""
     if draw(st.booleans()):
         more = draw(st.sampled_from([0, 0, 64, -64]))
@@ -74,7 +73,7 @@ WRAPS = [
 
 
 @st.composite
-def access(draw: st.DrawFn) -> Statement:
+def access(draw: st.Draw) -> Statement:
     """A load or a store of the thread's own memory, or a load of what nobody writes."""
     type, base = draw(st.sampled_from(list(CELLS))), draw(st.sampled_from([*BASES, "in", "const"]))
     size = size_of(type)
@@ -82,7 +81,7 @@ def access(draw: st.DrawFn) -> Statement:
     letter = draw(st.sampled_from(CELLS[type]))
     stores = base in BASES and letter != "d" * (size < 8) and draw(st.booleans())
     vector = f".v{count}" if count > 1 else ""
-    numbers = draw(st.permutations(range(REGISTERS[letter][1])))[:count]
+    numbers = draw(st.samples(range(REGISTERS[letter][1]), count))
     registers = ", ".join(f"%{letter}{n}" for n in numbers)
     registers = f"{{{registers}}}" if count > 1 else registers
     if base in ("in", "const"):
@@ -97,7 +96,7 @@ def access(draw: st.DrawFn) -> Statement:
 
 
 @st.composite
-def elsewhere(draw: st.DrawFn, base: str, modifiers: str, size: int, registers: str) -> str:
+def elsewhere(draw: st.Draw, base: str, modifiers: str, size: int, registers: str) -> str:
     """A load from the input at a random place, or from constant memory."""
     index = draw(R)
     if base == "const":
@@ -110,7 +109,8 @@ def elsewhere(draw: st.DrawFn, base: str, modifiers: str, size: int, registers: 
     )
 
 
-INPUT = 256  # bytes that nobody writes
+INPUT = 1024  # bytes that nobody writes
+TAIL = 256  # of them, the last
 ROWS = [
     "add.u32 %t0, %thread, {near};", "sub.u32 %t0, {near}, %thread;", "mul.lo.u32 %t0, %thread, {few};",
     "shr.u32 %t0, %thread, {few};", "div.u32 %t0, %thread, {few};", "rem.u32 %t0, %thread, {few};",
@@ -125,7 +125,7 @@ ROWS = [
 
 
 @st.composite
-def row(draw: st.DrawFn) -> Statement:
+def row(draw: st.Draw) -> Statement:
     """Some loads side by side from the input, by lanes whose index is within it, or some of them: it ends where memory ends."""
     type = draw(st.sampled_from(list(CELLS)))
     size, letter = size_of(type), draw(st.sampled_from(CELLS[type]))
@@ -134,13 +134,11 @@ def row(draw: st.DrawFn) -> Statement:
     index = draw(st.sampled_from(ROWS)).format(
         r=draw(R), p=draw(P), near=draw(st.sampled_from([1, 3, 5, 16, 31, 63])), few=draw(st.integers(1, 5))
     )
-    numbers = draw(st.permutations(range(REGISTERS[letter][1])))[:loads]
-    word = draw(st.sampled_from(["", "", ".nc", ".volatile"]))
-    lines = "".join(
-        f"@%q1 ld{word * (word == '.volatile')}.global{word * (word == '.nc')}.{type} %{letter}{n}, [%t1+{at * size}];\n"
-        for at, n in enumerate(numbers)
-    )
-    within = f"%t0, {(INPUT - loads * size) // scale + 1}"
+    numbers = draw(st.samples(range(REGISTERS[letter][1]), loads))
+    word, first = draw(st.sampled_from(["", "", ".nc", ".volatile"])), draw(st.sampled_from([0, INPUT - TAIL, INPUT - TAIL]))
+    load = f"ld{word * (word == '.volatile')}.global{word * (word == '.nc')}.{type}"
+    lines = "".join(f"@%q1 {load} %{letter}{n}, [%t1+{first + at * size}];\n" for at, n in enumerate(numbers))
+    within = f"%t0, {(TAIL - loads * size) // scale + 1}"
     some = draw(st.sampled_from([f"setp.lt.u32 %q1, {within};", f"setp.lt.and.u32 %q1, {within}, {draw(P)};"]))
     return Statement(f"{index}\n{some}\nmad.wide.u32 %t1, %t0, {scale}, %in;\n{lines}")
 
@@ -154,7 +152,7 @@ WORDS = [(op, type) for op, types in SHARED_ATOMICS.items() for type in types.sp
 
 
 @st.composite
-def atomic(draw: st.DrawFn) -> Statement:
+def atomic(draw: st.Draw) -> Statement:
     """An atomic on the thread's own memory, whose old value counts, or on a word that all threads update alike."""
     space = draw(st.sampled_from(["global", "shared", ""]))
     if draw(st.booleans()):
@@ -193,7 +191,7 @@ SPACES = [
 
 
 @st.composite
-def copy(draw: st.DrawFn) -> Statement:
+def copy(draw: st.Draw) -> Statement:
     """An asynchronous copy within the thread's own memory."""
     template = draw(st.sampled_from(COPIES))
     size = f"min.u32 %t0, {draw(R)}, 16;\n" if "{r}" in template else ""

@@ -7,11 +7,10 @@ from dataclasses import dataclass
 from functools import partial
 from operator import ne
 
-from hypothesis import strategies as st
-
+from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.variants import Variant, instructions, variants_of
 
-Strategy = st.SearchStrategy
+Strategy = st.Strategy
 Shape = tuple[int, ...]
 
 REGISTERS = {"r": ("b32", 8), "d": ("b64", 5), "f": ("f32", 4), "g": ("f64", 3), "h": ("b16", 4), "p": ("pred", 4)}
@@ -30,6 +29,12 @@ class Statement:
 
     lines: str
     blocks: Sequence[Block] = ()
+    turns: int = 1  # how often its blocks run, about
+
+    @property
+    def work(self) -> int:
+        """The instructions that a lane runs in it, about."""
+        return self.lines.count("\n") + 1 + self.turns * sum(each.work for block in self.blocks for each in block)
 
     def render(self, out: list[str], numbers: Iterable[int]) -> None:
         """Write it down."""
@@ -73,7 +78,7 @@ def value(letter: str) -> Strategy[str]:
 
 
 @st.composite
-def operand(draw: st.DrawFn, case: Variant, name: str, *, reads: bool) -> str:
+def operand(draw: st.Draw, case: Variant, name: str, *, reads: bool) -> str:
     """What stands for an operand of an instruction."""
     if case.constant(name):
         return str(draw(st.integers(0, 255)))
@@ -89,7 +94,7 @@ def operand(draw: st.DrawFn, case: Variant, name: str, *, reads: bool) -> str:
 
 
 @st.composite
-def pure(draw: st.DrawFn, letters: frozenset[str] = frozenset(REGISTERS)) -> Statement:
+def pure(draw: st.Draw, letters: frozenset[str] = frozenset(REGISTERS)) -> Statement:
     """One instruction of the catalog, perhaps under a guard."""
     chosen = draw(st.sampled_from(instructions(letters, carry="p" in letters)))
     case = draw(st.sampled_from(variants_of(chosen, letters)))
@@ -122,7 +127,7 @@ MOVES = [
 
 
 @st.composite
-def filled(draw: st.DrawFn, templates: Sequence[str], guard: Strategy[str] = GUARD) -> Statement:
+def filled(draw: st.Draw, templates: Sequence[str], guard: Strategy[str] = GUARD) -> Statement:
     """A line with registers for its letters; those of a letter with a digit differ from each other."""
     template = draw(st.sampled_from(list(templates)))
     held = {letter: Drawn(draw, register(letter)) for letter in REGISTERS}
@@ -133,7 +138,7 @@ def filled(draw: st.DrawFn, templates: Sequence[str], guard: Strategy[str] = GUA
 class Drawn:
     """Another value each time that it is formatted."""
 
-    def __init__(self, draw: st.DrawFn, strategy: Strategy[str]) -> None:
+    def __init__(self, draw: st.Draw, strategy: Strategy[str]) -> None:
         self.draw, self.strategy = draw, strategy
 
     def __format__(self, spec: str) -> str:

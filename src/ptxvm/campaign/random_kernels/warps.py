@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from math import prod
 
-from hypothesis import strategies as st
-
+from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.memory import OWN
 from ptxvm.campaign.random_kernels.parts import ALL, F, P, R, Shape, Statement, Strategy, filled, pure
 
@@ -59,7 +58,7 @@ def inside(mask: str) -> str:
 
 
 @st.composite
-def exchange(draw: st.DrawFn, shape: Shape) -> Statement:
+def exchange(draw: st.Draw, shape: Shape) -> Statement:
     """Threads read what others have written, between barriers."""
     index, source, target = draw(R), draw(st.one_of(R, F)), draw(st.one_of(R, F))
     last = 1 << (prod(shape).bit_length() - 1)
@@ -74,7 +73,7 @@ def exchange(draw: st.DrawFn, shape: Shape) -> Statement:
 
 
 @st.composite
-def meeting(draw: st.DrawFn, mask: str) -> Statement:
+def meeting(draw: st.Draw, mask: str) -> Statement:
     """Lanes of both sides of a branch meet in a shuffle."""
     met = [f"shfl.sync.bfly.b32 {draw(R)}, {draw(R)}, {n}, 0x1f, {mask};" for n in (1, 16)]
     lines = f"@{draw(P)} bra ELSE@n;\n{{0}}\n{met[0]}\nbra END@n;\nELSE@n:\n{{1}}\n{met[1]}\nEND@n:"

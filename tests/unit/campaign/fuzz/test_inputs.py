@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from random import Random
 
+import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.campaign.fuzz import litmus, text
+from ptxvm.campaign.fuzz import engines, litmus, text
 from ptxvm.campaign.fuzz.coverage import Coverage, Tracer
 from ptxvm.campaign.fuzz.seeds import declared_kernel, seeds
+from ptxvm.campaign.random_kernels.kernels import all_positions, is_short, kernel_of, random_kernel
 from ptxvm.model import read_litmus
 
 
@@ -65,3 +67,52 @@ def test_lines_of_the_package_are_traced_until_they_have_been_seen() -> None:
     assert not first & (again | other)
     assert len(again) < len(first)
     assert any(each.startswith("syntax/instructions.py:") for each in other)
+
+
+def test_random_kernels_are_valid_short_and_the_same_for_a_number() -> None:
+    for number in range(40):
+        kernel = random_kernel(number)
+        assert not [each.message for each in ptxvm.check(kernel.text) if each.severity == "error"], kernel
+        assert kernel.text == random_kernel(number).text
+    assert is_short((1024,), random_kernel(5).body)
+
+
+def test_random_kernels_have_what_compilers_write() -> None:
+    """Loops by an index and by a pointer, in steps of the grid too, tiles, reductions, and lanes that end early."""
+    texts = "\n".join(random_kernel(number).text for number in range(300))
+    for each in (
+        "%total;\n    bra LOOP",
+        "setp.lt.u64 %za",
+        "mov.u32 %xt",
+        "shfl.sync.down.b32 %va",
+        " exit;",
+        "call (%result), f1",
+    ):
+        assert each in texts, each
+
+
+def test_a_random_kernel_is_made_smaller_by_its_statements() -> None:
+    whole = next(kernel for n in range(99) if len((kernel := random_kernel(n)).body) > 2 and kernel.body[0].blocks)
+    number = next(n for n in range(99) if random_kernel(n).text == whole.text)
+    every = all_positions(str(number))
+    assert kernel_of(every).text == whole.text == kernel_of(str(number)).text
+    positions = every.partition(": ")[2].split()
+    fewer = kernel_of(f"{number}: {' '.join(positions[1:])}")
+    assert len(fewer.body) == len(whole.body) - 1  # what stands in the first goes with it
+    assert kernel_of(f"{number}: {positions[0]}").body[0].blocks == [[] for _ in whole.body[0].blocks]
+
+
+def test_what_an_engine_leaves_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A defect is put in: compiled code that leaves another byte, counts another instruction or finds what is not there."""
+    random, launched = random_kernel(1), engines.launched
+
+    def wrong(kernel: object, launch: object, *rest: object, **how: object) -> tuple[object, object]:
+        memory, result = launched(kernel, launch, *rest, **how)  # type: ignore[arg-type]
+        if how["engine"] == "jit":
+            memory.arrays[3][7] ^= np.uint8(1)
+        return memory, result
+
+    engines.compare(random)
+    monkeypatch.setattr(engines, "launched", wrong)
+    with pytest.raises(AssertionError, match="the engines disagree: byte 7 of result of thread 0, and 1 bytes in all"):
+        engines.compare(random)
