@@ -13,7 +13,7 @@ import subprocess
 import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from multiprocessing.connection import Connection, Pipe, wait
 from tempfile import TemporaryFile
@@ -23,6 +23,7 @@ from ptxvm.campaign.case import Workload
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.frames import FrameReader, frame, frame_of_jobs, outcome_in, written
 from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
+from ptxvm.campaign.run_delay import delay_since, run_delays
 from ptxvm.diagnostics.errors import Crash
 
 AHEAD = 0.05  # seconds of work that a worker has in advance
@@ -46,18 +47,29 @@ class Worker:
         theirs.close()
         self.jobs: deque[Job] = deque()
         self.is_ready, self.since = False, 0.0
+        self.delays: Mapping[str, int] = {}  # of its threads, when its case began
         self.reader = FrameReader(self.connection.fileno())
         written(self.connection.fileno(), frame(setting))
 
     def give(self, jobs: list[Job]) -> None:
         """Give it cases."""
         if not self.jobs:
-            self.since = time.monotonic()
+            self.begin()
         self.jobs.extend(jobs)
         try:
             written(self.connection.fileno(), frame_of_jobs(jobs))
         except OSError:
             return  # it has died, which the next wait tells
+
+    def begin(self) -> None:
+        """It begins with a case now."""
+        self.since, self.delays = time.monotonic(), run_delays(self.process.pid)
+
+    def excuse(self) -> None:
+        """Let its case begin later, by the time for which there was no processor for it."""
+        now = run_delays(self.process.pid)
+        self.since += delay_since(self.delays, now)
+        self.delays = now
 
     def close(self, *, kill: bool = True) -> str:
         """End the process; gives how it ended, with what it wrote last."""
@@ -153,9 +165,10 @@ class Pool(AbstractContextManager["Pool"]):
     def _received(self, worker: Worker) -> Iterator[Done]:
         """What a worker has sent, or its death."""
         try:
-            for content in worker.reader.frames():
+            contents = worker.reader.frames()
+            worker.begin()
+            for content in contents:
                 found = outcome_in(content)
-                worker.since = time.monotonic()
                 if found is None:
                     worker.is_ready, self.failures_to_start = True, 0
                 else:
@@ -188,9 +201,12 @@ class Pool(AbstractContextManager["Pool"]):
         yield Done(job, Outcome(Verdict.DIED, how.partition(":")[0], "", said), attempts)
 
     def _overdue(self) -> Iterator[Done]:
-        """End the workers whose case takes too long."""
+        """End the workers whose case takes too long, though they had a processor."""
         late = time.monotonic() - self.limits.seconds
         for worker in [each for each in self.workers.values() if each.is_ready and each.jobs and each.since < late]:
+            worker.excuse()
+            if worker.since >= late:
+                continue
             self._remove(worker, kill=True)
             job = worker.jobs.popleft()
             self.again.extendleft(reversed(worker.jobs))

@@ -65,3 +65,8 @@ def wrong_saxpy(n: int, a: float, x: np.ndarray, y: np.ndarray) -> None:
     """Not what it computes, from the hundredth element on."""
     saxpy(n, a, x, y)
     y[100:] += 1
+
+
+def sleeps_long(n: float) -> None:
+    """Takes `n` seconds."""
+    time.sleep(n)

@@ -1,16 +1,23 @@
 """Workers that die, hang and allocate: their cases are failures by name, and no other case is lost or run twice."""
 
+import os
 import sqlite3
+import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
 
+import pytest
+
+from ptxvm.campaign import pool
 from ptxvm.campaign.case import DeclaredWorkload
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.outcome import Job, Verdict
 from ptxvm.campaign.pool import Pool
 from ptxvm.campaign.results import read_cases
+from ptxvm.campaign.run_delay import delay_since, run_delays
 from ptxvm.campaign.session import Campaign
 
 Run = Callable[..., Campaign]
@@ -54,3 +61,36 @@ def test_cases_that_run_at_the_end_of_the_time_are_given_up(sleepers: DeclaredWo
         assert list(runner.outcomes([Job(1)], time.monotonic() + 0.5)) == []
         ((done,),) = runner.outcomes([Job(2)])
         assert (done.number, done.outcome.verdict) == (2, Verdict.PASSED)
+
+
+def test_a_case_is_not_late_by_the_time_for_which_it_had_no_processor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Half of the time each worker waits for a processor, as far as the system tells: a case of .4 seconds has taken .2."""
+    monkeypatch.setattr(pool, "run_delays", lambda _: {"1": time.monotonic_ns() // 2})
+    found = run("sleeps_long", {"n": [0.4, 3]}, limits={"seconds": 0.3})
+    assert rows(found) == [(0.4, Verdict.PASSED, 1), (3, Verdict.TIMEOUT, 1)]
+
+
+def test_the_delay_is_that_of_the_thread_which_waited_most() -> None:
+    assert delay_since({"1": 5_000_000_000, "2": 0}, {"1": 6_000_000_000, "2": 500_000_000, "3": 1_500_000_000}) == 1.5
+    assert delay_since({"1": 5}, {}) == 0
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems do not tell")
+def test_threads_that_share_a_processor_are_delayed() -> None:
+    """Linux, Documentation/scheduler/sched-stats: three processes on one processor each wait, two thirds of the time."""
+    some = next(iter(os.sched_getaffinity(0)))
+    program = (
+        f"import os, time; os.sched_setaffinity(0, [{some}]); end = time.monotonic() + .5\nwhile time.monotonic() < end: pass\n"
+    )
+    program += "print(*open('/proc/self/schedstat').read().split()[1:2], flush=True); input()"
+    started = [subprocess.Popen([sys.executable, "-c", program], stdin=-1, stdout=-1) for _ in range(3)]
+    try:
+        for each in started:
+            assert each.stdout is not None
+            each.stdout.readline()
+        found = [delay_since({}, run_delays(each.pid)) for each in started]
+        assert min(found) > 0.05
+    finally:
+        for each in started:
+            each.communicate(b"\n")
+    assert run_delays(started[0].pid) == {}
