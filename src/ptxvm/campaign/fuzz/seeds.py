@@ -32,6 +32,7 @@ WHOLE = """\
 """
 LETTERS = frozenset(HELD)
 REGISTERS = 4  # of each letter
+MOST = 12  # instructions of a kernel: what is short is read fast, and shows what long texts show
 KERNEL = """\
 .version 9.0
 .target sm_100a
@@ -62,7 +63,9 @@ def seeds(count: int, number: int = 0) -> list[str]:
 def declared_kernel(random: Random) -> str:
     """A valid kernel of some instructions that are functions of registers."""
     known = instructions(LETTERS, carry=True)
-    lines = [statement(random.choice(variants_of(random.choice(known), LETTERS)), random) for _ in range(random.randint(4, 16))]
+    lines = [
+        statement(random.choice(variants_of(random.choice(known), LETTERS)), random) for _ in range(random.randint(2, MOST))
+    ]
     registers = "\n".join(f"    .reg .{type} %{letter}<{REGISTERS}>;" for letter, type in HELD.items())
     return KERNEL.format(registers=registers, lines="\n".join(lines))
 

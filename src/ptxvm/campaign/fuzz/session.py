@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from itertools import count
 from pathlib import Path
@@ -107,7 +107,7 @@ class Fuzzing:
             if self.texts:
                 # Half of the time one of the latest, which nothing was made of yet.
                 recent = self.texts[-SEEDS:] if random.random() < 0.5 else self.texts
-                yield Job(number, {OTHER: random.choice(self.texts)}, random.choice(recent))
+                yield Job(number, {OTHER: shorter(self.texts, random)}, shorter(recent, random))
             else:
                 yield Job(number)
 
@@ -131,6 +131,11 @@ class Fuzzing:
     def text_of(self, done: Done) -> str:
         """What a case ran, also where its worker could not say it any more."""
         return done.outcome.text or FuzzWorkload(self.kind, self.seed).made(done.job)[0]
+
+
+def shorter(texts: Sequence[str], random: Random) -> str:
+    """The shorter one of two texts: what is short runs fast, and a change of it is more likely one of what matters."""
+    return min(random.choice(texts), random.choice(texts), key=len)
 
 
 __all__ = ["fuzz"]

@@ -160,7 +160,7 @@ def atomic(draw: st.Draw) -> Statement:
         op, type = WORDS[which]
         base = {"global": "%words", "shared": "%counts", "": "%anywords"}[space]
         source = draw(register({4: "r", 8: "d"}[size_of(type)]))
-        word = draw(st.sampled_from(["", ".relaxed.cta", ".relaxed.gpu"]))
+        word = draw(st.sampled_from(["", ".relaxed.gpu", ".relaxed.cta" if space == "shared" else ".relaxed.sys"]))
         return Statement(f"{draw(GUARD)}red{word}{'.' * bool(space)}{space}.{op}.{type} [{base}+{8 * which}], {source};")
     op = draw(st.sampled_from(list(OWN_ATOMICS)))
     type = draw(st.sampled_from(OWN_ATOMICS[op].split()))
