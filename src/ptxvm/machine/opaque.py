@@ -43,7 +43,8 @@ def find(memory: Memory, handle: int, wanted: str = "") -> Opaque:
         raise AccessFault("use-after-free", f"{found!r} is one of a DeviceArray that has been freed", handle)
     if found is None or (wanted and found.kind != wanted):
         description = f"of a .{found.kind}" if found is not None else "of nothing"
-        raise AccessFault("invalid-handle", f"{handle:#x} is the handle {description}, and a .{wanted} is needed", handle)
+        needed = f", and a .{wanted} is needed" if wanted else ""
+        raise AccessFault("invalid-handle", f"{handle:#x} is the handle {description}{needed}", handle)
     return found
 
 

@@ -114,6 +114,8 @@ def test_handles() -> None:
     assert handle not in HANDLES
     with pytest.raises(AccessFault, match="of nothing"):
         find(memory, handle, "texref")
+    with pytest.raises(AccessFault, match="of nothing$"):  # a query takes an object of any kind
+        find(memory, handle)
 
 
 def test_surface_shares_its_array() -> None:
