@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 import threading
 from collections.abc import Iterable, Sequence
+from functools import cached_property
 from itertools import chain
 
 from ptxvm.algebra.float_environment import usual_arithmetic
@@ -68,6 +69,7 @@ class Bodies:
         self.declarations: set[tuple[bool, Spelling]] = set()
         self.module_names = ModuleNames()
         self.has_marks = any(mark in outline.plain.text for mark in MARKS)
+        self._memo: Memo | None = None
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
         """The body in full, or as it is where its function can do without until it runs."""
@@ -79,6 +81,12 @@ class Bodies:
             raise SyntaxInBody
         return found
 
+    def memo(self, program: Program) -> Memo:
+        """What is known for the version and target of the module."""
+        if self._memo is None:
+            self._memo = Memo.of(recogniser_of(program))
+        return self._memo
+
     def lazy(self, binder: Binder, function: Function, body: tree.Unread) -> Lazy | None:
         """The place of a body that is right; None for one that may not be."""
         if binder.program.version < OWN_VARIABLES:
@@ -88,7 +96,7 @@ class Bodies:
             check.run()
         except Doubt:
             return None
-        binder.lines |= check.binder.lines
+        binder.lines |= check.places
         return Lazy(self.outline, function, body, check)
 
 
@@ -99,8 +107,8 @@ class Lazy:
 
     def __init__(self, outline: Outline, function: Function, body: tree.Unread, check: BodyCheck) -> None:
         self.outline, self.function, self.body = outline, function, body
-        self.calls, self.unexecuted, self.statics = check.calls, check.unexecuted, check.copy.statics
-        self.labels = frozenset(check.copy.labels)
+        self.calls, self.unexecuted, self.statics = check.calls, check.unexecuted, check.statics
+        self.labels = check.met_labels
         for each in self.unexecuted:
             each.function = function
 
@@ -145,13 +153,11 @@ class BodyCheck:
 
     def __init__(self, bodies: Bodies, binder: Binder, function: Function, body: tree.Unread) -> None:
         self.outline, self.inlines, self.body = bodies.outline, bodies.inlines, body
-        self.memo = Memo.of(recogniser_of(binder.program))
-        self.report = Report(bodies.outline.source)
-        self.binder = Binder(binder.program, self.report)
-        self.lines_above = binder.lines
+        self.memo = bodies.memo(binder.program)
+        self.function, self.lines_above = function, binder.lines
         above = function.scope
-        scope = NameScope(above.outer, dict(above.names), dict(above.families), [], dict(above.places), above.seen)
-        self.copy = copy_of(function, scope)
+        self.scope = scope = NameScope(above.outer, dict(above.names), dict(above.families), seen=above.seen)
+        self.places: set[debugging.Line] = set()
         self.calls: list[Bound] = []
         self.unexecuted: list[Bound] = []
         self.returned: set[int] = set()
@@ -166,9 +172,37 @@ class BodyCheck:
             and bodies.module_names.are_usual(binder.program.scope)
             and not (text.find('"', body.start, body.end) >= 0 and ODD_STRING.search(text, body.start, body.end))
         )
-        self.lines = BodyLines(text, body.end - 1, self.memo, self.frames, self.labels, entry=self.copy.entry, usual=usual)
+        self.lines = BodyLines(text, body.end - 1, self.memo, self.frames, self.labels, function, usual=usual)
         if self.labels and usual:
             self.see_labels(text)
+
+    @cached_property
+    def copy(self) -> Function:
+        """The function for the names that its body declares."""
+        return copy_of(self.function, self.scope)
+
+    @cached_property
+    def report(self) -> Report:
+        """What is wrong."""
+        return Report(self.outline.source)
+
+    @cached_property
+    def binder(self) -> Binder:
+        """Binds what is read in full."""
+        program = self.function.program
+        if program is None:
+            raise ValueError(f"'{self.function.name}' has no program")
+        return Binder(program, self.report)
+
+    @property
+    def statics(self) -> list[Variable]:
+        """The variables that the body declares outside of the stack."""
+        return self.copy.statics if "copy" in self.__dict__ else []
+
+    @property
+    def met_labels(self) -> frozenset[str]:
+        """The names of the labels."""
+        return frozenset(self.copy.labels if "copy" in self.__dict__ else ())
 
     def see_labels(self, text: str) -> None:
         """Enter the labels of the outermost block: no other name hides them."""
@@ -190,7 +224,7 @@ class BodyCheck:
 
     def forms(self, scope: NameScope) -> OperandForms:
         """The forms of operands in a scope."""
-        return OperandForms(scope, self.copy, self.memo.forms, self.labels)
+        return OperandForms(scope, self.function, self.memo.forms, self.labels)
 
     def run(self) -> None:
         """Check all statements, then what needs all of them."""
@@ -210,7 +244,7 @@ class BodyCheck:
 
     def first_families(self, at: int) -> int:
         """Enter the families with which a body begins and whose declarations are right in this module; where they end."""
-        scope, text, entry = self.frames[0].scope, self.outline.plain.text, self.copy.entry
+        scope, text, entry = self.frames[0].scope, self.outline.plain.text, self.function.entry
         while found := FAMILY_STATEMENT.match(text, at, self.body.end - 1):
             spelling = found.group(1, 3)
             known = self.memo.declarations.get(spelling) if (entry, spelling) in self.declarations else None
@@ -248,7 +282,7 @@ class BodyCheck:
             frame.first = -1
             self.location(place, inlined)
             if not self.inlines:
-                self.lines.remember_place(number, found.end())
+                self.lines.remember_here(number, found.end())
         elif label is not None:
             frame.first = -1
             self.label(label)
@@ -292,16 +326,18 @@ class BodyCheck:
             if verdict.decoded is None or not verdict.decoded.of.executes or calls(statements[0].opcode):
                 left = None
             elif OTHER not in key:
-                left = self.enter_key(key, verdict)
+                left = self.enter_key(key, verdict, forms.parameters.get(parts[-1].strip(BLANKS)) if parts else None)
             elif not passing.loads_parameter(verdict.decoded):
                 left = Left.CONSTANTS  # of which others may be wrong in operands of an unusual form
         elif left is Left.PARAMETER and (symbol := forms.parameters.get(parts[-1].strip(BLANKS))) is not None:
             self.loaded.append(symbol)
         return Left.CONSTANTS if by_value and left is Left.NOTHING else None if by_value else left
 
-    def enter_key(self, key: tuple[object, ...], verdict: Recognition) -> Left:
-        """Remember that instructions like this one are right."""
-        left = Left.PARAMETER if verdict.decoded is not None and passing.loads_parameter(verdict.decoded) else Left.NOTHING
+    def enter_key(self, key: tuple[object, ...], verdict: Recognition, last: Variable | None) -> Left:
+        """Remember that instructions like this one are right; `last` is the `.param` variable that its last operand names."""
+        loads = verdict.decoded is not None and passing.loads_parameter(verdict.decoded)
+        is_own = any(last is each for each in self.function.signature.parameters)  # which has a value
+        left = Left.PARAMETER if loads and not is_own else Left.NOTHING
         if verdict.asks_for_value and not isinstance(key[0], tuple):
             left = Left.CONSTANTS
         self.memo.enter(key, left, verdict.needs)
@@ -339,7 +375,7 @@ class BodyCheck:
         family = FAMILY.fullmatch(text)
         spelling = family.group(1, 3) if family else (text,)
         statements = self.memo.declarations.get(spelling)
-        if family and statements and (self.copy.entry, spelling) in self.declarations:
+        if family and statements and (self.function.entry, spelling) in self.declarations:
             self.family(statements[0], int(family[2]))
             return False
         if statements is None:
@@ -352,18 +388,25 @@ class BodyCheck:
         is_ahead = len(self.frames) == 1 and len(statements) == 1 and self.is_ahead(statements[0])
         if is_ahead:
             self.reach(statements[0])
-        elif (self.copy.entry, spelling) in self.declarations:
+        elif (self.function.entry, spelling) in self.declarations:
             self.declare(statements)
         else:
             self.other(spelling, statements)
-        if self.report.diagnostics:
+        if "report" in self.__dict__ and self.report.diagnostics:
             raise Doubt
         if is_ahead:
             self.lines.remember_declaring(number, end)
-        is_pragma = bool(statements) and all(isinstance(each, tree.Directive) for each in statements)
-        if is_pragma:
+        return is_ahead or self.remember_pieces(statements, number, end)
+
+    def remember_pieces(self, statements: Sequence[tree.Statement], number: int, end: int) -> bool:
+        """Remember pragmas, or a call that passes names; can known lines follow?"""
+        if statements and all(isinstance(each, tree.Directive) for each in statements):
             self.lines.remember_pragma(number, end)
-        return is_ahead or is_pragma
+            return True
+        if len(statements) == 1 and isinstance(call := statements[0], tree.Instruction) and self.passes_names(call):
+            self.lines.remember_here(number, end)
+            return True
+        return False
 
     def family(self, node: tree.Statement, count: int) -> None:
         """A family of registers whose declaration is right in this module, but for its name, with another count."""
@@ -413,7 +456,7 @@ class BodyCheck:
                 raise Doubt
             self.note(statement)
         if spelling in self.memo.declarations:
-            self.declarations.add((self.copy.entry, spelling))
+            self.declarations.add((self.function.entry, spelling))
 
     def branch_targets(self, node: tree.Targets) -> None:
         """A list of labels."""
@@ -477,7 +520,7 @@ class BodyCheck:
     def location(self, place: str, inlined: str | None) -> None:
         """`.loc`: code can be inlined at a place that a `.loc` above names."""
         if self.inlines:
-            lines = self.binder.lines
+            lines = self.places
             if inlined is not None and (at := line(inlined)) not in lines and at not in self.lines_above:
                 raise Doubt
             lines.add(line(place))
@@ -516,13 +559,13 @@ class BodyCheck:
 
     def finish(self) -> None:
         """Are all labels there, and has every parameter that is loaded a value?"""
-        frame, function = self.frames[0], self.copy
+        frame = self.frames[0]
         if frame.forms.wanted - frame.labels:
             raise Doubt
         if not self.loaded:
             return
-        local = passing.own_parameters(function)
-        results = {id(formal) for formal in function.signature.results}
+        local = passing.own_parameters(self.copy)
+        results = {id(formal) for formal in self.function.signature.results}
         if local and any(id(each) in results or (id(each) in local and id(each) not in self.returned) for each in self.loaded):
             raise Doubt
 

@@ -20,10 +20,11 @@ from ptxvm.analysis.known_lines import (
     with_tokens,
 )
 from ptxvm.analysis.memo import Key, Left, Memo
-from ptxvm.analysis.names_ahead import MARKS, NAME_MARK, OWN_MARK, Tokens, ahead, declarations, is_opcode
+from ptxvm.analysis.names_ahead import MARKS, NAME_MARK, OWN_MARK, PARAMETER_MARK, Tokens, ahead, declarations, is_opcode
 from ptxvm.analysis.operand_forms import OperandForms
+from ptxvm.analysis.program import Function
 from ptxvm.analysis.scope import NameScope, register_shape
-from ptxvm.analysis.symbols import Register, Symbol, Table
+from ptxvm.analysis.symbols import Register, Symbol, Table, Variable
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax.statements import BLANKS
 
@@ -71,12 +72,14 @@ class BodyLines:
         memo: Memo,
         frames: Sequence[BlockCheck],
         labels: Collection[str],
+        function: Function,
         *,
-        entry: bool,
         usual: bool,
     ) -> None:
         self.text, self.end, self.memo, self.frames, self.labels = text, end, memo, frames, labels
-        self.entry, self.has_usual_names = entry, usual
+        self.function, self.has_usual_names = function, usual
+        signature = function.signature
+        self.formals = {each for each in (*signature.results, *signature.parameters) if isinstance(each, Variable)}
         self.labels_ahead: set[str] = set()
         self.known: Known | None = None
         self.stretch: Stretch | None = None
@@ -134,15 +137,17 @@ class BodyLines:
             return
         scope = self.frames[0].scope
         self.families = unified_families(scope, self.memo.forms)
-        self.known = self.memo.lines.of(entry=self.entry)
+        self.known = self.memo.lines.of(entry=self.function.entry)
         self.tokens = Tokens()
         for name, symbol in scope.names.items():
             self.enter_token(name, symbol)
 
     def token(self, name: str, symbol: Symbol) -> str:
-        """What stands for a name of the outermost block: parameters and other variables are the body's own."""
+        """What stands for a name of the outermost block: variables other than parameters and results are the body's own."""
         if isinstance(symbol, Register | Table) or name in self.labels_ahead:
             return f"{NAME_MARK}{self.memo.forms['name', symbol.shape]}"
+        if symbol in self.formals and (form := self.frames[0].forms.variable("name", symbol, name)) is not None:
+            return f"{PARAMETER_MARK}{self.memo.forms[form]}"
         return OWN_MARK + name
 
     def look_ahead(self, start: int, end: int, families: Sequence[UnifiedFamily]) -> Stretch:
@@ -152,7 +157,11 @@ class BodyLines:
         own = {name for frame in self.frames[1:] for name in frame.scope.names}
         certain: set[str] = set()
         names = own.union(*[each.names for each in declared])
-        if not (tokens.are_needed or any(each.kind for each in declared) or any(name[0] == "%" for name in names)):
+        if not (
+            tokens.are_needed_in(text, start, end)
+            or any(each.kind for each in declared)
+            or any(name[0] == "%" for name in names)
+        ):
             stretch = Stretch(text, start, end, families)
             stretch.own = names
             return stretch
@@ -213,7 +222,7 @@ class BodyLines:
         if lines is None:
             return
         if left is Left.CONSTANTS:
-            if not named and lines[0] == lines[1]:
+            if not named and lines[0] == lines[1] and PARAMETER_MARK not in text:
                 known.add(known.exact, stretch.lines[number].rstrip(BLANKS))
         elif named or left is Left.PARAMETER:
             frame.lines.add(text)
@@ -246,8 +255,8 @@ class BodyLines:
         if not block.hides and (lines := self.line(block.first, at)) is not None and stretch is not None and known is not None:
             (around.lines if others or block.passes else known.plain).add(stretch.text(*lines))
 
-    def remember_place(self, number: int, at: int) -> None:
-        """Remember the line of a `.loc`."""
+    def remember_here(self, number: int, at: int) -> None:
+        """Remember the lines of a statement that is right in its block: a `.loc`, or a call of which the names are passed."""
         if (lines := self.line(number, at)) is not None and self.stretch is not None:
             self.frames[-1].lines.add(self.stretch.text(*lines))
 

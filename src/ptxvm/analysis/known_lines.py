@@ -52,6 +52,9 @@ CONSTANTS = {
 Expressions here begin with what is rare and look behind it: the other way they take twenty times as long.
 """
 
+_HAS_DECIMAL = re.compile(r"\.(?<=\d\.)\d").search
+_DECIMAL = re.compile(r"\d(?<=[ \t,-]\d)\d{0,14}\.\d{1,15}(?![\w.])", re.ASCII).sub
+
 _OWN_NAME = re.compile(rf"{OWN_MARK}([%$_A-Za-z][\w$]*)|(?<![\w$%.:{OWN_MARK}])([$_A-Za-z][\w$]*)", re.ASCII)
 
 
@@ -172,7 +175,7 @@ class Stretch:
         families: Iterable[UnifiedFamily],
         look: Callable[[list[str]], list[str]] | None = None,
     ) -> None:
-        stretch = text[start:end]
+        stretch = _WITHIN.sub(" ", text[start:end])
         if stretch.count(";") > stretch.count("\n"):
             stretch = _BETWEEN.sub(";\n", stretch)
         self.ahead, self.own = set[str](), set[str]()
@@ -186,6 +189,8 @@ class Stretch:
         for mark, (unify, common) in CONSTANTS.items():
             if mark in stretch:
                 stretch = unify(common, stretch)
+        if _HAS_DECIMAL(stretch):
+            stretch = _DECIMAL("0.0", stretch)
         self.plain = stretch.split("\n")
 
     def number(self, place: int) -> int:
@@ -227,6 +232,11 @@ class Stretch:
 
 
 _BETWEEN = re.compile(r";[ \t](?=[ \t]*[^ \t\r\n])")
+
+_WITHIN = re.compile(
+    r"\n(?:(?<=[,(]\n)|(?<=[,(][ \t\r]\n)|(?=[ \t]*[%\[,;)(|\d-])|(?:(?<=[a-z]\d\n)|(?<=[a-z]\d\d\n))(?=[ \t]*\{))"
+)
+"""The end of a line within a statement: behind a comma, before an operand, or between a type and `{`."""
 
 
 class TooLarge(Exception):  # noqa: N818 - the lines are looked at one by one, which reports it

@@ -28,7 +28,10 @@ OWN_MARK = "\x02"
 NAME_MARK = "\x03"
 """Stands before the number of a form, for a name that is declared by itself."""
 
-MARKS = frozenset((FAMILY_MARK, OWN_MARK, NAME_MARK))
+PARAMETER_MARK = "\x04"
+"""Stands before the number of a form, for a parameter or result of the function."""
+
+MARKS = frozenset((FAMILY_MARK, OWN_MARK, NAME_MARK, PARAMETER_MARK))
 
 WORD = re.compile(r"(?<![\w$%:])([.%$_A-Za-z][\w$.]*)", re.ASCII)
 """A name, a head or a modifier; of a number and of `::cta` no part is one."""
@@ -41,17 +44,25 @@ ODD_STRING = re.compile(r'"[^"\n]*[{}:;][^"\n]*"')
 class Tokens(dict[str, str]):
     """What stands for a word: a mark and the form of its meaning, a mark and the word, or the word itself.
 
-    `are_needed`: lines are the same without them only where no word has a form, and none with `%` is marked.
+    `are_needed`: lines are the same without them only where no word has a form, and none with `%` is marked.  `parameters` are
+    the names that few lines mention.
     """
 
     def __init__(self) -> None:
         super().__init__()
         self.are_needed = False
+        self.parameters: list[str] = []
 
     def enter(self, name: str, token: str) -> None:
         """Let a token stand for a name."""
         self[name] = token
         self.are_needed = self.are_needed or token[0] == NAME_MARK or name[0] == "%"
+        if token[0] == PARAMETER_MARK:
+            self.parameters.append(name)
+
+    def are_needed_in(self, text: str, start: int, end: int) -> bool:
+        """The same, for the lines between two places."""
+        return self.are_needed or any(text.find(name, start, end) >= 0 for name in self.parameters)
 
     def __missing__(self, word: str) -> str:
         name, dot, rest = word.partition(".")

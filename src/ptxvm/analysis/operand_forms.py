@@ -26,7 +26,10 @@ OTHER = 0
 """No form: the instruction has to be read."""
 
 INTEGER, LABEL = Shape("integer"), Shape("label")
-FLOATS = {"single": Shape("float", detail=32), "double": Shape("float", detail=64)}
+FLOATS = {
+    "single": Shape("float", detail=32),
+    **dict.fromkeys(("double", "decimal", "negative"), Shape("float", detail=64)),
+}
 
 
 Families = dict[str, tuple[list[dict[str, Symbol]], int, int]]
@@ -152,7 +155,7 @@ class OperandForms(dict[str, int]):
         if isinstance(symbol, Register):
             return kind, symbol.shape
         if isinstance(symbol, Variable):
-            return self._variable(kind, symbol, text)
+            return self.variable(kind, symbol, text)
         if isinstance(symbol, Label) or (symbol is None and kind == "name" and name in self.labels):
             self.wanted.add(name)
             return kind, LABEL
@@ -160,7 +163,8 @@ class OperandForms(dict[str, int]):
             return kind, known.shape
         return None
 
-    def _variable(self, kind: str, symbol: Variable, text: str) -> Form | None:
+    def variable(self, kind: str, symbol: Variable, text: str) -> Form | None:
+        """The form of an operand that names a variable; None for one that is opaque."""
         if symbol.opaque:
             return None
         if symbol.space is not Space.PARAM:

@@ -12,6 +12,7 @@ _NAME_OR_SINK = rf"(?:{_NAME}|_(?![\w$]))"
 _NUMBER = r"(?:0|[1-9]\d{0,8})"
 _PLACE = rf"{_NUMBER}[ \t]+{_NUMBER}[ \t]+{_NUMBER}"
 _INTEGER = r"0[xX][0-9a-fA-F]{1,16}U?|\d{1,20}U?"
+_DECIMAL = r"\d{1,15}\.\d{1,15}"
 
 BLANKS = " \t\r\n\f\x1a"
 """What divides tokens (`lexer`)."""
@@ -19,8 +20,8 @@ BLANKS = " \t\r\n\f\x1a"
 STATEMENT = re.compile(
     rf"""
     [{BLANKS}]*
-    (?: (?: @!?({_NAME}) [ \t]+ )? ([a-z]\w* (?: \.\w+ (?: ::\w+ )* )*)                   # 1 guard, 2 head
-        (?: [ \t]+ ([^;{{}}()"]* (?: \{{ [^;{{}}()"]* \}} [^;{{}}()"]* )*) )? ;          # 3 operands
+    (?: (?: @!?({_NAME}) [{BLANKS}]+ )? ([a-z]\w* (?: \.\w+ (?: ::\w+ )* )*)              # 1 guard, 2 head
+        (?: [{BLANKS}]+ ([^;{{}}()"]* (?: \{{ [^;{{}}()"]* \}} [^;{{}}()"]* )*) )? ;          # 3 operands
       | ({_NAME}) [ \t]* : (?! [:{BLANKS}]* \.[bc] )                                     # 4 label, of code
       | ([{{}}])                                                                         # 5 block
       | \.loc [ \t]+ ({_PLACE})                                                          # 6 place
@@ -67,6 +68,8 @@ OPERAND = re.compile(
     | \[ [ \t]* (?P<base> {_NAME} ) [ \t]* (?: \+ [ \t]* -? [ \t]* (?P<offset> {_INTEGER} ) [ \t]* )? \]
     | (?P<integer> {_INTEGER} )
     | -(?P<minus> {_INTEGER} )
+    | (?P<decimal> {_DECIMAL} )
+    | -(?P<negative> {_DECIMAL} )
     | 0[fF] (?P<single> [0-9a-fA-F]{{8}} )
     | 0[dD] (?P<double> [0-9a-fA-F]{{16}} )
     | \{{ (?P<vector> [^{{}}\[\]|]+ ) \}}

@@ -304,6 +304,18 @@ def test_calls_are_read_once(seen):
     assert sum(bound.calls for bound in program.functions["k"].instructions) == 10
 
 
+def test_a_call_of_registers_is_read_once_in_its_function(seen, reports):
+    function = ".func (.reg .b32 o) g(.reg .b32 a) { mov.b32 o, a; ret; }\n"
+    call = "call.uni (%r1), g, (%r2);\n"
+    text = module(call + 4 * call.replace("%r2", "%r3")).replace(".visible", function + ".visible")
+    assert not reports(text)
+    seen.clear()
+    read(text)
+    assert sum(each.startswith("call") for each in seen) == 2  # the first follows no instruction
+    assert reports(text.replace("g, (%r3);\n\n    ret", "g, (%p3);\n    ret"))
+    assert reports(text.replace("(.reg .b32 a)", "(.reg .f32 a, .reg .b32 b)"))
+
+
 # ── lists of labels ─────────────────────────────────────────────────────────────────────────────
 
 SWITCH = """

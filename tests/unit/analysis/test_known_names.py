@@ -13,8 +13,9 @@ HEAD = """.version 8.3
 .target sm_90
 .address_size 64
 .global .texref gt;
-.visible .entry k(.param .u64 p)
+.visible .entry k(.param .u64 p, .param .u64 q)
 {
+.reg .b64 %d;
 .reg .pred %p<4>;
 .reg .b32 %r<10>;
 .reg .f32 %f<10>;
@@ -82,6 +83,18 @@ KINDS = {
     "a statement on several lines": (
         "mov.b32 \n%r1,\n%r2;\n",
         "mov.b32 \n%r3,\n%r4;\n",
+    ),
+    "a statement whose operands have lines of their own": (
+        "fma.rn.f32\n\t%f1,\n\t%f2,\n\t%f3,\n\t%f4\n;\nmov.b64\n\t{%r1, %r2}, %d;\n",
+        "fma.rn.f32\n\t%f4,\n\t%f3,\n\t%f2,\n\t%f1\n;\nmov.b64\n\t{%r3, %r4}, %d;\n",
+    ),
+    "decimal constants": (
+        "mul.f32 %f1, %f2, 1.5;\nadd.f32 %f1, %f1, -0.25;\n",
+        "mul.f32 %f3, %f4, 23.75;\nadd.f32 %f5, %f6, -100.0;\n",
+    ),
+    "loads of parameters": (
+        "ld.param.u64 %d, [p];\n",
+        "ld.param.u64 %d, [q];\n",
     ),
     "several statements on a line": (
         9 * "add.s32 %r1, %r2, 5; mov.b32 %r1, %f1; sub.s32 %r1, %r1, 2;\n",
@@ -168,6 +181,12 @@ LIKE_KNOWN = {
     "a label with a percent sign": "%p2:\n@%p2 bra A;",
     "a mark in the text": "add.s32 \x011, \x011, 5;",
     "a pragma like another": '.pragma "frequency 5";\n.pragma "frequency 0";\n.pragma "frequency 9";',
+    "a store to a parameter": "ld.param.u64 %d, [p];\nst.param.u64 [p], %d;",
+    "an element of a parameter": "ld.param.u64 %d, [p];\nld.param.u64 %d, [q[1]];",
+    "a parameter of another type": "ld.param.u64 %d, [p];\nadd.s64 %d, p, 1;",
+    "a name of a parameter that is hidden": "{\n.reg .pred p;\nld.param.u64 %d, [p];\n}",
+    "a decimal constant for an integer": "add.s32 %r1, %r1, 1;\nadd.s32 %r1, %r1, 1.5;",
+    "operands of two instructions": "add.s32\n%r1,\n%r2,\n%r3\nadd.s32\n%r1,\n%r2,\n%r3;",
     "an element of no array": ".shared .b32 s;\n.shared .b32 a[4];\nmov.u32 %r1, a[1];\nmov.u32 %r1, s[1];",
 }
 USUAL = "".join(first for first, _ in KINDS.values() if "C, D" not in first or "T:\n" not in first)
