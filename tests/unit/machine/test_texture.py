@@ -114,7 +114,7 @@ def test_handles() -> None:
     assert handle not in HANDLES
     with pytest.raises(AccessFault, match="of nothing"):
         find(memory, handle, "texref")
-    with pytest.raises(AccessFault, match="of nothing$"):  # a query takes an object of any kind
+    with pytest.raises(AccessFault, match=r"of nothing$"):  # a query takes an object of any kind
         find(memory, handle)
 
 
