@@ -1,6 +1,6 @@
 """Writes what `ptxvm.libcudart` knows of the CUDA runtime API from the headers of two toolkits.
 
-`functions.txt` has the C signatures, and `errors.txt` the numbers and names of errors.
+`functions.txt` has the C signatures, and `runtime_errors.txt` the numbers and names of errors.
 
     python tools/runtime_functions.py INCLUDE12 INCLUDE13
 
@@ -17,7 +17,8 @@ from pathlib import Path
 
 from driver_functions import ENUM, VIEWS, preprocessed
 
-OUT = Path(__file__).parent.parent / "src" / "ptxvm" / "libcudart" / "functions.txt"
+SOURCE = Path(__file__).parent.parent / "src" / "ptxvm"
+OUT, ERRORS = SOURCE / "libcudart" / "functions.txt", SOURCE / "driver" / "runtime_errors.txt"
 PROTOTYPE = re.compile(r"extern\s+([\w\s]+?[\s*]+)(cuda\w+)\s*\(([^;{}]*?)\)\s*;", re.DOTALL)
 REGISTRATION = {  # of the code that nvcc writes (`crt/host_runtime.h`)
     "__cudaRegisterFatBinary": "p p",
@@ -57,7 +58,7 @@ def main(*includes: str) -> None:
     OUT.write_text("\n".join([*lines, ""]), encoding="ascii")
     types = Path(includes[1], "driver_types.h").read_text(encoding="utf-8")
     errors = re.findall(r"(cuda(?:Success|Error\w+))\s*=\s*(\d+)", types)
-    OUT.with_name("errors.txt").write_text("".join(f"{number} {name}\n" for name, number in errors), encoding="ascii")
+    ERRORS.write_text("".join(f"{number} {name}\n" for name, number in errors), encoding="ascii")
     print(f"{OUT}: {len(lines)} functions, {len(errors)} errors")
 
 

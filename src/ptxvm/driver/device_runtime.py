@@ -8,6 +8,8 @@ from functools import cache
 from pathlib import Path
 
 from ptxvm import api
+from ptxvm.driver.device_questions import questions
+from ptxvm.driver.models import Model, chosen
 from ptxvm.driver.programs import loaded
 from ptxvm.isa.directives import DEVICE_RUNTIME
 
@@ -18,17 +20,19 @@ OF_STREAMS = re.compile(PREFIX + rb"(\w+Async|Malloc|Free)\b")
 
 
 @cache
-def sources() -> tuple[bytes, ...]:
-    """The texts of the device runtime.
+def sources(model: Model, devices: int) -> tuple[bytes, ...]:
+    """The texts of the device runtime on so many devices of a model.
 
     That for memory is there by three sorts of names: old ones, and those where stream 0 is the default one of the thread too.
     """
-    memory = MEMORY.read_bytes()
+    memory, asked = MEMORY.read_bytes(), questions(model, devices)
     return (
         COOPERATIVE.read_bytes(),
         memory,
         memory.replace(PREFIX, OLD_PREFIX),
         OF_STREAMS.sub(lambda name: name[0] + b"_ptsz", memory),
+        asked,
+        asked.replace(PREFIX, OLD_PREFIX),
     )
 
 
@@ -39,12 +43,15 @@ def names(source: bytes) -> frozenset[str]:
     return frozenset(name for name, each in functions.items() if each.defined and each.linkage == "visible")
 
 
-def with_device_runtime(parts: Sequence[api.Module]) -> list[api.Module]:
+def with_device_runtime(parts: Sequence[api.Module], model: Model) -> list[api.Module]:
     """The modules of a link, with those of the device runtime of which they call a function and define none of that name."""
     functions = [each for part in parts for program in part.programs for each in program.functions.values()]
     called = {each.name for each in functions if each.name.startswith(DEVICE_RUNTIME)}
     missing = called - {each.name for each in functions if each.defined}
-    return [*parts, *(loaded(source) for source in sources() if defines(source, missing))] if missing else list(parts)
+    if not missing:
+        return list(parts)
+    _, devices = chosen()
+    return [*parts, *(loaded(source) for source in sources(model, devices) if defines(source, missing))]
 
 
 def defines(source: bytes, some: set[str]) -> bool:

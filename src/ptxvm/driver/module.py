@@ -39,7 +39,7 @@ class Module:
             parts = [loaded(text, texts[:n]) for n, text in enumerate(texts)]
             for part in parts:
                 runs_on(part, model)
-            parts = with_device_runtime(parts)
+            parts = with_device_runtime(parts, model)
             self.module = parts[0] if len(parts) == 1 else api.link(parts)
         except InvalidPTX as wrong:
             raise DriverError(result_of_invalid(texts, wrong), str(wrong)) from wrong

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+
 import numpy as np
 import pytest
 
@@ -176,3 +178,93 @@ def test_an_event_of_another_grid_is_refused():
     kernel = Module([text.encode()], MODELS["sm_89"]).kernel("work").kernel
     with pytest.raises(ptxvm.Fault, match="0x4d is no event"):
         kernel.launch(1, 1, [np.zeros(48, np.uint8), np.zeros(17, np.int32)])
+
+
+QUESTIONS = """
+.version 7.8
+.target sm_75
+.address_size 64
+.extern .func (.param .b32 e) @DeviceGetAttribute(.param .b64 out, .param .b32 attribute, .param .b32 device);
+.extern .func (.param .b32 e) @GetDeviceCount(.param .b64 out);
+.extern .func (.param .b32 e) @RuntimeGetVersion(.param .b64 out);
+.extern .func (.param .b64 text) @GetErrorName(.param .b32 error);
+.extern .func (.param .b64 text) @GetErrorString(.param .b32 error);
+.visible .entry ask(.param .u64 numbers, .param .u64 words) {
+    .reg .b32 %e<6>;
+    .reg .b64 %numbers, %words, %at, %text<4>;
+    ld.param.u64 %numbers, [numbers];
+    ld.param.u64 %words, [words];
+    call (%e0), @DeviceGetAttribute, (%numbers, 16, 0);
+    add.u64 %at, %numbers, 4;
+    call (%e1), @DeviceGetAttribute, (%at, 75, 0);
+    add.u64 %at, %numbers, 8;
+    call (%e2), @DeviceGetAttribute, (%at, 99999, 0);
+    call (%e3), @DeviceGetAttribute, (%at, 16, 1);
+    call (%e4), @GetDeviceCount, (%at);
+    add.u64 %at, %numbers, 12;
+    call (%e5), @RuntimeGetVersion, (%at);
+    st.v4.u32 [%numbers+16], {%e0, %e1, %e2, %e3};
+    st.v2.u32 [%numbers+32], {%e4, %e5};
+    call (%text0), @GetErrorName, (700);
+    call (%text1), @GetErrorString, (2);
+    call (%text2), @GetErrorString, (12345);
+    st.u64 [%words], %text0;  st.u64 [%words+8], %text1;  st.u64 [%words+16], %text2;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("prefix", ["cuda", "__cudaCDP2"])
+def test_kernels_ask_about_the_device_and_for_words_of_errors(engine, prefix):
+    """As on the host: attributes 16 (multiprocessors) and 75 (capability), unknown attributes (1) and devices (101)."""
+    model = MODELS["sm_89"]
+    kernel = Module([QUESTIONS.replace("@", prefix).encode()], model).kernel("ask").kernel
+    numbers, words = np.full(10, -1, np.int32), np.zeros(3, np.uint64)
+    kernel.launch(1, 1, [numbers, words], engine=engine)
+    assert numbers.tolist() == [model.multiprocessors, 8, 1, 13000, 0, 0, 1, 101, 0, 0]
+    said = [ctypes.string_at(int(address)) for address in words]
+    assert said == [b"cudaErrorIllegalAddress", b"out of memory", b"unrecognized error code"]
+
+
+BOXES = """
+.version 7.8
+.target sm_75
+.address_size 64
+.extern .func (.param .b32 e) __cudaCDP2Memcpy3DAsync(.param .b64 p, .param .b64 stream);
+.extern .func (.param .b32 e) __cudaCDP2Memset3DAsync(
+    .param .align 8 .b8 to[32], .param .b32 value, .param .align 8 .b8 extent[24], .param .b64 stream);
+.visible .entry boxes(.param .u64 p, .param .u64 from, .param .u64 to, .param .u64 errors) {
+    .reg .b32 %e<2>;
+    .reg .b64 %p, %to, %errors;
+    .param .align 8 .b8 target[32], extent[24];
+    .param .b32 value, e;
+    .param .b64 stream;
+    ld.param.u64 %p, [p];
+    ld.param.u64 %to, [to];
+    ld.param.u64 %errors, [errors];
+    st.param.b64 [target], %to;     st.param.b64 [target+8], 4;  st.param.b64 [target+16], 4;  st.param.b64 [target+24], 3;
+    st.param.b64 [extent], 2;       st.param.b64 [extent+8], 2;  st.param.b64 [extent+16], 2;
+    st.param.b32 [value], 0x107;    st.param.b64 [stream], 0;
+    call (e), __cudaCDP2Memset3DAsync, (target, value, extent, stream);
+    ld.param.b32 %e0, [e];
+    call (%e1), __cudaCDP2Memcpy3DAsync, (%p, 0);
+    st.v2.u32 [%errors], {%e0, %e1};
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_kernels_copy_and_fill_boxes(engine):
+    """The structure is cudaMemcpy3DParms (`driver_types.h`): an array, a position and pitched memory for each side."""
+    kernel = Module([BOXES.encode()], MODELS["sm_89"]).kernel("boxes").kernel
+    source, target, errors = np.arange(24, dtype=np.uint8), np.zeros(48, np.uint8), np.full(2, -1, np.int32)
+    filled, copied = target[:24].reshape(2, 3, 4), target[24:].reshape(2, 3, 4)
+    p = np.array([0, 1, 1, 0, source.ctypes.data, 4, 4, 3, 0, 2, 0, 0, copied.ctypes.data, 4, 4, 3, 2, 2, 2, 3], np.uint64)
+    kernel.launch(1, 1, [p, source, target, errors], engine=engine)
+    assert errors.tolist() == [0, 0]
+    assert (filled[:, :2, :2] == 7).all()
+    assert filled.sum() == 8 * 7
+    assert np.array_equal(copied[:, :2, 2:], source.reshape(2, 3, 4)[:, 1:, 1:3])
+    assert np.count_nonzero(copied) == 8

@@ -2,25 +2,10 @@
 
 from __future__ import annotations
 
-from functools import cache
-from pathlib import Path
-
-from ptxvm.driver import results as driver
+from ptxvm.driver import runtime_errors
 from ptxvm.driver.results import Result
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.runtime_state import function, runtime
-
-DESCRIPTIONS = dict(driver.DESCRIPTIONS) | {
-    9: "invalid configuration argument", 13: "invalid device symbol", 21: "invalid copy direction for memcpy",
-    98: "invalid device function",
-}  # fmt: skip
-
-
-@cache
-def names() -> dict[int, str]:
-    """The names of the errors."""
-    lines = Path(__file__).parent.with_name("errors.txt").read_text(encoding="ascii").splitlines()
-    return {int(number): name for number, name in (line.split() for line in lines)}
 
 
 @function("cudaGetLastError", any_state=True)
@@ -42,16 +27,10 @@ def peek() -> int:
 @function("cudaGetErrorName", stateless=True)
 def error_name(code: int) -> int:
     """The name of an error."""
-    return session().text(names().get(code, "unrecognized error code"))
+    return session().text(runtime_errors.name(code))
 
 
 @function("cudaGetErrorString", stateless=True)
 def error_string(code: int) -> int:
     """A description of an error; of a rare one the words of its name."""
-    known = DESCRIPTIONS.get(code) or in_words(names().get(code, "cudaErrorUnrecognizedErrorCode"))
-    return session().text(known)
-
-
-def in_words(name: str) -> str:
-    """A name as words: `cudaErrorInvalidSource` is "invalid source"."""
-    return "".join(f" {each.lower()}" if each.isupper() else each for each in name.removeprefix("cudaError")).strip()
+    return session().text(runtime_errors.description(code))
