@@ -39,6 +39,7 @@ class KernelClusters:
         self.declared = declared is not None
         self.values = dict.fromkeys(A, 0) | dict(zip(EXTENTS, declared or (0, 0, 0), strict=True))
         self.values[A.SIZE_MUST_BE_SET] = int("explicitcluster" in function.directives)
+        self.decides = declared is not None  # may it change or refuse a launch that asks for no clusters?  Most kernels do not
 
     def set(self, which: ClusterAttribute, value: int) -> None:
         """Set an attribute; DriverError where the kernel has said it itself, or it has no such value."""
@@ -47,7 +48,11 @@ class KernelClusters:
         good = {A.NON_PORTABLE_SIZE_ALLOWED: value in (0, 1), A.SCHEDULING_POLICY_PREFERENCE: value in POLICIES}
         if not good.get(which, which in EXTENTS and value >= 0):
             raise DriverError(Result.INVALID_VALUE, f"attribute {which} of a kernel cannot be set to {value}")
-        self.values[which] = value
+        self.values[which], self.decides = value, True
+
+    def take(self, of: KernelClusters) -> None:
+        """Take what a client has said of the same code on another device."""
+        self.values, self.decides = of.values.copy(), of.decides
 
     @property
     def required(self) -> tuple[int, int, int] | None:
@@ -62,6 +67,8 @@ class KernelClusters:
 
     def chosen(self, asked: tuple[int, int, int] | None) -> tuple[int, int, int] | None:
         """The clusters of a launch that asks for some, or for none; DriverError where the kernel does not allow them."""
+        if asked is None and not self.decides:
+            return None
         extents = tuple(self.values[each] for each in EXTENTS)
         if any(extents) and not all(extents):
             said = f"the extents {extents} of the required clusters are neither all 0 nor all positive"

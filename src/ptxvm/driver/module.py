@@ -119,7 +119,7 @@ class Kernel:
     def take_attributes(self, of: Kernel) -> None:
         """Take the attributes that a client has set for the same code on another device."""
         self.most_dynamic_shared, self.carveout = of.most_dynamic_shared, of.carveout
-        self.clusters.values |= of.clusters.values
+        self.clusters.take(of.clusters)
 
     def on(self, device: Device) -> Kernel:
         """The kernel of the same code on another device."""
