@@ -173,6 +173,57 @@ def test_a_swizzle_that_transposed_elements_cannot_have_is_named(kind, swizzle, 
         run(PLAIN.format(kind=kind), np.zeros(SHARED, np.uint8), da, db, idesc, np.zeros((128, 64), np.uint32), engine=engine)
 
 
+# ── products of depth 96 ────────────────────────────────────────────────────────────────
+
+DEEPER = """
+    tcgen05.cp.cta_group::1.32x128b.warpx4 [%a], {}; add.u32 %x, %a, 4; tcgen05.cp.cta_group::1.32x128b.warpx4 [%x], {};
+    tcgen05.cp.cta_group::1.32x128b.warpx4 [%b], {}; add.u32 %x, %b, 4; tcgen05.cp.cta_group::1.32x128b.warpx4 [%x], {};
+    tcgen05.mma.cta_group::1.kind::{}.block_scale.{} [%d], %da, %db, %i, [%a], [%b], %p;
+    """
+CODES = np.array([0, 2, 4, 5, 6], np.uint8)  # of 0 to 4, in e2m1
+
+
+def put_from_piece(memory: np.ndarray, start: int, piece: int, matrix: np.ndarray) -> int:
+    """Write rows of 48 bytes from a piece of a pattern of 128 bytes on, and in the next pattern; returns the descriptor."""
+    rows, after = np.arange(len(matrix)), start + 128 * len(matrix)
+    for n in range(3):
+        first, part = (start, piece + n) if piece + n < 8 else (after, piece + n - 8)
+        at = first + rows * 128 + (part ^ rows % 8) * 16
+        memory[at[:, None] + np.arange(16)] = matrix[:, 16 * n : 16 * n + 16]
+    return start + 16 * piece >> 4 | after >> 4 << 16 | 1024 >> 4 << 32 | 1 << 46 | 1 << 52 | 2 << 61
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("kind", "size", "count"), [("mxf4", "block32", 3), ("mxf4nvf4", "block16", 6)])
+@pytest.mark.parametrize(("piece", "first"), [(0, 0), (3, 2), (6, 0), (7, 2)])
+def test_products_of_depth_96_are_exact(kind, size, count, piece, first, engine, rng):
+    """Rows go on at an absolute address, scales in the words behind those of all rows (PTX 9.7.16.4.1, 9.7.16.10.7.2.4).
+
+    The order is that of CUTLASS's loop for sm_103a, where a row of 128 bytes has two products and two thirds.
+    """
+    m, n = 128, 64
+    values = [rng.integers(0, 5, (rows, 96)) for rows in (m, n)]
+    powers = [rng.integers(-2, 3, (rows, count)) for rows in (m, n)]
+    memory, places = np.zeros(SHARED, np.uint8), []
+    da, db = (
+        put_from_piece(memory, at, piece, CODES[each[:, ::2]] | CODES[each[:, 1::2]] << 4)
+        for at, each in zip((1024, 1024 + 2 * 128 * m), values, strict=True)
+    )
+    for each in powers:
+        words, row = np.zeros((2, 32, 4, 4), np.uint8), np.arange(len(each))
+        for block in range(count):
+            place = first + block
+            words[place // 4, row % 32, row // 32, place % 4] = 127 + each[:, block]
+        for held in words:
+            at = AT_SCALES + 512 * len(places)
+            memory[at : at + 512] = held.ravel()
+            places.append(at >> 4 | 128 >> 4 << 32 | 1 << 46)
+    idesc = first << 4 | 1 << 7 | 1 << 10 | n // 8 << 17 | 1 << 23 | m // 16 << 24 | first << 29 | 1 << 31
+    got = run(DEEPER.format(*places, kind, size), memory, da, db, idesc, np.zeros((128, n), np.uint32), engine=engine)
+    a, b = (each * np.repeat(2.0**power, 96 // count, axis=1) for each, power in zip(values, powers, strict=True))
+    assert (got.view(np.float32) == a @ b.T).all()
+
+
 # ── recorded dot products ───────────────────────────────────────────────────────────────
 
 

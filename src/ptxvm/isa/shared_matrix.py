@@ -32,13 +32,17 @@ class Swizzle(Enum):
 
 @dataclass(frozen=True)
 class MatrixDescriptor:
-    """The fields of a descriptor, in bytes; `base` is the row at which the pattern of the swizzle begins."""
+    """The fields of a descriptor, in bytes; `base` is the row at which the pattern of the swizzle begins.
+
+    With `absolute`, `leading` is the address of the row that goes on where the pattern ends.
+    """
 
     start: int
     leading: int
     stride: int
     base: int
     swizzle: Swizzle
+    absolute: bool = False
 
 
 WARPGROUP_SWIZZLES = dict(enumerate((Swizzle.NONE, Swizzle.BYTES_128, Swizzle.BYTES_64, Swizzle.BYTES_32)))

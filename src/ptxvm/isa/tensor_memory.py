@@ -150,11 +150,9 @@ def shared_descriptor(bits: int) -> MatrixDescriptor:
     start, leading, stride = ((bits >> first & (1 << FIELD) - 1) * PIECE for first in (0, 16, 32))
     if bits >> 46 & 7 != 1:
         raise InvalidDescriptor(f"bits 46 to 48 of the descriptor of a matrix are 0b001, not {bits >> 46 & 7:#05b}")
-    if bits >> 52 & 1:
-        raise InvalidDescriptor("bit 52 of the descriptor asks for an absolute address, which is not supported")
     if bits >> 61 not in SWIZZLES:
         raise InvalidDescriptor(f"bits 61 to 63 of the descriptor of a matrix are 0, 1, 2, 4 or 6, not {bits >> 61}")
-    return MatrixDescriptor(start, leading, stride, bits >> 49 & 7, SWIZZLES[bits >> 61])
+    return MatrixDescriptor(start, leading, stride, bits >> 49 & 7, SWIZZLES[bits >> 61], bool(bits >> 52 & 1))
 
 
 SMALL = {0: e4m3, 1: e5m2, 3: e2m3, 4: e3m2, 5: e2m1}
@@ -166,6 +164,7 @@ SUMS: dict[str, dict[int, Type]] = {
     "f16": {0: f16, 1: f32}, "tf32": {1: f32}, "f8f6f4": {0: f16, 1: f32}, "i8": {2: s32},
 }  # fmt: skip
 DEPTHS = {"f16": 16, "tf32": 8, "f8f6f4": 32, "i8": 32, "mxf8f6f4": 32, "mxf4": 64, "mxf4nvf4": 64}
+DEEPER = 96  # of sm_103a, by bit 31 of the instruction descriptor
 HALVED = ("mxf4", "mxf4nvf4")  # kinds whose elements stand in half bytes
 
 
@@ -213,14 +212,15 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
         raise InvalidDescriptor(
             f"a matrix that is shifted has {LANES} rows in each CTA, not {m // work.ctas} (PTX 9.7.16.10.9.1)"
         )
-    if kind in HALVED and bits >> 31:
-        raise InvalidDescriptor("bit 31 of the instruction descriptor asks for a depth of 96, which is not supported")
+    deeper = kind in HALVED and bool(bits >> 31 & 1)
+    if deeper and work.sparse:
+        raise InvalidDescriptor("bit 31 of the instruction descriptor asks for a depth of 96, which a sparse A has not")
     scales = (ue8m0 if bits >> 23 & 1 else ue4m3) if scaled else None
     if scales is ue4m3 and kind != "mxf4nvf4":
         raise InvalidDescriptor(f"the scales of .kind::{kind} are of .ue8m0")
     negated, transposed = ((bool(bits >> first & 1), bool(bits >> first + 1 & 1)) for first in (13, 15))
     ids = (bits >> 29 & 3, bits >> 4 & 3) if scaled else (0, 0)
-    depth, selector = DEPTHS[kind] << work.sparse, _selector(work, bits)
+    depth, selector = DEEPER if deeper else DEPTHS[kind] << work.sparse, _selector(work, bits)
     return InstructionDescriptor(
         m, n, depth, d, a, b, negated, transposed, bool(bits >> 3 & 1), scales, ids, work.sparse, selector
     )

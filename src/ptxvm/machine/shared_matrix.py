@@ -28,16 +28,18 @@ def addresses(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
 
 def offsets(descriptor: MatrixDescriptor, factor: Factor) -> PerLane:
     """How far the pieces lie from where the matrix begins, before they are swizzled."""
-    return _offsets(descriptor.leading, descriptor.stride, descriptor.swizzle, factor)
+    first = descriptor.start // PIECE % descriptor.swizzle.width if descriptor.absolute else 0
+    leading = descriptor.leading - (descriptor.start - first * PIECE if descriptor.absolute else 0)
+    return _offsets(leading, descriptor.stride, descriptor.swizzle, factor, first)
 
 
 @lru_cache(maxsize=64)
-def _offsets(leading: int, stride: int, swizzle: Swizzle, factor: Factor) -> PerLane:
-    """The canonical layout before it is swizzled (PTX 9.7.15.5.1.2.1.3)."""
+def _offsets(leading: int, stride: int, swizzle: Swizzle, factor: Factor, first: int) -> PerLane:
+    """The canonical layout before it is swizzled (PTX 9.7.15.5.1.2.1.3); `first` is the piece of its row that begins it."""
     width, rows = swizzle.width, np.arange(factor.first, factor.first + factor.rows)
     if not factor.transposed:
-        pieces = np.arange(factor.depth * factor.bits // (8 * PIECE))
-        along = pieces % width * PIECE + pieces // width * leading
+        pieces = first + np.arange(factor.depth * factor.bits // (8 * PIECE))
+        along = (pieces % width - first) * PIECE + pieces // width * leading
         across = rows % EIGHT * (width * PIECE) + rows // EIGHT * stride
         return _grid(across, along)
     columns, units = np.arange(factor.depth), rows[:: factor.per_piece] // factor.per_piece

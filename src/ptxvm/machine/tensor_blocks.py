@@ -82,9 +82,9 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
         held = tensor_unit.columns_of_metadata(work, memory, address, idesc)
         lanes = tensor_unit.lanes_of_rows(work, address, idesc.m, "the metadata")
         found.append(CellBlock(mask(lanes), held.start, held.stop, reads=True, writes=False))
-    for name in ("scale_a", "scale_b") if work.blocks else ():
+    for name in tensor_unit.SCALES if work.blocks else ():
         address, (rows, of_rows) = operands[name] & 0xFFFF_FFFF, tensor_unit.cells_of_scales(work, idesc, name)
-        first, words = address & 0xFFFF, int(of_rows[-1]) + 1
+        first, words = address & 0xFFFF, int(of_rows.max()) + 1
         memory.check(address, words, "the scales")
         found.append(CellBlock(mask(rows), first, first + words, reads=True, writes=False))
     return found

@@ -15,6 +15,8 @@ from ptxvm.isa.fragments import CHUNKS, Core, Product
 from ptxvm.isa.shared_matrix import PIECE, Factor
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import (
+    DEEPER,
+    DEPTHS,
     HALVED,
     LANES,
     Allocate,
@@ -42,6 +44,7 @@ from ptxvm.machine.warpgroup_matrix import no_fma
 
 SHIFTED = 8  # columns of 32 bytes
 WIDEST = 32  # bits of an element
+SCALES = "scale_a", "scale_b"
 Operands = Mapping[str, PerLane]
 """The operands of an instruction, each with an element for every lane that does the work."""
 
@@ -233,7 +236,7 @@ def product_of(work: Multiply, idesc: InstructionDescriptor) -> Product:
         for name, type, own in (("a", idesc.a, stored), ("b", idesc.b, shape))
     )
     sparsity = fragments.sparsity(idesc.a, shape, paired=halved) if work.sparse else None
-    scaling = fragments.scaling(shape, work.blocks, idesc.scales) if idesc.scales is not None else None
+    scaling = fragments.scaling(shape, blocks_of(work, idesc), idesc.scales) if idesc.scales is not None else None
     return Product(a, b, made("c", idesc.d, shape), made("d", idesc.d, shape), finite=idesc.saturates, scaling=scaling,
                    sparsity=sparsity, core=Core.TCGEN05)  # fmt: skip
 
@@ -260,6 +263,8 @@ def _factors(work: Multiply, descriptor: int, first: int, of_b: int, of_a: int) 
 def addresses_of(factor: Factor, bits: int) -> PerLane:
     """The addresses of the pieces of A or B, whose swizzle fits its elements (PTX 9.7.16.10.3)."""
     descriptor = shared_descriptor(bits)
+    if descriptor.absolute and factor.transposed:
+        raise InvalidDescriptor("bit 52 of the descriptor of a matrix asks for an absolute address, and it is transposed")
     if factor.transposed and (descriptor.swizzle.atom > 1) is not (factor.bits == WIDEST):
         raise InvalidDescriptor("a transposed matrix of 32 bits has the swizzle of 128 bytes that moves 32, and no other has")
     return shared_matrix.addresses(descriptor, factor)
@@ -490,30 +495,38 @@ def accumulators(cells: PerLane, idesc: InstructionDescriptor, operands: Mapping
     return found
 
 
+def blocks_of(work: Multiply, idesc: InstructionDescriptor) -> int:
+    """How many blocks with a scale of their own a row has: as many for each element in a deeper product (PTX 9.7.16.10.7.1)."""
+    return work.blocks * idesc.k // (DEPTHS[work.kind] << work.sparse)
+
+
 def scales(work: Multiply, memory: TensorMemory, operands: Mapping[str, int], idesc: InstructionDescriptor) -> list[Matrices]:
-    """The scales of the rows of A and of the columns of B: some bytes of the words that `cells_of_scales` names."""
+    """The scales of the rows of A and of the columns of B: bytes of the words that `cells_of_scales` names."""
     found = []
-    for name, first in zip(("scale_a", "scale_b"), idesc.scale_ids, strict=True):
+    for name, first in zip(SCALES, idesc.scale_ids, strict=True):
         address, (lanes, columns) = operands[name] & 0xFFFF_FFFF, cells_of_scales(work, idesc, name)
-        memory.check(address, int(columns[-1]) + 1, "the scales")
-        words = np.ascontiguousarray(memory.cells[lanes, (address & 0xFFFF) + columns])
-        bytes_ = words.view(np.uint8).reshape(-1, 4)[:, first : first + work.blocks]
-        if bytes_.shape[1] < work.blocks:
-            raise InvalidDescriptor(f"the scales begin at byte {first}, and {work.blocks} bytes are needed")
-        found.append(bytes_)
+        memory.check(address, int(columns.max()) + 1, "the scales")
+        words = memory.cells[lanes[:, None], (address & 0xFFFF) + columns]
+        place = 8 * ((first + np.arange(columns.shape[1])) % 4).astype(np.uint32)
+        found.append((words >> place).astype(np.uint8))
     return [found[0], found[1].T]
 
 
 def cells_of_scales(work: Multiply, idesc: InstructionDescriptor, name: str) -> tuple[PerLane, PerLane]:
-    """The lane and the column of the scales of each row of A (`scale_a`) or column of B: 32 are in a column.
+    """The lane of the scales of each row of A (`scale_a`) or column of B, and their columns, `(rows, blocks)`.
 
-    Of a pair, each CTA has those of its rows, and those of all columns of B.  Where the columns of D lie in two halves of the
-    lanes, so do their scales (CUTLASS, `ScaleFactorDuplicated2by2`).
+    32 rows have a column, with four scales.  Of a pair, each CTA has those of its rows, and those of all columns of B.  Where
+    the columns of D lie in two halves of the lanes, so do their scales (CUTLASS, `ScaleFactorDuplicated2by2`).  In products of
+    depth 96 they go on in the words of the next four scales, which are behind those of all rows.
     """
-    count = idesc.m // work.ctas if name == "scale_a" else idesc.n
+    count, first = (idesc.m // work.ctas, idesc.scale_ids[0]) if name == "scale_a" else (idesc.n, idesc.scale_ids[1])
     halves = 2 if name == "scale_b" and work.pairs and idesc.m == LANES else 1
     half, each = np.divmod(np.arange(count), count // halves)
-    return half * (LANES // 2) + each % WARP, each // WARP
+    word = (first + np.arange(blocks_of(work, idesc))) // 4
+    if word[-1] and idesc.k != DEEPER:
+        raise InvalidDescriptor(f"the scales begin at byte {first}, and {work.blocks} bytes are needed")
+    further = LANES // WARP * (1 if count <= LANES else 2)
+    return half * (LANES // 2) + each % WARP, each[:, None] // WARP + word * further
 
 
 def disabled(operands: Mapping[str, int], ctas: int) -> PerLane:
@@ -523,6 +536,6 @@ def disabled(operands: Mapping[str, int], ctas: int) -> PerLane:
 
 
 __all__ = [
-    "Machine", "blocks_of_d", "cells_of_scales", "columns_of_metadata", "copy_addresses", "factors", "height_of_copy",
+    "SCALES", "Machine", "blocks_of_d", "cells_of_scales", "columns_of_metadata", "copy_addresses", "factors", "height_of_copy",
     "lanes_of_a", "lanes_of_rows", "perform", "single", "uniform", "whole_warps",
 ]  # fmt: skip

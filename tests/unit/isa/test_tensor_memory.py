@@ -17,7 +17,8 @@ def test_the_fields_of_an_instruction_descriptor():
     assert (found.negated, found.transposed) == ((False, True), (True, False))
     scaled = 1 << 7 | 1 << 10 | 8 << 17 | 1 << 27 | 2 << 29
     found = instruction_descriptor(Multiply("", kind="mxf4nvf4", blocks=4), scaled)
-    assert (found.m, found.a, found.scales, found.scale_ids) == (128, e2m1, ue4m3, (2, 0))
+    assert (found.m, found.k, found.a, found.scales, found.scale_ids) == (128, 64, e2m1, ue4m3, (2, 0))
+    assert instruction_descriptor(Multiply("", kind="mxf4nvf4", blocks=4), scaled | 1 << 31).k == 96
 
 
 @pytest.mark.parametrize(
@@ -29,7 +30,11 @@ def test_the_fields_of_an_instruction_descriptor():
         (Multiply("", kind="f16"), HALVES ^ 1 << 27, "shape 0 by 64"),
         (Multiply("", kind="i8"), 2 << 4 | 40 // 8 << 17 | 8 << 24, "shape 128 by 40"),
         (Multiply("", kind="f16", weights=True), 1 << 4 | 32 // 8 << 17 | 8 << 24, "shape 128 by 32"),
-        (Multiply("", kind="mxf4", blocks=2), 1 << 7 | 1 << 10 | 8 << 17 | 1 << 27 | 1 << 31, "depth of 96"),
+        (
+            Multiply("", kind="mxf4", blocks=2, sparse=True),
+            1 << 2 | 1 << 7 | 1 << 10 | 8 << 17 | 1 << 27 | 1 << 31,
+            "depth of 96",
+        ),
         (Multiply("", kind="mxf4", blocks=2), 1 << 7 | 1 << 10 | 8 << 17 | 1 << 27, "scales"),
     ],
 )
@@ -41,9 +46,17 @@ def test_fields_that_cannot_be(work, bits, said):
 def test_the_descriptor_of_a_matrix():
     found = shared_descriptor(0x10 | 0x20 << 16 | 0x30 << 32 | 1 << 46 | 3 << 49 | 4 << 61)
     assert (found.start, found.leading, found.stride, found.base, found.swizzle) == (256, 512, 768, 3, Swizzle.BYTES_64)
+    assert not found.absolute
+    found = shared_descriptor(0x20 << 16 | 1 << 46 | 1 << 52 | 1 << 61)
+    assert (found.leading, found.absolute, found.swizzle) == (512, True, Swizzle.BYTES_128_BY_32)
 
 
-@pytest.mark.parametrize(("bits", "said"), [(0, "46 to 48"), (1 << 46 | 1 << 52, "bit 52"), (1 << 46 | 1 << 61, "61 to 63")])
+def test_the_bits_of_a_line_that_permute_its_atoms():
+    """PTX 9.7.16.10.6: of lines of 128 bytes one in 1, 2, 4 or 8 is alike; of atoms of 32 bytes one in 4."""
+    assert [each.mask for each in Swizzle] == [0, 1, 3, 7, 3]
+
+
+@pytest.mark.parametrize(("bits", "said"), [(0, "46 to 48"), (1 << 46 | 3 << 61, "61 to 63")])
 def test_descriptors_of_no_matrix(bits, said):
     with pytest.raises(InvalidDescriptor, match=said):
         shared_descriptor(bits)

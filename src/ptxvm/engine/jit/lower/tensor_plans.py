@@ -282,7 +282,7 @@ def plan(
         matrices["a"] = Factor(0, idesc.m, idesc.k, max(8, idesc.a.bits))
     for m, factor in matrices.items():
         descriptor = shared_descriptor(operands[m])
-        if descriptor.swizzle.atom > 1:
+        if descriptor.swizzle.atom > 1 or descriptor.absolute:
             return None
         offsets = shared_matrix.offsets(descriptor, factor).astype(np.int64).ravel()
         table = np.ascontiguousarray(offsets, np.int32)
