@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.diagnostics.errors import Place
+from ptxvm.isa.effects import Collective
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import plural
 
@@ -59,6 +60,8 @@ def deadlock(found: Iterable[Waiting]) -> tuple[str, Waiting]:
         parts.append(f"{plural(len(group.threads), 'thread')} wait{'s' * (len(group.threads) == 1)} at line {line} ({text})")
     if missing := listed(_missing([each for each in everyone if each.cta == cta and each.masks])):
         parts.append(f"{missing} of a warp never came, but the others name {'them' if 'lanes' in missing else 'it'}")
+    if any(group.bound.summary.collective is Collective.WARPGROUP for group in ordered):
+        parts.append("all four warps of a warpgroup wait for its products")
     return "no thread can go on: " + "; ".join(parts), ordered[0]
 
 

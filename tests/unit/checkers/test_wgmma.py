@@ -241,3 +241,28 @@ def test_what_comes_after_the_wait_of_one_thread_comes_after_the_products_of_all
     for text, kinds in ((KERNELS["slow"], set()), (other, set()), (early, {("race", "WAR")})):
         result = ptxvm.load(text).kernel().launch(1, 160, [np.zeros(128, np.float32)], check=("race", "sync"))
         assert {(each.kind, each.hazard) for each in result.findings} == kinds
+
+
+SOME_WARPS = """
+.version 8.6
+.target sm_90a
+.address_size 64
+.visible .entry k()
+{
+    .reg .pred %q; .reg .b32 %t;
+    mov.u32 %t, %tid.x; setp.ge.u32 %q, %t, 96; @%q bra skip;
+    wgmma.commit_group.sync.aligned;
+    wgmma.wait_group.sync.aligned 0;
+skip:
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("threads", [64, 128, 224])
+def test_a_wait_without_all_warps_of_the_warpgroup_is_a_deadlock(threads, engine):
+    """PTX 9.7.15.7.3: all threads of a warpgroup execute the same `wgmma.wait_group`, also where the CTA has fewer warps."""
+    with pytest.raises(ptxvm.Fault, match="all four warps of a warpgroup") as fault:
+        ptxvm.load(SOME_WARPS).kernel().launch(1, threads, [], engine=engine)
+    assert fault.value.kind == "deadlock"

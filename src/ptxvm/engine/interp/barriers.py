@@ -61,13 +61,11 @@ class WarpWaits:
         return self._release(mnemonic, ready, wanted)
 
     def _whole(self, ready: PerLane, warps: int) -> PerLane:
-        """A predicate of all lanes: are all live lanes of its group of so many warps ready?"""
+        """A predicate of all lanes: are all lanes of its group of so many warps ready?  None of them may have ended."""
         layout = self.cohort.layout
         of_cta = -(-layout.warps_of_cta // warps)
         group = layout.cta.astype(np.int64) * of_cta + layout.thread.astype(np.int64) // (warps * WARP)
-        missing = np.zeros(int(group.max()) + 1, np.bool_)
-        missing[group[self.cohort.alive & ~ready]] = True
-        return ~missing[group]
+        return np.bincount(group[ready], minlength=int(group[-1]) + 1)[group] == warps * WARP
 
     def settle_stuck(self) -> list[Waiting]:
         """Release lanes with different masks in warps that could never go on otherwise; PTX leaves their results open."""
@@ -76,6 +74,8 @@ class WarpWaits:
         stuck = alive & ~layout.warp_bits(self._here(self.pools.values()), None) == 0
         found = []
         for mnemonic, pool in self.pools.items():
+            if self.meeting[mnemonic] > 1:
+                continue
             wanted, ready = self._complete(self._here([pool]))
             found += self._release(mnemonic, ready & stuck, wanted)
         return found

@@ -195,24 +195,19 @@ end:
   ret void
 }
 
-; Release the lanes that wait for their warpgroup, that of warp %w, if all of its live lanes do (PTX 9.7.15.7.3).
+; Release the lanes that wait for their warpgroup, that of warp %w, if all of its lanes do (PTX 9.7.15.7.3): none may have ended.
 define internal void @ptxvm.warpgroup.settle(ptr %m, i32 %w) #0 {
 entry:
   %first = and i32 %w, -$warps_of_group
-  %end.most = add i32 %first, $warps_of_group
-  %end = call i32 @llvm.umin.i32(i32 %end.most, i32 $warps)
-  br label %look
+  %end = add i32 %first, $warps_of_group
+  %whole = icmp ule i32 %end, $warps
+  br i1 %whole, label %look, label %stay
 look:
   %n = phi i32 [ %first, %entry ], [ %n.next, %on ]
   %waiting.at = add i32 %n, $warpgroup_waiting
   %waiting.pointer = getelementptr i32, ptr %m, i32 %waiting.at
   %waiting = load i32, ptr %waiting.pointer, align 4
-  %alive.at = add i32 %n, $alive
-  %alive.pointer = getelementptr i32, ptr %m, i32 %alive.at
-  %alive = load i32, ptr %alive.pointer, align 4
-  %gone = xor i32 %alive, -1
-  %covered = or i32 %waiting, %gone
-  %complete = icmp eq i32 %covered, -1
+  %complete = icmp eq i32 %waiting, -1
   br i1 %complete, label %on, label %stay
 on:
   %n.next = add i32 %n, 1
