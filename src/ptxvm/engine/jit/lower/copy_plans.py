@@ -1,4 +1,4 @@
-"""Tensor copies by compiled code: loads of boxes that are whole in the tensor (`abi.copy_plan`)."""
+"""Tensor copies by compiled code: loads and stores of boxes that are whole in the tensor (`abi.copy_plan`)."""
 
 from __future__ import annotations
 
@@ -20,29 +20,32 @@ from ptxvm.machine.allocation import REACHES
 from ptxvm.machine.tensor_tiles import SLICES, SPANS, SWIZZLES, DecodedMap, decoded
 
 CHUNK, LINE = 16, 128  # bytes that are copied at once, and among which they are moved
-FIELDS = ("base", "element", "row.size", "rows", "pitch", "amount", "mask.0", "by.0", "mask.1", "by.1", "offsets", "size")
+FIELDS = (
+    "base", "element", "row.size", "rows", "pitch", "amount", "mask.0", "by.0", "mask.1", "by.1", "offsets", "size", "writable",
+)  # fmt: skip
 
 
 def is_plain(kind: Transfer) -> bool:
-    """Does it load boxes to the shared memory of a CTA?"""
-    loads = kind.pattern is Pattern.TENSOR and kind.mode == "tile" and kind.origin is Space.GLOBAL
-    return loads and kind.to is not Space.GLOBAL and not (kind.multicast or kind.pair)
+    """Does it copy boxes to or from the shared memory of a CTA?"""
+    return kind.pattern is Pattern.TENSOR and kind.mode == "tile" and not (kind.multicast or kind.pair or kind.operation)
 
 
 def written(at: NodeBuilder, kind: Transfer, names: Sequence[str], types: Sequence[Type]) -> str | None:
-    """Write the function for a load, given the operands and their types; returns its name, or None where there is none."""
-    kernel, rank = at.kernel, names.count("c")
-    expected = ["a", "map", *["c"] * rank, "bar"], [u64, u64, *[s32] * rank, u64]
+    """Write the function for a copy, given the operands and their types; returns its name, or None where there is none."""
+    kernel, rank, loads = at.kernel, names.count("c"), kind.to is not Space.GLOBAL
+    expected = ["a", "map", *["c"] * rank, *["bar"] * loads], [u64, u64, *[s32] * rank, *[u64] * loads]
     if not is_plain(kind) or (list(names), list(types)) != expected or kernel.cluster_size > 1 or kernel.shadow is not None:
         return None
     if kernel.image.memory.address_bits != 64:
         return None
-    unit, name = at.code.unit, f"ptxvm.copy_tensor.{rank}"
+    unit, name = at.code.unit, f"ptxvm.{'load' if loads else 'store'}_tensor.{rank}"
     if name not in unit.helpers:
         unit.declare("llvm.cttz.i32", "i32", "i32", "i1 immarg")
         unit.helper(name, runtime(
             "copy_tensor", name=name, step=STEP, last_plan=PLANS - 1, words=len(WORDS), contents=WORDS.index("contents.0"),
             shared_size=kernel.shared_size, fields=words_of_plan(WORDS, *FIELDS), coordinates="\n".join(_coordinates(rank)),
+            **({"from": "%piece.at", "into": "%to", "may": "true"} if loads else
+               {"from": "%to", "into": "%piece.at", "may": "%may.write"}),
         ))  # fmt: skip
     return name
 
@@ -106,9 +109,10 @@ def plan(host: Host, found: DecodedMap, address: int) -> tuple[list[int], npt.ND
     words = {
         "map": address, "base": base, "element": element.packed, "row.size": row, "rows": len(offsets), "pitch": pitch,
         "amount": len(offsets) * row, "offsets": offsets.ctypes.data, "size": -(-len(offsets) * pitch // LINE) * LINE,
+        "writable": allocation.writable,
     }  # fmt: skip
     words |= {f"contents.{n}": each for n, each in enumerate(np.frombuffer(found.data, np.uint64).tolist())}
     words |= {f"last.{n}": last for n, last in enumerate(lasts)} | {f"stride.{n}": each for n, each in enumerate(strides, 1)}
     for n, (_, bits, to) in enumerate(moves):
         words |= {f"mask.{n}": (1 << bits) - 1, f"by.{n}": to}
-    return [words.get(word, 0) for word in WORDS], offsets
+    return [int(words.get(word, 0)) for word in WORDS], offsets

@@ -1,5 +1,6 @@
-; Copy a box of a tensor to shared memory by a plan (`abi.copy_plan`), for one active lane; 0 where that is left to the host: no plan
-; of this tensor map is known, or the box is not whole in the tensor.  The size of the box goes to the place of the first operand.
+; Copy a box of a tensor to or from shared memory by a plan (`abi.copy_plan`), for one active lane; 0 where that is left to the host:
+; no plan of this tensor map is known, or the box is not whole in the tensor, or what is written cannot be.  The size of the box goes
+; to the place of the first operand.
 define internal i32 @$name(ptr %room, i32 %active, ptr %plans, ptr %shared) noinline #0 {
 entry:
   %rest = sub i32 %active, 1
@@ -33,6 +34,7 @@ look:
   br i1 %same, label %place, label %leave
 place:
 $fields
+  %may.write = icmp ne i64 %writable, 0
 $coordinates
   %first = mul i64 %c.0, %element
   %odd.first = and i64 %first, 15
@@ -44,7 +46,8 @@ $coordinates
   %fits.1 = icmp ule i64 %a, %most.a
   %fits = and i1 %fits.0, %fits.1
   %good.0 = and i1 %aligned, %fits
-  %good = and i1 %good.0, %inside
+  %good.1 = and i1 %good.0, %inside
+  %good = and i1 %good.1, $may
   br i1 %good, label %begin, label %leave
 begin:
   %source.0 = add i64 %base, %first
@@ -62,7 +65,6 @@ row:
 piece:
   %p = phi i64 [ 0, %row ], [ %p.more, %piece ]
   %piece.at = getelementptr i8, ptr %from, i64 %p
-  %bytes = load <4 x i32>, ptr %piece.at, align 4
   %to.0 = add i64 %line, %p
   %lines = lshr i64 %to.0, 7
   %turn.0 = and i64 %lines, %mask.0
@@ -72,7 +74,8 @@ piece:
   %to.1 = xor i64 %to.0, %moved.0
   %to.2 = xor i64 %to.1, %moved.1
   %to = getelementptr i8, ptr %shared, i64 %to.2
-  store <4 x i32> %bytes, ptr %to, align 16
+  %bytes = load <4 x i32>, ptr $from, align 4
+  store <4 x i32> %bytes, ptr $into, align 4
   %p.more = add i64 %p, 16
   %p.over = icmp uge i64 %p.more, %row.size
   br i1 %p.over, label %row.done, label %piece

@@ -45,11 +45,11 @@ end:
 """
 
 
-def kernel(rank):
-    """A kernel that loads one box after the other, from coordinates in memory."""
+def kernel(rank, text=PTX):
+    """A kernel that loads, or stores, one box after the other, at coordinates in memory."""
     coordinates = " ".join(f"ld.global.b32 %c{n}, [%at+{4 * n}];" for n in range(rank))
     names = ", ".join(f"%c{n}" for n in range(rank))
-    return ptxvm.load(PTX.format(rank=rank, coordinates=coordinates, c=names, size=4 * rank)).kernel()
+    return ptxvm.load(text.format(rank=rank, coordinates=coordinates, c=names, size=4 * rank)).kernel()
 
 
 def boxed(array, first, sizes):
@@ -83,6 +83,34 @@ def on_host(monkeypatch):
     return counted
 
 
+STORE = """
+.version 8.6
+.target sm_100a
+.address_size 64
+.extern .shared .align 1024 .b8 tile[];
+.visible .entry store(.param .align 64 .b8 map[128], .param .u64 in, .param .u32 bytes, .param .u64 at, .param .u32 steps) {{
+    .reg .b64 %map, %in, %at, %of; .reg .b32 %c<5>, %n, %s, %i, %t, %word, %to, %step, %steps; .reg .pred %p, %first;
+    mov.b64 %map, map; ld.param.b64 %in, [in]; ld.param.b32 %n, [bytes]; ld.param.b64 %at, [at]; ld.param.b32 %steps, [steps];
+    mov.u32 %t, %tid.x; setp.eq.u32 %first, %t, 0; mov.u32 %s, tile; mov.u32 %step, 0;
+more:
+    {coordinates}
+    shl.b32 %i, %t, 2;
+next:
+    setp.ge.u32 %p, %i, %n; @%p bra end;
+    cvt.u64.u32 %of, %i; add.u64 %of, %of, %in; ld.global.b32 %word, [%of];
+    add.u32 %to, %s, %i; st.shared.b32 [%to], %word;
+    add.u32 %i, %i, 128; bra next;
+end:
+    fence.proxy.async.shared::cta; bar.sync 0;
+    @%first cp.async.bulk.tensor.{rank}d.global.shared::cta.bulk_group [%map, {{{c}}}], [%s];
+    @%first cp.async.bulk.commit_group;
+    @%first cp.async.bulk.wait_group 0;
+    bar.sync 0;
+    cvt.u64.u32 %of, %n; add.u64 %in, %in, %of; add.u64 %at, %at, {size};
+    add.u32 %step, %step, 1; setp.lt.u32 %p, %step, %steps; @%p bra more;
+    ret;
+}}
+"""
 CASES = [
     (np.float32, TensorType.FLOAT32, (256,), (64,), Swizzle.NONE),
     (np.uint8, TensorType.UINT8, (40, 96), (8, 32), Swizzle.B32),
@@ -113,6 +141,50 @@ def test_boxes_are_those_of_the_tensor(rng, on_host, dtype, type, shape, box, sw
         assert (found == swizzled(boxed(tensor.array, at, box), swizzle)).all(), at
     if engine == "jit":
         assert on_host.total() == 1 + (~whole).sum()
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize(("dtype", "type", "shape", "box", "swizzle"), CASES)
+def test_boxes_are_stored_in_the_tensor(rng, on_host, dtype, type, shape, box, swizzle, engine):
+    """What is outside of the tensor is left out; boxes begin in it."""
+    tensor = DeviceArray.from_host(np.zeros(shape, dtype))
+    made, wanted = TensorMap.tiled(type, tensor, box[::-1], swizzle=swizzle), np.zeros(shape, dtype)
+    grain = max(1, 16 // np.dtype(dtype).itemsize)
+    inside = [[int(rng.integers(0, have - size + 1)) for have, size in zip(shape, box, strict=True)] for _ in range(12)]
+    outside = [[int(rng.integers(0, have)) for have in shape] for _ in range(6)]
+    places = np.array([inside[0], *inside, *outside, *inside])
+    places[:, -1] = places[:, -1] // grain * grain
+    whole = ((places >= 0) & (places + np.array(box) <= shape)).all(axis=1)
+    boxes = rng.integers(0, 200, (len(places), *box)).astype(dtype)
+    for at, values in zip(places, boxes, strict=True):
+        ends = [min(first + size, have) for first, size, have in zip(at, box, shape, strict=True)]
+        there = tuple(slice(first, end) for first, end in zip(at, ends, strict=True))
+        wanted[there] = values[tuple(slice(0, end - first) for first, end in zip(at, ends, strict=True))]
+    held = np.stack([swizzled(each, swizzle) for each in boxes])
+    coordinates = np.ascontiguousarray(places[:, ::-1], np.int32)
+    run = kernel(len(shape), STORE)
+    run.launch(1, 32, [made, held, held.shape[1], coordinates, len(places)], shared=held.shape[1] + 1024, engine=engine)
+    assert (tensor.array == wanted).all()
+    if engine == "jit":
+        assert on_host.total() == 1 + (~whole).sum()
+
+
+def test_a_tensor_that_is_only_read_is_not_written(on_host):
+    """Compiled code knows the map from a load; the host refuses the store."""
+    tensor = np.zeros((16, 32), np.uint8)
+    tensor.flags.writeable = False
+    text = STORE.format(rank=2, coordinates="mov.b32 %c0, 0; mov.b32 %c1, 0;", c="%c0, %c1", size=0).replace(
+        "more:", """more: mbarrier.init.shared.b64 [tile+1024], 1;
+        mbarrier.arrive.expect_tx.shared.b64 _, [tile+1024], 512;
+        cp.async.bulk.tensor.2d.shared::cta.global.mbarrier::complete_tx::bytes [%s], [%map, {%c0, %c1}], [tile+1024];
+        again: mbarrier.try_wait.parity.shared.b64 %p, [tile+1024], 0; @!%p bra again;"""
+    )  # fmt: skip
+    made = TensorMap.tiled(TensorType.UINT8, tensor.ctypes.data, (32, 16), sizes=(32, 16), strides=(32,))
+    held = np.ones(512, np.uint8)
+    with pytest.raises(ptxvm.Fault) as fault:
+        ptxvm.load(text).kernel().launch(1, 1, [made, held, 512, tensor, 1], shared=2048, engine="jit")
+    assert fault.value.kind == "read-only"
+    assert not tensor.any()
 
 
 def test_a_map_at_the_address_of_another_one_is_read_again(rng):
