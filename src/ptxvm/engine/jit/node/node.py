@@ -75,9 +75,7 @@ class NodeBuilder(operands.Operands):
         self.definitions: list[Definition] = []
         self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
         self.preloaded: dict[int, list[Value]] = {}  # what a load loads, by its position, where an earlier one loaded it
-        self.given_by: Raw | None = (
-            None  # the lane whose value a collective has passed on to each lane; None where it is its own
-        )
+        self.given_by: Raw | None = None  # the lane whose value a collective passes on to each lane; None for its own
         self.guard: Raw | None = None
         self.region_guard: Raw | None = None  # the lanes that run a predicated block (`lower.predicated_region`) ...
         self.escapes: int | None = None  # ... and the registers that it writes and that are read behind it

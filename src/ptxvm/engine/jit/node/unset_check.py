@@ -88,6 +88,7 @@ class UnsetCheck:
         """The marks of the lanes whose values have reached these lanes: of others where a collective has passed them on."""
         if self.at.given_by is None:
             return marks
+        self.code.one_warp()
         there = self.at.alg.integer("shr", u32, Affine(marks), self.at.given_by)
         given = self.at.alg.compare("ne", u32, self.at.alg.integer("and", u32, there, Affine(1)), Affine(0))
         return self.code.mask_bits(self.at.alg.vector(pred, given))

@@ -40,6 +40,8 @@ FINE = {
     "in a later iteration": LATER + "mov.u32 %a, %t; add.u32 %n, %n, 1; setp.lt.u32 %q, %n, 5; @%q bra L;",
     "half by half": "@%p mov.b32 %a, %t; mov.b32 {%lo, %hi}, %a; @%p st.global.u16 [%d], %lo;",
     "a guard": "@%p setp.lt.u32 %u, %t, 7; @!%p bra END; @%u st.global.u32 [%d], 1;",
+    "that of the lane that has written it": "and.b32 %n, %t, 31; setp.eq.u32 %q, %n, 3; @%q mov.u32 %a, 1; "
+    "shfl.sync.idx.b32 %b, %a, 3, 31, -1; st.global.u32 [%d], %b;",
 }
 WRONG = {
     "guarded otherwise": "@%p ld.global.u32 %a, [%d]; @!%p st.global.u32 [%d], %a;",
@@ -54,6 +56,8 @@ WRONG = {
     "a guard of all": "@%p setp.lt.u32 %u, %t, 7; @%u st.global.u32 [%d], 1;",
     "a jump": "@%p setp.lt.u32 %u, %t, 7; @%u bra END; st.global.u32 [%d], 1;",
     "half of a word": "@%p mov.u16 %hi, 7; mov.u16 %lo, 1; mov.b32 %a, {%lo, %hi}; st.global.u32 [%d], %a;",
+    "that of a lane that has not written it": "and.b32 %n, %t, 31; setp.eq.u32 %q, %n, 3; @%q mov.u32 %a, 1; "
+    "shfl.sync.idx.b32 %b, %a, 2, 31, -1; st.global.u32 [%d], %b;",
     "a loop of some lanes": "mov.u32 %n, %t; L: @!%p bra M; mov.u32 %a, 1; M: add.u32 %n, %n, 32; setp.lt.u32 %q, %n, 96; "
     "@%q bra L; add.u32 %b, %a, 1;",
 }
