@@ -5,8 +5,10 @@ from __future__ import annotations
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
@@ -37,7 +39,9 @@ def test_the_code_is_that_of_this_process(monkeypatch: pytest.MonkeyPatch) -> No
     assert made == codegen.object_code(FORTY_TWO, Tier.QUICK)
 
 
-def test_what_llvm_refuses_is_an_error_of_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_llvm_refuses_is_an_error_of_this_process(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.setenv("TMPDIR", str(tmp_path))  # where the text is kept
+    monkeypatch.setattr(tempfile, "tempdir", None)
     monkeypatch.setitem(compiler_process.LONG, Tier.QUICK, 0)
     assert compiler_process.object_code("define\n", Tier.QUICK, background=False) is None
     with pytest.raises(Crash, match="LLVM refuses a module"):
