@@ -14,6 +14,7 @@ from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.device import Device
 from ptxvm.driver.device_runtime import with_device_runtime
 from ptxvm.driver.kernel_clusters import KernelClusters
+from ptxvm.driver.kernel_facts import ModuleFacts
 from ptxvm.driver.launch_checks import exact_bounds
 from ptxvm.driver.memory import enter_variable
 from ptxvm.driver.models import Model
@@ -45,12 +46,13 @@ class Module:
             raise DriverError(result_of_invalid(texts, wrong), str(wrong)) from wrong
         if not exact_bounds():
             self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
-        self.module.device = device
+        self.module.device, self.model = device, model
         self.copies = {device: self}  # the modules of the same code, by device
         self._enter()
 
     def _enter(self) -> None:
         self.kernels = {name: Kernel(self, each) for name, each in self.module.kernels.items()}
+        self.module.image.facts = ModuleFacts(self.kernels, self.model)
         self.references: dict[str, object] = {}  # the client's textures and surfaces, by name
 
     def on(self, device: Device) -> Module:

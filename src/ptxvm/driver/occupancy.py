@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from math import prod
+from typing import Protocol
 
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.context import Context
-from ptxvm.driver.module import Kernel
+from ptxvm.driver.kernel_clusters import KernelClusters
 from ptxvm.profile.occupancy import Multiprocessor, occupancy_limits
 
 WARP = 32
@@ -15,9 +16,29 @@ GROUP = 16  # multiprocessors of a GPC, of which cards have between 14 and 18
 CLUSTERS = (1, 2, 4, 8, 16)
 
 
-def resident_blocks(context: Context, kernel: Kernel, threads: int, dynamic: int) -> int:
+class Kernel(Protocol):
+    """What occupancy depends on."""
+
+    most_dynamic_shared: int
+    carveout: int
+    clusters: KernelClusters
+
+    @property
+    def shared(self) -> int:
+        """Bytes of static shared memory."""
+
+    @property
+    def registers(self) -> int:
+        """Registers of a thread."""
+
+    @property
+    def most_threads(self) -> int:
+        """How many threads a block may have."""
+
+
+def resident_blocks(attribute: Callable[[Attribute], int], kernel: Kernel, threads: int, dynamic: int) -> int:
     """Blocks of so many threads, with so many bytes of dynamic shared memory, that a multiprocessor holds at once."""
-    attribute, shared, warps = context.device.attribute, kernel.shared + dynamic, -(-threads // WARP)
+    shared, warps = kernel.shared + dynamic, -(-threads // WARP)
     if not 0 < threads <= attribute(Attribute.MAX_THREADS_PER_BLOCK) or dynamic > kernel.most_dynamic_shared:
         return 0
     if shared > attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN):
@@ -45,7 +66,7 @@ def multiprocessor(attribute: Callable[[Attribute], int], carveout: int = -1) ->
 
 def resident_clusters(context: Context, kernel: Kernel, threads: int, dynamic: int, size: int) -> int:
     """Clusters of so many blocks that a context holds at once: a cluster stays in one group of multiprocessors (GPC)."""
-    blocks = resident_blocks(context, kernel, threads, dynamic)
+    blocks = resident_blocks(context.device.attribute, kernel, threads, dynamic)
     whole, rest = divmod(context.multiprocessors, GROUP)
     return whole * (GROUP * blocks // size) + rest * blocks // size
 
@@ -65,7 +86,7 @@ def largest_block(context: Context, kernel: Kernel, dynamic: Callable[[int], int
     """
     most = min(kernel.most_threads, limit or kernel.most_threads)
     sizes = range(min(WARP, most), most + 1, WARP)
-    resident = {size: resident_blocks(context, kernel, size, dynamic(size)) for size in sizes}
+    resident = {size: resident_blocks(context.device.attribute, kernel, size, dynamic(size)) for size in sizes}
     best = max(sizes, key=lambda size: (resident[size] * size, size))
     return best, resident[best] * context.multiprocessors
 

@@ -23,7 +23,7 @@ from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.builtins import Cohort as DeviceCohort, Extent, Function as DeviceFunction, Results
 from ptxvm.machine.faults import AccessFault, plural
-from ptxvm.machine.image import Image
+from ptxvm.machine.image import Image, KernelFacts
 from ptxvm.machine.launch import LaunchShape, check_shared
 from ptxvm.machine.per_lane import Addresses, LaneNumbers
 from ptxvm.machine.window import elsewhere
@@ -358,6 +358,24 @@ class Children:
         self._put(call, target, np.int32(self.memory.table.device))
         return SUCCESS
 
+    def func_get_attributes(self, call: RuntimeCall, target: int, kernel: int) -> int:
+        """Store the attributes of a kernel (cudaFuncAttributes)."""
+        words = np.frombuffer(self._facts().attributes(self._kernel(call, kernel)), np.uint64)
+        for n, word in enumerate(words):
+            self._put(call, target + word.nbytes * n, word)
+        return SUCCESS
+
+    def occupancy(self, call: RuntimeCall, target: int, kernel: int, threads: int, shared: int, flags: int = 0) -> int:
+        """Store how many blocks of a kernel a multiprocessor holds."""
+        self._put(call, target, np.int32(self._facts().resident_blocks(self._kernel(call, kernel), threads, shared)))
+        return SUCCESS
+
+    def _facts(self) -> KernelFacts:
+        """What is known of kernels on the device; Unsupported without a driver."""
+        if self.image.facts is None:
+            raise Unsupported("attributes and occupancy of kernels, asked by a kernel, without a driver", "ptxvm.driver")
+        return self.image.facts
+
     def _put(self, call: RuntimeCall, target: int, value: np.generic) -> None:
         """Store a value at the address that the thread has passed."""
         try:
@@ -454,6 +472,9 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {
     "EventRecordWithFlags": Children.event_record,
     "EventDestroy": Children.event_destroy,
     "GetDevice": Children.get_device,
+    "FuncGetAttributes": Children.func_get_attributes,
+    "OccupancyMaxActiveBlocksPerMultiprocessor": Children.occupancy,
+    "OccupancyMaxActiveBlocksPerMultiprocessorWithFlags": Children.occupancy,
 }
 """By their names without `cuda`."""
 OF_STREAMS = ("LaunchDevice", "LaunchDeviceV2", "StreamWaitEvent", "EventRecord", "EventRecordWithFlags")

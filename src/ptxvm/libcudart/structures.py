@@ -69,17 +69,6 @@ class LaunchConfig(ctypes.Structure):
     )  # fmt: skip
 
 
-class FunctionAttributes(ctypes.Structure):
-    """cudaFuncAttributes."""
-
-    _fields_ = (
-        ("shared", c_size_t), ("constant", c_size_t), ("local", c_size_t), ("most_threads", c_int32), ("registers", c_int32),
-        ("ptx", c_int32), ("binary", c_int32), ("cached", c_int32), ("most_dynamic_shared", c_int32), ("carveout", c_int32),
-        ("must_have_clusters", c_int32), ("cluster", c_int32 * 3), ("policy", c_int32), ("not_portable", c_int32),
-        ("reserved", c_int32 * 16),
-    )  # fmt: skip
-
-
 class PointerAttributes(ctypes.Structure):
     """cudaPointerAttributes."""
 
@@ -126,6 +115,6 @@ class Sampling(ctypes.Structure):
 
 
 __all__ = [
-    "Channels", "Copy3D", "CopyPeer3D", "Extent", "FunctionAttributes", "KernelNode", "LaunchConfig", "LinearResource",
+    "Channels", "Copy3D", "CopyPeer3D", "Extent", "KernelNode", "LaunchConfig", "LinearResource",
     "Location", "PitchedPointer", "PointerAttributes", "Resource", "Sampling", "ThreeSizes",
 ]  # fmt: skip

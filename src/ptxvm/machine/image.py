@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
+from typing import Protocol
 
 import numpy as np
 
@@ -58,6 +59,16 @@ class Placement(enum.Enum):
         return self in (Placement.FRAME, Placement.GENERIC_FRAME)
 
 
+class KernelFacts(Protocol):
+    """What a driver knows of kernels on its device, for the kernels that ask."""
+
+    def attributes(self, kernel: Function) -> bytes:
+        """The attributes of a kernel, as a structure cudaFuncAttributes."""
+
+    def resident_blocks(self, kernel: Function, threads: int, dynamic: int) -> int:
+        """Blocks of a kernel that a multiprocessor holds, with so many threads and bytes of dynamic shared memory each."""
+
+
 class Image:
     """One program, or several linked ones, in the memory of a device.
 
@@ -79,6 +90,7 @@ class Image:
         self.allocations: dict[Variable, Allocation] = of.managed() if of is not None else {}
         self._known = frozenset(self.allocations)
         self.bound: dict[Variable, Opaque] = {}
+        self.facts: KernelFacts | None = None  # of a driver
         self._banks: dict[int, Allocation] = {}
         self._numbers: dict[Variable, int] | None = None
         self._frames: dict[Function, VariableLayout] = {}

@@ -31,6 +31,10 @@ __global__ void questions(int *told) {
     told[4] = cudaDeviceGetAttribute(&told[5], cudaDevAttrMaxThreadsPerBlock, 0);
     told[6] = cudaRuntimeGetVersion(&told[7]);
     told[8] = cudaDeviceGetAttribute(&told[9], cudaDevAttrWarpSize, 77);
+    told[9] = cudaOccupancyMaxActiveBlocksPerMultiprocessor(&told[10], add, 256, 1024);
+    cudaFuncAttributes attributes;
+    told[11] = cudaFuncGetAttributes(&attributes, add);
+    told[12] = attributes.maxThreadsPerBlock, told[13] = attributes.numRegs, told[14] = attributes.binaryVersion;
     const char *name = cudaGetErrorName(cudaErrorInvalidConfiguration), *said = cudaGetErrorString(cudaErrorInvalidValue);
     printf("%s: %s, %s\n", name, said, cudaGetErrorString((cudaError_t)12345));
 }
@@ -80,6 +84,12 @@ int main() {
     CHECK(cudaRuntimeGetVersion(&version));
     EXPECT(errors[0] == 0 && errors[1] == 0 && errors[2] == 0 && errors[3] == count && errors[4] == 0 && errors[5] == most);
     EXPECT(errors[6] == 0 && errors[7] / 1000 == version / 1000 && errors[8] == cudaErrorInvalidDevice);
+    cudaFuncAttributes attributes;
+    int fits;
+    CHECK(cudaFuncGetAttributes(&attributes, add));
+    CHECK(cudaOccupancyMaxActiveBlocksPerMultiprocessor(&fits, add, 256, 1024));
+    EXPECT(errors[9] == 0 && errors[10] == fits && errors[11] == 0 && errors[12] == most);
+    EXPECT(errors[13] == attributes.numRegs && errors[14] == attributes.binaryVersion);
 
     CHECK(cudaMemset(data, 0, 256 * sizeof(int)));
     tree<<<1, 2>>>(data, 0, 4);

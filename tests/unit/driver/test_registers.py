@@ -69,6 +69,6 @@ def test_a_limit_is_kept():
 def test_registers_limit_what_a_multiprocessor_holds(count, blocks):
     context = Context(Device(0, MODELS["sm_90"]))  # 65,536 registers and 2,048 threads of a multiprocessor
     kernel = Module([many(count).encode()], context.device.model).kernel("many")
-    assert resident_blocks(context, kernel, 256, 0) == blocks
+    assert resident_blocks(context.device.attribute, kernel, 256, 0) == blocks
     assert resident_clusters(context, kernel, 256, 0, 2) == context.multiprocessors * blocks // 2
     assert largest_cluster(context, kernel, 256, 0) == 8

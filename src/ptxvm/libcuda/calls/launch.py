@@ -100,7 +100,7 @@ def launch_cooperative(
 def check_cooperative(context: Context, handle: int, blocks: int, threads: int, shared: int) -> None:
     """DriverError for more blocks than a context holds at once (driver API, `cuLaunchCooperativeKernel`)."""
     kernel = session().handles.object(handle, Kernel)
-    held = resident_blocks(context, kernel, threads, shared) * context.multiprocessors
+    held = resident_blocks(context.device.attribute, kernel, threads, shared) * context.multiprocessors
     if blocks > held:
         raise DriverError(Result.COOPERATIVE_LAUNCH_TOO_LARGE, f"{blocks} blocks wait for each other, and {held} fit at once")
 
@@ -165,7 +165,7 @@ def resident(out: int, handle: int, threads: int, shared: int) -> None:
     kernel = session().handles.object(handle, Kernel)
     if threads <= 0:
         raise DriverError(Result.INVALID_VALUE, f"a block has one thread and more, not {threads}")
-    put_i32(out, resident_blocks(session().context, kernel, threads, shared))
+    put_i32(out, resident_blocks(session().context.device.attribute, kernel, threads, shared))
 
 
 @function("cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
@@ -221,7 +221,7 @@ def available_shared(out: int, handle: int, blocks: int, threads: int) -> None:
     """The bytes of dynamic shared memory with which so many blocks still fit."""
     kernel, context = session().handles.object(handle, Kernel), session().context
     sizes = [size for size in range(0, kernel.most_dynamic_shared + 1, 128)
-             if resident_blocks(context, kernel, threads, size) >= blocks]  # fmt: skip
+             if resident_blocks(context.device.attribute, kernel, threads, size) >= blocks]  # fmt: skip
     if not sizes:
         raise DriverError(Result.INVALID_VALUE, f"{blocks} blocks do not fit")
     put_u64(out, max(sizes))

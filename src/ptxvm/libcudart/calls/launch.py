@@ -97,7 +97,7 @@ def of_driver(c: LaunchConfig) -> DriverConfig:
 @function("cudaOccupancyMaxActiveBlocksPerMultiprocessor")
 def resident(out: int, address: int, threads: int, shared: int) -> None:
     """Blocks that a multiprocessor holds."""
-    put_i32(out, resident_blocks(session().context, runtime().kernel(address), threads, shared))
+    put_i32(out, resident_blocks(session().context.device.attribute, runtime().kernel(address), threads, shared))
 
 
 @function("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")

@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.kernel_clusters import EXTENTS, ClusterAttribute as Of
+from ptxvm.driver.kernel_facts import attributes_of
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, string
 from ptxvm.libcuda.calls.entry import PER_THREAD, VERSION, address_v2
 from ptxvm.libcuda.calls.module import MAX_DYNAMIC_SHARED, set_kernel_attribute
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.runtime_state import Fatbin, RegisteredSymbol, RuntimeApiError, RuntimeResult, function, runtime
-from ptxvm.libcudart.structures import FunctionAttributes
 
 
 def fatbin(handle: int) -> Fatbin:
@@ -146,16 +145,7 @@ def parameter_count(address: int, out: int) -> None:
 @function("cudaFuncGetAttributes")
 def attributes(out: int, address: int) -> None:
     """The attributes of a kernel."""
-    kernel = runtime().kernel(address)
-    clusters, (major, minor) = kernel.clusters.values, session().context.device.model.capability
-    made = FunctionAttributes(
-        shared=kernel.shared, constant=kernel.constant, local=kernel.local, most_threads=kernel.most_threads,
-        registers=kernel.registers, ptx=kernel.architecture, binary=10 * major + minor,
-        most_dynamic_shared=kernel.most_dynamic_shared, carveout=kernel.carveout,
-        must_have_clusters=clusters[Of.SIZE_MUST_BE_SET], cluster=tuple(clusters[each] for each in EXTENTS),
-        policy=clusters[Of.SCHEDULING_POLICY_PREFERENCE], not_portable=clusters[Of.NON_PORTABLE_SIZE_ALLOWED],
-    )  # fmt: skip
-    put_bytes(out, bytes(made))
+    put_bytes(out, attributes_of(runtime().kernel(address), session().context.device.model))
 
 
 @function("cudaFuncSetAttribute", "cudaKernelSetAttributeForDevice")
