@@ -360,6 +360,8 @@ class Checker:
     def allocated(self, bound: Bound, threads: Threads, blocks: Sequence[Allocation]) -> None:
         """Threads have allocated blocks of the heap."""
         self._leaks.allocated(bound, threads, blocks)
+        if self._init is not None:
+            self._init.allocated(blocks)
 
     def unlaunched(self, bound: Bound, threads: Threads, buffers: Sequence[Allocation]) -> None:
         """Parameter buffers of device-side launches were not used."""

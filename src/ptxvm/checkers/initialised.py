@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -12,7 +12,7 @@ from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Bits, Offsets, Threads
 
-EMPTY = frozenset({"a block of malloc", "the parameters of a launch"})  # the names of allocations that begin without a value
+PARAMETERS = "the parameters of a launch"  # the name of buffers for child grids, which begin without a value
 STACKS = frozenset({Space.SHARED, Space.LOCAL})
 Report = Callable[[Access, int, Allocation, int, list[int]], None]  # access, thread, allocation, offset, missing bytes
 
@@ -26,7 +26,12 @@ class InitialisedBytes:
 
     def __init__(self, fresh: set[Allocation], report: Report) -> None:
         self.fresh, self.report = fresh, report
+        self._blocks: set[Allocation] = set()  # of the heap: those of earlier launches have what these have written
         self._written: dict[Allocation, npt.NDArray[np.bool_]] = {}
+
+    def allocated(self, blocks: Iterable[Allocation]) -> None:
+        """Threads have allocated blocks of the heap."""
+        self._blocks.update(blocks)
 
     def read(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have read."""
@@ -76,12 +81,14 @@ class InitialisedBytes:
     def ended(self, allocation: Allocation) -> None:
         """An allocation has ended."""
         self._written.pop(allocation, None)
+        self._blocks.discard(allocation)
 
     def _of(self, allocation: Allocation) -> npt.NDArray[np.bool_] | None:
         """The bytes of an allocation that have a value; None if all have one from the start."""
         found = self._written.get(allocation)
         if found is None:
-            if allocation.space not in STACKS and allocation.name not in EMPTY and allocation not in self.fresh:
+            begins_empty = allocation.space in STACKS or allocation.name == PARAMETERS
+            if not begins_empty and allocation not in self.fresh and allocation not in self._blocks:
                 return None
             found = self._written[allocation] = np.zeros(allocation.end - allocation.origin, np.bool_)
         return found

@@ -73,6 +73,7 @@ int main() {
     // Managed memory: where it is, and where it should be.
     int *managed, value;
     CHECK(cudaMallocManaged(&managed, N * sizeof(int), cudaMemAttachGlobal));
+    for (int i = 0; i < N; i++) managed[i] = 0;
     CHECK(cudaPointerGetAttributes(&what, managed));
     EXPECT(what.type == cudaMemoryTypeManaged && what.devicePointer == managed && what.hostPointer == managed);
     cudaMemLocation device = {}, host = {};

@@ -234,6 +234,48 @@ def test_arguments_and_results_in_registers(engine, given, function, found):
     assert kinds(body, engine, functions=functions) == found
 
 
+HEAP = (
+    HEAD
+    + """
+.visible .entry make(.param .u64 cell)
+{
+    .reg .b64 %c, %b;
+    .param .b64 size, block;
+    ld.param.u64 %c, [cell];
+    st.param.b64 [size], 16;
+    call (block), malloc, (size);
+    ld.param.b64 %b, [block];
+    st.u64 [%b], 7;
+    ld.u64 %b, [%b+OFFSET];
+    st.param.b64 [size], 16;
+    ld.param.b64 %b, [block];
+    st.global.u64 [%c], %b;
+    ret;
+}
+.visible .entry take(.param .u64 cell)
+{
+    .reg .b64 %c, %b;
+    ld.param.u64 %c, [cell];
+    ld.global.u64 %b, [%c];
+    ld.u64 %b, [%b];
+    st.global.u64 [%c], %b;
+    ret;
+}
+"""
+)
+
+
+@ENGINES
+@pytest.mark.parametrize(("offset", "found"), [(0, []), (8, UNSET)])
+def test_a_block_of_malloc_has_no_value_until_the_launch_that_allocates_it_stores_one(engine, offset, found):
+    """What a later launch finds there is what an earlier one has left (CUDA C++ guide, dynamic global memory allocation)."""
+    module, cell = ptxvm.load(HEAP.replace("OFFSET", str(offset))), np.zeros(1, np.uint64)
+    for name, expected in (("make", found), ("take", [])):
+        done = module.kernel(name).launch(1, 1, [cell], check=("init",), engine=engine)
+        assert [each.kind for each in done.findings] == expected
+    assert cell[0] == 7
+
+
 PARENT = """
 .version 6.4
 .target sm_75
