@@ -95,6 +95,7 @@ ELEMENTS = [
     "ld.global.u8 {r}, [%ya@n+{at}];",
     "ld.global.s16 {r}, [%ya@n+{at}];",
     "mov.u32 {r}, %xa@n;",
+    "setp.lt.u32 %zb@n, %thread, %xa@n;\n@%zb@n add.s32 {r}, {r}, {s};",
     "add.s32 {r}, {r}, %xa@n;",
     "cvt.u64.u32 {d}, %xa@n;",
     "cvt.rn.f32.s32 {f}, %xa@n;",

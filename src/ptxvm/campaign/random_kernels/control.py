@@ -13,6 +13,27 @@ from ptxvm.campaign.random_kernels.warps import BARRIERS, NOBODY, collective, ex
 
 CONDITION = st.builds("@{}{}".format, st.sampled_from(["", "!"]), P)
 
+POSITIONS = [
+    "setp.lt.u32 %zc@n, %thread, {near};", "setp.ge.u32 %zc@n, %n0, {near};", "setp.eq.u32 %zc@n, %n1, {few};",
+    "setp.lt.u32 %zc@n, %n5, %many;", "and.b32 %t0, %thread, {bit};\nsetp.ne.u32 %zc@n, %t0, 0;",
+    "setp.lt.and.u32 %zc@n, %thread, {near}, {p};", "setp.eq.u32 %zc@n, %thread, 0;", "setp.gt.u32 %zc@n, %few, {few};",
+    "mov.u32 %t0, %laneid;\nsetp.lt.u32 %zc@n, %t0, {near};", "mov.u32 %t0, %ctaid.x;\nsetp.eq.u32 %zc@n, %t0, {few};",
+]  # fmt: skip
+"""Conditions of where a thread is in its CTA and its grid, and of parameters: most of those that compilers write."""
+
+
+@st.composite
+def condition(draw: st.Draw) -> tuple[str, str]:
+    """Lines that compute a condition, and its guard: a predicate of the kernel, or where a thread is."""
+    if draw(st.booleans()):
+        return "", draw(CONDITION)
+    near, few, bit = (
+        draw(st.sampled_from(each)) for each in ([1, 5, 16, 31, 32, 33, 64, 100], [0, 1, 2, 3], [1, 2, 8, 16, 32, 64])
+    )
+    lines = draw(st.sampled_from(POSITIONS)).format(near=near, few=few, bit=bit, p=draw(P))
+    return f"{lines}\n", draw(st.sampled_from(["@%zc@n", "@!%zc@n"]))
+
+
 # ── calls ───────────────────────────────────────────────────────────────────────────────
 
 POINTERS = [
@@ -50,9 +71,10 @@ def call(draw: st.Draw) -> Statement:
 @st.composite
 def branch(draw: st.Draw, inner: Strategy[Block]) -> Statement:
     """An if, with or without an else, of lanes that part."""
+    lines, guard = draw(condition())
     if draw(st.booleans()):
-        return Statement(f"{draw(CONDITION)} bra END@n;\n{{0}}\nEND@n:", [draw(inner)])
-    return Statement(f"{draw(CONDITION)} bra ELSE@n;\n{{0}}\nbra END@n;\nELSE@n:\n{{1}}\nEND@n:", [draw(inner), draw(inner)])
+        return Statement(f"{lines}{guard} bra END@n;\n{{0}}\nEND@n:", [draw(inner)])
+    return Statement(f"{lines}{guard} bra ELSE@n;\n{{0}}\nbra END@n;\nELSE@n:\n{{1}}\nEND@n:", [draw(inner), draw(inner)])
 
 
 @st.composite
@@ -118,7 +140,8 @@ def thinning(draw: st.Draw, level: int, mask: str, inner: Strategy[Block]) -> St
 def nested(draw: st.Draw, level: int, inner: Strategy[Block]) -> Statement:
     """Two loops, and ways out of both of them and into the next turn of the outer one."""
     outer, within = f"%c{level}", f"%b{level}"
-    out, on = (draw(st.sampled_from([f"{draw(CONDITION)} bra {label}@n;", ""])) for label in ("END", "NEXT"))
+    ways = ((label, *draw(condition())) for label in ("END", "NEXT"))
+    out, on = (draw(st.sampled_from([f"{lines}{guard} bra {label}@n;", ""])) for label, lines, guard in ways)
     return Statement(
         f"""and.b32 {outer}, {draw(R)}, 3;
         OUTER@n:
@@ -144,7 +167,7 @@ def nested(draw: st.Draw, level: int, inner: Strategy[Block]) -> Statement:
 
 # ── blocks ──────────────────────────────────────────────────────────────────────────────
 
-LEAVE = st.builds("{} {};".format, CONDITION, st.sampled_from(["ret", "exit"])).map(Statement)
+LEAVE = st.builds(lambda when, how: Statement(f"{when[0]}{when[1]} {how};"), condition(), st.sampled_from(["ret", "exit"]))
 """Some lanes end, in a kernel in which no others wait for them."""
 
 
@@ -177,7 +200,14 @@ def block(depth: int, mask: str, setting: Setting) -> Strategy[Block]:
         choices.append(meeting(mask))
     if depth:
         apart, alike = block(depth - 1, "", setting), block(depth - 1, mask, setting)
-        choices += [branch(apart), loop(depth, alike, apart), switch(apart), tangle(depth, apart), nested(depth, apart)]
+        choices += [
+            branch(apart),
+            branch(apart),
+            loop(depth, alike, apart),
+            switch(apart),
+            tangle(depth, apart),
+            nested(depth, apart),
+        ]
         choices += [*[counted(setting.shape, alike, apart)] * 2, walk(apart)]
         if setting.leaves:
             choices.append(LEAVE)
