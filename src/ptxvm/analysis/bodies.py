@@ -108,7 +108,7 @@ class Lazy:
     def __init__(self, outline: Outline, function: Function, body: tree.Unread, check: BodyCheck) -> None:
         self.outline, self.function, self.body = outline, function, body
         self.calls, self.unexecuted, self.statics = check.calls, check.unexecuted, check.statics
-        self.labels = check.met_labels
+        self.labels = check.labels
         for each in self.unexecuted:
             each.function = function
 
@@ -146,10 +146,12 @@ def copy_of(function: Function, scope: NameScope) -> Function:
 class BodyCheck:
     """One walk over the text of a body; `Doubt` ends it where something may be wrong.
 
-    `enters_families`: those with which it begins need not be looked at one by one.
+    `enters_families`: those with which it begins need not be looked at one by one.  `numbers_names`: nor need blocks that
+    differ in the names that they declare.
     """
 
     enters_families = True
+    numbers_names = True
 
     def __init__(self, bodies: Bodies, binder: Binder, function: Function, body: tree.Unread) -> None:
         self.outline, self.inlines, self.body = bodies.outline, bodies.inlines, body
@@ -172,7 +174,9 @@ class BodyCheck:
             and bodies.module_names.are_usual(binder.program.scope)
             and not (text.find('"', body.start, body.end) >= 0 and ODD_STRING.search(text, body.start, body.end))
         )
-        self.lines = BodyLines(text, body.end - 1, self.memo, self.frames, self.labels, function, usual=usual)
+        self.lines = BodyLines(
+            text, body.end - 1, self.memo, self.frames, self.labels, function, usual=usual, numbers=self.numbers_names
+        )
         if self.labels and usual:
             self.see_labels(text)
 
@@ -198,11 +202,6 @@ class BodyCheck:
     def statics(self) -> list[Variable]:
         """The variables that the body declares outside of the stack."""
         return self.copy.statics if "copy" in self.__dict__ else []
-
-    @property
-    def met_labels(self) -> frozenset[str]:
-        """The names of the labels."""
-        return frozenset(self.copy.labels if "copy" in self.__dict__ else ())
 
     def see_labels(self, text: str) -> None:
         """Enter the labels of the outermost block: no other name hides them."""
@@ -284,7 +283,8 @@ class BodyCheck:
             if not self.inlines:
                 self.lines.remember_here(number, found.end())
         elif label is not None:
-            frame.first = -1
+            if not self.lines.is_inner(label):
+                frame.first = -1
             self.label(label)
             if label in self.lines.labels_ahead:
                 self.lines.remember_declaring(number, found.end())
@@ -479,7 +479,8 @@ class BodyCheck:
             known = statement.space in (Space.REG, Space.PARAM)
         else:
             frame.passes = True
-            known = isinstance(statement, tree.Instruction) and self.passes_names(statement)
+            is_call = isinstance(statement, tree.Instruction) and self.passes_names(statement)
+            known = is_call or isinstance(statement, tree.Prototype)
         if not known:
             frame.first = -1
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Sequence
 from contextlib import suppress
+from functools import cached_property
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.known_lines import (
@@ -20,7 +21,17 @@ from ptxvm.analysis.known_lines import (
     with_tokens,
 )
 from ptxvm.analysis.memo import Key, Left, Memo
-from ptxvm.analysis.names_ahead import MARKS, NAME_MARK, OWN_MARK, PARAMETER_MARK, Tokens, ahead, declarations, is_opcode
+from ptxvm.analysis.names_ahead import (
+    MARKS,
+    NAME_MARK,
+    OWN_MARK,
+    PARAMETER_MARK,
+    Declared,
+    Tokens,
+    ahead,
+    declarations,
+    is_opcode,
+)
 from ptxvm.analysis.operand_forms import OperandForms
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.scope import NameScope, register_shape
@@ -30,6 +41,9 @@ from ptxvm.syntax.statements import BLANKS
 
 MOST_CHANGES = 8
 """A body whose registers are declared again and again has no known lines."""
+
+KEPT_NAMES = frozenset(("_", "$", "WARP_SZ"))
+"""What is no name that a block declares."""
 
 LABELS = Shape("table", detail="branchtargets")
 """The shape of a list of labels."""
@@ -62,7 +76,7 @@ class BodyLines:
     """The lines of one body, a stretch at a time.
 
     `frames` are the blocks that are open, `labels` the names of all labels, and `labels_ahead` of those that are entered
-    before they are reached.
+    before they are reached.  `numbers_names`: blocks are known whatever the names are that they declare.
     """
 
     def __init__(
@@ -75,9 +89,10 @@ class BodyLines:
         function: Function,
         *,
         usual: bool,
+        numbers: bool = True,
     ) -> None:
         self.text, self.end, self.memo, self.frames, self.labels = text, end, memo, frames, labels
-        self.function, self.has_usual_names = function, usual
+        self.function, self.has_usual_names, self.numbers_names = function, usual, numbers
         signature = function.signature
         self.formals = {each for each in (*signature.results, *signature.parameters) if isinstance(each, Variable)}
         self.labels_ahead: set[str] = set()
@@ -163,7 +178,7 @@ class BodyLines:
             or any(name[0] == "%" for name in names)
         ):
             stretch = Stretch(text, start, end, families)
-            stretch.own = names
+            stretch.own, stretch.inner = names, self.inner_names(declared)
             return stretch
 
         def look(words: list[str]) -> list[str]:
@@ -174,9 +189,28 @@ class BodyLines:
             certain.update(found.certain)
             return tokens.of_all(words, own)
 
+        inner = self.inner_names(declared)
         stretch = Stretch(text, start, end, families, look)
-        stretch.ahead, stretch.own = certain, own
+        stretch.ahead, stretch.own, stretch.inner = certain, own, inner
         return stretch
+
+    def inner_names(self, declared: Sequence[Declared]) -> frozenset[str]:
+        """The names that blocks of some lines declare, labels among them, and that mean nothing around these blocks."""
+        if not self.numbers_names:
+            return frozenset()
+        found = self.inner_labels.union(*[each.names for each in declared if each.is_inner])
+        if not found:
+            return found
+        outer = KEPT_NAMES.union(*[each.names for each in declared if not each.is_inner])
+        scope = self.frames[-1].scope
+        return frozenset(
+            name for name in found - outer if name[0] != "%" and not is_opcode(name) and scope.declared(name) is None
+        )
+
+    @cached_property
+    def inner_labels(self) -> frozenset[str]:
+        """The labels that are not certain to be those of the outermost block."""
+        return frozenset(self.labels).difference(self.labels_ahead)
 
     def is_new(self, name: str) -> bool:
         """Has a name no meaning yet in the outermost block?"""
@@ -253,7 +287,14 @@ class BodyLines:
         around.mentioned |= others
         around.passes = around.passes or block.passes
         if not block.hides and (lines := self.line(block.first, at)) is not None and stretch is not None and known is not None:
-            (around.lines if others or block.passes else known.plain).add(stretch.text(*lines))
+            text = stretch.text(*lines)
+            if stretch.inner and stretch.inner.isdisjoint(others):
+                text = stretch.numbered(text)
+            (around.lines if others or block.passes else known.plain).add(text)
+
+    def is_inner(self, name: str) -> bool:
+        """Does a name mean nothing around the block that declares it?"""
+        return self.stretch is not None and name in self.stretch.inner
 
     def remember_here(self, number: int, at: int) -> None:
         """Remember the lines of a statement that is right in its block: a `.loc`, or a call of which the names are passed."""

@@ -15,7 +15,7 @@ from functools import cache, lru_cache
 from itertools import accumulate, islice
 from typing import ClassVar, NamedTuple
 
-from ptxvm.analysis.names_ahead import FAMILY_MARK, OWN_MARK, WORD
+from ptxvm.analysis.names_ahead import BLOCK_MARK, FAMILY_MARK, OWN_MARK, WORD
 from ptxvm.analysis.operand_forms import Forms
 from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, NameScope
 from ptxvm.isa.model import ISA
@@ -162,10 +162,10 @@ class Stretch:
 
     `starts` are the places of the lines, and the place behind the last; `lines` have the forms of names in their place, and
     `plain` those of constants too.  Of the names that are declared here, `ahead` are entered before that is reached, and `own`
-    stand as themselves.
+    stand as themselves; `inner` are declared in blocks, and mean nothing around them.
     """
 
-    __slots__ = ("ahead", "lines", "own", "plain", "starts")
+    __slots__ = ("ahead", "inner", "lines", "own", "plain", "starts")
 
     def __init__(
         self,
@@ -178,7 +178,7 @@ class Stretch:
         stretch = _WITHIN.sub(" ", text[start:end])
         if stretch.count(";") > stretch.count("\n"):
             stretch = _BETWEEN.sub(";\n", stretch)
-        self.ahead, self.own = set[str](), set[str]()
+        self.ahead, self.own, self.inner = set[str](), set[str](), frozenset[str]()
         self.starts = [*accumulate([len(line) + 1 for line in stretch.split("\n")], initial=start)]
         self.starts[-1] = end
         for family in families:
@@ -219,17 +219,30 @@ class Stretch:
             depth += line.count("{") - line.count("}")
             if depth == 0 and (";" in line or "}" in line):
                 text = self.text(number, last)
-                return last + 1 if any(text in each for each in known) else number
+                texts = (text, self.numbered(text)) if self.inner else (text,)
+                return last + 1 if any(each in lines for each in texts for lines in known) else number
         return number
 
     def text(self, first: int, last: int) -> str:
         """The text of some lines, without the blanks at their ends."""
         return "\n".join([line.rstrip(BLANKS) for line in self.plain[first : last + 1]])
 
+    def numbered(self, text: str) -> str:
+        """The text of a block with numbers for the names that blocks declare: two blocks can differ in these names only."""
+        numbers: dict[str, str] = {}
+
+        def number(found: re.Match[str]) -> str:
+            name = found[1]
+            return numbers.setdefault(name, f"{BLOCK_MARK}{len(numbers)}") if name in self.inner else found[0]
+
+        return _WORD.sub(number, text)
+
     def is_exact(self, first: int, last: int) -> bool:
         """Have some lines no constants?"""
         return self.plain[first : last + 1] == self.lines[first : last + 1]
 
+
+_WORD = re.compile(rf"(?<![\w$%.:{OWN_MARK}]){OWN_MARK}?([$_A-Za-z][\w$]*)", re.ASCII)
 
 _BETWEEN = re.compile(r";[ \t](?=[ \t]*[^ \t\r\n])")
 

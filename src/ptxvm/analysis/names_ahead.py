@@ -31,7 +31,10 @@ NAME_MARK = "\x03"
 PARAMETER_MARK = "\x04"
 """Stands before the number of a form, for a parameter or result of the function."""
 
-MARKS = frozenset((FAMILY_MARK, OWN_MARK, NAME_MARK, PARAMETER_MARK))
+BLOCK_MARK = "\x05"
+"""Stands before the number of a name that a block declares, in the order of the block."""
+
+MARKS = frozenset((FAMILY_MARK, OWN_MARK, NAME_MARK, PARAMETER_MARK, BLOCK_MARK))
 
 WORD = re.compile(r"(?<![\w$%:])([.%$_A-Za-z][\w$.]*)", re.ASCII)
 """A name, a head or a modifier; of a number and of `::cta` no part is one."""
@@ -116,16 +119,20 @@ def with_depth(matches: Iterator[re.Match[str]], text: str, start: int, depth: i
 
 
 class Declared(NamedTuple):
-    """A declaration: its names, and of registers in the outermost block their type; `list` stands for a list of labels."""
+    """A declaration: its names, and of registers in the outermost block their type; `list` stands for a list of labels.
+
+    `is_inner`: it stands in a block.
+    """
 
     names: Sequence[str]
     kind: str = ""
+    is_inner: bool = False
 
 
 def declarations(text: str, start: int, end: int, depth: int) -> Iterator[Declared]:
     """What is declared from a place on that lies so many blocks deep."""
     for found, inner in with_depth(DECLARATION.finditer(text, start - 1, end), text, start, depth):
-        yield Declared(names_declared(found[1])) if inner else declared(found[1])
+        yield Declared(names_declared(found[1]), is_inner=True) if inner else declared(found[1])
 
 
 def declared(text: str) -> Declared:
@@ -158,7 +165,7 @@ def ahead(declared: Sequence[Declared], words: Sequence[str], is_new: Callable[[
         return found
     times = Counter(chain.from_iterable([each.names for each in declared]))
     first: Mapping[str, int] = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
-    for names, kind in declared:
+    for names, kind, _ in declared:
         at = first.get(names[0], -1) if names else -1
         begins = words[at + 1 : at + 2] == [".branchtargets"] if kind == "list" else words[at - 2 : at] == [".reg", f".{kind}"]
         certain = kind and at >= 0 and begins and (kind == "list" or kind in Type.named)

@@ -50,6 +50,7 @@ class SparseWalk(BodyCheck):
     """A walk over a body that keeps what is doubtful; `without` are labels that do not exist."""
 
     enters_families = False
+    numbers_names = False
 
     def __init__(
         self, bodies: Bodies, binder: Binder, function: Function, body: tree.Unread, without: Collection[str] = ()

@@ -104,6 +104,14 @@ KINDS = {
         "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [gt, {%f5, %f6}];\n",
         "tex.2d.v4.f32.f32 {%f4, %f3, %f2, %f1}, [gt, {%f7, %f8}];\n",
     ),
+    "a block with names of its own": (
+        "{\n.reg .pred c;\nE:\nsetp.eq.s32 c, %r1, 0;\n@c bra E;\n}\n",
+        "{\n.reg .pred u;\nF:\nsetp.eq.s32 u, %r2, 1;\n@u bra F;\n}\n",
+    ),
+    "a block with a prototype": (
+        "{\n.param .b32 z;\nst.param.b32 [z], %r1;\nP: .callprototype _ (.param .b32 _);\ncall %d, (z), P;\n}\n",
+        "{\n.param .b32 u;\nst.param.b32 [u], %r2;\nS: .callprototype _ (.param .b32 _);\ncall %d, (u), S;\n}\n",
+    ),
     "a block in a block": (
         "{\n.reg .b32 t;\nadd.s32 t, %r1, 1;\n{\n.reg .pred q;\nsetp.eq.s32 q, t, 0;\n}\n}\n",
         "{\n.reg .b32 t;\nadd.s32 t, %r2, 2;\n{\n.reg .pred q;\nsetp.eq.s32 q, t, 4;\n}\n}\n",
@@ -181,6 +189,23 @@ LIKE_KNOWN = {
     "a label with a percent sign": "%p2:\n@%p2 bra A;",
     "a mark in the text": "add.s32 \x011, \x011, 5;",
     "a pragma like another": '.pragma "frequency 5";\n.pragma "frequency 0";\n.pragma "frequency 9";',
+    "a label of another block": "{\nI1:\n@%p1 bra I1;\n}\n{\n@%p1 bra I1;\n}",
+    "a register of another type in another block": (
+        "{\n.reg .b32 i1;\nadd.s32 i1, %r1, 1;\n}\n{\n.reg .pred i2;\nadd.s32 i2, %r1, 1;\n}"
+    ),
+    "a name of another block": "{\n.reg .b32 i1;\nadd.s32 i1, i1, 1;\n}\n{\n.reg .b32 i2;\nadd.s32 i2, i1, 1;\n}",
+    "names of the block around": (
+        "{\n.reg .b32 i1;\n.reg .pred i2;\nadd.s32 i1, i1, 1;\n{\nadd.s32 i1, i1, 1;\n}\n{\nadd.s32 i2, i2, 1;\n}\n}"
+    ),
+    "a size that is a name": "{\n.param .b8 i1[WARP_SZ];\n}\n{\n.param .b8 i2[i3];\n}",
+    "a prototype with a name for a sink": (
+        "{\nP1: .callprototype _ (.reg .b32 _);\ncall %d, (%r1), P1;\n}\n"
+        "{\nP2: .callprototype i (.reg .b32 i);\ncall %d, (%r1), P2;\n}"
+    ),
+    "a prototype of another block": (
+        "{\nP1: .callprototype _ (.reg .b32 _);\ncall %d, (%r1), P1;\n}\n"
+        "{\nP2: .callprototype _ (.reg .b32 _);\ncall %d, (%r1), P1;\n}"
+    ),
     "a store to a parameter": "ld.param.u64 %d, [p];\nst.param.u64 [p], %d;",
     "an element of a parameter": "ld.param.u64 %d, [p];\nld.param.u64 %d, [q[1]];",
     "a parameter of another type": "ld.param.u64 %d, [p];\nadd.s64 %d, p, 1;",
@@ -246,3 +271,16 @@ def test_names_are_known_over_stretches_of_lines(last, reports):
     lines = "".join(f".reg .b32 t{n};\nadd.s32 t{n}, %r1, {n};\n" for n in range(9000))
     block = "{\n.reg .b32 t1, u;\n" + 3000 * "add.s32 t1, u, 1;\nadd.s32 t2, t1, 1;\n" + "}\n"
     assert bool(reports(module(FIRST + lines + block + last))) == (last != "add.s32 t8999, %r1, 1;")
+
+
+def test_a_word_in_the_place_of_another_is_reported_as_by_a_full_reading(rng, reports):
+    """Blocks, calls and loads that were right a few lines above, where one word is another's."""
+    pieces = [text for kind in KINDS.values() for text in kind if len(text) < 200]
+    wrong = 0
+    for _ in range(60):
+        chosen = [FIRST, *(pieces[n] for n in rng.integers(len(pieces), size=4))]
+        text = module("".join(f"{{\n{each}}}\n" if rng.random() < 0.5 else each for each in chosen * 2))
+        words = list(re.finditer(r"[%$\w.]+", text[len(HEAD) :]))
+        one, other = (words[n] for n in rng.integers(len(words), size=2))
+        wrong += bool(reports(text[: len(HEAD) + one.start()] + other[0] + text[len(HEAD) + one.end() :]))
+    assert 0 < wrong <= 60
