@@ -87,6 +87,9 @@ class LaunchListener(Protocol):
     def asked(self, buffer: Allocation, call: RuntimeCall) -> None:
         """A thread has allocated a buffer for the parameters of a launch."""
 
+    def stored(self, allocation: Allocation, offset: int, size: int) -> None:
+        """A function has stored a result for its thread."""
+
     def unlaunched(self, buffers: Sequence[Allocation]) -> None:
         """All grids have ended, and these buffers were never launched with."""
 
@@ -383,6 +386,8 @@ class Children:
             self.memory.store(value.dtype, where, np.array([value]), lanes=lanes)
         except AccessFault as fault:
             raise fault.at_lane(call.position) from None
+        if self.listener is not None and (found := self.memory.table.find(target)) is not None:
+            self.listener.stored(found, target - found.origin, value.nbytes)
 
     def _check_event(self, call: RuntimeCall, event: int) -> None:
         """Refuse an event of another grid."""

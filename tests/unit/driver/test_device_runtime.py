@@ -173,6 +173,15 @@ def test_streams_without_an_event_between_them_race():
     assert [each.kind for each in done.findings] == ["race"]
 
 
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_what_a_function_stores_is_written(engine):
+    """The kernel reads handles of streams, events and memory, and a number, from its own local memory."""
+    text = MEMORY.replace("@", "cuda").replace("%(", "(").replace("%,", ",")
+    kernel = Module([text.encode()], MODELS["sm_89"]).kernel("work").kernel
+    done = kernel.launch(1, 1, [np.zeros(48, np.uint8), np.zeros(17, np.int32)], engine=engine, check=("init",))
+    assert done.findings == []
+
+
 def test_an_event_of_another_grid_is_refused():
     text = MEMORY.replace("@", "cuda").replace("%(", "(").replace("%,", ",").replace("(%event, 0)", "(77, 0)")
     kernel = Module([text.encode()], MODELS["sm_89"]).kernel("work").kernel

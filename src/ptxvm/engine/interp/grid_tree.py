@@ -59,6 +59,10 @@ class GridTree:
         """A thread has allocated a buffer for the parameters of a launch."""
         self._asked[buffer] = call.cohort.calling, int(call.cohort.threads[call.lane])
 
+    def stored(self, allocation: Allocation, offset: int, size: int) -> None:
+        """A function has stored a result for its thread: its bytes have a value."""
+        self.watcher.lost(allocation, np.array([offset]), np.zeros((size, 1), np.bool_))
+
     def unlaunched(self, buffers: Sequence[Allocation]) -> None:
         """All grids have ended, and these buffers were never launched with."""
         by_call: dict[Bound, list[Allocation]] = {}
