@@ -120,6 +120,37 @@ def switches(rng: random.Random, number: int) -> str:
     return f"$T_{number}: .branchtargets {names};\n\tbrx.idx \t%r{rng.randrange(4000)}, $T_{number};\n{labels}"
 
 
+def spread(rng: random.Random, _: int) -> str:
+    """Products of matrices whose operands have lines of their own, and scalars with decimal constants."""
+    kinds = (("f", 4), ("r", 4), ("r", 2), ("f", 4))
+    a, b, c, d = ("{" + ", ".join([f"%{kind}{rng.randrange(4000)}" for _ in range(n)]) + "}" for kind, n in kinds)
+    head = "mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32"
+    number = rng.randrange(4000)
+    return f"\t{head}\n\t\t{a},\n\t\t{b},\n\t\t{c},\n\t\t{d};\n\tmul.f32 \t%f{number}, %f{number}, {rng.random():.4f};\n"
+
+
+def indirect(rng: random.Random, number: int) -> str:
+    """Calls of what a register names, by a prototype in their block, and calls that pass registers."""
+    a, b = rng.randrange(4000), rng.randrange(4000)
+    return (
+        f"\t{{\n\t.param .b64 param0;\n\tst.param.b64 \t[param0+0], %rd{a};\n\t.param .b32 retval0;\n"
+        f"\tprototype_{number} : .callprototype (.param .b32 _) _ (.param .b64 _) ;\n"
+        f"\tcall (retval0), \n\t%rd{b}, \n\t(\n\tparam0\n\t)\n\t, prototype_{number};\n"
+        f"\tld.param.b32 \t%r{b}, [retval0+0];\n\t}}\n\tcall.uni (%r{a}), g, (%r{b});\n"
+    )
+
+
+def functions(size: int) -> str:
+    """Functions of five instructions that load their parameters."""
+    text = (
+        ".func (.param .b32 func_retval0) f{n}(\n\t.param .b64 f{n}_param_0,\n\t.param .b32 f{n}_param_1\n)\n{{\n"
+        "\t.reg .b32 \t%r<4>;\n\t.reg .b64 \t%rd<2>;\n\n\tld.param.u64 \t%rd1, [f{n}_param_0];\n"
+        "\tld.param.u32 \t%r1, [f{n}_param_1];\n\tadd.s32 \t%r2, %r1, {n};\n\tst.param.b32 \t[func_retval0+0], %r2;\n"
+        "\tret;\n}}\n\n"
+    )
+    return MODULE + "".join(text.format(n=n) for n in range(size // 350 + 1))
+
+
 def data(size: int) -> str:
     """Variables with initialisers."""
     rng, parts = random.Random(1), [MODULE]  # noqa: S311 - the same text each time
@@ -142,6 +173,7 @@ def small(size: int) -> str:
 
 
 FUNCTION = ".func (.param .b32 out) f(.param .b64 a)\n{\n\tst.param.b32 [out], 1;\n\tret;\n}\n"
+OF_REGISTERS = ".func (.reg .b32 o) g(.reg .b32 a)\n{\n\tmov.b32 o, a;\n\tret;\n}\n"
 FAMILIES: dict[str, Callable[[int], str]] = {
     "arithmetic": lambda size: kernels(size, arithmetic),
     "loads and stores": lambda size: kernels(size, memory),
@@ -154,7 +186,10 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "columns, comments": lambda size: kernels(size, aligned),
     "guards": lambda size: kernels(size, guarded),
     "switches": lambda size: kernels(size, switches),
+    "lines of operands": lambda size: kernels(size, spread),
+    "indirect calls": lambda size: kernels(size, indirect).replace(MODULE, MODULE + OF_REGISTERS, 1),
     "small kernels": small,
+    "functions": functions,
     "data": data,
     "debug sections": debugged,
 }
