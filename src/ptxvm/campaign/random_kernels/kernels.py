@@ -210,7 +210,7 @@ def kernels(draw: st.Draw) -> RandomKernel:
     functions = [[*draw(small), *draw(early), Statement(RECURSION.format(draw(st.integers(0, 1))))] for _ in range(2)]
     names = [f"%{letter}{n}" for letter, (_, count) in REGISTERS.items() for n in range(count)]
     dead = frozenset(draw(st.samples(names, draw(st.integers(0, len(names) // 2)))))
-    watch = draw(st.sampled_from([*[Watch.NOTHING] * 9, Watch.PROFILE, Watch.CHECKS, Watch.SYNC]))
+    watch = draw(st.sampled_from([*[Watch.NOTHING] * 4, Watch.PROFILE, Watch.PROFILE, Watch.CHECKS, Watch.SYNC]))
     return RandomKernel(body, functions, shape, draw(launches(shape, 1 if locks else LAUNCHES)), locks, leaves, dead, watch)
 
 
