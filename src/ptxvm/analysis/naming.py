@@ -81,10 +81,9 @@ def _mark(unknown: Unknown) -> str:
     for other in (f"%{bare}", bare, f"%{folded}", folded, f"${bare}"):
         if other != unknown.name.text and unknown.bound.scope.declares(other):
             return _meant(other)
-    for other in sorted(unknown.bound.scope.spellings()):
-        if other.lower() == unknown.name.text.lower():
-            return _meant(other)
-    return ""
+    folded = unknown.name.text.lower()
+    same = min((other for other in unknown.bound.scope.spellings() if other.lower() == folded), default="")
+    return _meant(same) if same else ""
 
 
 def _special(unknown: Unknown) -> str:

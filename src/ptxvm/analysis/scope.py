@@ -56,6 +56,7 @@ class NameScope:
     part: int = 0
     parts: dict[str, int] = field(default_factory=dict)
     found: dict[str, Symbol] = field(default_factory=dict)
+    spelt: tuple[tuple[int, ...], frozenset[str]] | None = field(default=None, init=False, repr=False)
 
     def inner(self) -> NameScope:
         """A block within this one."""
@@ -198,11 +199,20 @@ class NameScope:
             scope = scope.outer
         return None
 
-    def spellings(self) -> set[str]:
+    def spellings(self) -> frozenset[str]:
         """Every name in sight, for suggestions; of a family its first register, whichever are used."""
+        if self.spelt is None or self.spelt[0] != self.extent():
+            self.spelt = self.extent(), self._spellings()
+        return self.spelt[1]
+
+    def extent(self) -> tuple[int, ...]:
+        """How much is declared in sight, block by block."""
+        return len(self.names), len(self.families), *(self.outer.extent() if self.outer else ())
+
+    def _spellings(self) -> frozenset[str]:
         own = {name for name in self.names if self.own(name) is not None and not self.in_family(name)}
         own |= {f"{prefix}0" for prefix, family in self.families.items() if family.part <= self.part}
-        return own | (self.outer.spellings() if self.outer else set())
+        return frozenset(own) | (self.outer.spellings() if self.outer else frozenset())
 
     def in_family(self, name: str) -> bool:
         """Is the name that of a register of a family in sight?"""

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 _LONGEST = 64
+_MANY = 100  # names that may be near: of more, only those are looked at that are one slip away
 
 
 def closest(word: str, known: Iterable[str]) -> str:
@@ -17,16 +18,35 @@ def closest(word: str, known: Iterable[str]) -> str:
     if not 2 <= len(word) <= _LONGEST:
         return ""
     limit = max(1, len(word) // 3)
-    folded, letters = word.lower(), set(word.lower())
+    folded, letters = word.lower(), _letters(word.lower())
+    near = [
+        (each, other)
+        for each in known
+        if abs(len(other := each.lower()) - len(word)) <= limit and (letters ^ _letters(other)).bit_count() <= 2 * limit
+    ]
+    if len(near) > _MANY:
+        near = [(each, other) for each, other in near if _one_slip(folded, other)]
     best, fewest = "", (limit + 1, True, True)
-    for candidate in known:
-        other = candidate.lower()
-        if abs(len(other) - len(word)) > limit or len(letters.symmetric_difference(other)) > 2 * limit:
-            continue
-        rank = _edit_distance(folded, other), letters != set(other), other[0] != folded[0]
+    for each, other in near:
+        rank = _edit_distance(folded, other), letters != _letters(other), other[0] != folded[0]
         if rank < fewest:
-            best, fewest = candidate, rank
+            best, fewest = each, rank
     return best
+
+
+@lru_cache(maxsize=10_000)
+def _letters(word: str) -> int:
+    """The letters of a word, as bits; some that are not of ASCII share one."""
+    return reduce(int.__or__, (1 << ord(letter) % 128 for letter in word), 0)
+
+
+def _one_slip(one: str, other: str) -> bool:
+    """Is the edit distance of two words one, or none?"""
+    if abs(len(one) - len(other)) > 1:
+        return False
+    n = next((n for n, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
+    swapped = one[n : n + 2] == other[n : n + 2][::-1] and one[n + 2 :] == other[n + 2 :]
+    return swapped or one[n + 1 :] in (other[n:], other[n + 1 :]) or one[n:] == other[n + 1 :]
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:

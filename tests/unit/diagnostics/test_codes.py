@@ -52,3 +52,18 @@ def test_the_form_of_a_code(code):
 def test_the_closest_word(word, known, guess):
     assert closest(word, known) == guess
     assert did_you_mean(word, known) == (f"did you mean `{guess}`?" if guess else "")
+
+
+@pytest.mark.parametrize(
+    ("word", "guess"),
+    [
+        ("conter_5", "counter_5"),  # left out
+        ("counnter_12", "counter_12"),  # added
+        ("caunter_307", "counter_307"),  # changed
+        ("couner_t44", ""),  # two slips, where one is allowed
+        ("cuonter_61", "counter_61"),  # swapped
+        ("COUNTER_8", "counter_8"),
+    ],
+)
+def test_of_many_names_that_may_be_near_one_is_one_slip_away(word, guess):
+    assert closest(word, [f"counter_{n}" for n in range(700)]) == guess
