@@ -33,7 +33,8 @@ class AccessAttributes(TypedDict, total=False):
 
     `scope` is None where the instruction names none.  `operation` names an update that engines have ready-made (`add`, `cas`,
     …), or is None; `mbarrier` is the step of the mbarrier that lies there; `proxy` is `TEXTURE` for what a non-coherent cache
-    may serve.  `cache` and `level` are hints.  `group` is the kind of an `asynchronous` copy.
+    may serve.  `cache` and `level` are hints.  `group` is the kind of an `asynchronous` copy; one that `repeats` moves what
+    another lane of its warp moves by the same instruction, from and to the same place.
     """
 
     order: Order
@@ -45,6 +46,7 @@ class AccessAttributes(TypedDict, total=False):
     level: str | None
     asynchronous: bool
     group: AsyncKind
+    repeats: bool
 
 
 class Memory(Protocol):

@@ -63,6 +63,9 @@ class RaceDetector:
         self.tensor_order = TensorOrder(self.clocks, partial(getattr, self, "agents"), tensors)
         self._shadows: dict[Allocation, AllocationShadow] = {}
         self._made = 0
+        self._repeating = (
+            0  # the site of a copy that does what another lane's does; races with others are reported for that one
+        )
         self.cluster_order = ClusterOrder(self.patterns)
         self._arrived: dict[BarrierKey, Knowledge] = {}
         self.warpgroup_waits = WarpgroupWaits(self.clocks)
@@ -159,7 +162,9 @@ class RaceDetector:
         if access.attributes["proxy"] is Proxy.ASYNC:
             self._compare_proxies(shadow, site, cells, wide)
         if verb is not Verb.READ:
+            self._repeating = site if access.attributes.get("repeats") else 0
             self._write(shadow, site, cells, wide, every)
+            self._repeating = 0
         else:
             self._compare_with_writes(shadow, site, cells, wide)
             self._record_reads(shadow, cells, every, wide)
@@ -364,6 +369,7 @@ class RaceDetector:
         if len(racing):
             equal = self.sites.plain[others] & self.sites.plain[site] & ~shadow.differ[cells]
             equal &= self.sites.size[others] == self.sites.size[site]
+            equal |= (others == site) & (site == self._repeating)
             racing = racing[np.argsort(equal[racing], kind="stable")]  # for each pair of sites, different values first
             _, first = np.unique(others[racing], return_index=True)
             for n in racing[first].tolist():

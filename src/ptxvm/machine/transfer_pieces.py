@@ -36,6 +36,16 @@ class Pieces:
     barriers: tuple[int, ...] = ()
     element: str = ""
 
+    def repeats(self, other: Pieces) -> bool:
+        """Does it move the same pieces, from and to the same places?"""
+        pairs = (
+            (self.target, other.target), (self.source, other.source), (self.data, other.data), (self.present, other.present),
+        )  # fmt: skip
+        return self.unit == other.unit and all(
+            np.array_equal(mine, theirs) if mine is not None and theirs is not None else mine is theirs
+            for mine, theirs in pairs
+        )
+
     def split(self, parts: int) -> list[Pieces]:
         """Equal parts that follow each other: a multicast has one for each CTA that it goes to."""
         size = len(self.target) // max(parts, 1)

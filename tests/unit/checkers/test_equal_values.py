@@ -108,3 +108,43 @@ def test_a_warning_leaves_the_exit_code_at_0(more, code, tmp_path, capsys):
     printed = capsys.readouterr().err
     assert ("warning[race-of-equal-values]" in printed) == (not more)
     assert ("--allow rice: there is no finding 'rice'" in printed) == (code == 2)
+
+
+BULK = """
+.version 8.6
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+    .reg .b32 %r<6>; .reg .b64 %rd<4>; .reg .pred %p<2>;
+    .shared .align 16 .b32 s[128];
+    ld.param.u64 %rd1, [p];
+    mov.u32 %r1, %tid.x;
+    mov.u32 %r2, s;
+    mad.lo.u32 %r3, %r1, 4, %r2;
+    st.shared.u32 [%r3], 7;
+    fence.proxy.async.shared::cta;
+    bar.sync 0;
+    BODY
+    cp.async.bulk.commit_group;
+    cp.async.bulk.wait_group 0;
+    ret;
+}
+"""
+STORE = "cp.async.bulk.global.shared::cta.bulk_group [%rd1], [%r2], 64;"
+
+
+@pytest.mark.parametrize(
+    ("body", "shape", "found"),
+    [
+        (STORE, (1, 32), [EQUAL]),  # every lane stores the same bytes from the same place
+        ("setp.eq.u32 %p1, %r1, 0; @%p1 " + STORE, (1, 32), []),
+        ("and.b32 %r4, %r1, 1; mad.lo.u32 %r2, %r4, 64, %r2; " + STORE, (1, 32), [RACE]),  # from two places
+        (STORE, (2, 32), [RACE]),  # in each CTA from its own memory
+        ("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%rd1], [%r2], 64;", (1, 32), []),
+    ],
+)
+def test_lanes_that_store_in_bulk_what_another_lane_stores(body, shape, found):
+    kernel = ptxvm.load(BULK.replace("BODY", body)).kernel()
+    findings = kernel.launch(*shape, [np.zeros(64, np.uint32)], check=("race",)).findings
+    assert [each.code for each in findings] == found

@@ -95,13 +95,13 @@ class Transferring:
         """What waits for it."""
         return self.transfer.kind
 
-    def access(self, space: Space, unit: int, *, combines: bool = False) -> Access:
+    def access(self, space: Space, unit: int, *, combines: bool = False, repeats: bool = False) -> Access:
         """The access of pieces of some bytes; one that `combines` is an atomic operation (PTX 9.7.9.25.4.2)."""
         type, count = (b32, unit // b32.bytes) if unit > b64.bytes else (Type.named[f"b{8 * unit}"], 1)
         if self.transfer.pattern is Pattern.ZEROS:
             return Access(self.bound, window_of(space), type, count, {})
         proxy = Proxy.GENERIC if self.transfer.pattern is Pattern.VALUES else Proxy.ASYNC
-        attributes: AccessAttributes = {"asynchronous": True, "group": self.kind, "proxy": proxy}
+        attributes: AccessAttributes = {"asynchronous": True, "group": self.kind, "proxy": proxy, "repeats": repeats}
         if combines:
             attributes |= {"order": Order.RELAXED, "scope": Scope.GPU}
         return Access(self.bound, window_of(space), type, count, attributes)

@@ -197,7 +197,7 @@ class WatchedCohort(Cohort):
         parts = (kind.origin, read, Verb.READ), (kind.to, begun.written, Verb.UPDATE if kind.operation else Verb.WRITE)
         for space, addresses, verb in parts:
             if addresses is not None and len(addresses):
-                access = begun.copying.access(space, unit, combines=verb is Verb.UPDATE)
+                access = begun.copying.access(space, unit, combines=verb is Verb.UPDATE, repeats=begun.repeats)
                 for allocation, those, offsets in self.mem.touched(access, begun.every(addresses), addresses):
                     self.watcher.copying(access, those, allocation, offsets, verb)
 
