@@ -6,6 +6,7 @@ that has none.  When the worker dies, that case is run again, and the others tha
 
 from __future__ import annotations
 
+import math
 import os
 import pickle
 import signal
@@ -29,6 +30,7 @@ from ptxvm.diagnostics.errors import Crash
 AHEAD = 0.05  # seconds of work that a worker has in advance
 MOST_AHEAD = 512  # cases
 NAP = 0.002  # seconds
+READING = 0.1  # seconds, the least between two readings of delays, which are files of the system
 LONGEST = 2000  # characters of what a process wrote before it died
 
 
@@ -47,7 +49,8 @@ class Worker:
         theirs.close()
         self.jobs: deque[Job] = deque()
         self.is_ready, self.since = False, 0.0
-        self.delays: Mapping[str, int] = {}  # of its threads, when its case began
+        self.delays: Mapping[str, int] = {}  # of its threads, when they were read: as its case began, or a moment before
+        self.read = -math.inf
         self.reader = FrameReader(self.connection.fileno())
         written(self.connection.fileno(), frame(setting))
 
@@ -63,13 +66,14 @@ class Worker:
 
     def begin(self) -> None:
         """It begins with a case now."""
-        self.since, self.delays = time.monotonic(), run_delays(self.process.pid)
+        self.since = time.monotonic()
+        if self.since - self.read > READING:
+            self.read, self.delays = self.since, run_delays(self.process.pid)
 
     def excuse(self) -> None:
         """Let its case begin later, by the time for which there was no processor for it."""
-        now = run_delays(self.process.pid)
-        self.since += delay_since(self.delays, now)
-        self.delays = now
+        before, self.read, self.delays = self.delays, time.monotonic(), run_delays(self.process.pid)
+        self.since += delay_since(before, self.delays)
 
     def close(self, *, kill: bool = True) -> str:
         """End the process; gives how it ended, with what it wrote last."""
