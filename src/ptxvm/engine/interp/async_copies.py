@@ -23,7 +23,6 @@ from ptxvm.isa.transfers import Pattern
 from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterFile
-from ptxvm.machine.transfer_pieces import Pieces
 from ptxvm.machine.transfers import pieces
 from ptxvm.machine.window import MASKED_RANKS, RANK, WITHIN
 
@@ -141,7 +140,6 @@ class Copies:
         lanes, positions = self._named(lanes, guard)
         self.began += 1
         spread_operands = {name: [spread(each, positions) for each in values] for name, values in operands.items()}
-        earlier: dict[tuple[int, int], Pieces] = {}  # of other lanes, by their warp and the first target
         for n, lane in enumerate(lanes.tolist()):
             own = {name: [int(each[n]) for each in values] for name, values in spread_operands.items()}
             try:
@@ -149,10 +147,7 @@ class Copies:
             except AccessFault as wrong:
                 raise wrong.placed(copying.bound, lane) from None
             one = lanes[n : n + 1]
-            key = int(self.cohort.layout.warp[lane]), int(made.target[0]) if len(made.target) else 0
-            same = earlier.setdefault(key, made)
-            repeats = same is not made and made.repeats(same)
-            begun = UnderWay(copying, one, made, self.groups[copying.kind][one], self.began, repeats)
+            begun = UnderWay(copying, one, made, self.groups[copying.kind][one], self.began)
             if len(made.target) and begun.reachable(self.cohort):
                 self._begin_transfer(begun)
         self._end_early()

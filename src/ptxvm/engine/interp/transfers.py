@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 class UnderWay:
     """A transfer of one lane; `group` is the number of groups that the lane had committed before.
 
-    `began` is a number for the transfers that lanes started together; one `repeats` that of another of these lanes.
+    `began` is a number for the transfers that lanes started together.
     """
 
     copying: Transferring
@@ -30,7 +30,6 @@ class UnderWay:
     pieces: Pieces
     group: PerLane
     began: int
-    repeats: bool = False
 
     @property
     def kind(self) -> AsyncKind:

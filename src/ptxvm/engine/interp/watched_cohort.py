@@ -41,6 +41,7 @@ from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane, RegisterF
 from ptxvm.machine.tensor_blocks import CellBlock
 from ptxvm.machine.texture_surface import AccessedBytes
 from ptxvm.machine.texture_unit import Watched
+from ptxvm.machine.transfer_pieces import Pieces
 
 AT_ONCE = frozenset({"malloc", "__assertfail"})  # these refuse no lane, or stop all
 MOST_POLLS = 500  # that fail in a row
@@ -86,6 +87,8 @@ class WatchedCohort(Cohort):
         self.on_images: dict[tuple[TextureAccess, int, int], Access] = {}
         self.before_wait = np.zeros(self.size, np.bool_)  # the lanes that have arrived at the barrier of their cluster
         self.last_collective: dict[str, Bound] = {}  # the last instruction of each collective
+        self.together = 0  # the number of the transfers that lanes have started together last ...
+        self.moved: dict[tuple[int, int], Pieces] = {}  # ... and what they move, by the warp and the first target
         self.mem.watch(self, watching.watcher, schedule, watching.variables)
         self.mem.threads = self.mem.threads + scene.first
         self.threads, self.first = self.mem.threads, int(self.mem.threads[0])
@@ -185,19 +188,27 @@ class WatchedCohort(Cohort):
 
     def transfer_started(self, begun: UnderWay) -> None:
         """Report the reads and writes that a transfer will do, for each mbarrier that counts bytes of it."""
+        repeats = self._repeats(begun)
         if not begun.pieces.barriers:
-            self._report_transfer(begun)
+            self._report_transfer(begun, repeats=repeats)
         for barrier, one in zip(begun.pieces.barriers, begun.by_barrier(), strict=True):
             self.arrival_posted(begun.copying.barrier, begun.lanes, np.array([barrier], np.uint64))
-            self._report_transfer(one)
+            self._report_transfer(one, repeats=repeats)
 
-    def _report_transfer(self, begun: UnderWay) -> None:
+    def _repeats(self, begun: UnderWay) -> bool:
+        """Does another lane of the warp move the same by the same instruction?"""
+        if begun.began != self.together:
+            self.together, self.moved = begun.began, {}
+        first = self.moved.setdefault((int(self.layout.warp[begun.lanes[0]]), int(begun.pieces.target[0])), begun.pieces)
+        return first is not begun.pieces and begun.pieces.repeats(first)
+
+    def _report_transfer(self, begun: UnderWay, *, repeats: bool) -> None:
         kind, unit = begun.copying.transfer, begun.pieces.unit
         read, _ = begun.pieces.read()
         parts = (kind.origin, read, Verb.READ), (kind.to, begun.written, Verb.UPDATE if kind.operation else Verb.WRITE)
         for space, addresses, verb in parts:
             if addresses is not None and len(addresses):
-                access = begun.copying.access(space, unit, combines=verb is Verb.UPDATE, repeats=begun.repeats)
+                access = begun.copying.access(space, unit, combines=verb is Verb.UPDATE, repeats=repeats)
                 for allocation, those, offsets in self.mem.touched(access, begun.every(addresses), addresses):
                     self.watcher.copying(access, those, allocation, offsets, verb)
 
