@@ -14,10 +14,11 @@ from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
 from ptxvm.libcuda.signatures import base_of
+from ptxvm.libcuda.toolkit import MAJORS
 from ptxvm.libcudart.bindings import BindingsFinder
 from ptxvm.libcudart.calls import load_functions
 from ptxvm.libcudart.runtime_state import FUNCTIONS, RuntimeApiError, RuntimeFunction, runtime
-from ptxvm.libcudart.signatures import KINDS, MAJORS, signatures
+from ptxvm.libcudart.signatures import KINDS, signatures
 
 LOG = logging.getLogger("ptxvm.libcudart")
 UNFILLED, ENDED = 3, 4  # cudaErrorInitializationError, cudaErrorCudartUnloading

@@ -14,7 +14,6 @@ from typing import Any, NamedTuple
 from ptxvm.libcuda import signatures as driver
 from ptxvm.libcudart.structures import Extent, Location, PitchedPointer, ThreeSizes
 
-MAJORS = ("12", "13")
 KINDS: Mapping[str, Any] = MappingProxyType(  # ctypes classes, None for void, as `CFUNCTYPE` takes them
     dict(driver.KINDS) | {"v": None, "D": ThreeSizes, "E": Extent, "P": PitchedPointer, "L": Location}
 )
@@ -40,4 +39,4 @@ def signatures(major: str) -> Mapping[str, CSignature]:
     return MappingProxyType(found)
 
 
-__all__ = ["KINDS", "MAJORS", "CSignature", "signatures"]
+__all__ = ["KINDS", "CSignature", "signatures"]

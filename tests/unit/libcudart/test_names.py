@@ -7,10 +7,11 @@ import inspect
 import pytest
 
 from ptxvm.libcuda import calls as driver_calls, session, signatures as driver
+from ptxvm.libcuda.toolkit import MAJORS
 from ptxvm.libcudart import calls
 from ptxvm.libcudart.calls.same import ANY_STATE, SAME, STATELESS
 from ptxvm.libcudart.runtime_state import FUNCTIONS
-from ptxvm.libcudart.signatures import MAJORS, signatures
+from ptxvm.libcudart.signatures import signatures
 
 driver_calls.load_functions()
 calls.load_functions()
