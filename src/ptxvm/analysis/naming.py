@@ -81,8 +81,8 @@ def _mark(unknown: Unknown) -> str:
     for other in (f"%{bare}", bare, f"%{folded}", folded, f"${bare}"):
         if other != unknown.name.text and unknown.bound.scope.declares(other):
             return _meant(other)
-    folded = unknown.name.text.lower()
-    same = min((other for other in unknown.bound.scope.spellings() if other.lower() == folded), default="")
+    whole = unknown.name.text.lower()
+    same = min((other for other in unknown.bound.scope.spellings() if other.lower() == whole), default="")
     return _meant(same) if same else ""
 
 

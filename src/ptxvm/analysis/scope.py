@@ -201,8 +201,9 @@ class NameScope:
 
     def spellings(self) -> frozenset[str]:
         """Every name in sight, for suggestions; of a family its first register, whichever are used."""
-        if self.spelt is None or self.spelt[0] != self.extent():
-            self.spelt = self.extent(), self._spellings()
+        extent = self.extent()
+        if self.spelt is None or self.spelt[0] != extent:
+            self.spelt = extent, self._spellings()
         return self.spelt[1]
 
     def extent(self) -> tuple[int, ...]:

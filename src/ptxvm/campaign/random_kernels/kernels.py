@@ -190,11 +190,8 @@ def size(lines: Block) -> int:
 @st.composite
 def kernels(draw: st.Draw) -> RandomKernel:
     """A random kernel, and how it is launched."""
-    shape, calls, leaves = (
-        draw(st.sampled_from(SHAPES)),
-        draw(st.booleans()),
-        draw(st.sampled_from([False, False, False, True])),
-    )
+    shape, calls = draw(st.sampled_from(SHAPES)), draw(st.booleans())
+    leaves = draw(st.sampled_from([False, False, False, True]))
     locks = not leaves and prod(shape) <= CROWDED and draw(st.sampled_from([False, False, False, True]))
     pieces, depth, most = draw(st.sampled_from(SIZES))
     whole = block(depth, "" if leaves else ALL, Setting(shape, calls, leaves, most))
