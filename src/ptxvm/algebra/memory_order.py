@@ -41,8 +41,16 @@ class Order(enum.StrEnum):
         return Order.ACQUIRE if self.acquires else Order.RELAXED, Order.RELEASE if self.releases else Order.RELAXED
 
 
-FenceKind: TypeAlias = Order | Proxy
-"""What a fence orders: accesses by their memory order, or those of a proxy."""
+class PartialFence(enum.StrEnum):
+    """A fence that orders the operations of one kind alone, by its word in PTX (PTX 9.7.13.4, 9.7.16.11)."""
+
+    MBARRIER_INIT = "mbarrier_init"  # releases the mbarriers that the thread has made
+    BEFORE_THREAD_SYNC = "before_thread_sync"  # releases accesses of tensor memory
+    AFTER_THREAD_SYNC = "after_thread_sync"  # acquires them
+
+
+FenceKind: TypeAlias = Order | Proxy | PartialFence
+"""What a fence orders: accesses by their memory order, those of a proxy, or operations of one kind."""
 
 
 class Scope(enum.StrEnum):

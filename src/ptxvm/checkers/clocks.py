@@ -21,6 +21,7 @@ from ptxvm.machine.events import Threads
 
 Ints = npt.NDArray[np.int64]
 FENCED, OFFERED = "fenced", "offered"  # kinds of knowledge that `fence_order` attaches to threads
+TENSOR_MEMORY, MBARRIERS = "tensor memory", "mbarriers"  # knowledge of the operations of one kind alone, by partial fences
 Key = int | tuple[str, int, int]
 Knowledge = dict[Key, Ints]  # by the first thread of a CTA: the last known clock of each of its threads; never modified
 
@@ -35,6 +36,12 @@ def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
         if mine is not row:
             together[cta] = row if mine is None else np.maximum(mine, row)
     return together
+
+
+def of_kind(knowledge: Knowledge, kind: str) -> Knowledge:
+    """What a piece of knowledge says of the operations of one kind."""
+    found: Knowledge = {(kind, 0, cta): row for cta, row in knowledge.items() if isinstance(cta, int)}
+    return joined({key: row for key, row in knowledge.items() if isinstance(key, tuple) and key[0] == kind}, found)
 
 
 class Clocks:
@@ -96,6 +103,13 @@ class Clocks:
         if thread == other:
             return True
         return not self.unknown(np.array([thread], np.int64), np.array([other], np.int64), np.array([stamp], np.int64))[0]
+
+    def knows_of_kind(self, kind: str, thread: int, other: int, stamp: int) -> bool:
+        """Does a thread know an operation of a kind that partial fences order?"""
+        home = int(self.home(other))
+        return self.knows(thread, other, stamp) or any(
+            cta == home and stamp <= row[other - home] for _, cta, row in self.part(thread, kind)
+        )
 
     def differing(self, threads: Threads, groups: Ints) -> Ints:
         """The positions of at most two threads for each group and state of knowledge; the other threads know the same."""

@@ -13,7 +13,7 @@ from typing import NamedTuple
 import numpy as np
 
 from ptxvm.algebra.memory_order import Order, Scope
-from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.checkers.clocks import Clocks, Knowledge, joined, of_kind
 from ptxvm.machine.events import Threads
 
 Location = tuple[int, int]  # a shadow and the offset of an element
@@ -51,6 +51,24 @@ class Patterns:
             self.active = True
             self._fenced[thread][thread, scope.rank] = self.clocks.snapshot(np.array([thread], np.int64))
             self.clocks.tick(thread)
+
+    def fence_of_kind(self, thread: int, kind: str) -> None:
+        """A partial fence becomes a head, too: of what its thread knows of the operations of one kind."""
+        self.active = True
+        key, known = (thread, Scope.CLUSTER.rank), self.clocks.snapshot(np.array([thread], np.int64))
+        merge(self._fenced[thread], {key: of_kind(known, kind)})
+        self.clocks.tick(thread)
+
+    def acquire_of_kind(self, thread: int, kind: str) -> None:
+        """A partial fence that acquires learns what the collected heads say of the operations of one kind."""
+        self.clocks.learn(np.array([thread], np.int64), of_kind(self.collected(thread), kind))
+
+    def collected(self, thread: int) -> Knowledge:
+        """What the next acquiring fence of a thread makes known, if its scope is wide enough."""
+        found: Knowledge = {}
+        for knowledge in self._pending.get(thread, {}).values():
+            found = joined(found, knowledge)
+        return found
 
     def fence_knowledge(self, threads: Threads, least: Scope = Scope.CTA) -> Knowledge | None:
         """The knowledge that a relaxed arrival passes on: of the last releasing fences of its thread, of a scope or wider."""

@@ -14,11 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
-from ptxvm.algebra.memory_order import FenceKind, Order, Scope
+from ptxvm.algebra.memory_order import FenceKind, Order, PartialFence, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.faint import faint
 from ptxvm.analysis.program import Bound
-from ptxvm.checkers.clocks import Clocks, Knowledge, joined
+from ptxvm.checkers.clocks import MBARRIERS, TENSOR_MEMORY, Clocks, Knowledge, joined
 from ptxvm.checkers.cluster_order import ClusterOrder
 from ptxvm.checkers.communication import Communication, elements
 from ptxvm.checkers.copy_agents import GROUPED, Agents, PendingCopies
@@ -60,7 +60,7 @@ class RaceDetector:
         self.proxy_fences = ProxyFences(self.clocks, self.packing)
         self.grid_order = GridOrder(self.clocks)
         self._agents: Agents | None = None
-        self.tensor_order = TensorOrder(self.clocks, partial(getattr, self, "agents"), tensors)
+        self.tensor_order = TensorOrder(self.patterns, partial(getattr, self, "agents"), tensors)
         self._shadows: dict[Allocation, AllocationShadow] = {}
         self._made = 0
         self._repeating = (
@@ -366,6 +366,8 @@ class RaceDetector:
             pairs = list(zip(records[racing].tolist(), threads[racing].tolist(), strict=True))
             over = {pair for pair in set(pairs) if self._product_over(*pair)}
             racing = racing[[pair not in over for pair in pairs]]
+        if len(racing) and self.sites.of_mbarrier[site]:
+            racing = racing[[not self._made_known(records[n], int(threads[n])) for n in racing.tolist()]]
         if len(racing):
             equal = self.sites.plain[others] & self.sites.plain[site] & ~shadow.differ[cells]
             equal &= self.sites.size[others] == self.sites.size[site]
@@ -385,6 +387,13 @@ class RaceDetector:
             return False
         reader, stamp = int(self.packing.thread_of(record)), int(self.packing.stamp_of(record))
         return self.warpgroup_waits.over(thread, reader, stamp)
+
+    def _made_known(self, record: int, thread: int) -> bool:
+        """Is the earlier access one of an mbarrier that `fence.mbarrier_init` has made known to the thread?"""
+        if not self.sites.of_mbarrier[self.packing.site_of(record)]:
+            return False
+        other, stamp = int(self.packing.thread_of(record)), int(self.packing.stamp_of(record))
+        return self.clocks.knows_of_kind(MBARRIERS, thread, other, stamp)
 
     def _seen(self, shadow: AllocationShadow, cell: int, record: int, thread: int) -> bool:
         """Does the thread know of an observation of the write?"""
@@ -470,7 +479,12 @@ class RaceDetector:
                 self.proxy_fences.fence(threads, ASYNC_SPACES[order])
             return
         for thread in threads.tolist():
-            self.communication.fence(thread, order, scope)
+            if order is PartialFence.AFTER_THREAD_SYNC:
+                self.patterns.acquire_of_kind(thread, TENSOR_MEMORY)
+            elif isinstance(order, PartialFence):
+                self.patterns.fence_of_kind(thread, MBARRIERS if order is PartialFence.MBARRIER_INIT else TENSOR_MEMORY)
+            else:
+                self.communication.fence(thread, order, scope)
 
     def ended(self, allocation: Allocation, first: int | None) -> None:
         """The memory of some CTAs has ended; `first` is their first thread, if all of their threads have ended."""

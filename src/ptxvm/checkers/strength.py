@@ -72,6 +72,7 @@ class Sites:
         self.size = np.zeros(64, np.int64)
         self.proxy = np.zeros(64, np.int64)  # by PROXIES
         self.plain = np.zeros(64, np.bool_)  # does it store the value of the thread, at once?
+        self.of_mbarrier = np.zeros(64, np.bool_)
 
     def __getitem__(self, number: int) -> Site:
         site = self._sites[number]
@@ -95,11 +96,12 @@ class Sites:
             site = Site(access.bound, verb, access.space, access.type.bytes, order, scope, late, proxy)
             self._sites.append(site)
             if found >= len(self.scope):
-                self.scope, self.size, self.proxy, self.plain = (
+                self.scope, self.size, self.proxy, self.plain, self.of_mbarrier = (
                     np.concatenate([column, np.zeros_like(column)])
-                    for column in (self.scope, self.size, self.proxy, self.plain)
+                    for column in (self.scope, self.size, self.proxy, self.plain, self.of_mbarrier)
                 )
             self.scope[found], self.size[found], self.proxy[found] = site.scope, site.size, PROXIES[proxy]
+            self.of_mbarrier[found] = "mbarrier" in access.attributes
             self.plain[found] = verb is Verb.WRITE and not late and not proxy
         return found
 

@@ -16,8 +16,9 @@ import numpy as np
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
-from ptxvm.checkers.clocks import Clocks, Ints
+from ptxvm.checkers.clocks import TENSOR_MEMORY, Ints
 from ptxvm.checkers.copy_agents import Agents
+from ptxvm.checkers.patterns import Patterns
 from ptxvm.checkers.race_pair import HAZARDS
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.events import Threads
@@ -61,6 +62,7 @@ class TensorRace(NamedTuple):
 
     earlier: BlockUse
     later: BlockUse
+    collected: bool  # would a fence make the earlier one known?
 
     @property
     def hazard(self) -> str:
@@ -71,6 +73,8 @@ class TensorRace(NamedTuple):
     @property
     def missing(self) -> str:
         """The synchronisation that would order them."""
+        if self.collected:
+            return "tcgen05.fence::after_thread_sync behind the wait, which is relaxed"
         if self.earlier.kind in MOVES:
             wait = f"tcgen05.wait::{'ld' if self.earlier.kind is AsyncKind.TENSOR_LOAD else 'st'}"
             if self.earlier.stamps is None:
@@ -82,8 +86,8 @@ class TensorRace(NamedTuple):
 class TensorOrder:
     """The accesses to the tensor memory of each CTA, which its first thread names."""
 
-    def __init__(self, clocks: Clocks, agents: Callable[[], Agents], report: Callable[[TensorRace], None]) -> None:
-        self.clocks, self.agents, self.report = clocks, agents, report
+    def __init__(self, patterns: Patterns, agents: Callable[[], Agents], report: Callable[[TensorRace], None]) -> None:
+        self.patterns, self.clocks, self.agents, self.report = patterns, patterns.clocks, agents, report
         self._uses: dict[int, list[BlockUse]] = defaultdict(list)
 
     def started(self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]) -> None:
@@ -106,7 +110,7 @@ class TensorOrder:
             return False
         if not self.precedes(earlier, use, uses):
             if use.block.conflicts(earlier.block):
-                self.report(TensorRace(earlier, use))
+                self.report(TensorRace(earlier, use, self._collected(earlier, use.threads)))
             return False
         if use.block.covers(earlier.block) and (use.block.writes or not earlier.block.writes):
             return use.block.writes or use.kind is earlier.kind
@@ -129,18 +133,39 @@ class TensorOrder:
         if one.accumulates != other.accumulates and earlier.bound.i.of.name == later.bound.i.of.name:
             return False
         (first,), (second,) = earlier.threads.tolist(), later.threads.tolist()
-        return first == second or self.clocks.knows(second, first, earlier.issued)
+        return first == second or self.clocks.knows_of_kind(TENSOR_MEMORY, second, first, earlier.issued)
 
     def _known(self, earlier: BlockUse, threads: Threads) -> bool:
         """Does one of some threads, which execute an instruction together, know an access?"""
         if earlier.stamps is None:
             return False
-        others = earlier.threads
-        if earlier.kind is AsyncKind.TENSOR:
-            others = self.agents().of(others, AsyncKind.TENSOR)
+        others = self._actors(earlier)
         mine, theirs = threads.repeat(len(others)), np.tile(others, len(threads))
         unknown = self.clocks.unknown(mine, theirs, np.tile(earlier.stamps, len(threads))) & (mine != theirs)
-        return not unknown.all()
+        return not unknown.all() or any(
+            self.clocks.knows_of_kind(TENSOR_MEMORY, thread, other, stamp)
+            for thread in threads.tolist()
+            if self.clocks.part(thread, TENSOR_MEMORY)
+            for other, stamp in zip(others.tolist(), earlier.stamps.tolist(), strict=True)
+        )
+
+    def _collected(self, earlier: BlockUse, threads: Threads) -> bool:
+        """Has one of some threads collected an access, which its next fence makes known?"""
+        if earlier.stamps is None:
+            return False
+        others = self._actors(earlier)
+        homes = self.clocks.home(others)
+        for thread in threads.tolist():
+            collected = self.patterns.collected(thread)
+            for other, home, stamp in zip(others.tolist(), homes.tolist(), earlier.stamps.tolist(), strict=True):
+                rows = [collected[key] for key in (home, (TENSOR_MEMORY, 0, home)) if key in collected]
+                if any(stamp <= row[other - home] for row in rows):
+                    return True
+        return False
+
+    def _actors(self, use: BlockUse) -> Threads:
+        """The threads whose clocks an access has: those that executed it, or the agent of one."""
+        return self.agents().of(use.threads, AsyncKind.TENSOR) if use.kind is AsyncKind.TENSOR else use.threads
 
     def awaited(self, threads: Threads, kind: AsyncKind) -> None:
         """Threads have waited for their loads or stores."""

@@ -142,6 +142,10 @@ KERNELS = {
             ),
             "no barrier before": (f"%t;\n        {CLUSTER_BARRIER}", "%t;", "race", ("st.shared.b32", REMOTE_LOAD)),
             "arrives without .release": ("arrive.aligned", "arrive.relaxed.aligned", "race", ("st.shared.b32", REMOTE_LOAD)),
+            "releases mbarriers alone": (
+                "barrier.cluster.arrive.aligned", "fence.mbarrier_init.release.cluster; barrier.cluster.arrive.relaxed.aligned",
+                "race", ("st.shared.b32", REMOTE_LOAD),
+            ),
             "arrives twice": (
                 CLUSTER_BARRIER, f"barrier.cluster.arrive.aligned; {CLUSTER_BARRIER}", "invalid-barrier",
                 ("barrier.cluster.arrive.aligned",),

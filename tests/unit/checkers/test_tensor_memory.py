@@ -98,6 +98,55 @@ def test_a_missing_wait_is_a_race_of_two_named_instructions(lines, hazard, both,
     assert [text[each.line - 1].split()[-1] for each in found.accesses] == [each.split()[-1] for each in both]
 
 
+RELAXED = WAIT.replace("parity.", "parity.relaxed.cluster.")
+SECOND = "@%one mbarrier.init.shared::cta.b64 [%s+16], 128; bar.sync 0;"
+TOLD = "mbarrier.arrive.relaxed.cluster.shared::cta.b64 _, [%s+16];"
+HEARD = RELAXED.replace("wait:", "heard:").replace("bra wait", "bra heard").replace("[%bar]", "[%s+16]")
+BEFORE, AFTER = "tcgen05.fence::before_thread_sync;", "tcgen05.fence::after_thread_sync;"
+FLAG = "st.relaxed.cta.shared.u32 [%s+24], 1;"
+SPIN = "spin: ld.relaxed.cta.shared.u32 %x, [%s+24]; setp.ne.u32 %done, %x, 1; @%done bra spin;"
+LOADED = (SECOND, LOAD, WAIT_LOAD, BEFORE, TOLD, HEARD, AFTER, PRODUCT, COMMIT, WAIT)
+
+
+@pytest.mark.parametrize(
+    "lines",
+    [
+        (PRODUCT, COMMIT, RELAXED, AFTER, LOAD, WAIT_LOAD),
+        LOADED,
+        (SECOND, PRODUCT, COMMIT, "@!%first bra known;", RELAXED, AFTER, BEFORE, "known:", TOLD, HEARD, AFTER, LOAD, WAIT_LOAD),
+        (PRODUCT, COMMIT, "@!%first bra other;", WAIT, BEFORE, f"@%one {FLAG} other:", SPIN, AFTER, LOAD, WAIT_LOAD),
+    ],
+    ids=["commit", "arrival", "both", "flag"],
+)
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_relaxed_synchronisation_with_fences_of_tensor_memory_orders_it(lines, engine):
+    """PTX 9.7.16.6.4: the canonical patterns, as the manual has them; `tcgen05.fence` goes with any execution ordering."""
+    assert findings(*lines, engine=engine) == []
+
+
+@pytest.mark.parametrize(
+    ("lines", "both", "missing"),
+    [
+        ((PRODUCT, COMMIT, RELAXED, LOAD, WAIT_LOAD), (PRODUCT, LOAD), "tcgen05.fence::after_thread_sync"),
+        (tuple(each for each in LOADED if each is not AFTER), (LOAD, PRODUCT), "tcgen05.fence::after_thread_sync"),
+        (tuple(each for each in LOADED if each is not BEFORE), (LOAD, PRODUCT), "a barrier, or an mbarrier"),
+        (tuple(each for each in LOADED if each is not WAIT_LOAD), (LOAD, PRODUCT), "tcgen05.wait::ld"),
+    ],
+    ids=["commit", "after", "before", "wait"],
+)
+def test_relaxed_synchronisation_without_such_a_fence_does_not(lines, both, missing):
+    found, *_ = findings(*lines)
+    assert (found.kind, found.space) == ("race", "tensor")
+    assert found.missing.startswith(missing)
+    text = source(*lines).splitlines()
+    assert [text[each.line - 1].split()[-1] for each in found.accesses] == [each.split()[-1] for each in both]
+
+
+def test_fences_of_tensor_memory_order_no_other_accesses():
+    found = findings(SECOND, "@%one st.shared.b32 [%s+28], %t;", BEFORE, TOLD, HEARD, AFTER, "ld.shared.b32 %x, [%s+28];")
+    assert [[access.place.text.split()[-2] for access in each.accesses] for each in found] == [["[%s+28],", "%x,"]]
+
+
 def test_giving_memory_back_that_a_product_uses_is_a_race():
     (found,) = [each for each in findings(PRODUCT, COMMIT) if each.space == "tensor"]
     assert "tcgen05.dealloc" in found.accesses[1].place.text

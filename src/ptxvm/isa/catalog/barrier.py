@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.algebra.asynchronous import Proxy
-from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.memory_order import Order, PartialFence, Scope
 from ptxvm.algebra.ports import Votes
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import SCOPE_NEEDS, before_hopper, has, no_address
@@ -221,7 +221,7 @@ def fence_restricted(i, mem):
 @instruction("fence.mbarrier_init.release.cluster;", section="9.7.13.4", needs={"": "PTX 8.0, sm_90"})
 def fence_mbarrier_init(i, mem):
     """Make the mbarriers that this thread initialised visible to the cluster."""
-    mem.fence(Order.RELEASE, Scope.CLUSTER)
+    mem.fence(PartialFence.MBARRIER_INIT, Scope.CLUSTER)
 
 
 @instruction(

@@ -6,6 +6,7 @@ from collections.abc import Generator, Sequence
 from functools import partial
 
 from ptxvm.algebra.asynchronous import AsyncKind
+from ptxvm.algebra.memory_order import PartialFence, Scope
 from ptxvm.algebra.ports import Peers, Request, TensorMemory, Warp
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, b32, u32
@@ -335,8 +336,9 @@ def tcgen05_shift(i, a, tmem):
     needs=NEEDS,
     fixed="kind",
 )
-def tcgen05_fence(i):
+def tcgen05_fence(i, mem):
     """Order asynchronous work on tensor memory before, or after, the next synchronisation of threads."""
+    mem.fence(PartialFence(i.kind.removeprefix("fence::")), Scope.CLUSTER)
 
 
 COMMITTING: Declaration = {

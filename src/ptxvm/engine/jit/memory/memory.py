@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from ptxvm.algebra.asynchronous import MbarrierStep
-from ptxvm.algebra.memory_order import FenceKind, Order, Scope
+from ptxvm.algebra.memory_order import FenceKind, Order, PartialFence, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32, u64
@@ -45,7 +45,9 @@ ORDERS: dict[FenceKind, str] = {
     Order.ACQ_REL: "acq_rel",
     Order.ACQUIRE: "acquire",
     Order.RELEASE: "release",
+    PartialFence.MBARRIER_INIT: "release",
 }
+"""The fences that host threads need; CTAs that share tensor memory run on one."""
 
 
 class Memory(Port):
@@ -474,7 +476,7 @@ class Memory(Port):
 
     def fence(self, order: FenceKind, scope: Scope) -> None:
         """A fence between host threads that run CTAs of the grid."""
-        if scope is not Scope.CTA:
+        if scope is not Scope.CTA and order in ORDERS:
             self.code.lines += streaming_stores.fence(self.at.kernel) if order is not Order.ACQUIRE else []
             self.code.run(f"fence {ORDERS[order]}")
 
