@@ -45,5 +45,5 @@ class WarpgroupWaits:
         )
 
     def _knows(self, thread: int, others: Threads, stamps: Ints) -> bool:
-        """Does a thread know what one of some threads had done?"""
-        return not self.clocks.unknown(np.full(len(others), thread), others, stamps).all()
+        """Does a thread know what one of some threads had done?  It knows what it did itself."""
+        return thread in others or not self.clocks.unknown(np.full(len(others), thread), others, stamps).all()

@@ -291,7 +291,6 @@ KERNELS = {
         """,
         {
             "a matrix outside of shared memory": ("mov.b64 %b, %a;", "add.s64 %b, %a, 15000;", "out-of-bounds", (WGMMA,)),
-            "no barrier between": ("aligned 0;\n        bar.sync 0;", "aligned 0;", "race", (WGMMA, "st.shared.b32")),
         },
         block=128,
     ),
