@@ -89,6 +89,9 @@ class Machine(Protocol):
     def read_pieces(self, lane: int, addresses: PerLane) -> PerLane:
         """Pieces of 16 bytes of shared memory: rows of four words."""
 
+    def read_words(self, lane: int, addresses: PerLane) -> PerLane:
+        """Words of shared memory."""
+
     def store_word(self, lane: int, address: int, word: int) -> None:
         """Store a word in shared memory."""
 
@@ -199,8 +202,7 @@ def copy(work: CopyToTensor, machine: Machine, lane: int, operands: Mapping[str,
     memory, address = machine.tensor_memory(lane), operands["a"] & 0xFFFF_FFFF
     memory.check(address, work.bytes // 4, "a copy")
     addresses = copy_addresses(work, operands["b"])
-    pieces = machine.read_pieces(lane, addresses.reshape(-1))
-    rows = widened(work.format, np.ascontiguousarray(pieces).view(np.uint8)).view(np.uint32).reshape(work.rows, -1)
+    rows = pieces_of(work.format, machine, lane, addresses).reshape(work.rows, -1)
     column, height = address & 0xFFFF, height_of_copy(work)
     for warp, first in enumerate(work.warps):
         top = (address >> 16) + warp * WARP
@@ -212,14 +214,21 @@ def height_of_copy(work: CopyToTensor) -> int:
     return min(WARP, work.rows // max(1, len(set(work.warps))))
 
 
-def widened(format: str, pieces: PerLane) -> PerLane:
-    """Pieces of 16 bytes that hold 16 elements of four or six bits, as bytes (PTX 9.7.16.9.1)."""
+def pieces_of(format: str, machine: Machine, lane: int, addresses: PerLane) -> PerLane:
+    """Pieces of shared memory as rows of four words; what pads 16 elements of four or six bits is not read."""
     if not format:
-        return pieces
+        return machine.read_pieces(lane, addresses.reshape(-1))
+    filled = np.arange(0, 16 * int(format[1]) // 8, 4, dtype=np.uint64)
+    words = machine.read_words(lane, (addresses.reshape(-1, 1) + filled).reshape(-1))
+    return widened(format, np.ascontiguousarray(words).view(np.uint8)).view(np.uint32)
+
+
+def widened(format: str, pieces: PerLane) -> PerLane:
+    """Pieces of 16 elements of four or six bits, without their padding, as 16 bytes each (PTX 9.7.16.9.1)."""
     if format.startswith("b4"):
-        found: PerLane = split(u4.bits, pieces.reshape(-1, 16)[:, :8]).reshape(-1, 16) << np.uint8(2)
+        found: PerLane = split(u4.bits, pieces.reshape(-1, 8)).reshape(-1, 16) << np.uint8(2)
         return np.ascontiguousarray(found)
-    bits = np.unpackbits(pieces.reshape(-1, 16)[:, :12], axis=-1, bitorder="little").reshape(-1, 16, 6)
+    bits = np.unpackbits(pieces.reshape(-1, 12), axis=-1, bitorder="little").reshape(-1, 16, 6)
     return np.packbits(bits, axis=-1, bitorder="little").reshape(-1, 16)
 
 
@@ -325,11 +334,9 @@ def matrices_of(work: Multiply, machine: Machine, lane: int, operands: Mapping[s
     """B, and A where it is in shared memory, as the shared memory of a lane's CTA has them: rows along N or M."""
     there: list[Matrices] = []
     for factor, addresses in factors(work, operands):
-        pieces = machine.read_pieces(lane, addresses.reshape(-1))
         fragment = product.a if there else product.b
-        if fragment.type.bits < 8 and not fragment.halved:
-            packed = "b6" if fragment.type.bits == 6 else "b4"
-            pieces = widened(packed, np.ascontiguousarray(pieces).view(np.uint8)).view(np.uint32)
+        packed = f"b{fragment.type.bits}" if fragment.type.bits < 8 and not fragment.halved else ""
+        pieces = pieces_of(packed, machine, lane, addresses)
         there.append(shared_matrix.elements(factor, pieces[None])[0])
     return there
 

@@ -236,3 +236,21 @@ def test_a_product_that_reads_the_address_that_alloc_wrote_needs_a_proxy_fence()
     (found, *_) = races_over(ALLOCATE, *MULTIPLY, COMMIT)
     assert (found.hazard, found.missing[:17]) == ("RAW", "fence.proxy.async")
     assert races_over(f"{ALLOCATE} fence.proxy.async;", *MULTIPLY, COMMIT) == []
+
+
+@pytest.mark.parametrize(
+    ("type", "words", "found"),
+    [(5, 2, []), (3, 3, []), (3, 2, ["uninitialised-read"])],
+    ids=["four bits", "six bits", "six bits, the last missing"],
+)
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_what_pads_narrow_elements_needs_no_value(type, words, found, engine):
+    """PTX 9.7.16.10.5.1: 16 elements of four or six bits have 16 bytes, of which they fill the first 8 or 12."""
+    first = "".join(f"st.shared.b32 [%x+{4 * n}], %t;" for n in range(words))
+    row = f"mad.lo.u32 %x, %t, 32, %s; add.u32 %x, %x, {A}; {first} add.u32 %x, %x, 16; {first}"
+    of_b = f"and.b32 %x, %t, 15; mad.lo.u32 %x, %x, 16, %s; add.u32 %x, %x, {B}; {first}"
+    shape = f"mov.b32 %i, {SHAPE | type << 7 | type << 10};"
+    text = source(row, of_b, "fence.proxy.async; bar.sync 0;", shape, PRODUCT.replace("f16", "f8f6f4"), COMMIT, WAIT)
+    text = text.replace(f"st.shared.v4.b32 [%x+{A}], {{%t, %t, %t, %t}};", "")
+    launched = ptxvm.load(text).kernel("k").launch(1, 128, check=("init",), engine=engine)
+    assert [each.kind for each in launched.findings] == found

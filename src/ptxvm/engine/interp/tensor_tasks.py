@@ -262,10 +262,17 @@ class TensorUnit:
 
     def read_pieces(self, lane: int, addresses: PerLane) -> PerLane:
         """Pieces of 16 bytes of shared memory: rows of four words."""
+        return self._read(lane, addresses, 4)
+
+    def read_words(self, lane: int, addresses: PerLane) -> PerLane:
+        """Words of shared memory."""
+        return self._read(lane, addresses, 1)
+
+    def _read(self, lane: int, addresses: PerLane, words: int) -> PerLane:
         assert self.doing is not None  # noqa: S101 - for mypy; work is done for an instruction
         lanes, mem = np.full(len(addresses), lane), self.cohort.mem
-        words = mem.load(self.doing.read, lanes, None, mem.shared.addresses(addresses, lanes))
-        return np.ascontiguousarray(np.reshape(words, (4, -1)).T)
+        found = mem.load(replace(self.doing.read, count=words), lanes, None, mem.shared.addresses(addresses, lanes))
+        return np.ascontiguousarray(np.reshape(found, (words, -1)).T)
 
     def store_word(self, lane: int, address: int, word: int) -> None:
         """Store a word in shared memory."""

@@ -98,7 +98,14 @@ class Machine:
 
     def read_pieces(self, lane: int, addresses: Array) -> Array:
         """Pieces of 16 bytes of shared memory: rows of four words."""
-        view, index = self.window.resolve(WORD, addresses, 4, np.full(len(addresses), lane), writing=False)
+        return self._read(lane, addresses, 4)
+
+    def read_words(self, lane: int, addresses: Array) -> Array:
+        """Words of shared memory."""
+        return self._read(lane, addresses, 1)
+
+    def _read(self, lane: int, addresses: Array, words: int) -> Array:
+        view, index = self.window.resolve(WORD, addresses, words, np.full(len(addresses), lane), writing=False)
         found: Array = view[index]
         return found
 
