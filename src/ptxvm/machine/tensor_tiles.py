@@ -156,7 +156,7 @@ def pieces(kind: Transfer, memory: Memory, operands: Operands) -> Pieces:
     if present.all():
         made.present = None
     if loads:
-        made.fill, made.amount = found.fill, len(rows.address) * size
+        made.fill, made.amount = found.fill, len(rows.address) * (rows.length // element.count) * element.packed
     elif made.present is not None:  # what is outside of the tensor is not written
         made.target, made.source, made.present = here[present], there[present], None
     return made

@@ -135,8 +135,8 @@ def element(i: Decoded, mem: Memory, row: Value, column: Value, width: int) -> V
     value = mem.load(window(i), type, row + (bit >> 3), **WEAK)[0].to(u32)
     if width >= 8:
         return value
-    if width == 6:  # it may reach into the next byte
-        value |= mem.load(window(i), type, row + (bit >> 3) + 1, **WEAK)[0].to(u32) << 8
+    if width == 6:  # its last bit may lie in the next byte
+        value |= mem.load(window(i), type, row + (bit + width - 1 >> 3), **WEAK)[0].to(u32) << 8
     value = value >> (bit & 7).to(u32) & (1 << width) - 1
     if i.stype.name == "s4":
         return (value ^ 8) - 8 & 255
