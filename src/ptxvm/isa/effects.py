@@ -123,6 +123,7 @@ class Summary:
     own_groups: bool = False  # ... or of the kind that each thread groups and awaits by itself (cp.async)
     uses_tensor_memory: bool = False
     reads_carry: bool = False
+    writes_carry: bool = False
     converts_address: bool = False  # between a window and generic addresses
     generic_of: Space | None = None  # the space of whose addresses it makes generic ones
     maps_cluster: bool = False  # it relates addresses of the CTAs of a cluster

@@ -41,7 +41,7 @@ class Record:
 
     @carry.setter
     def carry(self, value: Value) -> None:
-        pass
+        self.found["writes_carry"] = True
 
     # `mem`, and `load` and `store` of surfaces
 

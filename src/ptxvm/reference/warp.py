@@ -91,7 +91,7 @@ def needed(readings: Sequence[Reading]) -> dict[str, Type]:
                 found.setdefault(name, type)
         if reading.bound.node.guard is None:
             written |= {name for name, _ in written_by(reading)}
-            written |= {CARRY} if _writes_carry(reading) else set()
+            written |= {CARRY} if reading.bound.summary.writes_carry else set()
     return found
 
 
@@ -122,10 +122,6 @@ def masks(readings: Sequence[Reading]) -> set[str]:
 def _guard(reading: Reading) -> list[tuple[str, Type]]:
     guard = reading.bound.node.guard
     return [] if guard is None else [(guard.name.text, pred)]
-
-
-def _writes_carry(reading: Reading) -> bool:
-    return "cc" in reading.decoded.of.effects and "cc" in reading.decoded.bound
 
 
 def lane_values(text: str, type: Type) -> tuple[int, ...]:
@@ -169,7 +165,7 @@ def run(readings: Sequence[Reading], values: Mapping[str, tuple[int, ...]]) -> l
     Raises `NotTogether` where no version and target takes them all, or a register has two sizes.
     """
     inputs = needed(readings)
-    outputs = [[*written_by(reading), *([(CARRY, pred)] if _writes_carry(reading) else [])] for reading in readings]
+    outputs = [[*written_by(reading), *([(CARRY, pred)] if reading.bound.summary.writes_carry else [])] for reading in readings]
     memory = np.zeros((max(1, len(inputs)), WARP, SLOT), np.uint8)
     for n, name in enumerate(inputs):
         for lane, bits in enumerate(values[name]):

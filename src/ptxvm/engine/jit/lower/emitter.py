@@ -10,6 +10,7 @@ from ptxvm.algebra.types import pred, u32
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Crash, Unsupported
+from ptxvm.engine.carry_flag import CarryFlag
 from ptxvm.engine.jit.cfg.nodes import Node, is_barrier, is_collective
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.lower import async_copies, barriers, calls, collectives, ports
@@ -23,6 +24,7 @@ from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
 from ptxvm.engine.jit.node.unset_check import UnsetCheck
+from ptxvm.engine.operands import OperandValue
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.isa.model import PORTS, Decoded
 
@@ -43,8 +45,18 @@ def tensor_memory(at: Emitter, bound: Bound) -> Port:
 
 PORT: dict[str, Any] = {  # classes and functions that make a port
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "cluster": ports.Cluster, "flow": ports.Flow, "clock": ports.Clock,
-    "cc": ports.ConditionCode, "tex": textures, "tasks": async_copies.Tasks, "tmem": tensor_memory,
+    "tex": textures, "tasks": async_copies.Tasks, "tmem": tensor_memory,
 }  # fmt: skip
+
+
+def with_carry(i: Decoded, *operands: OperandValue) -> OperandValue:
+    """What an instruction gives, and the carry flag where it writes that; where it reads the flag, that is the last operand."""
+    flag = CarryFlag()
+    written: list[Value] = []
+    flag.read, flag.write = lambda: operands[-1], written.append
+    values = iter(operands)
+    made = i.of.meaning(i, *(flag if p == "cc" else next(values) for p in i.of.parameters))
+    return (made, *written)
 
 
 def only_stores(bound: Bound) -> bool:
@@ -134,13 +146,13 @@ class Emitter(Conditionals):
             check.writes()
 
     def _run(self, bound: Bound, i: Decoded) -> None:
+        if not i.of.effects - {"cc"}:
+            self._compute(bound, i)
+            return
         instances = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the JIT", f"port {missing[0]}")
         self._port, self._bound = instances.get("mem"), bound
-        if "cc" in instances:
-            instances["cc"].read = lambda: self.slot(CARRY, pred)
-            instances["cc"].write = lambda value: self.assign(CARRY, pred, value)
         arguments = [instances[p] if p in instances else self.operand(bound, p) for p in i.of.parameters]
         result: Any = i.of.meaning(i, *arguments)  # the results, None, or a generator that waits and returns them
         if isinstance(result, Generator):
@@ -160,6 +172,19 @@ class Emitter(Conditionals):
             if isinstance(self.action, Call) and not calls.call(self, bound, self.action):
                 self.action = Ending.NEXT
         self.commit(bound, result)
+
+    def _compute(self, bound: Bound, i: Decoded) -> None:
+        """Write an instruction that only computes; the carry flag is one operand more, and one result."""
+        operands = [self.operand(bound, p) for p in i.of.parameters if p != "cc"]
+        if bound.summary.reads_carry:
+            operands.append(self.slot(CARRY, pred))
+        meaning = with_carry if "cc" in i.of.effects else i.of.meaning
+        made = self.kernel.meanings.result(self.alg, i.mnemonic, partial(meaning, i), operands)
+        if "cc" in i.of.effects:
+            made, *written = made
+            for carry in written:
+                self.assign(CARRY, pred, carry)
+        self.commit(bound, made)
 
     def _parts(self, guard: Raw | None) -> bool:
         """Can some lanes arrive at a collective before others, in a general version?"""

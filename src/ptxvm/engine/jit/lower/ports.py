@@ -1,4 +1,4 @@
-"""The ports `warp`, `cta`, `flow`, `clock` and `cc`, which lower what meanings ask of them to LLVM IR."""
+"""The ports `warp`, `cta`, `flow` and `clock`, which lower what meanings ask of them to LLVM IR."""
 
 from __future__ import annotations
 
@@ -9,7 +9,6 @@ from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Label, Prototype, Table, Variable
-from ptxvm.engine.carry_flag import CarryFlag
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, from_lanes, scalar_type
 from ptxvm.engine.jit.lower import barriers
@@ -230,7 +229,3 @@ class Clock(Port):
         kernel = self.at.kernel
         if kernel.fair:
             self.code.run(f"store i32 1, ptr {'%ticks' if kernel.general else '%spins'}, align 4")
-
-
-class ConditionCode(CarryFlag, Port):
-    """The port `cc`: a register of the node."""

@@ -30,6 +30,7 @@ from ptxvm.engine.jit.node.node_code import NodeCode
 from ptxvm.engine.jit.node.parted_regions import PartedRegions
 from ptxvm.engine.jit.node.register_shapes import CARRY, Key, Registers
 from ptxvm.engine.jit.node.spill_layout import SpillLayout
+from ptxvm.engine.jit.values.shared_meanings import SharedMeanings
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import window
 from ptxvm.machine.allocation import GRAIN, Allocation
@@ -146,6 +147,11 @@ class KernelContext:
     def streamed(self) -> list[Variable]:
         """The parameters with a bit in `cached_outputs`, in all versions."""
         return self.before.streamed if self.before is not None else []
+
+    @cached_property
+    def meanings(self) -> SharedMeanings:
+        """The pieces of code that long instructions share."""
+        return SharedMeanings()
 
     @cached_property
     def faint(self) -> Callable[[Function], frozenset[Bound]]:

@@ -1,0 +1,155 @@
+"""Instructions that are written out at length: what several of one form compute is a shared piece of code.
+
+`prmt` with a selector in a register, or the upper half of a product, is dozens of lines of LLVM IR, and LLVM's instruction
+selection looks through them from one instruction into the next: a hundred in a row would take it seconds.  Quick code calls
+a function instead, which the best tier inlines.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import NamedTuple
+
+from ptxvm.algebra.types import Type, pred
+from ptxvm.algebra.value import Value
+from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.engine.jit.ir.lane_values import Raw, Varying, scalar_type
+from ptxvm.engine.jit.values.algebra import LlvmAlgebra
+from ptxvm.engine.operands import OperandValue
+
+LINES = 10  # of LLVM IR from which an instruction is long ...
+SEVERAL = 3  # ... and how many of a form stand in their places: a call would cost a short kernel more than it saves
+
+
+class Given(NamedTuple):
+    """An operand: its type, its value as a piece sees it, and the operand that the piece gets; None for a constant."""
+
+    type: Type
+    raw: Raw
+    operand: str | None = None
+
+
+class Result(NamedTuple):
+    """A result: its type, and whether a NaN of it may have any bits."""
+
+    type: Type
+    loose: bool
+
+
+@dataclass(slots=True)
+class Form:
+    """Instructions that differ in nothing but the names of their operands."""
+
+    count: int = 0
+    piece: str = ""  # the name of their piece, where they are long
+    results: list[Result] = field(default_factory=list)
+    single: bool = True  # they give a value, no tuple of values
+
+
+class SharedMeanings:
+    """The forms of the instructions of a module that only compute."""
+
+    def __init__(self) -> None:
+        self.forms: dict[tuple[object, ...], Form] = {}
+
+    def result(
+        self, alg: LlvmAlgebra, mnemonic: str, meaning: Callable[..., OperandValue], operands: Sequence[OperandValue]
+    ) -> OperandValue:
+        """What a meaning gives for the operands, in its place or by a piece."""
+        given = _all_given(alg, operands)
+        if given is None:
+            return meaning(*operands)
+        form = self.forms.setdefault((mnemonic, *(each[:2] for each in given)), Form())
+        form.count += 1
+        if form.piece and form.count > SEVERAL:
+            return _called(alg, form, meaning, given)
+        before = len(alg.code.lines)
+        made = meaning(*operands)
+        if form.count == 1 and len(alg.code.lines) - before >= LINES:
+            form.single = not isinstance(made, tuple)
+            values = [made] if form.single else list(made)
+            if all(isinstance(each, Value) and isinstance(each.raw, Varying) for each in values):
+                form.results = [Result(each.type, each.raw.loose) for each in values]
+                form.piece = f"ptxvm.meaning.{len(self.forms)}"
+        return made
+
+
+def _all_given(alg: LlvmAlgebra, operands: Sequence[OperandValue]) -> list[Given] | None:
+    """The operands of a piece; None where one cannot be, or where none is a vector."""
+    varies, found = False, []
+    for number, each in enumerate(operands):
+        if not isinstance(each, Value):
+            return None
+        varies |= isinstance(each.raw, Varying)
+        given = _given(alg, each.type, each.raw, f"%a{number}")
+        if given is None:
+            return None
+        found.append(given)
+    return found if varies else None
+
+
+def _given(alg: LlvmAlgebra, type: Type, raw: Raw, name: str) -> Given | None:
+    """An operand of a piece; None for an address in the parameter bank, whose accesses are told by it."""
+    if alg.known(type, raw) is not None:
+        return Given(type, raw)
+    if isinstance(raw, Varying):
+        return Given(type, Varying(name, loose=raw.loose), raw.name)
+    if raw.bank is not None:
+        return None
+    if raw.terms:
+        return Given(type, Varying(name), alg.vector(type, raw))
+    return Given(type, replace(raw, base=name), str(raw.base))
+
+
+def _called(alg: LlvmAlgebra, form: Form, meaning: Callable[..., OperandValue], operands: Sequence[Given]) -> OperandValue:
+    """The results of a call of the piece, which is written where it is not there yet."""
+    types = [_passed(alg, each.type) for each in form.results]
+    together = f"{{ {', '.join(types)} }}"
+    whole = types[0] if form.single else together
+    parameters, arguments = [], []
+    for number, each in enumerate(operands):
+        if each.operand is not None:
+            varies = isinstance(each.raw, Varying)
+            llvm = _passed(alg, each.type) if varies else scalar_type(each.type)
+            parameters.append(f"{llvm} %a{number}")
+            arguments.append((llvm, alg.code.mask_bits(each.operand) if varies and each.type is pred else each.operand))
+
+    def write(code: Code) -> str:
+        within = LlvmAlgebra(code, fast=alg.fast)
+        made = meaning(*(Value(within, each.type, _within(within, each)) for each in operands))
+        values = []
+        for result, value in zip(form.results, [made] if form.single else made, strict=True):
+            vector = within.vector(result.type, value.raw if result.loose else within.tight(result.type, value.raw))
+            values.append(code.mask_bits(vector) if result.type is pred else vector)
+        return values[0] if form.single else _joined(code, together, types, values)
+
+    piece = alg.code.unit.piece(form.piece, whole, ", ".join(parameters), write)
+    made = alg.code.call(whole, piece, *arguments)
+    values = []
+    for number, result in enumerate(form.results):
+        name = made if form.single else alg.code.emit(f"extractvalue {whole} {made}, {number}")
+        name = alg.code.all_lanes(name) if result.type is pred else name
+        values.append(Value(alg, result.type, Varying(name, loose=result.loose)))
+    return values[0] if form.single else tuple(values)
+
+
+def _passed(alg: LlvmAlgebra, type: Type) -> str:
+    """The LLVM type of a vector for a call: predicates go as bits, since LLVM cannot return them in mask registers."""
+    return f"i{alg.width}" if type is pred else alg.vector_type(type)
+
+
+def _within(alg: LlvmAlgebra, operand: Given) -> Raw:
+    """An operand in the piece: a constant or a parameter, of which predicates come as bits."""
+    raw = operand.raw
+    if operand.type is pred and operand.operand is not None and isinstance(raw, Varying):
+        return replace(raw, name=alg.code.all_lanes(raw.name))
+    return raw
+
+
+def _joined(code: Code, whole: str, types: Sequence[str], values: Sequence[str]) -> str:
+    """Several vectors as one result of a function."""
+    made = "poison"
+    for n, (llvm, value) in enumerate(zip(types, values, strict=True)):
+        made = code.emit(f"insertvalue {whole} {made}, {llvm} {value}, {n}")
+    return made
