@@ -66,7 +66,10 @@ def section(checks: Checks, node: tree.Section, labels: set[str]) -> None:
         checks.needs("@@DWARF", checks.word(node, "@@DWARF"))
         return
     used = {".section": ".section"}  # what the section needs, and the first line that does
+    right = set[str]()  # most lines of a section are single bytes: each is looked at once
     for text in node.lines:
+        if text in right:
+            continue
         type, _, rest = text.partition(" ")
         for feature in features(type, rest):
             used.setdefault(feature, text)
@@ -75,6 +78,8 @@ def section(checks: Checks, node: tree.Section, labels: set[str]) -> None:
         elif wrong := wrong_data(type, rest):
             said, ptxas = wrong
             checks.error(codes.BAD_SECTION, said, checks.word(node, text), ptxas=ptxas)
+        else:
+            right.add(text)
     for feature, text in used.items():
         checks.needs(feature, checks.word(node, text))
 

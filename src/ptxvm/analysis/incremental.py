@@ -3,36 +3,44 @@
 What is wrong with a body depends on its own text and head, on the version and target, and on the names of the module that it
 mentions; a body that has errors depends on all names, for its messages suggest some.  Diagnostics are kept with places
 relative to the body, which may have moved.
+
+Another version or target changes what is right in every body.  A check of a slice looks at some bodies and leaves the others
+for the next one, so that an editor has its first answer soon.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Iterable
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis.bind import Binder, bind
-from ptxvm.analysis.bodies import Bodies
+from ptxvm.analysis.bodies import Bodies, Lazy
+from ptxvm.analysis.check import analyse
 from ptxvm.analysis.debugging import Line
-from ptxvm.analysis.program import Bound, Function, Program
+from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shared import check_shared, fits_shared
 from ptxvm.analysis.sparse import sparse
 from ptxvm.analysis.symbols import Variable
 from ptxvm.analysis.validate import validate
-from ptxvm.diagnostics import Diagnostic, Span
+from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.syntax import tree
 from ptxvm.syntax.outline import Outline, sketch
 from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
+from ptxvm.syntax.statements import CODE_LABEL
 
 MOST_BODIES = 1 << 14
 """The bodies that are remembered; all are forgotten where there are more."""
 
 ELSEWHERE = ("on line ", "label of '")
 """Parts of a help that name a line, which an edit moves, or that look into other bodies: such a body is checked each time."""
+
+SLICE = 1 << 16
+"""The characters of bodies that a check of a slice looks at: some 50 to 100 milliseconds."""
 
 _WORD = re.compile(r"[%$]?[A-Za-z_$][\w$]*", re.ASCII)
 _PLACE = re.compile(r"\.loc[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+)[^\n]*?(?:inlined_at[ \t]+(\d+)[ \t]+(\d+)[ \t]+(\d+))?(?=\s*$)",
@@ -46,27 +54,29 @@ Key = tuple[object, ...]
 class CheckedBody:
     """A body that was checked: its diagnostics, with places counted from its begin, and its variables outside of the stack.
 
-    `around`, of a body with errors, is the text around all bodies.
+    `around`, of a body with errors, is the text around all bodies.  What `is_fleeting` has to be found again each time.
     """
 
     around: str
     diagnostics: tuple[Diagnostic, ...]
     statics: tuple[Variable, ...]
     labels: frozenset[str]
+    is_fleeting: bool
 
 
-@dataclass(slots=True)
-class Unneeded:
-    """The place of a body that was checked earlier, and is not read."""
+class Unneeded(Lazy):
+    """The place of a body that was checked earlier, or that waits; it is read where its function is asked for its code."""
 
-    statics: list[Variable]
-    labels: frozenset[str]
-    calls: list[Bound] = field(default_factory=list)
-    unexecuted: list[Bound] = field(default_factory=list)
+    def __init__(
+        self, outline: Outline, function: Function, body: tree.Unread, statics: Iterable[Variable], labels: frozenset[str]
+    ) -> None:
+        self.outline, self.function, self.body = outline, function, body
+        self.calls, self.unexecuted, self.statics, self.labels = [], [], list(statics), labels
 
     def read(self) -> None:
-        """There is nothing to read: the program is not run."""
-        raise ValueError("this program was checked only, and some bodies were not read")
+        """Read and bind the body; the variables are made anew, as the known ones stand in an earlier text."""
+        self.statics = []
+        super().read()
 
 
 class IncrementalChecker:
@@ -74,22 +84,41 @@ class IncrementalChecker:
 
     def __init__(self) -> None:
         self.bodies: dict[Key, CheckedBody] = {}
+        self.latest: dict[str, CheckedBody] = {}  # by their text alone
         self.read = 0  # the bodies that the last check has looked at
+        self.waiting = 0  # those that it has left to the next one
+        self._bound: Program | None = None
 
-    def check(self, source: Source, target: str | None = None) -> list[Diagnostic]:
-        """Everything that is wrong with a module, in the order of the text: as `check.analyse` has it."""
+    def check(self, source: Source, target: str | None = None, *, slice: int | None = None) -> list[Diagnostic]:
+        """Everything that is wrong with a module, in the order of the text: as `check.analyse` has it.
+
+        With a `slice` of so many characters, other bodies wait that are to be looked at: those of a new text come first, and of
+        the others is told what was found in the same text last.  The next check goes on with what waits.
+        """
+        self._bound, self.waiting = None, 0
         with usual_arithmetic():
             found = sketch(source)
-            report = self._by_bodies(source, found, target) if found.is_whole else None
+            report = self._by_bodies(source, found, target, slice) if found.is_whole else None
             if report is None:
+                self.waiting = 0
                 report = whole(source, target)
         return sorted(report.diagnostics, key=lambda each: each.span.start)
 
-    def _by_bodies(self, source: Source, outline: Outline, target: str | None) -> Report | None:
+    def program(self, source: Source) -> Program | None:
+        """The bound module, of which bodies are read when they are asked for; None where it has errors."""
+        for _ in range(2):  # bodies that are looked at are read in part: the second time, all are known
+            if any(each.severity is Severity.ERROR for each in self.check(source)):
+                return None
+            if self._bound is not None and self.read == 0:
+                return self._bound
+        return analyse(source)[0]
+
+    def _by_bodies(self, source: Source, outline: Outline, target: str | None, slice: int | None) -> Report | None:
         """The report of a module body by body; None where that cannot be."""
         if len(self.bodies) > MOST_BODIES:
             self.bodies.clear()
-        unread = RememberedBodies(outline, self)
+            self.latest.clear()
+        unread = RememberedBodies(outline, self, slice)
         report = Report(source)
         program = bind(outline.module, source, report, target, unread)
         if unread.is_entangled or not fits_shared(program, unread.mentioned):
@@ -99,7 +128,7 @@ class IncrementalChecker:
         unread.remember(report)
         report.diagnostics[:0] = outline.diagnostics  # one at the brace of a body belongs to what stands before it
         report.diagnostics += unread.known
-        self.read = len(unread.looked_at)
+        self.read, self._bound = len(unread.looked_at), program
         return report
 
 
@@ -116,13 +145,21 @@ def whole(source: Source, target: str | None = None) -> Report:
 class RememberedBodies(Bodies):
     """Checks the bodies of a module that are not known from an earlier check."""
 
-    def __init__(self, outline: Outline, checker: IncrementalChecker) -> None:
+    def __init__(self, outline: Outline, checker: IncrementalChecker, slice: int | None) -> None:
         super().__init__(outline)
         self.checker = checker
         self.syntax: list[Diagnostic] = []
         self.known: list[Diagnostic] = []
         self.looked_at: list[tuple[Key, Function, tree.Unread]] = []
         self.is_entangled = False
+        self.room = None if slice is None else Room(slice, self.new_characters())
+
+    def new_characters(self) -> int:
+        """The characters of the bodies whose text was never checked."""
+        functions = (each for each in self.outline.module.statements if isinstance(each, tree.Function))
+        bodies = (each.body for each in functions if isinstance(each.body, tree.Unread))
+        text, latest = self.outline.plain.text, self.checker.latest
+        return sum(each.end - each.start for each in bodies if text[each.start : each.end] not in latest)
 
     @cached_property
     def around(self) -> str:
@@ -143,13 +180,23 @@ class RememberedBodies(Bodies):
         key = (text, self.outline.plain.text[function.node.start : body.start], *setting(binder.program),
                places.needed & binder.lines, self.meanings(binder.program, text))  # fmt: skip
         known = self.checker.bodies.get(key)
-        if known is not None and (not known.diagnostics or known.around == self.around):
-            binder.lines |= places.own
-            self.known += [moved(each, body.start, self.outline.source) for each in known.diagnostics]
-            function.lazy = Unneeded(list(known.statics), known.labels)
-            return body
-        self.looked_at.append((key, function, body))
-        return self._checked(binder, function, body)
+        if known is None or (known.diagnostics and known.around != self.around):
+            known = self.checker.latest.get(text)
+            if (
+                self.room is None
+                or (known is not None and known.is_fleeting)
+                or self.room.takes(len(text), is_new=known is None)
+            ):
+                self.looked_at.append((key, function, body))
+                return self._checked(binder, function, body)
+            self.checker.waiting += 1
+        labels = frozenset(CODE_LABEL.findall(text)) if known is None else known.labels
+        binder.lines |= places.own
+        self.known += [
+            moved(each, body.start, self.outline.source) for each in (known.diagnostics if known is not None else ())
+        ]
+        function.lazy = Unneeded(self.outline, function, body, known.statics if known is not None else (), labels)
+        return body
 
     def meanings(self, program: Program, text: str) -> Key:
         """The declarations of the names of the module that a body mentions; and do they stand above it?"""
@@ -175,11 +222,29 @@ class RememberedBodies(Bodies):
         """Keep what was found in the bodies that were looked at."""
         for key, function, body in self.looked_at:
             own = [each for each in report.diagnostics if body.start <= each.span.start < body.end]
-            if any(mark in each.help for each in own for mark in ELSEWHERE):
-                continue
+            is_fleeting = any(mark in each.help for each in own for mark in ELSEWHERE)
             shifted = tuple(relative(each, body.start) for each in own)
-            known = CheckedBody(self.around if own else "", shifted, tuple(function.statics), frozenset(function.label_names))
-            self.checker.bodies[key] = known
+            labels = frozenset(function.label_names)
+            known = CheckedBody(self.around if own else "", shifted, tuple(function.statics), labels, is_fleeting)
+            self.checker.latest[str(key[0])] = known
+            if not is_fleeting:
+                self.checker.bodies[key] = known
+
+
+class Room:
+    """The characters that a slice has room for, apart for bodies of a new text and for others."""
+
+    def __init__(self, characters: int, new: int) -> None:
+        self._new, self._others = characters, characters - new
+
+    def takes(self, characters: int, *, is_new: bool) -> bool:
+        """Is there room for a body?  The last one may be longer."""
+        before = self._new if is_new else self._others
+        if is_new:
+            self._new -= characters
+        else:
+            self._others -= characters
+        return before > 0
 
 
 # ── what a body depends on ──────────────────────────────────────────────────────────────

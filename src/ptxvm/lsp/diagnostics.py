@@ -29,11 +29,11 @@ TAGS = {
 """How an editor shows a lint: greyed, or struck through."""
 
 
-def findings(document: Document, checker: IncrementalChecker) -> list[Diagnostic]:
-    """Everything that is wrong with a document; the checker remembers what it found in earlier versions."""
+def findings(document: Document, checker: IncrementalChecker, *, slice: int | None = None) -> list[Diagnostic]:
+    """Everything that is wrong with a document; the checker remembers what it found in earlier versions, and takes slices."""
     if document.language in HOSTS:
         return embedded.findings(document, checker)
-    return checker.check(document.source)
+    return checker.check(document.source, slice=slice)
 
 
 def shown(document: Document, found: Diagnostic) -> types.Diagnostic:

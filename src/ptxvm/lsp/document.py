@@ -8,8 +8,6 @@ from functools import cached_property
 
 from lsprotocol.types import TextDocumentContentChangeEvent
 
-from ptxvm.analysis.check import analyse
-from ptxvm.analysis.program import Program
 from ptxvm.lsp.module import ModuleView
 from ptxvm.lsp.text import DocumentText
 from ptxvm.syntax.source import Source
@@ -40,12 +38,6 @@ class Document:
     def module(self) -> ModuleView:
         """The module, as far as it can be read."""
         return ModuleView(self.source)
-
-    @cached_property
-    def program(self) -> Program | None:
-        """The bound module, of which bodies are read when they are asked for; None where it has errors."""
-        program, report = analyse(self.source)
-        return None if report.has_errors else program
 
     def edited(self, changes: Sequence[TextDocumentContentChangeEvent], version: int | None) -> Document:
         """The document after an edit."""

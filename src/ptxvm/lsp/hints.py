@@ -11,10 +11,10 @@ from dataclasses import dataclass
 from lsprotocol import types
 
 from ptxvm.analysis.divergence import Divergence
-from ptxvm.analysis.incremental import around, moved, relative
+from ptxvm.analysis.incremental import IncrementalChecker, around, moved, relative
 from ptxvm.analysis.lane_shapes import LaneShape, Variation
 from ptxvm.analysis.lints import lint_function
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.diagnostics import Diagnostic
 from ptxvm.lsp.document import Document
@@ -38,7 +38,9 @@ class FunctionHints:
 class Hints:
     """The hints of the functions that were looked at."""
 
-    def __init__(self) -> None:
+    def __init__(self, checker: IncrementalChecker) -> None:
+        self.checker = checker
+        self._program: tuple[Document, Program | None] | None = None
         self._known: dict[tuple[str, str], FunctionHints] = {}
 
     def of(self, document: Document, first: int = 0, last: int | None = None) -> Iterator[tuple[int, FunctionHints]]:
@@ -46,7 +48,9 @@ class Hints:
 
         Each is looked at when it is asked for, so that other work may come between.
         """
-        program = document.program
+        if self._program is None or self._program[0] is not document:
+            self._program = document, self.checker.program(document.source)
+        program = self._program[1]
         if program is None:
             return
         if len(self._known) > MOST_FUNCTIONS:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import asyncio
 import gc
+import inspect
 import logging
 import os
-from collections.abc import Callable
-from typing import Any, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import Any, TypeVar, cast
 
 from lsprotocol import types
 from pygls.exceptions import JsonRpcInvalidParams
 from pygls.lsp.server import LanguageServer
 
-from ptxvm.analysis.incremental import IncrementalChecker
+from ptxvm.analysis.incremental import SLICE, IncrementalChecker
 from ptxvm.diagnostics import Diagnostic, Severity
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.lsp import actions, completion, embedded, formatting, hover, lenses, navigation, semantic, signature, symbols
@@ -29,6 +30,9 @@ PAUSE = 0.02
 LINT_PAUSE = 0.4
 """Seconds without an edit after which the lints of a document are looked for."""
 
+LARGEST_SLICE = 4 * SLICE
+"""The characters that are checked without a pause; the first slice is short, and each next one twice as long."""
+
 Answer = TypeVar("Answer")
 
 
@@ -39,7 +43,9 @@ class Server(LanguageServer):
         super().__init__("ptxvm", version, protocol_cls=Protocol)
         self.documents = Documents()
         self.checker = IncrementalChecker()
-        self.hints = Hints()
+        self.hints = Hints(self.checker)
+        self._slice = SLICE
+        self._found: tuple[Document, list[Diagnostic]] | None = None
         self._tokens: dict[str, types.SemanticTokens] = {}
         self._due: dict[str, asyncio.TimerHandle | asyncio.Task[None]] = {}
         for method, handler, options in HANDLERS:
@@ -67,6 +73,8 @@ class Server(LanguageServer):
         if (due := self._due.pop(uri, None)) is not None:
             due.cancel()
         self._tokens.pop(uri, None)
+        if self._found is not None and self._found[0].uri == uri:
+            self._found = None
         self.documents.close(uri)
         self.text_document_publish_diagnostics(types.PublishDiagnosticsParams(uri, []))
 
@@ -83,16 +91,23 @@ class Server(LanguageServer):
             self.check(document)
 
     def check(self, document: Document) -> None:
-        """Tell the editor what is wrong with a document; its lints follow when no edit comes.
+        """Tell the editor what is wrong with a document, a slice of it after the other; requests and edits come between two.
 
-        Garbage is collected then too: a collection looks at all that is known of a large module, for a tenth of a second.
+        Its lints follow when no edit comes.  Garbage is collected then too: a collection looks at all that is known of a large
+        module, for a tenth of a second.
         """
+        goes_on = self._found is not None and self._found[0] is document
+        self._slice = min(2 * self._slice, LARGEST_SLICE) if goes_on else SLICE
         gc.disable()
         try:
-            found = findings(document, self.checker)
+            found = findings(document, self.checker, slice=self._slice)
             self._publish(document, found)
         finally:
             gc.enable()
+        self._found = document, found
+        if self.checker.waiting:
+            self._later(PAUSE, self.check_now, document.uri)  # time enough to take in an edit
+            return
         has_lints = document.language not in HOSTS and not any(each.severity is Severity.ERROR for each in found)
         self._later(LINT_PAUSE, self.lint_now if has_lints else self.tidy, document.uri)
 
@@ -114,7 +129,12 @@ class Server(LanguageServer):
             found += lints(document, start, known)
             await asyncio.sleep(0)
         if found:
-            self._publish(document, [*findings(document, self.checker), *found])
+            self._publish(document, [*self.found(document), *found])
+
+    def found(self, document: Document) -> list[Diagnostic]:
+        """What the editor was told of a document; one that was edited since is checked, a slice of it."""
+        known, found = self._found or (None, [])
+        return found if known is document else findings(document, self.checker, slice=SLICE)
 
     def _publish(self, document: Document, found: list[Diagnostic]) -> None:
         shown_there = [shown(document, each) for each in found]
@@ -131,6 +151,19 @@ class Server(LanguageServer):
         if document is None:
             return None
         return (embedded.hover if document.language in HOSTS else hover.hover)(document, params.position)
+
+    async def inlay(self, params: types.InlayHintParams) -> list[types.InlayHint] | None:
+        """The inlay hints of a range, once the document is checked; None where it is edited before."""
+        uri = params.text_document.uri
+        document = self.documents.get(uri)
+        while document is not None and document.language not in HOSTS and document is self.documents.get(uri):
+            if self._is_checked(document):
+                return self.hints.inlay(document, params.range)
+            await asyncio.sleep(PAUSE)
+        return None
+
+    def _is_checked(self, document: Document) -> bool:
+        return self._found is not None and self._found[0] is document and not self.checker.waiting
 
     def tokens(self, params: types.SemanticTokensParams) -> types.SemanticTokens | None:
         """The semantic tokens, which are kept for the next difference."""
@@ -150,7 +183,7 @@ class Server(LanguageServer):
 
     def actions(self, params: types.CodeActionParams) -> list[types.CodeAction] | None:
         """The quick fixes of a range."""
-        return self.asked(params, lambda d: actions.actions(d, params.range, findings(d, self.checker)))
+        return self.asked(params, lambda d: actions.actions(d, params.range, self.found(d)))
 
     def rename(self, params: types.RenameParams) -> types.WorkspaceEdit | None:
         """Rename; a name that cannot be is an error that the editor shows."""
@@ -161,10 +194,13 @@ class Server(LanguageServer):
 
 
 def _bound(server: Server, handler: Callable[[Server, Any], object]) -> Callable[[Any], object]:
+    async def handle_later(params: Any) -> object:  # noqa: ANN401 - of any method
+        return await cast("Awaitable[object]", handler(server, params))
+
     def handle(params: Any) -> object:  # noqa: ANN401 - of any method
         return handler(server, params)
 
-    return handle
+    return handle_later if inspect.iscoroutinefunction(handler) else handle
 
 
 HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
@@ -223,7 +259,7 @@ HANDLERS: tuple[tuple[str, Callable[[Server, Any], object], Any], ...] = (
         lambda s, p: s.asked(p, lambda d: formatting.range_formatting(d, p.range, formatting.unit(p.options))),
         None,
     ),
-    (types.TEXT_DOCUMENT_INLAY_HINT, lambda s, p: s.asked(p, lambda d: s.hints.inlay(d, p.range)), None),
+    (types.TEXT_DOCUMENT_INLAY_HINT, Server.inlay, None),
     (types.TEXT_DOCUMENT_CODE_LENS, lambda s, p: s.asked(p, lenses.lenses), None),
     (types.TEXT_DOCUMENT_FOLDING_RANGE, lambda s, p: s.asked(p, symbols.folding), None),
 )

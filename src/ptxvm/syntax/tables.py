@@ -61,7 +61,7 @@ class Integers(Sequence[tree.Operand]):
 def tables(text: str) -> Iterator[tuple[int, int]]:
     """The places of both, with their braces; a string or a body may hold what looks like one."""
     for found in _SECTION.finditer(text) if ".section" in text else ():
-        if all(map(_LINE.fullmatch, text[found.start(1) + 1 : found.end(1) - 1].split("\n"))):
+        if all(map(_LINE.fullmatch, set(text[found.start(1) + 1 : found.end(1) - 1].split("\n")))):
             yield found.span(1)
     for found in _LIST.finditer(text) if "=" in text else ():
         if found[1] and not _UNUSUAL.search(text, *found.span(1)):
@@ -70,4 +70,6 @@ def tables(text: str) -> Iterator[tuple[int, int]]:
 
 def section_lines(text: str, start: int, end: int) -> list[str]:
     """The lines of a section between two places, with one blank where there is any."""
-    return [" ".join(line.split()) for line in text[start:end].split("\n") if line and not line.isspace()]
+    lines = text[start:end].split("\n")
+    shortened = {line: " ".join(line.split()) for line in set(lines)}  # most are single bytes, and equal to others
+    return [short for line in lines if (short := shortened[line])]

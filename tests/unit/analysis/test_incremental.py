@@ -217,3 +217,55 @@ def test_of_a_body_with_an_error_only_the_doubtful_statements_are_read(wrong, mo
     monkeypatch.setattr("ptxvm.analysis.expressions.operands", lambda checks, node, scope: bound.append(node))
     checker.check(Source(text))
     assert 0 < len(bound) < 50
+
+
+def slices(checker, text, size):
+    """What a check says slice by slice, with the number of bodies that each looks at."""
+    source = Source(text)
+    while True:
+        found = checker.check(source, slice=size)
+        yield found, checker.read
+        if not checker.waiting:
+            return
+
+
+def test_after_another_version_bodies_are_looked_at_slice_by_slice():
+    """The room of one character is for one body at a time; until then a body has what was found in it last."""
+    checker, wrong = IncrementalChecker(), TEXT.replace("shl.b32", "shk.b32")
+    first = checker.check(Source(wrong))
+    old = wrong.replace(".version 8.0", ".version 5.0").replace("sm_90", "sm_60")
+    steps = list(slices(checker, old, 1))
+    assert [read for _, read in steps] == [1, 1, 1]
+    assert [found == first for found, _ in steps] == [True, True, True]
+    assert steps[-1][0] == oracle(old)
+
+
+def test_a_new_body_is_looked_at_before_those_that_only_have_another_version():
+    checker = IncrementalChecker()
+    checker.check(Source(TEXT))
+    wrong = TEXT.replace(".version 8.0", ".version 7.0").replace("fma.rn", "fma.rx")  # in the last body
+    (first, read), *_, (last, _) = slices(checker, wrong, 1)
+    assert (first, read) == (last, 1)
+    assert last == oracle(wrong) != []
+
+
+@pytest.mark.parametrize("session", range(4))
+def test_the_last_slice_says_what_reading_the_whole_module_says(session, rng):
+    random_edits = random.Random(int(rng.integers(2**32)) + session)
+    checker, text = IncrementalChecker(), TEXT
+    for number in range(20):
+        text = TEXT if number % 6 == 0 else edited(text, random_edits)
+        text = text.replace(".version 8.0", f".version {random_edits.choice(['8.0', '7.0', '5.0'])}")
+        *_, (found, _) = slices(checker, text, random_edits.choice([1, 600, 5000]))
+        assert found == oracle(text), text
+
+
+def test_the_program_of_a_checked_module_is_read_body_by_body():
+    checker = IncrementalChecker()
+    program = checker.program(Source(TEXT))
+    assert [len(each.instructions) for each in program.kernels] == [12, 5]
+    moved = checker.program(Source("// moved\n" + TEXT))
+    assert checker.read == 0
+    lines = [TEXT[: TEXT.index(first)].count("\n") + 2 for first in ("ld.param.u64 %rd1, [out]", "mov.u32 %r1, table")]
+    assert [each.instructions[0].line for each in moved.kernels] == lines
+    assert checker.program(Source(TEXT.replace("shl.b32", "shk.b32"))) is None

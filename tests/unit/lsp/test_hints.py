@@ -8,6 +8,7 @@ pytest.importorskip("lsprotocol", reason="the language server needs the extra 'l
 
 from lsprotocol.types import DiagnosticSeverity, DiagnosticTag, Position, Range
 
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.lsp.diagnostics import shown
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.hints import Hints, lints
@@ -43,12 +44,12 @@ def document(text=TEXT):
 
 
 def lints_of(document):
-    return [each for start, known in Hints().of(document) for each in lints(document, start, known)]
+    return [each for start, known in Hints(IncrementalChecker()).of(document) for each in lints(document, start, known)]
 
 
 def test_each_result_has_its_type_and_how_it_differs_between_threads():
     """By the special registers: `%tid.x` grows by 1 from thread to thread, `%ctaid.x` is the same in all of a CTA (PTX 10)."""
-    found = {hint.position.line + 1: hint.label for hint in Hints().inlay(document(), EVERYWHERE)}
+    found = {hint.position.line + 1: hint.label for hint in Hints(IncrementalChecker()).inlay(document(), EVERYWHERE)}
     assert found == {
         8: ".u64 uniform", 9: ".u32 affine +1", 10: ".u32 uniform", 11: ".u32 = 128", 12: ".u32 affine +1",
         13: ".u64 affine +4", 14: ".s64 affine +4", 15: ".u32 varying", 16: ".b32 varying", 18: ".u32 = 0",
@@ -56,7 +57,7 @@ def test_each_result_has_its_type_and_how_it_differs_between_threads():
 
 
 def test_hints_stand_behind_the_register_and_in_the_range():
-    (hint,) = Hints().inlay(document(), Range(Position(8, 0), Position(8, 40)))
+    (hint,) = Hints(IncrementalChecker()).inlay(document(), Range(Position(8, 0), Position(8, 40)))
     assert hint.position == Position(8, 15)
 
 
@@ -69,12 +70,12 @@ def test_lints_are_hints_that_grey_what_is_not_needed():
 
 def test_a_module_with_errors_has_none():
     wrong = document(TEXT.replace("ret;", "rett;"))
-    assert Hints().inlay(wrong, EVERYWHERE) == []
+    assert Hints(IncrementalChecker()).inlay(wrong, EVERYWHERE) == []
     assert lints_of(wrong) == []
 
 
 def test_a_function_that_has_moved_keeps_its_hints():
-    hints = Hints()
+    hints = Hints(IncrementalChecker())
     before = [(hint.position.line, hint.label) for hint in hints.inlay(document(), EVERYWHERE)]
     after = [(hint.position.line, hint.label) for hint in hints.inlay(document(f"\n\n{TEXT}"), EVERYWHERE)]
     assert after == [(line + 2, label) for line, label in before]

@@ -58,7 +58,7 @@ def questions(document, position):
     found = findings(document, IncrementalChecker())
     yield [shown(document, each) for each in found]
     yield actions.actions(document, Range(Position(0, 0), Position(99, 0)), found)
-    yield hints.Hints().inlay(document, Range(Position(0, 0), Position(99, 0)))
+    yield hints.Hints(IncrementalChecker()).inlay(document, Range(Position(0, 0), Position(99, 0)))
 
 
 def ranges(answer):

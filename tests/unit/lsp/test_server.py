@@ -68,6 +68,35 @@ def edit(line: int, first: int, last: int, text: str) -> types.TextDocumentConte
     return types.TextDocumentContentChangePartial(types.Range(types.Position(line, first), types.Position(line, last)), text)
 
 
+def test_diagnostics_of_a_large_module_come_slice_by_slice():
+    """Another target changes every body: the editor has an answer before all of them are looked at."""
+    kernels = [
+        f".visible .entry k{n}(.param .u64 a)\n{{\n    .reg .b32 %r<9>;\n"
+        + "    add.u32 %r1, %r2, 3;\n" * 30
+        + "    redux.sync.add.u32 %r1, %r2, -1;\n    ret;\n}\n"
+        for n in range(200)
+    ]
+    text = ".version 8.0\n.target sm_80\n.address_size 64\n" + "".join(kernels)
+
+    async def told(editor):
+        await editor.wait_for_notification(types.TEXT_DOCUMENT_PUBLISH_DIAGNOSTICS)
+        return len(editor.diagnostics["file:///large.ptx"])
+
+    async def session(editor):
+        item = types.TextDocumentItem("file:///large.ptx", "ptx", 1, text)
+        editor.text_document_did_open(types.DidOpenTextDocumentParams(item))
+        document = types.VersionedTextDocumentIdentifier(2, item.uri)
+        change = types.DidChangeTextDocumentParams(document, [edit(1, 11, 13, "75")])
+        editor.text_document_did_change(change)
+        counts = [await told(editor)]
+        while counts[-1] < len(kernels):
+            counts.append(await told(editor))
+        assert counts == sorted(counts)
+        assert any(0 < count < len(kernels) for count in counts)
+
+    drive(session)
+
+
 def test_diagnostics_follow_the_edits():
     async def session(editor):
         assert editor.diagnostics[URI] == ()
