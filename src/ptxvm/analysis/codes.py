@@ -90,6 +90,7 @@ TARGET = register(
     The second directive of a module is `.target` with an architecture that its version knows, then options.  A target
     whose name ends in `a` has features that no other has; one in `f` those of its family (PTX 11.1.2).
     """,
+    stops_ptxas=True,
 )
 ADDRESS_SIZE = register("P0503", "a wrong address size", "Addresses have 32 or 64 bits (PTX 11.1.3).")
 TARGET_OPTION = register(

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks, Place
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.signatures import disagreement, name_of
 from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics import did_you_mean
@@ -169,7 +169,7 @@ def last(aliases: Mapping[str, str], name: str) -> str:
 def finish(checks: Checks) -> None:
     """What only the whole module shows."""
     resolve_aliases(checks)
-    undefined(checks)
+    check_undefined(checks)
     constant_bytes(checks)
 
 
@@ -182,19 +182,25 @@ def resolve_aliases(checks: Checks) -> None:
         program.scope.names[name] = program.functions[end]
 
 
-def undefined(checks: Checks) -> None:
-    """Functions that are declared without `.extern`, and not defined (PTX 11.6.1)."""
-    for name, function in checks.program.functions.items():
+def check_undefined(checks: Checks) -> None:
+    """Report the functions that are declared without `.extern`, and not defined (PTX 11.6.1)."""
+    for function in undefined(checks.program):
+        kind = ".entry" if function.entry else ".func"
+        checks.error(
+            codes.UNDEFINED,
+            f"'{function.name}' is declared, and not defined",
+            name_of(function.node),
+            help=f"write `.extern {kind}` where another module defines it",
+            ptxas=f"Unresolved extern function '{function.name}'",
+        )
+
+
+def undefined(program: Program) -> Iterator[Function]:
+    """The functions that a module declares without `.extern`, and does not define."""
+    for name, function in program.functions.items():
         known = function.defined or function.linkage is tree.Linkage.EXTERN or name in SYSTEM_FUNCTIONS
-        if not known and name not in checks.program.aliases:
-            kind = ".entry" if function.entry else ".func"
-            checks.error(
-                codes.UNDEFINED,
-                f"'{name}' is declared, and not defined",
-                name_of(function.node),
-                help=f"write `.extern {kind}` where another module defines it",
-                ptxas=f"Unresolved extern function '{name}'",
-            )
+        if not known and name not in program.aliases:
+            yield function
 
 
 def constant_bytes(checks: Checks) -> None:

@@ -15,31 +15,32 @@ from pathlib import Path
 from ptxvm import __version__
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f64
+from ptxvm.analysis import codes
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.checks import Checks
-from ptxvm.analysis.codes import OTHER_TARGET
 from ptxvm.analysis.header import refuse_other
-from ptxvm.analysis.link_checks import check_link, unresolved
-from ptxvm.analysis.program import Function, Program
+from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
-from ptxvm.analysis.signatures import name_of
 from ptxvm.analysis.symbols import Variable
 from ptxvm.cli.failures import OUR_BUG, one_line
-from ptxvm.cli.ptxas_options import DEFAULT_TARGET, OPTIONS, PtxasCall, RefusedError, Takes, parse
+from ptxvm.cli.ptxas_options import BITS, OPTIONS, REAL, PtxasCall, RefusedError, Takes, parse
+from ptxvm.cli.ptxas_program import Names
+from ptxvm.cli.ptxas_warnings import OPTIMIZED, of_options, optimizes
 from ptxvm.cli.standard_streams import OutputLost, watched, write_error
 from ptxvm.diagnostics import Diagnostic, Severity, Span
-from ptxvm.diagnostics.ptxas import ABORTED, lines
+from ptxvm.diagnostics.ptxas import ABORTED, lines, stops
 from ptxvm.isa.targets import LOWEST, VERSIONS, device_target
 from ptxvm.syntax.source import Source
-from ptxvm.syntax.tree import Linkage, Node, Section
+from ptxvm.syntax.tree import Directive, Section
 
 OUTPUT = "elf.o"
 REFUSED = 255  # the exit code of ptxas, whatever is wrong
-LOADS, STORES = ("ca", "cg", "cs", "lu", "cv"), ("wb", "cg", "cs", "wt")
-"""The cache operators of loads and of stores (PTX 9.7.9.1)."""
+Checked = tuple[Program, Report]
+SYNTAX = "P01"  # how the codes of errors of syntax begin
+NO_DEBUGGING = "Debug information not found in presence of .target debug"  # which ptxas says without a place
+OTHER_BITS = " 64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits"
+STACK_WORD = 8
 DOUBLES = "Program is doing double precision computations."
-CONFLICT = "Conflicting options --device-debug and --generate-line-info specified, ignoring --generate-line-info option"
-OPTIMIZED = "Optimized debugging not supported"
 DEBUGGING = (".debug_abbrev", ".debug_info")
 """The sections that code with debugging information has (PTX 11.5.2)."""
 OPEN, IGNORED = "Unresolved extern variable", "in whole program compilation, ignoring extern qualifier"
@@ -75,28 +76,22 @@ def run(request: PtxasCall) -> int:
         return show("".join(f"{major}.{minor}\n" for major, minor in VERSIONS))
     if request.has("help") or not (request.files or request.has("input-as-string")):
         return show(usage())
-    if not request.has("disable-warnings"):
-        for name in request.again:
-            write_error(
-                f"ptxas warning : incompatible redefinition for option '{name}', the last value of this option was used\n"
-            )
-    for name in ("def-load-cache", "def-store-cache", "force-load-cache", "force-store-cache"):
-        access, allowed = ("load", LOADS) if "load" in name else ("store", STORES)
-        if request.has(name) and request.last(name) not in allowed:
-            write_error(
-                f"ptxas error   : Invalid default cache modifier on {access} specified: {request.last(name)}\n{ABORTED}\n"
-            )
-            return REFUSED
-    if request.has("device-debug") and request.has("generate-line-info") and _warnings(request, [CONFLICT]):
-        return REFUSED
-    if request.has("device-debug") and _optimizes(request):
-        raise RefusedError(OPTIMIZED)
-    return verify(request)
+    return check_options(request) or verify(request)
 
 
-def _optimizes(request: PtxasCall) -> bool:
-    """Is a level of optimization asked for that is not 0?"""
-    return int(request.last("opt-level", "0")) > 0
+def check_options(request: PtxasCall) -> int:
+    """Print what is wrong with the options; the exit code is 0 if that does not end the run."""
+    for name in request.again:  # which -w does not silence
+        write_error(f"ptxas warning : incompatible redefinition for option '{name}', the last value of this option was used\n")
+    failed = False
+    for severity, said in of_options(request):
+        error = severity is Severity.ERROR or request.has("warning-as-error")
+        failed |= error
+        if error or not request.has("disable-warnings"):
+            write_error(f"ptxas {'error  ' if error else 'warning'} : {said}\n")
+    if failed:
+        write_error(f"{ABORTED}\n")
+    return REFUSED * failed
 
 
 def show(text: str) -> int:
@@ -137,31 +132,70 @@ def filled(words: Sequence[str], indent: str = "") -> list[str]:
 
 def verify(request: PtxasCall) -> int:
     """Check all modules, each alone and then together, and write the output."""
-    target = request.last("gpu-name", DEFAULT_TARGET)
-    kind, _, number = target.partition("_")
-    sources = list(read(request))
-    checked = [check_for(source, f"sm_{number}") for source in sources]
-    again = defined_again([program for program, _ in checked])
-    found = [
-        (report.source, _wanted(request, [*_of_module(report), *twice, *extra(request, program)]))
-        for (program, report), twice in zip(checked, again, strict=True)
-    ]
-    write_error("".join(f"{line}\n" for each in found for line in lines(*each)))
-    if any(each.severity is Severity.ERROR for _, diagnostics in found for each in diagnostics):
+    names, checked, failed = Names(), list[Checked](), False
+    for source in read(request):
+        if isinstance(source, str):
+            write_error(f"ptxas fatal   : {source}\n")
+            failed = True
+            continue
+        program, report = check_for(source, target_of(request))
+        checked.append((program, report))
+        found = missing_head(program, report) or [*of_module(report), *names.add(program), *extra(request, program)]
+        found = wanted(request, found)
+        write_error("".join(f"{line}\n" for line in lines(source, found)))
+        failed |= any(each.severity is Severity.ERROR for each in found)
+        if any(map(stops, found)):
+            break
+    if failed:
         write_error(f"{ABORTED}\n")
         return REFUSED
-    for _, report in checked:  # which ptxas says of a module without errors, and without its place
-        for each in report.diagnostics:
-            if each.code == OTHER_TARGET:
-                raise RefusedError(each.ptxas)
+    compile_for(request, checked)
+    if not request.compiles:
+        return 0
     programs = [program for program, _ in checked]
-    if any("debug" in program.target_options for program in programs) and _optimizes(request):
-        raise RefusedError(OPTIMIZED)
-    linked = together(request, programs) if kind == "sm" else 0
+    linked = together(request, programs, names)
     if linked == 0:
-        inform(request, programs, f"sm_{number}")
-        write(request, sources)
+        inform(request, programs, request.target)
+        write(request, [program.source for program in programs])
     return linked
+
+
+def target_of(request: PtxasCall) -> str:
+    """The real target, also of a virtual one."""
+    return REAL + request.target.partition("_")[2]
+
+
+def missing_head(program: Program, report: Report) -> list[Diagnostic]:
+    """What ptxas says of a module that does not begin with `.version` and `.target`: nothing else."""
+    statements = program.tree.statements
+    for number, name in enumerate(("version", "target")):
+        found = statements[number] if number < len(statements) else None
+        if isinstance(found, Directive) and found.name == name:
+            continue
+        places = [each.span for each in report.diagnostics if each.code.startswith(SYNTAX)]
+        if found is not None:
+            places.append(Span(found.start, found.end))
+        place = min(places, key=lambda span: span.start, default=None)
+        only = Report(report.source)
+        only.error(codes.VERSION, f"Missing .{name} directive at start of file '{report.source.name}'", place)
+        return only.diagnostics
+    return []
+
+
+def of_module(report: Report) -> list[Diagnostic]:
+    """What is wrong with a module itself, whatever target it is compiled for, and whatever other modules define."""
+    found = [each for each in report.diagnostics if each.code not in (codes.OTHER_TARGET, codes.UNDEFINED)]
+    return [replace(each, line=0) if each.ptxas == NO_DEBUGGING else each for each in found]
+
+
+def compile_for(request: PtxasCall, checked: Sequence[Checked]) -> None:
+    """Refuse a program that is none for the target: the last `.target` of its modules counts."""
+    for _, report in checked[-1:]:
+        for each in report.diagnostics:
+            if each.code == codes.OTHER_TARGET:
+                raise RefusedError(each.ptxas)
+    if any("debug" in program.target_options for program, _ in checked) and optimizes(request):
+        raise RefusedError(OPTIMIZED)
 
 
 def check_for(source: Source, target: str) -> tuple[Program, Report]:
@@ -172,20 +206,15 @@ def check_for(source: Source, target: str) -> tuple[Program, Report]:
     return program, report
 
 
-def _of_module(report: Report) -> list[Diagnostic]:
-    """What is wrong with a module itself, whatever target it is compiled for."""
-    return [each for each in report.diagnostics if each.code != OTHER_TARGET]
-
-
-def read(request: PtxasCall) -> Iterator[Source]:
-    """The sources, in the order of ptxas: files, then texts."""
+def read(request: PtxasCall) -> Iterator[Source | str]:
+    """The sources, in the order of ptxas: files, then texts; or why there is none."""
     for file in request.files:
         try:
             yield Source(sys.stdin.buffer.read(), "<stdin>") if file == "-" else Source.read(file)
         except OSError:
-            raise RefusedError(f"Input file '{file}' could not be opened\n{ABORTED}") from None
-    for number, text in enumerate(request.all("input-as-string")):
-        yield Source(text, f"<input-as-string {number}>")
+            yield f"Input file '{file}' could not be opened"
+    for text in request.all("input-as-string"):
+        yield Source(text, "application ptx input")
 
 
 def extra(request: PtxasCall, program: Program) -> Iterator[Diagnostic]:
@@ -200,7 +229,7 @@ def extra(request: PtxasCall, program: Program) -> Iterator[Diagnostic]:
     yield from report.diagnostics
 
 
-def _wanted(request: PtxasCall, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
+def wanted(request: PtxasCall, diagnostics: list[Diagnostic]) -> list[Diagnostic]:
     """The diagnostics without warnings, or with errors in their place, as the options say."""
     if request.has("disable-warnings"):
         return [each for each in diagnostics if each.severity is Severity.ERROR]
@@ -209,24 +238,31 @@ def _wanted(request: PtxasCall, diagnostics: list[Diagnostic]) -> list[Diagnosti
     return diagnostics
 
 
-def together(request: PtxasCall, programs: Sequence[Program]) -> int:
+def together(request: PtxasCall, programs: Sequence[Program], names: Names) -> int:
     """Check what only the whole program shows."""
-    names = {kernel.name for program in programs for kernel in program.kernels}
+    whole = not request.has("compile-only")
+    for name in names.open_functions(programs):
+        if whole or not names.is_extern(name):
+            raise RefusedError(f"Unresolved extern function '{name}'")
+    if any(program.address_size != int(BITS) for program in programs):
+        _warnings(request, [OTHER_BITS])
+        raise RefusedError(" 32-Bit compilation is no longer supported")
+    kernels = {kernel.name for program in programs for kernel in program.kernels}
     for name in request.all("entry"):
-        if name not in names:
+        if name not in kernels:
             raise RefusedError(f"Unknown function {name}")
-    errors = check_link(programs) if len(programs) > 1 else []
-    said = [f"fatal   : {each.ptxas or each.message}" for _, diagnostics in errors for each in diagnostics]
+    open_variables = list(names.open_variables()) if whole else []
+    for variable in open_variables:
+        if variable.is_unsized:
+            raise RefusedError(f"Unresolved extern variable '{variable.name}'")
     warned = list(_without_debugging(programs)) if request.has("device-debug") else []
-    warned += _local_memory(programs) if request.has("warn-on-local-memory-usage") else []
-    if not request.has("compile-only") and not said:
-        missing = unresolved(programs)
-        said = [f"fatal   : Unresolved extern function '{each.name}'" for each in missing if isinstance(each, Function)]
-        warned += [f"{OPEN} '{each.name}' {IGNORED}" for each in missing if isinstance(each, Variable)]
-    if said:  # of a program that is not whole ptxas says nothing else
-        write_error(f"ptxas {said[0]}\n")
-        return REFUSED
-    return _warnings(request, warned)
+    warned += [f"{OPEN} '{each.name}' {IGNORED}" for each in open_variables]
+    if failed := _warnings(request, warned):
+        write_error(f"{ABORTED}\n")
+        return failed
+    if not request.has("warn-on-local-memory-usage"):
+        return 0
+    return _warnings(request, _local_memory(programs, with_functions=not whole))
 
 
 def _warnings(request: PtxasCall, warned: Sequence[str]) -> int:
@@ -235,31 +271,8 @@ def _warnings(request: PtxasCall, warned: Sequence[str]) -> int:
         return 0
     as_errors = request.has("warning-as-error")
     word = "error  " if as_errors else "warning"
-    write_error("".join(f"ptxas {word} : {each}\n" for each in warned) + f"{ABORTED}\n" * as_errors)
+    write_error("".join(f"ptxas {word} : {each}\n" for each in warned))
     return REFUSED * as_errors
-
-
-def defined_again(programs: Sequence[Program]) -> Iterator[list[Diagnostic]]:
-    """What each module defines that one before it has defined: to ptxas all modules are one."""
-    known = set[str]()
-    for program in programs:
-        report, here = Report(program.source), set[str]()
-        for kind, symbol, place in _definitions(program):
-            here.add(symbol.name)
-            if symbol.name in known:
-                report.error("", f"Duplicate definition of {kind} '{symbol.name}'", place)
-        known |= here
-        yield report.diagnostics
-
-
-def _definitions(program: Program) -> Iterator[tuple[str, Function | Variable, Span | Node]]:
-    """The kernels, functions and variables that a module defines for others."""
-    for function in program.functions.values():
-        if function.defined and (function.entry or function.linkage is not None):
-            yield "function", function, name_of(function.node)
-    for variable in program.variables.values():
-        if variable.linkage in (Linkage.VISIBLE, Linkage.WEAK) and variable.node is not None:
-            yield "variable", variable, variable.node
 
 
 def _without_debugging(programs: Sequence[Program]) -> Iterator[str]:
@@ -268,11 +281,22 @@ def _without_debugging(programs: Sequence[Program]) -> Iterator[str]:
     yield from (f" {name} section not found" for name in DEBUGGING if name not in there)
 
 
-def _local_memory(programs: Sequence[Program]) -> Iterator[str]:
-    """What is to be said of kernels with local memory."""
-    for kernel in (kernel for program in programs for kernel in program.kernels):
-        if size := bytes_in(Space.LOCAL, kernel.variables):
-            yield f"Local memory used for function '{kernel.name}', size of stack frame: {size} bytes"
+def _local_memory(programs: Sequence[Program], *, with_functions: bool) -> list[str]:
+    """What is to be said of kernels with local memory, and of functions, which in a whole program are part of them."""
+    found = [each for program in programs for each in program.functions.values() if each.entry or with_functions]
+    found.sort(key=lambda each: each.entry)
+    sizes = {function.name: size for function in found if (size := stack_frame(function.variables))}
+    return [f"Local memory used for function '{name}', size of stack frame: {size} bytes" for name, size in sizes.items()]
+
+
+def stack_frame(variables: Iterable[Variable]) -> int:
+    """The bytes of local variables in a row, each aligned, in whole words of the stack."""
+    size, largest = 0, STACK_WORD
+    for each in variables:
+        if each.space is Space.LOCAL:
+            size = -(-size // each.alignment) * each.alignment + each.size
+            largest = max(largest, each.alignment)
+    return -(-size // largest) * largest
 
 
 def bytes_in(space: Space, variables: Iterable[Variable]) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 from ptxvm.isa.targets import LOWEST, parse_target
 
 DEFAULT_TARGET = "sm_75"
+REAL = "sm_"
 BITS = "64"  # of an address on the host
 DEEPEST = 16  # options files within options files
 
@@ -52,7 +53,7 @@ OPTIONS = (
     Option("compile-only", "c", help="Leave functions and variables of other modules open."),
     Option("disable-warnings", "w", help="Print no warnings."),
     Option("entry", "e", Takes.LIST, "Kernels that must be there."),
-    Option("gpu-name", "arch", Takes.TARGET, "The target to check for: sm_90a; compute_90a leaves other modules out."),
+    Option("gpu-name", "arch", Takes.TARGET, "The target to check for: sm_90a; compute_90a is only checked."),
     Option("help", "h", help="Print this page."),
     Option("input-as-string", "ias", Takes.MODULE, "A module as text; may be repeated."),
     Option("list-version", "version-ls", help="Print the versions of PTX."),
@@ -120,6 +121,16 @@ class PtxasCall:
     values: dict[str, list[str]] = field(default_factory=dict)
     again: list[str] = field(default_factory=list)  # options that have several different values, of which the last counts
 
+    @property
+    def target(self) -> str:
+        """The target, real or virtual."""
+        return self.last("gpu-name", DEFAULT_TARGET)
+
+    @property
+    def compiles(self) -> bool:
+        """Is code asked for?  For a virtual target modules are only read."""
+        return self.target.startswith(REAL)
+
     def has(self, name: str) -> bool:
         """Is an option there?"""
         return name in self.values
@@ -181,7 +192,7 @@ def _add(request: PtxasCall, option: Option, text: str, depth: int) -> None:
     if option.takes is Takes.MODULE:
         before.append(text)
     elif option.takes is Takes.LIST:
-        before += text.split(",")
+        before += filter(None, text.split(","))
     else:
         if before and before[-1] != text:
             request.again.append(option.name)
@@ -206,13 +217,19 @@ def _verify(option: Option, text: str) -> None:
     takes = option.takes
     if takes is Takes.BOOL and text not in ("true", "false"):
         raise RefusedError(f"'{text}': expected true or false")
-    if takes is Takes.NUMBER and not text.isdecimal():
-        raise RefusedError(f"'{text}': expected a number")
-    if takes is Takes.REGISTERS and not (text.isdecimal() or text in ("archmax", "archmin")):
-        raise RefusedError(f"Invalid value '{text}' for option '{option.name}'")
+    if takes is Takes.NUMBER:
+        try:
+            number(text)
+        except ValueError:
+            raise RefusedError(f"'{text}': expected a number") from None
     allowed = WORDS.get(takes)
     if (allowed is not None and text.strip() not in allowed) or (takes is Takes.TARGET and not is_target(text)):
         raise RefusedError(f"Value '{text}' is not defined for option '{option.name}'")
+
+
+def number(text: str) -> int:
+    """The value of a number, decimal or `0x`, with or without a sign; ValueError for other texts."""
+    return int(text, 0) if "x" in text.lower() else int(text)
 
 
 def is_target(text: str) -> bool:

@@ -30,7 +30,7 @@ def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
     """The findings of a source, up to the first error at which ptxas stops."""
     found = []
     for line, diagnostic in sorted(((_line(each, source), each) for each in diagnostics), key=lambda pair: pair[0]):
-        fatal = diagnostic.severity is Severity.ERROR and _stops(diagnostic)
+        fatal = stops(diagnostic)
         word = "fatal" if fatal else _WORDS[diagnostic.severity]
         place = f" {source.name}, line {line};" if line else ""
         found.append(f"ptxas{place} {word:<8}: {diagnostic.ptxas or diagnostic.message}")
@@ -39,14 +39,14 @@ def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
     return found
 
 
-def _stops(diagnostic: Diagnostic) -> bool:
+def stops(diagnostic: Diagnostic) -> bool:
     """Whether ptxas reads no further."""
     code = explain(diagnostic.code)
-    return code is not None and code.stops_ptxas
+    return code is not None and code.stops_ptxas and diagnostic.severity is Severity.ERROR
 
 
 def _line(diagnostic: Diagnostic, source: Text) -> int:
     """Where ptxas notices an error of syntax: at the last of the related places, if there are any."""
-    if diagnostic.related and _stops(diagnostic):
+    if diagnostic.related and stops(diagnostic):
         return source.location(diagnostic.related[-1][1].start)[0]
     return diagnostic.line

@@ -391,3 +391,177 @@ def test_what_two_files_define(ptxas, words):
             ABORTED,
         ],
     )
+
+
+UNUSED = "Conflicting options {0} and {1} specified, ignoring {1} option"
+WHOLE = "Command line option '{}' not supported for 'whole program compilation', will be ignored"
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-regUsageLevel=11"], ["Value of RegUsageLevel (11) is out of valid range {0..10}, option will be ignored"]),
+        (["-maxrregcount=256"], ["Too big maxrregcount value specified 256, will be ignored"]),
+        (["-maxrregcount=-1"], ["Too big maxrregcount value specified -1, will be ignored"]),
+        (["-maxrregcount=0x17"], ["For profile sm_75 adjusting per thread register count of 23 to lower bound of 24"]),
+        (["-maxrregcount=255"], []),
+        (["-maxrregcount=archmin"], []),
+        (
+            ["-func-maxrregcount=x"],
+            [WHOLE.format("device-function-maxrregcount")],
+        ),
+        (["-func-maxrregcount=300", "-c"], ["Too big maxrregcount value specified 300, will be ignored"]),
+        (["-maxntid=1,2,3,4"], ["Too many values specified for option '-maxntid', option will be ignored"]),
+        (
+            ["-maxntid=1,2,3,4", "-maxrregcount=32"],
+            [UNUSED.format("-maxrregcount", "-maxntid")],
+        ),
+        (
+            ["-g", "-regUsageLevel=5"],
+            [
+                UNUSED.format("'--device-debug'", "'--register-usage-level'"),
+                " .debug_abbrev section not found",
+                " .debug_info section not found",
+            ],
+        ),
+        (
+            ["-ewp", "-c"],
+            [UNUSED.format("'--compile-only'", "'--extensible-whole-program'")],
+        ),
+        (
+            ["-suppress-debug-info"],
+            ["Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified"],
+        ),
+        (["-suppress-debug-info", "-lineinfo"], []),
+        (["-O-1"], []),
+        (["-O+3"], []),
+        (["-e", ""], []),
+    ],
+)
+def test_values_of_options_that_are_not_used(ptxas, words, said):
+    assert ptxas(*words, "good.ptx") == (0, "".join(f"ptxas warning : {each}\n" for each in said))
+    assert ptxas(*words, "-w", "good.ptx") == (0, "")
+
+
+def test_a_warning_about_options_may_be_an_error(ptxas):
+    said = "Value of RegUsageLevel (11) is out of valid range {0..10}, option will be ignored"
+    assert ptxas("-regUsageLevel=11", "-Werror", "good.ptx") == (255, f"ptxas error   : {said}\n{ABORTED}")
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["-Ofc=7"], "Invalid value for --Ofast-compile/-Ofc (7), is not 'max', 'mid', 'min', or '0'"),
+        (["-split-compile=-1"], "Invalid value '-1' for option '--split-compile'"),
+        (["-maxrregcount=1x", "-split-compile=-1"], "Invalid value '-1' for option '--split-compile'"),
+        (["-maxrregcount=1x", "-g", "-O3"], OPTIMIZED[1].partition(": ")[2].strip()),
+        (["-arch=lto_90a"], "Unsupported gpu architecture 'lto_90a'"),
+        (["-func-maxrregcount=x", "-c"], "Invalid value 'x' for option 'device-function-maxrregcount'"),
+    ],
+)
+def test_values_of_options_are_judged_in_an_order(ptxas, words, said):
+    assert ptxas(*words, "none.ptx") == (255, f"ptxas fatal   : {said}\n")
+
+
+def test_a_virtual_target_is_only_checked(ptxas):
+    """As with ptxas 13.0, of lto_100f, too: no output, nothing of the whole program."""
+    for target in ("compute_75", "lto_75", "lto_100f"):
+        assert ptxas(f"-arch={target}", "-v", "-o", "out", "-e", "nope", "calls.ptx") == (0, "")
+        assert not Path("out").exists()
+    assert ptxas("-arch=compute_75", "bad.ptx")[0] == 255
+
+
+EXTERN = HEAD + ".extern .func foo (.param .b32 x);\n.visible .entry k2() { .param .b32 q; call foo, (q); ret; }\n"
+FOO = HEAD + "{} .func foo (.param .b32 x) {{\n  ret;\n}}\n"
+
+
+def test_several_files_are_one_program(ptxas):
+    """Each name is declared once: what one file declares `.extern`, another does not define."""
+    Path("extern.ptx").write_text(EXTERN)
+    Path("plain.ptx").write_text(EXTERN.replace(".extern", ".visible"))
+    Path("own.ptx").write_text(EXTERN.replace(".extern ", ""))
+    Path("foo.ptx").write_text(FOO.format(".visible"))
+    Path("weak.ptx").write_text(FOO.format(".weak"))
+    again, unlike = "Duplicate definition of function 'foo'", "Inconsistent redefinition of variable 'foo'"
+    conflict = "Function definition conflicts with '.extern' declaration for function 'foo'"
+    lines = f"ptxas foo.ptx, line 4; error   : {unlike}\nptxas foo.ptx, line 6; error   : {conflict}\n"
+    assert ptxas("extern.ptx", "foo.ptx") == (255, lines + ABORTED)
+    lines = f"ptxas extern.ptx, line 4; error   : {again}\nptxas extern.ptx, line 4; error   : {unlike}\n"
+    assert ptxas("foo.ptx", "extern.ptx") == (255, lines + ABORTED)
+    lines = lines.replace("extern.ptx", "weak.ptx")
+    assert ptxas("foo.ptx", "weak.ptx") == (255, lines + ABORTED)
+    assert ptxas("plain.ptx", "foo.ptx") == (0, "")
+    undefined = (255, "ptxas fatal   : Unresolved extern function 'foo'\n")
+    for words in (["own.ptx", "foo.ptx"], ["-c", "own.ptx"], ["plain.ptx"], ["extern.ptx", "calls.ptx"]):
+        assert ptxas(*words) == undefined
+    assert ptxas("-c", "extern.ptx", "calls.ptx") == (0, "")
+
+
+def test_variables_of_several_files(ptxas):
+    texts = {
+        "one": ".visible .global .u32 gx;", "wide": ".visible .global .u64 gx;", "many": ".visible .global .u32 gx[3];",
+        "open": ".extern .global .u32 gx[];", "same": ".extern .global .u32 gx;",
+    }  # fmt: skip
+    for name, text in texts.items():
+        Path(f"{name}.ptx").write_text(f"{HEAD}{text}\n")
+    assert ptxas("one.ptx", "same.ptx") == (0, "")
+    assert ptxas("same.ptx", "one.ptx") == ptxas("same.ptx", "same.ptx") == (0, f"ptxas warning : {OPEN}")
+    assert ptxas("many.ptx", "open.ptx") == (0, "")
+    assert ptxas("open.ptx", "many.ptx")[1] == f"ptxas warning : {OPEN}"
+    assert ptxas("open.ptx") == (255, "ptxas fatal   : Unresolved extern variable 'gx'\n")
+    unlike = "error   : Inconsistent redefinition of variable 'gx'\n"
+    assert ptxas("same.ptx", "wide.ptx") == (255, f"ptxas wide.ptx, line 4; {unlike}{ABORTED}")
+
+
+def test_files_are_read_in_their_order(ptxas):
+    said = "line 6; error   : Not a name of any known instruction: 'foo'\n"
+    missing = "ptxas fatal   : Input file 'none.ptx' could not be opened\n"
+    assert ptxas("bad.ptx", "none.ptx") == (255, f"ptxas bad.ptx, {said}{missing}{ABORTED}")
+    assert ptxas("none.ptx", "bad.ptx") == (255, f"{missing}ptxas bad.ptx, {said}{ABORTED}")
+    assert ptxas("-ias", BAD) == (255, f"ptxas application ptx input, {said}{ABORTED}")
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "said"),
+    [
+        ("garbage\n", 1, "Missing .version directive at start of file 'head.ptx'"),
+        (".version 7\n.target sm_75\n", 1, "Missing .version directive at start of file 'head.ptx'"),
+        ("// c\n\n.entry k(\n", 3, "Missing .version directive at start of file 'head.ptx'"),
+        (".version 7.0\n\nfoo\n", 3, "Missing .target directive at start of file 'head.ptx'"),
+        (GOOD.replace("sm_75", "sm_33"), 2, "Unsupported .target 'sm_33'"),
+    ],
+)
+def test_nothing_is_read_after_a_wrong_head(ptxas, text, line, said):
+    Path("head.ptx").write_text(text)
+    assert ptxas("head.ptx", "bad.ptx") == (255, f"ptxas head.ptx, line {line}; fatal   : {said}\n{ABORTED}")
+
+
+def test_debugging_without_its_sections_is_an_error_without_a_place(ptxas):
+    Path("debug.ptx").write_text(GOOD.replace("sm_75", "sm_75, debug"))
+    said = "Debug information not found in presence of .target debug"
+    assert ptxas("debug.ptx") == (255, f"ptxas error   : {said}\n{ABORTED}")
+
+
+def test_addresses_of_32_bits_are_no_longer_compiled(ptxas):
+    Path("narrow.ptx").write_text(GOOD.replace("address_size 64", "address_size 32"))
+    fatal = "ptxas fatal   :  32-Bit compilation is no longer supported\n"
+    warning = "ptxas warning :  64 Bit host architecture (--machine) being used mismatches with .address_size of 32 bits\n"
+    assert ptxas("narrow.ptx") == (255, warning + fatal)
+    assert ptxas("-w", "narrow.ptx") == (255, fatal)
+    assert ptxas("-arch=compute_75", "narrow.ptx") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("declared", "frame"),
+    [
+        (".b8 l[1];", 8), (".b8 l[9];", 16), (".align 16 .b8 l[20];", 32), (".b8 l[1]; .local .b8 m[33];", 40),
+        (".b8 l[5]; .local .b64 m[1];", 16),
+    ],
+)  # fmt: skip
+def test_the_frame_on_the_stack(ptxas, declared, frame):
+    """The sizes are those of ptxas 13.0, for variables whose address is stored."""
+    Path("local.ptx").write_text(HEAD + f".visible .func f() {{ .local {declared} ret; }}\n")
+    said = f"Local memory used for function 'f', size of stack frame: {frame} bytes\n"
+    assert ptxas("-warn-lmem-usage", "-c", "local.ptx") == (0, f"ptxas warning : {said}")
+    assert ptxas("-warn-lmem-usage", "-c", "-Werror", "local.ptx") == (255, f"ptxas error   : {said}")
+    assert ptxas("-warn-lmem-usage", "local.ptx") == (0, "")
