@@ -24,7 +24,7 @@ from ptxvm.machine.settings import VARIABLES
 from ptxvm.reference import matrices, pictures, site, type_words
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.examples import ExampleRun, example_of
-from ptxvm.reference.instruction_pages import SOUGHT
+from ptxvm.reference.instruction_pages import SOUGHT, instruction_pages
 
 ROOT = Path(__file__).parents[2]
 HANDFUL = ("prmt", "lop3", "shfl", "atom", "ex2", "tanh")
@@ -220,6 +220,53 @@ def test_the_routing_of_bytes_is_drawn_from_the_selectors():
     svg = pictures.bytes_of_prmt(0x5A10)
     assert svg.count("<line ") == 4
     assert svg.count("stroke-dasharray") == 1  # the digit `a` takes a sign
+
+
+def test_equal_cells_are_drawn_once():
+    import xml.etree.ElementTree as ET
+
+    fragment = mma_fragment("c", Type.named["f32"], "m16n8k16")
+    drawn = [pictures.matrix_of_fragment(name, fragment) for name in "CD"]
+    other = pictures.matrix_of_fragment("A", mma_fragment("a", Type.named["f16"], "m16n8k16"))
+    first, again, last = ET.fromstring(f"<p>{pictures.share(''.join([*drawn, other]))}</p>")  # noqa: S314  our own text
+    cells = [[node.get("id") for node in svg if node.get("id")] for svg in (first, again, last)]
+    assert cells == [["cells-0"], [], ["cells-1"]]
+    assert [node.get("href") for node in again if node.tag.endswith("use")] == ["#cells-0"]
+    assert "T5: 2-3" in {text.text for text in first.iter("{http://www.w3.org/2000/svg}text")}
+
+
+@pytest.fixture(scope="module")
+def matrices_drawn() -> dict[str, dict[str, set[str]]]:
+    """The captions of the pictures of fragments on the pages of mma and wmma, by page and shape."""
+    files, _ = instruction_pages(("mma", "wmma"))
+    assert all(len(text) < 300_000 for text in files.values())  # a page that is read in a moment
+    found: dict[str, dict[str, set[str]]] = {}
+    for path, text in files.items():
+        shapes = found.setdefault(path.rpartition("/")[2], {})
+        for shape, drawn in re.findall(r"<details><summary>\.(.*?)</summary>(.*?)</details>", text):
+            shapes.setdefault(shape, set()).update(re.findall(r">(\w+: \d+ x \d+, [^<]*)<", drawn))
+    return found
+
+
+def test_the_matrices_of_wmma_are_those_of_its_tables(matrices_drawn):
+    """PTX 9.7.15.3, 9.7.15.4.3 and 9.7.15.4.4: what `wmma.load` loads by shape, and that `wmma.store` stores D."""
+    loads, stores = matrices_drawn["wmma-load-sync.md"], matrices_drawn["wmma-store-d-sync.md"]
+    assert loads["m16n16k8"] == {"A: 16 x 8, .tf32", "B: 8 x 16, .tf32", "C: 16 x 16, .f32"}
+    assert loads["m8n8k4"] == {"A: 8 x 4, .f64", "B: 4 x 8, .f64", "C: 8 x 8, .f64"}
+    assert {"A: 16 x 16, .f16, .bf16", "A: 16 x 16, .s8, .u8", "C: 16 x 16, .f16", "C: 16 x 16, .f32, .s32"} <= loads[
+        "m16n16k16"
+    ]
+    assert {"A: 8 x 128, .b1", "B: 128 x 8, .b1"} <= loads["m8n8k128"]
+    factors = {caption for captions in loads.values() for caption in captions if caption[0] in "AB"}
+    assert not [caption for caption in factors if re.search(r", \.[fs]32", caption)]
+    assert {caption[:2] for captions in stores.values() for caption in captions} == {"D:"}
+
+
+def test_the_matrices_of_a_product_have_types_that_go_together(matrices_drawn):
+    """PTX 9.7.15.5.14: A and B are both of bytes or both of half bytes, both of bf16 or of tf32."""
+    shapes = matrices_drawn["mma-sync-aligned.md"]
+    assert {caption for caption in shapes["m8n8k16"] if caption[0] == "B"} == {"B: 16 x 8, .s8, .u8"}
+    assert {caption for caption in shapes["m8n8k32"] if caption[0] == "B"} == {"B: 32 x 8, .s4, .u4"}
 
 
 # ── the site ────────────────────────────────────────────────────────────────────────────

@@ -12,7 +12,7 @@ from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.isa import isa
 from ptxvm.cli.terminal import console, filled, labelled
 from ptxvm.diagnostics import KINDS, did_you_mean
-from ptxvm.isa.matrix import has_shape
+from ptxvm.isa.matrix import go_together
 from ptxvm.isa.model import candidates
 from ptxvm.isa.special_registers import SPECIAL, lookup
 from ptxvm.reference.concepts import CONCEPTS, Concept, concept
@@ -124,7 +124,7 @@ def explain_mnemonic(subject: str) -> int:
     for n, modifiers in enumerate(readings):
         if modifiers not in readings[:n]:
             console().print(labelled("modifiers", modifiers))
-    if any(i.of.effects & {"warp", "tmem"} for i in whole) and has_shape(whole[-1]):
+    if any(i.of.effects & {"warp", "tmem"} for i in whole) and go_together(whole[-1]):
         from ptxvm.cli.explain_text import print_fragments  # which needs NumPy
 
         print_fragments(whole[-1])  # the form whose operands are all in registers is the last

@@ -107,14 +107,18 @@ def of_shapes(table: Shapes, type_of: Callable[[Decoded], Type]) -> Callable[[In
     return give
 
 
-def variants_with_shape(instruction: Instruction) -> Iterator[Decoded]:
-    """The variants of a declaration whose shape is one that their type has."""
-    return filter(has_shape, instruction.variants())
+TOGETHER = frozenset("P2701 P2704 P2706 P2711 P2720 P2721 P2722 P2725 P2741 P2744 P3306".split())
+"""The rules about matrices, types, shapes and orders that go together; the others are about operands, or warn."""
 
 
-def has_shape(i: Decoded) -> bool:
-    """Is the shape of an instruction on matrices one that its type has?"""
-    return not any(rule.check(i) for rule in i.of.rules if rule.code == "P2701")
+def variants_of_matrices(instruction: Instruction) -> Iterator[Decoded]:
+    """The variants of a declaration whose matrix, types, shape and orders go together."""
+    return filter(go_together, instruction.variants())
+
+
+def go_together(i: Decoded) -> bool:
+    """Is the shape of an instruction on matrices one that its types have, and do its types and orders go together?"""
+    return not any(rule.check(i) for rule in i.of.rules if rule.code in TOGETHER)
 
 
 def condition(types: list[str], shape: str, type_of: Callable[[Decoded], Type]) -> Condition:

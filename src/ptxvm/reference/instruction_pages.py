@@ -15,7 +15,7 @@ from itertools import groupby
 
 from ptxvm.isa.catalog.logic import PERMUTATIONS
 from ptxvm.isa.fragments import Fragment
-from ptxvm.isa.matrix import variants_with_shape
+from ptxvm.isa.matrix import variants_of_matrices
 from ptxvm.isa.model import Decoded, Instruction
 from ptxvm.reference import pictures
 from ptxvm.reference.drawings import of_computation
@@ -121,7 +121,7 @@ def _page(entry: PageEntry, every: Collection[PageEntry]) -> str:
     if others:
         linked = ", ".join(f"[{code(o.title)}](/{o.path}.md) ({o.family})" for o in others)
         lines += ["---", "", f"Others of this name: {linked}.", ""]
-    return "\n".join(lines)
+    return pictures.share("\n".join(lines))
 
 
 def _sought(entry: PageEntry) -> list[str]:
@@ -239,14 +239,15 @@ def _shuffles() -> Iterator[tuple[str, str]]:
 
 def _fragments(instruction: Instruction) -> Iterator[tuple[str, str]]:
     """Every different fragment of the legal variants, by shape; of A to D only where no other page has them."""
-    found: dict[tuple[str, str, str], Fragment] = {}
+    found: dict[tuple[str, str, str], dict[str, Fragment]] = {}  # by shape, matrix and width; then by type
     as_dense = "metadata" in instruction.sources and instruction.family != "wgmma"
-    for i in variants_with_shape(instruction) if instruction.executes else ():
+    for i in variants_of_matrices(instruction) if instruction.executes else ():
         for name, fragment in fragments_of(i).items():
             matrix = matrix_of(i, name)
             if as_dense and len(matrix) == 1:
                 continue
-            found.setdefault((_shape_of(i), matrix + _order_of(matrix, fragment, i), str(fragment.width)), fragment)
+            key = _shape_of(i), matrix + _order_of(matrix, fragment, i), str(fragment.width)
+            found.setdefault(key, {}).setdefault(fragment.type.name, fragment)
     if as_dense:
         yield "B, C and D lie as those of a dense product, and the stored half of A as an A of half the depth.", ""
     if found:
@@ -261,12 +262,13 @@ def _shape_of(i: Decoded) -> str:
     return re.sub(r"^m64n\d+", "m64nN", i.mnk) if "mnk" in i.of.modifiers else str(i.tile)
 
 
-def _drawn_fragment(matrix: str, fragment: Fragment) -> str:
-    """The picture of a fragment; of one that is wide, of its first columns, with how it goes on."""
+def _drawn_fragment(matrix: str, of_types: Mapping[str, Fragment]) -> str:
+    """The picture of fragments that differ in their type only; of wide ones, of the first columns, with how it goes on."""
+    fragment, types = next(iter(of_types.values())), list(of_types)
     again = period(fragment) if fragment.shape[1] > WIDE else None
     if again is None:
-        return pictures.matrix_of_fragment(matrix, fragment)
-    return f"{pictures.matrix_of_fragment(matrix, again.of(fragment))}<p>{again.said}.</p>"
+        return pictures.matrix_of_fragment(matrix, fragment, types)
+    return f"{pictures.matrix_of_fragment(matrix, again.of(fragment), types)}<p>{again.said}.</p>"
 
 
 def _order_of(matrix: str, fragment: Fragment, i: Decoded) -> str:

@@ -94,13 +94,15 @@ WORDS = {"metadata": "metadata of A", "scale_a": "scales of A", "scale_b": "scal
 
 
 def matrix_of(i: Decoded, operand: str) -> str:
-    """The matrix that an operand is: `wmma.load.a` loads A into its operand `d`, and ldmatrix some that have no name."""
+    """The matrix that an operand is: `wmma.load.a` loads A into its `d`, `wmma.store.d` stores D from its `b`."""
     if shared_matrices(i) is not None:
         return "each matrix"
     if "tmem" in i.of.effects:
         return "tensor memory"
     if "matrix" in i.of.modifiers:
-        return str(i.matrix).upper() if i.matrix in ("a", "b", "c") else "D"
+        return str(i.matrix).upper()
+    if i.of.meaning.__name__.startswith("wmma_store"):
+        return "D"
     named = WORDS.get(operand, operand.upper())
     return f"{named} (rows 16w to 16w + 15 in warp w)" if i.of.family == OF_WARPGROUPS else named
 

@@ -9,7 +9,7 @@ from functools import cached_property
 
 from ptxvm.algebra.types import Type
 from ptxvm.isa.catalog import load_catalog
-from ptxvm.isa.matrix import variants_with_shape
+from ptxvm.isa.matrix import variants_of_matrices
 from ptxvm.isa.model import ISA, Instruction, OperandType
 from ptxvm.isa.notation import ModifierSlot
 
@@ -73,7 +73,7 @@ class Page:
         lines = [f"{form.text};" for form in self.of.forms]
         choices = {s.name: s.order for f in self.of.forms for s in f.slots if f".{s.name}" in f.text and not s.literal}
         if "mnk" in choices:  # the slot has the shapes of all types, so that a wrong one is told from an unknown word
-            known = {i.mnk for i in variants_with_shape(self.of)}
+            known = {i.mnk for i in variants_of_matrices(self.of)}
             choices["mnk"] = tuple(shape for shape in choices["mnk"] if shape in known)
         width = max((len(name) for name in choices), default=0)
         return lines + [f".{name:<{width}} = {{ .{', .'.join(order)} }};" for name, order in choices.items() if order]

@@ -7,6 +7,7 @@ translucent: both read well on a light page and on a dark one.
 from __future__ import annotations
 
 import colorsys
+import re
 from collections.abc import Iterable, Sequence
 from html import escape
 
@@ -17,6 +18,7 @@ from ptxvm.reference.matrices import pieces
 from ptxvm.reference.permutation import byte_selections
 
 FONT = "font-family='ui-monospace, SFMono-Regular, Menlo, monospace'"
+WORD_SIZE = 10
 
 
 # ── the few shapes that the pictures are made of ────────────────────────────────────────
@@ -44,6 +46,28 @@ def grid(x: float, y: float, columns: int, width: float, height: float) -> str:
     upright = "".join(f"M{x + n * width:g} {y:g}v{height:g}" for n in range(1, columns))
     path = f"M{x:g} {y:g}h{columns * width:g}v{height:g}h{-columns * width:g}z{upright}"
     return f"<path d='{path}' fill='none' stroke='currentColor' stroke-opacity='.5'/>"
+
+
+def outline(x: float, y: float, width: float, height: float) -> str:
+    """The path of a cell, for `outlined`."""
+    return f"M{x:g} {y:g}h{width:g}v{height:g}h{-width:g}z"
+
+
+def outlined(fills: Iterable[tuple[str, str]]) -> str:
+    """Many cells: for each fill the paths of those that have it."""
+    paths = "".join(f"<path fill='{fill}' d='{path}'/>" for fill, path in fills)
+    return f"<g stroke='currentColor' stroke-opacity='.5'>{paths}</g>"
+
+
+def word(x: float, y: float, text: object) -> str:
+    """A text of `words`; `y` is its middle."""
+    return f"<text x='{x:.5g}' y='{y + WORD_SIZE * 0.36:.5g}'>{escape(str(text))}</text>"
+
+
+def words(texts: Iterable[str], anchor: str = "middle", opacity: float = 1) -> str:
+    """Many small texts, which have their looks in common."""
+    faint = f" opacity='{opacity:g}'" if opacity < 1 else ""
+    return f"<g text-anchor='{anchor}' font-size='{WORD_SIZE}'{faint}>{''.join(texts)}</g>"
 
 
 def titled(title: str, parts: Iterable[str]) -> str:
@@ -171,37 +195,50 @@ def lanes_of_shuffle(title: str, sources: Sequence[int], found: Sequence[bool]) 
 # ── wmma and mma: the fragments ─────────────────────────────────────────────────────────
 
 
-def matrix_of_fragment(name: str, fragment: Fragment) -> str:
-    """Which lane holds each element of a matrix, and as which of its elements: `T5: 2-3`."""
+def matrix_of_fragment(name: str, fragment: Fragment, types: Sequence[str] = ()) -> str:
+    """Which lane holds each element of a matrix, and as which of its elements, `T5: 2-3`; for further types, too."""
     found = pieces(fragment)
     rows, columns = fragment.shape
     longest = max(piece.count for piece in found)
     down = found[0].down
-    words = max(len(piece.elements) for piece in found)
-    size = 6.2 * (words + 5) + 8
+    size = 6.2 * (max(len(piece.elements) for piece in found) + 5) + 8
     wide = max(6.0, size if down else size / longest)
     high = max(1.2, 20 / longest) if down else 20.0
     left, top = 34, 40
-    caption = f"{name}: {rows} x {columns}, .{fragment.type.name}"
-    parts = [label(left, 12, caption, "start")]
+    caption = f"{name}: {rows} x {columns}, {', '.join(f'.{each}' for each in types or [fragment.type.name])}"
+    outlines, words_of_lanes = dict[int, str](), list[str]()
     for piece in found:
         across, along = (1, piece.count) if down else (piece.count, 1)
-        x, y = left + piece.column * wide, top + piece.row * high
-        parts += [
-            box(x, y, across * wide, along * high, color(piece.lane / WARP, 0.25)),
-            label(x + across * wide / 2, y + along * high / 2, f"T{piece.lane}: {piece.elements}", size=10),
-        ]
+        x, y, width, height = left + piece.column * wide, top + piece.row * high, across * wide, along * high
+        outlines[piece.lane] = outlines.get(piece.lane, "") + outline(x, y, width, height)
+        words_of_lanes.append(word(x + width / 2, y + height / 2, f"T{piece.lane}: {piece.elements}"))
+    cells = [
+        outlined((color(lane / WARP, 0.25), path) for lane, path in outlines.items()),
+        words(words_of_lanes),
+    ]
     step_right, step_down = (1, longest) if down else (longest, 1)
-    parts += [
-        label(left + column * wide + 3, top - 8, column, "start", size=10, opacity=0.7)
-        for column in range(0, columns, step_right)
-    ]
-    parts += [
-        label(left - 6, top + row * high + (10 if step_down == 1 else 7), row, "end", size=10, opacity=0.7)
-        for row in range(0, rows, step_down)
-    ]
+    columns_of = [word(left + n * wide + 3, top - 8, n) for n in range(0, columns, step_right)]
+    rows_of = [word(left - 6, top + n * high + (10 if step_down == 1 else 7), n) for n in range(0, rows, step_down)]
+    cells += [words(columns_of, "start", 0.7), words(rows_of, "end", 0.7)]
+    parts = [label(left, 12, caption, "start"), f"<g class='cells'>{''.join(cells)}</g>"]
     title = f"The fragment of {name}: which lane holds which element"
     return picture(max(left + columns * wide, 7.4 * len(caption) + left) + 8, top + rows * high + 8, title, parts)
 
 
-__all__ = ["bytes_of_prmt", "lanes_of_shuffle", "matrix_of_fragment", "table_of_lop3"]
+CELLS = re.compile(r"<g class='cells'>((?:<g [^>]*>.*?</g>)*)</g>")
+
+
+def share(page: str) -> str:
+    """A page that has equal cells once: the later pictures use those of the first."""
+    known: dict[str, int] = {}
+
+    def once(found: re.Match[str]) -> str:
+        number = len(known)
+        if (first := known.setdefault(found[1], number)) != number:
+            return f"<use href='#cells-{first}'/>"
+        return f"<g id='cells-{number}'>{found[1]}</g>"
+
+    return CELLS.sub(once, page)
+
+
+__all__ = ["bytes_of_prmt", "lanes_of_shuffle", "matrix_of_fragment", "share", "table_of_lop3"]
