@@ -39,6 +39,8 @@ the interpreter."""
 def explain(subject: str, values: Sequence[str], svg: str | None = None) -> int:
     """Print the page of a code, a special register, an opcode, a word or a target, or explain instructions."""
     subject = subject.strip()
+    if not subject:
+        raise WrongCall("name a code, a word or an instruction")
     page = _page_of(subject)
     if page is not None and svg is not None:
         raise WrongCall(f"--svg: there is no picture of '{subject}'")
@@ -186,12 +188,12 @@ def explain_register(name: str, component: str | None) -> int:
     """A special register."""
     found = lookup(name, component)
     if found is None:
-        guess = did_you_mean(name, SPECIAL)
-        return say(f"ptxvm explain: no special register is called '%{name}'{f'; {guess}' if guess else ''}", FINDINGS)
+        guess = did_you_mean(f"%{name}", [f"%{known}" for known in SPECIAL]) or "registers that `.reg` declares have no page"
+        return say(f"ptxvm explain: no special register is called '%{name}'; {guess}", FINDINGS)
     out = console()
     vector = f".v{found.count}" if found.count > 1 else ""
-    full = f"%{name}" + (f".{component}" if component else "")
-    out.print(Text.assemble((full, "bold"), f", a special register, {vector}.{found.type.name}; PTX ISA {found.section}"))
+    full = found.spelling + (f".{component}" if component else "")
+    out.print(Text.assemble((full, "bold"), f", {found.noun}, {vector}.{found.type.name}; PTX ISA {found.section}"))
     out.print(Text(f"\n{found.meaning}\n"))
     out.print(labelled("needs", [(found.needs,)]))
     if found.always is not None:

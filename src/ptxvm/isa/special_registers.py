@@ -42,6 +42,16 @@ class SpecialRegister:
     because: str = ""
 
     @property
+    def spelling(self) -> str:
+        """The name as it is written: `%tid`, but `WARP_SZ`."""
+        return self.name if self.value is not None else f"%{self.name}"
+
+    @property
+    def noun(self) -> str:
+        """What it is."""
+        return "a constant" if self.value is not None else "a special register"
+
+    @property
     def of_cluster(self) -> bool:
         """Is it about clusters?"""
         return self.needs == CLUSTERS

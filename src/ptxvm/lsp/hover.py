@@ -187,10 +187,9 @@ def _in_words(found: Definition, name: str) -> str:
 def of_special_register(register: SpecialRegister) -> Lines:
     """A special register: what it holds."""
     vector = f".v{register.count}" if register.count > 1 else ""
-    name = register.name if register.value is not None else f"%{register.name}"
     component = f".{'xyzw'[register.component]}" if register.component is not None else ""
     yield from (
-        f"**{escaped(name + component)}**, a special register, `{vector}.{register.type.name}`",
+        f"**{escaped(register.spelling + component)}**, {register.noun}, `{vector}.{register.type.name}`",
         "",
         register.meaning,
         "",

@@ -160,12 +160,12 @@ def _numbers(section: str) -> tuple[int, ...]:
 
 
 def find(name: str) -> list[Page]:
-    """The pages of an opcode (`mul`), or of one with words that belong to it (`mul.wide`); empty without any."""
+    """The pages of an opcode (`mul`), or of one with words that belong to it (`mul.wide`); what is executed comes first."""
     load_catalog()
     name = name.strip().rstrip(";")
     opcode = name.partition(".")[0]
     declared = dict.fromkeys(instruction for instruction, _ in ISA.by_opcode.get(opcode, ()))
-    of_opcode = sorted(map(Page, declared), key=lambda page: _numbers(page.of.section))
+    of_opcode = sorted(map(Page, declared), key=lambda page: (_numbers(page.of.section), not page.of.executes))
     if name == opcode:
         return of_opcode
     return [page for page in of_opcode if page.title == name] or _fitting(name, of_opcode)

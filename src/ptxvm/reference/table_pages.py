@@ -87,10 +87,9 @@ def _needed(directive: str) -> str:
 
 def _register(register: SpecialRegister) -> tuple[str, ...]:
     vector = f".v{register.count}" if register.count > 1 else ""
-    constant = register.value is not None
     always = f"{register.always}: {register.because}" if register.always is not None else ""
     return (
-        code(register.name if constant else f"%{register.name}"),
+        code(register.spelling),
         code(f"{vector}.{register.type.name}"),
         escaped(register.meaning),
         register.needs,

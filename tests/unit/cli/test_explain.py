@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from itertools import takewhile
 
 import pytest
@@ -51,7 +52,7 @@ def test_a_special_register(ptxvm):
     done = ptxvm("explain", "%laned")
     assert (done.code, done.err) == (
         1,
-        "ptxvm explain: no special register is called '%laned'; did you mean `laneid`?\n",
+        "ptxvm explain: no special register is called '%laned'; did you mean `%laneid`?\n",
     )
 
 
@@ -689,3 +690,27 @@ def test_memory_has_colours_on_a_terminal(ptxvm, monkeypatch):
     assert "\x1b[33m0-3\x1b[0m" in partly
     shared = ptxvm("explain", "ld.shared.f32 %f1, [%r1];", "--set", "%r1=lane*8").out
     assert "\x1b[31m2;\x1b[0m" in shared
+
+
+def test_a_constant_of_the_language_is_no_register(ptxvm):
+    """PTX 4.3."""
+    for name in ("WARP_SZ", "%WARP_SZ"):
+        assert ptxvm("explain", name).out.startswith("WARP_SZ, a constant, .u32; PTX ISA 4.3\n")
+    assert ptxvm("explain", "%tid").out.startswith("%tid, a special register, .v4.u32;")
+
+
+def test_a_register_that_a_module_declares_has_no_page(ptxvm):
+    said = "ptxvm explain: no special register is called '%r1'; registers that `.reg` declares have no page\n"
+    done = ptxvm("explain", "%r1")
+    assert (done.code, done.out, done.err) == (1, "", said)
+
+
+@pytest.mark.parametrize("nothing", ["", "  "])
+def test_nothing_is_not_explained(ptxvm, nothing):
+    done = ptxvm("explain", nothing)
+    assert (done.code, done.err.splitlines()[0]) == (2, "ptxvm explain: name a code, a word or an instruction")
+
+
+def test_the_instruction_that_runs_is_explained_before_one_that_does_not(ptxvm):
+    titles = re.findall(r"^(\S+), PTX ISA", ptxvm("explain", "ld").out, re.MULTILINE)
+    assert titles == ["ld", "ld.proxy::readonly", "ld.global.nc"]
