@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 
@@ -47,7 +48,7 @@ class Line(Measured):
 class Profile(Measured):
     """The metrics of a launch with the grids that its threads launched: `profile["inst_executed"]`.
 
-    `lines` has those of each line of PTX that was executed, `kinds` those of each family of instructions.
+    `instructions` has the counts of each instruction that was executed.
     `shared_bytes` is the shared memory of a CTA.  `engine` is the engine that counted, "jit" or "interp"; `uncounted` names
     what compiled code does not count, where that is why the interpreter did.
     """
@@ -56,10 +57,30 @@ class Profile(Measured):
     grid: Extent
     block: Extent
     shared_bytes: int
-    lines: list[Line] = field(repr=False)
-    kinds: dict[str, Measured] = field(repr=False)
+    instructions: Mapping[Bound, Counts] = field(repr=False, compare=False)
     engine: str = "jit"
     uncounted: str = ""
+
+    @cached_property
+    def lines(self) -> list[Line]:
+        """The metrics of each line of PTX that was executed, in the order of files and lines."""
+        by_line: dict[tuple[str, int], list[Bound]] = {}
+        for bound in self._in_order:
+            by_line.setdefault(place(bound), []).append(bound)
+        return [line(*at, by_line[at], self.instructions) for at in sorted(by_line)]
+
+    @cached_property
+    def kinds(self) -> dict[str, Measured]:
+        """The metrics of each family of instructions, the most frequent first."""
+        by_kind: dict[str, list[Counts]] = {}
+        for bound in self._in_order:
+            by_kind.setdefault(kind(bound), []).append(self.instructions[bound])
+        kinds = {name: Measured(summed(rows)) for name, rows in by_kind.items()}
+        return dict(sorted(kinds.items(), key=lambda each: -each[1].counts["inst_executed"]))
+
+    @property
+    def _in_order(self) -> list[Bound]:
+        return sorted(self.instructions, key=lambda bound: bound.node.start)
 
     def __repr__(self) -> str:
         return f"<Profile of '{self.kernel}': {self['inst_executed']:,} instructions of warps on {len(self.lines)} lines>"
@@ -88,16 +109,8 @@ class Profile(Measured):
 def profile(
     kernel: str, grid: Extent, block: Extent, shared_bytes: int, instructions: Mapping[Bound, Counts]
 ) -> Profile:  # fmt: skip
-    """The profile of a launch, of the counts of each instruction."""
-    by_line: dict[tuple[str, int], list[Bound]] = {}
-    by_kind: dict[str, list[Counts]] = {}
-    for bound in sorted(instructions, key=lambda bound: bound.node.start):
-        by_line.setdefault(place(bound), []).append(bound)
-        by_kind.setdefault(kind(bound), []).append(instructions[bound])
-    lines = [line(*at, by_line[at], instructions) for at in sorted(by_line)]
-    kinds = {name: Measured(summed(rows)) for name, rows in by_kind.items()}
-    frequent = dict(sorted(kinds.items(), key=lambda each: -each[1].counts["inst_executed"]))
-    return Profile(summed(instructions.values()), kernel, grid, block, shared_bytes, lines, frequent)
+    """The profile of a launch, of the counts of each instruction; what is said of lines is computed when it is asked for."""
+    return Profile(summed(instructions.values()), kernel, grid, block, shared_bytes, instructions)
 
 
 def line(file: str, number: int, bounds: list[Bound], instructions: Mapping[Bound, Counts]) -> Line:

@@ -57,3 +57,5 @@ def test_the_constant() -> None:
     warp_size = lookup("WARP_SZ")
     assert warp_size is not None
     assert warp_size.value == 32
+    assert (warp_size.spelling, warp_size.noun) == ("WARP_SZ", "a constant")
+    assert (SPECIAL["tid"].spelling, SPECIAL["tid"].noun) == ("%tid", "a special register")

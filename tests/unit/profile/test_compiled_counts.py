@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import mmap
+import re
 from math import gcd
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS
+from ptxvm.engine.jit.run.event_counts import words
 from ptxvm.profile.metrics import COUNTED
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -329,3 +334,19 @@ def test_a_launch_without_a_profile_has_no_counters():
 def test_all_that_compiled_code_counts_is_a_metric():
     found = profiles("ld.param.u64 %rd1, [out]; st.global.u32 [%rd1], 1;", [np.zeros(1, np.uint32)])
     assert list(found.counts) == list(COUNTED)
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_NOHUGEPAGE"), reason="the host has no huge pages")
+def test_the_words_of_a_launch_are_zero_and_lie_in_small_pages():
+    """A huge page takes the host a fifth of a millisecond to clear, of which a kernel counts in a few words."""
+    found = words()
+    assert (len(found), found.any()) == (MOST_WORDS, False)
+    found[[5, MOST_WORDS - 1]] = 1
+    address = found.ctypes.data
+    smaps = Path("/proc/self/smaps").read_text(encoding="ascii")
+    for mapping in re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", smaps, flags=re.MULTILINE)[1:]:
+        first, last = (int(each, 16) for each in mapping.split(maxsplit=1)[0].split("-"))
+        if first <= address < last:
+            assert re.search(r"^VmFlags:.*\bnh\b", mapping, re.MULTILINE)  # no huge pages
+            return
+    raise AssertionError("the words are not mapped")

@@ -45,6 +45,15 @@ def test_each_warp_executes_an_instruction_once(profile_of):
     assert counts(found, "threads_per_inst", "threads_true_per_inst") == (80 / 3, 80 / 3)
 
 
+def test_lines_are_described_when_they_are_asked_for(profile_of, monkeypatch):
+    """A launch of a kernel of thousands of lines does not wait for their texts."""
+    described = []
+    monkeypatch.setattr("ptxvm.profile.profile.line", lambda *of: described.append(of))
+    found = profile_of("mov.u32 %r1, 1;\nmov.u32 %r2, 2;")
+    assert (found["inst_executed"], described) == (3, [])
+    assert len(found.lines) == len(described) == 3
+
+
 def test_lanes_whose_guard_does_not_hold_are_active_and_off(profile_of):
     found = profile_of("mov.u32 %r1, %tid.x;\nsetp.lt.u32 %p1, %r1, 5;\n@%p1 mov.u32 %r2, 7;\n@!%p1 mov.u32 %r2, 8;")
     two = [line for line in found.lines if line.text.startswith("@")]

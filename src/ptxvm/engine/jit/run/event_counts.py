@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
@@ -26,7 +27,7 @@ class EventMemory:
     """The words in which one host thread counts, and the table of places that its code searches."""
 
     def __init__(self, memory: Memory) -> None:
-        self.words = np.zeros(MOST_WORDS, np.int64)  # of which the host only backs what is touched
+        self.words = words()
         self.places = np.array(list(places(memory)), np.uint64).reshape(-1, PLACE)
 
     def enter(self, record: memoryview) -> None:
@@ -36,6 +37,14 @@ class EventMemory:
         self.words = self.words[first // self.words.itemsize :]
         record[AT["counters"]] = self.words.ctypes.data
         record[AT["places"]], record[AT["place_count"]] = self.places.ctypes.data, len(self.places)
+
+
+def words() -> npt.NDArray[np.int64]:
+    """All words, 0, of which the host only backs what is touched: in small pages, since a kernel counts in few of them."""
+    held = mmap.mmap(-1, MOST_WORDS * np.dtype(np.int64).itemsize)
+    if hasattr(mmap, "MADV_NOHUGEPAGE"):
+        held.madvise(mmap.MADV_NOHUGEPAGE)
+    return np.frombuffer(held, np.int64)
 
 
 def places(memory: Memory) -> Iterator[tuple[int, int, int, int]]:
@@ -86,7 +95,7 @@ class EventCounts:
     """
 
     def __init__(self, meanings: dict[Function, tuple[Facts, Meaning]]) -> None:
-        self.counts: dict[Bound, Counts] = {}
+        self._found: dict[Meaning, npt.NDArray[np.int64]] = {}
         self._meanings = meanings
 
     def add(self, image: Image, kernel: Function, facts: Facts, words: npt.NDArray[np.int64]) -> None:
@@ -96,9 +105,17 @@ class EventCounts:
             meaning = Meaning(image, facts.weights, facts.bound)
             self._meanings[kernel] = facts, meaning
         found = meaning.counts(words)
-        for n in np.flatnonzero(found.any(axis=1)).tolist():  # copies of an inlined function are one
-            bound = meaning.bounds[n]
-            self.counts[bound] = self.counts[bound] + found[n] if bound in self.counts else found[n]
+        self._found[meaning] = self._found[meaning] + found if meaning in self._found else found
+
+    @property
+    def counts(self) -> dict[Bound, Counts]:
+        """The counts of each instruction that was executed; those of the copies of an inlined function are one's."""
+        counts: dict[Bound, Counts] = {}
+        for meaning, found in self._found.items():
+            for n in np.flatnonzero(found.any(axis=1)).tolist():
+                bound = meaning.bounds[n]
+                counts[bound] = counts[bound] + found[n] if bound in counts else found[n]
+        return counts
 
 
 __all__ = ["EventCounts", "EventMemory", "Meaning"]
