@@ -54,7 +54,6 @@ def test_a_chain_runs():
 
 def test_functions_that_are_called_once_stand_where_they_are_called(monkeypatch):
     """However many there are: only the copies of one function make the code grow."""
-    monkeypatch.setattr(nodes, "FEW_COPIES", 0)
     monkeypatch.setattr(nodes, "MOST_COPIED", 0)
     monkeypatch.setattr(nodes, "COPIES_PER_CODE", 0)
     module = ptxvm.load(chain(12))

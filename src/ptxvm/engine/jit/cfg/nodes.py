@@ -198,7 +198,7 @@ class Plan:
         """Can the function be inlined?"""
         if caller.extra is not None or function not in self._standing:
             return caller.extra is None
-        if self.copies >= FEW_COPIES and self.copied + len(function.instructions) > self._most_copied:
+        if self.copied + len(function.instructions) > self._most_copied:
             return False
         above: Frame | None = caller
         while above is not None:
@@ -444,8 +444,7 @@ class Plan:
 MOST_FRAMES = 4000  # with registers of their own: compile time grows with the square of their number
 OWN_REGISTERS = 1000
 """So many copies of functions have registers, and with these shapes, of their own; later ones of a function share theirs."""
-FEW_COPIES = 200  # of functions of any size are inlined, and more while their instructions are not too many: ...
-MOST_COPIED = 10_000
+MOST_COPIED = 5_000  # instructions of functions that are inlined once more, or ...
 COPIES_PER_CODE = 4  # ... so many times those of the code itself.  A function that stands once serves lanes at any node
 STACK, SAVED = 0, 1  # registers of a thread: the start of its frame, and the bytes on its spill stack
 BACK = -2  # stands for the node to return to, which the caller of a shared function has spilled

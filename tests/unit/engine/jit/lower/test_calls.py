@@ -311,8 +311,7 @@ BARRIERS = "and.b32 %a, x, 1; setp.ne.u32 %p, %a, 0; @%p bra ODD; bar.sync 0; br
 
 
 def test_lanes_part_and_meet_at_barriers_in_functions_that_stand_in_the_code_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(nodes, "FEW_COPIES", 20)  # of many the code takes a minute to make
-    monkeypatch.setattr(nodes, "MOST_COPIED", 0)
+    monkeypatch.setattr(nodes, "MOST_COPIED", 200)  # of more the code takes a minute to make
     monkeypatch.setattr(nodes, "COPIES_PER_CODE", 0)
     out = both(tree_of_calls(8, f".reg .pred %p; {BARRIERS}"), "call (%r1), f0, (%t);")
     assert out.tolist() == [n * 21 for n in range(64)]
@@ -329,6 +328,23 @@ def test_copies_of_a_function_may_share_registers(body: str, monkeypatch: pytest
     plan = nodes.Plan(module.image, module.kernel().function)
     assert (len(plan.frames), plan.shared) == (1 + 67, {})
     assert len({frame.registers for frame in plan.frames}) <= 1 + 2 * 9
+
+
+def test_a_large_function_stands_a_few_times_however_often_it_is_called() -> None:
+    """In each of 30 places it took half a second to compile; how often it is copied depends on its instructions."""
+    size, calls = 900, 30
+    steps = "mul.lo.u32 %a, %a, 3; add.u32 %a, %a, x;" * (size // 2)
+    large = f".func (.reg .b32 r) large(.reg .b32 x) {{ .reg .b32 %a; mov.u32 %a, x; {steps} mov.u32 r, %a; ret; }}\n"
+    body = "mov.u32 %r1, %t;" + "call (%r1), large, (%r1);" * calls
+    want = list(range(64))
+    for _ in range(calls):
+        powers = pow(3, size // 2, 1 << 33)
+        want = [(n * powers + n * (powers - 1) // 2) % (1 << 32) for n in want]
+    assert both(large, body).tolist() == want
+    module = ptxvm.load(HEAD + large + KERNEL.replace("BODY", body))
+    plan = nodes.Plan(module.image, module.kernel().function)
+    assert plan.shared
+    assert plan.copied <= max(nodes.MOST_COPIED, nodes.COPIES_PER_CODE * (size + calls + 20))
 
 
 def test_a_uniform_recursion() -> None:
