@@ -90,6 +90,21 @@ def test_a_phase_that_cannot_end_is_a_deadlock_that_says_what_is_missing(lines, 
     assert found.line == line(lines, WAIT)
 
 
+@pytest.mark.parametrize("bytes_", ["12", "20"])
+def test_the_mbarrier_with_wrong_bytes_is_named_though_others_wait_for_its_end(bytes_):
+    """The second warp waits for the first, which waits for a copy whose bytes were announced wrongly."""
+    second, arm = "[%bar+8]", ARM.replace("16", bytes_)
+    lines = (
+        "setp.ne.u32 %p, %v, 0; @%p bra made;", INIT, INIT.replace("[%bar]", second), "made:", "bar.sync 0;",
+        "setp.lt.u32 %p, %v, 32; @%p bra first;", WAIT.replace("[%bar]", second).replace("again", "other"), "ret;",
+        "first: setp.ne.u32 %p, %v, 0; @%p bra again;", arm, COPY, WAIT,
+    )  # fmt: skip
+    (found,) = findings(*lines, block=64)
+    assert found.kind == "deadlock"
+    assert found.line == line(lines, WAIT)
+    assert f"of line {line(lines, arm)} and of line {line(lines, COPY)})" in found.message
+
+
 def test_warps_that_wait_for_each_other_are_a_deadlock():
     """Each waits for the other's arrival before its own."""
     second = "[%bar+8]"

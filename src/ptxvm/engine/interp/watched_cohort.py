@@ -236,7 +236,11 @@ class WatchedCohort(Cohort):
         self.mem.polling.fruitless += 1
         if self.mem.polling.fruitless > MOST_POLLS and self.stuck():
             lane, where = every[asked][:1], np.atleast_1d(spread(address, np.flatnonzero(asked)))[:1]
-            raise self.schedule.refuse("deadlock", self.deadlock_message(access, lane, where), access.bound, every[asked])
+            word = self._word(access, lane, where)
+            # Wrong bytes make the threads of other mbarriers wait for arrivals, so that such a wait is looked for first.
+            if word >> TRANSACTIONS & TRANSACTION_BITS or self.mem.polling.fruitless > 2 * MOST_POLLS:
+                said = self.deadlock_message(access, lane, where, word)
+                raise self.schedule.refuse("deadlock", said, access.bound, every[asked])
         if len(found):
             self.mem.polling.fruitless = 0
             for allocation, those, offsets in self.mem.touched(access, every[found], spread(address, found)):
@@ -254,17 +258,22 @@ class WatchedCohort(Cohort):
         """Do all live lanes wait at barriers or for phases of mbarriers, with no copy under way?"""
         return self.schedule.all_wait(self.mem.polling.lanes) and not self.copies.under_way
 
-    def deadlock_message(self, access: Access, lane: LaneNumbers, address: PerLane) -> str:
+    def _word(self, access: Access, lane: LaneNumbers, address: PerLane) -> int:
+        """The word of an mbarrier."""
+        return int(np.atleast_1d(LaneMemory.gather(self.mem, access, lane, address)).view(np.uint64)[0])
+
+    def deadlock_message(self, access: Access, lane: LaneNumbers, address: PerLane, word: int) -> str:
         """The message for threads that wait for a phase that cannot end: what one of the mbarriers lacks."""
         count = int(np.count_nonzero(self.mem.polling.lanes & self.alive))
         waiting = f"{plural(count, 'thread')} wait{'s' * (count == 1)} for the end of a phase of an mbarrier"
-        (word,) = np.atleast_1d(LaneMemory.gather(self.mem, access, lane, address)).view(np.uint64).tolist()
-        made = [
-            self.mem.initialised.get(at) for _, _, offsets in self.mem.touched(access, lane, address) for at in offsets.tolist()
-        ]
-        origin = line_of(made[0]) if made and made[0] is not None else ""
-        made_by = f", which the instruction{origin} initialised," if origin else ""
-        return f"no thread can go on: {waiting}; the one here{made_by} {lacks(word)}"
+        ((at, *_), *_) = [offsets.tolist() for _, _, offsets in self.mem.touched(access, lane, address)]
+        made, announced, came = (
+            line_of(held[at]) if at in held else "" for held in (self.mem.initialised, self.mem.announced, self.mem.brought)
+        )
+        made_by = f", which the instruction{made} initialised," if made else ""
+        changed = " and".join(each for each in (announced, came) if each and word >> TRANSACTIONS & TRANSACTION_BITS)
+        last = f" (announced or copied last by the instruction{changed})" if changed else ""
+        return f"no thread can go on: {waiting}; the one here{made_by} {lacks(word)}{last}"
 
     # ── values ──────────────────────────────────────────────────────────────────────────
 

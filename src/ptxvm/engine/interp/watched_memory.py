@@ -18,6 +18,7 @@ from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lane_memory import LaneMemory, located
 from ptxvm.engine.interp.lanes import at, spread
 from ptxvm.engine.interp.schedule import Schedule
+from ptxvm.isa.mbarrier import TRANSACTION_BITS, TRANSACTIONS
 from ptxvm.machine.events import StoredValues, Watcher
 from ptxvm.machine.faults import AccessFault, PlacedFault, plural
 from ptxvm.machine.image import Placement
@@ -30,6 +31,11 @@ class Polling:
 
     lanes: PerLane
     fruitless: int = 0
+
+
+def transactions(words: PerLane) -> PerLane:
+    """The bytes that mbarriers wait for, modulo a power of two."""
+    return (words.view(np.int64) >> TRANSACTIONS) & TRANSACTION_BITS
 
 
 def bit_patterns(values: PerLane) -> PerLane:
@@ -51,6 +57,8 @@ class WatchedMemory(LaneMemory):
         self.cohort, self.watcher, self.schedule, self.variables = cohort, watcher, schedule, variables
         self.polling = Polling(np.zeros(self.layout.size, np.bool_))
         self.initialised: dict[int, Bound] = {}  # the initialising instruction of each mbarrier, by its offset in shared memory
+        self.announced: dict[int, Bound] = {}  # and the last that told it of bytes to come
+        self.brought: dict[int, Bound] = {}  # and the last whose bytes came
 
     def release(self) -> None:
         """Report that the windows have ended."""
@@ -125,10 +133,18 @@ class WatchedMemory(LaneMemory):
         if "mbarrier" in access.attributes:
             words = old, update(old, *operands)
             for position, (allocation, threads, offsets) in self.touched_by_lane(access, lanes, address):
+                self._note_transactions(access, offsets, (words[0][position], words[1][position]))
                 self.watcher.signalled(access, threads, allocation, offsets, (words[0][position], words[1][position]))
         else:
             self.report_update(access, lanes, address, old == operands[0] if update.operation == "cas" else None)
         return old
+
+    def _note_transactions(self, access: Access, offsets: PerLane, words: tuple[PerLane, PerLane]) -> None:
+        """Remember which instructions changed the bytes that mbarriers wait for."""
+        change = (transactions(words[1]) - transactions(words[0])) & TRANSACTION_BITS
+        come = change > TRANSACTION_BITS // 2
+        for held, changed in ((self.announced, ~come & (change != 0)), (self.brought, come)):
+            held.update(dict.fromkeys(offsets[changed].tolist(), access.bound))
 
     def report_update(self, access: Access, lanes: Lanes, address: PerLane, swapped: PerLane) -> None:
         """Report an atomic; the lanes of a compare-and-swap that failed only read."""
