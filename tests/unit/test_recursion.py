@@ -204,6 +204,7 @@ REASONS = {
     "libcuda.session.Handles.handle": "a context and its default stream",
     "driver.graph_executables.graphs": "graphs within graphs, as a client nests them",
     "driver.graph_executables.paired": "graphs within graphs, as a client nests them",
+    "lsp.server.Server.check": "the loop of events calls it again when it has ended",
     "machine.atomics.apply": "a packed type by its elements",
     "machine.initialise._Initialiser.encode": PARSED,
     "machine.layout._block": PARSED,

@@ -235,10 +235,15 @@ class Binder:
 
     # ── bodies ──────────────────────────────────────────────────────────────────────────
 
-    def block(self, block: tree.Block, scope: NameScope, function: Function) -> None:
-        """Bind the statements of a scope; its labels are known from the start."""
+    def block(
+        self, block: tree.Block, scope: NameScope, function: Function, location: tree.Location | None = None
+    ) -> tree.Location | None:
+        """Bind the statements of a scope; its labels are known from the start.
+
+        `location` is the last `.loc` above, which holds until there is another, whatever braces are between (PTX 11.5.4); the
+        answer is the last one of all.
+        """
         self.labels_ahead(block, scope)
-        location: tree.Location | None = None
         passed = False  # can an instruction above use a name that is declared here?
         used: int | None = None
         for statement in block.statements:
@@ -252,13 +257,14 @@ class Binder:
             elif isinstance(statement, tree.Label):
                 scope = self.label(statement, scope, function)
             elif isinstance(statement, tree.Block):
-                self.block(statement, scope.inner(), function)
+                location = self.block(statement, scope.inner(), function, location)
                 passed = True
             else:
                 if passed and isinstance(statement, tree.Variable | tree.Prototype | tree.Targets):
                     scope, passed = scope.split(), False
                 self.statement(statement, scope, function)
                 used = tuning.used_bytes(statement) if isinstance(statement, tree.Directive) else used
+        return location
 
     def statement(self, statement: tree.Statement, scope: NameScope, function: Function) -> None:
         """A declaration or directive in a body."""

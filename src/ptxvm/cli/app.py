@@ -183,6 +183,10 @@ def debug(
         from ptxvm.cli.dap import serve
 
         return serve(port)
+    if script is not None:
+        from ptxvm.cli.debug import script_lines
+
+        commands = [*script_lines(script), *commands]
     if execute and file is not None:
         from ptxvm.cli.debug_exec import debug_command
 
@@ -197,7 +201,7 @@ def debug(
     from ptxvm.cli.debug import debug
     from ptxvm.cli.run import RunRequest
 
-    return debug(RunRequest(file=file, **options), commands, script, batch=batch)
+    return debug(RunRequest(file=file, **options), commands, batch=batch)
 
 
 @app.command(context_settings=NUMBERS)

@@ -35,7 +35,7 @@ STYLES = {
 }  # fmt: skip
 
 
-def debug(request: RunRequest, commands: Sequence[str], script: str | None, *, batch: bool) -> int:
+def debug(request: RunRequest, commands: Sequence[str], *, batch: bool) -> int:
     """Load the kernel, and carry out commands."""
     source = read(request.file)
     try:
@@ -44,9 +44,8 @@ def debug(request: RunRequest, commands: Sequence[str], script: str | None, *, b
         raise InFile(source, wrong) from wrong
     front = Terminal(Console(session, LocalFiles()))
     session.printed = front.printed
-    lines_to_run = [*(script_lines(script) if script is not None else ()), *commands]
     try:
-        front.carry_out(lines_to_run)
+        front.carry_out(commands)
         if not batch:
             front.converse()
     finally:
@@ -190,4 +189,4 @@ def line_editing(complete: Callable[[str], list[str]]) -> Iterator[None]:
             readline.write_history_file(history)
 
 
-__all__ = ["debug"]
+__all__ = ["debug", "script_lines"]

@@ -58,7 +58,8 @@ def step(execution: Execution, kind: Step) -> Stop:
         return converge(execution)
     here = spot(execution)
     if here is None:
-        raise NoStep(f"the thread in focus {ended(execution)}: choose another one, such as `thread` or `block` name")
+        others = ": choose another one, such as `thread` or `block` name" if execution.grid.running else ""
+        raise NoStep(f"the thread in focus {ended(execution)}{others}")
     match kind:
         case Step.INSTRUCTION:
             return execution.run(gone_on(execution), warp=True)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ptxvm.analysis.check import analyse
 from ptxvm.analysis.symbols import Label
+from ptxvm.syntax.source import Source
 
 
 def kernel(text):
@@ -86,3 +88,25 @@ def test_a_late_declaration_does_not_double_registers(program):
 def test_long_digits_are_no_member(errors):
     name = "x" + "1" * 5000
     assert errors(kernel(f".reg .b32 x<3>; mov.b32 {name}, 1;")) == [("P0201", name)]
+
+
+def test_a_loc_holds_within_braces_and_behind_them():
+    """It is about the instructions that follow it in the text (PTX 11.5.4), as in the braces around a call."""
+    program, _ = analyse(
+        Source("""
+        .version 8.0
+        .target sm_80
+        .address_size 64
+        .file 1 "a.cu"
+        .entry k()
+        {
+            .reg .b32 %r<3>;
+            bar.sync 0;
+            .loc 1 10 0
+            { mov.b32 %r1, 1; { .loc 1 20 0
+                mov.b32 %r2, 2; } mov.b32 %r1, 3; }
+            ret;
+        }
+        """)
+    )
+    assert [bound.origin for bound in program.functions["k"].instructions] == ["", "a.cu:10", "a.cu:20", "a.cu:20", "a.cu:20"]

@@ -197,6 +197,19 @@ def test_each_launch_of_a_script_is_debugged(ptxvm, ring, tmp_path):
     assert done.out.count(f"sum {total} word\n") == 2
 
 
+def test_commands_of_a_file_are_carried_out_in_each_launch_of_a_script(ptxvm, ring, tmp_path):
+    (tmp_path / "app.py").write_text(SCRIPT)
+    (tmp_path / "commands").write_text("break hundred\ncontinue\n")
+    done = ptxvm("debug", "app.py", "-x", str(tmp_path / "commands"), "-ex", "print %in", "--batch")
+    assert (done.code, done.err) == (0, "")
+    assert done.out.count("%in = 2\n") == 2
+
+
+def test_a_step_at_the_end_of_a_kernel_says_how_to_go_on(ptxvm, ring):
+    done = ptxvm("debug", ring, *LAUNCH, *carried_out("run", "step"))
+    assert done.out.endswith("the thread in focus has ended, as the kernel has: go back a step, and its values are there\n")
+
+
 def test_launches_run_to_breakpoints_that_last_where_they_are_no_reason_to_stop(ptxvm, ring, tmp_path, monkeypatch):
     (tmp_path / "app.py").write_text(SCRIPT)
     words = ("-ex", "set cuda break_on_launch none", "-ex", "break hundred")
