@@ -7,9 +7,9 @@ by a constant.  Statements get a kernel around them, with registers for the oper
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import cached_property
+from functools import cached_property, partial
 
 from lsprotocol import types
 
@@ -31,7 +31,9 @@ SETTINGS = (("9.0", "sm_100a"), ("9.0", "sm_90a"), ("8.5", "sm_90"), ("6.4", "sm
 """Versions and targets to try: the host's compiler decides them, and the text does not say."""
 
 _ASM = re.compile(r"\b(?:asm|__asm__|__asm)\s*(?:(?:volatile|__volatile__|goto)\s*)*\(")
-_C_STRING = re.compile(r'"((?:[^"\\\n]|\\.)*)"')
+_C_STRING = re.compile(r'R"(?P<mark>[^()\\\s"]*)\((?P<raw>.*?)\)(?P=mark)"|"(?P<usual>(?:[^"\\\n]|\\.)*)"', re.DOTALL)
+_C_CONSTANT = re.compile(r"(?<!%)%(\d+)")
+_F_STRING = re.compile(r"\{\{|\}\}|\{[^{}\n]*\}")
 _C_SKIPPED = re.compile(r'//[^\n]*|/\*.*?\*/|"(?:[^"\\\n]|\\.)*"', re.DOTALL)
 _PYTHON_STRING = re.compile(
     r'(?P<prefix>\b[rRbBuUfF]{1,2})?(?P<quote>"""|\'\'\'|"|\')(?P<text>(?:\\.|(?!(?P=quote)).)*)(?P=quote)', re.DOTALL
@@ -45,13 +47,17 @@ _NOT_SAID = frozenset(("P0306", "P0307"))  # versions and targets
 
 @dataclass(frozen=True)
 class EmbeddedFragment:
-    """A piece of PTX of another document, which begins at `start` there; `registers` are those of its operands."""
+    """A piece of PTX of another document, which begins at `start` there; `registers` are those of its operands.
+
+    Of a `template` some of the text is only known when the program runs: nothing is wrong with it, as far as can be seen.
+    """
 
     host: Document
     start: int
     text: str
     registers: tuple[str, ...] = ()
     is_module: bool = False
+    is_template: bool = False
 
     @cached_property
     def documents(self) -> list[tuple[Document, int]]:
@@ -80,7 +86,7 @@ class EmbeddedFragment:
 def findings(host: Document, checker: IncrementalChecker) -> list[Diagnostic]:
     """What is wrong with the PTX in a document: for the version and target that it suits best."""
     found = []
-    for fragment in fragments(host):
+    for fragment in (each for each in fragments(host) if not each.is_template):
         best = min((checked(fragment, *each, checker) for each in fragment.documents), key=len)
         found += [each for each in best if fragment.is_module or each.code not in _NOT_SAID]
     return found
@@ -130,13 +136,35 @@ def _of_c(host: Document) -> Iterator[EmbeddedFragment]:
             strings.append(string)
             at = string.end()
         if strings and not _is_hidden(source, found.start()):
-            start, end = strings[0].start(1), strings[-1].end(1)
+            start, end = strings[0].start(_group(strings[0])), strings[-1].end(_group(strings[-1]))
             text = [" "] * (end - start)
+            constraints = _constraints(source, at)
+            constants = {n: value for n, (letters, value) in enumerate(constraints) if letters == "n"}
             for string in strings:
-                text[string.start(1) - start : string.end(1) - start] = _unescaped(string[1])
-            registers = _operands(_constraints(source, at), "%")
+                group = _group(string)
+                known = _C_CONSTANT.sub(partial(_constant, constants), string[group])
+                text[string.start(group) - start : string.end(group) - start] = _unescaped(known, raw=group == "raw")
+            registers = _operands([letters for letters, _ in constraints], "%")
             if registers is not None:
-                yield EmbeddedFragment(host, start, "".join(text), registers)
+                is_template = any(_place(n, constants) is None for n in constants)
+                yield EmbeddedFragment(host, start, "".join(text), registers, is_template=is_template)
+
+
+def _group(string: re.Match[str]) -> str:
+    """Which spelling a string of C++ has."""
+    return "raw" if string["raw"] is not None else "usual"
+
+
+def _constant(constants: Mapping[int, str], found: re.Match[str]) -> str:
+    """What stands for `%2` where it is a constant; itself for another operand."""
+    number = int(found[1])
+    return found[0] if number not in constants else (_place(number, constants) or "0").ljust(len(found[0]))
+
+
+def _place(number: int, constants: Mapping[int, str]) -> str | None:
+    """The digits of a constant that have room where its operand is named; None of another, whose value is not seen."""
+    value = constants[number].strip()
+    return value if value.isdecimal() and len(value) <= len(f"%{number}") else None
 
 
 def _behind_blanks(source: str, at: int) -> int:
@@ -154,26 +182,32 @@ def _is_hidden(source: str, offset: int) -> bool:
     return in_comment or any(each.start() + line < offset < each.end() + line for each in _C_SKIPPED.finditer(source[line:]))
 
 
-def _constraints(source: str, at: int) -> list[str]:
-    """The constraints of the outputs, then of the inputs: strings before a parenthesis, up to the end of the statement."""
+def _constraints(source: str, at: int) -> list[tuple[str, str]]:
+    """The constraints of the outputs, then of the inputs, and what stands in parentheses behind each."""
     end = source.find(";", at)
-    return re.findall(r'"([=+&]*[a-zA-Z]+)"\s*\(', source[at : end if end >= 0 else len(source)])
+    return re.findall(r'"([=+&]*[a-zA-Z]+)"\s*\(([^()]*)', source[at : end if end >= 0 else len(source)])
 
 
 def _of_python(host: Document) -> Iterator[EmbeddedFragment]:
     """Strings that hold a module, and those before constraints, as `inline_asm_elementwise` of Triton has them."""
     source = host.source.text
     for found in _PYTHON_STRING.finditer(source):
-        if "f" in (found["prefix"] or "").lower():
-            continue
-        raw = "r" in (found["prefix"] or "").lower()
-        text = found["text"] if raw else "".join(_unescaped(found["text"], percent=False))
+        prefix, text = (found["prefix"] or "").lower(), found["text"]
+        is_template = "f" in prefix and any(each[0] not in ("{{", "}}") for each in _F_STRING.finditer(text))
+        if "f" in prefix:
+            text = _F_STRING.sub(_of_f_string, text)
+        text = _unescaped(text, raw="r" in prefix, percent=False)
         if _MODULE.match(text):
-            yield EmbeddedFragment(host, found.start("text"), text, is_module=True)
+            yield EmbeddedFragment(host, found.start("text"), text, is_module=True, is_template=is_template)
         elif (behind := _CONSTRAINTS.match(source, found.end())) and "=" in behind[1]:
             registers = _operands([each.strip() for each in behind[1].split(",")], "$")
             if registers is not None:
-                yield EmbeddedFragment(host, found.start("text"), text, registers)
+                yield EmbeddedFragment(host, found.start("text"), text, registers, is_template=is_template)
+
+
+def _of_f_string(found: re.Match[str]) -> str:
+    """The brace that two stand for, and a name in the place of an expression."""
+    return f" {found[0][0]}" if found[0] in ("{{", "}}") else "_" * len(found[0])
 
 
 def _operands(constraints: list[str], mark: str) -> tuple[str, ...] | None:
@@ -183,14 +217,18 @@ def _operands(constraints: list[str], mark: str) -> tuple[str, ...] | None:
         letters = constraint.strip("=+&")
         if letters in REGISTERS:
             found.append(f"{REGISTERS[letters]} {mark}{number}")
-        elif letters.startswith("~"):
+        elif letters == "n" or letters.startswith("~"):
             continue
         else:
             return None
     return tuple(found)
 
 
-def _unescaped(text: str, *, percent: bool = True) -> str:
-    """A string's characters, each in the place where it stands: what an escape leaves is blank."""
-    found = _ESCAPE.sub(lambda escape: "\n".rjust(len(escape[0])) if escape[0][1] in "nr\n" else " " * len(escape[0]), text)
+def _unescaped(text: str, *, raw: bool = False, percent: bool = True) -> str:
+    """A string's characters, each in the place where it stands: what an escape leaves is blank; a raw one has none."""
+    found = (
+        text
+        if raw
+        else _ESCAPE.sub(lambda escape: "\n".rjust(len(escape[0])) if escape[0][1] in "nr\n" else " " * len(escape[0]), text)
+    )
     return _PERCENT.sub(" %", found) if percent else found

@@ -103,10 +103,50 @@ def test_errors_in_python_stand_where_they_are(right, text, found):
     ],
 )
 def test_hover(text, language, word, said):
+    explains(text, language, word, said)
+
+
+def explains(text, language, word, said):
     there = document(text, language)
     found = hover(there, there.text.position(text.index(word) + 1))
     assert said in found.contents.value
     assert word.split(".")[0] in text[slice(*there.text.span(found.range))]
+
+
+CONSTANT = 'asm volatile("cp.async.cg.shared.global [%0], [%1], %2;" :: "r"(to), "l"(from), "n"(16));'
+
+
+@pytest.mark.parametrize(
+    ("text", "found"),
+    [
+        (CONSTANT, []),
+        (CONSTANT.replace("(16)", "(12)"), [("P2601", "%2")]),
+        (CONSTANT.replace("(16)", "(SIZE)"), []),  # its value is not in the text
+        ('asm(R"(add.s32 %0, %1, %1;)" : "=r"(d) : "r"(a));', []),
+        ('asm(R"x(add.s33 %0, %1, %1;)x" : "=r"(d) : "r"(a));', [("P0305", ".s33")]),
+    ],
+)
+def test_constants_and_raw_strings_of_c(text, found):
+    """`n` is a constant, which stands in the text of the statement (CUDA, Inline PTX Assembly): cp.async.cg takes 16 bytes."""
+    assert wrong(text, "cuda-cpp") == found
+    explains(text, "cuda-cpp", "cp.async" if text.startswith(CONSTANT[:20]) else "add.s3", "")
+
+
+F_STRING = """
+N = 4
+KERNEL = f'''
+.version 8.0
+.target sm_90
+.address_size 64
+.entry k{suffix}() {{ .reg .b32 %r<3>; mov.u32 %r1, %tid.x; add.u32 %r1, %r9, {N}; ret; }}
+'''
+"""
+
+
+def test_a_format_string_is_explained_and_one_without_expressions_is_checked():
+    explains(F_STRING, "python", "add.u32", "Add two values")
+    assert wrong(F_STRING, "python") == []
+    assert wrong(F_STRING.replace("{suffix}", "").replace("{N}", "4"), "python") == [("P0201", "%r9")]
 
 
 def test_what_is_no_ptx_says_nothing():
