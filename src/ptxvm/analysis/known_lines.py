@@ -26,8 +26,8 @@ from ptxvm.syntax.statements import BLANKS
 Needs = tuple[Need, ...]
 """What a version and target must give for something to be right."""
 
-LinesByNeeds = dict[Needs, list[str]]
-"""Lines that are right for many versions and targets."""
+SharedLines = list[tuple[Needs, str]]
+"""Lines that are right for many versions and targets, each with what it needs, in the order in which they were found."""
 
 LONGEST_BLOCK = 64
 """The lines of a block, or of a statement, that is known as a whole."""
@@ -37,6 +37,9 @@ STRETCH = 1 << 16
 
 MOST_LINES = 1 << 13
 """The lines of a kind that are kept; they are forgotten where there are more."""
+
+MOST_SHARED = 1 << 15
+"""The lines that are shared."""
 
 CONSTANTS = {
     mark: (re.compile(pattern, re.ASCII).sub, common)
@@ -52,6 +55,10 @@ CONSTANTS = {
 Expressions here begin with what is rare and look behind it: the other way they take twenty times as long.
 """
 
+_ALIGNMENT = re.compile(rf"(\.align)[{BLANKS}]+(?=\d)").sub
+_SIZE = re.compile(rf"([<\[])[{BLANKS}]+(?=\d)").sub
+"""An alignment, and the size of an array or a family: they are no constants, as declarations differ that differ in them."""
+
 _HAS_DECIMAL = re.compile(r"\.(?<=\d\.)\d").search
 _DECIMAL = re.compile(r"\d(?<=[ \t,-]\d)\d{0,14}\.\d{1,15}(?![\w.])", re.ASCII).sub
 
@@ -66,23 +73,20 @@ class Known:
 
     __slots__ = ("declaring", "exact", "plain", "shared", "taken")
 
-    def __init__(self, shared: LinesByNeeds) -> None:
+    def __init__(self, shared: SharedLines) -> None:
         self.plain, self.exact, self.declaring, self.shared = {""}, set[str](), set[str](), shared
-        self.taken: dict[Needs, int] = {}
+        self.taken = 0
 
     def share(self, line: str, needs: Needs) -> None:
         """Let a line be known for all versions and targets that give what it needs."""
-        lines = self.shared.setdefault(needs, [])
-        if len(lines) < MOST_LINES:
-            lines.append(line)
+        if len(self.shared) < MOST_SHARED:
+            self.shared.append((needs, line))
 
     def take(self, gives: Callable[[Needs], bool]) -> None:
         """Take what is shared since, as far as the version and target give what it needs."""
-        for needs, lines in self.shared.items():
-            taken = self.taken.get(needs, 0)
-            if len(lines) > taken and gives(needs):
-                self.plain.update(lines[taken:])
-                self.taken[needs] = len(lines)
+        if self.taken < len(self.shared):
+            self.plain.update([line for needs, line in self.shared[self.taken :] if gives(needs)])
+            self.taken = len(self.shared)
 
     def add(self, lines: set[str], line: str) -> None:
         """Remember a line in one of the sets."""
@@ -94,7 +98,7 @@ class Known:
 class KnownLines:
     """The known lines of one version and target: those of kernels, and those of functions."""
 
-    shared: ClassVar[dict[bool, LinesByNeeds]] = {}
+    shared: ClassVar[dict[bool, SharedLines]] = {}
 
     def __init__(self, gives: Callable[[Needs], bool]) -> None:
         self._known: dict[bool, Known] = {}
@@ -104,7 +108,7 @@ class KnownLines:
         """The lines that are right in a kernel, or else in a function."""
         known = self._known.get(entry)
         if known is None:
-            known = self._known[entry] = Known(self.shared.setdefault(entry, {}))
+            known = self._known[entry] = Known(self.shared.setdefault(entry, []))
         known.take(self._gives)
         return known
 
@@ -181,6 +185,9 @@ class Stretch:
         self.ahead, self.own, self.inner = set[str](), set[str](), frozenset[str]()
         self.starts = [*accumulate([len(line) + 1 for line in stretch.split("\n")], initial=start)]
         self.starts[-1] = end
+        if ".align" in stretch:
+            stretch = _ALIGNMENT(r"\1", stretch)
+        stretch = _SIZE(r"\1", stretch)
         for family in families:
             stretch = unified(stretch, family)
         if look is not None:

@@ -220,6 +220,23 @@ def test_a_family_is_declared_by_each_body_with_its_own_count(reports):
     assert not reports(module("{ .reg .b32 %x<7>; } { .reg .b32 %x<9>; mov.u32 %x8, 1; }"))
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (".reg .align 8 .b64 w;\nmov.b64 w, %rd1;", ".reg .align 3 .b64 w;\nmov.b64 w, %rd1;"),
+        (
+            ".param .b32 r;\n.param .b8 a[ 4 ];\nst.param.b32 [a+0], %r1;\ncall.uni (r), f, (a);",
+            ".param .b32 r;\n.param .b8 a[ 8 ];\nst.param.b32 [a+0], %r1;\ncall.uni (r), f, (a);",
+        ),
+        (".reg .b32 t< 4 >;\nmov.b32 t3, %r1;", ".reg .b32 t< 3 >;\nmov.b32 t3, %r1;"),
+    ],
+)
+def test_the_sizes_and_alignments_of_a_block_are_looked_at(right, wrong, reports):
+    text = module(f"{{\n{right}\n}}\n" * 3).replace("f(.param .b32 a)", "f(.param .b8 a[4])")
+    assert not reports(text)
+    assert reports(text.replace("    ret;", f"{{\n{wrong}\n}}\n    ret;"))
+
+
 @pytest.fixture
 def seen(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     """The statements that are looked at one by one."""
