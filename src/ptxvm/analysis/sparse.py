@@ -61,6 +61,7 @@ class SparseWalk(BodyCheck):
         self.blocks = [tree.Block([], start=body.start, end=body.end)]
         self.syntax: list[Diagnostic] = []
         self._has_kept = False
+        self._doubtful: set[Key] = set()
 
     # ── statements ──────────────────────────────────────────────────────────────────────
 
@@ -78,8 +79,17 @@ class SparseWalk(BodyCheck):
     def instruction_at(
         self, start: int, end: int, key: tuple[object, ...], parts: Sequence[str], left: Left | None
     ) -> Left | None:
-        """The same; loads of parameters are kept, for what they load may have no value."""
-        left = super().instruction_at(start, end, key, parts, left)
+        """The same; loads of parameters are kept, for what they load may have no value.
+
+        An instruction like a doubtful one is kept, too: to look at it here would be to read and check it twice.
+        """
+        if key in self._doubtful:
+            raise Doubt
+        try:
+            left = super().instruction_at(start, end, key, parts, left)
+        except Doubt:
+            self._doubtful.add(key)
+            raise
         if left is Left.PARAMETER and not self._has_kept:
             self.keep(start, end)
         return left

@@ -11,7 +11,7 @@ import re
 import pytest
 
 from ptxvm.algebra.float_environment import usual_arithmetic
-from ptxvm.analysis import incremental
+from ptxvm.analysis import expressions, incremental
 from ptxvm.analysis.incremental import IncrementalChecker, whole
 from ptxvm.syntax.source import Source
 
@@ -269,3 +269,19 @@ def test_the_program_of_a_checked_module_is_read_body_by_body():
     lines = [TEXT[: TEXT.index(first)].count("\n") + 2 for first in ("ld.param.u64 %rd1, [out]", "mov.u32 %r1, table")]
     assert [each.instructions[0].line for each in moved.kernels] == lines
     assert checker.program(Source(TEXT.replace("shl.b32", "shk.b32"))) is None
+
+
+def test_instructions_with_one_mistake_are_read_once_each(monkeypatch):
+    """What is wrong with one is wrong with those like it, and they need not be read twice."""
+    wrong = "".join(f"    add.s32 %r{n % 7}, %p1, {n};\n" for n in range(200))
+    text = TEXT.replace("    ret;", f"{wrong}    ret;", 1)
+    checker = IncrementalChecker()
+    checker.check(Source(TEXT))
+    bound = []
+    operands = expressions.operands
+    monkeypatch.setattr(
+        expressions, "operands", lambda checks, node, scope: (bound.append(node), operands(checks, node, scope))
+    )
+    found = checker.check(Source(text))
+    assert 200 < len(bound) < 200 + 50
+    assert found == oracle(text)
