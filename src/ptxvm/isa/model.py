@@ -357,17 +357,20 @@ def checked(syntax: str, **declaration: Unpack[Declaration]) -> Callable[[Meanin
     return declare
 
 
-def parse_types(text: str) -> dict[str, OperandType]:
+@cache
+def parse_types(text: str) -> Mapping[str, OperandType]:
     """`*: type, a: u64 reg, tgt: label` as a table; what has no type has a mark alone."""
-    table = {}
-    for part in text.split(","):
-        names, _, spec = part.partition(":")
-        words = spec.split()
-        marks = [word for word in words if "=" not in word]
-        judged_as = tuple((type, other) for type, equal, other in (word.partition("=") for word in words) if equal)
-        for operand in names.split():
-            table[operand] = OperandType(words[0], frozenset(marks), judged_as)
-    return table
+    parts = (part.partition(":") for part in text.split(","))
+    return {operand: operand_type(spec) for names, _, spec in parts for operand in names.split()}
+
+
+@cache
+def operand_type(text: str) -> OperandType:
+    """`u64 reg`, or a mark alone."""
+    words = text.split()
+    marks = frozenset(word for word in words if "=" not in word)
+    judged_as = tuple((type, other) for type, equal, other in (word.partition("=") for word in words) if equal)
+    return OperandType(words[0], marks, judged_as)
 
 
 @dataclass(eq=False)

@@ -162,7 +162,9 @@ IGNORED = frozenset(
 )
 """Modifiers of testp, ldmatrix and tensormap.replace that ptxas passes over in all other instructions."""
 
-OPCODE = re.compile(r"^\w+", re.MULTILINE)
+OPCODE = re.compile(r"(?:\A|;)(?:\s|//[^\n]*\n)*(\w+)")
+"""The first word of a syntax line; a list of choices begins with a dot."""
+
 TOKEN = re.compile(r"\s*([\w-]+(?:::\w+)*|[{}\[\](),|!.;])")
 
 
@@ -192,7 +194,7 @@ def statements(text: str) -> Iterator[str]:
 
 def opcodes(text: str) -> dict[str, None]:
     """The opcodes of syntax lines, in their order."""
-    return dict.fromkeys(OPCODE.findall("\n".join(s for s in statements(text) if "=" not in s)))
+    return dict.fromkeys(OPCODE.findall(text))
 
 
 def parse_form(head: str, rules: dict[str, tuple[str, ...]], fixed: int | str) -> Form:
