@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from ptxvm.algebra.types import f16, f32, f64, u8, u32, u64
+from ptxvm.algebra.types import Type, f16, f32, f64, u8, u32, u64
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
 from ptxvm.analysis.constants import SymbolAddress
@@ -15,7 +15,7 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.isa.directives import INITIALISABLE, OPAQUE_FIELDS, OPAQUE_VALUES
 from ptxvm.syntax import tree
-from ptxvm.syntax.tables import Integers
+from ptxvm.syntax.tables import Constants
 
 BYTES = {0xFF << 8 * n for n in range(8)}
 MISMATCH = "Initial value type mismatch"
@@ -55,13 +55,18 @@ def elements(
                 ptxas="Greater number of elements in array initializer",
             )
             return
-        if isinstance(node.items, Integers) and len(dimensions) == 1 and variable.vector == 1 and variable.type.is_int:
-            return  # a large table
+        if len(dimensions) == 1 and variable.vector == 1 and is_table_of(variable.type, node.items):
+            return
         until_wrong(checks, node.items, lambda item: elements(checks, item, variable, dimensions[1:], scope))
     elif variable.vector > 1:
         vector(checks, node, variable, scope)
     else:
         scalar(checks, node, variable, scope)
+
+
+def is_table_of(type: Type, items: Sequence[tree.Operand]) -> bool:
+    """Are the items a table of constants that a variable of the type can begin with?"""
+    return isinstance(items, Constants) and (holds_floats(type) if items.are_floats else type.is_int)
 
 
 def until_wrong(checks: Checks, items: Sequence[tree.Operand], check: Callable[[tree.Operand], None]) -> None:
@@ -115,10 +120,15 @@ def scalar(checks: Checks, node: tree.Operand, variable: Variable, scope: NameSc
         value = value_of(checks, node, scope.peek)
         if isinstance(value, SymbolAddress):
             address(checks, node, value, variable)
-        elif isinstance(value, float) and not (type in (f32, f64) or type.kind == "b"):
+        elif isinstance(value, float) and not holds_floats(type):
             mismatch(checks, f"a variable of {type} cannot begin with a floating-point number", node)
         elif isinstance(value, int) and not type.is_int:
             mismatch(checks, f"a variable of {type} begins with a floating-point number", node, help_for(node))
+
+
+def holds_floats(type: Type) -> bool:
+    """Can a variable of the type begin with a floating-point number?"""
+    return type in (f32, f64) or type.kind == "b"
 
 
 def help_for(node: tree.Operand) -> str:

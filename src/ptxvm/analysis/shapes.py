@@ -10,7 +10,7 @@ from ptxvm.analysis.scope import NameScope, special
 from ptxvm.analysis.symbols import Register
 from ptxvm.isa.operand_types import SINK, UNKNOWN, Shape, ShapeKind
 from ptxvm.syntax import tree
-from ptxvm.syntax.tables import Integers
+from ptxvm.syntax.tables import Constants
 
 INTEGER = Shape("integer")
 STRING = Shape("string")
@@ -162,7 +162,7 @@ def names_in(node: tree.Operand) -> list[tree.Name]:
             return names_in(node.argument)
         case tree.Index():
             return [node.name, *names_in(node.index)]
-        case tree.Vector() if isinstance(node.items, Integers):
+        case tree.Vector() if isinstance(node.items, Constants):
             return []
         case tree.Address() | tree.Vector() | tree.Group():
             return [n for item in node.items for n in names_in(item)]

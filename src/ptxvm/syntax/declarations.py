@@ -12,7 +12,7 @@ from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START, NO_NAME, shorten
 from ptxvm.syntax.lexer import integer
 from ptxvm.syntax.operands import Operands
-from ptxvm.syntax.tables import Integers
+from ptxvm.syntax.tables import Constants
 
 SPACES = frozenset(".reg .global .const .shared .local .param .tex".split())
 """The state spaces that declare (PTX 5.1)."""
@@ -282,7 +282,7 @@ class Declarations(Operands):
         start, end = self.starts[self.at], self.ends[self.at + 1]
         self.at += 2
         self.unread_tables.add(start)
-        return tree.Vector(Integers(self.tokens.text, start, end), start=start, end=end)
+        return tree.Vector(Constants(self.tokens.text, start, end), start=start, end=end)
 
     def _initial_scalar(self) -> tree.Operand:
         """A constant, an address, a byte of an address `0xFF00(a)`, or a field `width = 5` of a texture (PTX 5.3)."""

@@ -21,6 +21,7 @@ PRECEDENCE = {
 }
 """How strongly each binary operator binds, from 1 for `||`; all associate to the left (PTX 4.5.4)."""
 
+_ENDS = frozenset(",;]})")
 _UNARY = frozenset("+-!~")
 _DIGITS = frozenset("0123456789")
 _DECIMAL = re.compile(r"(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
@@ -37,6 +38,8 @@ class Expressions(Cursor):
         """A whole constant expression."""
         if self.is_exact_float(self.at):
             return self._exact_float()
+        if self.texts[self.at][0] in _DIGITS and self.texts[self.at + 1] in _ENDS:
+            return self.number()  # most constants are
         self._waiting = 0
         return self._conditional()
 

@@ -1,4 +1,4 @@
-"""Tables that are read without tokens: initial values that are plain integers, and the data of debugging sections.
+"""Tables that are read without tokens: initial values that are plain numbers, and the data of debugging sections.
 
 Both are found by their usual spelling only; what is not found is read as everything else.
 """
@@ -10,14 +10,24 @@ from collections.abc import Iterator, Sequence
 from typing import overload
 
 from ptxvm.syntax import tree
+from ptxvm.syntax.lexer import float_bits, integer
 from ptxvm.syntax.statements import BLANKS
 
-SHORTEST = 64
+SHORTEST = 16
 """The characters of a list that is worth it."""
 
-_LIST = re.compile(rf'"[^"\n]*"|=[{BLANKS}]*(\{{[\d,{BLANKS}]{{{SHORTEST},}}\}})', re.ASCII)
-_UNUSUAL = re.compile(rf"[{{,][{BLANKS}]*[,}}]|\d[{BLANKS}]+\d|(?<!\d)0\d|\d{{19}}", re.ASCII)
-_INTEGER = re.compile(r"\d+", re.ASCII)
+_DECIMAL = r"(?:0|[1-9]\d{0,17})(?!\d)"
+_INTEGER = rf"-?(?:0[xX][0-9a-fA-F]{{1,16}}|{_DECIMAL})"
+_FLOAT = r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}"
+
+
+def _list_of(item: str) -> str:
+    """The expression of a list in braces."""
+    return rf"\{{[{BLANKS}]*(?:{item})(?:[{BLANKS}]*,[{BLANKS}]*(?:{item}))*[{BLANKS}]*\}}"
+
+
+_LIST = re.compile(rf'"[^"\n]*"|({_list_of(_INTEGER)})|({_list_of(_FLOAT)})', re.ASCII)
+_ITEM = re.compile(rf"(-?)([^{{}},\-{BLANKS}]+)", re.ASCII)
 
 _SECTION = re.compile(r"^[ \t]*\.section[ \t]+\.\w+[ \t\r\n\f]*(\{[^{}]*\})", re.ASCII | re.MULTILINE)
 _NUMBER = r"(?:0|[1-9]\d{0,8})"
@@ -26,21 +36,29 @@ _PLACE = rf"[$_.A-Za-z][\w$]+(?:[ \t]*\+[ \t]*{_NUMBER})?"
 _LINE = re.compile(rf"[ \t\r\f]*(?:[_$A-Za-z][\w$]+:|\.b(?:8|16|32|64)[ \t]+(?:{_DATA}|{_PLACE}))?[ \t\r\f]*", re.ASCII)
 
 
-class Integers(Sequence[tree.Operand]):
-    """The items of a list of decimal integers, each below 10^18, between two places of a text."""
+class Constants(Sequence[tree.Operand]):
+    """The items of a list between two places of a text: integers, each below 2^64 and maybe with a minus, or exact floats."""
 
-    __slots__ = ("_count", "_end", "_start", "_text")
+    __slots__ = ("_count", "_end", "_start", "_text", "are_floats")
 
     def __init__(self, text: str, start: int, end: int) -> None:
         self._text, self._start, self._end = text, start, end
         self._count = text.count(",", start, end) + 1
+        mark = text[start + 1 : end].lstrip(BLANKS)[1]
+        self.are_floats = mark in "fFdD"
 
     def __len__(self) -> int:
         return self._count
 
     def __iter__(self) -> Iterator[tree.Operand]:
-        for found in _INTEGER.finditer(self._text, self._start, self._end):
-            yield tree.Integer(int(found[0]), found[0], start=found.start(), end=found.end())
+        for found in _ITEM.finditer(self._text, self._start, self._end):
+            text, start, end = found[2], found.start(2), found.end()
+            number: tree.Operand
+            if (literal := integer(text)) is not None:
+                number = tree.Integer(literal[0], text, start=start, end=end)
+            else:
+                number = tree.Float(*float_bits(text), text, start=start, end=end)
+            yield tree.Unary("-", number, start=found.start(), end=end) if found[1] else number
 
     @overload
     def __getitem__(self, at: int) -> tree.Operand: ...
@@ -50,7 +68,7 @@ class Integers(Sequence[tree.Operand]):
         return list(self)[at]
 
     def __eq__(self, other: object) -> bool:
-        return list(self) == list(other) if isinstance(other, Integers | list) else NotImplemented
+        return list(self) == list(other) if isinstance(other, Constants | list) else NotImplemented
 
     __hash__ = None  # type: ignore[assignment]  # as that of a list
 
@@ -64,8 +82,8 @@ def tables(text: str) -> Iterator[tuple[int, int]]:
         if all(map(_LINE.fullmatch, set(text[found.start(1) + 1 : found.end(1) - 1].split("\n")))):
             yield found.span(1)
     for found in _LIST.finditer(text) if "=" in text else ():
-        if found[1] and not _UNUSUAL.search(text, *found.span(1)):
-            yield found.span(1)
+        if found.lastindex and found.end() - found.start() >= SHORTEST:
+            yield found.span()
 
 
 def section_lines(text: str, start: int, end: int) -> list[str]:
