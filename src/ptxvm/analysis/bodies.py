@@ -20,6 +20,7 @@ from ptxvm.analysis import debugging, expressions, passing
 from ptxvm.analysis.bind import Binder, type_of
 from ptxvm.analysis.body_lines import BlockCheck, BodyLines
 from ptxvm.analysis.collector import NoCollection
+from ptxvm.analysis.known_functions import KnownFunctions, Likeness
 from ptxvm.analysis.known_lines import ModuleNames, names_of, of_count
 from ptxvm.analysis.memo import Key, Left, Memo, Spelling
 from ptxvm.analysis.names_ahead import MARKS, ODD_STRING, labels_ahead
@@ -69,6 +70,7 @@ class Bodies:
         self.declarations: set[tuple[bool, Spelling]] = set()
         self.module_names = ModuleNames()
         self.has_marks = any(mark in outline.plain.text for mark in MARKS)
+        self.functions = KnownFunctions()
         self._memo: Memo | None = None
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
@@ -91,13 +93,25 @@ class Bodies:
         """The place of a body that is right; None for one that may not be."""
         if binder.program.version < OWN_VARIABLES:
             return None
+        likeness = self.likeness(binder, function, body)
+        if likeness is not None and self.functions.has(likeness):
+            return Lazy(self.outline, function, body, labels_in(self.outline.plain.text, body))
         check = BodyCheck(self, binder, function, body)
         try:
             check.run()
         except Doubt:
             return None
         binder.lines |= check.places
-        return Lazy(self.outline, function, body, check)
+        if likeness is not None and not (check.calls or check.unexecuted or check.statics):
+            self.functions.add(likeness, whatever_constants=not check.constants_matter())
+        return Lazy(self.outline, function, body, check.labels, check)
+
+    def likeness(self, binder: Binder, function: Function, body: tree.Unread) -> Likeness | None:
+        """What a function has in common with those like it; None where more than its text counts."""
+        module = binder.program.scope
+        if self.inlines or self.has_marks or not self.module_names.are_usual(module):
+            return None
+        return self.functions.likeness(self.outline.plain.text, function, body, module)
 
 
 class Lazy:
@@ -105,10 +119,13 @@ class Lazy:
 
     __slots__ = ("body", "calls", "function", "labels", "outline", "statics", "unexecuted")
 
-    def __init__(self, outline: Outline, function: Function, body: tree.Unread, check: BodyCheck) -> None:
-        self.outline, self.function, self.body = outline, function, body
-        self.calls, self.unexecuted, self.statics = check.calls, check.unexecuted, check.statics
-        self.labels = check.labels
+    def __init__(
+        self, outline: Outline, function: Function, body: tree.Unread, labels: frozenset[str], check: BodyCheck | None = None
+    ) -> None:
+        self.outline, self.function, self.body, self.labels = outline, function, body, labels
+        self.calls: list[Bound] = check.calls if check else []
+        self.unexecuted: list[Bound] = check.unexecuted if check else []
+        self.statics: list[Variable] = check.statics if check else []
         for each in self.unexecuted:
             each.function = function
 
@@ -143,6 +160,12 @@ def copy_of(function: Function, scope: NameScope) -> Function:
     return found
 
 
+def labels_in(text: str, body: tree.Unread) -> frozenset[str]:
+    """The names of the labels of a body."""
+    has_labels = text.find(":", body.start, body.end) >= 0
+    return frozenset(CODE_LABEL.findall(text, body.start, body.end) if has_labels else ())
+
+
 class BodyCheck:
     """One walk over the text of a body; `Doubt` ends it where something may be wrong.
 
@@ -165,9 +188,9 @@ class BodyCheck:
         self.returned: set[int] = set()
         self.loaded: list[Variable] = []
         self.declarations = bodies.declarations
+        self.depends_on_constants = False
         text = bodies.outline.plain.text
-        has_labels = text.find(":", body.start, body.end) >= 0
-        self.labels = frozenset(CODE_LABEL.findall(text, body.start, body.end) if has_labels else ())
+        self.labels = labels_in(text, body)
         self.frames = [BlockCheck(scope, self.forms(scope))]
         usual = (
             not bodies.has_marks
@@ -268,6 +291,8 @@ class BodyCheck:
         if left is not Left.NOTHING:
             left = self.instruction_at(*found.span(), key, parts, left or self.memo.left(key))
         frame.passed = True
+        if left is None or left is Left.CONSTANTS:
+            self.depends_on_constants = True
         if left is None:
             frame.first = -1
         elif number >= 0 or frame.first >= 0:
@@ -444,6 +469,7 @@ class BodyCheck:
         """Statements that are checked in full."""
         for statement in statements:
             if isinstance(statement, tree.Instruction):
+                self.depends_on_constants = True
                 self.instruction(statement)
             elif isinstance(statement, tree.Variable | tree.Prototype):
                 self.binder.statement(statement, self.scope_of_declaration(), self.copy)
@@ -557,6 +583,10 @@ class BodyCheck:
             self.lines.remember_block(frame, at)
         else:
             around.first = -1
+
+    def constants_matter(self) -> bool:
+        """May a body with other constants be wrong?"""
+        return self.depends_on_constants or self.lines.constants_matter()
 
     def finish(self) -> None:
         """Are all labels there, and has every parameter that is loaded a value?"""

@@ -9,6 +9,7 @@ from functools import cached_property
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.known_lines import (
+    KEPT_NAMES,
     LONGEST_BLOCK,
     STRETCH,
     Known,
@@ -41,9 +42,6 @@ from ptxvm.syntax.statements import BLANKS
 
 MOST_CHANGES = 8
 """A body whose registers are declared again and again has no known lines."""
-
-KEPT_NAMES = frozenset(("_", "$", "WARP_SZ"))
-"""What is no name that a block declares."""
 
 LABELS = Shape("table", detail="branchtargets")
 """The shape of a list of labels."""
@@ -101,6 +99,11 @@ class BodyLines:
         self.families: list[UnifiedFamily] | None = None
         self.tokens = Tokens()
         self.changes = 0
+        self.depends_on_constants = False
+
+    def constants_matter(self) -> bool:
+        """Were known lines right because of their constants?"""
+        return self.depends_on_constants or (self.stretch is not None and self.stretch.depends_on_constants)
 
     def skip(self, at: int, *, skips_declarations: bool) -> tuple[int, int]:
         """The place behind the known lines from here on, and the number of the line there; -1 where there is none.
@@ -116,6 +119,7 @@ class BodyLines:
                 return at, -1
         while start < end:
             if self.stretch is None or start >= self.stretch.starts[-1]:
+                self.depends_on_constants = self.constants_matter()
                 self.stretch = self.stretch_from(start)
                 for each in self.frames:
                     each.first = -1

@@ -41,6 +41,9 @@ MOST_LINES = 1 << 13
 MOST_SHARED = 1 << 15
 """The lines that are shared."""
 
+KEPT_NAMES = frozenset(("_", "$", "WARP_SZ"))
+"""What is no name that a block declares."""
+
 CONSTANTS = {
     mark: (re.compile(pattern, re.ASCII).sub, common)
     for mark, pattern, common in (
@@ -166,10 +169,11 @@ class Stretch:
 
     `starts` are the places of the lines, and the place behind the last; `lines` have the forms of names in their place, and
     `plain` those of constants too.  Of the names that are declared here, `ahead` are entered before that is reached, and `own`
-    stand as themselves; `inner` are declared in blocks, and mean nothing around them.
+    stand as themselves; `inner` are declared in blocks, and mean nothing around them.  `depends_on_constants`: a line that is
+    known has the constants of one that is right.
     """
 
-    __slots__ = ("ahead", "inner", "lines", "own", "plain", "starts")
+    __slots__ = ("ahead", "depends_on_constants", "inner", "lines", "own", "plain", "starts")
 
     def __init__(
         self,
@@ -183,22 +187,16 @@ class Stretch:
         if stretch.count(";") > stretch.count("\n"):
             stretch = _BETWEEN.sub(";\n", stretch)
         self.ahead, self.own, self.inner = set[str](), set[str](), frozenset[str]()
+        self.depends_on_constants = False
         self.starts = [*accumulate([len(line) + 1 for line in stretch.split("\n")], initial=start)]
         self.starts[-1] = end
-        if ".align" in stretch:
-            stretch = _ALIGNMENT(r"\1", stretch)
-        stretch = _SIZE(r"\1", stretch)
+        stretch = with_sizes(stretch)
         for family in families:
             stretch = unified(stretch, family)
         if look is not None:
             stretch = with_tokens(stretch, look)
         self.lines = stretch.split("\n")
-        for mark, (unify, common) in CONSTANTS.items():
-            if mark in stretch:
-                stretch = unify(common, stretch)
-        if _HAS_DECIMAL(stretch):
-            stretch = _DECIMAL("0.0", stretch)
-        self.plain = stretch.split("\n")
+        self.plain = without_constants(stretch).split("\n")
 
     def number(self, place: int) -> int:
         """The number of the line with a place."""
@@ -206,17 +204,23 @@ class Stretch:
 
     def first_unknown(self, number: int, known: Known, own: AbstractSet[str], declaring: AbstractSet[str]) -> int:
         """The number of the first line from this one on that is not known: neither to all, nor to the block, nor ahead."""
-        plain, exact, lines, behind = known.plain, known.exact, self.lines, number
+        plain, behind = known.plain, number
         for line in islice(self.plain, number, None):
             if line not in plain and number >= behind:
                 line = line.rstrip(BLANKS)  # noqa: PLW2901 - the same line
-                if not (line in plain or line in own or line in declaring or lines[number].rstrip(BLANKS) in exact):
+                if not (line in plain or line in own or line in declaring or self.is_known_exactly(number, known)):
                     if "{" in line or ";" not in line:
                         behind = self.behind(number, (plain, own, declaring))
                     if number >= behind:
                         break
             number += 1
         return number
+
+    def is_known_exactly(self, number: int, known: Known) -> bool:
+        """Is a line right with its constants?"""
+        found = self.lines[number].rstrip(BLANKS) in known.exact
+        self.depends_on_constants = self.depends_on_constants or found
+        return found
 
     def behind(self, number: int, known: Sequence[AbstractSet[str]]) -> int:
         """The number of the line behind a block, or statement, that begins with a line and is known; else that of the line."""
@@ -257,6 +261,21 @@ _WITHIN = re.compile(
     r"\n(?:(?<=[,(]\n)|(?<=[,(][ \t\r]\n)|(?=[ \t]*[%\[,;)(|\d-])|(?:(?<=[a-z]\d\n)|(?<=[a-z]\d\d\n))(?=[ \t]*\{))"
 )
 """The end of a line within a statement: behind a comma, before an operand, or between a type and `{`."""
+
+
+def with_sizes(text: str) -> str:
+    """A text in which alignments and sizes are no constants."""
+    if ".align" in text:
+        text = _ALIGNMENT(r"\1", text)
+    return _SIZE(r"\1", text)
+
+
+def without_constants(text: str) -> str:
+    """A text with one constant of each kind."""
+    for mark, (unify, common) in CONSTANTS.items():
+        if mark in text:
+            text = unify(common, text)
+    return _DECIMAL("0.0", text) if _HAS_DECIMAL(text) else text
 
 
 class TooLarge(Exception):  # noqa: N818 - the lines are looked at one by one, which reports it
