@@ -207,6 +207,14 @@ def test_bodies_are_looked_at_again_where_a_name_that_they_mention_has_changed()
     assert reads(checker, TEXT.replace("sm_90", "sm_80")) == 3
 
 
+def test_a_second_definition_is_validated_where_the_first_is_gone():
+    """The instructions of a second one are not validated, so nothing is known of them."""
+    twice = TEXT.replace("entry second()\n{", "entry first()\n{\n    add.s32 %r1, %r2, missing;")
+    checker = IncrementalChecker()
+    for text in (twice, twice.replace(".visible .entry first(", ".visible: .entry first(", 1)):
+        assert checker.check(Source(text)) == oracle(text)
+
+
 @pytest.mark.parametrize("wrong", ["add.s32 %r2, %r1 16;", "add.s32 %r2, %r1, ;", "bra $NOWHERE;", "ld.param.u32 %r1, [m];"])
 def test_of_a_body_with_an_error_only_the_doubtful_statements_are_read(wrong, monkeypatch):
     """A thousand right instructions beside a wrong one cost no reading."""
