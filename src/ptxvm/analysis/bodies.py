@@ -37,7 +37,7 @@ from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST
 from ptxvm.syntax.outline import Outline
-from ptxvm.syntax.statements import BLANKS, CODE_LABEL, FAMILY, FAMILY_STATEMENT, STATEMENT, parted
+from ptxvm.syntax.statements import BLANKS, BLOCK_BEGIN, CODE_LABEL, FAMILY, FAMILY_STATEMENT, STATEMENT, parted
 
 OWN_VARIABLES = (1, 4)
 """The first version in which a `.param` variable in a kernel's body is no parameter of the kernel (PTX 7.1.1)."""
@@ -256,7 +256,7 @@ class BodyCheck:
             at = found.end()
             if found[2] is not None:
                 self.head(found, number)
-            elif not self.statement(found, number):
+            elif not (self.statement(found, number) or BLOCK_BEGIN.match(text, at, end)):
                 number = -1
                 continue
             at, number = self.skip(at)

@@ -42,6 +42,9 @@ LABEL = re.compile(rf"{_BEGIN}({_NAME})(?=[ \t]*:(?!:))", re.ASCII)
 CODE_LABEL = re.compile(rf"{LABEL.pattern}(?![ \t]*:[{BLANKS}]*\.[bc])", re.ASCII)
 """The same, but for the names of prototypes and of lists of labels or functions."""
 
+BLOCK_BEGIN = re.compile(rf"[{BLANKS}]*\{{")
+"""The begin of a block, with the blanks before it."""
+
 LIST = re.compile(rf"({_NAME})[ \t]*:[{BLANKS}]*\.branchtargets\b", re.ASCII)
 """The begin of a list of labels, with its name."""
 

@@ -265,6 +265,19 @@ def test_lines_are_read_once(seen):
     assert instructions[1:] == ["add.s32 %r1, %r2, 5;", "ld.global.u32 %r1, [gv+4];"]
 
 
+NESTED = "{{\n{{ .reg .b32 t{0};\n{{\nmov.b32 t{0}, %r1;\nadd.s32 %r2, t{0}, {0};\n}}\n}}\n}}\n"
+
+
+def test_blocks_in_one_another_are_read_once(seen, reports):
+    text = module("".join(map(NESTED.format, range(20))))
+    analyse(Source(text))
+    assert sum(each.startswith("mov.b32 t") for each in seen) == 1
+    assert not reports(text)
+    assert reports(text.replace("mov.b32 t19", "mov.b32 t18"))
+    assert reports(text.replace(".reg .b32 t19", ".reg .f32 t19"))
+    assert reports(text.replace("    ret;", f"{NESTED.format(20)[:-2]}    ret;"))
+
+
 # ── blocks that call: known in their function, where they stand again ───────────────────────────
 
 CALL = """
@@ -317,7 +330,7 @@ def test_the_constants_that_calls_pass_are_looked_at(constant, reports):
 
 def test_calls_are_read_once(seen):
     program = read(module(2 * CALL + 8 * CALL.replace("%r1", "%r3").replace("callseq 0", "callseq 1")))
-    assert sum(text.startswith("call") for text in seen) == 2  # the first follows no instruction
+    assert sum(text.startswith("call") for text in seen) == 1
     assert sum(bound.calls for bound in program.functions["k"].instructions) == 10
 
 
