@@ -221,10 +221,10 @@ class RememberedBodies(Bodies):
     def remember(self, report: Report) -> None:
         """Keep what was found in the bodies that were looked at."""
         for key, function, body in self.looked_at:
-            if function.program is None or function.program.functions.get(function.name) is not function:
-                continue  # a second definition, whose instructions are not validated
             own = [each for each in report.diagnostics if body.start <= each.span.start < body.end]
-            is_fleeting = any(mark in each.help for each in own for mark in ELSEWHERE)
+            # Instructions of a second definition are not validated.
+            is_second = function.program is None or function.program.functions.get(function.name) is not function
+            is_fleeting = is_second or any(mark in each.help for each in own for mark in ELSEWHERE)
             shifted = tuple(relative(each, body.start) for each in own)
             labels = frozenset(function.label_names)
             known = CheckedBody(self.around if own else "", shifted, tuple(function.statics), labels, is_fleeting)
