@@ -188,11 +188,11 @@ class Binder:
         if function.entry:
             signatures.parameter_bytes(self.checks, function)
         function.defined = True
-        function.variables.extend(s for s in (*signature.results, *signature.parameters) if isinstance(s, Variable))
         scope.seen = len(self.program.scope.places)
         if isinstance(node.body, tree.Unread):
             node.body = self.unread(function, node.body)
         if isinstance(node.body, tree.Block):
+            function.variables.extend(s for s in (*signature.results, *signature.parameters) if isinstance(s, Variable))
             self.block(node.body, scope, function)
 
     def unread(self, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:

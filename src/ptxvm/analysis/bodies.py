@@ -45,6 +45,9 @@ OWN_VARIABLES = (1, 4)
 FEW_NAMES = 64
 """The names around a block that are compared with those of its families."""
 
+NO_LABELS: frozenset[str] = frozenset()
+"""The labels of most small bodies, as one object."""
+
 _reading = threading.RLock()
 
 
@@ -162,8 +165,7 @@ def copy_of(function: Function, scope: NameScope) -> Function:
 
 def labels_in(text: str, body: tree.Unread) -> frozenset[str]:
     """The names of the labels of a body."""
-    has_labels = text.find(":", body.start, body.end) >= 0
-    return frozenset(CODE_LABEL.findall(text, body.start, body.end) if has_labels else ())
+    return frozenset(CODE_LABEL.findall(text, body.start, body.end)) if text.find(":", body.start, body.end) >= 0 else NO_LABELS
 
 
 class BodyCheck:

@@ -171,12 +171,14 @@ class Function:
     shape: Shape = Shape("function")
     program: Program | None = None
     lazy: LazyBody | None = None
-    _code: Body = field(default_factory=Body)
+    _code: Body | None = None
 
     @property
     def code(self) -> Body:
         """The code; a lazy body is read."""
         self.read()
+        if self._code is None:
+            self._code = Body()
         return self._code
 
     def read(self) -> None:
@@ -201,7 +203,7 @@ class Function:
     @property
     def label_names(self) -> Collection[str]:
         """The names of the labels; a lazy body stays unread."""
-        return self._code.labels.keys() if self.lazy is None else self.lazy.labels
+        return self.labels.keys() if self.lazy is None else self.lazy.labels
 
     @property
     def variables(self) -> list[Variable]:
@@ -213,7 +215,7 @@ class Function:
         """The variables in memory outside of the stack; a lazy body stays unread."""
         if self.lazy is not None:
             return self.lazy.statics
-        return [variable for variable in self._code.variables if variable.space not in STACK]
+        return [variable for variable in self.variables if variable.space not in STACK]
 
     @property
     def body(self) -> tree.Block | None:

@@ -14,6 +14,9 @@ from ptxvm.isa.operand_types import Shape
 DIGITS = "0123456789"
 LONGEST_NUMBER = 18
 
+NO_PLACES: dict[str, int] = {}
+"""Only the names of a module have places: in all other scopes this stands for them."""
+
 
 @dataclass(slots=True)
 class Family:
@@ -60,7 +63,7 @@ class NameScope:
 
     def inner(self) -> NameScope:
         """A block within this one."""
-        return NameScope(self, registers=self.registers, seen=self.seen)
+        return NameScope(self, registers=self.registers, places=NO_PLACES, seen=self.seen)
 
     def split(self) -> NameScope:
         """The next part of a block; the instructions before it do not see its declarations."""
