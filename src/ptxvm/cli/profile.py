@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from math import prod
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import cast
 
 from rich.text import Text
@@ -190,8 +190,8 @@ def cells(line: Line) -> Iterator[str]:
 
 
 def told(line: Line) -> str:
-    """The text of a line, and where it comes from."""
-    return f"{line.text}  // {line.source}" if line.source else line.text
+    """The text of a line, and where it comes from: FILE:LINE without the folder, for which there is no room."""
+    return f"{line.text}  // {PurePath(line.source).name}" if line.source else line.text
 
 
 def shortened(text: str, columns: int) -> str:

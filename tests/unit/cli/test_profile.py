@@ -150,3 +150,8 @@ def test_a_page_keeps_to_the_limits_of_the_launch(ptxvm, module):
     done = ptxvm("profile", name, "--grid", "1", "--block", "32", "--timeout", "0.2", "--html", "page.html")
     assert done.code == 1
     assert "timeout" in done.err
+
+
+def test_a_line_names_its_source_without_the_folder(ptxvm, module):
+    path = module(COLUMN.replace('"k.cu"', '"/a/folder/that/takes/all/the/room/there/is/k.cu"'), "far.ptx")
+    assert "ld.shared.u32 %r4, [%r3];  // k.cu:12\n" in ptxvm("profile", path, *LAUNCH).out
