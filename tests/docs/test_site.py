@@ -22,6 +22,7 @@ from ptxvm.isa.special_registers import SPECIAL, WARP
 from ptxvm.isa.targets import LOWEST
 from ptxvm.machine.settings import VARIABLES
 from ptxvm.reference import matrices, pictures, site, type_words
+from ptxvm.reference.code_pages import code_pages
 from ptxvm.reference.example_table import COMPUTED, RUN
 from ptxvm.reference.examples import ExampleRun, example_of
 from ptxvm.reference.instruction_pages import SOUGHT, instruction_pages
@@ -267,6 +268,14 @@ def test_the_matrices_of_a_product_have_types_that_go_together(matrices_drawn):
     shapes = matrices_drawn["mma-sync-aligned.md"]
     assert {caption for caption in shapes["m8n8k16"] if caption[0] == "B"} == {"B: 16 x 8, .s8, .u8"}
     assert {caption for caption in shapes["m8n8k32"] if caption[0] == "B"} == {"B: 32 x 8, .s4, .u4"}
+
+
+def test_a_page_of_diagnostics_is_named_after_what_most_of_its_codes_are_about():
+    """An address is wrong in an mbarrier, too; P18xx are of loads and stores."""
+    titles = {path: text.partition("\n")[0] for path, text in code_pages(()).items()}
+    assert titles["reference/diagnostics/p18.md"] == "# P18xx: Loads and stores"
+    assert titles["reference/diagnostics/p25.md"] == "# P25xx: Mbarrier objects"
+    assert len(set(titles.values())) == len(titles)
 
 
 # ── the site ────────────────────────────────────────────────────────────────────────────

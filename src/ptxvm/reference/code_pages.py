@@ -60,10 +60,11 @@ def fault_page() -> Files:
 
 
 def _subject(hundred: str, codes: Sequence[str]) -> str:
-    """What the codes of a hundred are about: the family that has most of their rules."""
+    """What the codes of a hundred are about: the family that most of them are of, however many instructions it has."""
     if hundred in GROUPS:
         return GROUPS[hundred]
-    chapters = Counter(chapter_of(i) for each in codes if (page := page_of(each)) for i in page.instructions)
+    known = [page for each in codes if (page := page_of(each))]
+    chapters = Counter(chapter for page in known for chapter in dict.fromkeys(map(chapter_of, page.instructions)))
     return short_title(chapters.most_common(1)[0][0])
 
 
