@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from ptxvm.cli import checkout
 from ptxvm.cli.failures import TRACEBACK
 from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, debug_options, launch_options, run_options
 
@@ -32,9 +33,9 @@ class OrderedGroup(click.Group):
             raise Interrupted from stopped
 
     def list_commands(self, ctx: click.Context) -> list[str]:
-        """The names of all commands."""
+        """The names of all commands; without a checkout there is nothing to measure."""
         del ctx
-        return list(self.commands)
+        return [name for name in self.commands if name != "bench" or checkout.BENCHMARKS.is_file()]
 
 
 @click.group(

@@ -12,11 +12,11 @@ from typing import Protocol
 
 from rich.text import Text
 
+from ptxvm.cli import checkout
 from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.terminal import console, tabulated, working
 from ptxvm.diagnostics import did_you_mean
 
-ROOT = Path(__file__).parents[3]
 PREFIXES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
@@ -81,7 +81,7 @@ class Measurement(Protocol):
 
 def load_suite() -> ModuleType:
     """The module with the benchmarks, which is part of the repository and not of the package."""
-    path = ROOT / "benchmarks" / "suite.py"
+    path = checkout.BENCHMARKS
     if not path.exists():
         raise WrongCall(f"the benchmarks are part of the repository, not of the package, and {path} is missing")
     spec = importlib.util.spec_from_file_location("ptxvm_benchmarks", path)

@@ -5,11 +5,10 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
-from pathlib import Path
 
 import pytest
 
-from ptxvm.cli import bench
+from ptxvm.cli import bench, checkout
 from ptxvm.cli.bench import load_suite, scaled
 
 
@@ -60,7 +59,9 @@ def test_missing_data_is_named(ptxvm, tmp_path):
 
 
 def test_without_the_repository_it_says_so(ptxvm, monkeypatch, tmp_path):
-    monkeypatch.setattr(bench, "ROOT", tmp_path)
+    assert "\n  bench " in ptxvm("--help").out
+    monkeypatch.setattr(checkout, "BENCHMARKS", tmp_path / "suite.py")
+    assert "\n  bench " not in ptxvm("--help").out
     done = ptxvm("bench")
     assert done.code == 2
     assert done.err.startswith("ptxvm bench: the benchmarks are part of the repository, not of the package, and ")
@@ -124,7 +125,7 @@ def test_numpy_counts_collatz_steps(suite):
 
 
 def test_the_suite_runs_as_a_script():
-    script = Path(bench.ROOT) / "benchmarks" / "suite.py"
+    script = checkout.BENCHMARKS
     done = subprocess.run([sys.executable, script, "x"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
     assert "no benchmark is called 'x'" in done.stderr
