@@ -79,12 +79,18 @@ class Clocks:
         same: npt.NDArray[np.bool_] = self.grids.together(others, threads)
         known = same & (stamps <= self.cta_known[threads])
         if self.warps_used:
-            home = self.home(threads)
-            mates = same & ((others - home) // WARP == (threads - home) // WARP)
-            known |= mates & (stamps <= self.warp_known[threads])
+            known |= self.mates(threads, others) & (stamps <= self.warp_known[threads])
         if self._held and not known.all():
             self._ask_further(known, threads, others, stamps)
         return np.logical_not(known)
+
+    def mates(self, threads: Threads, others: Threads) -> npt.NDArray[np.bool_]:
+        """Which threads are of one warp with the others?"""
+        home = self.home(threads)
+        found: npt.NDArray[np.bool_] = self.grids.together(others, threads) & (
+            (others - home) // WARP == (threads - home) // WARP
+        )
+        return found
 
     def _ask_further(self, known: npt.NDArray[np.bool_], threads: Threads, others: Threads, stamps: Ints) -> None:
         rest = np.flatnonzero(~known)

@@ -366,6 +366,9 @@ class RaceDetector:
             pairs = list(zip(records[racing].tolist(), threads[racing].tolist(), strict=True))
             over = {pair for pair in set(pairs) if self._product_over(*pair)}
             racing = racing[[pair not in over for pair in pairs]]
+        if self.sites.of_warp[others[racing]].any():
+            mates = self.clocks.mates(threads[racing], self.packing.thread_of(records[racing]))
+            racing = racing[~(self.sites.of_warp[others[racing]] & mates)]
         if len(racing) and self.sites.of_mbarrier[site]:
             racing = racing[[not self._made_known(records[n], int(threads[n])) for n in racing.tolist()]]
         if len(racing):

@@ -73,6 +73,7 @@ class Sites:
         self.proxy = np.zeros(64, np.int64)  # by PROXIES
         self.plain = np.zeros(64, np.bool_)  # does it store the value of the thread, at once?
         self.of_mbarrier = np.zeros(64, np.bool_)
+        self.of_warp = np.zeros(64, np.bool_)  # does a warp write as one, as `tcgen05.alloc` does (PTX 9.7.16.6.1)?
 
     def __getitem__(self, number: int) -> Site:
         site = self._sites[number]
@@ -96,12 +97,13 @@ class Sites:
             site = Site(access.bound, verb, access.space, access.type.bytes, order, scope, late, proxy)
             self._sites.append(site)
             if found >= len(self.scope):
-                self.scope, self.size, self.proxy, self.plain, self.of_mbarrier = (
+                self.scope, self.size, self.proxy, self.plain, self.of_mbarrier, self.of_warp = (
                     np.concatenate([column, np.zeros_like(column)])
-                    for column in (self.scope, self.size, self.proxy, self.plain, self.of_mbarrier)
+                    for column in (self.scope, self.size, self.proxy, self.plain, self.of_mbarrier, self.of_warp)
                 )
             self.scope[found], self.size[found], self.proxy[found] = site.scope, site.size, PROXIES[proxy]
             self.of_mbarrier[found] = "mbarrier" in access.attributes
+            self.of_warp[found] = site.of_tensor_core and site.writes and not late
             self.plain[found] = verb is Verb.WRITE and not late and not proxy
         return found
 

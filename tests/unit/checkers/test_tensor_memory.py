@@ -221,6 +221,30 @@ def races_over(first: str, *then: str) -> list[ptxvm.Finding]:
     return [each for each in found if each.kind == "race"]
 
 
+@pytest.mark.parametrize(("block", "races"), [(32, 0), (64, 1)])
+def test_lanes_of_the_warp_that_allocates_read_the_address_at_once(block, races):
+    """The first example of PTX 9.7.16.7.1; another warp has to wait."""
+    text = """
+        .version 8.6
+        .target sm_100a
+        .address_size 64
+        .visible .entry k()
+        {
+        .reg .b32 %t, %d; .reg .pred %other;
+        .shared .align 4 .b32 at;
+        mov.u32 %t, %tid.x; setp.ge.u32 %other, %t, 32; @%other bra read;
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [at], 32;
+        ld.shared.b32 %d, [at];
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 32;
+        tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;
+        ret;
+        read: ld.shared.b32 %d, [at];
+        ret;
+        }"""
+    found = ptxvm.load(text).kernel().launch(1, block, check=("race", "memory")).findings
+    assert [each.kind for each in found] == ["race"] * races
+
+
 def test_a_copy_may_overwrite_the_address_that_alloc_wrote():
     """PTX 9.7.16.6.1: allocation keeps the order of accesses of its address by instructions that are not `tcgen05`."""
     assert races_over(ALLOCATE, ARM, OVERWRITE) == []
