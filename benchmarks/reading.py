@@ -140,6 +140,12 @@ def indirect(rng: random.Random, number: int) -> str:
     )
 
 
+def nested(rng: random.Random, number: int) -> str:
+    """Blocks in blocks, with registers of their own."""
+    a, b = rng.randrange(4000), rng.randrange(4000)
+    return f"\t{{\n\t{{\n\t.reg .b32 t{number};\n\tmov.b32 t{number}, %r{a};\n\tadd.s32 %r{b}, t{number}, {a};\n\t}}\n\t}}\n"
+
+
 def functions(size: int) -> str:
     """Functions of five instructions that load their parameters."""
     text = (
@@ -157,6 +163,21 @@ def data(size: int) -> str:
     for n in range(size // 4_000 + 1):
         values = ", ".join([str(rng.randrange(256)) for _ in range(800)])
         parts.append(f".global .align 4 .b8 table{n}[800] = {{{values}}};\n")
+    return "".join(parts)
+
+
+def constants(size: int) -> str:
+    """Tables of masks, of numbers below zero and of the bits of floats, and strings."""
+    rng, parts = random.Random(1), [MODULE]  # noqa: S311 - the same text each time
+    for n in range(size // 900 + 1):
+        masks = ", ".join([f"0x{rng.randrange(1 << 32):08x}" for _ in range(32)])
+        numbers = ", ".join([str(rng.randrange(-99, 99)) for _ in range(32)])
+        floats = ", ".join([f"0f{rng.randrange(1 << 30):08X}" for _ in range(16)])
+        letters = ", ".join([str(rng.randrange(32, 127)) for _ in range(12)])
+        parts.append(
+            f".global .align 4 .b32 masks{n}[32] = {{{masks}}};\n.global .align 4 .s32 numbers{n}[32] = {{{numbers}}};\n"
+            f".global .align 4 .f32 floats{n}[16] = {{{floats}}};\n.global .align 1 .b8 $str${n}[13] = {{{letters}, 0}};\n"
+        )
     return "".join(parts)
 
 
@@ -188,9 +209,11 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "switches": lambda size: kernels(size, switches),
     "lines of operands": lambda size: kernels(size, spread),
     "indirect calls": lambda size: kernels(size, indirect).replace(MODULE, MODULE + OF_REGISTERS, 1),
+    "nested blocks": lambda size: kernels(size, nested),
     "small kernels": small,
     "functions": functions,
     "data": data,
+    "constants": constants,
     "debug sections": debugged,
 }
 
