@@ -88,6 +88,21 @@ def test_a_link_holds_all_of_it(page):
     assert page.is_checked("[name=check][value=init]")
 
 
+def test_a_link_names_the_lesson_that_it_is_of(page):
+    page.select_option("#examples", "lesson shuffle")
+    page.click("#share")
+    page.wait_for_url("**/#1.*")
+    link = page.url
+    page.goto("about:blank")
+    page.goto(link)
+    page.wait_for_selector("html[data-ready]")
+    assert page.input_value("#examples") == "lesson shuffle"
+    own = page.evaluate("async () => (await import('/state.js')).packed({ source: '// of my own' })")
+    page.evaluate("(link) => { location.hash = link }", own)
+    page.wait_for_function("document.querySelector('#code').value === '// of my own'")
+    assert page.input_value("#examples") == ""
+
+
 HOSTILE = "<img src=x onerror=alert(1)><script>alert(1)</script>"
 
 

@@ -230,8 +230,15 @@ for (const box of document.querySelectorAll("[name=check]")) {
 
 // ── the whole state ─────────────────────────────────────────────────────────────────────
 
+/** The choice that has begun with a state; none where it is of one's own. */
+function begin({ lesson, source }) {
+  const example = Object.keys(EXAMPLES).find((name) => EXAMPLES[name].source === source);
+  return lesson ? `lesson ${lesson}` : example ? `example ${example}` : "";
+}
+
 function restore(found) {
   state = cleaned(found);
+  at("examples").value = begin(state);
   renewFields(at("fields"));
   fillFields(at("fields"), state, []);
   fillMore(at("more"), state);
