@@ -165,6 +165,8 @@ class Breakpoints:
     def catch(self, name: str, condition: str = "") -> Catchpoint:
         """Stop where something is found; see `Caught`."""
         known = [each.value for each in Caught]
+        if not name:
+            raise NotThere(f"name what is to be caught: {' '.join(known)}")
         if name not in known:
             raise NotThere(
                 f"nothing is called '{name}' that may be caught; {did_you_mean(name, known) or 'there are ' + ' '.join(known)}"

@@ -188,7 +188,8 @@ def space_and_type(text: str) -> tuple[Space, Type]:
     try:
         return (Space(spaces[0]) if spaces else Space.GENERIC), type
     except ValueError:
-        raise NoValue(f"there is no state space '.{spaces[0]}'; {did_you_mean(spaces[0], SPACES)}") from None
+        others = did_you_mean(spaces[0], SPACES) or f"there are {' '.join(SPACES)}"
+        raise NoValue(f"there is no state space '.{spaces[0]}'; {others}") from None
 
 
 SPACES = ("global", "shared", "local", "const", "param", "shared::cluster")

@@ -241,6 +241,10 @@ def test_what_cannot_be_changed_or_read_is_said(turn):
             turn.assign(text, "1")
     with pytest.raises(NoValue, match="a null pointer"):
         turn.value(".global.u32[0]")
+    with pytest.raises(NoValue, match=r"no state space '\.nope'; there are global shared local const param shared::cluster$"):
+        turn.value(".nope.u32[0]")
+    with pytest.raises(NotThere, match=r"name what is to be caught: nan memory init sync race$"):
+        turn.catch("")
     with pytest.raises(NoValue, match="the shared memory has 256 bytes"):
         turn.value(".shared.u32[256]")
 
