@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections import deque
+from functools import cache, partial
+
 import numpy as np
 import numpy.typing as npt
 
@@ -17,13 +20,16 @@ ASYNC_SPACES = {
 """The state spaces whose accesses a fence of a proxy orders."""
 
 
+FENCES = 8  # of a thread that are remembered: a thread that runs ahead of others makes further ones
+
+
 class ProxyFences:
-    """The last proxy fence of each thread, for each state space."""
+    """The last proxy fences of each thread, for each state space."""
 
     def __init__(self, clocks: Clocks, packing: Packing) -> None:
         self.clocks, self.packing = clocks, packing
         self._fenced = {space: np.zeros(len(clocks.now), np.int64) for space in ASYNC_SPACES[Proxy.ASYNC]}  # clocks of threads
-        self._known: dict[tuple[int, Space], Knowledge] = {}  # and their knowledge then
+        self._known: dict[tuple[int, Space], deque[tuple[int, Knowledge]]] = {}  # and at their last fences, with what they knew
 
     def grow(self, threads: int) -> None:
         """Add the threads of a new grid."""
@@ -36,29 +42,41 @@ class ProxyFences:
             self._fenced[space][threads] = self.clocks.now[threads]
         for thread in threads.tolist():
             known = self.clocks.snapshot(np.array([thread], np.int64))
-            self._known |= {(thread, space): known for space in spaces}
+            for space in spaces:
+                self._known.setdefault((thread, space), deque(maxlen=FENCES)).append((int(self.clocks.now[thread]), known))
         self.clocks.tick(threads)
 
-    def unfenced(self, space: Space, last: Records, threads: Threads) -> npt.NDArray[np.int64]:
-        """The positions of last writes that are ordered before the threads' accesses, without a proxy fence between."""
+    def unfenced(self, space: Space, last: Records, threads: Threads, copied: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
+        """The positions of last writes that are ordered before the threads' accesses, without a proxy fence between.
+
+        A fence of any thread counts that the write precedes and that precedes the access (PTX 8.9.5).  Those that are `copied`
+        are of `cp.async`, whose writes are of the generic proxy.
+        """
         if space not in self._fenced:
             return np.zeros(0, np.int64)
         writers, stamps = self.packing.thread_of(last), self.packing.stamp_of(last)
-        ordered = (last != 0) & (writers < self.clocks.grids.agents)
+        own = writers < self.clocks.grids.agents
+        ordered = (last != 0) & (own | copied)
         ordered &= (writers == threads) | ~self.clocks.unknown(threads, writers, stamps)
-        ordered &= stamps > self._fenced[space][np.where(ordered, writers, 0)]
-        found = [
-            n
-            for n in np.flatnonzero(ordered).tolist()
-            if not self._knew(int(threads[n]), space, int(writers[n]), int(stamps[n]))
-        ]
+        ordered &= ~own | (stamps > self._fenced[space][np.where(ordered & own, writers, 0)])
+        fenced = cache(partial(self._fenced_between, space))
+        found = [n for n in np.flatnonzero(ordered).tolist() if not fenced(int(threads[n]), int(writers[n]), int(stamps[n]))]
         return np.array(found, np.int64)
 
-    def _knew(self, thread: int, space: Space, writer: int, stamp: int) -> bool:
-        """Was the write known to the thread at its last fence?"""
+    def _fenced_between(self, space: Space, thread: int, writer: int, stamp: int) -> bool:
+        """Has the thread executed a fence behind the write, or does it know one of another thread behind the write?"""
         home = int(self.clocks.home(writer))
-        row = self._known.get((thread, space), {}).get(home)
-        return row is not None and bool(row[writer - home] >= stamp)
+        own = self._known.get((thread, space), ())
+        if any(home in known and known[home][writer - home] >= stamp for _, known in own):
+            return True
+        return any(
+            of == space
+            and any(
+                home in known and known[home][writer - home] >= stamp and self.clocks.knows(thread, other, at)
+                for at, known in fences
+            )
+            for (other, of), fences in self._known.items()
+        )
 
 
 __all__ = ["ASYNC_SPACES", "ProxyFences"]

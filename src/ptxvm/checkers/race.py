@@ -178,10 +178,12 @@ class RaceDetector:
         What `tcgen05.alloc` writes keeps its order with accesses of the address by other instructions (PTX 9.7.16.6.1).
         """
         last, later = shadow.wrote[cells], self.sites[site]
-        for n in self.proxy_fences.unfenced(shadow.allocation.space, last, threads).tolist():
+        copied = self.sites.copied[self.packing.site_of(last)]
+        for n in self.proxy_fences.unfenced(shadow.allocation.space, last, threads, copied).tolist():
             earlier = self.sites[int(self.packing.site_of(last[n]))]
             if later.of_tensor_core or not earlier.of_tensor_core:
-                ends, byte = (int(self.packing.thread_of(last[n])), int(threads[n])), int(cells[n]) << shadow.shift
+                writer = int(self.grids.owner(self.packing.thread_of(last[n])))
+                ends, byte = (writer, int(threads[n])), int(cells[n]) << shadow.shift
                 self.report(Race(shadow.allocation, (earlier, later), ends, byte, cause=Cause.UNFENCED))
                 return
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.algebra.asynchronous import AsyncKind, Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
@@ -73,6 +73,7 @@ class Sites:
         self.proxy = np.zeros(64, np.int64)  # by PROXIES
         self.plain = np.zeros(64, np.bool_)  # does it store the value of the thread, at once?
         self.of_mbarrier = np.zeros(64, np.bool_)
+        self.copied = np.zeros(64, np.bool_)  # is it of `cp.async`, whose accesses are of the generic proxy?
         self.of_warp = np.zeros(64, np.bool_)  # does a warp write as one, as `tcgen05.alloc` does (PTX 9.7.16.6.1)?
 
     def __getitem__(self, number: int) -> Site:
@@ -97,12 +98,15 @@ class Sites:
             site = Site(access.bound, verb, access.space, access.type.bytes, order, scope, late, proxy)
             self._sites.append(site)
             if found >= len(self.scope):
-                self.scope, self.size, self.proxy, self.plain, self.of_mbarrier, self.of_warp = (
+                self.scope, self.size, self.proxy, self.plain, self.of_mbarrier, self.of_warp, self.copied = (
                     np.concatenate([column, np.zeros_like(column)])
-                    for column in (self.scope, self.size, self.proxy, self.plain, self.of_mbarrier, self.of_warp)
-                )
+                    for column in (
+                        self.scope, self.size, self.proxy, self.plain, self.of_mbarrier, self.of_warp, self.copied,
+                    )
+                )  # fmt: skip
             self.scope[found], self.size[found], self.proxy[found] = site.scope, site.size, PROXIES[proxy]
             self.of_mbarrier[found] = "mbarrier" in access.attributes
+            self.copied[found] = late and access.attributes.get("group") is AsyncKind.COPY
             self.of_warp[found] = site.of_tensor_core and site.writes and not late
             self.plain[found] = verb is Verb.WRITE and not late and not proxy
         return found
