@@ -2,23 +2,25 @@
 
 `pytest -p probes --probes=FILE` writes the data file that `coverage report` reads.  coverage.py itself traces each line, which
 makes the translation of a kernel two to three times slower.  Here the modules of ptxvm are compiled with probes: before each
-statement, and in each branch, stands a store into a list.  Processes that a test starts are not measured.
+statement, and in each branch, stands a store into a list.  Python code takes a quarter longer with them: after some hundred
+tests those that were passed are taken out.  Processes that a test starts are not measured.
 """
 
 from __future__ import annotations
 
 import ast
+import gc
 import hashlib
 import marshal
 import sys
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
 from itertools import chain, compress
 from pathlib import Path
 from tempfile import NamedTemporaryFile
-from types import CodeType, ModuleType
+from types import CodeType, FunctionType, ModuleType
 from typing import Any, Final
 
 import pytest
@@ -30,6 +32,9 @@ SOURCE: Final = ROOT / "src" / "ptxvm"
 CACHE: Final = ROOT / ".cache" / "probes"
 LIST: Final = "__probes__"
 """The name by which the code of a module knows the list of its probes."""
+
+SETTLED: Final = 400
+"""So many tests run with all probes; they pass most of those that the others would."""
 
 Arc = tuple[int, int | None]
 """As in coverage.py's data: `(8, 8)` is the statement in line 8, `(8, 9)` its branch to line 9; `(8, None)` the other one."""
@@ -45,6 +50,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     """Instrument ptxvm: this is the first hook of all, before other plugins import it."""
     parser.addoption("--probes", metavar="FILE", type=Path, required=True, help="where to write what the tests have run")
     sys.meta_path.insert(0, Finder())
+
+
+class TestsRun:
+    """A plugin of the process that runs tests: takes out what the first ones have passed."""
+
+    def __init__(self) -> None:
+        self.count = 0
+
+    def pytest_runtest_teardown(self) -> None:
+        """A test is over."""
+        self.count += 1
+        if self.count == SETTLED:
+            take_out_passed()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Count the tests."""
+    config.pluginmanager.register(TestsRun())
 
 
 def pytest_testnodedown(node: Any, error: object) -> None:  # noqa: ARG001  xdist has no types
@@ -115,19 +138,44 @@ def instrumented(path: Path) -> tuple[CodeType, int]:
     return code, count
 
 
-def with_probes(source: bytes) -> tuple[ast.Module, list[list[Arc]]]:
-    """A module with probes, and the arcs that each probe stands for."""
+def take_out_passed() -> None:
+    """Give every function of an instrumented module code without the probes that were passed."""
+    functions = defaultdict(list)
+    for each in gc.get_objects():
+        if isinstance(each, FunctionType) and each.__code__.co_filename in passed:
+            functions[each.__code__.co_filename].append(each)
+    for file, found in functions.items():
+        tree, _ = with_probes(Path(file).read_bytes(), passed[file])
+        made = {(code.co_qualname, code.co_firstlineno): code for code in codes(compile(tree, file, "exec", dont_inherit=True))}
+        for function in found:
+            if function.__name__ != "<lambda>":  # these hold no statement, and several may stand in a line
+                function.__code__ = made.get(
+                    (function.__code__.co_qualname, function.__code__.co_firstlineno), function.__code__
+                )
+
+
+def codes(code: CodeType) -> Iterator[CodeType]:
+    """A code object and those within it."""
+    yield code
+    for constant in code.co_consts:
+        if isinstance(constant, CodeType):
+            yield from codes(constant)
+
+
+def with_probes(source: bytes, without: Sequence[bool] = ()) -> tuple[ast.Module, list[list[Arc]]]:
+    """A module with probes, and the arcs that each probe stands for; the probes that `without` marks are left out."""
     tree = ast.parse(source)
-    probes = Probes()
+    probes = Probes(without)
     tree.body = probes.block(tree.body)
     return tree, probes.arcs
 
 
 class Probes:
-    """Puts probes into the blocks of a module; `arcs` has the arcs that each stands for."""
+    """Puts probes into the blocks of a module; `arcs` has the arcs that each stands for, of those `without` too."""
 
-    def __init__(self) -> None:
+    def __init__(self, without: Sequence[bool] = ()) -> None:
         self.arcs: list[list[Arc]] = []
+        self.without = without
 
     def block(self, body: list[ast.stmt], before: Iterable[Arc] = (), entry: int | None = None) -> list[ast.stmt]:
         """A block with a probe before each statement; the first also stands for `before` and the branch from line `entry`."""
@@ -149,7 +197,10 @@ class Probes:
         where = location(at)
         value, slot = ast.Constant(value=True, **where), ast.Constant(len(self.arcs), **where)
         element = ast.Subscript(ast.Name(LIST, ast.Load(), **where), slot, ast.Store(), **where)
+        number = len(self.arcs)
         self.arcs.append(list(arcs))
+        if number < len(self.without) and self.without[number]:
+            return ast.Pass(**where)
         return ast.Assign([element], value, **where)
 
     def inside(self, statement: ast.stmt) -> None:

@@ -8,7 +8,7 @@ import xml.etree.ElementTree as ET
 from itertools import pairwise
 
 import pytest
-from verdicts import HERE, Expected, own
+from verdicts import HERE, KERNELS_AGAIN, Expected, own
 
 from ptxvm.cli.litmus import litmus
 from ptxvm.litmus import read
@@ -16,8 +16,6 @@ from ptxvm.model import judge, read_litmus
 from ptxvm.model.cycle_explanation import cycle, edges
 from ptxvm.model.drawing import svg
 from ptxvm.model.verdict_report import report
-
-KERNELS = sorted((HERE / "kernels").glob("*.ptx"))
 
 
 @pytest.mark.parametrize("expected", own(), ids=str)
@@ -49,7 +47,10 @@ def test_store_buffering_by_hand():
     assert [step.edge for step in cycle(candidate)] == ["fr", "po", "sync", "po"]
 
 
-@pytest.mark.parametrize("path", [*sorted((HERE / "cases").glob("*.litmus")), *KERNELS], ids=lambda path: path.name)
+CASES = [pytest.param(path, id=path.name) for path in sorted((HERE / "cases").glob("*.litmus"))]
+
+
+@pytest.mark.parametrize("path", [*CASES, *KERNELS_AGAIN])
 def test_drawings_and_lines(path):
     for test in read(path):
         judgement = judge(test, witnesses=True)

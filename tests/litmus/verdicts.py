@@ -8,6 +8,8 @@ from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+import pytest
+
 from ptxvm.model import Test, read_tests
 
 HERE = Path(__file__).parent
@@ -16,6 +18,8 @@ REFUSED: dict[str, dict[str, str]] = json.loads((HERE / "refused.json").read_tex
 COLLECTED = HERE.parents[2] / "shared" / "litmus"
 KERNELS = sorted((HERE / "kernels").glob("*.ptx"))
 """Kernels whose comments say what each litmus test of theirs gives."""
+KERNELS_AGAIN = [pytest.param(path, id=path.stem, marks=[pytest.mark.long] if path.stem == "loops" else []) for path in KERNELS]
+"""The same for what else is asked of them: all outcomes of loops take the model some seconds each time."""
 MODELS = {"6.4": "v6_0", "9.1": "v7_5"}
 """Our models, by the names that the collection has for what they agree with."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable
 from fractions import Fraction
-from functools import cache, partial
+from functools import partial
 
 import exact
 import numpy as np
@@ -153,24 +153,30 @@ def test_every_half_with_some(op: str, function: np.ufunc) -> None:
     assert np.array_equal(got, bits), hex(a[got != bits][0])
 
 
-@cache
-def integers_of_halves(type: str, mode: str) -> list[int | str]:
-    """Every f16 or bf16 as an integer of any size."""
+SOME = np.union1d(EVERY[::9], np.array([*AGAINST, 0x7C00, 0x7C01, 0xFFFF, 0x7F80, 0xFF80, 0x7FC0], np.uint16))
+HALVES = pytest.mark.parametrize(
+    "halves", [pytest.param(SOME, id="some"), pytest.param(EVERY, id="every", marks=pytest.mark.long)]
+)
+
+
+def integers_of(halves: np.ndarray, type: str, mode: str) -> list[int | str]:
+    """Each f16 or bf16 as an integer of any size."""
     huge = 1 << 200
-    return [exact.to_integer(int(x), FORMATS[type], mode, -huge, huge) for x in EVERY]
+    return [exact.to_integer(int(x), FORMATS[type], mode, -huge, huge) for x in halves]
 
 
+@HALVES
 @pytest.mark.parametrize("mode", INTEGRAL)
 @pytest.mark.parametrize("source", ["f16", "bf16"])
-def test_every_half_to_integers(source: str, mode: str) -> None:
+def test_every_half_to_integers(source: str, mode: str, halves: np.ndarray) -> None:
     """PTX 9.7.9.21: out of range to the nearest end; NaN to 0, and in 64 bits to the sign bit alone."""
+    integers = integers_of(halves, source, mode)
     for target in (f"{kind}{size}" for kind in "us" for size in (8, 16, 32, 64)):
         size = int(target[1:])
         least, most = (-(1 << size - 1), (1 << size - 1) - 1) if target[0] == "s" else (0, (1 << size) - 1)
         held = max(size, 8 if source == "bf16" else 16)
-        got = run(f"cvt.{mode}.{target}.{source} {{d}}, {{0}};", f"{target[0]}{held}", ("b16", EVERY))
+        got = run(f"cvt.{mode}.{target}.{source} {{d}}, {{0}};", f"{target[0]}{held}", ("b16", halves))
         nan = 1 << 63 if size == 64 else 0
-        integers = integers_of_halves(source, mode)
         want = {x: (nan if x == NAN else min(max(int(x), least), most)) & (1 << held) - 1 for x in {*integers}}
         assert got.tolist() == [want[x] for x in integers], target
 
@@ -183,24 +189,26 @@ def integral(format: Format, mode: str, x: int) -> int | str:
     return exact.round_fraction(whole, format, "rn", minus=exact.negative(x, format))
 
 
+@HALVES
 @pytest.mark.parametrize("sat", ["", ".sat"])
 @pytest.mark.parametrize("mode", INTEGRAL)
-def test_every_half_to_an_integral_one(mode: str, sat: str) -> None:
+def test_every_half_to_an_integral_one(mode: str, sat: str, halves: np.ndarray) -> None:
     """Zero keeps its sign, and .sat limits."""
-    got = run(f"cvt.{mode}{sat}.f16.f16 {{d}}, {{0}};", "b16", ("b16", EVERY))
+    got = run(f"cvt.{mode}{sat}.f16.f16 {{d}}, {{0}};", "b16", ("b16", halves))
 
     reference = modified(partial(integral, F16, mode), F16, ftz=False, sat=bool(sat))
-    check(got, [reference(int(x)) for x in EVERY], F16, [EVERY])
+    check(got, [reference(int(x)) for x in halves], F16, [halves])
 
 
+@HALVES
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("source", ["u16", "s16"])
 @pytest.mark.parametrize("target", ["f16", "bf16", "f32"])
-def test_every_short_integer_to_floats(target: str, source: str, mode: str) -> None:
+def test_every_short_integer_to_floats(target: str, source: str, mode: str, halves: np.ndarray) -> None:
     format = FORMATS[target]
-    got = run(f"cvt.{mode}.{target}.{source} {{d}}, {{0}};", HELD.get(target, target), (source, EVERY))
-    numbers = EVERY.astype(int) if source == "u16" else EVERY.view(np.int16).astype(int)
-    check(got, [exact.round_fraction(Fraction(int(n)), format, mode) for n in numbers], format, [EVERY])
+    got = run(f"cvt.{mode}.{target}.{source} {{d}}, {{0}};", HELD.get(target, target), (source, halves))
+    numbers = halves.astype(int) if source == "u16" else halves.view(np.int16).astype(int)
+    check(got, [exact.round_fraction(Fraction(int(n)), format, mode) for n in numbers], format, [halves])
 
 
 # ── cvt with modifiers ──────────────────────────────────────────────────────────────────

@@ -10,7 +10,7 @@ from math import sqrt
 import pytest
 from ptxas import disagreement, errors, script
 
-SAMPLE = 800
+SAMPLE = 400
 SETTINGS = {
     "1.4/sm_13": 0.999,
     "2.3/sm_20": 0.999,

@@ -95,17 +95,17 @@ def test_warps(tools: ModuleType, engine: str) -> None:
 
 
 @ENGINES
-def test_products_of_warps(tools: ModuleType, engine: str) -> None:
+def test_products_of_warps(tools: ModuleType, engine: str, rng: np.random.Generator) -> None:
     """Every form of mma and mma.sp."""
-    cases = importlib.import_module("hardware_cases.instructions").matrices()
-    assert not wrong(tools, "matrices", engine, cases)
+    cases = list(importlib.import_module("hardware_cases.instructions").matrices())
+    assert not wrong(tools, "matrices", engine, some(cases, engine, 50, rng))
 
 
 @ENGINES
 def test_fragments_in_memory(tools: ModuleType, engine: str, rng: np.random.Generator) -> None:
     """`wmma` from memory to memory."""
     cases = list(importlib.import_module("hardware_cases.fragments").through_memory())
-    assert not wrong(tools, "fragments", engine, some(cases, engine, 60, rng))
+    assert not wrong(tools, "fragments", engine, some(cases, engine, 24, rng))
 
 
 @ENGINES
@@ -113,7 +113,7 @@ def test_products_of_warpgroups(tools: ModuleType, engine: str, rng: np.random.G
     """`wgmma`, dense and sparse, on layouts that descriptors name."""
     known = tools.load(RECORDS / "products.npz", cases := list(importlib.import_module("hardware_cases.warpgroups").products()))
     cases = [case for case in cases if case.name in known]
-    assert not wrong(tools, "products", engine, some(cases, engine, 24, rng))
+    assert not wrong(tools, "products", engine, some(cases, engine, 12, rng))
 
 
 # Where rows of an interleaved tensor lie in each other, the order of their reductions is open; a read behind the array, which
@@ -214,7 +214,7 @@ def test_instructions(tools: ModuleType, engine: str, rng: np.random.Generator) 
     forms, differences, compared = known_forms.forms(), [], 0
     known = tools.load(RECORDS / "instructions.npz", cases := list(known_forms.instructions()))
     cases = [case for case in cases if case.name in known]
-    for case, said in recorded(tools, "instructions", some(cases, engine, 24, rng)):
+    for case, said in recorded(tools, "instructions", some(cases, engine, 12, rng)):
         first = int(case.name.split()[1])
         texts = forms[first : first + known_forms.TOGETHER]
         if all(re.match(next(iter(LEFT_OUT)), text) for text in texts):

@@ -213,6 +213,18 @@ def test_processes_that_ran_different_branches_have_run_both(one_module, tmp_pat
     assert all(probes.passed[file])
 
 
+def test_probes_that_were_passed_are_taken_out_and_the_others_stay(one_module, tmp_path):
+    file, before = str(tmp_path / "ptxvm" / "sign.py"), one_module.sign.__code__
+    one_module.sign(1)
+    probes.take_out_passed()
+    assert len(one_module.sign.__code__.co_code) < len(before.co_code)
+    assert not all(probes.passed[file])
+    assert one_module.sign(-1) == -1
+    assert all(probes.passed[file])
+    probes.take_out_passed()
+    assert probes.LIST not in one_module.sign.__code__.co_names
+
+
 def test_the_data_has_the_arcs_and_names_the_files_that_nothing_imported(one_module, tmp_path):
     (tmp_path / "ptxvm" / "never.py").write_text("x = 1\n")
     one_module.sign(1)

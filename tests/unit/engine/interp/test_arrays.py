@@ -229,7 +229,7 @@ def test_ftof_rounds_once(source: np.dtype, target: np.dtype, mode: str, rng: np
         a = np.where(rng.random(500) < 0.4, (ties * (1 + rng.integers(-1, 2, 500) * 2.0**-40)).astype(source), a)
     got = arrays.ftof(a, target, mode)
     assert got.dtype == target
-    for n in range(0, len(a), 1 + 6 * (len(a) > 2000)):
+    for n in range(0, len(a), 1 + 36 * (len(a) > 2000)):
         x, g, alone = float(a[n]), got[n], arrays.ftof(a[n], target, mode)
         assert isinstance(alone, np.generic)
         if math.isnan(x):
