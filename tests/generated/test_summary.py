@@ -138,10 +138,8 @@ def test_accesses(line: str, expected: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("line", "expected"),
-    [  # PTX 9.7.13.4 and 9.7.16.11: the order, or what a partial fence is for, and the scope that the words say
+    [  # PTX 9.7.13.4: the order, or what a partial fence is for, and the scope that the words say
         ("fence.mbarrier_init.release.cluster;", Fence("mbarrier_init", "cluster")),
-        ("tcgen05.fence::before_thread_sync;", Fence("before_thread_sync", "cluster")),
-        ("tcgen05.fence::after_thread_sync;", Fence("after_thread_sync", "cluster")),
         ("fence.acquire.sync_restrict::shared::cluster.cluster;", Fence("acquire", "cluster")),
         ("fence.release.sync_restrict::shared::cta.cluster;", Fence("release", "cluster")),
         ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;", Fence("acquire", "cluster")),
