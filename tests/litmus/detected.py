@@ -16,6 +16,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.race_pair import Race
+from ptxvm.isa.effects import COMPUTES
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Scene
 from ptxvm.machine.launch import LaunchShape
@@ -73,7 +74,8 @@ class Run:
         opcode = one.text.partition(".")[0]
         name = f"{self.test.threads[n].name}: {one.text}"
         kind = Type.named[f"b{8 * self.bytes_of(places[0])}"]
-        bound = SimpleNamespace(name=name, i=SimpleNamespace(destinations=lambda: () if opcode == "red" else ("d",)))
+        decoded = SimpleNamespace(destinations=lambda: () if opcode == "red" else ("d",))
+        bound = SimpleNamespace(name=name, i=decoded, summary=COMPUTES)
         return Step(bound, kind, len(places), one.order, one.scope)
 
     def bytes_of(self, place: Location) -> int:

@@ -15,6 +15,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.shadow import Packing
+from ptxvm.isa.effects import COMPUTES
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Scene
 from ptxvm.machine.launch import LaunchShape
@@ -24,6 +25,12 @@ from ptxvm.machine.launch import LaunchShape
 BLOCK = 64  # two warps of a CTA
 ACTIVE = (0, 1, 32, 33)  # those of its threads that access anything
 STRENGTHS = (("weak", "sys"), ("weak", "sys"), ("volatile", "sys"), ("relaxed", "gpu"), ("relaxed", "cta"))
+
+
+class Instruction:
+    """One that no other is equal to."""
+
+    summary = COMPUTES
 
 
 @dataclass(eq=False)
@@ -183,7 +190,7 @@ class Trace:
             size, order, scope = 4, "relaxed" if operation == "atomic" else "weak", "gpu"
         if proxy == "texture":
             operation = "read"
-        step = Step(object(), operation, Type.named[f"b{8 * size}"], order, scope, proxy=proxy)
+        step = Step(Instruction(), operation, Type.named[f"b{8 * size}"], order, scope, proxy=proxy)
         everybody = [cta * BLOCK + n for cta in range(self.ctas) for n in ACTIVE]
         threads = sorted(self.random.sample(everybody, self.random.choice((1, 1, 2, len(everybody)))))
         offsets = [self.random.randrange(8 // size) * size for _ in threads]

@@ -146,13 +146,14 @@ class Emitter(Conditionals):
             check.writes()
 
     def _run(self, bound: Bound, i: Decoded) -> None:
+        self._port, self._bound = None, bound
         if not i.of.effects - {"cc"}:
             self._compute(bound, i)
             return
         instances = {p: PORT[p](self, bound) for p in i.of.parameters if p in PORT}
         if missing := [p for p in i.of.parameters if p in PORTS and p not in PORT]:
             raise Unsupported(f"'{i.mnemonic}' in the JIT", f"port {missing[0]}")
-        self._port, self._bound = instances.get("mem"), bound
+        self._port = instances.get("mem")
         arguments = [instances[p] if p in instances else self.operand(bound, p) for p in i.of.parameters]
         result: Any = i.of.meaning(i, *arguments)  # the results, None, or a generator that waits and returns them
         if isinstance(result, Generator):
