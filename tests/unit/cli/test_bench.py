@@ -49,12 +49,12 @@ def test_the_names_are_those_of_the_suite(ptxvm, suite):
 
 
 def test_missing_data_is_named(ptxvm, tmp_path):
-    done = ptxvm("bench", "matmul", "check", "--shared", str(tmp_path))
+    done = ptxvm("bench", "matmul", "wild", "--shared", str(tmp_path))
     assert done.code == 0
     line = "is missing; name the folder of the reference data with --shared"
     assert done.err.splitlines() == [
         f"ptxvm bench: matmul is skipped: {tmp_path / 'kernels' / 'workloads.py'} {line}",
-        f"ptxvm bench: check is skipped: {tmp_path / 'corpus' / 'index.json'} {line}",
+        f"ptxvm bench: wild is skipped: {tmp_path / 'kernels' / 'wild' / 'speed.py'} {line}",
     ]
 
 

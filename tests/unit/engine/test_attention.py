@@ -50,7 +50,13 @@ def launched(name, rng, change=lambda source: source, keys=KEYS, **how):
 
 
 @pytest.mark.parametrize("name", THREADS)
-@pytest.mark.parametrize("how", [{"engine": "jit"}, *({"asynchronous": each} for each in ("early", "late", "random"))])
+@pytest.mark.parametrize(
+    "how",
+    [
+        {"engine": "jit"}, {"asynchronous": "random"},
+        *(pytest.param({"asynchronous": each}, marks=pytest.mark.long) for each in ("early", "late")),
+    ],
+)  # fmt: skip
 def test_attention_agrees_with_numpy(name, how, rng):
     _, difference = launched(name, rng, **how)
     assert difference < 2e-3  # P is rounded to f16
