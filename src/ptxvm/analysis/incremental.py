@@ -17,7 +17,7 @@ from functools import cached_property, lru_cache
 
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis.bind import Binder, bind
-from ptxvm.analysis.bodies import Bodies, Lazy
+from ptxvm.analysis.bodies import Bodies, Lazy, labels_in
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.debugging import Line
 from ptxvm.analysis.program import Function, Program
@@ -31,7 +31,6 @@ from ptxvm.syntax import tree
 from ptxvm.syntax.outline import Outline, sketch
 from ptxvm.syntax.parser import parse
 from ptxvm.syntax.source import Source
-from ptxvm.syntax.statements import CODE_LABEL
 
 MOST_BODIES = 1 << 14
 """The bodies that are remembered; all are forgotten where there are more."""
@@ -190,7 +189,7 @@ class RememberedBodies(Bodies):
                 self.looked_at.append((key, function, body))
                 return self._checked(binder, function, body)
             self.checker.waiting += 1
-        labels = frozenset(CODE_LABEL.findall(text)) if known is None else known.labels
+        labels = labels_in(self.outline.plain.text, body) if known is None else known.labels
         binder.lines |= places.own
         self.known += [
             moved(each, body.start, self.outline.source) for each in (known.diagnostics if known is not None else ())

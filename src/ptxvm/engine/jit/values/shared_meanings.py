@@ -41,52 +41,69 @@ class Result(NamedTuple):
 class Form:
     """Instructions that differ in nothing but the names of their operands."""
 
+    piece: str  # the name of theirs
     count: int = 0
-    piece: str = ""  # the name of their piece, where they are long
-    results: list[Result] = field(default_factory=list)
+    results: list[Result] = field(default_factory=list)  # of the piece, where they are long
     single: bool = True  # they give a value, no tuple of values
 
 
 class SharedMeanings:
-    """The forms of the instructions of a module that only compute."""
+    """The forms of the long instructions of a module that only compute."""
 
     def __init__(self) -> None:
+        self.long: dict[str, set[str]] = {}  # for a mnemonic, the kinds of operands with which an instruction was long
         self.forms: dict[tuple[object, ...], Form] = {}
 
     def result(
         self, alg: LlvmAlgebra, mnemonic: str, meaning: Callable[..., OperandValue], operands: Sequence[OperandValue]
     ) -> OperandValue:
         """What a meaning gives for the operands, in its place or by a piece."""
-        given = _all_given(alg, operands)
-        if given is None:
-            return meaning(*operands)
-        form = self.forms.setdefault((mnemonic, *(each[:2] for each in given)), Form())
-        form.count += 1
-        if form.piece and form.count > SEVERAL:
-            return _called(alg, form, meaning, given)
+        form: Form | None = None
+        if (long := self.long.get(mnemonic)) is not None and _kinds(operands) in long:
+            form, given = self._form(alg, mnemonic, operands)
+            if form is not None and form.results and form.count > SEVERAL:
+                return _called(alg, form, meaning, given)
         before = len(alg.code.lines)
         made = meaning(*operands)
-        if form.count == 1 and len(alg.code.lines) - before >= LINES:
-            form.single = not isinstance(made, tuple)
-            values = [made] if form.single else list(made)
-            if all(isinstance(each, Value) and isinstance(each.raw, Varying) for each in values):
-                form.results = [Result(each.type, each.raw.loose) for each in values]
-                form.piece = f"ptxvm.meaning.{len(self.forms)}"
+        if len(alg.code.lines) - before >= LINES and "v" in (kinds := _kinds(operands)):
+            self.long.setdefault(mnemonic, set()).add(kinds)
+            if form is None:
+                form, _ = self._form(alg, mnemonic, operands)
+            if form is not None and not form.results:
+                _describe(form, made)
         return made
 
+    def _form(self, alg: LlvmAlgebra, mnemonic: str, operands: Sequence[Value]) -> tuple[Form | None, list[Given]]:
+        """The form of an instruction, which is one more of it, and the operands; no form where one cannot be given."""
+        given = []
+        for number, each in enumerate(operands):
+            found = _given(alg, each.type, each.raw, f"%a{number}")
+            if found is None:
+                return None, []
+            given.append(found)
+        new = Form(f"ptxvm.meaning.{len(self.forms)}")
+        form = self.forms.setdefault((mnemonic, *(each[:2] for each in given)), new)
+        form.count += 1
+        return form, given
 
-def _all_given(alg: LlvmAlgebra, operands: Sequence[OperandValue]) -> list[Given] | None:
-    """The operands of a piece; None where one cannot be, or where none is a vector."""
-    varies, found = False, []
-    for number, each in enumerate(operands):
+
+def _describe(form: Form, made: OperandValue) -> None:
+    """Let a form have a piece, if what an instruction of it has given are vectors."""
+    form.single = not isinstance(made, tuple)
+    values = [made] if form.single else list(made)
+    if all(isinstance(each, Value) and isinstance(each.raw, Varying) for each in values):
+        form.results = [Result(each.type, each.raw.loose) for each in values]
+
+
+def _kinds(operands: Sequence[OperandValue]) -> str:
+    """For each operand whether it is a vector, a constant or else; nothing where one is no value."""
+    found = ""
+    for each in operands:
         if not isinstance(each, Value):
-            return None
-        varies |= isinstance(each.raw, Varying)
-        given = _given(alg, each.type, each.raw, f"%a{number}")
-        if given is None:
-            return None
-        found.append(given)
-    return found if varies else None
+            return ""
+        raw = each.raw
+        found += "v" if isinstance(raw, Varying) else "c" if isinstance(raw.base, int) and not raw.terms else "u"
+    return found
 
 
 def _given(alg: LlvmAlgebra, type: Type, raw: Raw, name: str) -> Given | None:
