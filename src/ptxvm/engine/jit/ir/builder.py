@@ -111,6 +111,13 @@ class Code:
         """Call a function without a result; arguments are (type, operand)."""
         self.run(f"call void @{function}({_listed(arguments)})")
 
+    def structure(self, llvm: str, *elements: tuple[str, str]) -> str:
+        """Several values as one of a structure, which a function returns; elements are (type, operand)."""
+        made = "poison"
+        for n, (type, operand) in enumerate(elements):
+            made = self.emit(f"insertvalue {llvm} {made}, {type} {operand}, {n}")
+        return made
+
     def offset(self, pointer: str, size: int) -> str:
         """A pointer some bytes behind another."""
         return self.emit(f"getelementptr i8, ptr {pointer}, i64 {size}") if size else pointer

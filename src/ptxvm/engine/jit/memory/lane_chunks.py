@@ -51,11 +51,8 @@ def _function(unit: Unit, llvm: str, count: int) -> str:
         code.run(f"store <{width} x ptr> %addresses, ptr %buffer, align 64")
         lanes = (64 if cpu.has("avx512f") else 32) // CHUNK * count  # of a group of registers that are transposed together
         parts = [_group(code, llvm, count, first, lanes) for first in range(0, width, lanes)]
-        made = "poison"
-        for n in range(count):
-            whole = code.concatenate(llvm, [part[n] for part in parts], lanes)
-            made = code.emit(f"insertvalue {result} {made}, {vector} {whole}, {n}")
-        return made
+        wholes = [code.concatenate(llvm, [part[n] for part in parts], lanes) for n in range(count)]
+        return code.structure(result, *((vector, whole) for whole in wholes))
 
     return unit.piece(f"ptxvm.chunks.{llvm}", result, f"<{width} x ptr> %addresses, ptr %buffer", write)
 

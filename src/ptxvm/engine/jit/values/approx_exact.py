@@ -350,8 +350,7 @@ def _piece(
     code.block(join)
     ends = (derived, flushed.raw.name)  # what is ordinary is not subnormal
     found, kept = [code.emit(f"phi {held} [ {v}, %{slow} ], [ {quick}, %{fast} ]", pure=False) for v in ends]
-    half = code.emit(f"insertvalue {both} poison, {held} {found}, 0")
-    return code.emit(f"insertvalue {both} {half}, {held} {kept}, 1")
+    return code.structure(both, (held, found), (held, kept))
 
 
 def registers(code: Code, a: str) -> list[str]:

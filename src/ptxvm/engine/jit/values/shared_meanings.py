@@ -59,7 +59,8 @@ class SharedMeanings:
     ) -> OperandValue:
         """What a meaning gives for the operands, in its place or by a piece."""
         form: Form | None = None
-        if (long := self.long.get(mnemonic)) is not None and _kinds(operands) in long:
+        long = self.long.get(mnemonic)
+        if long and _kinds(operands) in long:
             form, given = self._form(alg, mnemonic, operands)
             if form is not None and form.results and form.count > SEVERAL:
                 return _called(alg, form, meaning, given)
@@ -139,7 +140,7 @@ def _called(alg: LlvmAlgebra, form: Form, meaning: Callable[..., OperandValue], 
         for result, value in zip(form.results, [made] if form.single else made, strict=True):
             vector = within.vector(result.type, value.raw if result.loose else within.tight(result.type, value.raw))
             values.append(code.mask_bits(vector) if result.type is pred else vector)
-        return values[0] if form.single else _joined(code, together, types, values)
+        return values[0] if form.single else code.structure(together, *zip(types, values, strict=True))
 
     piece = alg.code.unit.piece(form.piece, whole, ", ".join(parameters), write)
     made = alg.code.call(whole, piece, *arguments)
@@ -162,11 +163,3 @@ def _within(alg: LlvmAlgebra, operand: Given) -> Raw:
     if operand.type is pred and operand.operand is not None and isinstance(raw, Varying):
         return replace(raw, name=alg.code.all_lanes(raw.name))
     return raw
-
-
-def _joined(code: Code, whole: str, types: Sequence[str], values: Sequence[str]) -> str:
-    """Several vectors as one result of a function."""
-    made = "poison"
-    for n, (llvm, value) in enumerate(zip(types, values, strict=True)):
-        made = code.emit(f"insertvalue {whole} {made}, {llvm} {value}, {n}")
-    return made
