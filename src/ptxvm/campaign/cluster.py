@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import AbstractContextManager
 from itertools import islice
 from types import TracebackType
@@ -29,14 +29,7 @@ class Cluster(AbstractContextManager["Cluster"]):
     """The workers of a Dask scheduler at an address."""
 
     def __init__(self, workload: Workload, address: str, limits: CaseLimits) -> None:
-        try:
-            from distributed import Client  # noqa: PLC0415 - an extra
-        except ImportError:
-            raise ImportError("a Dask cluster needs the extra `dask`: pip install 'ptxvm[dask]'") from None
-        try:
-            self.client: Any = Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
-        except OSError as wrong:
-            raise ValueError(f"no scheduler answers at '{address}': {wrong}") from None
+        self.client: Any = client(address)
         self.campaign, self.workload, self.limits = uuid4().hex, workload, limits
         self.ended = self.seconds = 0.0
 
@@ -84,6 +77,24 @@ class Cluster(AbstractContextManager["Cluster"]):
             return task.result()  # type: ignore[no-any-return]
         except KilledWorker as wrong:
             return [Done(job, Outcome(Verdict.DIED, "Dask worker", "", str(wrong)), 1) for job in jobs]
+
+
+def client(address: str) -> Any:  # noqa: ANN401 - Dask has no types
+    """A client of the Dask scheduler at an address."""
+    try:
+        from distributed import Client  # noqa: PLC0415 - an extra
+    except ImportError:
+        raise ImportError("a Dask cluster needs the extra `dask`: pip install 'ptxvm[dask]'") from None
+    try:
+        return Client(address, set_as_default=False)  # type: ignore[no-untyped-call]
+    except OSError as wrong:
+        raise ValueError(f"no scheduler answers at '{address}': {wrong}") from None
+
+
+def workers_that_fail(address: str, test: Callable[[], bool]) -> list[str]:
+    """The workers of the scheduler at an address in which a test does not hold."""
+    with client(address) as asked:
+        return [worker for worker, holds in asked.run(test).items() if not holds]
 
 
 class Own(threading.local):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import NamedTuple
 
 import numpy as np
@@ -14,11 +14,14 @@ from ptxvm.api import Module, load
 from ptxvm.campaign.byte_sets import ByteSet
 from ptxvm.campaign.case import outcome
 from ptxvm.campaign.outcome import Job, Outcome
+from ptxvm.campaign.page_server import PageAddress, RemotePages
 from ptxvm.campaign.shared_file import Placed, SharedFile, Stored
 from ptxvm.diagnostics.errors import Crash, Fault, Unsupported
 from ptxvm.engine.jit.checks.cta_range import CtaRange
+from ptxvm.engine.jit.run.paged_array import DemandPaging, PagedArray
 from ptxvm.engine.jit.run.recording import Recording, backed
 from ptxvm.engine.launch import launch
+from ptxvm.machine import backing
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.per_lane import Array
@@ -38,6 +41,14 @@ class Neutral(NamedTuple):
     shape: tuple[int, ...]
     dtype: np.dtype[np.generic]
     reduction: Reduction
+
+
+class Paged(NamedTuple):
+    """An array whose pages are sent when they are touched; `writable` is the array that it was made from."""
+
+    shape: tuple[int, ...]
+    dtype: np.dtype[np.generic]
+    writable: bool
 
 
 class Joinable(NamedTuple):
@@ -70,7 +81,7 @@ class RangeWorkload:
 
     Arrays of which the numbers are in `written` are recorded, each range having its own.  The kernel may read the others,
     and a write to one of them shows that the guess was wrong.  With a `file` the arrays are in it, and so are the results;
-    without one, for other machines, they are sent.
+    without one, for other machines, they are sent: the paged ones in parts, by the process at the address `pages`.
     """
 
     text: str
@@ -82,6 +93,7 @@ class RangeWorkload:
     written: frozenset[int]
     variables: Mapping[int, bytes]  # those of the module that are not what it gives them (`Image.changed`)
     file: SharedFile | None = None
+    pages: PageAddress | None = None
 
     @property
     def recorded(self) -> list[int]:
@@ -102,7 +114,10 @@ class RangeWorkload:
         kernel = loaded(self.text, self.target).kernel(self.entry)
         kernel.module.image.change(self.variables)
         recording, slots = self.recording(), {n: at for at, n in enumerate(self.recorded)}
-        args = [self._own(each, recording, slots.get(n)) for n, each in enumerate(self.args)]
+        remote = self._remote
+        args = [self._own(n, each, recording, slots.get(n)) for n, each in enumerate(self.args)]
+        copies = {n: PagedArray(recording.array(slots[n]), partial(copy, each)) for n, each in remote.items() if n in slots}
+        recording.paging = DemandPaging(list({**remote, **copies}.values())) if remote else None
         engine = CtaRange(kernel.module.jit, self.ranges[number], recording)
         grid, block, shared = self.launch
         try:
@@ -123,10 +138,16 @@ class RangeWorkload:
         if engine.changed:
             loaded.cache_clear()  # its variables are not what they were
 
-    def _own(self, value: object, recording: Recording, slot: int | None) -> object:
+    @property
+    def _remote(self) -> dict[int, PagedArray]:
+        """The arrays whose pages come when they are touched, as they were before the launch."""
+        sizes = tuple((n, size_of(each)) for n, each in enumerate(self.args) if isinstance(each, Paged))
+        return remote_arrays(self.pages, sizes) if self.pages is not None else {}
+
+    def _own(self, number: int, value: object, recording: Recording, slot: int | None) -> object:
         """The range's own copy of an argument, in a recording; without a slot it is one that shall not be written."""
         if slot is None:
-            return self._protected_copy(value)
+            return self._protected_copy(number, value)
         held = recording.array(slot)
         if isinstance(value, Placed) and self.file is not None:
             recording.fill(slot, self.file.descriptor, value.offset)
@@ -134,12 +155,16 @@ class RangeWorkload:
             held.view(element(value.reduction))[...] = neutral(value.reduction)
         if isinstance(value, np.ndarray):
             held.view(value.dtype).reshape(value.shape)[...] = value
-        if not isinstance(value, Placed | Neutral | Blank | np.ndarray):
+        if not isinstance(value, Placed | Paged | Neutral | Blank | np.ndarray):
             raise Crash(f"argument {value} is no array, and is recorded")
         return held.view(value.dtype).reshape(value.shape)
 
-    def _protected_copy(self, value: object) -> object:
+    def _protected_copy(self, number: int, value: object) -> object:
         """An argument that shall not be written."""
+        if isinstance(value, Paged):
+            own = self._remote[number].bytes.view(value.dtype).reshape(value.shape)
+            own.flags.writeable = False
+            return own
         if isinstance(value, Placed) and self.file is not None:
             return self.file.read_only(value)
         if isinstance(value, Blank | Neutral):
@@ -155,7 +180,9 @@ class RangeWorkload:
         for n, (given, own) in enumerate(zip(self.args, args, strict=True)):
             if n in self.written or not isinstance(own, np.ndarray) or fault.address is None:
                 continue
-            writable = given.writable if isinstance(given, Placed) else isinstance(given, np.ndarray) and given.flags.writeable
+            writable = (
+                given.writable if isinstance(given, Placed | Paged) else isinstance(given, np.ndarray) and given.flags.writeable
+            )
             if writable and 0 <= fault.address - own.ctypes.data < own.nbytes:
                 return True
         return False
@@ -167,6 +194,19 @@ def loaded(text: str, target: str) -> Module:
     return load(text.encode(), target)
 
 
+@lru_cache(maxsize=1)
+def remote_arrays(address: PageAddress, sizes: tuple[tuple[int, int], ...]) -> dict[int, PagedArray]:
+    """The arrays of another process, by their numbers and sizes; all ranges in this process use what has been fetched."""
+    pages = RemotePages(address)
+    return {n: PagedArray(backing.anywhere(size, zero=True), partial(pages.fill, n)) for n, size in sizes}
+
+
+def copy(origin: PagedArray, first: int, end: int, room: Bytes) -> None:
+    """Fill room with bytes of a paged array."""
+    origin.fetch(first, end)
+    room[:] = origin.bytes[first:end]
+
+
 def touched(map: Bytes) -> ByteSet:
     """The bytes that a map of a recording has ones for."""
     return ByteSet.of_map(map, backed(map))
@@ -174,7 +214,7 @@ def touched(map: Bytes) -> ByteSet:
 
 def size_of(value: object) -> int:
     """The bytes of an array; 0 for what is none."""
-    if isinstance(value, Blank | Neutral):
+    if isinstance(value, Blank | Neutral | Paged):
         return int(np.prod(value.shape, dtype=np.int64)) * value.dtype.itemsize
     return value.nbytes if isinstance(value, np.ndarray | Placed) else 0
 
@@ -198,4 +238,4 @@ def neutral(how: Reduction) -> int:
     return 0
 
 
-__all__ = ["Blank", "Joinable", "Neutral", "RangeAccesses", "RangeWorkload", "element", "loaded", "neutral"]
+__all__ = ["Blank", "Joinable", "Neutral", "Paged", "RangeAccesses", "RangeWorkload", "element", "loaded", "neutral"]

@@ -8,9 +8,12 @@ element in each range, and the partial results are joined by the operation.  Wha
 
 from __future__ import annotations
 
+import logging
 import os
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 
@@ -20,9 +23,11 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.reductions import Reduction, joinable, reductions
 from ptxvm.api import Kernel
 from ptxvm.campaign.byte_sets import ByteSet, are_apart
+from ptxvm.campaign.cluster import workers_that_fail
 from ptxvm.campaign.declaration import CaseLimits
-from ptxvm.campaign.grid_range import Blank, Joinable, Neutral, RangeAccesses, RangeWorkload, element, neutral
+from ptxvm.campaign.grid_range import Blank, Joinable, Neutral, Paged, RangeAccesses, RangeWorkload, element, neutral
 from ptxvm.campaign.outcome import Job
+from ptxvm.campaign.page_server import PageServer, address_towards, reaches
 from ptxvm.campaign.session import runner
 from ptxvm.campaign.shared_file import shared
 from ptxvm.diagnostics.errors import Crash
@@ -39,8 +44,12 @@ PATIENCE = CaseLimits(1e6)  # a grid takes as long as it takes
 SHARE = 2  # a range is this part of what would be a worker's own of the CTAs that are left ...
 LAST = 32  # ... down to this part of the whole ...
 FEW = 256  # ... and to so many CTAs
+LARGE = 1 << 20  # bytes of an array, of which a cluster is sent pages
 CLUSTER = (Collective.CLUSTER_BARRIER, Collective.CLUSTER_ARRIVAL)
 NOBODY, SEVERAL = -1, -2
+
+
+log = logging.getLogger("ptxvm.campaign")
 
 
 @dataclass(frozen=True)
@@ -195,7 +204,8 @@ def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[Ra
     """What all ranges did, in their order; processes of this machine share the arrays in a file."""
     workers, scheduler = where
     if scheduler is not None:
-        return ranges(workload, workers, scheduler)
+        with served(workload, scheduler) as sent:
+            return ranges(sent, workers, scheduler)
     arrays = {n: each for n, each in enumerate(workload.args) if isinstance(each, np.ndarray) and each.nbytes}
     with shared(list(arrays.values()), workload.recording().size, len(workload.ranges)) as (file, placed):
         args = dict(enumerate(workload.args)) | dict(zip(arrays, placed, strict=True))
@@ -203,6 +213,23 @@ def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[Ra
         for each in found:
             each.written = {n: Joinable(where, file.read(values)) for n, (where, values) in each.stored.items()}
         return found
+
+
+@contextmanager
+def served(workload: RangeWorkload, scheduler: str) -> Iterator[RangeWorkload]:
+    """The work of a cluster: large arrays stay here, and their pages are sent when they are touched."""
+    arrays = {n: each for n, each in enumerate(workload.args) if isinstance(each, np.ndarray) and each.nbytes >= LARGE}
+    if not arrays or not scheduler.startswith("tcp://"):
+        yield workload
+        return
+    with PageServer(arrays, address_towards(scheduler)) as server:
+        if unreached := workers_that_fail(scheduler, partial(reaches, server.address)):
+            log.warning("arrays are sent whole: %s reach no port of %s", ", ".join(unreached), server.address.host)
+            yield workload
+            return
+        paged = {n: Paged(each.shape, each.dtype, each.flags.writeable) for n, each in arrays.items()}
+        args = tuple(paged.get(n, each) for n, each in enumerate(workload.args))
+        yield replace(workload, args=args, pages=server.address)
 
 
 def ranges(

@@ -2,17 +2,41 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
+from ptxvm.campaign import spread
 from ptxvm.campaign.case import DeclaredWorkload
 from ptxvm.campaign.declaration import declared
+from ptxvm.campaign.outcome import Done, Job
 from ptxvm.campaign.session import Campaign, campaign
 
 HERE = Path(__file__).parent
+
+
+class InThisProcess:
+    """Runs ranges one after the other, without processes."""
+
+    def __init__(self, workload: Any, *_: object) -> None:
+        self.workload = workload
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        pass
+
+    def outcomes(self, jobs: Iterator[Job]) -> Iterator[list[Done]]:
+        for job in jobs:
+            yield [Done(job, self.workload.run(job), 1)]
+
+
+@pytest.fixture
+def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(spread, "runner", InThisProcess)
 
 
 @pytest.fixture

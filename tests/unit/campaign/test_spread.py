@@ -2,16 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
-from typing import Any, Self
 
 import numpy as np
 import pytest
 
 import ptxvm
 from ptxvm.campaign import spread as module
-from ptxvm.campaign.outcome import Done, Job
 
 SAXPY = Path(__file__).parents[3] / "examples" / "saxpy.ptx"
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -23,28 +20,6 @@ KERNEL = """.visible .entry k(.param .u64 a)
     ret;
 }}
 """
-
-
-class InThisProcess:
-    """Runs ranges one after the other, without processes."""
-
-    def __init__(self, workload: Any, *_: object) -> None:
-        self.workload = workload
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def outcomes(self, jobs: Iterator[Job]) -> Iterator[list[Done]]:
-        for job in jobs:
-            yield [Done(job, self.workload.run(job), 1)]
-
-
-@pytest.fixture
-def in_this_process(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "runner", InThisProcess)
 
 
 def spread(body: str, words: int = 64, ctas: int = 64) -> tuple[module.SpreadLaunch, np.ndarray]:

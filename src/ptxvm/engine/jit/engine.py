@@ -17,8 +17,10 @@ from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKin
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.engine.jit.run import cta_distribution, tiering
+from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.compiled import Compiled
 from ptxvm.engine.jit.run.launch_state import Launch
+from ptxvm.engine.jit.run.paged_callbacks import PagedCallbacks
 from ptxvm.engine.jit.run.runner import Runner, pointers_at
 from ptxvm.engine.jit.run.signals import Signals
 from ptxvm.engine.limits import Limits
@@ -33,7 +35,6 @@ from ptxvm.machine.result import LaunchResult
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
     from ptxvm.engine.jit.abi.metadata import Facts
-    from ptxvm.engine.jit.run.callbacks import Callbacks
     from ptxvm.engine.jit.run.event_counts import EventCounts, Meaning
     from ptxvm.engine.jit.run.recording import Recording
     from ptxvm.engine.jit.run.relaunch import Relaunch
@@ -229,11 +230,14 @@ class Jit:
         compiled = self.compiled(wanted, shape)
         launch = Launch(self.image, compiled.facts, shape, limits, children, self.timeline, recording)
         progress, runners = cta_distribution.Progress(ctas or range(shape.ctas), compiled.rate), []
+        paging = recording.paging if recording is not None else None
+        kind = PagedCallbacks if paging is not None else Callbacks
+        paged = [each for each in allocations if paging is not None and paging.at(each.start) is not None]
 
         def another() -> Runner:
-            runner = compiled.runner(shape)
+            runner = compiled.runner(shape, kind)
             runners.append(runner)
-            runner.enter(launch, parameters, allocations)
+            runner.enter(launch, parameters, allocations, paged)
             return runner
 
         try:

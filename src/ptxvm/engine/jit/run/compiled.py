@@ -119,7 +119,8 @@ class Compiled:
         while self.runners:
             with suppress(IndexError):
                 found = self.runners.pop()
-                if found.resident == self.facts.suspended.resident(shape.ctas) and found.paired is (self.rival is not None):
+                fits = found.resident == self.facts.suspended.resident(shape.ctas) and type(found.calls) is kind
+                if fits and found.paired is (self.rival is not None):
                     return found
         return self.new_runner(shape, kind)
 
@@ -130,4 +131,4 @@ class Compiled:
         from ptxvm.engine.jit.run.rivals import PairedRunner, Turns  # noqa: PLC0415 - few kernels have one
 
         turns = Turns(self.contest, self.spent / self.rate if self.rate else 0.0, self.spent)
-        return PairedRunner(self, Runner(self.rival, shape), turns, shape)
+        return PairedRunner(self, Runner(self.rival, shape, kind), turns, shape, kind)

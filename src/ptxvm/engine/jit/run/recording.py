@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 
 from ptxvm.engine.jit.abi.launch_record import AT
+from ptxvm.engine.jit.run.paged_array import DemandPaging
 from ptxvm.machine import backing
 from ptxvm.machine.backing import Bytes
 
@@ -22,8 +23,11 @@ BACKED = np.uint64(3 << 62)  # bits of a page in `pagemap`: it is in memory, or 
 class Recording:
     """An arena with arrays of some sizes in bytes, all zero, and its maps, of which the host only backs what is touched.
 
-    A byte of a map is 0 until its byte of the arena is touched.
+    A byte of a map is 0 until its byte of the arena is touched.  `paging` has the arrays of the launch, in the arena
+    or not, whose bytes come when they are touched.
     """
+
+    paging: DemandPaging | None = None
 
     def __init__(self, sizes: Sequence[int]) -> None:
         self.sizes, self.starts, end = sizes, list[int](), ALIGNMENT

@@ -8,9 +8,10 @@ an executed thread-instruction, as CTAs may have very different amounts of work.
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import TYPE_CHECKING
 
+from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.runner import Runner
 from ptxvm.machine.launch import LaunchShape
 
@@ -112,15 +113,17 @@ class PairedRunner(Runner):
 
     paired = True
 
-    def __init__(self, compiled: CompiledKernel, rival: Runner, turns: Turns, shape: LaunchShape) -> None:
+    def __init__(
+        self, compiled: CompiledKernel, rival: Runner, turns: Turns, shape: LaunchShape, kind: type[Callbacks] = Callbacks
+    ) -> None:
         self.rival, self._turns = rival, turns
-        super().__init__(compiled, shape)
+        super().__init__(compiled, shape, kind)
         self.host_thread.share(rival.host_thread)
 
-    def know(self, allocations: Sequence[Allocation]) -> None:
+    def know(self, allocations: Sequence[Allocation], asked: Collection[Allocation] = ()) -> None:
         """Set the allocations that both versions know."""
-        super().know(allocations)
-        self.rival.know(allocations)
+        super().know(allocations, asked)
+        self.rival.know(allocations, asked)
 
     def begin(self, launch: Launch, parameters: int) -> None:
         """Prepare for a launch; its record is the one that the table of running threads knows."""

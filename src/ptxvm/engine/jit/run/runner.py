@@ -132,14 +132,12 @@ class Runner:
     ) -> None:
         """Prepare for a launch; `allocations` are those that it will probably use, the host is `asked` before it uses some."""
         self.show()
-        self.know(allocations)
-        if asked:
-            self.calls.know(self._shared_row, [each for each in allocations if each not in asked])
+        self.know(allocations, asked)
         self.begin(launch, parameters)
 
-    def know(self, allocations: Sequence[Allocation]) -> None:
-        """Set the allocations that compiled code knows at the beginning of this launch and later ones."""
-        self.calls.know(self._shared_row, allocations)
+    def know(self, allocations: Sequence[Allocation], asked: Collection[Allocation] = ()) -> None:
+        """Set the allocations that this launch and later ones will probably use; compiled code knows all but those `asked`."""
+        self.calls.know(self._shared_row, [each for each in allocations if each not in asked] if asked else allocations)
         self._large = [each for each in allocations if each.size >= LARGE]
         self._reached = sum(each.size for each in allocations)
 

@@ -9,6 +9,7 @@ import pytest
 
 import ptxvm
 from ptxvm.engine.jit.checks.cta_range import CtaRange
+from ptxvm.engine.jit.run.paged_array import PAGE, DemandPaging, PagedArray
 from ptxvm.engine.jit.run.recording import Recording
 from ptxvm.engine.launch import launch
 from ptxvm.machine.launch_options import LaunchOptions
@@ -107,3 +108,42 @@ def test_the_bytes_that_are_touched(case: str, ctas: range, rng: np.random.Gener
     assert np.flatnonzero(recording.written(1) != written).tolist() == []
     assert not recording.written(0).any()
     assert not recording.read(1).any()
+
+
+@pytest.mark.parametrize("case", CASES)
+def test_pages_come_when_they_are_touched(case: str, rng: np.random.Generator) -> None:
+    """Arrays in a recording and outside of it: results and maps as with all bytes there, and no page that nothing touches."""
+    body, _ = CASES[case]
+    far, table = 40 * PAGE, rng.permutation(SIZE // 16)[: BLOCK * CTAS].astype(np.uint32)
+    given = [rng.integers(0, 256, 64 * PAGE, np.uint8) for _ in range(2)]
+    kernel = ptxvm.load(KERNEL.format(block=BLOCK, body=body)).kernel()
+
+    def run(arrays: list[np.ndarray], recording: Recording) -> None:
+        options = LaunchOptions((CTAS, 1, 1), (BLOCK, 1, 1))
+        launch(CtaRange(kernel.module.jit, range(CTAS), recording), kernel.function, options, arrays)
+
+    whole, paged = (Recording([each.nbytes for each in given]) for _ in range(2))
+    for n, each in enumerate(given):
+        whole.array(n)[:] = each
+    run([whole.array(0)[far:], whole.array(1)[far:], table], whole)
+    fetched: dict[int, list[range]] = {0: [], 1: [], 2: []}
+
+    def source(number: int, array: np.ndarray) -> Callable[[int, int, np.ndarray], None]:
+        def fill(first: int, end: int, room: np.ndarray) -> None:
+            fetched[number].append(range(first, end))
+            room[:] = array[first:end]
+
+        return fill
+
+    outside = np.zeros(table.nbytes, np.uint8)
+    arrays = [PagedArray(paged.array(n), source(n, each)) for n, each in enumerate(given)]
+    paged.paging = DemandPaging([*arrays, PagedArray(outside, source(2, table.view(np.uint8)))])
+    run([paged.array(0)[far:], paged.array(1)[far:], outside.view(np.uint32)], paged)
+    for n in range(2):
+        assert np.array_equal(paged.written(n), whole.written(n))
+        assert np.array_equal(paged.read(n), whole.read(n))
+        pages = np.unique(np.flatnonzero(whole.written(n) | whole.read(n)) // PAGE)
+        assert {each // PAGE for some in fetched[n] for each in some[::PAGE]} == set(pages.tolist())
+        for page in pages.tolist():
+            part = slice(page * PAGE, (page + 1) * PAGE)
+            assert np.array_equal(paged.array(n)[part], whole.array(n)[part])
