@@ -13,6 +13,7 @@ from itertools import pairwise
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import pred
 from ptxvm.analysis.flow import Segment, bit_of, changes, reads_and_writes, segments, special_registers, targets
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.jit.cfg.restart_points import touches
@@ -105,8 +106,8 @@ class _Search:
         for segment in self.segments.values():
             for following in segment.successors_at:
                 self.before.setdefault(following, set()).add(segment.end)
-        self.data = by_memory(self.code)
-        self.lanes, self.grid = by_lanes(self.code), by_grid(self.code)
+        self.data, self.lanes, self.place = by_memory(self.code), by_lanes(self.code), by_place(function)
+        self.integers = sum(bit_of(each) for each in function.registers if each.type is not pred and not each.type.is_float)
         self.loops = [(min(found), n) for n, bound in enumerate(self.code) if (found := targets(bound)) and min(found) <= n]
 
     def region(self, start: int, end: int) -> Region | None:
@@ -149,12 +150,25 @@ class _Search:
         for block in reversed(blocks):
             made.append(self._block(block, later))
             later |= block.live_in
-        return Region(entries, tuple(reversed(made)), join, reads, by_data)
+        region = Region(entries, tuple(reversed(made)), join, reads, by_data)
+        return None if self._bends(region) else region
+
+    def _bends(self, region: Region) -> bool:
+        """Would lanes be given different formulas of their numbers, where most warps give all lanes one of them?
+
+        The addresses behind such a region would be gathered.
+        """
+        if region.by_data:
+            return False
+        escaping = 0
+        for block in region.blocks:
+            escaping |= block.written & block.live
+        return bool(escaping & self.integers & self.lanes & ~self.data)
 
     def _part(self, at: int, guard: int) -> bool:
         """Do lanes part by their position in the CTA, in more than the last CTA of a grid?"""
         repeated = any(first <= at <= last for first, last in self.loops)
-        return bool(self.lanes & guard) and (repeated or not self.grid & guard)
+        return bool((self.lanes if repeated else self.place) & guard)
 
     def _block(self, block: Segment, later: int) -> BasicBlock:
         last = self.code[block.end - 1]
@@ -186,9 +200,9 @@ class _Search:
         return len(found) == 1 and found[0] < len(self.code) and bound not in self.spinning
 
 
-def by_memory(code: Sequence[Bound]) -> int:
-    """The registers of a function that depend on loaded values, or on other lanes, as a mask."""
-    return _tainted(code, _asks)
+def by_memory(code: Sequence[Bound], into: int = -1) -> int:
+    """The registers of a function that depend on values loaded `into` some, or on other lanes, as a mask."""
+    return _tainted(code, lambda bound: _asks(bound) and bool(changes(bound) & into))
 
 
 def by_lanes(code: Sequence[Bound]) -> int:
@@ -196,13 +210,19 @@ def by_lanes(code: Sequence[Bound]) -> int:
     return _tainted(code, lambda bound: _names(bound, PLACES))
 
 
-def by_grid(code: Sequence[Bound]) -> int:
-    """The registers of a function that depend on the place of a CTA in the grid, as a mask."""
-    return _tainted(code, lambda bound: _names(bound, {"ctaid"}))
+def by_place(function: Function) -> int:
+    """The registers of a function that depend on the place of a thread in its CTA, but not on the CTA, as a mask.
+
+    A predicate of which a part does counts, too: whatever the CTA, `tid.x > 0 && x < width` differs in a warp.
+    """
+    code = function.instructions
+    predicates = sum(bit_of(register) for register in function.registers if register.type is pred)
+    own = by_lanes(code) & ~_tainted(code, lambda bound: _names(bound, {"ctaid"}))
+    return own | _tainted(code, lambda bound: bool(changes(bound) & predicates & own), predicates)
 
 
-def _tainted(code: Sequence[Bound], starts: Callable[[Bound], bool]) -> int:
-    """The registers of a function that depend on the results of some instructions, as a mask."""
+def _tainted(code: Sequence[Bound], starts: Callable[[Bound], bool], through: int = -1) -> int:
+    """The registers of a function that depend on the results of some instructions, by registers `through`, as a mask."""
     flows = []
     for bound in code:
         changed = changes(bound)
@@ -213,7 +233,7 @@ def _tainted(code: Sequence[Bound], starts: Callable[[Bound], bool]) -> int:
         found = grown
         for reads, changed, begins in flows:
             if begins or reads & grown:
-                grown |= changed
+                grown |= changed & through
     return found
 
 

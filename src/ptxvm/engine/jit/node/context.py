@@ -20,7 +20,7 @@ from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import OF_THREAD, POINTERS, TICKS, UNBOUNDED_LOCAL, offset
 from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING
-from ptxvm.engine.jit.cfg import call_stack, control_dependence, nodes
+from ptxvm.engine.jit.cfg import call_stack, control_dependence, if_conversion, nodes
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
@@ -428,6 +428,10 @@ class KernelContext:
     def by_memory(self, frame: nodes.Frame) -> int:
         """The registers of a function that depend on loaded values, as a mask."""
         return self.analysis.by_memory(frame)
+
+    def by_varying_memory(self, frame: nodes.Frame) -> int:
+        """Those that depend on loads which, as far as is known, give the lanes of a warp different values."""
+        return if_conversion.by_memory(frame.code, self.registers.varying >> frame.registers)
 
     def by_place(self, frame: nodes.Frame) -> int:
         """The registers of a function that depend on the place of a thread in its CTA, but not on the CTA, as a mask."""

@@ -12,14 +12,17 @@ from ptxvm.engine.jit.node.parted_regions import DivergenceError
 def expect_whole(kernel: KernelContext, node: Node, guard: Raw, *, affine: bool) -> bool:
     """Do all warps but few agree on a guard?  Raises DivergenceError if lanes part often and meet nowhere.
 
-    They part by loaded data.  They do so too by a guard that differs between them as a constant, by their place in the CTA, or
-    in a loop if it is not `affine`; but these may part within a closed region.  Other guards compare the number of a thread
-    in the grid with a size: nearly all warps agree on them, and a loop diverges at its end at most.
+    They part by loaded data, if it differs between them.  They do so too by a bound that was loaded for all of them, by a
+    guard that differs as a constant, by their place in the CTA, or in a loop if it is not `affine`; but these may part within
+    a closed region.  Other guards compare the number of a thread in the grid with a size: nearly all warps agree on them, and
+    a loop diverges at its end at most.
     """
     read = node.code[-1].guard()
     own = read[0].index if read is not None else -1
     if own >= 0 and kernel.by_memory(node.frame) >> own & 1:
-        raise DivergenceError
+        if kernel.by_varying_memory(node.frame) >> own & 1 or not kernel.parts.add(node):
+            raise DivergenceError
+        return False
     differs = known_lanes(pred, guard, kernel.width) is not None or (kernel.plan.repeats(node) and not affine)
     if not differs and not (own >= 0 and kernel.by_place(node.frame) >> own & 1):
         return True

@@ -1,15 +1,16 @@
 """Structured predication: the closed regions in which lanes of the straight version part, and are whole again behind them.
 
-Inside, there is code for whole groups of warps, and code under masks as wide as a group.  Registers that are read behind a
-region have one shape in both; what is not written inside keeps its shape.
+Inside, there is code for whole groups of warps, and code under masks as wide as a group.  Registers that a region writes
+and that are read behind it have one shape in both; what is not written inside keeps its shape.
 """
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
+from collections.abc import Container, Iterable, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 
+from ptxvm.analysis.flow import changes
 from ptxvm.engine.jit.cfg.closed_regions import END, ClosedRegion, ClosedRegions
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.node.register_shapes import Registers, Urgency, User
@@ -75,10 +76,23 @@ class PartedRegions:
         return region.join == END or all(self.nodes[n].rank < self.nodes[region.join].rank for n in region.nodes)
 
     def _keep_whole(self) -> None:
-        """Let partial warps have no copy of a register that is read behind the regions: none is to be restored there."""
+        """Let partial warps have no copy of a register that a region writes and that is read behind it: none is restored there.
+
+        Of a register that a region only reads, whole warps still hold the value behind it.
+        """
         needed = 0
-        for number in self.joins - self.inside:
-            needed |= self.nodes[number].live_in
+        for region in self.regions:
+            if region.join != END and region.join not in self.inside:
+                needed |= self.nodes[region.join].live_in & written(self.nodes[n] for n in region.nodes)
         if any(needed >> key[0] & 1 for key in self.registers.split):
             raise DivergenceError
         self.registers.steady = ~needed
+
+
+def written(nodes: Iterable[Node]) -> int:
+    """The registers that some nodes may write, as a mask."""
+    found = 0
+    for node in nodes:
+        for bound in node.code:
+            found |= changes(bound) << node.frame.registers
+    return found

@@ -162,6 +162,15 @@ class Registers:
         zero = RegisterShape(base=0)
         self.shapes[key] = self.shapes[key].join(zero) if key in self.shapes else zero
 
+    @property
+    def varying(self) -> int:
+        """The registers that vary in whole warps, as far as is known, as a mask."""
+        found = 0
+        for key, shape in self.shapes.items():
+            if shape.varies and key != CARRY and key == base_key(key):
+                found |= 1 << key[0]
+        return found
+
     # ── copies for partial warps ────────────────────────────────────────────────────────
 
     def own(self, key: Key, *, full: bool) -> Key:

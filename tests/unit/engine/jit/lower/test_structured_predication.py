@@ -314,3 +314,170 @@ def test_lanes_that_part_are_counted(threads: int) -> None:
         for engine in ("interp", "jit")
     ]
     assert counts[0] == counts[1]
+
+
+# A warp walks over a row twice; the second loop counts in the register from which the first one began.
+ROW = """
+    mov.u32 %r10, 0;
+    mov.u32 %r11, %r0;
+    mov.u64 %d5, %d2;
+    setp.ge.u32 %p0, %r0, %r9;
+    @%p0 bra SUM;
+FIRST:
+    ld.global.u32 %r12, [%d5];
+    add.u32 %r10, %r10, %r12;
+    add.u64 %d5, %d5, 128;
+    add.u32 %r11, %r11, 32;
+    setp.lt.u32 %p1, %r11, %r9;
+    @%p1 bra FIRST;
+SUM:
+    redux.sync.add.u32 %r13, %r10, 0xffffffff;
+    @%p0 bra ON;
+AGAIN:
+    mul.wide.u32 %d6, %r0, 4;
+    add.u64 %d7, %d0, %d6;
+    add.u64 %d8, %d3, %d6;
+    ld.global.u32 %r14, [%d7];
+    add.u32 %r14, %r14, %r13;
+    st.global.u32 [%d8], %r14;
+    add.u32 %r0, %r0, 32;
+    setp.lt.u32 %p2, %r0, %r9;
+    @%p2 bra AGAIN;
+    st.global.u32 [%d4+1024], %r0;
+ON:
+"""
+
+
+@pytest.mark.parametrize("n", [5, 32, 192, 200])
+def test_a_register_that_only_the_last_region_writes_keeps_its_shape(n: int) -> None:
+    made = kernel(ROW)
+    rows = made.dump("shapes", 32).splitlines()
+    assert sum(row.endswith("may part") for row in rows) == 4
+    assert all(row.endswith("contiguous") for row in rows if "global.u32" in row)
+    data = np.random.default_rng(4).integers(0, 2**32, 200, np.uint32)
+    _, out = same(made, [data, np.zeros(288, np.uint32), np.uint32(n)], block=32)
+    assert out[:n].tolist() == (data[:n] + data[:n].sum(dtype=np.uint32)).tolist()
+    assert not out[n:256].any()
+    t = np.arange(32)
+    assert out[256:].tolist() == np.where(t < n, t + (n - t + 31) // 32 * 32, 0).tolist()
+
+
+# The bounds of the row are loaded, by all lanes from one place.
+SEGMENT = """
+    ld.global.u32 %r15, [%d3];
+    ld.global.u32 %r9, [%d3+4];
+    add.u32 %r0, %r0, %r15;
+    mov.u32 %r10, 0;
+    setp.ge.u32 %p0, %r0, %r9;
+    @%p0 bra SUM;
+AGAIN:
+    mul.wide.u32 %d6, %r0, 4;
+    add.u64 %d7, %d0, %d6;
+    ld.global.u32 %r12, [%d7];
+    add.u32 %r10, %r10, %r12;
+    add.u32 %r0, %r0, 32;
+    setp.lt.u32 %p1, %r0, %r9;
+    @%p1 bra AGAIN;
+SUM:
+    redux.sync.add.u32 %r13, %r10, 0xffffffff;
+    st.global.u32 [%d4+8], %r13;
+"""
+
+
+@pytest.mark.parametrize("bounds", [(0, 192), (3, 200), (7, 20), (50, 50)], ids=str)
+def test_lanes_part_by_bounds_that_are_loaded_for_all_of_them(bounds: tuple[int, int]) -> None:
+    made = kernel(SEGMENT)
+    title, *rows = made.dump("shapes", 32).splitlines()
+    assert "whole warps" in title
+    assert any("ld.global.u32 %r12" in row and row.endswith("contiguous") for row in rows)
+    data = np.random.default_rng(5).integers(0, 2**32, 200, np.uint32)
+    out = np.zeros(200, np.uint32)
+    out[:2] = bounds
+    _, out = same(made, [data, out, np.uint32(0)], block=32)
+    assert (out[2:34] == data[slice(*bounds)].sum(dtype=np.uint32)).all()
+
+
+# Where a loop begins depends on how many iterations are left over, as nvcc writes it: each way is a formula of the lane.
+PRELUDE = """
+    mov.u32 %r10, 0;
+    mov.u32 %r16, 0;
+ROWS:
+    setp.ge.u32 %p0, %r0, %r9;
+    @%p0 bra NEXT;
+    mov.u32 %r11, %r0;
+    sub.u32 %r12, %r9, %r0;
+    add.u32 %r12, %r12, -1;
+    shr.u32 %r12, %r12, 5;
+    and.b32 %r12, %r12, 1;
+    setp.eq.u32 %p1, %r12, 1;
+    @%p1 bra PAIRS;
+    mul.wide.u32 %d5, %r0, 4;
+    add.u64 %d6, %d0, %d5;
+    ld.global.u32 %r13, [%d6];
+    add.u32 %r10, %r10, %r13;
+    add.u32 %r11, %r0, 32;
+PAIRS:
+    setp.ge.u32 %p2, %r11, %r9;
+    @%p2 bra NEXT;
+AGAIN:
+    mul.wide.u32 %d5, %r11, 4;
+    add.u64 %d6, %d0, %d5;
+    ld.global.u32 %r14, [%d6];
+    ld.global.u32 %r15, [%d6+128];
+    mad.lo.u32 %r10, %r10, 3, %r14;
+    mad.lo.u32 %r10, %r10, 3, %r15;
+    add.u32 %r11, %r11, 64;
+    setp.lt.u32 %p3, %r11, %r9;
+    @%p3 bra AGAIN;
+NEXT:
+    add.u32 %r16, %r16, 1;
+    setp.lt.u32 %p4, %r16, 2;
+    @%p4 bra ROWS;
+    st.global.u32 [%d4], %r10;
+"""
+
+
+def prelude(data: np.ndarray, t: int, n: int) -> int:
+    total = 0
+    for _ in range(2):
+        own = data[t:n:32].tolist()
+        if len(own) % 2:
+            total += own.pop(0)
+        for each in own:
+            total = total * 3 + each
+    return total & 0xFFFF_FFFF
+
+
+@pytest.mark.parametrize("n", [20, 64, 160, 250])
+def test_a_branch_that_chooses_a_formula_of_the_lane_is_a_region(n: int) -> None:
+    made = kernel(PRELUDE)
+    rows = made.dump("shapes", 32).splitlines()
+    assert all(row.endswith("contiguous") for row in rows if "ld.global.u32" in row)
+    data = np.random.default_rng(6).integers(0, 2**32, 256, np.uint32)
+    _, out = same(made, [data, np.zeros_like(data), np.uint32(n)], block=32)
+    assert out[:32].tolist() == [prelude(data, t, n) for t in range(32)]
+
+
+# The threads at the edges of a tile have no element of their own, and the last tiles go over the end.
+TILE = """
+    add.u32 %r10, %r0, -1;
+    setp.lt.u32 %p0, %r10, 14;
+    and.b32 %r11, %r0, 16;
+    setp.eq.u32 %p1, %r11, 0;
+    and.pred %p0, %p0, %p1;
+    setp.lt.u32 %p2, %r3, %r9;
+    and.pred %p3, %p0, %p2;
+    not.pred %p4, %p3;
+    @%p4 bra ON;
+    st.global.u32 [%d4], %r4;
+ON:
+"""
+
+
+def test_a_tile_whose_edge_has_no_elements_stays_whole() -> None:
+    made = kernel(TILE)
+    assert any("@%p4 bra ON" in row and row.endswith("predicated") for row in made.dump("shapes", 32).splitlines())
+    data = np.arange(1, 97, dtype=np.uint32)
+    _, out = same(made, [data, np.zeros_like(data), np.uint32(70)], grid=3, block=32)
+    t, i = np.arange(96) % 32, np.arange(96)
+    assert out.tolist() == np.where((t >= 1) & (t < 15) & (i < 70), data, 0).tolist()
