@@ -12,6 +12,7 @@ import json
 import os
 import secrets
 import zlib
+from collections import Counter
 from collections.abc import Callable, Generator
 from pathlib import Path
 
@@ -61,6 +62,24 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def is_pure(item: pytest.Item) -> bool:
     """Is a test about the rooms that need no engine?"""
     return item.nodeid.startswith(PURE) and "jit" not in item.nodeid and "full_disk" not in item.nodeid
+
+
+collected: Counter[str] = Counter()
+"""How many instances of each sampled test have been collected."""
+
+
+def pytest_itemcollected(item: pytest.Item) -> None:
+    """Of a test that is `sampled(n)` one instance in n is for every run; the others are long.
+
+    Of each n in a row the seed chooses one, so that no parameter has always the same value.  What is asked for by name, runs.
+    """
+    mark = item.get_closest_marker("sampled")
+    if mark is None or any("::" in each for each in item.config.args):
+        return
+    (share,), test = mark.args, item.nodeid.partition("[")[0]
+    number, collected[test] = collected[test], collected[test] + 1
+    if number % share != zlib.crc32(f"{os.environ['PTXVM_SEED']} {test} {number // share}".encode()) % share:
+        item.add_marker(pytest.mark.long)
 
 
 @pytest.hookimpl(trylast=True)

@@ -45,6 +45,7 @@ def test_kernel(name, workloads, module):
     assert work["chk"]()
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", NAMES)
 def test_a_kernel_in_ranges_passes_the_same_check(name, workloads, module, monkeypatch):
     """No kernel of the set has a CTA that depends on another: each is cut, and no range meets a race."""

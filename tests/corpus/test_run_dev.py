@@ -125,6 +125,7 @@ REFERENCES = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "kernel", "engines"), cases(r"(nvcc|nvrtc)/dev_.*", REFERENCES))
 def test_dev(name, kernel, engines, rng):
     run(name, kernel, engines, REFERENCES, rng)

@@ -139,6 +139,7 @@ def barriers(kernel, rng):
 REFERENCES = {f.__name__: f for f in (shfl_all, votes, match_, redux_, lanes, cg_reduce, cg_grid, barriers)}
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("name", "kernel", "engines"), cases(r"(nvcc|nvrtc)/warp_.*", REFERENCES))
 def test_warp(name, kernel, engines, rng):
     run(name, kernel, engines, REFERENCES, rng)

@@ -52,6 +52,7 @@ def never_forbidden(test: Test, on: list[KernelRunner], runs: int, seed: int, en
     return part(seen, names)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("expected", SHORT, ids=str)
 def test_interpreter(expected: Expected, rng: np.random.Generator):
     test = expected.test()
@@ -64,6 +65,7 @@ def test_jit(rng: np.random.Generator):
         never_forbidden(test, machines(test)[:1], 2, 0, "jit")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", KERNELS_AGAIN)
 def test_kernels(path, rng: np.random.Generator):
     for test in read(path):
@@ -106,6 +108,7 @@ def test_the_list_of_what_takes_no_turns():
     assert found == {key: why for key, why in REFUSED["taking turns"].items() if key in known}
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("expected", [each for each in [*own(), *collected()] if takes_turns(each)], ids=str)
 def test_every_interleaving_is_allowed(expected: Expected):
     test = expected.test()

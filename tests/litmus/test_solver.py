@@ -48,6 +48,7 @@ def test_both_agree(expected: Expected):
     same(expected)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("path", [each for each in KERNELS_AGAIN if each.id != "mbarriers"])
 def test_both_agree_on_kernels(path: Path):
     compared = 0

@@ -11,6 +11,7 @@ RECORDED_OTHERWISE = {"Release_acquire_pattern.test": "forbidden"}
 """Its file permits what pattern 2 of 8.7 forbids, and what Dat3M's list and NVlabs's own Alloy text forbid too."""
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.skipif(not collected(), reason=f"the collected litmus tests are missing: no {COLLECTED}/index.json")
 @pytest.mark.parametrize("expected", collected(), ids=str)
 def test_collected(expected: Expected):

@@ -50,6 +50,7 @@ def test_store_buffering_by_hand():
 CASES = [pytest.param(path, id=path.name) for path in sorted((HERE / "cases").glob("*.litmus"))]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("path", [*CASES, *KERNELS_AGAIN])
 def test_drawings_and_lines(path):
     for test in read(path):

@@ -98,6 +98,7 @@ def pairs(op: str, type: str, half: str) -> Iterator[Case]:
 CASES = list(cases())
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("some", batched(CASES), ids=lambda some: f"{some[0].text} ...")
 def test_definition(some: Sequence[Case], rng: np.random.Generator) -> None:
     """Every lane has the bits that the manual's definition gives."""

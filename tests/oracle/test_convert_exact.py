@@ -99,6 +99,7 @@ def test_widening_is_exact_for_every_half(source: str) -> None:
         check(got, [exact.convert(int(x), FLOATS[source], FLOATS[target], "rn") for x in a], target, a)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("target", FLOATS)
 @pytest.mark.parametrize("source", INTEGERS)
@@ -115,6 +116,7 @@ def not_a_number(target: str, source: str) -> int:
     return 1 << bits - 1 if source == "f64" or bits == 64 else 0
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", exact.INTEGRAL)
 @pytest.mark.parametrize("source", FLOATS)
 @pytest.mark.parametrize("target", INTEGERS)
@@ -145,6 +147,7 @@ def test_rounding_to_integral_values(type: str, mode: str, rng: np.random.Genera
     check(got, want, type, a)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("target", "source"), list(itertools.product(INTEGERS, INTEGERS)))
 def test_integers_to_integers(target: str, source: str, rng: np.random.Generator) -> None:
     """Cut off or extended as the source is signed, limited with .sat; the target says how the register is filled."""

@@ -47,6 +47,7 @@ OPERATIONS: dict[str, tuple[int, Callable[..., int | str]]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("format", [F32, F64], ids=["f32", "f64"])
 @pytest.mark.parametrize("op", OPERATIONS)

@@ -93,6 +93,7 @@ def forms() -> list[tuple[str, str, str, str, str]]:
     return of_f32 + [(op, ".rn", ftz, sat, "f16") for op, (ftz, sat) in itertools.product(HALVES, modifiers)]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("op", "mode", "ftz", "sat", "type"), forms(), ids="".join)
 def test_every_form(op: str, mode: str, ftz: str, sat: str, type: str, rng: np.random.Generator) -> None:
     """PTX 9.7.3.3 to 9.7.3.15, 9.7.4.1 to 9.7.4.4: rounded once, then `.ftz`, then `.sat`."""
@@ -225,6 +226,7 @@ def conversions() -> list[tuple[str, str, str, str, str]]:
     return [form for form in down + up if not form[1] or "f32" in form[3:]]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("mode", "ftz", "sat", "target", "source"), conversions(), ids=".".join)
 def test_conversion_of_floats(mode: str, ftz: str, sat: str, target: str, source: str, rng: np.random.Generator) -> None:
     """PTX 9.7.9.21: .ftz flushes the f32 of the two."""

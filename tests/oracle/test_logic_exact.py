@@ -106,6 +106,7 @@ def compare_cases() -> Iterator[Case]:
 CASES = [*logic_cases(), *compare_cases()]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("some", batched(CASES), ids=lambda some: f"{some[0].text} ...")
 def test_definition(some: Sequence[Case], rng: np.random.Generator) -> None:
     """Every lane has the bits that the manual's definition gives."""

@@ -44,6 +44,7 @@ def table(shared):
     return score.Table(path)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("setting", "floor"), SETTINGS.items())
 def test_ptxas_takes_what_we_take(table, rng, setting, floor):
     chosen = [table.rows[n] for n in rng.choice(len(table.rows), SAMPLE, replace=False)]

@@ -77,43 +77,49 @@ def wrong(tools: ModuleType, group: str, engine: str, cases) -> list[str]:
     return [case.name for case, said in recorded(tools, group, list(cases)) if answer(case, engine) != said]
 
 
-ENGINES = pytest.mark.parametrize("engine", ["interp", "jit"])
+ENGINES = ("interp", "jit")
+BOTH = pytest.mark.parametrize("engine", ENGINES)
+WHOLE = pytest.mark.parametrize(
+    ("engine", "whole"),
+    [pytest.param(engine, whole, marks=[pytest.mark.long] if whole else []) for whole in (False, True) for engine in ENGINES],
+    ids=lambda each: {True: "whole", False: "some"}.get(each, each),
+)
+"""Some cases on each engine; all of them take long, and the JIT compiles each."""
 
 
-def some(cases: list, engine: str, count: int, rng: np.random.Generator) -> list:
-    """All cases, or for the JIT, which compiles each of them, some."""
-    if engine == "interp" or len(cases) <= count:
-        return cases
-    return [cases[n] for n in rng.choice(len(cases), count, replace=False)]
+def some(cases: list, engine: str, count: int, rng: np.random.Generator, *, whole: bool = False) -> list:
+    """So many cases for the JIT, and four times as many for the interpreter; or all."""
+    count *= 4 if engine == "interp" else 1
+    return cases if whole or len(cases) <= count else [cases[n] for n in rng.choice(len(cases), count, replace=False)]
 
 
-@ENGINES
+@BOTH
 def test_warps(tools: ModuleType, engine: str) -> None:
     """What the lanes of a warp say to each other: shfl, vote, match, redux."""
     cases = importlib.import_module("hardware_cases.instructions").warps()
     assert not wrong(tools, "warps", engine, cases)
 
 
-@ENGINES
-def test_products_of_warps(tools: ModuleType, engine: str, rng: np.random.Generator) -> None:
+@WHOLE
+def test_products_of_warps(tools: ModuleType, engine: str, whole: bool, rng: np.random.Generator) -> None:
     """Every form of mma and mma.sp."""
     cases = list(importlib.import_module("hardware_cases.instructions").matrices())
-    assert not wrong(tools, "matrices", engine, some(cases, engine, 50, rng))
+    assert not wrong(tools, "matrices", engine, some(cases, engine, 24, rng, whole=whole))
 
 
-@ENGINES
-def test_fragments_in_memory(tools: ModuleType, engine: str, rng: np.random.Generator) -> None:
+@WHOLE
+def test_fragments_in_memory(tools: ModuleType, engine: str, whole: bool, rng: np.random.Generator) -> None:
     """`wmma` from memory to memory."""
     cases = list(importlib.import_module("hardware_cases.fragments").through_memory())
-    assert not wrong(tools, "fragments", engine, some(cases, engine, 24, rng))
+    assert not wrong(tools, "fragments", engine, some(cases, engine, 12, rng, whole=whole))
 
 
-@ENGINES
-def test_products_of_warpgroups(tools: ModuleType, engine: str, rng: np.random.Generator) -> None:
+@WHOLE
+def test_products_of_warpgroups(tools: ModuleType, engine: str, whole: bool, rng: np.random.Generator) -> None:
     """`wgmma`, dense and sparse, on layouts that descriptors name."""
     known = tools.load(RECORDS / "products.npz", cases := list(importlib.import_module("hardware_cases.warpgroups").products()))
     cases = [case for case in cases if case.name in known]
-    assert not wrong(tools, "products", engine, some(cases, engine, 12, rng))
+    assert not wrong(tools, "products", engine, some(cases, engine, 6, rng, whole=whole))
 
 
 # Where rows of an interleaved tensor lie in each other, the order of their reductions is open; a read behind the array, which
@@ -122,16 +128,15 @@ OPEN = {"write 114", "write 130", "write 143", "slice 186", "slice 201"}
 FLAG = 16  # bytes before the box: whether the mbarrier saw the bytes that were guessed
 
 
-@ENGINES
+@WHOLE
 @pytest.mark.parametrize("group", ["fetches", "slices", "writes"])
-def test_copies_of_tensors(tools: ModuleType, group: str, engine: str, rng: np.random.Generator) -> None:
+def test_copies_of_tensors(tools: ModuleType, group: str, engine: str, whole: bool, rng: np.random.Generator) -> None:
     """Boxes and columns in every layout, in and out, and with reductions; what a GPU calls illegal is a fault."""
     cases = list(getattr(importlib.import_module("hardware_cases.copies"), group)())
     answers = tools.load(RECORDS / f"{group}.npz", cases)
     cases = [case for case in cases if case.name in answers and case.name not in OPEN]
     count, failed = 0, []
-    chosen = cases if engine == "jit" else [cases[n] for n in rng.choice(len(cases), min(len(cases), 24), replace=False)]
-    for case in chosen:
+    for case in some(cases, engine, 32 if engine == "jit" else 6, rng, whole=whole):
         said = answers[case.name]
         if isinstance(said, str) and "ILLEGAL_INSTRUCTION" not in said:
             continue  # the encoder's rules, and boxes that do not fit in shared memory
@@ -172,7 +177,7 @@ def test_arguments_of_tensor_maps() -> None:
 TWO_NAN = ("atom.global.add.f64", "red.global.add.f64")
 
 
-@ENGINES
+@BOTH
 def test_atomics(tools: ModuleType, engine: str) -> None:
     """One thread each on its own word."""
     cases = importlib.import_module("hardware_cases.atomics").atomics()
@@ -205,8 +210,8 @@ def same(text: str, got: np.ndarray, said: np.ndarray, before: np.ndarray) -> bo
     return bool((got == said)[:, ~nan].all())
 
 
-@ENGINES
-def test_instructions(tools: ModuleType, engine: str, rng: np.random.Generator) -> None:
+@WHOLE
+def test_instructions(tools: ModuleType, engine: str, whole: bool, rng: np.random.Generator) -> None:
     """Every form that ptxas takes and that is a function of registers, on numbers of all kinds."""
     known_forms = importlib.import_module("hardware_cases.instructions")
     if not known_forms.SHARED.is_dir():
@@ -214,7 +219,7 @@ def test_instructions(tools: ModuleType, engine: str, rng: np.random.Generator) 
     forms, differences, compared = known_forms.forms(), [], 0
     known = tools.load(RECORDS / "instructions.npz", cases := list(known_forms.instructions()))
     cases = [case for case in cases if case.name in known]
-    for case, said in recorded(tools, "instructions", some(cases, engine, 12, rng)):
+    for case, said in recorded(tools, "instructions", some(cases, engine, 6, rng, whole=whole)):
         first = int(case.name.split()[1])
         texts = forms[first : first + known_forms.TOGETHER]
         if all(re.match(next(iter(LEFT_OUT)), text) for text in texts):
@@ -235,4 +240,4 @@ def test_instructions(tools: ModuleType, engine: str, rng: np.random.Generator) 
                 if not same(text, got[rows], want[rows], before[rows]):
                     differences.append(text)
     assert not differences
-    assert compared > (2000 if engine == "interp" else 20)
+    assert compared > (2000 if whole else 20)

@@ -113,6 +113,7 @@ CASES = [
 ]  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("kind", "type", "sums", "m", "n", "swizzle", "negated", "transposed"), CASES)
 def test_products_are_exact(kind, type, sums, m, n, swizzle, negated, transposed, engine, rng):
@@ -246,6 +247,7 @@ def packed(values: np.ndarray, type: str) -> np.ndarray:
     return np.packbits(found, axis=-1, bitorder="little").reshape(len(values), -1)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not DOTS.is_file(), reason="the reference data is missing")
 @pytest.mark.parametrize(
     ("engine", "only", "count"),
@@ -267,6 +269,7 @@ SCALED = """
     """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not DOTS.is_file(), reason="the reference data is missing")
 @pytest.mark.parametrize(
     ("engine", "only", "count"),

@@ -35,17 +35,17 @@ def dimensions(name: str) -> tuple[int, int, int]:
 
 
 @pytest.mark.skipif(not VECTORS.is_file(), reason="the reference data is missing")
-def test_all_704_products_are_what_silicon_computes():
-    wrong = []
-    count = 0
-    for (architecture, kind), products in vectors().items():
-        shape, _, types = kind.partition(".")
-        a, b, c, d = (np.stack(part) for part in zip(*products, strict=True))
-        got = multiply(dimensions(shape), types, a, b, c, target=TARGETS[architecture])
-        count += len(products)
-        wrong += [(architecture, kind, n) for n in range(len(d)) if not (got[n] == d[n]).all()]
-    assert not wrong
-    assert count == 704
+def test_there_are_704_products():
+    assert sum(map(len, vectors().values())) == 704
+
+
+@pytest.mark.sampled(3)
+@pytest.mark.parametrize(("architecture", "kind"), vectors() if VECTORS.is_file() else [])
+def test_products_are_what_silicon_computes(architecture, kind):
+    shape, _, types = kind.partition(".")
+    a, b, c, d = (np.stack(part) for part in zip(*vectors()[architecture, kind], strict=True))
+    got = multiply(dimensions(shape), types, a, b, c, target=TARGETS[architecture])
+    assert [n for n in range(len(d)) if not (got[n] == d[n]).all()] == []
 
 
 @pytest.mark.skipif(not VECTORS.is_file(), reason="the reference data is missing")
@@ -73,6 +73,7 @@ def bits(type, values):
     return values & (1 << int(type[1:])) - 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(("shape", "a_type", "b_type"), INTEGER_SHAPES)
 def test_integers_wrap_or_saturate(shape, a_type, b_type, rng):
     m, n, k = shape

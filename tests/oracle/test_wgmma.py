@@ -150,6 +150,7 @@ CASES = [
 ]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("type", "swizzle", "registers", "major_a", "major_b", "columns", "negated"), CASES)
 def test_products_in_every_layout_are_exact(type, swizzle, registers, major_a, major_b, columns, negated, engine, rng):

@@ -353,6 +353,7 @@ def test_what_is_right_has_no_findings(name, when):
     assert findings(KERNELS[name], when=when) == []
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("when", ["early", "late"])
 @pytest.mark.parametrize(("name", "what"), [(name, what) for name, kernel in KERNELS.items() for what in kernel.mistakes])
 def test_a_mistake_is_found_and_its_instructions_are_named(name, what, when):

@@ -395,6 +395,7 @@ def touches(space, access, sync, own, engine, check=("memory",)):
     return module.kernel("parent").launch(1, 1, [data], check=check, engine=engine).findings, data
 
 
+@pytest.mark.sampled(4)
 @ENGINES
 @pytest.mark.parametrize("own", ["", OWN], ids=["alone", "with memory of its own"])
 @pytest.mark.parametrize("sync", [False, True])

@@ -70,6 +70,7 @@ def test_attention_has_no_findings(name, engine, rng):
     assert difference < 2e-3
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("what", MISTAKES)
 def test_a_mistake_is_found_and_its_instructions_are_named(what, rng):
     name, pattern, instead, kind, named = MISTAKES[what]

@@ -64,6 +64,7 @@ def depth(source: str, n: int, engine: str, threads: int = 1) -> list[int]:
     return [int(x) for x in out]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("source", "frame"), SOURCES.values(), ids=SOURCES)
 def test_the_depth_of_calls_is_that_of_the_frames(source: str, frame: int, engine: str) -> None:

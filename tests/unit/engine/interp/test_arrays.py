@@ -150,6 +150,7 @@ EXACT: dict[str, tuple[int, Callable[..., Fraction | None]]] = {
 }
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("both_roundings")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("dtype", [arrays.F32, arrays.F64], ids=str)
@@ -216,6 +217,7 @@ def test_the_mode_is_put_back_and_belongs_to_the_thread() -> None:
     assert here > there == 1
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("both_roundings")
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("target", FORMATS, ids=str)
@@ -241,6 +243,7 @@ def test_ftof_rounds_once(source: np.dtype, target: np.dtype, mode: str, rng: np
         assert math.copysign(1, want) == math.copysign(1, float(g))
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("both_roundings")
 @pytest.mark.parametrize("mode", MODES[:4])
 @pytest.mark.parametrize("target", FORMATS, ids=str)

@@ -99,6 +99,7 @@ def launched(body, engine="jit", check=CHECKS, *, block=96, grid=2, **how):
 WIDE, PARTLY = 256, 40  # threads: several warps abreast, and a warp that lacks lanes
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "block"), [*((name, 96) for name in FINE), *((name, n) for name in list(FINE)[-6:] for n in (WIDE, PARTLY))]
 )
@@ -109,6 +110,7 @@ def test_copies_that_are_waited_for_are_cleared(name, block, quick):
     assert launched(FINE[name], "interp", block=block) == ([], data)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("checks", [("race",), CHECKS], ids=["race", "all"])
 @pytest.mark.parametrize("name", WRONG)
 def test_others_are_found_as_by_the_interpreter(name, checks, quick):
@@ -118,6 +120,7 @@ def test_others_are_found_as_by_the_interpreter(name, checks, quick):
     assert found or "race" in checks
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("name", [*FINE, *WRONG])
 def test_bytes_have_a_value_after_the_wait(name, quick):
     body = {**FINE, **WRONG}[name]

@@ -171,6 +171,7 @@ def random_roles(seed, wrong):
     return [" ".join(lines) for lines in roles]
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("wrong", [0, 0.02], ids=["ordered", "some not"])
 def test_random_kernels_are_judged_as_by_the_interpreter(seed, wrong, quick):

@@ -188,6 +188,7 @@ MEETINGS = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("block", [32, 64, 96, 128, 256])
 @pytest.mark.parametrize("name", MEETINGS)
 def test_threads_that_need_each_other_are_looked_at_however_wide_the_code_is(name, block):

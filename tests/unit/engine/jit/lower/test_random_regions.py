@@ -140,6 +140,7 @@ def run(block: list, r: list[int], data: list[int]) -> None:
                     run(after, r, data)
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("seed", SEEDS)
 def test_random_nests(seed: int) -> None:
     random = Random(seed)

@@ -37,6 +37,7 @@ def matrices(rng, type, m, n, swizzles=(0, 0), transposed=0):
     return a, b, memory, descriptor(da), descriptor(db)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("kind", "type", "sums", "m", "n", "swizzle", "negated", "transposed"),

@@ -35,6 +35,7 @@ def members(count: int, size: int) -> str:
     return "\n".join(f"st.global.{type} [%a+{n * size}], {value}; {step}" for n in range(count))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [1, 2, 4])
 @pytest.mark.parametrize(("count", "stride"), [(2, 2), (3, 3), (4, 4), (6, 6), (3, 4), (2, 5), (20, 20)])
 def test_members_of_structures(count: int, stride: int, size: int) -> None:

@@ -61,6 +61,7 @@ def kernel(instructions: str, type: str, count: int, *, stores: bool) -> ptxvm.K
         ret; }}""").kernel("k")
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("stores", [False, True], ids=["loads", "stores"])
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("order", ORDERS)

@@ -66,6 +66,7 @@ def lines(count: int, first: int) -> np.ndarray:
     return room[begin : begin + 4 * count].view(np.uint32)
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.usefixtures("large")
 @pytest.mark.parametrize("first", [0, 4, 16, 32])
 @pytest.mark.parametrize("count", [256, 4096, 4099, 100_001])

@@ -111,6 +111,7 @@ STRIDE:
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(("body", "end"), [*((body, "") for body in BODIES.values()), (BODIES["numbers"], STRIDE)],
                          ids=[*BODIES, "a grid-stride loop"])  # fmt: skip
 def test_each_version_computes_what_the_interpreter_does(

@@ -89,6 +89,7 @@ def width_of(module: ptxvm.Module, block: tuple[int, int, int]) -> int:
     return kernel.width if kernel.straight else 0
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("block", [(256, 1, 1), (16, 16, 1), (64, 2, 1), (100, 1, 1), (48, 5, 1), (8, 4, 8)])
 @pytest.mark.parametrize("n", [0, 1, 45, 100, 200, 1000])
 def test_lanes_that_part_go_on_in_the_masked_version(block: tuple[int, int, int], n: int) -> None:

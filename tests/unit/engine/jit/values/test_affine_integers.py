@@ -74,6 +74,7 @@ def program(rng: random.Random) -> tuple[str, Callable[[list[int]], list[int]]]:
     return "\n".join(lines), expected
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("block", [(32, 1, 1), (1024, 1, 1), (16, 32, 1), (8, 8, 2), (96, 1, 1), (24, 4, 1)])
 def test_integers_of_the_coordinates_are_those_of_python(block: tuple[int, int, int], rng: np.random.Generator) -> None:
     choice = random.Random(int(rng.integers(1 << 32)))

@@ -58,6 +58,7 @@ def arguments(rng: np.random.Generator) -> np.ndarray:
     )
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_the_bits_are_those_of_the_derivation(function: str, rng: np.random.Generator) -> None:
     kernel = ptxvm.load(KERNEL.replace("FUNCTION", function)).kernel()
@@ -99,6 +100,7 @@ BOUNDS = [
 ]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize(
     ("name", "exact", "low", "high", "wide", "kind", "bound"), BOUNDS, ids=[f"{b[0]}-{n}" for n, b in enumerate(BOUNDS)]
 )

@@ -288,6 +288,7 @@ def small_bits(rng, type, size, *, finite):
     return found << place
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("sums", ["f32", "f16"])
 @pytest.mark.parametrize("target", ["89", "90", "120a"])
 @pytest.mark.parametrize(("a_type", "b_type"), SMALL_PAIRS)
