@@ -18,7 +18,8 @@ from ptxvm.checkers.launches import ByteAccesses, Footprint, LaunchRace, compare
 from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarrier_misuse import Mbarriers
 from ptxvm.checkers.race import RaceDetector
-from ptxvm.checkers.race_findings import column, launch_race, missing_fence, of_two, span, tensor_race
+from ptxvm.checkers.missed_phases import MissedPhase
+from ptxvm.checkers.race_findings import column, launch_race, missed_phase, missing_fence, of_two, span, tensor_race
 from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.race_remedies import remedy
 from ptxvm.checkers.strength import Site
@@ -124,7 +125,8 @@ class Checker:
         self.scenes, self._running = Scenes(scene), [scene]
         self.schedule, self.seed = schedule, seed
         if "race" in self.checks:
-            self._race = RaceDetector(scene, self._raced, self._tensor_raced, self._outlived)
+            missed = self._missed if "sync" in self.checks else None
+            self._race = RaceDetector(scene, self._raced, self._tensor_raced, self._outlived, missed)
             if self.stream_launch is not None and self.stream_launch.followed and self._footprint is None:
                 self._footprint = self.stream_launch.footprint = Footprint(
                     self.stream_launch, self.scenes, report=self._freed_in_use
@@ -461,6 +463,10 @@ class Checker:
         party = Party(site.described, place, address, offset, site.size, marks.where, site.strength)
         said = (
             f"freed while in use: the host frees {marks.where}, and has not waited for {self.stream_launch}, "
+    def _missed(self, missed: MissedPhase) -> None:
+        bounds = [missed.test.bound, missed.end.bound]
+        self._record(("missed-phase", *map(id, bounds)), missed_phase(missed, self.scenes), bounds)
+
             "which may still use it; wait for the stream, or for an event behind the launch, before"
         )
         self._add("freed-in-use", said, site.bound, party, Space.GLOBAL)

@@ -22,6 +22,7 @@ from ptxvm.machine.events import Threads
 Ints = npt.NDArray[np.int64]
 FENCED, OFFERED = "fenced", "offered"  # kinds of knowledge that `fence_order` attaches to threads
 TENSOR_MEMORY, MBARRIERS = "tensor memory", "mbarriers"  # knowledge of the operations of one kind alone, by partial fences
+PROGRESS = "progress"  # how far other threads must have come, whether or not their accesses are visible
 Key = int | tuple[str, int, int]
 Knowledge = dict[Key, Ints]  # by the first thread of a CTA: the last known clock of each of its threads; never modified
 
@@ -41,7 +42,12 @@ def joined(a: Knowledge | None, b: Knowledge) -> Knowledge:
 def of_kind(knowledge: Knowledge, kind: str) -> Knowledge:
     """What a piece of knowledge says of the operations of one kind."""
     found: Knowledge = {(kind, 0, cta): row for cta, row in knowledge.items() if isinstance(cta, int)}
-    return joined({key: row for key, row in knowledge.items() if isinstance(key, tuple) and key[0] == kind}, found)
+    return joined(only(knowledge, kind), found)
+
+
+def only(knowledge: Knowledge, kind: str) -> Knowledge:
+    """The part of a piece of knowledge that is of one kind alone."""
+    return {key: row for key, row in knowledge.items() if isinstance(key, tuple) and key[0] == kind}
 
 
 class Clocks:

@@ -10,7 +10,7 @@ from collections import defaultdict
 import numpy as np
 
 from ptxvm.algebra.memory_order import Scope
-from ptxvm.checkers.clocks import Knowledge, joined
+from ptxvm.checkers.clocks import PROGRESS, Knowledge, joined, of_kind
 from ptxvm.checkers.patterns import Patterns
 from ptxvm.machine.events import ClusterStep, Threads
 
@@ -34,6 +34,9 @@ class ClusterOrder:
                 for part in self._by_cta(threads):
                     arriving[cluster] = joined(arriving.get(cluster), self.clocks.snapshot(part))
                     self.clocks.tick(part)
+                if step is ClusterStep.ARRIVED_RELAXED:
+                    progress = of_kind(self._relaxed[cluster], PROGRESS)
+                    self._arriving[cluster] = joined(self._arriving.get(cluster), progress)
                 if step is ClusterStep.ARRIVED_RELAXED and (fenced := self.patterns.fence_knowledge(threads, Scope.CLUSTER)):
                     self._arriving[cluster] = joined(self._arriving.get(cluster), fenced)
             case ClusterStep.COMPLETE:

@@ -18,13 +18,14 @@ from ptxvm.algebra.memory_order import FenceKind, Order, PartialFence, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.faint import faint
 from ptxvm.analysis.program import Bound
-from ptxvm.checkers.clocks import MBARRIERS, TENSOR_MEMORY, Clocks, Knowledge, joined
+from ptxvm.checkers.clocks import MBARRIERS, PROGRESS, TENSOR_MEMORY, Clocks, Knowledge, joined, only
 from ptxvm.checkers.cluster_order import ClusterOrder
 from ptxvm.checkers.communication import Communication, elements
 from ptxvm.checkers.copy_agents import GROUPED, Agents, PendingCopies
 from ptxvm.checkers.cta_ends import CtaEnd, outliving
 from ptxvm.checkers.grid_order import GridOrder
 from ptxvm.checkers.mbarrier_phases import Location, Phases, phases
+from ptxvm.checkers.missed_phases import MissedPhase, MissedPhases
 from ptxvm.checkers.overflow_records import OverflowRecords
 from ptxvm.checkers.proxy_fences import ASYNC_SPACES, ProxyFences
 from ptxvm.checkers.race_pair import Cause, Race
@@ -45,15 +46,19 @@ class RaceDetector:
 
     def __init__(
         self, scene: Scene, report: Callable[[Race], None], tensors: Callable[[TensorRace], None] = lambda _: None,
-        ends: Callable[[CtaEnd], None] = lambda _: None,
+        ends: Callable[[CtaEnd], None] = lambda _: None, missed: Callable[[MissedPhase], None] | None = None,
     ) -> None:  # fmt: skip
-        """`report` gets races on memory, `tensors` those on tensor memory, `ends` those with the end of a CTA."""
+        """`report` gets races on memory, `tensors` those on tensor memory, `ends` those with the end of a CTA.
+
+        `missed` gets the phases of mbarriers that a thread may miss; without it they are not looked for.
+        """
         shape = scene.shape
         self.packing = Packing.of(shape.ctas * shape.threads)
         self.clocks = Clocks(shape.ctas, shape.threads, self.packing, shape.cluster_size)
         self.grids = self.clocks.grids
         self._check_size()
         self.phases, self.sites = Phases(), Sites()
+        self.missed_phases = MissedPhases(self.clocks, missed)
         self.communication = Communication(self.clocks, self.packing, self.sites)
         self.patterns = self.communication.patterns
         self.report, self.ends = report, ends
@@ -100,6 +105,7 @@ class RaceDetector:
         if "mbarrier" in access.attributes:
             for offset in offsets.tolist():
                 self.phases.forget((shadow.number, offset))
+                self.missed_phases.forget((shadow.number, offset))
         if self.sites.scope[site]:
             self.communication.publish(shadow, site, *elements(access, threads, offsets, records))
 
@@ -198,6 +204,7 @@ class RaceDetector:
             return
         self.agents.awaited(threads, left, kind, self._settle, reading=reading)
         if kind is AsyncKind.PRODUCT:
+            self.missed_phases.meet_warpgroups(threads)
             self.warpgroup_waits.awaited(threads)
 
     def _settle(self, begun: PendingCopies) -> None:
@@ -234,8 +241,11 @@ class RaceDetector:
             mine = np.flatnonzero(offsets == offset)
             location = (shadow.number, offset)
             for part, over in phases((words[0][mine], words[1][mine])):
-                self.phases.arrive(location, self._with_mbarrier(access, threads[mine[part]], location))
+                these = threads[mine[part]]
+                self.phases.arrive(location, self.missed_phases.arrive(these, location))
+                self.phases.arrive(location, self._with_mbarrier(access, these, location))
                 if over:
+                    self.missed_phases.complete(access, int(these[-1]), location)
                     self.phases.complete(location)
 
     def _with_mbarrier(self, access: Access, threads: Threads, location: Location) -> Knowledge | None:
@@ -256,12 +266,14 @@ class RaceDetector:
             return
         shadow = self._shadow(allocation, access)
         for offset in np.unique(offsets).tolist():
-            knowledge, mine = self.phases.over((shadow.number, offset)), threads[offsets == offset]
-            if not knowledge:
+            location, mine = (shadow.number, offset), threads[offsets == offset]
+            self.missed_phases.found_over(access, mine, location)
+            if not (knowledge := self.phases.over(location)):
                 continue
             if access.attributes["order"] is Order.ACQUIRE:
                 self.clocks.learn(mine, knowledge)
             else:
+                self.clocks.learn(mine, only(knowledge, PROGRESS))
                 self.patterns.await_fence(mine, knowledge)
 
     # ── records ─────────────────────────────────────────────────────────────────────────

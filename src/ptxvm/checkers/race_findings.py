@@ -5,6 +5,7 @@ from __future__ import annotations
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.launches import LaunchRace
+from ptxvm.checkers.missed_phases import MissedPhase
 from ptxvm.checkers.race_pair import HAZARDS
 from ptxvm.checkers.tensor_order import TensorRace
 from ptxvm.diagnostics.diagnostic import Span
@@ -56,6 +57,20 @@ def launch_race(clash: LaunchRace) -> Finding:
 
 def missing_fence(bound: Bound, thread: int, said: str, other: Bound | None, scenes: Scenes) -> Finding:
     """The finding of a product without a fence, after another instruction that used its registers."""
+def missed_phase(missed: MissedPhase, scenes: Scenes) -> Finding:
+    """The finding of a test that may come after the end of the next phase."""
+    first, second = missed.test.bound, missed.end.bound
+    test, end = Party("test", scenes.place(first, missed.thread)), Party("arrival", scenes.place(second, missed.other))
+    said = (
+        f"the test of an mbarrier at line {test.line} may miss its phase: nothing orders it before the end of the next phase, "
+        f"at line {end.line}, and after that it waits for one phase more"
+    )
+    missing = "an arrival in each phase behind the test: of its thread, or of one that meets it"
+    return Finding(
+        "missed-phase", said, (test, end), missing=missing, span=span(second), related=span(first), column=column(second)
+    )  # fmt: skip
+
+
     missing = "wgmma.fence before the product"
     if other is not None:
         return of_two("missing-fence", said, ("access", other), ("product", bound), thread, scenes, missing)

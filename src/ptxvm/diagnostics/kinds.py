@@ -57,6 +57,11 @@ _PAGES = (
         The address of a tensor copy has no tensor map, or one of another mode or with another number of dimensions than the
         instruction.  `ptxvm.TensorMap` and the driver encode tensor maps.
         """),
+    ("missed-phase", "phase of an mbarrier that may be missed", "parallel-synchronization-and-communication-instructions", """
+        A thread waits for a phase, and the next one may end before it looks: no arrival of the next phase comes after its test.
+        A test by parity then finds that parity under way again, and waits for one phase more (PTX 9.7.13.15.16).  The checks
+        `race` and `sync` find it together.
+        """),
     ("leak", "memory that is never freed", "state-spaces", """
         A block of the heap is live when the grid has ended, and nothing points to it.
         """),
