@@ -11,6 +11,7 @@ from functools import cached_property
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
+from ptxvm.algebra.memory_order import GridStep
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.link_checks import check_link
 from ptxvm.analysis.linking import linked_functions
@@ -49,7 +50,7 @@ MOST_OPTIONS = 64  # checked sets of options that a kernel remembers
 Usual = tuple[Extent, Extent, int]
 """The key of a usual launch, which gives nothing else: grid, block and bytes of dynamic shared memory."""
 
-USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False, None)  # the defaults of all other options
+USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False, None, False)  # the other defaults
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 
 
@@ -273,6 +274,7 @@ class Kernel:
         cluster: Extent | None = None,
         engine: EngineName = "auto",
         stream: Stream | None = None,
+        programmatic: bool = False,
         check: Check | Collection[Check] | None = None,
         allow: Collection[str] = (),
         schedules: int = 1,
@@ -287,25 +289,27 @@ class Kernel:
     ) -> LaunchResult:
         """Run the kernel to its end, and return the result; a wrong access is a `Fault`, with its place.
 
-        `grid` and `block` are extents in CTAs and threads.  `shared` is bytes of dynamic shared memory, `cluster`
-        the CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by their bytes, Python numbers are
-        converted, bytes are structs, a `DeviceArray` stays where it is.  It runs at once, on a `stream` too.  `check` names
-        checks: wrong accesses and leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), `race`s.  The
-        result then has `findings`, faults included; `allow` has codes that are meant.  `()` turns all checks off: a wrong
-        access may end the process.  `schedules` counts runs from the same memory: all but the first random, by `seed`.  `steps`
-        limits the instructions of all threads, `timeout` the seconds; more is a `Fault`.  The JIT runs the grid on `threads` of
-        the host: by default all, or `PTXVM_THREADS`; one for `steps`.  `engine` is "jit", "interp" (the reference) or "auto".
-        `numerics` is "exact", or "fast" within the manual's bounds.  `asynchronous` says when copies, `wgmma` and `tcgen05`
-        end: "early"; "late", where a thread waits; "random" between, by `seed`; the JIT has "early" alone.  A `profile`
-        counts what it does; the interpreter records it in a `trace`.  Raises TypeError, ValueError and `Unsupported`.
+        `grid` and `block` are extents in CTAs and threads.  `shared` is bytes of dynamic shared memory, `cluster` the
+        CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by their bytes, Python numbers
+        are converted, bytes are structs, a `DeviceArray` stays where it is.  It runs at once, on a `stream` too; a
+        `programmatic` one waits for those before it by `griddepcontrol.wait`.  `check` names checks: wrong accesses and
+        leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), `race`s.  The result then has
+        `findings`, faults included; `allow` has codes that are meant.  `()` turns all checks off: a wrong access may
+        end the process.  `schedules` counts runs from the same memory: all but the first random, by `seed`.  `steps`
+        limits the instructions of all threads, `timeout` the seconds; more is a `Fault`.  The JIT runs the grid on
+        `threads` of the host: by default all, or `PTXVM_THREADS`; one for `steps`.  `engine` is "jit", "interp" (the
+        reference) or "auto".  `numerics` is "exact", or "fast" within the manual's bounds.  `asynchronous` says when
+        copies, `wgmma` and `tcgen05` end: "early"; "late", where a thread waits; "random" between, by `seed`; the JIT
+        has "early" alone.  A `profile` counts what it does; the interpreter records it in a `trace`.  Raises TypeError,
+        ValueError and `Unsupported`.
         """
         said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, profile, trace
         extents = options.extent("grid", grid), options.extent("block", block)
-        usual = (*extents, shared) if is_usual(said, shared, schedules) else None
+        usual = (*extents, shared) if is_usual((*said, programmatic), shared, schedules) else None
         if usual in self._options and (done := self.relaunch(self._options[usual], options.arguments(args))) is not None:
             return done
         args, schedules, followed = options.arguments(args), options.count("schedules", schedules), instrumented(profile, trace)
-        asked, allow = wanted(engine, check, threads, numerics, stream), options.allowed(allow)
+        asked, allow = wanted(engine, check, threads, numerics, stream, programmatic), options.allowed(allow)
         ends, seed = options.completion(asynchronous, engine), options.count_or_none("seed", seed)
         refuse_watched(followed, engine, asked, schedules)
         engine = self._engine(engine, ends)
@@ -317,7 +321,7 @@ class Kernel:
         )  # fmt: skip
         if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
             return done
-        with DEVICE.launched(self.name, stream, args, self.device) as launched:
+        with DEVICE.launched(self.name, stream, args, self.device, programmatic=programmatic) as launched:
             watch = watching(self.module, engine, asked, schedules, seed, launched, allow)
             done = self._run_instrumented(engine, asking, args, trace) if followed else self._run(engine, asking, args, watch)
         if unwatched:
@@ -350,12 +354,22 @@ class Kernel:
         """Has the kernel a loop that polls memory?  The host may be what it waits for."""
         return self.module.jit.spins(self.function)
 
+    @cached_property
+    def lets_dependents_begin(self) -> bool:
+        """May launches that depend on it begin before it has ended?"""
+        from ptxvm.engine.call_targets import called  # noqa: PLC0415 - few launches are checked
+
+        image = self.module.image
+        bounds = (bound for each in called(image, image.resolve(self.function)) for bound in each.instructions)
+        return any(fence.order is GridStep.LAUNCH_DEPENDENTS for bound in bounds for fence in bound.summary.fences)
+
     def launch_beside(
-        self, asking: LaunchOptions, args: Sequence[object], checks: frozenset[Check], stream: Stream | None, host: Host | None
-    ) -> LaunchResult:
+        self, asking: LaunchOptions, args: Sequence[object], checks: frozenset[Check], stream: Stream | None, host: Host | None,
+        *, programmatic: bool = False,
+    ) -> LaunchResult:  # fmt: skip
         """Run a checked launch; the host may go on before it ends."""
         engine = "auto" if self.module.jit.takes(self.function) else "interp"
-        with DEVICE.launched(self.name, stream, args, self.device) as launched:
+        with DEVICE.launched(self.name, stream, args, self.device, programmatic=programmatic) as launched:
             watch = watching(self.module, engine, checks, 1, None, launched, host=host)
             return self._run(engine, asking, args, watch)
 
@@ -429,6 +443,7 @@ def wanted(
     threads: int | None = None,
     numerics: str = "exact",
     stream: Stream | None = None,
+    programmatic: object = None,
 ) -> frozenset[Check] | None:
     """Refuse wrong options by name; returns the wanted checks, None if the launch does not name any."""
     options.one_of("numerics", numerics, options.NUMERICS, "there are no numerics")
@@ -436,6 +451,8 @@ def wanted(
     options.one_of("engine", engine, options.ENGINES)
     if stream is not None:
         options.instance("stream", stream, Stream, "a ptxvm.Stream")
+    elif programmatic is not None and options.instance("programmatic", programmatic, bool, "True or False"):
+        raise ValueError("a programmatic launch follows another on a stream, and no stream is named")
     return options.checks(check)
 
 

@@ -143,12 +143,16 @@ def test_accesses(line: str, expected: list[str]) -> None:
         ("fence.acquire.sync_restrict::shared::cluster.cluster;", Fence("acquire", "cluster")),
         ("fence.release.sync_restrict::shared::cta.cluster;", Fence("release", "cluster")),
         ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster;", Fence("acquire", "cluster")),
-        ("griddepcontrol.wait;", Fence("acquire", "sys")),
     ],
 )
 def test_fences(line: str, expected: Fence) -> None:
     assert summary(one(line).i).fences == (expected,)
-    assert summary(one("griddepcontrol.launch_dependents;").i).fences == ()
+
+
+def test_steps_between_grids_are_fences() -> None:
+    """PTX 9.7.13.13: the wait acquires what the grids before have written."""
+    assert summary(one("griddepcontrol.wait;").i).fences == (Fence("wait", "sys"), Fence("acquire", "sys"))
+    assert summary(one("griddepcontrol.launch_dependents;").i).fences == (Fence("launch_dependents", "sys"),)
 
 
 def test_a_register_of_several_elements_is_stored_whole() -> None:

@@ -49,8 +49,15 @@ class PartialFence(enum.StrEnum):
     AFTER_THREAD_SYNC = "after_thread_sync"  # acquires them
 
 
-FenceKind: TypeAlias = Order | Proxy | PartialFence
-"""What a fence orders: accesses by their memory order, those of a proxy, or operations of one kind."""
+class GridStep(enum.StrEnum):
+    """A step between grids of which one depends on the other, by its word in PTX (PTX 9.7.13.13)."""
+
+    LAUNCH_DEPENDENTS = "launch_dependents"  # grids that depend on this one may begin
+    WAIT = "wait"  # the grids that this one depends on have ended
+
+
+FenceKind: TypeAlias = Order | Proxy | PartialFence | GridStep
+"""What a fence orders: accesses by their memory order, those of a proxy, operations of one kind, or whole grids."""
 
 
 class Scope(enum.StrEnum):

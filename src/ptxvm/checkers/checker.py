@@ -6,19 +6,20 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ptxvm.algebra.asynchronous import AsyncKind
-from ptxvm.algebra.memory_order import FenceKind, Scope
+from ptxvm.algebra.memory_order import FenceKind, GridStep, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.allow_comments import allowed_at
 from ptxvm.checkers.barrier_misuse import BarrierCounts, absent, described, diverged, misnamed, needs_whole_warps, whole
 from ptxvm.checkers.byte_lists import listed
 from ptxvm.checkers.cta_ends import CtaEnd
+from ptxvm.checkers.grid_waits import GridWaits
 from ptxvm.checkers.initialised import InitialisedBytes
 from ptxvm.checkers.launches import ByteAccesses, Footprint, LaunchRace, compare_with_others
 from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarrier_misuse import Mbarriers
-from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.missed_phases import MissedPhase
+from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.race_findings import column, launch_race, missed_phase, missing_fence, of_two, span, tensor_race
 from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.race_remedies import remedy
@@ -131,6 +132,8 @@ class Checker:
                 self._footprint = self.stream_launch.footprint = Footprint(
                     self.stream_launch, self.scenes, report=self._freed_in_use
                 )
+            if self._footprint is not None and self._footprint.launch.begins_after != self._footprint.launch.before:
+                self._footprint.waits = GridWaits(self._race.clocks)
         if self._footprint is not None:
             self._footprint.scenes = self.scenes  # the scenes of the last run; all runs number grids alike
         if "init" in self.checks:
@@ -230,6 +233,10 @@ class Checker:
 
     def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
         """Threads have executed a fence."""
+        if isinstance(order, GridStep):
+            if self._footprint is not None:
+                self._footprint.stepped(threads, order)
+            return
         if self._race is not None:
             self._race.fenced(threads, order, scope)
 
@@ -456,6 +463,10 @@ class Checker:
         )
         self._record(("ended-cta", id(bound)), finding, [bound])
 
+    def _missed(self, missed: MissedPhase) -> None:
+        bounds = [missed.test.bound, missed.end.bound]
+        self._record(("missed-phase", *map(id, bounds)), missed_phase(missed, self.scenes), bounds)
+
     def _freed_in_use(self, marks: ByteAccesses, site: Site, thread: int, address: int) -> None:
         """The host frees memory that the launch may still use."""
         place = self.scenes.place(site.bound, thread)
@@ -463,10 +474,6 @@ class Checker:
         party = Party(site.described, place, address, offset, site.size, marks.where, site.strength)
         said = (
             f"freed while in use: the host frees {marks.where}, and has not waited for {self.stream_launch}, "
-    def _missed(self, missed: MissedPhase) -> None:
-        bounds = [missed.test.bound, missed.end.bound]
-        self._record(("missed-phase", *map(id, bounds)), missed_phase(missed, self.scenes), bounds)
-
             "which may still use it; wait for the stream, or for an event behind the launch, before"
         )
         self._add("freed-in-use", said, site.bound, party, Space.GLOBAL)

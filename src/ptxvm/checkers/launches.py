@@ -4,6 +4,9 @@ A launch leaves a footprint: for each byte of global memory one write and one re
 that no stream or event orders may run concurrently, so their accesses of one byte are compared like those of two CTAs
 (PTX 8.7.1): they race unless both are strong, of one size, and of a scope that includes the whole device, or the system where
 they are on two devices.
+
+What a programmatic launch does ahead of its `griddepcontrol.wait` has a footprint of its own, which is compared with the
+launches that may not have ended then.
 """
 
 from __future__ import annotations
@@ -15,8 +18,9 @@ from itertools import product
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.algebra.memory_order import Scope
+from ptxvm.algebra.memory_order import GridStep, Scope
 from ptxvm.algebra.state_space import Space
+from ptxvm.checkers.grid_waits import GridWaits
 from ptxvm.checkers.strength import WIDE, Site, Sites
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
@@ -64,6 +68,11 @@ class Footprint:
     scenes: Scenes
     sites: Sites = field(default_factory=Sites)
     accesses: dict[int, ByteAccesses] = field(default_factory=dict)
+    waits: GridWaits | None = None  # of a programmatic launch
+    ahead: Footprint | None = None  # what it does before the wait
+    lets_dependents_begin: bool = False
+    lets_them_begin_ahead: bool = False  # do threads say so before they wait?
+    waited: bool = False
     report: Callable[[ByteAccesses, Site, int, int], None] = field(default=lambda *_: None)
     """Called when memory is freed that the launch may still use: with one access, its thread and its address."""
 
@@ -82,6 +91,10 @@ class Footprint:
         """Threads have accessed global memory."""
         if allocation.space is not Space.GLOBAL:
             return
+        if self.waits is not None and (early := self.waits.ahead(threads)).any():
+            if self.ahead is None:
+                self.ahead = Footprint(self.launch, self.scenes)
+            self.ahead.note(access, threads[early], allocation, offsets[early], verb)
         marks = self.accesses.get(allocation.origin)
         size = allocation.end - allocation.origin
         if marks is None or len(marks.wrote) < size:
@@ -95,6 +108,16 @@ class Footprint:
         for n in range(access.type.bytes * access.count):
             at = offsets + n
             held[at] = records if weak else np.where(self._is_weak(held[at]), held[at], records)
+
+    def stepped(self, threads: Threads, step: GridStep) -> None:
+        """Threads let dependent grids begin, or wait for those that this one depends on."""
+        if step is GridStep.WAIT:
+            self.waited = True
+            if self.waits is not None:
+                self.waits.waited(threads)
+        else:
+            self.lets_dependents_begin = True
+            self.lets_them_begin_ahead |= self.waits is not None and bool(self.waits.ahead(threads).any())
 
     def supersedes(self, earlier: Footprint) -> bool:
         """Drop the accesses of an earlier launch, ordered before this one, that this launch repeats; is none left?
@@ -175,6 +198,7 @@ Report = Callable[[LaunchRace], None]
 def compare_with_others(mine: Footprint, report: Report) -> None:
     """Report the races of a launch with others that are not ordered before it, and have ended."""
     for launch in mine.launch.others:
-        if launch.number not in mine.launch.before and launch.footprint is not None:
-            for clash in clashes(launch.footprint, mine):
+        unordered = mine if launch.number not in mine.launch.before else mine.ahead
+        if launch.number not in mine.launch.begins_after and unordered is not None and launch.footprint is not None:
+            for clash in clashes(launch.footprint, unordered):
                 report(clash)

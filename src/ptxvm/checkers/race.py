@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
-from ptxvm.algebra.memory_order import FenceKind, Order, PartialFence, Scope
+from ptxvm.algebra.memory_order import Order, PartialFence, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.faint import faint
 from ptxvm.analysis.program import Bound
@@ -489,7 +489,7 @@ class RaceDetector:
 
     # ── release and acquire ─────────────────────────────────────────────────────────────
 
-    def fenced(self, threads: Threads, order: FenceKind, scope: Scope) -> None:
+    def fenced(self, threads: Threads, order: Order | Proxy | PartialFence, scope: Scope) -> None:
         """Threads have executed a fence."""
         if isinstance(order, Proxy):
             if order in ASYNC_SPACES:

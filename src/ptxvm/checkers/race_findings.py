@@ -44,6 +44,8 @@ def launch_race(clash: LaunchRace) -> Finding:
         f"and the {later.operation} at line {later.line} touches what the {earlier.operation} at line {earlier.line} does"
     )
     missing = f"an event that {first.stream} records after its launch and {second.stream} waits for, or one stream for both"
+    if first.stream == second.stream:
+        missing = "griddepcontrol.wait before the access"
     if first.device != second.device:
         strong = all(site.scope for site in clash.sites)
         missing = "a scope of .sys: others end at the device" if strong else "waiting for the first launch before the second"
@@ -55,8 +57,6 @@ def launch_race(clash: LaunchRace) -> Finding:
     )  # fmt: skip
 
 
-def missing_fence(bound: Bound, thread: int, said: str, other: Bound | None, scenes: Scenes) -> Finding:
-    """The finding of a product without a fence, after another instruction that used its registers."""
 def missed_phase(missed: MissedPhase, scenes: Scenes) -> Finding:
     """The finding of a test that may come after the end of the next phase."""
     first, second = missed.test.bound, missed.end.bound
@@ -71,6 +71,8 @@ def missed_phase(missed: MissedPhase, scenes: Scenes) -> Finding:
     )  # fmt: skip
 
 
+def missing_fence(bound: Bound, thread: int, said: str, other: Bound | None, scenes: Scenes) -> Finding:
+    """The finding of a product without a fence, after another instruction that used its registers."""
     missing = "wgmma.fence before the product"
     if other is not None:
         return of_two("missing-fence", said, ("access", other), ("product", bound), thread, scenes, missing)

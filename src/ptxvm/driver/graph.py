@@ -30,6 +30,11 @@ class Task(Protocol):
         """May it wait for something that the host does later?"""
         return not self.is_short
 
+    @property
+    def may_overlap(self) -> bool:
+        """May it run beside other work of its stream?"""
+        return False
+
     def run(self, checked: Checked | None) -> None:
         """Do the work; `checked` says how under checks, None without."""
 

@@ -33,6 +33,7 @@ class Launch(NamedTuple):
     shared: int
     arguments: tuple[bytes, ...]
     options: LaunchOptions  # for the engine: the extents again, with those of a cluster
+    programmatic: bool = False  # may it begin before the launch before it on the stream has ended?
 
     @property
     def is_short(self) -> bool:
@@ -43,6 +44,11 @@ class Launch(NamedTuple):
     def may_wait(self) -> bool:
         """Has the kernel a loop that polls memory?  The host may be what it waits for."""
         return self.kernel.kernel.may_wait()
+
+    @property
+    def may_overlap(self) -> bool:
+        """May it run beside other launches of its stream: may it begin early, or let those that depend on it begin?"""
+        return self.programmatic or self.kernel.kernel.lets_dependents_begin
 
     @property
     def cluster(self) -> tuple[int, int, int] | None:
@@ -106,7 +112,9 @@ class Launch(NamedTuple):
         if host is not None and self.kernel.waits_for_host:
             host.go_on()
         waited = host is not None and host.waits
-        done = self.kernel.kernel.launch_beside(self.options, self.arguments, checked.checks, checked.order, host)
+        done = self.kernel.kernel.launch_beside(
+            self.options, self.arguments, checked.checks, checked.order, host, programmatic=self.programmatic
+        )
         if host is not None and waited and not host.waits:
             self.kernel.waits_for_host = True
         return done

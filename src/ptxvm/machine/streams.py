@@ -4,6 +4,10 @@ A launch runs when it is made, whatever its stream is, or on a thread of its own
 streams, events and waits of the host order launches, so the check `race` finds launches that a device may run at once.  A
 launch without a stream is on the legacy default stream, and the host waits for it: it comes after all earlier launches and
 before all later ones.
+
+A *programmatic* launch may begin before the launch before it on its stream has ended, once that one has executed
+`griddepcontrol.launch_dependents`; it waits by itself, with `griddepcontrol.wait` (PTX 9.7.13.13; CUDA C++ programming guide,
+"Programmatic Dependent Launch and Synchronization").
 """
 
 from __future__ import annotations
@@ -29,18 +33,27 @@ class StreamLaunch:
 
     `keeps_alive` are its arguments and all images: they keep their addresses as long as other launches may run beside it.
     `footprint` is the record of a checker; `others` are the launches with which it is compared in the end: those under way
-    when it began, and those that ended beside it.
+    when it began, and those that ended beside it.  `begins_after` are the launches that come before what the kernel does ahead
+    of `griddepcontrol.wait`: fewer than `before` where the launch is programmatic.
     """
 
     number: int
     kernel: str
     stream: str
     before: frozenset[int]
+    begins_after: frozenset[int]
     keeps_alive: Sequence[object] = ()
     followed: bool = True  # is it on a stream, so that other launches may run beside it?
     device: int = 0  # the number of the device
     footprint: Any = None  # the checker's own type: a room above this
     others: list[StreamLaunch] = field(default_factory=list)
+
+    def dependent(self, known: frozenset[int]) -> tuple[frozenset[int], frozenset[int]]:
+        """`before` and `begins_after` of a programmatic launch that follows this one on a stream which knows some launches."""
+        if self.footprint is None or not self.footprint.lets_dependents_begin:
+            return known, known
+        begins_after = self.begins_after if self.footprint.lets_them_begin_ahead else self.before
+        return known if self.footprint.waited else self.begins_after | {self.number}, begins_after
 
     def supersedes(self, earlier: StreamLaunch) -> bool:
         """Does this launch follow an earlier one and repeat its accesses, so that the earlier record is not needed?"""
@@ -77,15 +90,22 @@ class DeviceWork:
         next(NUMBERS)
 
     @contextmanager
-    def launched(self, kernel: str, stream: Stream | None, args: Sequence[object], device: int = 0) -> Iterator[StreamLaunch]:
+    def launched(
+        self, kernel: str, stream: Stream | None, args: Sequence[object], device: int = 0, *, programmatic: bool = False
+    ) -> Iterator[StreamLaunch]:
         """The context of a launch while it runs."""
         if stream is None:
             self.under_way = []
-            yield StreamLaunch(next(NUMBERS), kernel, "the default stream", frozenset(), followed=False)
+            yield StreamLaunch(next(NUMBERS), kernel, "the default stream", frozenset(), frozenset(), followed=False)
             return
         with self.lock:
             stream.known &= {launch.number for launch in self.under_way}
-            launch = StreamLaunch(next(NUMBERS), kernel, stream.name, stream.known, (*args, *HANDLES.values()), device=device)
+            before = begins_after = stream.known
+            if programmatic and stream.last is not None:
+                before, begins_after = stream.last.dependent(stream.known)
+            launch = StreamLaunch(
+                next(NUMBERS), kernel, stream.name, before, begins_after, (*args, *HANDLES.values()), device=device
+            )
             launch.others = list(self.under_way)
             self.running.append(launch)
         try:
@@ -97,6 +117,7 @@ class DeviceWork:
         if launch.footprint is not None:
             with self.lock:
                 stream.known |= {launch.number}
+                stream.last = launch
                 self.under_way = [each for each in self.under_way if not launch.supersedes(each)]
                 self.under_way.append(launch)
                 for each in self.running:
@@ -129,6 +150,7 @@ class Stream:
             raise TypeError(f"the name of a stream is a word, not {name!r}")
         self.name = f"stream '{name}'" if name else f"stream {next(NAMES)}"
         self.known: frozenset[int] = frozenset()
+        self.last: StreamLaunch | None = None  # the last launch, where nothing else came after it
 
     def record(self, event: Event | None = None) -> Event:
         """Record an event, a new one by default, after the launches so far."""
@@ -145,6 +167,8 @@ class Stream:
         """
         if not isinstance(other, Event | Stream):
             raise TypeError(f"a stream waits for a ptxvm.Event or ptxvm.Stream, not for {other!r}")
+        if (other.known - self.known) & {launch.number for launch in DEVICE.under_way}:
+            self.last = None
         self.known |= other.known
 
     def sync(self) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.memory_order import GridStep, Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b64
 from ptxvm.isa.access import ADDRESS, has, of_a_word
@@ -74,8 +74,10 @@ def event_mask(i):
 def griddepcontrol(i, mem):
     """Let dependent grids start, or wait for the grids that this one depends on.
 
-    In ptxvm grids run one after another: dependent grids start when this one has ended, and the wait is over at once.
+    In ptxvm grids run one after another: dependent grids start when this one has ended, and the wait is over at once.  The
+    check `race` knows what may come before the wait.
     """
+    mem.fence(GridStep(i.action), Scope.SYS)
     if i.action == "wait":
         mem.fence(Order.ACQUIRE, Scope.SYS)
 

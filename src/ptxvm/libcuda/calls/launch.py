@@ -113,9 +113,10 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
     if has(COOPERATIVE, attributes, count):
         check_cooperative(found.context, handle, gx * gy * gz, bx * by * bz, shared)
     task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster, found.context)
-    if found.capture is not None and has(SERIALIZATION, attributes, count):
+    programmatic = has(SERIALIZATION, attributes, count)
+    if found.capture is not None and programmatic:
         found.capture.let_overlap(found)
-    found.put(task, KERNEL_NODE)
+    found.put(task._replace(programmatic=programmatic), KERNEL_NODE)
     for event, edge in events_of(attributes, count):
         found.record(event, edge)
 
