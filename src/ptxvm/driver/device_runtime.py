@@ -15,6 +15,7 @@ from ptxvm.isa.directives import DEVICE_RUNTIME
 
 COOPERATIVE = Path(__file__).with_name("cudadevrt.ptx")
 MEMORY = Path(__file__).with_name("cudadevrt_memory.ptx")
+LAUNCH_OF_GRAPHS = "cudaGraphLaunch"
 PREFIX, OLD_PREFIX = b"__cudaCDP2", b"cuda"  # of the functions of dynamic parallelism since CUDA 12, and before
 OF_STREAMS = re.compile(PREFIX + rb"(\w+Async|Malloc|Free)\b")
 
@@ -59,4 +60,4 @@ def defines(source: bytes, some: set[str]) -> bool:
     return any(each.encode() in source for each in some) and not some.isdisjoint(names(source))
 
 
-__all__ = ["with_device_runtime"]
+__all__ = ["LAUNCH_OF_GRAPHS", "with_device_runtime"]

@@ -98,6 +98,11 @@ class Executable:
         self.order = [self.copies[node] for node in order]
 
     @property
+    def is_for_device(self) -> bool:
+        """May kernels launch it?"""
+        return bool(self.flags & DEVICE_LAUNCH)
+
+    @property
     def frees_on_launch(self) -> bool:
         """Does a launch free the memory that the last one has left allocated?"""
         return bool(self.flags & AUTO_FREE_ON_LAUNCH)

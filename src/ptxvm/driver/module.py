@@ -12,7 +12,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.device import Device
-from ptxvm.driver.device_runtime import with_device_runtime
+from ptxvm.driver.device_runtime import LAUNCH_OF_GRAPHS, with_device_runtime
 from ptxvm.driver.kernel_clusters import KernelClusters
 from ptxvm.driver.kernel_facts import ModuleFacts
 from ptxvm.driver.launch_checks import exact_bounds
@@ -65,6 +65,11 @@ class Module:
                 kernel.take_attributes(self.kernels[name])
             self.copies[device.ordinal] = made
         return self.copies[device.ordinal]
+
+    @cached_property
+    def launches_graphs(self) -> bool:
+        """May its kernels launch graphs?"""
+        return any(LAUNCH_OF_GRAPHS in program.functions for program in self.module.programs)
 
     def kernel(self, name: str) -> Kernel:
         """A kernel by name; DriverError where there is none."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ptxvm.driver.context import STREAMS, Context
 from ptxvm.driver.device import Device
+from ptxvm.driver.device_graphs import DeviceGraphs
 from ptxvm.driver.graph_memory import GraphMemory
 from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.models import chosen
@@ -21,6 +22,7 @@ class Driver:
         self.blocks = MemoryBlocks()
         self.virtual = VirtualMemory(self.blocks)
         self.graph_memory = GraphMemory(self.blocks)
+        self.device_graphs = DeviceGraphs(self.blocks)
 
     def finish(self) -> None:
         """Wait for all work, before memory is freed that it may use."""

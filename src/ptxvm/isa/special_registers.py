@@ -137,15 +137,14 @@ ALWAYS = (
     ("envreg<32>", 0, "no driver sets it"),
     ("pm<8>", 0, "the machine has no performance counters"),
     ("pm<8>_64", 0, "the machine has no performance counters"),
-    ("current_graph_exec", 0, "kernels are not launched by device graphs"),
     ("reserved_smem_offset_begin", 0, KEPT),
     ("reserved_smem_offset_end", RESERVED_SHARED_BYTES, KEPT),
     ("reserved_smem_offset_cap", RESERVED_SHARED_BYTES, KEPT),
     ("reserved_smem_offset_0", 0, KEPT),
     ("reserved_smem_offset_1", RESERVED_SHARED_BYTES // 2, KEPT),
 )
-WORKSPACE = ("envreg1", "envreg2")
-"""These hold the address of the workspace of `grid.sync()`, as CUDA's runtime leaves it."""
+OF_LAUNCHES = ("envreg1", "envreg2", "envreg3", "envreg4")
+"""Pairs (high, low) of addresses: the workspace of `grid.sync()`, as CUDA's runtime leaves it; the record of the graph."""
 
 LAUNCH = {"tid", "ntid", "ctaid", "nctaid"}  # `.v4.u16` before PTX 2.0
 
@@ -174,7 +173,7 @@ def _registers() -> Iterator[SpecialRegister]:
     yield SpecialRegister("WARP_SZ", u32, "The number of lanes of a warp, a constant.", "4.3", value=WARP)
 
 
-KNOWN = {name: (value, why) for pattern, value, why in ALWAYS for name in _names(pattern) if name not in WORKSPACE}
+KNOWN = {name: (value, why) for pattern, value, why in ALWAYS for name in _names(pattern) if name not in OF_LAUNCHES}
 SPECIAL: dict[str, SpecialRegister] = {
     r.name: replace(r, always=KNOWN[r.name][0], because=KNOWN[r.name][1]) if r.name in KNOWN else r for r in _registers()
 }

@@ -70,11 +70,11 @@ class Handles:
         self.numbers: dict[int, int] = {}  # by the id of the object; the handle keeps the object alive
         self._next = count(0x1000_0000, 0x40)
 
-    def handle(self, object: object) -> int:
-        """The handle of an object, a new one if it has none."""
+    def handle(self, object: object, wanted: int | None = None) -> int:
+        """The handle of an object: if it has none, a new one, or the `wanted` one."""
         if (known := self.numbers.get(id(object))) is not None:
             return known
-        number = self.records.number(object) or next(self._next)
+        number = wanted or self.records.number(object) or next(self._next)
         self.objects[number], self.numbers[id(object)] = object, number
         if isinstance(object, Context):
             object.cells[DEFAULT] = self.handle(object.default_stream)

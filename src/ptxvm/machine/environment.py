@@ -6,6 +6,7 @@ from itertools import count
 
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.memory import Memory
+from ptxvm.machine.running_graph import RUNNING, RunningGraph
 
 LAUNCHES = count(1)
 WORKSPACE = 64  # bytes; CUDA's cooperative groups count the CTAs that have come to a barrier of the grid in the second word
@@ -20,19 +21,26 @@ class Environment:
     """The special registers of one launch that do not depend on the thread.
 
     A grid is always launched as a cooperative one: all its CTAs make progress, and `%envreg1` and `%envreg2` are the
-    halves of the address of a workspace for `grid.sync()`, as CUDA's runtime leaves it.
+    halves of the address of a workspace for `grid.sync()`, as CUDA's runtime leaves it.  `%envreg3` and `%envreg4` are
+    those of the record of the graph that the launch belongs to: by default the one that runs on this thread.
     """
 
-    def __init__(self, memory: Memory, dynamic: int, total: int, architecture: int, reserved: int = 0) -> None:
+    def __init__(
+        self, memory: Memory, dynamic: int, total: int, architecture: int, reserved: int = 0, graph: RunningGraph | None = None
+    ) -> None:
         unit = allocation_unit(architecture)
         shared = -(-(total - reserved) // unit) * unit
         self.memory = memory
         self._workspace: Allocation | None = None
+        graph = graph or RUNNING.get()
         self._known = {
             "gridid": next(LAUNCHES),
             "dynamic_smem_size": dynamic,
             "total_smem_size": shared,
             "aggr_smem_size": shared + reserved,
+            "current_graph_exec": graph.handle,
+            "envreg3": graph.record >> 32,
+            "envreg4": graph.record & 0xFFFF_FFFF,
         }
 
     def get(self, name: str) -> int | None:

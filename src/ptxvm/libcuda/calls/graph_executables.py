@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from ptxvm.driver.device_graphs import UnsupportedNodeError
 from ptxvm.driver.graph import InOrder, Node, StructureError
 from ptxvm.driver.graph_executables import Executable, UpdateError, UpdateResult
 from ptxvm.driver.graph_memory import begin_launch
-from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at
+from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at, u64
 from ptxvm.libcuda.calls.graph import (
     GRAPH,
     HOST,
@@ -22,7 +23,8 @@ from ptxvm.libcuda.calls.graph_changes import refused, replace_in
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import InstantiateParameters, UpdateInformation
 
-INSTANTIATED, INSTANTIATION_ERROR, INVALID_STRUCTURE = 0, 1, 2  # CUgraphInstantiateResult
+INSTANTIATED, INSTANTIATION_ERROR, INVALID_STRUCTURE, UNSUPPORTED_NODE, SEVERAL_CONTEXTS = range(5)  # CUgraphInstantiateResult
+UPLOAD = 2  # CUDA_GRAPH_INSTANTIATE_FLAG_UPLOAD
 
 
 @function("cuGraphInstantiate", "cuGraphInstantiate_v2")
@@ -35,7 +37,8 @@ def instantiate_with_log(out: int, handle: int, node: int, log: int, size: int) 
 def instantiate(out: int, handle: int, flags: int) -> None:
     """A graph that can be launched."""
     put_u64(out, 0)
-    put_u64(out, session().handles.handle(Executable(separate(handle), flags)))
+    made = Executable(separate(handle), flags)
+    put_u64(out, session().handles.handle(made, session().driver.device_graphs.enter(made, session().context)))
 
 
 @function("cuGraphInstantiateWithParams")
@@ -48,20 +51,27 @@ def instantiate_with_parameters(out: int, handle: int, parameters: int) -> None:
     except StructureError as failure:
         d.failed, d.result = handle_of(failure.node), INVALID_STRUCTURE
         raise
+    except UnsupportedNodeError as failure:
+        d.failed, d.result = handle_of(failure.node), SEVERAL_CONTEXTS if failure.of_several_contexts else UNSUPPORTED_NODE
+        raise
+    if d.flags & UPLOAD:
+        upload(u64(out), d.stream)
     d.result = INSTANTIATED
 
 
 @function("cuGraphExecDestroy", any_state=True)
 def destroy_executable(handle: int) -> None:
     """Forget an executable graph."""
-    session().handles.object(handle, Executable).graph.destroy()
+    executable = session().handles.object(handle, Executable)
+    executable.graph.destroy()
     session().handles.drop(handle)
+    session().driver.device_graphs.forget(executable)
 
 
 @function("cuGraphUpload")
 def upload(handle: int, stream: int) -> None:
-    """Prepare a launch; it has no effect."""
-    session().handles.object(handle, Executable)
+    """Prepare a launch: kernels launch what was uploaded."""
+    session().driver.device_graphs.upload(session().handles.object(handle, Executable))
 
 
 @function("cuGraphLaunch")
@@ -69,7 +79,8 @@ def launch_graph(handle: int, stream: int) -> None:
     """Put a graph on a stream."""
     executable = session().handles.object(handle, Executable)
     begin_launch(executable)
-    session().stream(stream).put(InOrder(executable.tasks()), GRAPH)
+    found = session().stream(stream)
+    found.put(session().driver.device_graphs.launch(executable, found.context) or InOrder(executable.tasks()), GRAPH)
 
 
 @function("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2")

@@ -11,6 +11,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
+from ptxvm.isa.special_registers import OF_LAUNCHES
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
 
@@ -62,4 +63,4 @@ TIMES: dict[str, Callable[[], int]] = {
     "globaltimer_lo": lambda: time.time_ns() & 0xFFFF_FFFF,
     "globaltimer_hi": lambda: time.time_ns() >> 32,
 }
-LAUNCH = {"gridid", "dynamic_smem_size", "total_smem_size", "aggr_smem_size", "envreg1", "envreg2"}
+LAUNCH = {"gridid", "dynamic_smem_size", "total_smem_size", "aggr_smem_size", "current_graph_exec", *OF_LAUNCHES}

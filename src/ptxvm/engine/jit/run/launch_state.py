@@ -13,6 +13,7 @@ from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.running_graph import RUNNING
 
 if TYPE_CHECKING:
     from ptxvm.engine.dynamic_parallelism import Children
@@ -34,7 +35,7 @@ class Launch:
         timeline: Timeline | None = None, recording: Recording | None = None,
     ) -> None:  # fmt: skip
         self.image, self.facts, self.shape, self.limits, self.children = image, facts, shape, limits, children
-        self.timeline, self.recording = timeline, recording
+        self.timeline, self.recording, self.graph = timeline, recording, RUNNING.get()
         self.steps = self.instructions = self.thread_instructions = 0
         self.limit = shape.ctas
         self.raised: BaseException | None = None
@@ -78,7 +79,7 @@ class Launch:
         program = self.image.function_numbered(self.facts.function).program
         dynamic, total = (self.facts.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
         architecture = program.target.number if program is not None else 0
-        return Environment(self.image.memory, dynamic, total, architecture, self.image.shared.reserved)
+        return Environment(self.image.memory, dynamic, total, architecture, self.image.shared.reserved, self.graph)
 
     def counters(self) -> Counters:
         """The counters of the grid; raises its error."""
