@@ -6,6 +6,9 @@ Each runs on arrays of NumPy, of which Triton sees a pointer and a type, and on 
 from __future__ import annotations
 
 import importlib.util
+import os
+import subprocess
+import sys
 
 import numpy as np
 import pytest
@@ -92,6 +95,40 @@ def test_dropout(on_device, rng):
     words = philox_4x32_10(seed, np.arange(n)).view(np.int32).astype(np.int64)
     uniform = np.where(words < 0, -words - 1, words).astype(np.float32) * np.float32(4.6566127342e-10)
     np.testing.assert_allclose(out, np.where(uniform > p, x / (1 - p), 0), rtol=1e-6)
+
+
+def test_a_second_process_needs_no_llvm(tmp_path):
+    """Triton keeps its PTX and ptxvm its code: the second process imports neither compiler."""
+    program = tmp_path / "program.py"
+    program.write_text(SECOND_PROCESS)
+    caches = {"TRITON_CACHE_DIR": str(tmp_path / "triton"), "PTXVM_CACHE": str(tmp_path / "ptxvm")}
+    command = [sys.executable, "-m", "ptxvm", "exec", "--", sys.executable, str(program)]
+    said = [subprocess.run(command, env=os.environ | caches, capture_output=True, text=True, check=True).stdout for _ in "12"]
+    assert said == ["499500 True\n", "499500 False\n"]
+
+
+SECOND_PROCESS = """
+import sys
+import numpy as np
+import triton
+import triton.language as tl
+
+class Array:
+    dtype = "i32"
+    def __init__(self, array):
+        self.array = array
+    def data_ptr(self):
+        return self.array.ctypes.data
+
+@triton.jit
+def total(x, out, n, BLOCK: tl.constexpr):
+    at = tl.arange(0, BLOCK)
+    tl.store(out, tl.sum(tl.load(x + at, at < n, other=0), 0))
+
+x, out = np.arange(1000, dtype=np.int32), np.zeros(1, np.int32)
+total[(1,)](Array(x), Array(out), 1000, BLOCK=1024)
+print(out[0], "llvmlite" in sys.modules)
+"""
 
 
 # ── rows ────────────────────────────────────────────────────────────────────────────────
