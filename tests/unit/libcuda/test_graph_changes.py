@@ -162,6 +162,7 @@ def test_a_structure_of_any_node_is_one_of_its_type_too(cuda, memory):
 def test_flags_of_executable_graphs(cuda, flags, expected):
     """CUgraphInstantiate_flags: none goes with a launch by a device but priorities of nodes."""
     graph = cuda.handle("cuGraphCreate", 0)
+    added(cuda, graph, FILL, fill(cuda.memory.value))
     assert cuda.library.cuGraphInstantiateWithFlags(byref(c_void_p()), graph, c_uint64(flags)) == expected
 
 
