@@ -134,6 +134,10 @@ class DeviceGraphs:
         return self.graphs[executable]
 
 
+Launched = tuple[DeviceGraph, Sequence[Task], "Checked | None"]
+"""A graph that is to run, what it does, and how under checks."""
+
+
 class GraphLaunch(Task):
     """A launch of a graph by the host, and all launches by kernels that follow from it."""
 
@@ -152,41 +156,50 @@ class GraphLaunch(Task):
         own = checked is not None and checked.order is None
         if checked is not None and own:
             checked = checked._replace(order=Stream())
-        self._run(self.graph, self.tasks, checked)
+        under_way = [self._launches(self.graph, self.tasks, checked)]
+        while under_way:
+            launched = next(under_way[-1], None)
+            if launched is None:
+                under_way.pop()
+            else:
+                under_way.append(self._launches(*launched))
         if checked is not None and checked.order is not None and own:
             checked.order.sync()
 
-    def _run(self, graph: DeviceGraph, tasks: Sequence[Task], checked: Checked | None) -> None:
-        """Run a graph, and its tail launches with theirs."""
+    def _launches(self, graph: DeviceGraph, tasks: Sequence[Task], checked: Checked | None) -> Iterator[Launched]:
+        """Run a graph, and its tail launches with theirs; the launches that kernels forget are to be run when they come."""
         pending = [(graph, tasks)]
         while pending and not graph.context.failure:
             graph, tasks = pending.pop()
-            tails = self._found(self._run_once(graph, tasks, checked))
-            pending += [(each, each.uploaded) for each in reversed(tails)]
-
-    def _run_once(self, graph: DeviceGraph, tasks: Sequence[Task], checked: Checked | None) -> list[int]:
-        """Run a graph and what its kernels launch and forget; returns its tail launches."""
-        token, sides, since = RUNNING.set(graph.begin()), list[Stream](), 0
-        try:
-            for task in tasks:
-                task.run(checked)
-                fresh = graph.forgotten(since)
-                since += len(fresh)
-                for each in self._found(fresh):
-                    beside = in_stream_beside(checked)
-                    self._run(each, each.uploaded, beside)
-                    sides += [beside.order] if beside is not None and beside.order is not None else []
-        finally:
-            RUNNING.reset(token)
-            tails = graph.end()
-        for side in sides:
-            if checked is not None and checked.order is not None:
-                checked.order.wait(side)
-        return tails
+            seen, sides, since = graph.begin(), list[Stream](), 0
+            try:
+                for task in tasks:
+                    run_in(seen, task, checked)
+                    fresh = graph.forgotten(since)
+                    since += len(fresh)
+                    for each in self._found(fresh):
+                        beside = in_stream_beside(checked)
+                        yield each, each.uploaded, beside
+                        sides += [beside.order] if beside is not None and beside.order is not None else []
+            finally:
+                tails = graph.end()
+            for side in sides:
+                if checked is not None and checked.order is not None:
+                    checked.order.wait(side)
+            pending += [(each, each.uploaded) for each in reversed(self._found(tails))]
 
     def _found(self, handles: Iterable[int]) -> list[DeviceGraph]:
         """The graphs of handles; the client may have destroyed one meanwhile."""
         return [self.graphs.by_handle[each] for each in handles if each in self.graphs.by_handle]
+
+
+def run_in(graph: RunningGraph, task: Task, checked: Checked | None) -> None:
+    """Run a task as one of a graph."""
+    token = RUNNING.set(graph)
+    try:
+        task.run(checked)
+    finally:
+        RUNNING.reset(token)
 
 
 def in_stream_beside(checked: Checked | None) -> Checked | None:
