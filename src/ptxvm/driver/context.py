@@ -271,7 +271,8 @@ class Stream:
         """
         for mark in self.before():
             self.follow(mark)
-        order, host = self.order if len(self.context.streams) > 1 or task.may_overlap else None, HostThread()
+        followed = len(self.context.streams) > 1 or task.may_overlap or self.order.lets_dependents_begin
+        order, host = self.order if followed else None, HostThread()
         if order is not None or any(not each.queue.is_idle for each in list(STREAMS)):
             host.go_on()
         if not task.may_wait and self.queue.run(lambda: task.run(Checked(checks, order, None if host.waits else host))):

@@ -133,6 +133,8 @@ class FunctionTask(Task):
 
     def run(self, checked: Checked | None) -> None:
         """Call the function; a host that waits under checks goes on if a function of the client takes long."""
+        if checked is not None and checked.order is not None:
+            checked.order.no_launch_comes_next()
         host = checked.host if checked is not None and not self.is_short else None
         with host.patient() if host is not None else nullcontext():
             self.function()

@@ -152,6 +152,15 @@ class Stream:
         self.known: frozenset[int] = frozenset()
         self.last: StreamLaunch | None = None  # the last launch, where nothing else came after it
 
+    @property
+    def lets_dependents_begin(self) -> bool:
+        """May a programmatic launch begin before the last launch has ended?"""
+        return self.last is not None and self.last.footprint is not None and bool(self.last.footprint.lets_dependents_begin)
+
+    def no_launch_comes_next(self) -> None:
+        """Other work comes behind the last launch, whose end it waits for."""
+        self.last = None
+
     def record(self, event: Event | None = None) -> Event:
         """Record an event, a new one by default, after the launches so far."""
         if not isinstance(event, Event | None):

@@ -115,8 +115,8 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
     task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster, found.context)
     programmatic = has(SERIALIZATION, attributes, count)
     if found.capture is not None and programmatic:
-        found.capture.let_overlap(found)
-    found.put(task._replace(programmatic=programmatic), KERNEL_NODE)
+        found.capture.let_overlap(found)  # in a graph, edges say it
+    found.put(task._replace(programmatic=programmatic and found.capture is None), KERNEL_NODE)
     for event, edge in events_of(attributes, count):
         found.record(event, edge)
 
