@@ -12,7 +12,7 @@ import click
 
 from ptxvm.cli import checkout
 from ptxvm.cli.failures import TRACEBACK
-from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, debug_options, launch_options, run_options
+from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, debug_options, launch_options, refuse_options_of_launches, run_options
 
 NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and no option
 files = click.argument("files", metavar="FILE...", nargs=-1, required=True)
@@ -188,11 +188,14 @@ def debug(
         from ptxvm.cli.debug import script_lines
 
         commands = [*script_lines(script), *commands]
+    is_program = execute or module is not None or (file is not None and file.endswith(".py"))
+    if is_program:
+        refuse_options_of_launches(options.keys() - {"arguments"})
     if execute and file is not None:
         from ptxvm.cli.debug_exec import debug_command
 
         return debug_command([file, *options["arguments"]], commands, batch=batch)
-    if module is not None or (file is not None and file.endswith(".py")):
+    if is_program and (module is not None or file is not None):
         from ptxvm.cli.debug_program import debug_program
 
         words = [*([file] if module is not None and file is not None else []), *options["arguments"]]

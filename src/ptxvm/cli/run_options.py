@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Sequence
 from typing import TypeVar
 
 import click
@@ -76,6 +76,15 @@ def launch_options(command: Command) -> Command:
 def debug_options(command: Command) -> Command:
     """Give a command the options that say how a kernel is launched, and nothing of what is done with it."""
     return with_options(command, [*SHAPE, SEED, ASYNCHRONOUS])
+
+
+def refuse_options_of_launches(names: Container[str]) -> None:
+    """UsageError where the command line has an option with one of some names: a program launches its kernels itself."""
+    context = click.get_current_context()
+    for each in context.command.params:
+        if each.name in names and context.get_parameter_source(each.name) is click.core.ParameterSource.COMMANDLINE:
+            said = f"a program launches its kernels itself, and {each.opts[0]} says nothing of them"
+            raise click.UsageError(f"{said}; the program's own options stand behind --", context)
 
 
 def with_options(command: Command, options: Sequence[Callable[[Command], Command]]) -> Command:

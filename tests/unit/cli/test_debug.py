@@ -104,6 +104,14 @@ def test_a_launch_that_cannot_be_is_refused_as_by_run(ptxvm, ring, word):
     assert f"{word} takes X" in done.err
 
 
+@pytest.mark.parametrize("program", [["app.py"], ["-m", "app"], ["--exec", "./app"]])
+@pytest.mark.parametrize("option", [["--grid", "4"], ["--seed", "5"]])
+def test_a_program_takes_no_options_of_a_launch(ptxvm, program, option):
+    done = ptxvm("debug", *program, *option, "--batch")
+    assert (done.code, done.out) == (2, "")
+    assert f"a program launches its kernels itself, and {option[0]} says nothing of them" in done.err
+
+
 def test_it_speaks_the_protocol_on_the_standard_streams(tmp_path):
     """What the kernel prints does not come between the messages."""
     (tmp_path / "ring.ptx").write_text(KERNEL)

@@ -78,6 +78,18 @@ def branch(draw: st.Draw, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
+def arms(draw: st.Draw) -> Statement:
+    """An if with an else, both short, that compute with the same few registers: one often reads what the other overwrites."""
+    lines, guard = draw(condition())
+    few = st.lists(pure(draw(st.sampled_from(ARMS))), 1, 3)
+    return Statement(f"{lines}{guard} bra ELSE@n;\n{{0}}\nbra END@n;\nELSE@n:\n{{1}}\nEND@n:", [draw(few), draw(few)])
+
+
+ARMS = [frozenset("r"), frozenset("rp"), frozenset("f"), frozenset("d")]
+"""The registers that the arms of a branch compute with."""
+
+
+@st.composite
 def parted(draw: st.Draw, mask: str, inner: Strategy[Block]) -> Statement:
     """An if of lanes that part and know with whom they are: a mask for one side, and its complement for the other."""
     own, condition, blocks = inside(mask), draw(P), [draw(inner)]
@@ -185,7 +197,7 @@ class Setting:
 def block(depth: int, mask: str, setting: Setting) -> Strategy[Block]:
     """Some statements; `mask` names the lanes that are sure to be here together, `ALL` all of a CTA, or is empty."""
     simple = [
-        *[pure()] * 4, filled(MOVES), filled(WRAPS), access(), access(), row(), atomic(), filled(DOUBLES), copy(),
+        *[pure()] * 4, filled(MOVES), filled(WRAPS), access(), access(), row(), row(), atomic(), filled(DOUBLES), copy(),
     ]  # fmt: skip
     choices = [st.one_of(*simple)] * 3
     if mask:
@@ -203,6 +215,8 @@ def block(depth: int, mask: str, setting: Setting) -> Strategy[Block]:
         choices += [
             branch(apart),
             branch(apart),
+            arms(),
+            arms(),
             loop(depth, alike, apart),
             switch(apart),
             tangle(depth, apart),

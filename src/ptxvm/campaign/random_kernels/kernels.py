@@ -39,6 +39,8 @@ SHAPES: list[Shape] = [
     (8, 8),
     (32, 4),
     (64, 3),
+    (16, 16),
+    (32, 8),
     (33,),
     (7, 5, 3),
     (16, 8, 8),
@@ -54,7 +56,7 @@ LONG, WORK = (
     2000,
 )  # the lines of a body, and the instructions of a lane, at most: many small kernels find more than a large one
 LAUNCHES = 8  # of each kernel
-SIZES = [(2, 1, 4), (2, 1, 4), (2, 1, 6), (2, 2, 3), (1, 2, 4)]
+SIZES = [(2, 0, 6), (1, 1, 5), (2, 1, 4), (2, 1, 4), (2, 1, 6), (2, 2, 3), (1, 2, 4)]
 """How many pieces a kernel has at most, how deep its blocks are nested, and how many statements each has at most."""
 
 

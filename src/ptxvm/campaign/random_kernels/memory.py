@@ -117,11 +117,13 @@ ROWS = [
     "xor.b32 %t0, %thread, {near};", "and.b32 %t0, %thread, {near};", "bfi.b32 %t0, {r}, %thread, {few}, 2;",
     "mov.u32 %t0, %ctaid.x;\nmad.lo.u32 %t0, %t0, {few}, %thread;", "and.b32 %t0, {r}, 7;\nadd.u32 %t0, %t0, %thread;",
     "and.b32 %t0, {r}, {near};", "selp.u32 %t0, {near}, %thread, {p};", "mov.u32 %t0, {few};",
-    "mov.u32 %t0, %tid.x;", "mov.u32 %t0, %tid.y;",
-    "mov.u32 %t0, %tid.y;\nmov.u32 %t2, %tid.x;\nmad.lo.u32 %t0, %t0, {few}, %t2;",
-    "mov.u32 %t0, %tid.x;\nmov.u32 %t2, %tid.y;\nmad.lo.u32 %t0, %t0, {few}, %t2;",
 ]  # fmt: skip
-"""Indices that are rows, parts of rows, rows in other orders, one row or element for several lanes, or anything."""
+"""Indices that are rows, parts of rows, rows in other orders, one element for several lanes, or anything."""
+SHARED_ROWS = [
+    "mov.u32 %t0, %n0;", "mov.u32 %t0, %n1;", "mov.u32 %t0, %tid.x;", "add.u32 %t0, %n0, {few};", "and.b32 %t0, %n0, {near};",
+    "mad.lo.u32 %t0, %n1, {few}, %n0;", "mad.lo.u32 %t0, %n0, {few}, %n1;", "and.b32 %t0, %thread, {near};",
+]  # fmt: skip
+"""Indices that are one row for several parts of a CTA: those of its shape."""
 
 
 @st.composite
@@ -131,7 +133,7 @@ def row(draw: st.Draw) -> Statement:
     size, letter = size_of(type), draw(st.sampled_from(CELLS[type]))
     scale = size * draw(st.sampled_from([1, 1, 1, 2, 4]))
     loads = draw(st.integers(1, min(3, REGISTERS[letter][1])))
-    index = draw(st.sampled_from(ROWS)).format(
+    index = draw(st.one_of(st.sampled_from(ROWS), st.sampled_from(SHARED_ROWS))).format(
         r=draw(R), p=draw(P), near=draw(st.sampled_from([1, 3, 5, 16, 31, 63])), few=draw(st.integers(1, 5))
     )
     numbers = draw(st.samples(range(REGISTERS[letter][1]), loads))
@@ -139,7 +141,8 @@ def row(draw: st.Draw) -> Statement:
     load = f"ld{word * (word == '.volatile')}.global{word * (word == '.nc')}.{type}"
     lines = "".join(f"@%q1 {load} %{letter}{n}, [%t1+{first + at * size}];\n" for at, n in enumerate(numbers))
     within = f"%t0, {(TAIL - loads * size) // scale + 1}"
-    some = draw(st.sampled_from([f"setp.lt.u32 %q1, {within};", f"setp.lt.and.u32 %q1, {within}, {draw(P)};"]))
+    guards = st.builds("setp.lt.and.u32 %q1, {}, {}{};".format, st.just(within), st.sampled_from(["", "!"]), P)
+    some = draw(st.one_of(st.just(f"setp.lt.u32 %q1, {within};"), guards, guards))
     return Statement(f"{index}\n{some}\nmad.wide.u32 %t1, %t0, {scale}, %in;\n{lines}")
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from random import Random
+from typing import Any
 
 import numpy as np
 import pytest
@@ -11,7 +13,13 @@ import ptxvm
 from ptxvm.campaign.fuzz import engines, litmus, text
 from ptxvm.campaign.fuzz.coverage import Coverage, Tracer
 from ptxvm.campaign.fuzz.seeds import declared_kernel, seeds
-from ptxvm.campaign.random_kernels.kernels import all_positions, is_short, kernel_of, random_kernel
+from ptxvm.campaign.random_kernels.control import arms
+from ptxvm.campaign.random_kernels.kernels import LONG, SHORT, Launch, RandomKernel, all_positions, kernel_of, random_kernel
+from ptxvm.campaign.random_kernels.memory import row
+from ptxvm.campaign.random_kernels.parts import REGISTERS, Shape, Statement, Strategy, written
+from ptxvm.campaign.random_kernels.warps import LOCK
+from ptxvm.engine.jit.cfg import if_conversion
+from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.model import read_litmus
 
 
@@ -74,12 +82,12 @@ def test_random_kernels_are_valid_short_and_the_same_for_a_number() -> None:
         kernel = random_kernel(number)
         assert not [each.message for each in ptxvm.check(kernel.text) if each.severity == "error"], kernel
         assert kernel.text == random_kernel(number).text
-    assert is_short((1024,), random_kernel(5).body)
+        assert len(written(kernel.body).splitlines()) <= max(LONG, 4 * SHORT) + len(LOCK.splitlines())
 
 
 def test_random_kernels_have_what_compilers_write() -> None:
     """Loops by an index and by a pointer, in steps of the grid too, tiles, reductions, and lanes that end early."""
-    texts = "\n".join(random_kernel(number).text for number in range(150))
+    texts = "\n".join(random_kernel(number).text for number in range(300))
     for each in ("%total;\n    bra LOOP", "setp.lt.u64 %za", "mov.u32 %xt", "shr.u32 %xs", " exit;", "call (%result), f1"):
         assert each in texts, each
 
@@ -93,6 +101,61 @@ def test_a_random_kernel_is_made_smaller_by_its_statements() -> None:
     fewer = kernel_of(f"{number}: {' '.join(positions[1:])}")
     assert len(fewer.body) == len(whole.body) - 1  # what stands in the first goes with it
     assert kernel_of(f"{number}: {positions[0]}").body[0].blocks == [[] for _ in whole.body[0].blocks]
+
+
+def arms_forget_each_other(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a defect: what an arm overwrites is lost for the arm behind it, unless it is read where both have met."""
+    right = if_conversion._Search._block
+    monkeypatch.setattr(if_conversion._Search, "_block", lambda self, block, _: right(self, block, 0))
+
+
+def parts_of_a_cta_share_masks(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plant a defect: a row that several parts of a CTA load under a guard has the lanes of the first of them."""
+    right = Addressing._load_pieces
+
+    def wrong(self: Addressing, *how: Any) -> list[str]:
+        at, real, asked = self.at, self.at.active_vector, list[bool]()
+
+        def active() -> str | None:
+            asked.append(True)
+            return None if at.mask is None and len(asked) == 1 else real()
+
+        monkeypatch.setattr(at, "active_vector", active)
+        try:
+            return right(self, *how)
+        finally:
+            monkeypatch.setattr(at, "active_vector", real)
+
+    monkeypatch.setattr(Addressing, "_load_pieces", wrong)
+
+
+@pytest.mark.parametrize(
+    ("plant", "statement", "shape"),
+    [(arms_forget_each_other, arms(), (64,)), (parts_of_a_cta_share_masks, row(), (16, 16))],
+)
+def test_defects_that_were_are_found(
+    plant: Callable[[pytest.MonkeyPatch], None], statement: Strategy[Statement], shape: Shape, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One of few kernels shows a defect that compiled code had, and passes without it."""
+    names = [f"%{letter}{n}" for letter, (_, count) in REGISTERS.items() for n in range(count)]
+    kernels = []
+    for number in range(30):
+        random = Random(number)
+        body, dead = [statement.draw(random) for _ in range(4)], frozenset(random.sample(names, len(names) // 2))
+        kernels.append(RandomKernel(body, [], shape, [Launch((2,), number, 3, 32)], dead=dead))
+    plant(monkeypatch)
+    shows = next(kernel for kernel in kernels if disagrees(kernel))
+    monkeypatch.undo()
+    assert not disagrees(shows)
+
+
+def disagrees(kernel: RandomKernel) -> bool:
+    """Do the engines disagree on a kernel?"""
+    try:
+        engines.compare(kernel)
+    except AssertionError:
+        return True
+    return False
 
 
 def test_what_an_engine_leaves_otherwise_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
