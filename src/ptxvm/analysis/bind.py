@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
+from typing import Protocol
 
+from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import codes, debugging, expressions, linkage, signatures, tuning
@@ -18,7 +21,7 @@ from ptxvm.analysis.scope import Family, NameScope
 from ptxvm.analysis.spaces import DeclarationContext, bank_of, size_of
 from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Symbol, Table, Variable
 from ptxvm.diagnostics import did_you_mean
-from ptxvm.isa.directives import OPAQUE
+from ptxvm.isa.directives import OPAQUE, SYSTEM_FUNCTIONS
 from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.targets import device_target
 from ptxvm.syntax import tree
@@ -26,29 +29,54 @@ from ptxvm.syntax.source import Source
 
 MOST_SPELLED = 1 << 16  # the most variables that `a<n>` declares
 
+READING = threading.RLock()
+"""Held while a part of a module is read that was left unread."""
 
-UnreadBodies = Callable[["Binder", Function, tree.Unread], tree.Block | tree.Unread]
-"""Reads the body of a function, or checks it and leaves it unread."""
+
+class UnreadParts(Protocol):
+    """The parts of a module that are not read."""
+
+    def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
+        """The body of a function, or its place if it is checked and left unread."""
+        ...
+
+    def statement(self, node: tree.Alike) -> tree.Variable | tree.Function:
+        """A statement that is like another."""
+        ...
+
+    def knows(self, binder: Binder, node: tree.Alike) -> bool:
+        """Is the body of a function right, as its head is, and can both stay unread?"""
+        ...
+
+    def leave(self, function: Function, body: tree.Unread) -> None:
+        """Leave the body of a function that is known unread until its code is asked for."""
+        ...
 
 
 def bind(
-    module: tree.Module, source: Source, report: Report, target: str | None = None, unread: UnreadBodies | None = None
+    module: tree.Module, source: Source, report: Report, target: str | None = None, unread: UnreadParts | None = None
 ) -> Program:
     """The program of a module; what is wrong with its declarations goes to the report.
 
-    `target` takes the place of that of the module; `unread` is needed where the module has unread bodies.
+    `target` takes the place of that of the module; `unread` is needed where the module has unread parts.
     """
     program = Program(source, module)
     Binder(program, report, target, unread).module()
     return program
 
 
+class WholeModule(Exception):  # noqa: N818 - the module is read as a whole, which reports what is wrong
+    """A function that was called above is declared differently: what was not read may be wrong."""
+
+
 class Binder:
     """Walks a module in order, keeping the scope."""
 
-    def __init__(self, program: Program, report: Report, target: str | None = None, unread: UnreadBodies | None = None) -> None:
+    def __init__(self, program: Program, report: Report, target: str | None = None, unread: UnreadParts | None = None) -> None:
         self.program, self.checks, self.target = program, Checks(program, report), target
         self._unread = unread
+        self.right_models: set[int] = set()
+        self.models: dict[str, int] = {}  # of names that are made, which model their declarations are like
         self.made: dict[tuple[int, str], Variable] = {}
         self.pending: list[tuple[Table, tree.Targets, NameScope]] = []
         self.lines: set[debugging.Line] = set()
@@ -61,10 +89,10 @@ class Binder:
             compile_for(self.checks, device_target(self.target))
         for statement in self.program.tree.statements:
             match statement:
-                case tree.Variable():
-                    self.module_variables(statement)
-                case tree.Function():
-                    self.function(statement)
+                case tree.Alike():
+                    self.alike(statement)
+                case tree.Variable() | tree.Function():
+                    self.model(statement)
                 case tree.Section():
                     debugging.section(self.checks, statement, self.section_labels)
                 case tree.Directive():
@@ -91,6 +119,83 @@ class Binder:
             case "file":
                 debugging.file(self.checks, node)
 
+    # ── statements that are like others ─────────────────────────────────────────────────
+
+    def model(self, node: tree.Variable | tree.Function) -> None:
+        """A variable or function; those that are like one that is right, and declares a new name, are right, too.
+
+        Constants and shared variables are no models, as together they must fit into their space, and neither are functions
+        that must be defined below.
+        """
+        if isinstance(node, tree.Variable):
+            may_be = node.space == Space.GLOBAL and all(self.is_new(each.name) for each in node.declarators)
+        else:
+            may_be = (node.body is not None or node.linkage is tree.Linkage.EXTERN) and self.is_new(node.name)
+        before = len(self.checks.report.diagnostics)
+        self.declared(node)
+        if may_be and len(self.checks.report.diagnostics) == before:
+            self.right_models.add(id(node))
+            names = (each.name for each in node.declarators) if isinstance(node, tree.Variable) else (node.name,)
+            self.models.update(dict.fromkeys(names, id(node)))
+
+    def model_of(self, name: str) -> int | None:
+        """Which model the declaration of a name of the module is like: those of one model mean the same in code."""
+        symbol = self.program.scope.names[name]
+        return id(symbol.model) if isinstance(symbol, tree.Alike) else self.models.get(name)
+
+    def declared(self, node: tree.Variable | tree.Function) -> None:
+        """A variable or function of the module."""
+        if isinstance(node, tree.Variable):
+            self.module_variables(node)
+        else:
+            self.function(node)
+
+    def is_new(self, name: str) -> bool:
+        """Is a name of the module neither known above nor reserved?"""
+        scope = self.program.scope
+        return name not in scope.places and not scope.families and name not in SYSTEM_FUNCTIONS
+
+    def alike(self, node: tree.Alike) -> None:
+        """A statement like one above: of what is right, too, the name is all that is entered."""
+        program, scope = self.program, self.program.scope
+        if id(node.model) not in self.right_models or not self.is_new(node.name):
+            self.declared(self.unread_parts.statement(node))
+            return
+        scope.places[node.name] = len(scope.places)
+        scope.names[node.name] = node
+        scope.make = self.make
+        program.unmade.append(node)
+        if node.body_start >= 0 and not self.unread_parts.knows(self, node):
+            self.body(self.make(node))
+
+    def make(self, node: tree.Alike) -> Symbol:
+        """What a name of the module stands for, from its declaration, which is right."""
+        program = self.program
+        with READING, usual_arithmetic():
+            known = program.scope.names[node.name]
+            if not isinstance(known, tree.Alike):
+                return known  # another thread was first
+            statement = self.unread_parts.statement(node)
+            made: Variable | Function
+            if isinstance(statement, tree.Variable):
+                made = variable(statement, statement.declarators[0], "", node.name)
+                program.made_variables[node.name] = made
+            else:
+                made = program.made_functions[node.name] = self.head(statement)
+                if isinstance(statement.body, tree.Unread):
+                    made.defined, made.scope.seen = True, program.scope.places[node.name] + 1
+                    self.unread_parts.leave(made, statement.body)
+            program.scope.names[node.name] = made
+            self.models[node.name] = id(node.model)
+            return made
+
+    @property
+    def unread_parts(self) -> UnreadParts:
+        """What reads the parts of the module that are not read."""
+        if self._unread is None:
+            raise ValueError("the module has parts that are not read")
+        return self._unread
+
     # ── variables ───────────────────────────────────────────────────────────────────────
 
     def module_variables(self, node: tree.Variable) -> None:
@@ -98,6 +203,7 @@ class Binder:
         scope = self.program.scope
         declaration(self.checks, node, DeclarationContext.MODULE)
         if node.space == Space.REG:
+            self.program.make_all()
             for declarator in node.declarators:
                 scope.places.setdefault(declarator.name, len(scope.places))
             self.declare(node, scope)
@@ -111,7 +217,7 @@ class Binder:
     def enter_module(self, variable: Variable, place: Place) -> None:
         """Keep the definition of a variable that is declared several times."""
         name, scope = variable.name, self.program.scope
-        known = scope.names.get(name)
+        known = scope.own(name)
         if isinstance(known, Variable):
             if not linkage.variable(self.checks, variable, known, place):
                 return
@@ -119,7 +225,7 @@ class Binder:
             linkage.two_kinds(self.checks, name, place)
             return
         self.declare_in_module(variable)
-        self.program.variables[name] = variable
+        self.program.made_variables[name] = variable
 
     def declare_in_module(self, symbol: Symbol) -> None:
         """Enter a symbol into the module; code below can see it."""
@@ -174,45 +280,53 @@ class Binder:
 
     def function(self, node: tree.Function) -> None:
         """An `.entry` or `.func`, declared or defined."""
-        scope = self.program.scope.inner()
-        scope.registers = []
         signatures.function_head(self.checks, node)
-        signature = self.signature(node, scope, node.name, defined=node.body is not None)
-        signature.noreturn = any(d.name == "noreturn" for d in node.directives)
-        function = Function(node.name, node.kind == "entry", node, signature, scope, node.linkage, program=self.program)
-        function.directives = {d.name: d for d in node.directives}
+        function = self.head(node)
         tuning.tuning(self.checks, node.directives)
         self.enter_function(function)
         if node.body is None:
             return
         if function.entry:
             signatures.parameter_bytes(self.checks, function)
-        function.defined = True
+        self.body(function)
+
+    def body(self, function: Function) -> None:
+        """The body of a function, which is read, or checked and left unread."""
+        node, scope, signature = function.node, function.scope, function.signature
+        function.defined, function.lazy = True, None
         scope.seen = len(self.program.scope.places)
         if isinstance(node.body, tree.Unread):
-            node.body = self.unread(function, node.body)
+            node.body = self.unread_parts(self, function, node.body)
         if isinstance(node.body, tree.Block):
             function.variables.extend(s for s in (*signature.results, *signature.parameters) if isinstance(s, Variable))
             self.block(node.body, scope, function)
 
-    def unread(self, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
-        """The body of a function, if it has to be read now."""
-        if self._unread is None:
-            raise ValueError(f"the body of '{function.name}' is not read")
-        return self._unread(self, function, body)
+    def head(self, node: tree.Function) -> Function:
+        """A function without its code."""
+        scope = self.program.scope.inner()
+        scope.registers = []
+        signature = self.signature(node, scope, node.name, defined=node.body is not None)
+        signature.noreturn = any(d.name == "noreturn" for d in node.directives)
+        function = Function(node.name, node.kind == "entry", node, signature, scope, node.linkage, program=self.program)
+        function.directives = {d.name: d for d in node.directives}
+        return function
 
     def enter_function(self, function: Function) -> None:
         """Keep the definition of a function that is also declared."""
         name, program = function.name, self.program
         linkage.reserved(self.checks, name, signatures.name_of(function.node))
-        if isinstance(program.scope.names.get(name), Variable):
+        if isinstance(program.scope.own(name), Variable):
             linkage.two_kinds(self.checks, name, signatures.name_of(function.node))
-        known = program.functions.get(name)
+        known = program.made_function(name)
         if known is not None:
+            before = len(self.checks.report.diagnostics)
             signatures.redeclaration(self.checks, function, known)
+            if program.unmade and len(self.checks.report.diagnostics) > before:
+                raise WholeModule
+            self.models.pop(name, None)
             function.linkage = function.linkage or known.linkage
         if known is None or not known.defined:
-            program.functions[name] = function
+            program.made_functions[name] = function
             self.declare_in_module(function)
 
     def signature(self, node: tree.Function | tree.Prototype, scope: NameScope, function: str, *, defined: bool) -> Signature:

@@ -9,7 +9,6 @@ diagnostic comes from there.
 from __future__ import annotations
 
 import re
-import threading
 from collections.abc import Iterable, Sequence
 from functools import cached_property
 from itertools import chain
@@ -17,11 +16,11 @@ from itertools import chain
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import debugging, expressions, passing
-from ptxvm.analysis.bind import Binder, type_of
+from ptxvm.analysis.bind import READING, Binder, type_of
 from ptxvm.analysis.body_lines import BlockCheck, BodyLines
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.known_functions import KnownFunctions, Likeness
-from ptxvm.analysis.known_lines import ModuleNames, names_of, of_count
+from ptxvm.analysis.known_lines import ModuleNames, has_constants, names_of, of_count
 from ptxvm.analysis.memo import Key, Left, Memo, Spelling
 from ptxvm.analysis.names_ahead import MARKS, ODD_STRING, labels_ahead
 from ptxvm.analysis.operand_forms import OTHER, OperandForms
@@ -32,7 +31,7 @@ from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import Family, NameScope
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Label, Variable
-from ptxvm.analysis.validate import check_instruction, recogniser
+from ptxvm.analysis.validate import check_instruction, has_wrong_calls, recogniser
 from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import DEEPEST
@@ -47,8 +46,6 @@ FEW_NAMES = 64
 
 NO_LABELS: frozenset[str] = frozenset()
 """The labels of most small bodies, as one object."""
-
-_reading = threading.RLock()
 
 
 class SyntaxInBody(Exception):  # noqa: N818 - the module is read anew, which reports it
@@ -75,6 +72,7 @@ class Bodies:
         self.has_marks = any(mark in outline.plain.text for mark in MARKS)
         self.functions = KnownFunctions()
         self._memo: Memo | None = None
+        self._asked: tuple[int, Likeness | None] = (-1, None)  # the function that was asked for last, by its place
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
         """The body in full, or as it is where its function can do without until it runs."""
@@ -86,6 +84,22 @@ class Bodies:
             raise SyntaxInBody
         return found
 
+    def statement(self, node: tree.Alike) -> tree.Variable | tree.Function:
+        """A statement that is like another."""
+        return self.outline.statement(node)
+
+    def knows(self, binder: Binder, node: tree.Alike) -> bool:
+        """Is the body of a function right, as that of one with a head like its own is?"""
+        if binder.program.version < OWN_VARIABLES:
+            return False
+        found = self.likeness(binder, node, tree.Unread(start=node.body_start, end=node.end))
+        self._asked = node.start, found
+        return found is not None and self.functions.has(found)
+
+    def leave(self, function: Function, body: tree.Unread) -> None:
+        """Leave a body unread that is known to be right."""
+        function.lazy = Lazy(self.outline, function, body, labels_in(self.outline.plain.text, body))
+
     def memo(self, program: Program) -> Memo:
         """What is known for the version and target of the module."""
         if self._memo is None:
@@ -96,25 +110,24 @@ class Bodies:
         """The place of a body that is right; None for one that may not be."""
         if binder.program.version < OWN_VARIABLES:
             return None
-        likeness = self.likeness(binder, function, body)
-        if likeness is not None and self.functions.has(likeness):
-            return Lazy(self.outline, function, body, labels_in(self.outline.plain.text, body))
+        node = function.node
+        likeness = self._asked[1] if self._asked[0] == node.start else self.likeness(binder, node, body)
         check = BodyCheck(self, binder, function, body)
         try:
             check.run()
         except Doubt:
             return None
         binder.lines |= check.places
-        if likeness is not None and not (check.calls or check.unexecuted or check.statics):
+        if likeness is not None and not (check.unexecuted or check.statics or has_wrong_calls(check.calls, check.report)):
             self.functions.add(likeness, whatever_constants=not check.constants_matter())
         return Lazy(self.outline, function, body, check.labels, check)
 
-    def likeness(self, binder: Binder, function: Function, body: tree.Unread) -> Likeness | None:
+    def likeness(self, binder: Binder, node: tree.Function | tree.Alike, body: tree.Unread) -> Likeness | None:
         """What a function has in common with those like it; None where more than its text counts."""
         module = binder.program.scope
         if self.inlines or self.has_marks or not self.module_names.are_usual(module):
             return None
-        return self.functions.likeness(self.outline.plain.text, function, body, module)
+        return self.functions.likeness(self.outline.plain.text, node, body, module, binder.model_of)
 
 
 class Lazy:
@@ -135,7 +148,7 @@ class Lazy:
     def read(self) -> None:
         """Read and bind the body, and recognise its instructions."""
         function, program = self.function, self.function.program
-        with _reading, usual_arithmetic(), NoCollection():
+        with READING, usual_arithmetic(), NoCollection():
             if function.lazy is None or program is None:
                 return
             block = self.outline.body(self.body)
@@ -294,7 +307,7 @@ class BodyCheck:
             left = self.instruction_at(*found.span(), key, parts, left or self.memo.left(key))
         frame.passed = True
         if left is None or left is Left.CONSTANTS:
-            self.depends_on_constants = True
+            self.depends_on_constants = self.depends_on_constants or has_constants(operands or "")
         if left is None:
             frame.first = -1
         elif number >= 0 or frame.first >= 0:
@@ -471,8 +484,8 @@ class BodyCheck:
         """Statements that are checked in full."""
         for statement in statements:
             if isinstance(statement, tree.Instruction):
-                self.depends_on_constants = True
                 self.instruction(statement)
+                self.depends_on_constants = self.depends_on_constants or not self.passes_names(statement)
             elif isinstance(statement, tree.Variable | tree.Prototype):
                 self.binder.statement(statement, self.scope_of_declaration(), self.copy)
                 self.declared(statement)

@@ -9,7 +9,6 @@ from functools import cached_property
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.known_lines import (
-    KEPT_NAMES,
     LONGEST_BLOCK,
     STRETCH,
     Known,
@@ -38,6 +37,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.analysis.scope import NameScope, register_shape
 from ptxvm.analysis.symbols import Register, Symbol, Table, Variable
 from ptxvm.isa.operand_types import Shape
+from ptxvm.syntax.alike import KEPT_NAMES
 from ptxvm.syntax.statements import BLANKS
 
 MOST_CHANGES = 8

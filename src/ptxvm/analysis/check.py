@@ -5,7 +5,7 @@ from __future__ import annotations
 from contextlib import suppress
 
 from ptxvm.algebra.float_environment import usual_arithmetic
-from ptxvm.analysis.bind import UnreadBodies, bind
+from ptxvm.analysis.bind import UnreadParts, WholeModule, bind
 from ptxvm.analysis.bodies import Bodies, SyntaxInBody
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.program import Program
@@ -28,13 +28,13 @@ def analyse(source: Source, target: str | None = None) -> tuple[Program, Report]
 def _analyse(source: Source, target: str | None) -> tuple[Program, Report]:
     found = outline(source)
     if found is not None:
-        with suppress(SyntaxInBody):
+        with suppress(SyntaxInBody, WholeModule):
             return _checked(source, found.module, [], target, Bodies(found))
     return _checked(source, *parse(source), target)
 
 
 def _checked(
-    source: Source, module: tree.Module, syntax: list[Diagnostic], target: str | None, unread: UnreadBodies | None = None
+    source: Source, module: tree.Module, syntax: list[Diagnostic], target: str | None, unread: UnreadParts | None = None
 ) -> tuple[Program, Report]:
     report = Report(source, list(syntax))
     program = bind(module, source, report, target, unread)

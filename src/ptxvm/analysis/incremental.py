@@ -11,12 +11,12 @@ for the next one, so that an editor has its first answer soon.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 
 from ptxvm.algebra.float_environment import usual_arithmetic
-from ptxvm.analysis.bind import Binder, bind
+from ptxvm.analysis.bind import Binder, WholeModule, bind
 from ptxvm.analysis.bodies import Bodies, Lazy, labels_in
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.debugging import Line
@@ -119,7 +119,10 @@ class IncrementalChecker:
             self.latest.clear()
         unread = RememberedBodies(outline, self, slice)
         report = Report(source)
-        program = bind(outline.module, source, report, target, unread)
+        try:
+            program = bind(outline.module, source, report, target, unread)
+        except WholeModule:
+            return None
         if unread.is_entangled or not fits_shared(program, unread.mentioned):
             return None
         validate(program, report)
@@ -155,10 +158,9 @@ class RememberedBodies(Bodies):
 
     def new_characters(self) -> int:
         """The characters of the bodies whose text was never checked."""
-        functions = (each for each in self.outline.module.statements if isinstance(each, tree.Function))
-        bodies = (each.body for each in functions if isinstance(each.body, tree.Unread))
+        bodies = bodies_of(self.outline)
         text, latest = self.outline.plain.text, self.checker.latest
-        return sum(each.end - each.start for each in bodies if text[each.start : each.end] not in latest)
+        return sum(end - start for start, end in bodies if text[start:end] not in latest)
 
     @cached_property
     def around(self) -> str:
@@ -172,12 +174,10 @@ class RememberedBodies(Bodies):
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
         """What has to be read of the body; as it is where it was checked earlier."""
-        text = self.outline.plain.text[body.start : body.end]
+        key, places = self.key(binder, function.node.start, body)
+        text = str(key[0])
         if _REACHES_OUT.search(text):
             self.is_entangled = True
-        places = places_of(text) if self.inlines else LocPlaces(frozenset(), frozenset())
-        key = (text, self.outline.plain.text[function.node.start : body.start], *setting(binder.program),
-               places.needed & binder.lines, self.meanings(binder.program, text))  # fmt: skip
         known = self.checker.bodies.get(key)
         if known is None or (known.diagnostics and known.around != self.around):
             known = self.checker.latest.get(text)
@@ -196,6 +196,28 @@ class RememberedBodies(Bodies):
         ]
         function.lazy = Unneeded(self.outline, function, body, known.statics if known is not None else (), labels)
         return body
+
+    def key(self, binder: Binder, start: int, body: tree.Unread) -> tuple[Key, LocPlaces]:
+        """What is wrong with the body of a function that begins at a place depends on this; and the places that it names."""
+        text, program = self.outline.plain.text, binder.program
+        own = text[body.start : body.end]
+        places = places_of(own) if self.inlines else LocPlaces(frozenset(), frozenset())
+        key = (own, text[start : body.start], *setting(program), places.needed & binder.lines, self.meanings(program, own))
+        return key, places
+
+    def knows(self, binder: Binder, node: tree.Alike) -> bool:
+        """Was a body found right earlier, which declares nothing outside of the stack?"""
+        key, places = self.key(binder, node.start, tree.Unread(start=node.body_start, end=node.end))
+        known = self.checker.bodies.get(key)
+        if known is None or known.diagnostics or known.statics or _REACHES_OUT.search(str(key[0])):
+            return False
+        binder.lines |= places.own
+        return True
+
+    def leave(self, function: Function, body: tree.Unread) -> None:
+        """Leave a body unread that was checked earlier."""
+        labels = labels_in(self.outline.plain.text, body)
+        function.lazy = Unneeded(self.outline, function, body, (), labels)
 
     def meanings(self, program: Program, text: str) -> Key:
         """The declarations of the names of the module that a body mentions; and do they stand above it?"""
@@ -222,7 +244,7 @@ class RememberedBodies(Bodies):
         for key, function, body in self.looked_at:
             own = [each for each in report.diagnostics if body.start <= each.span.start < body.end]
             # Instructions of a second definition are not validated.
-            is_second = function.program is None or function.program.functions.get(function.name) is not function
+            is_second = function.program is None or function.program.made_functions.get(function.name) is not function
             is_fleeting = is_second or any(mark in each.help for each in own for mark in ELSEWHERE)
             shifted = tuple(relative(each, body.start) for each in own)
             labels = frozenset(function.label_names)
@@ -281,11 +303,19 @@ def words_of(text: str) -> frozenset[str]:
 def around(outline: Outline) -> str:
     """The text around the bodies, whatever its blanks are."""
     pieces, at = [], 0
+    for start, end in bodies_of(outline):
+        pieces.append(outline.plain.text[at:start])
+        at = end
+    return "\0".join(" ".join(piece.split()) for piece in (*pieces, outline.plain.text[at:]))
+
+
+def bodies_of(outline: Outline) -> Iterator[tuple[int, int]]:
+    """The places of the bodies of a module."""
     for statement in outline.module.statements:
         if isinstance(statement, tree.Function) and statement.body is not None:
-            pieces.append(outline.plain.text[at : statement.body.start])
-            at = statement.body.end
-    return "\0".join(" ".join(piece.split()) for piece in (*pieces, outline.plain.text[at:]))
+            yield statement.body.start, statement.body.end
+        elif isinstance(statement, tree.Alike) and statement.body_start >= 0:
+            yield statement.body_start, statement.end
 
 
 def setting(program: Program) -> Key:
@@ -299,6 +329,8 @@ def declarations(outline: Outline) -> dict[str, tuple[str, ...]]:
     text = outline.plain.text
     for statement in outline.module.statements:
         match statement:
+            case tree.Alike():
+                found[statement.name] = (*found.get(statement.name, ()), outline.declaration(statement))
             case tree.Function():
                 end = statement.end if statement.body is None else statement.body.start
                 found[statement.name] = (*found.get(statement.name, ()), text[statement.start : end])

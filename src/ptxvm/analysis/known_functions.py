@@ -1,15 +1,18 @@
-"""Functions that differ in the names that they declare, and in constants, are known as one: only the first is walked."""
+"""Functions that differ in the names that they declare, and in constants, are known as one: only the first is walked.
+
+They may name different symbols of the module, whose declarations are alike (`ptxvm.syntax.alike`).
+"""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection
+from collections.abc import Callable
 
-from ptxvm.analysis.known_lines import KEPT_NAMES, with_sizes, without_constants
-from ptxvm.analysis.names_ahead import BLOCK_MARK, WORD, is_opcode, names_declared
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.known_lines import with_sizes, without_constants
+from ptxvm.analysis.names_ahead import BLOCK_MARK, OWN_MARK, WORD, is_opcode, names_declared
 from ptxvm.analysis.scope import NameScope
 from ptxvm.syntax import tree
+from ptxvm.syntax.alike import KEPT_NAMES, names_in_head
 from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION
 
 LONGEST = 1 << 12
@@ -21,46 +24,56 @@ MOST = 1 << 10
 MOST_UNMET = 64
 """Functions in a row that are like none above: then those below are not compared."""
 
-_FAMILY_OR_STRING = re.compile(rf'"|(?<![\w$%])[$_A-Za-z][\w$]*[{BLANKS}]*<', re.ASCII)
-"""A family whose registers look like other names, or a string, which can hold what looks like a name."""
+_FAMILY = re.compile(rf"(?<![\w$%])[$_A-Za-z][\w$]*[{BLANKS}]*<", re.ASCII)
+"""A family whose registers look like other names."""
 
 
 class Likeness:
-    """The text of a function with numbers for the names that it declares: `exact`, or `plain` without constants."""
+    """A head, and the text of a body with numbers for the names that both declare, and models for those of the module.
+
+    It is `exact`, or `plain` without constants.
+    """
 
     __slots__ = ("exact", "plain")
 
-    def __init__(self, head: str, body: str) -> None:
-        self.exact = head + body
-        self.plain = head + without_constants(with_sizes(body))
+    def __init__(self, head: int, body: str) -> None:
+        self.exact = head, body
+        self.plain = head, without_constants(with_sizes(body))
 
 
 class KnownFunctions:
-    """The functions of a module whose bodies are right, and depend on nothing around them."""
+    """The functions of a module whose bodies are right, and depend on nothing around them but what is declared alike."""
 
     def __init__(self) -> None:
-        self._plain, self._exact = set[str](), set[str]()
+        self._plain, self._exact = set[tuple[int, str]](), set[tuple[int, str]]()
         self._unmet = 0
 
-    def likeness(self, text: str, function: Function, body: tree.Unread, module: NameScope) -> Likeness | None:
+    def likeness(
+        self,
+        text: str,
+        node: tree.Function | tree.Alike,
+        body: tree.Unread,
+        module: NameScope,
+        model_of: Callable[[str], int | None],
+    ) -> Likeness | None:
         """What functions like this one have in common; None where it is not compared with others."""
-        start = function.node.start
         if (
             self._unmet > MOST_UNMET
-            or body.end - start > LONGEST
-            or _FAMILY_OR_STRING.search(text, start, body.end)
-            or (own := own_names(text, function, body, module)) is None
+            or body.end - node.start > LONGEST
+            or text.find('"', node.start, body.end) >= 0  # a string can hold what looks like a name
+            or (own := own_names(text, node, body, module)) is None
         ):
             return None
-        numbered = numbering(own)
-        found = []
-        for first, last in ((start, body.start), (body.start, body.end)):
-            pieces = WORD.split(text[first:last])
-            if not module.names.keys().isdisjoint(set(pieces[1::2]) - own):
+        pieces = WORD.split(text[body.start : body.end])
+        for name in set(pieces[1::2]).difference(own):
+            if name not in module.names:
+                continue
+            if (meant := model_of(name)) is None:
                 return None
-            pieces[1::2] = map(numbered, pieces[1::2])
-            found.append("".join(pieces))
-        return Likeness(*found)
+            own[name] = f"{OWN_MARK}{meant}"
+        pieces[1::2] = map(own.__getitem__, pieces[1::2])
+        model = node.model if isinstance(node, tree.Alike) else node
+        return Likeness(id(model), "".join(pieces))
 
     def has(self, found: Likeness) -> bool:
         """Is a function like this one known?"""
@@ -79,27 +92,26 @@ class KnownFunctions:
             self._exact.add(found.exact)
 
 
-def own_names(text: str, function: Function, body: tree.Unread, module: NameScope) -> set[str] | None:
-    """The names that a function declares, its own among them; None where one means something else, too."""
-    node = function.node
-    own = {each.declarators[0].name for each in (*node.results, *node.parameters)}
-    for found in DECLARATION.finditer(text, body.start, body.end):
-        own.update(names_declared(found[1]))
-    if text.find(":", body.start, body.end) >= 0:
-        own.update(CODE_LABEL.findall(text, body.start, body.end))
-    own = {name for name in own if name[0] != "%"} - KEPT_NAMES
-    if not module.names.keys().isdisjoint(own):
-        return None
-    own.add(node.name)
-    return None if any(map(is_opcode, own)) else own
+class OwnNames(dict[str, str]):
+    """What stands for a word of a function: for a name that it declares the number of the name, for others the word."""
 
-
-def numbering(own: Collection[str]) -> Callable[[str], str]:
-    """What stands for a word: of a name that is the function's own its number, in the order of the text."""
-    numbers: dict[str, str] = {}
-
-    def numbered(word: str) -> str:
+    def __missing__(self, word: str) -> str:
         name, dot, rest = word.partition(".")
-        return f"{numbers.setdefault(name, f'{BLOCK_MARK}{len(numbers)}')}{dot}{rest}" if name in own else word
+        return f"{self[name]}.{rest}" if dot and name in self else word
 
-    return numbered
+
+def own_names(text: str, node: tree.Function | tree.Alike, body: tree.Unread, module: NameScope) -> OwnNames | None:
+    """The names that a function declares, its own among them; None where one means something else, too."""
+    names = names_in_head(text, node.start, body.start)
+    for found in DECLARATION.finditer(text, body.start, body.end):
+        if "<" in found[1] and _FAMILY.search(found[1]):
+            return None
+        names += names_declared(found[1])
+    if text.find(":", body.start, body.end) >= 0:
+        names += CODE_LABEL.findall(text, body.start, body.end)
+    own = OwnNames()
+    for name in names:
+        if name[0] != "%" and name not in KEPT_NAMES:
+            own.setdefault(name, f"{BLOCK_MARK}{len(own)}")
+    others = own.keys() - {node.name}
+    return own if module.names.keys().isdisjoint(others) and not any(map(is_opcode, own)) else None

@@ -41,9 +41,6 @@ MOST_LINES = 1 << 13
 MOST_SHARED = 1 << 15
 """The lines that are shared."""
 
-KEPT_NAMES = frozenset(("_", "$", "WARP_SZ"))
-"""What is no name that a block declares."""
-
 CONSTANTS = {
     mark: (re.compile(pattern, re.ASCII).sub, common)
     for mark, pattern, common in (
@@ -64,6 +61,8 @@ _SIZE = re.compile(rf"([<\[])[{BLANKS}]+(?=\d)").sub
 
 _HAS_DECIMAL = re.compile(r"\.(?<=\d\.)\d").search
 _DECIMAL = re.compile(r"\d(?<=[ \t,-]\d)\d{0,14}\.\d{1,15}(?![\w.])", re.ASCII).sub
+
+_CONSTANT = re.compile(r"(?<![\w$%.])\d", re.ASCII)
 
 _OWN_NAME = re.compile(rf"{OWN_MARK}([%$_A-Za-z][\w$]*)|(?<![\w$%.:{OWN_MARK}])([$_A-Za-z][\w$]*)", re.ASCII)
 
@@ -276,6 +275,11 @@ def without_constants(text: str) -> str:
         if mark in text:
             text = unify(common, text)
     return _DECIMAL("0.0", text) if _HAS_DECIMAL(text) else text
+
+
+def has_constants(text: str) -> bool:
+    """Are there constants among operands?"""
+    return _CONSTANT.search(text) is not None
 
 
 class TooLarge(Exception):  # noqa: N818 - the lines are looked at one by one, which reports it

@@ -179,7 +179,7 @@ def resolve_aliases(checks: Checks) -> None:
     ends = {name: last(program.aliases, name) for name in program.aliases}
     program.aliases.update(ends)
     for name, end in ends.items():
-        program.scope.names[name] = program.functions[end]
+        program.scope.names[name] = program.made_function(end)
 
 
 def check_undefined(checks: Checks) -> None:
@@ -197,7 +197,7 @@ def check_undefined(checks: Checks) -> None:
 
 def undefined(program: Program) -> Iterator[Function]:
     """The functions that a module declares without `.extern`, and does not define."""
-    for name, function in program.functions.items():
+    for name, function in program.made_functions.items():  # others are defined, or .extern
         known = function.defined or function.linkage is tree.Linkage.EXTERN or name in SYSTEM_FUNCTIONS
         if not known and name not in program.aliases:
             yield function
@@ -206,8 +206,8 @@ def undefined(program: Program) -> Iterator[Function]:
 def constant_bytes(checks: Checks) -> None:
     """Do the constants of the module fit into their bank (PTX 5.1.3)?"""
     program, size = checks.program, 0
-    local = [v for function in program.functions.values() for v in function.statics]
-    for found in (*program.variables.values(), *local):
+    local = [v for function in program.made_functions.values() for v in function.statics]
+    for found in (*program.made_variables.values(), *local):  # others are no constants
         if found.space is not Space.CONST or found.linkage is tree.Linkage.EXTERN or found.bank:
             continue
         fitted, size = size <= CONSTANT_BANK, size + found.size

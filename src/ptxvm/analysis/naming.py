@@ -122,8 +122,11 @@ def _label(unknown: Unknown) -> str:
     near = did_you_mean(unknown.name.text, function.labels)
     if near:
         return near
+    name, node, text = unknown.name.text, function.node, function.program.source.text
+    if text.find(name, 0, node.start) < 0 and text.find(name, node.end) < 0:
+        return f"no label of '{function.name}' has this name"
     for other in function.program.functions.values():
-        if unknown.name.text in other.label_names:
+        if name in other.label_names:
             return f"it is a label of '{other.name}': a branch stays within its function"
     return f"no label of '{function.name}' has this name"
 

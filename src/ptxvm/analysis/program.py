@@ -17,6 +17,7 @@ from ptxvm.isa.summary import calls, summary
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
+from ptxvm.syntax.tree import Alike
 
 STACK = frozenset({Space.LOCAL, Space.PARAM})
 """The state spaces of variables on the stack of a thread."""
@@ -235,9 +236,10 @@ class Function:
 class Program:
     """A bound module.
 
-    `variables` are those of the module by name; `aliases` maps an alias to the name of its function; `files` the
-    numbers of `.file` to names; `unexecuted` has the instructions that are checked and not executed; `right_declarations` the
-    sorts of declarations that are right.
+    `made_variables` and `made_functions` are those that are read, by name; `unmade` has declarations that are right and read
+    when they are asked for.  `aliases` maps an alias to the name of its function; `files` the numbers of `.file` to names;
+    `unexecuted` has the instructions that are checked and not executed; `right_declarations` the sorts of declarations that
+    are right.
     """
 
     source: Source
@@ -246,13 +248,41 @@ class Program:
     target: Target = Target(0)
     target_options: tuple[str, ...] = ()
     address_size: int = 32
-    variables: dict[str, Variable] = field(default_factory=dict)
-    functions: dict[str, Function] = field(default_factory=dict)
+    made_variables: dict[str, Variable] = field(default_factory=dict)
+    made_functions: dict[str, Function] = field(default_factory=dict)
+    unmade: list[Alike] = field(default_factory=list)
     aliases: dict[str, str] = field(default_factory=dict)
     files: dict[int, str] = field(default_factory=dict)
     scope: NameScope = field(default_factory=lambda: NameScope(of_module=True))
     unexecuted: list[Bound] = field(default_factory=list)
     right_declarations: set[tuple[object, ...]] = field(default_factory=set)  # from `declarations`
+
+    @property
+    def variables(self) -> dict[str, Variable]:
+        """The variables of the module by name, in the order of their declarations."""
+        self.make_all()
+        return self.made_variables
+
+    @property
+    def functions(self) -> dict[str, Function]:
+        """The functions of the module by name, in the order of their declarations."""
+        self.make_all()
+        return self.made_functions
+
+    def make_all(self) -> None:
+        """Make all symbols of the module."""
+        if self.unmade:
+            for each in self.unmade:
+                self.scope.own(each.name)
+            place = self.scope.places.__getitem__
+            self.made_variables = {name: self.made_variables[name] for name in sorted(self.made_variables, key=place)}
+            self.made_functions = {name: self.made_functions[name] for name in sorted(self.made_functions, key=place)}
+            self.unmade = []
+
+    def made_function(self, name: str) -> Function | None:
+        """The function of that name, if there is one; it is made."""
+        self.scope.own(name)
+        return self.made_functions.get(name)
 
     @property
     def kernels(self) -> list[Function]:
@@ -261,4 +291,4 @@ class Program:
 
     def function(self, name: str) -> Function | None:
         """The function of that name; an alias gives its target."""
-        return self.functions.get(self.aliases.get(name, name))
+        return self.made_function(self.aliases.get(name, name))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from functools import cache
 
@@ -10,6 +11,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.symbols import Label, Register, SpecialRegister, Symbol
 from ptxvm.isa import special_registers
 from ptxvm.isa.operand_types import Shape
+from ptxvm.syntax import tree
 
 DIGITS = "0123456789"
 LONGEST_NUMBER = 18
@@ -46,7 +48,8 @@ class NameScope:
     share `names`, `families` and `parts`, which numbers the parts in which names are declared, other than the first.
     `registers` belongs to the whole function, or to the module: every register that is used, in the order of its first use.
     `places` numbers the names of a module by their first declaration.  `seen` is the number of these names above the function:
-    later names of the module are out of sight.  `found` has what names were found to mean here.
+    later names of the module are out of sight.  `found` has what names were found to mean here.  In a module, `names` has
+    declarations that are not read, too, and `make` makes their symbols.
     """
 
     outer: NameScope | None = None
@@ -59,6 +62,7 @@ class NameScope:
     part: int = 0
     parts: dict[str, int] = field(default_factory=dict)
     found: dict[str, Symbol] = field(default_factory=dict)
+    make: Callable[[tree.Alike], Symbol] | None = None
     spelt: tuple[tuple[int, ...], frozenset[str]] | None = field(default=None, init=False, repr=False)
 
     def inner(self) -> NameScope:
@@ -115,6 +119,8 @@ class NameScope:
     def own(self, name: str) -> Symbol:
         """The symbol that this block declares, if it is in sight in this part."""
         symbol = self.names.get(name)
+        if isinstance(symbol, tree.Alike) and self.make is not None:
+            symbol = self.make(symbol)
         return None if symbol is not None and self.parts and self.parts.get(name, 0) > self.part else symbol
 
     def declares_later(self, name: str) -> bool:

@@ -9,6 +9,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
+from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.signatures import name_of
 from ptxvm.analysis.symbols import Table, Variable
@@ -49,8 +50,8 @@ def check_kernel(kernel: Function, size: int, target: Target, report: Report) ->
 
 
 def declared(program: Program) -> Iterator[Variable]:
-    """All `.shared` variables."""
-    everywhere = (program.variables.values(), *(function.statics for function in program.functions.values()))
+    """All `.shared` variables, none of which is left unmade."""
+    everywhere = (program.made_variables.values(), *(function.statics for function in program.made_functions.values()))
     return (variable for some in everywhere for variable in some if variable.space is Space.SHARED)
 
 
@@ -119,9 +120,9 @@ def mentions(function: Function) -> Iterator[Function | Variable]:
 
 def named_in(function: Function, words: Iterable[str]) -> Iterator[Function | Variable]:
     """The functions and shared variables that words of a body may name, then the variables that it declares."""
-    known = function.program.scope.names if function.program is not None else {}
+    scope = function.program.scope if function.program is not None else NameScope()
     for word in words:
-        symbol = known.get(word)
+        symbol = scope.own(word)
         if isinstance(symbol, Function) or (isinstance(symbol, Variable) and symbol.space is Space.SHARED):
             yield symbol
     yield from (variable for variable in function.statics if variable.space is Space.SHARED)

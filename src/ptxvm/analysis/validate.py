@@ -30,7 +30,7 @@ def validate(program: Program, report: Report) -> None:
     version: Version = program.version
     target: Target = program.target
     known = recogniser(version, target, program.target_options)
-    for function in program.functions.values():
+    for function in list(program.made_functions.values()):  # others are right; a check can make them
         if function.lazy is not None and not has_wrong_calls(function.lazy.calls, report):
             function.lazy.calls.clear()
             program.unexecuted.extend(function.lazy.unexecuted)

@@ -75,7 +75,7 @@ class ModuleView:
     @cached_property
     def outline(self) -> Outline:
         """Its tree, with bodies unread."""
-        return sketch(self.source)
+        return sketch(self.source, parses_all=True)
 
     @property
     def plain(self) -> str:

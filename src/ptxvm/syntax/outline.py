@@ -8,10 +8,13 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from itertools import chain
 
 from ptxvm.diagnostics import Diagnostic, codes
 from ptxvm.syntax import tree
+from ptxvm.syntax.alike import LikeStatement, WrongModel, covered, like_statements, merged
 from ptxvm.syntax.lexer import END, PlainText, Tokens
 from ptxvm.syntax.parser import Parser
 from ptxvm.syntax.source import Source
@@ -27,7 +30,7 @@ _FUNCTION = re.compile(r"\.(?:entry|func)\b", re.ASCII)
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """The tree of a module with unread bodies, and the text from which they are read.
+    """The tree of a module with unread bodies and statements, and the text from which they are read.
 
     `diagnostics` are the errors of syntax around the bodies.  `is_whole` tells that the braces match: all that was not read
     is the body of a function.
@@ -62,6 +65,20 @@ class Outline:
         is_open = any(each.code == codes.UNCLOSED for each in parser.diagnostics)  # whose message looks behind the body
         return None if is_open or parser.texts[parser.at] != END else (found, parser.diagnostics)
 
+    def statement(self, alike: tree.Alike) -> tree.Variable | tree.Function:
+        """A statement that is not read yet; the body of a function stays unread."""
+        ranges, unread = [(alike.start, alike.end)], set[int]()
+        if alike.body_start >= 0:
+            ranges, unread = [(alike.start, alike.body_start + 1), (alike.end - 1, alike.end)], {alike.body_start}
+        (found,) = Parser(self.source, Tokens(self.source, self.plain, ranges), unread).module().statements
+        if not isinstance(found, tree.Variable | tree.Function):
+            raise TypeError(f"'{alike.name}' is declared by no statement like those above")
+        return found
+
+    def declaration(self, alike: tree.Alike) -> str:
+        """The text of a statement that is not read yet, without a body."""
+        return self.plain.text[alike.start : alike.end if alike.body_start < 0 else alike.body_start]
+
     def _parser(self, start: int, end: int) -> Parser:
         return Parser(self.source, Tokens(self.source, self.plain, [(start, end)]))
 
@@ -75,15 +92,23 @@ def outline(source: Source) -> Outline | None:
     return found if found.is_whole and not found.diagnostics else None
 
 
-def sketch(source: Source) -> Outline:
-    """The outline of any text: what could be understood of it; a body whose braces do not match, or its head, is read."""
-    return _read(source, PlainText(source), MOST_READ)
+def sketch(source: Source, *, parses_all: bool = False) -> Outline:
+    """The outline of any text: what could be understood of it; a body whose braces do not match, or its head, is read.
+
+    With `parses_all`, no statement of the module stays unread, but for bodies.
+    """
+    return _read(source, PlainText(source), MOST_READ, parses_all=parses_all)
 
 
-def _read(source: Source, plain: PlainText, most_read: int) -> Outline:
+def _read(source: Source, plain: PlainText, most_read: int, *, parses_all: bool = False) -> Outline:
     """The outline of a text; up to so many bodies and tables are read that an error has parted from their heads."""
     bodies = list(_bodies(plain.text))
     data = list(_outside(bodies, tables(plain.text)))
+    if not parses_all and (like := like_statements(plain.text, bodies)):
+        with suppress(WrongModel):
+            found, missed = _outlined(source, plain, bodies, data, like)
+            if missed is None and not found.diagnostics:  # an error can look at what stands behind it
+                return found
     found, missed = _outlined(source, plain, bodies, data)
     for _ in range(most_read):
         if missed is None:
@@ -94,11 +119,18 @@ def _read(source: Source, plain: PlainText, most_read: int) -> Outline:
 
 
 def _outlined(
-    source: Source, plain: PlainText, bodies: Sequence[tuple[int, int]], data: Sequence[tuple[int, int]]
+    source: Source,
+    plain: PlainText,
+    bodies: Sequence[tuple[int, int]],
+    data: Sequence[tuple[int, int]],
+    like: Sequence[LikeStatement] = (),
 ) -> tuple[Outline, tuple[int, int] | None]:
     """The outline of a text in which bodies and tables stay unread, and the first of these that the parser takes for none."""
-    unread = sorted([*bodies, *data])
-    edges = [0, *(edge for start, end in unread for edge in (start + 1, end - 1)), len(plain.text)]
+    inside = {each.body_start for each in like}
+    bodies = [place for place in bodies if place[0] not in inside]
+    unread = [*bodies, *data]
+    cuts = sorted([*[(start + 1, end - 1) for start, end in unread], *covered(plain.text, like)])
+    edges = [0, *chain.from_iterable(cuts), len(plain.text)]
     parser = Parser(
         source, Tokens(source, plain, list(zip(edges[::2], edges[1::2], strict=True))), {start for start, _ in unread}
     )
@@ -108,6 +140,8 @@ def _outlined(
     missed = [
         place for places, starts in ((bodies, met), (data, parser.unread_tables)) for place in places if place[0] not in starts
     ]
+    if like and not parser.diagnostics:
+        module.statements = merged(plain.text, module.statements, like)
     return Outline(module, source, plain, parser.diagnostics, not missed), min(missed, default=None)
 
 

@@ -353,7 +353,19 @@ class Function(Node):
     name_end: int = field(default=0, compare=False, repr=False)
 
 
-Statement = Instruction | Label | Variable | Directive | Location | Section | Prototype | Targets | Block | Function
+@dataclass(slots=True)
+class Alike(Node):
+    """A statement of a module that is not read yet (`ptxvm.syntax.alike`): it is like `model` but for its names.
+
+    `name` is the one that it declares; `body_start` the place of the body of a function, -1 without.  `parse` leaves none.
+    """
+
+    name: str
+    model: Variable | Function
+    body_start: int = -1
+
+
+Statement = Instruction | Label | Variable | Directive | Location | Section | Prototype | Targets | Block | Function | Alike
 
 
 @dataclass(slots=True)

@@ -1,0 +1,121 @@
+"""Symbols that are made when they are asked for: what is right is what a full reading finds, and so is what is wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from ptxvm.analysis.bind import bind
+from ptxvm.analysis.check import analyse
+from ptxvm.analysis.incremental import IncrementalChecker
+from ptxvm.analysis.program import Program
+from ptxvm.analysis.report import Report
+from ptxvm.diagnostics import Diagnostic
+from ptxvm.syntax import tree
+from ptxvm.syntax.outline import Outline
+from ptxvm.syntax.parser import parse
+from ptxvm.syntax.source import Source
+
+HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n.global .u32 first;\n.global .u32 model;\n"
+EXTERN = ".extern .func (.param .b32 r) {name}(.param .b32 x);\n"
+KERNEL = """\
+.visible .entry {name}(.param .u64 {name}_param_0)
+{{
+	.reg .b32 %r<4>;
+	.reg .b64 %rd<4>;
+	ld.param.u64 %rd1, [{name}_param_0];
+	add.s32 %r1, %r2, {number};
+{body}	ret;
+}}
+"""
+
+
+def kernels(*names: str, body: str = "") -> str:
+    return "".join(KERNEL.format(name=name, number=number, body=body) for number, name in enumerate(names))
+
+
+def whole(source: Source) -> Program:
+    """The program of a full reading."""
+    report = Report(source)
+    program = bind(parse(source)[0], source, report)
+    assert not report.diagnostics
+    return program
+
+
+def test_symbols_are_those_of_a_full_reading() -> None:
+    text = HEAD + kernels("k", "l") + EXTERN.format(name="f") + ".global .u32 a;\n" + EXTERN.format(name="g") + kernels("m")
+    source = Source(text)
+    program, report = analyse(source)
+    assert not report.diagnostics
+    assert [each.name for each in program.unmade] == ["l", "a", "g", "m"]
+    full = whole(source)
+    assert list(program.functions) == list(full.functions) == ["k", "l", "f", "g", "m"]
+    assert list(program.variables) == list(full.variables) == ["first", "model", "a"]
+    for name, function in program.functions.items():
+        other = full.functions[name]
+        assert (function.defined, function.entry, function.linkage) == (other.defined, other.entry, other.linkage)
+        assert [each.node for each in function.instructions] == [each.node for each in other.instructions]
+        assert [each.name for each in function.signature.parameters] == [each.name for each in other.signature.parameters]
+        assert program.scope.find(name) is function
+
+
+def test_only_what_is_asked_for_is_made() -> None:
+    program, _ = analyse(Source(HEAD + kernels("k", "l", "m")))
+    assert program.function("l") is not None
+    assert list(program.made_functions) == ["k", "l"]
+
+
+def test_a_symbol_is_made_once() -> None:
+    program, _ = analyse(Source(HEAD + ".global .u32 a;\n"))
+    (unmade,) = program.unmade
+    made = program.scope.find("a")
+    assert program.scope.make is not None
+    assert program.scope.make(unmade) is made is program.variables["a"]
+
+
+def test_a_part_that_is_not_read_needs_a_reader() -> None:
+    source = Source(HEAD + ".global .u32 a;\n")
+    node = tree.Alike("a", tree.Variable("global", "u32", [tree.Declarator("first")]))
+    with pytest.raises(ValueError, match="parts that are not read"):
+        bind(tree.Module([*parse(source)[0].statements, node]), source, Report(source))
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ".global .u32 a;\n.global .u32 a;\n",
+        ".global .u32 a;\n" + EXTERN.format(name="f") + EXTERN.format(name="a"),
+        kernels("k", "l", "k"),
+        kernels("k", "l") + ".global .u32 l;\n",
+        EXTERN.format(name="f") + EXTERN.format(name="g") + ".func g() { ret; }\n",
+        ".func (.param .b32 r) f(.param .b32 x);\n.func (.param .b32 q) g(.param .b32 y);\n",
+        ".global .u32 a;\n.reg .b32 r<3>;\n.global .u32 b;\n.global .u32 r1;\n",
+        ".global .u32 a;\n.reg .b32 a;\n",
+        EXTERN.format(name="f") + EXTERN.format(name="vprintf"),
+        ".global .pred a;\n.global .pred b;\n",
+        kernels("k", "l", body="\tmov.u64 %rd2, a;\n") + ".global .u32 a;\n",
+        ".global .u32 a;\n" + kernels("k", "l", body="\tmov.u64 %rd2, a;\n\tmov.u64 %rd3, b;\n"),
+        kernels("k", "l", body="\tadd.u32 %r1;\n"),
+        kernels("k", "l") + kernels("m", body="\tbra L;\n"),
+        kernels("k", body="L:\n") + kernels("l", body="\tbra L;\n"),
+        kernels("k", "l") + kernels("m", body="N:\n") + kernels("n", body="\tbra N;\n"),
+        ".func f() { ret; }\n.func g() { ret; }\n.func h() { ret; }\n.alias g, f;\n",
+        ".shared .align 4 .b8 s[40000];\n" + EXTERN.format(name="f") + ".shared .align 4 .b8 t[40000];\n"
+        + kernels("k", "l", body="\tmov.u64 %rd2, s;\n\tmov.u64 %rd2, t;\n"),
+    ],
+)  # fmt: skip
+def test_what_is_wrong_is_what_a_full_reading_finds(text: str, in_full: Callable[[str], list[Diagnostic]]) -> None:
+    assert analyse(Source(HEAD + text))[1].diagnostics == in_full(HEAD + text)
+    assert IncrementalChecker().check(Source(HEAD + text)) == in_full(HEAD + text)
+
+
+def test_an_edit_reads_only_the_function_that_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    read: list[str] = []
+    statement = Outline.statement
+    monkeypatch.setattr(Outline, "statement", lambda self, node: (read.append(node.name), statement(self, node))[1])
+    checker, text = IncrementalChecker(), HEAD + ".global .u32 a;\n" + kernels("k", "l", "m", "n")
+    checker.check(Source(text))
+    read.clear()
+    checker.check(Source(text.replace("%r2, 2", "%r2, 9")))
+    assert read == ["m"]
