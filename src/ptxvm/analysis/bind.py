@@ -66,7 +66,7 @@ def bind(
 
 
 class WholeModule(Exception):  # noqa: N818 - the module is read as a whole, which reports what is wrong
-    """A function that was called above is declared differently: what was not read may be wrong."""
+    """A name that was something else above is a function: what was not read may be wrong."""
 
 
 class Binder:
@@ -232,6 +232,7 @@ class Binder:
         scope = self.program.scope
         scope.places.setdefault(symbol.name, len(scope.places))
         scope.declare(symbol)
+        self.models.pop(symbol.name, None)
 
     def declare(self, node: tree.Variable, scope: NameScope, function: str = "") -> list[Register | Variable]:
         """The symbols of a declaration, entered into a block; families of registers are made as they are named."""
@@ -315,17 +316,16 @@ class Binder:
         """Keep the definition of a function that is also declared."""
         name, program = function.name, self.program
         linkage.reserved(self.checks, name, signatures.name_of(function.node))
+        before = len(self.checks.report.diagnostics)
         if isinstance(program.scope.own(name), Variable):
             linkage.two_kinds(self.checks, name, signatures.name_of(function.node))
         known = program.made_function(name)
         if known is not None:
-            before = len(self.checks.report.diagnostics)
             signatures.redeclaration(self.checks, function, known)
-            if program.unmade and len(self.checks.report.diagnostics) > before:
-                raise WholeModule
-            self.models.pop(name, None)
             function.linkage = function.linkage or known.linkage
         if known is None or not known.defined:
+            if self._unread is not None and len(self.checks.report.diagnostics) > before:
+                raise WholeModule
             program.made_functions[name] = function
             self.declare_in_module(function)
 

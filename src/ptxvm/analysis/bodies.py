@@ -22,7 +22,7 @@ from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.known_functions import KnownFunctions, Likeness
 from ptxvm.analysis.known_lines import ModuleNames, has_constants, names_of, of_count
 from ptxvm.analysis.memo import Key, Left, Memo, Spelling
-from ptxvm.analysis.names_ahead import MARKS, ODD_STRING, labels_ahead
+from ptxvm.analysis.names_ahead import MARKS, ODD_STRING, Declared, labels_ahead
 from ptxvm.analysis.operand_forms import OTHER, OperandForms
 from ptxvm.analysis.parameters import addressed, check_parameters
 from ptxvm.analysis.program import Bound, Function, Program
@@ -30,7 +30,7 @@ from ptxvm.analysis.recognise import Recogniser, Recognition
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import Family, NameScope
 from ptxvm.analysis.shapes import names_in
-from ptxvm.analysis.symbols import Label, Variable
+from ptxvm.analysis.symbols import Label, Register, Variable
 from ptxvm.analysis.validate import check_instruction, has_wrong_calls, recogniser
 from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
@@ -68,6 +68,7 @@ class Bodies:
         self.outline = outline
         self.inlines = "inlined_at" in outline.plain.text
         self.declarations: set[tuple[bool, Spelling]] = set()
+        self.variables: dict[tuple[bool, object], Register | Variable | None] = {}  # of a sort, in a kernel or function
         self.module_names = ModuleNames()
         self.has_marks = any(mark in outline.plain.text for mark in MARKS)
         self.functions = KnownFunctions()
@@ -202,7 +203,7 @@ class BodyCheck:
         self.unexecuted: list[Bound] = []
         self.returned: set[int] = set()
         self.loaded: list[Variable] = []
-        self.declarations = bodies.declarations
+        self.declarations, self.variables = bodies.declarations, bodies.variables
         self.depends_on_constants = False
         text = bodies.outline.plain.text
         self.labels = labels_in(text, body)
@@ -213,7 +214,15 @@ class BodyCheck:
             and not (text.find('"', body.start, body.end) >= 0 and ODD_STRING.search(text, body.start, body.end))
         )
         self.lines = BodyLines(
-            text, body.end - 1, self.memo, self.frames, self.labels, function, usual=usual, numbers=self.numbers_names
+            text,
+            body.end - 1,
+            self.memo,
+            self.frames,
+            self.labels,
+            function,
+            variable=self.variable,
+            usual=usual,
+            numbers=self.numbers_names,
         )
         if self.labels and usual:
             self.see_labels(text)
@@ -239,7 +248,7 @@ class BodyCheck:
     @property
     def statics(self) -> list[Variable]:
         """The variables that the body declares outside of the stack."""
-        return self.copy.statics if "copy" in self.__dict__ else []
+        return [*self.lines.statics, *(self.copy.statics if "copy" in self.__dict__ else ())]
 
     def see_labels(self, text: str) -> None:
         """Enter the labels of the outermost block: no other name hides them."""
@@ -465,9 +474,27 @@ class BodyCheck:
             return False
         return bool(names := names_of(statement)) and self.lines.stretch.ahead.issuperset(names)
 
+    def variable(self, declared: Declared) -> Register | Variable | None:
+        """What a declaration like this one declares in this module, if it is right."""
+        sort = self.function.entry, declared.kind
+        if sort not in self.variables:
+            self.variables[sort] = self._variable(declared)
+        return self.variables[sort]
+
+    def _variable(self, declared: Declared) -> Register | Variable | None:
+        statements = self.outline.statements(declared.start, declared.end + 1)
+        if statements is None or len(statements) != 1 or not isinstance(node := statements[0], tree.Variable):
+            return None
+        binder, scope = Binder(self.binder.program, Report(self.outline.source)), self.frames[0].scope.inner()
+        scope.registers = []
+        binder.local_variables(node, scope, copy_of(self.function, scope))
+        return None if binder.checks.report.diagnostics else scope.names[node.declarators[0].name]
+
     def reach(self, statement: tree.Statement) -> None:
         """Check a declaration whose names are entered already."""
+        known = len(self.copy.variables)
         self.binder.statement(statement, self.frames[-1].scope.inner(), self.copy)
+        del self.copy.variables[known:]
         if isinstance(statement, tree.Targets):
             self.all_labels(statement)
         self.note(statement)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from functools import cached_property
 
 from ptxvm.algebra.types import Type
@@ -33,10 +34,11 @@ from ptxvm.analysis.names_ahead import (
     is_opcode,
 )
 from ptxvm.analysis.operand_forms import OperandForms
-from ptxvm.analysis.program import Function
+from ptxvm.analysis.program import STACK, Function
 from ptxvm.analysis.scope import NameScope, register_shape
 from ptxvm.analysis.symbols import Register, Symbol, Table, Variable
 from ptxvm.isa.operand_types import Shape
+from ptxvm.syntax import tree
 from ptxvm.syntax.alike import KEPT_NAMES
 from ptxvm.syntax.statements import BLANKS
 
@@ -74,7 +76,8 @@ class BodyLines:
     """The lines of one body, a stretch at a time.
 
     `frames` are the blocks that are open, `labels` the names of all labels, and `labels_ahead` of those that are entered
-    before they are reached.  `numbers_names`: blocks are known whatever the names are that they declare.
+    before they are reached.  `variable` gives what a declaration like one that is right declares; `statics` are the variables
+    outside of the stack that are entered ahead.  `numbers_names`: blocks are known whatever the names are that they declare.
     """
 
     def __init__(
@@ -86,11 +89,14 @@ class BodyLines:
         labels: Collection[str],
         function: Function,
         *,
+        variable: Callable[[Declared], Register | Variable | None],
         usual: bool,
         numbers: bool = True,
     ) -> None:
         self.text, self.end, self.memo, self.frames, self.labels = text, end, memo, frames, labels
         self.function, self.has_usual_names, self.numbers_names = function, usual, numbers
+        self.variable = variable
+        self.statics: list[Variable] = []
         signature = function.signature
         self.formals = {each for each in (*signature.results, *signature.parameters) if isinstance(each, Variable)}
         self.labels_ahead: set[str] = set()
@@ -186,9 +192,9 @@ class BodyLines:
             return stretch
 
         def look(words: list[str]) -> list[str]:
-            found = ahead(declared, words, self.is_new)
-            for name, kind in found.certain.items():
-                self.foresee(name, kind)
+            found = ahead(declared, words, self.is_new, self.is_right)
+            for name, each in found.certain.items():
+                self.foresee(name, each)
             own.update(found.own)
             certain.update(found.certain)
             return tokens.of_all(words, own)
@@ -220,13 +226,33 @@ class BodyLines:
         """Has a name no meaning yet in the outermost block?"""
         return name not in self.labels and self.frames[0].scope.declared(name) is None
 
-    def foresee(self, name: str, kind: str) -> None:
-        """Enter a register of a type, or a list of labels, that is declared below."""
+    def is_right(self, declared: Declared) -> bool:
+        """Is the declaration of a variable right, which is one of a sort of its own?"""
+        return self.variable(declared) is not None
+
+    def foresee(self, name: str, declared: Declared) -> None:
+        """Enter a register, a variable or a list of labels that is declared below."""
+        scope, kind = self.frames[0].scope, declared.kind
+        if isinstance(kind, tuple):
+            made = scope.names[name] = self.made(name, declared)
+            if isinstance(made, Variable) and made.space not in STACK:
+                self.statics.append(made)
+            self.tokens.enter(name, f"{NAME_MARK}{self.memo.forms['declared', kind]}")
+            return
         symbol: Symbol = Table(name, "branchtargets", (), shape=LABELS)
         if kind != "list":
             symbol = Register(name, type := Type.named[kind], shape=register_shape(type, 1))
-        self.frames[0].scope.names[name] = symbol
+        scope.names[name] = symbol
         self.enter_token(name, symbol)
+
+    def made(self, name: str, declared: Declared) -> Register | Variable | None:
+        """The variable of a name that is declared like one that is right."""
+        model = self.variable(declared)
+        if not isinstance(model, Variable) or not isinstance(model.node, tree.Declarator):
+            return model and replace(model, name=name)
+        start = declared.start + len(declared.kind[0])
+        end = start + len(name) + model.node.end - model.node.start - len(model.name)
+        return replace(model, name=name, node=replace(model.node, name=name, start=start, end=end))
 
     def enter_token(self, name: str, symbol: Symbol) -> None:
         """Let lines have what stands for a name of the outermost block."""

@@ -17,7 +17,7 @@ from typing import NamedTuple
 
 from ptxvm.algebra.types import Type
 from ptxvm.isa.model import ISA
-from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, LABEL, LIST, REGISTERS
+from ptxvm.syntax.statements import BLANKS, CODE_LABEL, DECLARATION, LABEL, LIST, REGISTERS, VARIABLE
 
 FAMILY_MARK = "\x01"
 """Stands before the number of a form, for a register of a family: `%r7` of `%r<100>`."""
@@ -69,7 +69,7 @@ class Tokens(dict[str, str]):
 
     def __missing__(self, word: str) -> str:
         name, dot, rest = word.partition(".")
-        if dot and name[:1] == "%":
+        if dot and (name[:1] == "%" or self.get(name, name) != name):
             return f"{self[name]}.{rest}"  # a part of a register; not kept, as the name may be declared later
         self[word] = word
         return word
@@ -118,29 +118,42 @@ def with_depth(matches: Iterator[re.Match[str]], text: str, start: int, depth: i
         yield found, depth
 
 
-class Declared(NamedTuple):
-    """A declaration: its names, and of registers in the outermost block their type; `list` stands for a list of labels.
+Sort = tuple[str, str]
+"""The declaration of a variable without its name: what stands before and behind that."""
 
-    `is_inner`: it stands in a block.
+
+class Declared(NamedTuple):
+    """A declaration at a place: its names, and in the outermost block what they certainly are.
+
+    That is the type of registers, the sort of a variable, or `list` for a list of labels.  `leads` are words right before
+    the first name, or behind that of a list.  `is_inner`: it stands in a block.
     """
 
     names: Sequence[str]
-    kind: str = ""
+    kind: str | Sort = ""
+    leads: Sequence[str] = ()
     is_inner: bool = False
+    start: int = -1
+    end: int = -1
 
 
 def declarations(text: str, start: int, end: int, depth: int) -> Iterator[Declared]:
     """What is declared from a place on that lies so many blocks deep."""
     for found, inner in with_depth(DECLARATION.finditer(text, start - 1, end), text, start, depth):
-        yield Declared(names_declared(found[1]), is_inner=True) if inner else declared(found[1])
+        if inner:
+            yield Declared(names_declared(found[1]), is_inner=True)
+        else:
+            yield declared(found[1])._replace(start=found.start(1), end=found.end(1))
 
 
 def declared(text: str) -> Declared:
     """What a declaration of the outermost block declares."""
     if registers := REGISTERS.fullmatch(text):
-        return Declared([name.strip(BLANKS) for name in registers[2].split(",")], registers[1])
+        return Declared([name.strip(BLANKS) for name in registers[2].split(",")], registers[1], [".reg", f".{registers[1]}"])
     if several := LIST.match(text):
-        return Declared([several[1]], "list")
+        return Declared([several[1]], "list", [".branchtargets"])
+    if variable := VARIABLE.fullmatch(text):
+        return Declared([variable[2]], (variable[1], variable[3]), WORD.findall(variable[1])[-1:])
     return Declared(names_declared(text))
 
 
@@ -154,26 +167,33 @@ def names_declared(text: str) -> Sequence[str]:
 class Ahead:
     """What a stretch of lines declares: names of a certain meaning with its kind; and all others, which are the block's own."""
 
-    certain: dict[str, str] = field(default_factory=dict)
+    certain: dict[str, Declared] = field(default_factory=dict)
     own: set[str] = field(default_factory=set)
 
 
-def ahead(declared: Sequence[Declared], words: Sequence[str], is_new: Callable[[str], bool]) -> Ahead:
-    """Tell the names that are certain, by the words of a stretch and the names that mean nothing yet."""
+def ahead(
+    declared: Sequence[Declared], words: Sequence[str], is_new: Callable[[str], bool], is_right: Callable[[Declared], bool]
+) -> Ahead:
+    """Tell the names that are certain, by the words of a stretch, names that mean nothing yet, and variables that are right."""
     found = Ahead()
     if not declared:
         return found
     times = Counter(chain.from_iterable([each.names for each in declared]))
     first: Mapping[str, int] = dict(zip(reversed(words), range(len(words) - 1, -1, -1), strict=True))
-    for names, kind, _ in declared:
-        at = first.get(names[0], -1) if names else -1
-        begins = words[at + 1 : at + 2] == [".branchtargets"] if kind == "list" else words[at - 2 : at] == [".reg", f".{kind}"]
-        certain = kind and at >= 0 and begins and (kind == "list" or kind in Type.named)
-        if certain and all(
-            times[name] == 1 and first.get(name) == at + n and is_new(name) and not is_opcode(name)
-            for n, name in enumerate(names)
+    for each in declared:
+        names, kind = each.names, each.kind
+        at = first.get(names[0], -1) if kind and names else -1
+        around = words[at + 1 : at + 2] if kind == "list" else words[max(at - len(each.leads), 0) : at]
+        if (
+            at >= 0
+            and around == each.leads
+            and all(
+                times[name] == 1 and first.get(name) == at + n and is_new(name) and not is_opcode(name)
+                for n, name in enumerate(names)
+            )
+            and (kind == "list" or kind in Type.named or is_right(each))
         ):
-            found.certain.update(dict.fromkeys(names, kind))
+            found.certain.update(dict.fromkeys(names, each))
         else:
             found.own.update(names)
     return found

@@ -58,6 +58,11 @@ DECLARATION = re.compile(
 REGISTERS = re.compile(rf"\.reg[ \t]+\.(\w+)[ \t]+({_NAME}(?:[ \t]*,[ \t]*{_NAME})*)[ \t]*", re.ASCII)
 """A declaration of registers, without its `;`: their type, and their names."""
 
+VARIABLE = re.compile(
+    rf"(\.(?:reg|local|shared)[ \t][^,=<{{}}]*[ \t])({_NAME})[ \t]*((?:\[[ \t]*\d{{1,9}}[ \t]*\][ \t]*)*)", re.ASCII
+)
+"""The declaration of one variable, without its `;`: what stands before the name, the name, and its dimensions."""
+
 FAMILY = re.compile(r"(\.reg[ \t][^<>,;]*<[ \t]*)([1-9]\d{0,8})([ \t]*>[ \t]*;)", re.ASCII)
 """The declaration of one family of registers: what stands before the count, the count, and what stands behind it."""
 

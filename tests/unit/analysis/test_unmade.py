@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
+from ptxvm.analysis import bodies
 from ptxvm.analysis.bind import bind
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.incremental import IncrementalChecker
@@ -100,6 +101,11 @@ def test_a_part_that_is_not_read_needs_a_reader() -> None:
         kernels("k", "l") + kernels("m", body="\tbra L;\n"),
         kernels("k", body="L:\n") + kernels("l", body="\tbra L;\n"),
         kernels("k", "l") + kernels("m", body="N:\n") + kernels("n", body="\tbra N;\n"),
+        ".global .u32 a;\n" + kernels("k", body="\tld.global.u32 %r1, [a];\n") + EXTERN.format(name="a")
+        + kernels("l", "m", body="\tld.global.u32 %r1, [a];\n"),
+        ".func f();\n.func g(.param .b32 x) { ret; }\n.func h(.param .b32 x) { ret; }\n"
+        + kernels("k", "l", body="\tcall f;\n") + ".func f(.param .b32 x) { ret; }\n",
+        EXTERN.format(name="f") + EXTERN.format(name="g") + kernels("k", "l", body="\tcall g;\n"),
         ".func f() { ret; }\n.func g() { ret; }\n.func h() { ret; }\n.alias g, f;\n",
         ".shared .align 4 .b8 s[40000];\n" + EXTERN.format(name="f") + ".shared .align 4 .b8 t[40000];\n"
         + kernels("k", "l", body="\tmov.u64 %rd2, s;\n\tmov.u64 %rd2, t;\n"),
@@ -108,6 +114,18 @@ def test_a_part_that_is_not_read_needs_a_reader() -> None:
 def test_what_is_wrong_is_what_a_full_reading_finds(text: str, in_full: Callable[[str], list[Diagnostic]]) -> None:
     assert analyse(Source(HEAD + text))[1].diagnostics == in_full(HEAD + text)
     assert IncrementalChecker().check(Source(HEAD + text)) == in_full(HEAD + text)
+
+
+def test_functions_that_name_symbols_declared_alike_are_known_as_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    walked: list[str] = []
+    run = bodies.BodyCheck.run
+    monkeypatch.setattr(bodies.BodyCheck, "run", lambda self: (walked.append(self.function.name), run(self))[1])
+    text = HEAD + ".func f()\n{\n\tret;\n}\n.func g()\n{\n\tret;\n}\n.global .u32 a;\n.global .u64 b;\n"
+    for name, number in (("k", 0), ("l", 1), ("m", 0)):
+        called, variable = ("f", "model") if name == "k" else ("g", "b" if name == "m" else "a")
+        text += KERNEL.format(name=name, number=number, body=f"\tcall {called};\n\tmov.u64 %rd2, {variable};\n")
+    assert not analyse(Source(text))[1].diagnostics
+    assert walked == ["f", "k", "m"]  # .u64 is another declaration
 
 
 def test_an_edit_reads_only_the_function_that_it_changes(monkeypatch: pytest.MonkeyPatch) -> None:
