@@ -248,7 +248,8 @@ class BodyCheck:
     @property
     def statics(self) -> list[Variable]:
         """The variables that the body declares outside of the stack."""
-        return [*self.lines.statics, *(self.copy.statics if "copy" in self.__dict__ else ())]
+        found = [*self.lines.statics, *(self.copy.statics if "copy" in self.__dict__ else ())]
+        return sorted(found, key=lambda each: each.node.start if each.node is not None else 0)
 
     def see_labels(self, text: str) -> None:
         """Enter the labels of the outermost block: no other name hides them."""

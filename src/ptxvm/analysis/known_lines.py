@@ -44,7 +44,7 @@ MOST_SHARED = 1 << 15
 CONSTANTS = {
     mark: (re.compile(pattern, re.ASCII).sub, common)
     for mark, pattern, common in (
-        ("", r"\d(?<=[ \t,+-]\d)(?:(?<!0)\d{1,8})?(?![\w.$])", "0"),
+        ("", r"\d(?<=[ \t,+\-*(&|^~!=?:>]\d)(?:(?<!0)\d{1,8})?(?![\w.$])", "0"),
         ("0x", r"0x(?<![\w$%]0x)[0-9a-fA-F]{1,16}(?!\w)", "0x0"),
         ("0f", r"0f(?<![\w$%]0f)[0-9a-fA-F]{8}(?!\w)", "0f00000000"),
         ("0d", r"0d(?<![\w$%]0d)[0-9a-fA-F]{16}(?!\w)", "0d0000000000000000"),
@@ -63,6 +63,8 @@ _HAS_DECIMAL = re.compile(r"\.(?<=\d\.)\d").search
 _DECIMAL = re.compile(r"\d(?<=[ \t,-]\d)\d{0,14}\.\d{1,15}(?![\w.])", re.ASCII).sub
 
 _CONSTANT = re.compile(r"(?<![\w$%.])\d", re.ASCII)
+
+_DIVIDES = re.compile(r"/|%(?![\w$])", re.ASCII).search
 
 _OWN_NAME = re.compile(rf"{OWN_MARK}([%$_A-Za-z][\w$]*)|(?<![\w$%.:{OWN_MARK}])([$_A-Za-z][\w$]*)", re.ASCII)
 
@@ -248,8 +250,9 @@ class Stretch:
         return _WORD.sub(number, text)
 
     def is_exact(self, first: int, last: int) -> bool:
-        """Have some lines no constants?"""
-        return self.plain[first : last + 1] == self.lines[first : last + 1]
+        """Have some lines no constants, or such that others could take their place?  A divisor is none of these."""
+        lines = self.lines[first : last + 1]
+        return self.plain[first : last + 1] == lines and not any(map(_DIVIDES, lines))
 
 
 _WORD = re.compile(rf"(?<![\w$%.:{OWN_MARK}]){OWN_MARK}?([$_A-Za-z][\w$]*)", re.ASCII)

@@ -17,7 +17,7 @@ from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, Family, NameScope, regi
 from ptxvm.analysis.symbols import Label, Register, Symbol, Variable
 from ptxvm.isa.operand_types import SINK, Shape
 from ptxvm.syntax.lexer import integer
-from ptxvm.syntax.statements import BLANKS, OPERAND
+from ptxvm.syntax.statements import BLANKS, EXPRESSION, LITERAL, OPERAND
 
 MOST = 1 << 12
 """Operands that are remembered: those of SSA code are seldom used far from each other."""
@@ -47,10 +47,12 @@ class Forms(dict[Form, int]):
         self._registers: dict[tuple[Type, int], int] = {}
         self.predicate, self.label = self["name", register_shape(pred, 1)], self["name", LABEL]
         floats = (self[kind, shape] for kind, shape in FLOATS.items())
-        self.constants = frozenset((self["integer", INTEGER], self["minus", INTEGER], *floats))
+        self.constants = {self["integer", INTEGER], self["minus", INTEGER], *floats}
 
     def __missing__(self, form: Form) -> int:
         self[form] = number = len(self) + 1
+        if form[0] == "expression":
+            self.constants.add(number)
         return number
 
     def register(self, type: Type, vector: int) -> int:
@@ -88,7 +90,7 @@ class OperandForms(dict[str, int]):
                 if len(digits) <= LONGEST_NUMBER and int(digits) < count:
                     self[part] = number
                     return number
-        form = self._form(text, found) if (found := OPERAND.fullmatch(text)) else None
+        form = self._form(text, found) if (found := OPERAND.fullmatch(text)) else self._expression(text)
         self[part] = number = OTHER if form is None else self.forms[form]
         return number
 
@@ -130,6 +132,14 @@ class OperandForms(dict[str, int]):
             return self._several(kind, [found["left"], found["right"]])
         signed = self._register(found["signed"])
         return signed and (found["sign"], signed)
+
+    def _expression(self, text: str) -> Form | None:
+        """The form of an expression, or of an address with one: whatever its integers are, it has a value."""
+        found = EXPRESSION.fullmatch(text)
+        if found is None:
+            return None
+        written = LITERAL.sub("0", found[2] or found[3])
+        return self._named(f"base+{written}", found[1], text) if found[1] else ("expression", written)
 
     def _special(self, name: str, component: str) -> Form | None:
         known = None if self.scope.declared(name) else special(name, component)

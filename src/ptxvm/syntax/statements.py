@@ -20,8 +20,9 @@ BLANKS = " \t\r\n\f\x1a"
 STATEMENT = re.compile(
     rf"""
     [{BLANKS}]*
-    (?: (?: @!?({_NAME}) [{BLANKS}]+ )? ([a-z]\w* (?: \.\w+ (?: ::\w+ )* )*)              # 1 guard, 2 head
-        (?: [{BLANKS}]+ ([^;{{}}()"]* (?: \{{ [^;{{}}()"]* \}} [^;{{}}()"]* )*) )? ;          # 3 operands
+    (?: (?: @!?({_NAME}) [{BLANKS}]+ )? (?! call\b [^;(]* \( )
+        ([a-z]\w* (?: \.\w+ (?: ::\w+ )* )*)                                            # 1 guard, 2 head
+        (?: [{BLANKS}]+ ([^;{{}}"]* (?: \{{ [^;{{}}"]* \}} [^;{{}}"]* )*) )? ;                # 3 operands
       | ({_NAME}) [ \t]* : (?! [:{BLANKS}]* \.[bc] )                                     # 4 label, of code
       | ([{{}}])                                                                         # 5 block
       | \.loc [ \t]+ ({_PLACE})                                                          # 6 place
@@ -87,6 +88,15 @@ OPERAND = re.compile(
     re.ASCII | re.VERBOSE,
 )
 """One operand, without the blanks around it."""
+
+_LITERAL = r"(?<![\w.])(?:0[xX][0-9a-fA-F]{1,16}|0|[1-9]\d{0,17})(?![\d.a-tv-zA-TV-Z_])"
+_EXPRESSION = rf"(?:{_LITERAL}|[-+*&|^~!()<>=?:U \t])+"
+
+EXPRESSION = re.compile(rf"(?:\[[ \t]*({_NAME})[ \t]*\+({_EXPRESSION})\]|({_EXPRESSION}))", re.ASCII)
+"""An operand that is an expression of integers without divisions, or an address with one: its name, and the expression."""
+
+LITERAL = re.compile(_LITERAL, re.ASCII)
+"""An integer in such an expression."""
 
 _PARTS = re.compile(r"(?:[^,{\[]+|\{[^}]*\}|\[[^\]]*\])+")
 
