@@ -146,6 +146,82 @@ def nested(rng: random.Random, number: int) -> str:
     return f"\t{{\n\t{{\n\t.reg .b32 t{number};\n\tmov.b32 t{number}, %r{a};\n\tadd.s32 %r{b}, t{number}, {a};\n\t}}\n\t}}\n"
 
 
+def expressions(rng: random.Random, _: int) -> str:
+    """Operands that are expressions of constants, as hand-written headers leave them."""
+    a, b, c = (rng.randrange(4000) for _ in range(3))
+    return rng.choice((
+        f"\tmov.u32 \t%r{a}, {b}+{c}*4;\n", f"\tadd.s32 \t%r{a}, %r{b}, ({c}<<2)|1;\n", f"\tmov.b64 \t%rd{a}, ~{b};\n",
+        f"\tmov.u32 \t%r{a}, ({b} > {c}) ? {a} : -1;\n", f"\tld.global.u32 \t%r{a}, [%rd{b}+{c}*8+4];\n",
+    ))  # fmt: skip
+
+
+def local_variables(rng: random.Random, number: int) -> str:
+    """Variables of the stack and of shared memory, where they are first used."""
+    a = rng.randrange(4000)
+    return rng.choice((
+        f"\t.local .align 4 .b8 \tloc{number}[16];\n\tmov.u64 \t%rd{a}, loc{number};\n",
+        f"\t.shared .align 4 .f32 \tsh{number};\n\tst.shared.f32 \t[sh{number}], %f{a};\n",
+        f"\tld.local.u32 \t%r{a}, [%rd{a}+4];\n",
+    ))  # fmt: skip
+
+
+def vectors(rng: random.Random, number: int) -> str:
+    """Registers of vectors, and their components."""
+    a, b = rng.randrange(4000), rng.randrange(4000)
+    return (
+        f"\t.reg .v4 .f32 \tv{number};\n\tld.global.v4.f32 \tv{number}, [%rd{a}];\n"
+        f"\tadd.f32 \t%f{b}, v{number}.x, v{number}.y;\n"
+    )
+
+
+def repeated(size: int, statement: Callable[[random.Random, int], str]) -> str:
+    """Statements of a module up to a size."""
+    rng, parts, length, number = random.Random(1), [MODULE], 0, 0  # noqa: S311 - the same text each time
+    while length < size:
+        parts.append(statement(rng, number))
+        length, number = length + len(parts[-1]), number + 1
+    return "".join(parts)
+
+
+def variable(rng: random.Random, number: int) -> str:
+    """A variable of a module, with one value or none."""
+    kinds = (".f32 v{n};", ".b8 v{n}[64];", ".u32 v{n} = {c};", ".b64 v{n};")
+    return f".visible .global .align 8 {rng.choice(kinds).format(n=number, c=rng.randrange(64))}\n"
+
+
+def external(_: random.Random, number: int) -> str:
+    """A function of another module."""
+    parameters = f"\t.param .b64 f{number}_param_0,\n\t.param .b32 f{number}_param_1\n"
+    return f".extern .func  (.param .b32 func_retval0) f{number}\n(\n{parameters})\n;\n"
+
+
+def empty(_: random.Random, number: int) -> str:
+    """A kernel that does nothing."""
+    return f".visible .entry k{number}()\n{{\n\tret;\n}}\n"
+
+
+def parameters(rng: random.Random, number: int) -> str:
+    """A kernel with many parameters."""
+    kinds = (".u64 {name}", ".u32 {name}", ".align 8 .b8 {name}[16]", ".u64 .ptr .global {name}")
+    names = [f"k{number}_param_{place}" for place in range(rng.randrange(20, 60))]
+    lines = ",\n".join([f"\t.param {rng.choice(kinds).format(name=name)}" for name in names])
+    return f".visible .entry k{number}(\n{lines}\n)\n{{\n\tret;\n}}\n\n"
+
+
+def caller(rng: random.Random, number: int) -> str:
+    """A function that calls one above."""
+    name, called = f"f{number}", f"f{rng.randrange(max(number, 1))}"
+    call = (
+        "\t{\n\t.param .b64 param0;\n\tst.param.b64 \t[param0+0], %rd1;\n\t.param .b32 retval0;\n"
+        f"\tcall.uni (retval0), \n\t{called}, \n\t(\n\tparam0\n\t);\n\tld.param.b32 \t%r1, [retval0+0];\n\t}}\n"
+    )
+    return (
+        f".func (.param .b32 func_retval0) {name}(\n\t.param .b64 {name}_param_0\n)\n{{\n\t.reg .b32 \t%r<4>;\n"
+        f"\t.reg .b64 \t%rd<2>;\n\n\tld.param.u64 \t%rd1, [{name}_param_0];\n{call if number else ''}"
+        f"\tadd.s32 \t%r2, %r1, {number};\n\tst.param.b32 \t[func_retval0+0], %r2;\n\tret;\n}}\n\n"
+    )
+
+
 def functions(size: int) -> str:
     """Functions of five instructions that load their parameters."""
     text = (
@@ -210,6 +286,14 @@ FAMILIES: dict[str, Callable[[int], str]] = {
     "lines of operands": lambda size: kernels(size, spread),
     "indirect calls": lambda size: kernels(size, indirect).replace(MODULE, MODULE + OF_REGISTERS, 1),
     "nested blocks": lambda size: kernels(size, nested),
+    "constant expressions": lambda size: kernels(size, expressions),
+    "local variables": lambda size: kernels(size, local_variables),
+    "registers of vectors": lambda size: kernels(size, vectors),
+    "variables": lambda size: repeated(size, variable),
+    "externs": lambda size: repeated(size, external),
+    "empty kernels": lambda size: repeated(size, empty),
+    "many parameters": lambda size: repeated(size, parameters),
+    "callers": lambda size: repeated(size, caller),
     "small kernels": small,
     "functions": functions,
     "data": data,
