@@ -121,7 +121,11 @@ class NameScope:
         symbol = self.names.get(name)
         if isinstance(symbol, tree.Alike) and self.make is not None:
             symbol = self.make(symbol)
-        return None if symbol is not None and self.parts and self.parts.get(name, 0) > self.part else symbol
+        return None if self.parts and not self.sees(name) else symbol
+
+    def sees(self, name: str) -> bool:
+        """Would a name that this block declares be in sight in this part?"""
+        return not self.parts or self.parts.get(name, 0) <= self.part
 
     def declares_later(self, name: str) -> bool:
         """Is a name that is out of sight declared further down in an enclosing block, or below the function?"""
@@ -220,7 +224,7 @@ class NameScope:
         return len(self.names), len(self.families), *(self.outer.extent() if self.outer else ())
 
     def _spellings(self) -> frozenset[str]:
-        own = {name for name in self.names if self.own(name) is not None and not self.in_family(name)}
+        own = {name for name in self.names if self.sees(name) and not self.in_family(name)}
         own |= {f"{prefix}0" for prefix, family in self.families.items() if family.part <= self.part}
         return frozenset(own) | (self.outer.spellings() if self.outer else frozenset())
 

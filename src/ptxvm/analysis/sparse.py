@@ -20,7 +20,7 @@ from ptxvm.diagnostics import Diagnostic
 from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
 from ptxvm.syntax.cursor import NAME_START
-from ptxvm.syntax.statements import BLANKS
+from ptxvm.syntax.statements import BLANKS, DECLARATION
 
 _NAME = re.compile(r"[$_A-Za-z%][\w$]*", re.ASCII)
 _DIRECTIVE = re.compile(rf"[{BLANKS}]*(?:[$_A-Za-z%][\w$]*[ \t]*:[{BLANKS}]*)?\.", re.ASCII)
@@ -168,7 +168,8 @@ class SparseWalk(BodyCheck):
             raise WholeBody
         statements, wrong = found
         declares = any(isinstance(each, tree.Variable | tree.Prototype | tree.Targets) for each in statements)
-        would_declare = _DIRECTIVE.match(self.outline.plain.text, start, end) is not None
+        text = self.outline.plain.text
+        would_declare = _DIRECTIVE.match(text, start, end) is not None or DECLARATION.search(text, start, end) is not None
         if wrong and (declares or would_declare or not self.has_own_lines(start, end)):
             raise WholeBody
         self.syntax += wrong

@@ -104,7 +104,8 @@ def _read(source: Source, plain: PlainText, most_read: int, *, parses_all: bool 
     """The outline of a text; up to so many bodies and tables are read that an error has parted from their heads."""
     bodies = list(_bodies(plain.text))
     data = list(_outside(bodies, tables(plain.text)))
-    if not parses_all and (like := like_statements(plain.text, bodies)):
+    matched = plain.text.count("{") == plain.text.count("}")
+    if matched and not parses_all and (like := like_statements(plain.text, bodies)):
         with suppress(WrongModel):
             found, missed = _outlined(source, plain, bodies, data, like)
             if missed is None and not found.diagnostics:  # an error can look at what stands behind it

@@ -8,6 +8,7 @@ import pytest
 
 from ptxvm.analysis import bodies
 from ptxvm.analysis.check import analyse
+from ptxvm.analysis.incremental import IncrementalChecker
 from ptxvm.diagnostics import Diagnostic
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source
@@ -82,6 +83,14 @@ WRONG = [
 def test_what_only_looks_like_it_is_reported(right: str, wrong: str, in_full: Callable[[str], list[Diagnostic]]) -> None:
     text = module(f"\t{right}", f"\t{wrong}", f"\t{right}")
     assert analyse(Source(text))[1].diagnostics == in_full(text)
+
+
+@pytest.mark.parametrize("declaration", [".reg .b32 t;", ".reg .v4 .f32 t;", ".local .b32 t;"])
+def test_what_looks_like_a_declaration_within_a_wrong_statement_declares_nothing(
+    declaration: str, in_full: Callable[[str], list[Diagnostic]]
+) -> None:
+    text = module(f"\tmembar.cta;\n\tadd.s32 %r1, %r2, 3\n\t{declaration}\n\tmov.b32 t, %r1;")
+    assert IncrementalChecker().check(Source(text)) == in_full(text)
 
 
 def test_shared_variables_ahead_are_those_of_the_body() -> None:

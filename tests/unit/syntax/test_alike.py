@@ -61,11 +61,23 @@ def test_a_statement_that_was_left_is_read_as_the_parser_reads_it() -> None:
             assert read == full
 
 
+def test_the_declaration_of_a_function_is_its_head() -> None:
+    found = outline(Source(HEAD + ".global .u32 a;\n.entry k(.param .u64 p)\n{\n}\n.entry l(.param .u64 q)\n{\n}\n"))
+    assert found is not None
+    left = [found.declaration(each) for each in found.module.statements if isinstance(each, tree.Alike)]
+    assert left == [".global .u32 a;", ".entry l(.param .u64 q)\n"]
+
+
 def test_where_there_is_an_error_of_syntax_all_is_parsed() -> None:
     text = HEAD + ".global .u32 a;\n.global .u32 b;;\n"
     assert outline(Source(text)) is None
     assert not any(isinstance(each, tree.Alike) for each in sketch(Source(text)).module.statements)
     assert [each.message for each in sketch(Source(text)).diagnostics] == ["there is no statement before this `;`"]
+
+
+def test_where_braces_do_not_match_all_is_parsed() -> None:
+    found = sketch(Source(HEAD + ".global .u32 a;\n.entry k()\n{\n\tret;\n"))
+    assert not any(isinstance(each, tree.Alike) for each in found.module.statements)
 
 
 def test_all_is_parsed_on_demand() -> None:
