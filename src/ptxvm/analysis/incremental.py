@@ -158,7 +158,7 @@ class RememberedBodies(Bodies):
 
     def new_characters(self) -> int:
         """The characters of the bodies whose text was never checked."""
-        bodies = bodies_of(self.outline)
+        bodies = bodies_of(self.outline, (tree.Unread,))
         text, latest = self.outline.plain.text, self.checker.latest
         return sum(end - start for start, end in bodies if text[start:end] not in latest)
 
@@ -309,10 +309,10 @@ def around(outline: Outline) -> str:
     return "\0".join(" ".join(piece.split()) for piece in (*pieces, outline.plain.text[at:]))
 
 
-def bodies_of(outline: Outline) -> Iterator[tuple[int, int]]:
-    """The places of the bodies of a module."""
+def bodies_of(outline: Outline, kinds: tuple[type[tree.Node], ...] = (tree.Block, tree.Unread)) -> Iterator[tuple[int, int]]:
+    """The places of the bodies of a module, read or not."""
     for statement in outline.module.statements:
-        if isinstance(statement, tree.Function) and statement.body is not None:
+        if isinstance(statement, tree.Function) and isinstance(statement.body, kinds):
             yield statement.body.start, statement.body.end
         elif isinstance(statement, tree.Alike) and statement.body_start >= 0:
             yield statement.body_start, statement.end

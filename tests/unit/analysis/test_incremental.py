@@ -257,6 +257,16 @@ def test_a_new_body_is_looked_at_before_those_that_only_have_another_version():
     assert last == oracle(wrong) != []
 
 
+def test_slices_end_where_a_body_is_read_with_the_module():
+    """Such a body is never looked at by itself: bodies with another version do not wait for it."""
+    checker, wrong = IncrementalChecker(), TEXT.replace("temporary, 1;\n    }", "temporary, 1;\n", 1)
+    assert wrong != TEXT
+    checker.check(Source(wrong))
+    for number, (found, _) in enumerate(slices(checker, wrong.replace(".version 8.0", ".version 7.0"), 1)):
+        assert number < 9
+    assert found == oracle(wrong.replace(".version 8.0", ".version 7.0"))
+
+
 @pytest.mark.parametrize("session", range(4))
 def test_the_last_slice_says_what_reading_the_whole_module_says(session, rng):
     random_edits = random.Random(int(rng.integers(2**32)) + session)
