@@ -24,6 +24,7 @@ def unread(text: str) -> list[str]:
     ("text", "expected"),
     [
         (".global .u32 a;\n.global .u32 b ;\n", ["a"]),
+        (".global .u32 a; .global .u32 b;", ["a", "b"]),
         (".global .u32 a[4]; .global .u32 b[4]; .global .u32 c[5];", ["b"]),
         (".global .u32 a = 5; .global .u32 b = 5; .global .u32 c = 6;", ["b"]),
         (".extern .func f(.param .b32 x); .extern .func g(.param .b32 y); .extern .func h(.param .b64 y);", ["g"]),
@@ -73,6 +74,12 @@ def test_where_there_is_an_error_of_syntax_all_is_parsed() -> None:
     assert outline(Source(text)) is None
     assert not any(isinstance(each, tree.Alike) for each in sketch(Source(text)).module.statements)
     assert [each.message for each in sketch(Source(text)).diagnostics] == ["there is no statement before this `;`"]
+
+
+def test_a_list_that_the_parser_does_not_meet_is_read() -> None:
+    found = sketch(Source(HEAD + "x = {1, 2, 3, 4, 5, 6, 7, 8};\n.entry k()\n{\n\tret;\n}\n"))
+    assert found.is_whole
+    assert [each.message for each in found.diagnostics] == ["expected a directive, found `x`"]
 
 
 def test_where_braces_do_not_match_all_is_parsed() -> None:
