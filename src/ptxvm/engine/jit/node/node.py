@@ -358,6 +358,10 @@ class NodeBuilder(operands.Operands):
             code.run(f"store {llvm} {vector}, ptr {pointer}, align 64")
         good, active = code.label(), self.active_text()
         with code.scope():
+            if active != "-1":  # neither the host nor a function finds operands of no lane
+                some = code.label()
+                code.branch(code.emit(f"icmp eq i32 {active}, 0"), good, some)
+                code.block(some)
             if quick is not None:
                 self._try(quick, active if whole else "", f"ptr {room}{quick_arguments}", good)
             self.kernel.record_cta_id(code)

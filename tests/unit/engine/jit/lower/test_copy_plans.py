@@ -10,6 +10,7 @@ import pytest
 import ptxvm
 from ptxvm import DeviceArray, Swizzle, TensorMap, TensorType
 from ptxvm.engine.jit.lower.async_copies import TransferCall
+from ptxvm.engine.jit.run.callbacks import Callbacks
 
 PTX = """
 .version 8.6
@@ -141,6 +142,23 @@ def test_boxes_are_those_of_the_tensor(rng, on_host, dtype, type, shape, box, sw
         assert (found == swizzled(boxed(tensor.array, at, box), swizzle)).all(), at
     if engine == "jit":
         assert on_host.total() == 1 + (~whole).sum()
+
+
+def test_a_warp_with_no_lane_that_copies_has_no_operands(rng, monkeypatch):
+    """Neither the host nor a function is asked: where the operands of a lane would be, there may be anything."""
+    asked, work = [], Callbacks._work
+    monkeypatch.setattr(
+        Callbacks, "_work", lambda self, number, room, mask, warp: asked.append(mask) or work(self, number, room, mask, warp)
+    )
+    tensor, places = DeviceArray.from_host(rng.random(1024).astype(np.float32)), np.arange(0, 640, 64, dtype=np.int32)
+    made = TensorMap.tiled(TensorType.FLOAT32, tensor, (64,))
+    out = np.zeros((10, 64), np.float32)
+    elected = PTX.replace(
+        "setp.eq.u32 %first, %t, 0;", "elect.sync _|%first, -1; setp.lt.u32 %p, %t, 32; and.pred %first, %first, %p;"
+    )
+    kernel(1, elected).launch(1, 256, [made, out, 256, places, 10], shared=2048, engine="jit")
+    assert (out.ravel() == tensor.array[:640]).all()
+    assert asked == [1]
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
