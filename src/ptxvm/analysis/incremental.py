@@ -19,6 +19,7 @@ from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.analysis.bind import Binder, WholeModule, bind
 from ptxvm.analysis.bodies import Bodies, Lazy, labels_in
 from ptxvm.analysis.check import analyse
+from ptxvm.analysis.collector import NoCollection
 from ptxvm.analysis.debugging import Line
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
@@ -95,7 +96,7 @@ class IncrementalChecker:
         the others is told what was found in the same text last.  The next check goes on with what waits.
         """
         self._bound, self.waiting = None, 0
-        with usual_arithmetic():
+        with usual_arithmetic(), NoCollection():
             found = sketch(source)
             report = self._by_bodies(source, found, target, slice) if found.is_whole else None
             if report is None:
@@ -154,6 +155,10 @@ class RememberedBodies(Bodies):
         self.known: list[Diagnostic] = []
         self.looked_at: list[tuple[Key, Function, tree.Unread]] = []
         self.is_entangled = False
+        self._asked_key: tuple[int, tuple[Key, LocPlaces]] = (
+            -1,
+            ((), LocPlaces(frozenset(), frozenset())),
+        )  # the last, by place
         self.room = None if slice is None else Room(slice, self.new_characters())
 
     def new_characters(self) -> int:
@@ -199,11 +204,13 @@ class RememberedBodies(Bodies):
 
     def key(self, binder: Binder, start: int, body: tree.Unread) -> tuple[Key, LocPlaces]:
         """What is wrong with the body of a function that begins at a place depends on this; and the places that it names."""
-        text, program = self.outline.plain.text, binder.program
-        own = text[body.start : body.end]
-        places = places_of(own) if self.inlines else LocPlaces(frozenset(), frozenset())
-        key = (own, text[start : body.start], *setting(program), places.needed & binder.lines, self.meanings(program, own))
-        return key, places
+        if self._asked_key[0] != start:
+            text, program = self.outline.plain.text, binder.program
+            own = text[body.start : body.end]
+            places = places_of(own) if self.inlines else LocPlaces(frozenset(), frozenset())
+            key = (own, text[start : body.start], *setting(program), places.needed & binder.lines, self.meanings(program, own))
+            self._asked_key = start, (key, places)
+        return self._asked_key[1]
 
     def knows(self, binder: Binder, node: tree.Alike) -> bool:
         """Was a body found right earlier, which declares nothing outside of the stack?"""
