@@ -78,10 +78,11 @@ def branch(draw: st.Draw, inner: Strategy[Block]) -> Statement:
 
 
 @st.composite
-def arms(draw: st.Draw) -> Statement:
-    """An if with an else, both short, that compute with the same few registers: one often reads what the other overwrites."""
+def arms(draw: st.Draw, *, rows: bool = False) -> Statement:
+    """An if with an else, both short, over the same few registers: one often reads what the other overwrites."""
     lines, guard = draw(condition())
-    few = st.lists(pure(draw(st.sampled_from(ARMS))), 1, 3)
+    computes = pure(draw(st.sampled_from(ARMS)))
+    few = st.lists(st.one_of(computes, row()) if rows else computes, 1, 3)
     return Statement(f"{lines}{guard} bra ELSE@n;\n{{0}}\nbra END@n;\nELSE@n:\n{{1}}\nEND@n:", [draw(few), draw(few)])
 
 
@@ -216,7 +217,7 @@ def block(depth: int, mask: str, setting: Setting) -> Strategy[Block]:
             branch(apart),
             branch(apart),
             arms(),
-            arms(),
+            arms(rows=True),
             loop(depth, alike, apart),
             switch(apart),
             tangle(depth, apart),
