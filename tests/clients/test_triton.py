@@ -131,6 +131,49 @@ print(out[0], "llvmlite" in sys.modules)
 """
 
 
+# ── scans, counts and atomics ───────────────────────────────────────────────────────────
+
+
+@triton.jit
+def after(a, b, c, d):
+    return a * c, b * c + d
+
+
+@triton.jit
+def recurrence(a, b, out, R: tl.constexpr, C: tl.constexpr):
+    at = tl.arange(0, R)[:, None] * C + tl.arange(0, C)[None, :]
+    _, h = tl.associative_scan((tl.load(a + at), tl.load(b + at)), 1, after)
+    tl.store(out + at, h)
+
+
+def test_associative_scan(on_device, rng):
+    a, b = (rng.random((8, 128)).astype(np.float32) for _ in "ab")
+    out, h, expected = np.zeros_like(a), np.zeros(8), np.zeros(a.shape)
+    recurrence[(1,)](on_device(a), on_device(b), on_device(out), R=8, C=128)
+    for column in range(128):
+        h = expected[:, column] = h * a[:, column] + b[:, column]
+    np.testing.assert_allclose(out, expected, rtol=2e-5)
+
+
+@triton.jit
+def count(x, counts, lock, N: tl.constexpr, BINS: tl.constexpr):
+    """Each program adds its histogram to that of all, and its number to a sum behind a lock."""
+    own = tl.histogram(tl.load(x + tl.program_id(0) * N + tl.arange(0, N)), BINS)
+    tl.atomic_add(counts + tl.arange(0, BINS), own)
+    while tl.atomic_cas(lock, 0, 1) == 1:
+        pass
+    tl.store(lock + 1, tl.load(lock + 1, volatile=True) + tl.program_id(0))
+    tl.debug_barrier()
+    tl.atomic_xchg(lock, 0)
+
+
+def test_histograms_and_a_lock(on_device, rng):
+    x, counts, lock = rng.integers(0, 32, 4096).astype(np.int32), np.zeros(32, np.int32), np.zeros(2, np.int32)
+    count[(8,)](on_device(x), on_device(counts), on_device(lock), N=512, BINS=32)
+    assert (counts == np.bincount(x, minlength=32)).all()
+    assert lock.tolist() == [0, sum(range(8))]
+
+
 # ── rows ────────────────────────────────────────────────────────────────────────────────
 
 
