@@ -7,6 +7,7 @@ file anew; it needs the folder beside the repository.
 from __future__ import annotations
 
 import json
+import os
 import shutil
 import subprocess
 import sys
@@ -61,7 +62,8 @@ def copy(source: Path, target: Path) -> None:
 def collected(root: Path) -> Counter[str]:
     """The tests that a run in a folder would make, counted by function."""
     command = [sys.executable, "-m", "pytest", "-n", "0", "-q", "--collect-only", "-p", "no:cacheprovider"]
-    done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
+    same = {**os.environ, "PTXVM_SEED": "0"}  # the seed chooses the instances of sampled tests
+    done = subprocess.run(command, cwd=root, env=same, capture_output=True, text=True, check=False)  # noqa: S603 - our own command
     if done.returncode:
         sys.exit(f"the tests in {root} cannot be collected:\n{done.stdout[-2000:]}{done.stderr}")
     lines = (line for line in done.stdout.splitlines() if "::" in line)
