@@ -107,6 +107,7 @@ class _Search:
             for following in segment.successors_at:
                 self.before.setdefault(following, set()).add(segment.end)
         self.data, self.lanes, self.place = by_memory(self.code), by_lanes(self.code), by_place(function)
+        self.given = _tainted(self.code, lambda bound: Space.PARAM in bound.summary.spaces)
         self.integers = sum(bit_of(each) for each in function.registers if each.type is not pred and not each.type.is_float)
         self.loops = [(min(found), n) for n, bound in enumerate(self.code) if (found := targets(bound)) and min(found) <= n]
 
@@ -151,14 +152,15 @@ class _Search:
             made.append(self._block(block, later))
             later |= block.live_in
         region = Region(entries, tuple(reversed(made)), join, reads, by_data)
-        return None if self._bends(region) else region
+        return None if self._bends(region, bit_of(guard[0])) else region
 
-    def _bends(self, region: Region) -> bool:
-        """Would lanes be given different formulas of their numbers, where most warps give all lanes one of them?
+    def _bends(self, region: Region, guard: int) -> bool:
+        """Would lanes be given different formulas of their numbers, where most warps may give all lanes one of them?
 
-        The addresses behind such a region would be gathered.
+        The addresses behind such a region would be gathered.  Where nothing but its place decides what a lane does, those
+        of a warp part whenever they come there.
         """
-        if region.by_data:
+        if region.by_data or not self.given & guard:
             return False
         escaping = 0
         for block in region.blocks:

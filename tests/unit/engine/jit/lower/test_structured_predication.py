@@ -481,3 +481,27 @@ def test_a_tile_whose_edge_has_no_elements_stays_whole() -> None:
     _, out = same(made, [data, np.zeros_like(data), np.uint32(70)], grid=3, block=32)
     t, i = np.arange(96) % 32, np.arange(96)
     assert out.tolist() == np.where((t >= 1) & (t < 15) & (i < 70), data, 0).tolist()
+
+
+# The first threads of each warp load what is far behind, whatever the arguments are.
+BY_PLACE = """
+    and.b32 %r10, %r0, 31;
+    mov.u32 %r11, %r0;
+    setp.gt.u32 %p0, %r10, 1;
+    @%p0 bra ON;
+    add.u32 %r11, %r0, 64;
+ON:
+    mul.wide.u32 %d5, %r11, 4;
+    add.u64 %d6, %d0, %d5;
+    ld.global.u32 %r12, [%d6];
+    st.global.u32 [%d4], %r12;
+"""
+
+
+def test_where_lanes_part_in_every_warp_they_do_so_under_masks() -> None:
+    made = kernel(BY_PLACE)
+    assert any("@%p0 bra ON" in row and row.endswith("predicated") for row in made.dump("shapes", 64).splitlines())
+    data = np.arange(128, dtype=np.uint32)
+    _, out = same(made, [data, np.zeros_like(data), np.uint32(0)], block=64)
+    t = np.arange(64)
+    assert out[:64].tolist() == np.where(t % 32 < 2, t + 64, t).tolist()
