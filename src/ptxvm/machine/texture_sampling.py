@@ -58,6 +58,7 @@ class AccessedTexels:
     indexes: tuple[Array, Array, Array]
 
 
+@np.errstate(invalid="ignore", over="ignore")
 def fetch(
     kind: Fetch,
     texture: Texture,

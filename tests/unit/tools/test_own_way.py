@@ -67,7 +67,7 @@ def test_a_failure_is_named_before_the_end(printed):
 def test_the_count_of_what_is_left_out_is_printed(printed):
     left = sum(json.loads((TESTS / "left_out.json").read_text()).values())
     assert f"{left:,} tests of the whole suite are left out: " in printed
-    assert left > 2000
+    assert left > 500
 
 
 def test_every_function_that_is_counted_is_there():

@@ -48,14 +48,17 @@ class GridLaunch(Protocol):
         """The grids that it launches; None where its kernel launches none."""
 
 
-class TensorTables(Protocol):
-    """Tables of plans for compiled code, which are empty when a launch begins (`run.tensor_tables`)."""
+class PlanTables(Protocol):
+    """Tables of plans for compiled code, which are empty when a launch begins (`run.plan_tables`)."""
 
     def copy(self, words: Sequence[int], offsets: Array) -> None:
         """Enter the plan of a tensor copy (`abi.copy_plan`), and the offsets of its rows."""
 
     def product(self, words: Sequence[int], tables: Sequence[Array]) -> None:
         """Enter the plan of a product (`abi.tensor_record`), and the tables that it names."""
+
+    def texture(self, words: Sequence[int], texels: Array) -> None:
+        """Enter the plan of look-ups in a texture (`abi.texture_plan`), and its elements."""
 
     @property
     def room(self) -> Array:
@@ -100,8 +103,8 @@ class Host(Protocol):
         """The function that multiplies tiles of matrices; None where there is none."""
 
     @property
-    def tensor_tables(self) -> TensorTables:
-        """The tables that compiled code has of tensor copies and tensor memory."""
+    def plan_tables(self) -> PlanTables:
+        """The tables that compiled code has of tensor copies, tensor memory and textures."""
 
     def remember_cells(self, bound: Bound, thread: int) -> None:
         """Tell compiled code of the tensor memory of a thread's CTA (`abi.tensor_record`)."""

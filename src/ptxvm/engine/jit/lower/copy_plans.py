@@ -84,7 +84,7 @@ def remember(host: Host, kind: Transfer, address: int) -> None:
     found = decoded(host.memory.read(address, SIZE))
     made = plan(host, found, address)
     if made is not None:
-        host.tensor_tables.copy(*made)
+        host.plan_tables.copy(*made)
 
 
 def plan(host: Host, found: DecodedMap, address: int) -> tuple[list[int], npt.NDArray[np.int64]] | None:

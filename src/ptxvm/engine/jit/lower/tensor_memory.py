@@ -63,7 +63,7 @@ class TensorCall:
         function = machine.faster.there(product_of(work, idesc)) if is_plain(work, idesc, operands) else None
         made = None if function is None else tensor_plans.plan(host, work, function, operands)
         if made is not None:
-            host.tensor_tables.product(*made)
+            host.plan_tables.product(*made)
 
 
 class Machine:

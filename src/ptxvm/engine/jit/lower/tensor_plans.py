@@ -272,7 +272,7 @@ def plan(
     code = ctypes.cast(function, ctypes.c_void_p).value  # type: ignore[arg-type] # `tile_product.CALL` has made it
     words = {
         "key": operands["idesc"] | _kind(work), "b": operands["b"] & ~START, "function": code,
-        "out": host.tensor_tables.room.ctypes.data, "least": least.ctypes.data, "rows.16": idesc.m // HEIGHT,
+        "out": host.plan_tables.room.ctypes.data, "least": least.ctypes.data, "rows.16": idesc.m // HEIGHT,
         "columns.8": idesc.n // WIDTH, "height": idesc.m, "lanes": lanes.ctypes.data, "words": 2 * PIECE // 4,
     }  # fmt: skip
     tables: list[Array] = [lanes, least]

@@ -1,4 +1,4 @@
-"""The port `tex`: host calls ask the texture unit."""
+"""The port `tex`: host calls ask the texture unit, where compiled code cannot look up for itself (`lower.texture_plans`)."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine import textures
 from ptxvm.engine.jit.abi.host import Host
+from ptxvm.engine.jit.lower import texture_plans
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.machine import texture_unit
 from ptxvm.machine.per_lane import Array, LaneNumbers
@@ -23,7 +24,9 @@ class Textures(Port, textures.Textures):
         present = {name: list(values) for name, values in operands.items() if values is not None}
         question = TextureQuestion(work, tuple((name, len(values)) for name, values in present.items()))
         inputs = [(v.type, v.raw) for values in present.values() for v in values]
-        found: list[Value] = self.at.host_call(self.bound, question, inputs, list(types))
+        quick = texture_plans.written(self.at, work, list(present))
+        plans = f", i32 {self.at.active_text()}, ptr {self.at.context('texture_plans')}" if quick else ""
+        found: list[Value] = self.at.host_call(self.bound, question, inputs, list(types), quick, plans, whole=False)
         return found
 
 
@@ -39,4 +42,7 @@ class TextureQuestion:
         rest = iter(values)
         named = {name: [next(rest) for _ in range(count)] for name, count in self.operands}
         host.look_up(self.work, named)
-        return list(self.work(host.memory, named))
+        found = list(self.work(host.memory, named))
+        if texture_plans.suits(self.work, list(named)):
+            texture_plans.remember(host, named)
+        return found

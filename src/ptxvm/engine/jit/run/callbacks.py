@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
     from ptxvm.engine.jit.abi.tile_product import TileFunction, TileProduct
-    from ptxvm.engine.jit.run.tensor_tables import TensorTables
+    from ptxvm.engine.jit.run.plan_tables import PlanTables
     from ptxvm.machine.environment import Environment
     from ptxvm.machine.per_lane import Array
     from ptxvm.machine.tensor_memory import TensorMemory
@@ -55,7 +55,7 @@ class Callbacks:
     launch: Launch
     again: Callable[[int], HostCall | None]  # finds a host call that the disk cache could not keep
     resident = 1  # CTAs
-    _tables: TensorTables | None = None
+    _tables: PlanTables | None = None
     known_rows = 0  # rows of the table that a launch begins with; 0 once others have replaced them
 
     def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[Space, Window], record: Record) -> None:
@@ -227,18 +227,18 @@ class Callbacks:
         return tile_function(tile)
 
     @property
-    def tensor_tables(self) -> TensorTables:
-        """The tables that compiled code has of tensor copies and tensor memory."""
+    def plan_tables(self) -> PlanTables:
+        """The tables that compiled code has of tensor copies, tensor memory and textures."""
         if self._tables is None:
-            from ptxvm.engine.jit.run.tensor_tables import TensorTables  # noqa: PLC0415 - few kernels have tensors
+            from ptxvm.engine.jit.run.plan_tables import PlanTables  # noqa: PLC0415 - few kernels have tensors or textures
 
-            self._tables = TensorTables(self.record, self.resident)
+            self._tables = PlanTables(self.record, self.resident)
         return self._tables
 
     def remember_cells(self, bound: Bound, thread: int) -> None:
         """Tell compiled code of the tensor memory of a thread's CTA."""
         memory, slot = self.tensor_memory(bound, thread), thread // self.threads_per_cta
-        self.tensor_tables.cells(slot, self.cta + slot - int(self.record[AT["slot"]]), memory)
+        self.plan_tables.cells(slot, self.cta + slot - int(self.record[AT["slot"]]), memory)
 
     @property
     def cluster_size(self) -> int:
@@ -248,7 +248,7 @@ class Callbacks:
     def hold_to_tensor_memory(self) -> None:
         """At the end of the CTAs: fail the launch where one has not given its tensor memory back."""
         memories, self.tensor_memories = self.tensor_memories, {}
-        self.tensor_tables.forget_cells()
+        self.plan_tables.forget_cells()
         for cta, (memory, bound, thread) in memories.items():
             if said := memory.leaked():
                 from ptxvm.engine import faults  # noqa: PLC0415

@@ -1,6 +1,6 @@
-"""The tables that compiled code has of tensor copies and tensor memory, for one host thread: empty when a launch begins.
+"""The tables that compiled code has of tensor copies, tensor memory and textures, for one host thread.
 
-A launch record without them has null pointers; an entry that the host makes puts a table there.
+They are empty when a launch begins: its record has null pointers, and an entry that the host makes puts a table there.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.engine.jit.abi import texture_plan
 from ptxvm.engine.jit.abi.copy_plan import PLANS, WORDS
 from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.tensor_record import CELLS, OWNERS, PRODUCT, PRODUCTS, UNIT
@@ -19,15 +20,20 @@ from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_memory import TensorMemory
 
 MAP_GRAIN = 64  # bytes: the alignment of tensor maps
-FIELDS = ("copy_plans", "tensor_cells", "tensor_products")
+FIELDS = ("copy_plans", "tensor_cells", "tensor_products", "texture_plans")
 
 
-class TensorTables:
+class PlanTables:
     """The tables, with what their entries point to."""
 
     def __init__(self, record: Record, resident: int) -> None:
         self.record = record
-        shapes = (PLANS, len(WORDS)), (resident, len(CELLS)), (PRODUCTS, len(PRODUCT))
+        shapes = (
+            (PLANS, len(WORDS)),
+            (resident, len(CELLS)),
+            (PRODUCTS, len(PRODUCT)),
+            (texture_plan.PLANS, len(texture_plan.WORDS)),
+        )
         self.tables = {field: np.zeros(shape, np.uint64) for field, shape in zip(FIELDS, shapes, strict=True)}
         self._named: dict[tuple[str, int], Sequence[Array]] = {}  # the arrays that an entry names, by table and number
         self._products = 0
@@ -72,6 +78,12 @@ class TensorTables:
         number, self._products = self._products % PRODUCTS, self._products + 1
         entries[number] = words
         self._named["tensor_products", number] = tables
+
+    def texture(self, words: Sequence[int], texels: Array) -> None:
+        """Enter the plan of look-ups in a texture, and its elements."""
+        number = words[0] % texture_plan.PLANS
+        self._entries("texture_plans")[number] = words
+        self._named["texture_plans", number] = (texels,)
 
     @cached_property
     def room(self) -> Array:
