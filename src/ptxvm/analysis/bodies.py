@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
-from functools import cached_property
+from functools import cached_property, partial
 from itertools import chain
 
 from ptxvm.algebra.float_environment import usual_arithmetic
@@ -100,6 +100,24 @@ class Bodies:
     def leave(self, function: Function, body: tree.Unread) -> None:
         """Leave a body unread that is known to be right."""
         function.lazy = Lazy(self.outline, function, body, labels_in(self.outline.plain.text, body))
+
+    def variable(self, function: Function, scope: NameScope, declared: Declared) -> Register | Variable | None:
+        """What a declaration like this one declares in the body of a function, if it is right."""
+        sort = function.entry, declared.kind
+        if sort not in self.variables:
+            self.variables[sort] = self._variable(function, scope.inner(), declared)
+        return self.variables[sort]
+
+    def _variable(self, function: Function, scope: NameScope, declared: Declared) -> Register | Variable | None:
+        statements = self.outline.statements(declared.start, declared.end + 1)
+        if statements is None or len(statements) != 1 or not isinstance(node := statements[0], tree.Variable):
+            return None
+        if (program := function.program) is None:
+            return None
+        scope.registers = []
+        report = Report(self.outline.source)
+        Binder(program, report).local_variables(node, scope, copy_of(function, scope))
+        return None if report.diagnostics else scope.names[node.declarators[0].name]
 
     def memo(self, program: Program) -> Memo:
         """What is known for the version and target of the module."""
@@ -203,7 +221,7 @@ class BodyCheck:
         self.unexecuted: list[Bound] = []
         self.returned: set[int] = set()
         self.loaded: list[Variable] = []
-        self.declarations, self.variables = bodies.declarations, bodies.variables
+        self.declarations = bodies.declarations
         self.depends_on_constants = False
         text = bodies.outline.plain.text
         self.labels = labels_in(text, body)
@@ -220,7 +238,7 @@ class BodyCheck:
             self.frames,
             self.labels,
             function,
-            variable=self.variable,
+            variable=partial(bodies.variable, function, scope),
             usual=usual,
             numbers=self.numbers_names,
         )
@@ -474,22 +492,6 @@ class BodyCheck:
         if self.lines.stretch is None or not isinstance(statement, tree.Variable | tree.Targets):
             return False
         return bool(names := names_of(statement)) and self.lines.stretch.ahead.issuperset(names)
-
-    def variable(self, declared: Declared) -> Register | Variable | None:
-        """What a declaration like this one declares in this module, if it is right."""
-        sort = self.function.entry, declared.kind
-        if sort not in self.variables:
-            self.variables[sort] = self._variable(declared)
-        return self.variables[sort]
-
-    def _variable(self, declared: Declared) -> Register | Variable | None:
-        statements = self.outline.statements(declared.start, declared.end + 1)
-        if statements is None or len(statements) != 1 or not isinstance(node := statements[0], tree.Variable):
-            return None
-        binder, scope = Binder(self.binder.program, Report(self.outline.source)), self.frames[0].scope.inner()
-        scope.registers = []
-        binder.local_variables(node, scope, copy_of(self.function, scope))
-        return None if binder.checks.report.diagnostics else scope.names[node.declarators[0].name]
 
     def reach(self, statement: tree.Statement) -> None:
         """Check a declaration whose names are entered already."""
