@@ -60,6 +60,9 @@ class PlanTables(Protocol):
     def texture(self, words: Sequence[int], texels: Array) -> None:
         """Enter the plan of look-ups in a texture (`abi.texture_plan`), and its elements."""
 
+    def surface(self, words: Sequence[int], array: Array) -> None:
+        """Enter the plan of a surface (`abi.surface_plan`), and its array."""
+
     @property
     def room(self) -> Array:
         """Memory for functions that multiply tiles."""
@@ -104,7 +107,7 @@ class Host(Protocol):
 
     @property
     def plan_tables(self) -> PlanTables:
-        """The tables that compiled code has of tensor copies, tensor memory and textures."""
+        """The tables that compiled code has of tensor copies, tensor memory, textures and surfaces."""
 
     def remember_cells(self, bound: Bound, thread: int) -> None:
         """Tell compiled code of the tensor memory of a thread's CTA (`abi.tensor_record`)."""

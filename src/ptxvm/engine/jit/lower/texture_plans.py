@@ -20,20 +20,21 @@ from ptxvm.machine.texture_sampling import DIRECTIONS, LIMIT
 GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d")
 
 
-def suits(work: texture_unit.Work, names: Sequence[str]) -> bool:
-    """Is it a look-up at coordinates, and nothing else?"""
+def suits(work: texture_unit.Work, operands: Sequence[tuple[str, int]]) -> bool:
+    """Is it a look-up at coordinates, and nothing else?  The operands are given by their names and counts of values."""
     if not isinstance(work, texture_unit.LookUp) or work.kind.geometry not in GEOMETRIES or work.kind.component is not None:
         return False
-    return tuple(names) in (("handle", "coordinates"), ("handle", "coordinates", "sampler"))
+    return [name for name, _ in operands] in (["handle", "coordinates"], ["handle", "coordinates", "sampler"])
 
 
-def written(at: NodeBuilder, work: texture_unit.Work, names: Sequence[str]) -> str | None:
-    """Write the function for a look-up, given the names of its operands; its name, or None where it is left to the host."""
+def written(at: NodeBuilder, work: texture_unit.Work, operands: Sequence[tuple[str, int]]) -> str | None:
+    """Write the function for a look-up, given its operands; its name, or None where it is left to the host."""
     kernel = at.kernel
-    if not isinstance(work, texture_unit.LookUp) or not suits(work, names) or kernel.shadow is not None or kernel.recorded:
+    if not isinstance(work, texture_unit.LookUp) or not suits(work, operands) or kernel.shadow is not None or kernel.recorded:
         return None
-    unit, kind, own = at.code.unit, work.kind, "sampler" not in names
-    name = f"ptxvm.look_up.{kind.geometry}{'.integers' if kind.integers else ''}{'' if own else '.sampler'}"
+    unit, kind, counts = at.code.unit, work.kind, dict(operands)
+    own, behind = "sampler" not in counts, 1 + counts["coordinates"]
+    name = f"ptxvm.look_up.{kind.geometry}{'.integers' if kind.integers else ''}{'' if own else f'.sampler.{behind}'}"
     if name not in unit.helpers:
         directions, layered = DIRECTIONS[kind.geometry], kind.geometry.startswith("a")
         unit.declare("llvm.cttz.i32", "i32", "i32", "i1 immarg")
@@ -44,7 +45,7 @@ def written(at: NodeBuilder, work: texture_unit.Work, names: Sequence[str]) -> s
         coordinates = _coordinates(directions, integers=kind.integers, layered=layered)
         unit.helper(name, runtime(
             "look_up", name=name, last_plan=PLANS - 1, words=len(WORDS), step=STEP, integers=str(kind.integers).lower(),
-            floats=str(not kind.integers).lower(), sampler=STEP * (1 + directions + layered), own=str(own).lower(),
+            floats=str(not kind.integers).lower(), sampler=STEP * behind, own=str(own).lower(),
             corners=1 << directions, fields=words_of_plan(WORDS, *WORDS[2:]), coordinates="\n".join(coordinates),
             corner="\n".join(_corner(directions)),
         ))  # fmt: skip

@@ -1,4 +1,4 @@
-"""The port `tex`: host calls ask the texture unit, where compiled code cannot look up for itself (`lower.texture_plans`)."""
+"""The port `tex`: host calls ask the texture unit, where compiled code does not do it (`texture_plans`, `surface_plans`)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine import textures
 from ptxvm.engine.jit.abi.host import Host
-from ptxvm.engine.jit.lower import texture_plans
+from ptxvm.engine.jit.lower import surface_plans, texture_plans
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.machine import texture_unit
 from ptxvm.machine.per_lane import Array, LaneNumbers
@@ -24,8 +24,11 @@ class Textures(Port, textures.Textures):
         present = {name: list(values) for name, values in operands.items() if values is not None}
         question = TextureQuestion(work, tuple((name, len(values)) for name, values in present.items()))
         inputs = [(v.type, v.raw) for values in present.values() for v in values]
-        quick = texture_plans.written(self.at, work, list(present))
-        plans = f", i32 {self.at.active_text()}, ptr {self.at.context('texture_plans')}" if quick else ""
+        table = "surface_plans" if surface_plans.suits(work) else "texture_plans"
+        quick = surface_plans.written(self.at, work, question.operands) or texture_plans.written(
+            self.at, work, question.operands
+        )
+        plans = f", i32 {self.at.active_text()}, ptr {self.at.context(table)}" if quick else ""
         found: list[Value] = self.at.host_call(self.bound, question, inputs, list(types), quick, plans, whole=False)
         return found
 
@@ -43,6 +46,8 @@ class TextureQuestion:
         named = {name: [next(rest) for _ in range(count)] for name, count in self.operands}
         host.look_up(self.work, named)
         found = list(self.work(host.memory, named))
-        if texture_plans.suits(self.work, list(named)):
+        if texture_plans.suits(self.work, self.operands):
             texture_plans.remember(host, named)
+        elif surface_plans.suits(self.work):
+            surface_plans.remember(host, named)
         return found

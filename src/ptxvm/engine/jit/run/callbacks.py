@@ -228,9 +228,9 @@ class Callbacks:
 
     @property
     def plan_tables(self) -> PlanTables:
-        """The tables that compiled code has of tensor copies, tensor memory and textures."""
+        """The tables that compiled code has of tensor copies, tensor memory, textures and surfaces."""
         if self._tables is None:
-            from ptxvm.engine.jit.run.plan_tables import PlanTables  # noqa: PLC0415 - few kernels have tensors or textures
+            from ptxvm.engine.jit.run.plan_tables import PlanTables  # noqa: PLC0415 - few kernels have tensors or images
 
             self._tables = PlanTables(self.record, self.resident)
         return self._tables

@@ -1,4 +1,4 @@
-"""The tables that compiled code has of tensor copies, tensor memory and textures, for one host thread.
+"""The tables that compiled code has of tensor copies, tensor memory, textures and surfaces, for one host thread.
 
 They are empty when a launch begins: its record has null pointers, and an entry that the host makes puts a table there.
 """
@@ -11,7 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.engine.jit.abi import texture_plan
+from ptxvm.engine.jit.abi import surface_plan, texture_plan
 from ptxvm.engine.jit.abi.copy_plan import PLANS, WORDS
 from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.tensor_record import CELLS, OWNERS, PRODUCT, PRODUCTS, UNIT
@@ -20,7 +20,7 @@ from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_memory import TensorMemory
 
 MAP_GRAIN = 64  # bytes: the alignment of tensor maps
-FIELDS = ("copy_plans", "tensor_cells", "tensor_products", "texture_plans")
+FIELDS = ("copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans")
 
 
 class PlanTables:
@@ -28,12 +28,8 @@ class PlanTables:
 
     def __init__(self, record: Record, resident: int) -> None:
         self.record = record
-        shapes = (
-            (PLANS, len(WORDS)),
-            (resident, len(CELLS)),
-            (PRODUCTS, len(PRODUCT)),
-            (texture_plan.PLANS, len(texture_plan.WORDS)),
-        )
+        images = ((each.PLANS, len(each.WORDS)) for each in (texture_plan, surface_plan))
+        shapes = (PLANS, len(WORDS)), (resident, len(CELLS)), (PRODUCTS, len(PRODUCT)), *images
         self.tables = {field: np.zeros(shape, np.uint64) for field, shape in zip(FIELDS, shapes, strict=True)}
         self._named: dict[tuple[str, int], Sequence[Array]] = {}  # the arrays that an entry names, by table and number
         self._products = 0
@@ -84,6 +80,12 @@ class PlanTables:
         number = words[0] % texture_plan.PLANS
         self._entries("texture_plans")[number] = words
         self._named["texture_plans", number] = (texels,)
+
+    def surface(self, words: Sequence[int], array: Array) -> None:
+        """Enter the plan of a surface, and its array."""
+        number = words[0] % surface_plan.PLANS
+        self._entries("surface_plans")[number] = words
+        self._named["surface_plans", number] = (array,)
 
     @cached_property
     def room(self) -> Array:

@@ -110,3 +110,23 @@ def test_textures_take_turns(rng):
         kernel.launch(CTAS, THREADS, [ptxvm.Texture(array), at, out, np.uint32(0)], engine="jit")
         x, y = (at[:, n].view(np.float32).astype(int) for n in (0, 1))
         assert (out[:, 0].view(np.float32) == array[y, x]).all()
+
+
+@pytest.mark.parametrize("geometry", GIVEN)
+def test_samplers_of_their_own(geometry, rng):
+    """In independent mode: first one that interpolates, then one that does not, on the same texture."""
+    text = KERNEL.replace("sm_80", "sm_80, texmode_independent").replace(".param .u32 step", ".param .u64 sampler")
+    text = text.replace("%r5, [step]", "%r5, [sampler]; .reg .b64 %s; ld.param.u64 %s, [sampler]").replace(
+        "[%d0, ", "[%d0, %s, "
+    )
+    kernel = ptxvm.load(text.format(geometry=geometry, result="f32", coordinate="f32", given=GIVEN[geometry])).kernel()
+    at = points(rng, integers=False, normalized=True)
+    texture = ptxvm.Texture(image(rng, geometry, "uint8", 4), read="normalized_float", channels=4, layered=geometry[0] == "a")
+    for sampler in (ptxvm.Sampler("linear", "wrap"), ptxvm.Sampler("nearest", "mirror")):
+        found = []
+        for engine in ("interp", "jit"):
+            out = np.zeros((COUNT, 4), np.uint32)
+            kernel.launch(CTAS, THREADS, [texture, at, out, sampler], engine=engine)
+            found.append(out)
+        assert found[0].any()
+        assert (found[0] == found[1]).all()
