@@ -382,7 +382,7 @@ class AllocationTable:
 
     def freed(self, address: int, size: int, spaces: Container[Space] = frozenset(Space)) -> Allocation | None:
         """The allocation in some spaces that had these bytes, if it was freed recently and its heap, if any, still lives."""
-        end, freed = address + size, reversed(self._freed.values())
+        end, freed = address + size, reversed([*self._freed.values()])  # arrays may be collected meanwhile
         found = (gone for gone in freed if gone.start < end and address < gone.end and gone.space in spaces)
         return next((gone for gone in found if gone.heap is None or gone.heap() is not None), None)
 

@@ -74,11 +74,11 @@ CASES: dict[str, tuple[str, Touched]] = {
         lambda n, t: ([], []) if n % 2 else (one(4 * n), one(4 * n)),
     ),
     "in a loop that lanes leave": (
-        ("and.b32 %r3, %r1, 7; L: mad.wide.u32 %a2, %r3, 64, %a1; ld.global.u32 %r4, [%a2]; mad.wide.u32 %b2, %r3, 512, %b1;"
+        ("and.b32 %r3, %r1, 7; L: mad.wide.u32 %a2, %r3, 64, %a1; ld.global.u32 %r4, [%a2]; mad.wide.u32 %b2, %r3, 2048, %b1;"
         "st.u32 [%b2], %r4; sub.u32 %r3, %r3, 1; setp.lt.s32 %p0, %r3, 0; @!%p0 bra L;"),
         lambda n, t: (
             [range(4 * n + 64 * k, 4 * n + 64 * k + 4) for k in range(n % 8 + 1)],
-            [range(4 * n + 512 * k, 4 * n + 512 * k + 4) for k in range(n % 8 + 1)],
+            [range(4 * n + 2048 * k, 4 * n + 2048 * k + 4) for k in range(n % 8 + 1)],
         ),
     ),
     "reductions": ("red.global.add.u32 [%b1], 1;", lambda n, t: ([], one(4 * n))),
