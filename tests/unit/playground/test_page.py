@@ -99,7 +99,8 @@ def test_a_link_names_the_lesson_that_it_is_of(page):
     assert page.input_value("#examples") == "lesson shuffle"
     own = page.evaluate("async () => (await import('/state.js')).packed({ source: '// of my own' })")
     page.evaluate("(link) => { location.hash = link }", own)
-    page.wait_for_function("document.querySelector('#code').value === '// of my own'")
+    drawn = "await new Promise(requestAnimationFrame)"  # `wait_for_function` makes a function of text: the page forbids it
+    page.evaluate(f"async () => {{ while (document.querySelector('#code').value !== '// of my own') {drawn} }}")
     assert page.input_value("#examples") == ""
 
 
