@@ -21,7 +21,9 @@ one:
   %number = and i64 %number.all, $last_plan
   %plan = getelementptr [$words x i64], ptr %plans, i64 %number
   %key = load i64, ptr %plan, align 8
-  %known = icmp eq i64 %key, %map
+  %like = icmp eq i64 %key, %map
+  %named = icmp ne i64 %map, 0 ; where there is no plan, the key is 0
+  %known = and i1 %like, %named
   br i1 %known, label %look, label %leave
 look:
   %there = inttoptr i64 %map to ptr

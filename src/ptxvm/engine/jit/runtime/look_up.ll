@@ -29,7 +29,9 @@ $sampler
   %same.texture = icmp eq i64 %texture.known, %texture.own
   %same.sampler = icmp eq i64 %sampler.known, %sampler.own
   %same = and i1 %same.texture, %same.sampler
-  %known.to.all = and i1 %same, %like
+  %named = icmp ne i64 %texture.own, 0 ; where there is no plan, the key is 0
+  %planned = and i1 %same, %named
+  %known.to.all = and i1 %planned, %like
   br i1 %known.to.all, label %known, label %leave
 known:
 $fields

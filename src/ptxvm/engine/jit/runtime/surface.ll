@@ -17,7 +17,9 @@ find:
   %plan = getelementptr [$words x i64], ptr %plans, i64 %number
   %surface.known = load i64, ptr %plan, align 8
   %same = icmp eq i64 %surface.known, %surface
-  br i1 %same, label %known, label %leave
+  %named = icmp ne i64 %surface, 0 ; where there is no plan, the key is 0
+  %planned = and i1 %same, %named
+  br i1 %planned, label %known, label %leave
 known:
 $fields
   %may.write = icmp ne i64 %writable, 0

@@ -161,6 +161,17 @@ def test_a_warp_with_no_lane_that_copies_has_no_operands(rng, monkeypatch):
     assert asked == [1]
 
 
+def test_the_address_of_no_map_is_a_fault_behind_good_ones():
+    """The host refuses it, and compiled code takes it for no plan, which is zeros."""
+    tensor = DeviceArray.from_host(np.arange(1024, dtype=np.float32))
+    made = TensorMap.tiled(TensorType.FLOAT32, tensor, (64,))
+    text = PTX.replace("more:\n", "more:\n    setp.ge.u32 %p, %step, 4; @%p mov.b64 %map, 0;\n", 1)
+    out, places = np.zeros((8, 256), np.uint8), np.arange(0, 512, 64, dtype=np.int32)
+    with pytest.raises(ptxvm.Fault, match="0x0"):
+        kernel(1, text).launch(1, 32, [made, out, 256, places, 8], shared=256 + 1024, engine="jit")
+    assert (out.view(np.float32).ravel()[:256] == tensor.array[:256]).all()
+
+
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("dtype", "type", "shape", "box", "swizzle"), CASES)
 def test_boxes_are_stored_in_the_tensor(rng, on_host, dtype, type, shape, box, swizzle, engine):

@@ -118,3 +118,15 @@ def test_what_is_outside_is_a_fault_of_its_thread(geometry, rng):
     with pytest.raises(ptxvm.Fault, match="outside") as fault:
         made.launch(CTAS, THREADS, [surface, at, np.zeros((COUNT, 32), np.uint8), np.uint32(0)], engine="jit")
     assert (fault.value.place.cta, fault.value.place.thread) == ((2, 0, 0), (44, 0, 0))
+
+
+def test_a_handle_of_nothing_is_a_fault_behind_good_ones(rng):
+    """The host refuses it, and compiled code takes it for no plan, which is zeros."""
+    body = f"  setp.eq.u32 %p, %r3, 300; selp.b64 %d0, 0, %d0, %p;\n  suld.b.2d.b32.clamp %v0, [%d0, {GIVEN['2d']}];"
+    text = KERNEL.format(register=32, body=body).replace(".reg .b64 %w;", ".reg .b64 %w; .reg .pred %p;")
+    made, at = ptxvm.load(text).kernel(), points(rng, "2d", 4, inside=True)
+    for _ in range(16):  # surfaces whose handles follow each other: their plans stand in different places
+        surface = ptxvm.Surface(np.ones(SIZES["2d"], np.uint32))
+        with pytest.raises(ptxvm.Fault, match="invalid-handle") as fault:
+            made.launch(CTAS, THREADS, [surface, at, np.zeros((COUNT, 32), np.uint8), np.uint32(0)], engine="jit", threads=1)
+        assert (fault.value.place.cta, fault.value.place.thread) == ((2, 0, 0), (44, 0, 0))

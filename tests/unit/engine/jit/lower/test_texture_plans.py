@@ -130,3 +130,16 @@ def test_samplers_of_their_own(geometry, rng):
             found.append(out)
         assert found[0].any()
         assert (found[0] == found[1]).all()
+
+
+def test_a_handle_of_nothing_is_a_fault_behind_good_ones(rng):
+    """The host refuses it, and compiled code takes it for no plan, which is zeros."""
+    text = KERNEL.format(geometry="2d", result="f32", coordinate="f32", given=GIVEN["2d"])
+    chosen = "setp.eq.u32 %p, %r3, 300; selp.b64 %d0, 0, %d0, %p;\n  tex."
+    kernel = ptxvm.load(text.replace("tex.", chosen, 1).replace(".reg .b32 %r<8>;", ".reg .pred %p; .reg .b32 %r<8>;")).kernel()
+    at = points(rng, integers=False, normalized=False)
+    for _ in range(16):  # textures whose handles follow each other: their plans stand in different places
+        texture = ptxvm.Texture(np.ones((9, 13), np.float32))
+        with pytest.raises(ptxvm.Fault, match="invalid-handle") as fault:
+            kernel.launch(CTAS, THREADS, [texture, at, np.zeros((COUNT, 4), np.uint32), np.uint32(0)], engine="jit", threads=1)
+        assert (fault.value.place.cta, fault.value.place.thread) == ((2, 0, 0), (44, 0, 0))
