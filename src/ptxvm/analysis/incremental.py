@@ -155,10 +155,7 @@ class RememberedBodies(Bodies):
         self.known: list[Diagnostic] = []
         self.looked_at: list[tuple[Key, Function, tree.Unread]] = []
         self.is_entangled = False
-        self._asked_key: tuple[int, tuple[Key, LocPlaces]] = (
-            -1,
-            ((), LocPlaces(frozenset(), frozenset())),
-        )  # the last, by place
+        self._last: tuple[int, Key, LocPlaces] | None = None  # the last key, by the place of its function
         self.room = None if slice is None else Room(slice, self.new_characters())
 
     def new_characters(self) -> int:
@@ -204,13 +201,13 @@ class RememberedBodies(Bodies):
 
     def key(self, binder: Binder, start: int, body: tree.Unread) -> tuple[Key, LocPlaces]:
         """What is wrong with the body of a function that begins at a place depends on this; and the places that it names."""
-        if self._asked_key[0] != start:
+        if self._last is None or self._last[0] != start:
             text, program = self.outline.plain.text, binder.program
             own = text[body.start : body.end]
             places = places_of(own) if self.inlines else LocPlaces(frozenset(), frozenset())
             key = (own, text[start : body.start], *setting(program), places.needed & binder.lines, self.meanings(program, own))
-            self._asked_key = start, (key, places)
-        return self._asked_key[1]
+            self._last = start, key, places
+        return self._last[1:]
 
     def knows(self, binder: Binder, node: tree.Alike) -> bool:
         """Was a body found right earlier, which declares nothing outside of the stack?"""

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import pairwise
 
 from ptxvm.algebra.memory_order import Order
@@ -106,10 +107,19 @@ class _Search:
         for segment in self.segments.values():
             for following in segment.successors_at:
                 self.before.setdefault(following, set()).add(segment.end)
-        self.data, self.lanes, self.place = by_memory(self.code), by_lanes(self.code), by_place(function)
-        self.given = _tainted(self.code, lambda bound: Space.PARAM in bound.summary.spaces)
-        self.integers = sum(bit_of(each) for each in function.registers if each.type is not pred and not each.type.is_float)
+        self.function, self.data, self.lanes = function, by_memory(self.code), by_lanes(self.code)
+        self.place = by_place(function, self.lanes)
         self.loops = [(min(found), n) for n, bound in enumerate(self.code) if (found := targets(bound)) and min(found) <= n]
+
+    @cached_property
+    def given(self) -> int:
+        """The registers that depend on parameters, as a mask."""
+        return _tainted(self.code, lambda bound: Space.PARAM in bound.summary.spaces)
+
+    @cached_property
+    def integers(self) -> int:
+        """The registers that may hold integers, as a mask."""
+        return sum(bit_of(each) for each in self.function.registers if each.type is not pred and not each.type.is_float)
 
     def region(self, start: int, end: int) -> Region | None:
         """The region behind the branch that ends a node, if lanes probably part there."""
@@ -212,14 +222,14 @@ def by_lanes(code: Sequence[Bound]) -> int:
     return _tainted(code, lambda bound: _names(bound, PLACES))
 
 
-def by_place(function: Function) -> int:
-    """The registers of a function that depend on the place of a thread in its CTA, but not on the CTA, as a mask.
+def by_place(function: Function, lanes: int) -> int:
+    """Those registers of a function by lanes that do not depend on the place of the CTA, as a mask.
 
-    A predicate of which a part does counts, too: whatever the CTA, `tid.x > 0 && x < width` differs in a warp.
+    A predicate of which a part does not counts, too: whatever the CTA, `tid.x > 0 && x < width` differs in a warp.
     """
     code = function.instructions
     predicates = sum(bit_of(register) for register in function.registers if register.type is pred)
-    own = by_lanes(code) & ~_tainted(code, lambda bound: _names(bound, {"ctaid"}))
+    own = lanes & ~_tainted(code, lambda bound: _names(bound, {"ctaid"}))
     return own | _tainted(code, lambda bound: bool(changes(bound) & predicates & own), predicates)
 
 

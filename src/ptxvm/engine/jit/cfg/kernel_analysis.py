@@ -85,5 +85,5 @@ class KernelAnalysis:
     def by_place(self, frame: Frame) -> int:
         """The registers of a function that depend on the place of a thread in its CTA, but not on the CTA, as a mask."""
         if frame.function not in self._by_place:
-            self._by_place[frame.function] = if_conversion.by_place(frame.function)
+            self._by_place[frame.function] = if_conversion.by_place(frame.function, if_conversion.by_lanes(frame.code))
         return self._by_place[frame.function]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TypeGuard
 
 import numpy as np
 
@@ -22,7 +23,7 @@ F64, F32, I64, I32, B = (f"<8 x {llvm}>" for llvm in ("double", "float", "i64", 
 GEOMETRIES = ("1d", "2d", "3d", "a1d", "a2d")
 
 
-def suits(work: texture_unit.Work, operands: Sequence[tuple[str, int]]) -> bool:
+def suits(work: texture_unit.Work, operands: Sequence[tuple[str, int]]) -> TypeGuard[texture_unit.LookUp]:
     """Is it a look-up at coordinates, and nothing else?  The operands are given by their names and counts of values."""
     if not isinstance(work, texture_unit.LookUp) or work.kind.geometry not in GEOMETRIES or work.kind.component is not None:
         return False
@@ -31,8 +32,7 @@ def suits(work: texture_unit.Work, operands: Sequence[tuple[str, int]]) -> bool:
 
 def written(at: NodeBuilder, work: texture_unit.Work, operands: Sequence[tuple[str, int]]) -> str | None:
     """Write the function for a look-up, given its operands; its name, or None where it is left to the host."""
-    kernel = at.kernel
-    if not isinstance(work, texture_unit.LookUp) or not suits(work, operands) or kernel.shadow is not None or kernel.recorded:
+    if not suits(work, operands) or at.kernel.shadow is not None or at.kernel.recorded:
         return None
     unit, kind, counts = at.code.unit, work.kind, dict(operands)
     own, behind = "sampler" not in counts, 1 + counts["coordinates"]
@@ -65,6 +65,7 @@ def _declare(unit: Unit) -> None:
 
 
 def _no_samplers() -> list[str]:
+    """The same for textures that have samplers of their own: no lane has another one."""
     return ["  %sampler.own = add i64 0, 0", "  %samplers.bits = add i32 0, 0"]
 
 
@@ -86,7 +87,7 @@ def _splats() -> list[str]:
     lines = []
     for n in range(4):
         lines += [f"  %border.{n}.f = bitcast i64 %border.{n} to double", *_splat(f"border.{n}.f", "double")]
-    for name in ("base", "layer", "size.2", "stride.x", "stride.y", "stride.z", *(f"size.{n}" for n in range(2))):
+    for name in ("base", *(f"stride.{axis}" for axis in "xyz"), *(f"size.{n}" for n in range(3))):
         lines += _splat(name, "i64")
     return lines
 
@@ -109,9 +110,8 @@ def _coordinates(directions: int, *, integers: bool, layered: bool) -> list[str]
             f"  %slice.wide = zext {I32} %slice.given to {I64}",
         ]
     lines += [
-        f"  %slice.most = call {I64} @llvm.umin.v8i64({I64} {'%slice.wide' if layered else 'zeroinitializer'}, {I64} %layer.s)",
-        f"  %depth.last = sub {I64} %size.2.s, splat (i64 1)",
-        f"  %slice = call {I64} @llvm.smin.v8i64({I64} %slice.most, {I64} %depth.last)",
+        f"  %slice.last = sub {I64} %size.2.s, splat (i64 1)",
+        f"  %slice = call {I64} @llvm.umin.v8i64({I64} {'%slice.wide' if layered else 'zeroinitializer'}, {I64} %slice.last)",
     ]
     for n in range(directions):
         lines += [
@@ -256,7 +256,7 @@ def plan(texture: Texture, sampling: Sampling) -> dict[str, int] | None:
         return None
     size, greatest = image.level.size, 2 ** (8 * texels.itemsize - (image.dtype.kind == "i")) - 1
     found = {
-        "base": texels.ctypes.data, "layer": size[2] - 1, "linear": sampling.filter == "linear" and texture.is_float,
+        "base": texels.ctypes.data, "linear": sampling.filter == "linear" and texture.is_float,
         "normalized": sampling.normalized, "float": texture.is_float, "scaled": texture.read == "normalized_float",
         "element": ELEMENTS.index(image.dtype.name), "bytes": texels.itemsize, "channels": image.channels,
         "greatest": bits_of(greatest),

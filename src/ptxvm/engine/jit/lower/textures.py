@@ -24,12 +24,10 @@ class Textures(Port, textures.Textures):
         present = {name: list(values) for name, values in operands.items() if values is not None}
         question = TextureQuestion(work, tuple((name, len(values)) for name, values in present.items()))
         inputs = [(v.type, v.raw) for values in present.values() for v in values]
-        table = "surface_plans" if surface_plans.suits(work) else "texture_plans"
-        quick = surface_plans.written(self.at, work, question.operands) or texture_plans.written(
-            self.at, work, question.operands
-        )
-        plans = f", i32 {self.at.active_text()}, ptr {self.at.context(table)}" if quick else ""
-        found: list[Value] = self.at.host_call(self.bound, question, inputs, list(types), quick, plans, whole=False)
+        plans, table = (surface_plans, "surface_plans") if surface_plans.suits(work) else (texture_plans, "texture_plans")
+        quick = plans.written(self.at, work, question.operands)
+        arguments = f", i32 {self.at.active_text()}, ptr {self.at.context(table)}" if quick else ""
+        found: list[Value] = self.at.host_call(self.bound, question, inputs, list(types), quick, arguments, whole=False)
         return found
 
 

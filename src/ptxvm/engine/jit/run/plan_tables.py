@@ -52,11 +52,14 @@ class PlanTables:
             self.record[AT[field]] = table.ctypes.data
         return table
 
+    def _enter(self, field: str, number: int, words: Sequence[int], *named: Array) -> None:
+        """Enter a plan with a number into a table, and keep the arrays that its words name."""
+        self._entries(field)[number] = words
+        self._named[field, number] = named
+
     def copy(self, words: Sequence[int], offsets: Array) -> None:
         """Enter the plan of a tensor copy, and the offsets of its rows."""
-        number = words[0] // MAP_GRAIN % PLANS
-        self._entries("copy_plans")[number] = words
-        self._named["copy_plans", number] = (offsets,)
+        self._enter("copy_plans", words[0] // MAP_GRAIN % PLANS, words, offsets)
 
     def cells(self, slot: int, cta: int, memory: TensorMemory) -> None:
         """Enter the tensor memory of the CTA in a slot."""
@@ -72,20 +75,15 @@ class PlanTables:
         if (entries[:, :3] == np.array(words[:3], np.uint64)).all(axis=1).any():
             return
         number, self._products = self._products % PRODUCTS, self._products + 1
-        entries[number] = words
-        self._named["tensor_products", number] = tables
+        self._enter("tensor_products", number, words, *tables)
 
     def texture(self, words: Sequence[int], texels: Array) -> None:
         """Enter the plan of look-ups in a texture, and its elements."""
-        number = words[0] % texture_plan.PLANS
-        self._entries("texture_plans")[number] = words
-        self._named["texture_plans", number] = (texels,)
+        self._enter("texture_plans", words[0] % texture_plan.PLANS, words, texels)
 
     def surface(self, words: Sequence[int], array: Array) -> None:
         """Enter the plan of a surface, and its array."""
-        number = words[0] % surface_plan.PLANS
-        self._entries("surface_plans")[number] = words
-        self._named["surface_plans", number] = (array,)
+        self._enter("surface_plans", words[0] % surface_plan.PLANS, words, array)
 
     @cached_property
     def room(self) -> Array:
