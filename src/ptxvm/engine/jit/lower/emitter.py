@@ -59,10 +59,11 @@ def with_carry(i: Decoded, *operands: OperandValue) -> OperandValue:
     return (made, *written)
 
 
-def only_stores(bound: Bound) -> bool:
-    """Does it do nothing but store to memory?"""
+def passes_stores(bound: Bound) -> bool:
+    """Does it nothing but store to memory, or load what no store of the grid changes?"""
     accesses = bound.summary.accesses
-    return bound.i.of.effects == {"mem"} and bool(accesses) and all(each.verb is Verb.WRITE for each in accesses)
+    unseen = all(each.verb is Verb.WRITE or (each.verb is Verb.READ and not each.coherent) for each in accesses)
+    return bound.i.of.effects == {"mem"} and bool(accesses) and unseen
 
 
 class Emitter(Conditionals):
@@ -121,7 +122,7 @@ class Emitter(Conditionals):
         elif self.events is not None and bound.node.guard is not None:
             self.events.guarded(self.kernel.instruction_number(bound), self.lanes_of(guard))
         effects = i.of.effects
-        if effects and (guard is not None or not only_stores(bound)):
+        if effects and (guard is not None or not passes_stores(bound)):
             self.stores.settle()
         known = isinstance(guard, Affine) and guard.constant is None
         if known and effects & {"mem", "warp"} and not is_barrier(i) and not (is_collective(i) and self._parts(guard)):

@@ -194,6 +194,13 @@ class Addressing:
         said = " and ".join(f"{count} {kind}{'s' if count > 1 else ''}" for count, kind in kinds if count)
         return f"{said} of {cut[0].count}"
 
+    def scattered(self, space: Space, raw: Raw, size: int, count: int) -> bool:
+        """Would a load take the elements of each lane by themselves?  No rows and no places that lanes share are known."""
+        affine = self.affine(space, raw)
+        if affine is None:
+            return isinstance(raw, Varying)
+        return pieces(affine, size * count, self.width) is None and self.plan(affine, size, count, writing=False) is None
+
     # ── loads ───────────────────────────────────────────────────────────────────────────
 
     def load(self, space: Space, llvm: str, size: int, raw: Raw, count: int) -> list[str]:

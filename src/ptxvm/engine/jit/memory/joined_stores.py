@@ -1,24 +1,28 @@
 """Joined stores: neighbouring elements that a lane stores, as to members of a structure, are written as rows of all lanes.
 
-A store whose lanes are apart is delayed until other stores fill the gaps.  Only stores and arithmetic may come between: any
-other effect, and the end of the node, writes the delayed stores.  Every store is checked where it stands; where a check
-fails, the stores before it are written first, so that a fault leaves the memory that it would leave lane by lane.
+A store whose lanes are apart is delayed until other stores fill the gaps.  Only stores, arithmetic and loads of what no store
+of the grid changes (`ld.global.nc`) may come between: any other effect, and the end of the node, writes the delayed stores.
+Every store is checked where it stands; where a check fails, the stores before it are written first, so that a fault leaves the
+memory that it would leave lane by lane.
 """
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
-from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, wrapped
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, sums, text, wrapped
 from ptxvm.engine.jit.memory import permuted_rows
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.lane_offsets import pieces
 from ptxvm.engine.jit.node.node import DelayedStore, NodeBuilder
 
 MOST = 16  # delayed stores: their values take registers
+Write = Callable[[], None]
 CONCATENATED = (2, 4)  # how many neighbours `Addressing.store` takes as one vector
 
 
@@ -89,8 +93,7 @@ class JoinedStores:
         stores, self.waiting = sorted(self.waiting, key=lambda store: store.offset), []
         guard, self.at.guard = self.at.guard, None
         if len(stores) < 2 or not self._together(stores):
-            for store in sorted(stores, key=lambda store: store.position):
-                self._alone(store)
+            self._each(stores)
         self.at.guard = guard
 
     def write_aside(self) -> None:
@@ -99,6 +102,11 @@ class JoinedStores:
             for n, vector in enumerate(store.vectors):
                 pointers = self.addressing.pointers(store.space, store.raw, n * store.size)
                 self.at.scatter_out_of_line(f"i{8 * store.size}", vector, pointers)
+
+    def _each(self, stores: list[CheckedStore]) -> None:
+        """Write stores one by one, in the order of their instructions."""
+        for store in sorted(stores, key=lambda store: store.position):
+            self._alone(store)
 
     def _alone(self, store: CheckedStore) -> None:
         llvm, count = f"i{8 * store.size}", len(store.vectors)
@@ -115,11 +123,49 @@ class JoinedStores:
         cut = pieces(affine, size * len(vectors), width) if filled else None
         if cut is not None and all(piece.contiguous for piece in cut):
             said = self.addressing.kind(space, raw, size, len(vectors), writing=True)
-            self.addressing.store(space, f"i{8 * size}", size, raw, vectors, first.weak)
+            write = partial(self.addressing.store, space, f"i{8 * size}", size, raw, vectors, first.weak)
         elif (plan := permuted_rows.stores(affine, size, offsets, width)) is not None:
             said = permuted_rows.kind(plan)
-            self.addressing.store_permuted(space, f"i{8 * size}", size, affine, plan, vectors)
+            write = partial(self.addressing.store_permuted, space, f"i{8 * size}", size, affine, plan, vectors)
         else:
+            return False
+        if not self._where_apart(space, affine, size, offsets, write, partial(self._each, stores)):
             return False
         self.at.notes |= {store.position: f"{said}, with {len(stores) - 1} more" for store in stores}
         return True
+
+    def _where_apart(
+        self, space: Space, affine: Affine, size: int, offsets: Pattern, write: Write, in_order: Write
+    ) -> bool:  # fmt: skip
+        """Write for all lanes at once if no two of them store to one place, where the order of the stores would decide.
+
+        Lanes whose distances are known at run time are looked at then; False, with nothing written, if that is not simple.
+        """
+        moving = [(k, u) for k, u in affine.terms if not isinstance(u, int)]
+        if len(moving) > 1:
+            return False
+        places = sorted({*moving[0][0]}) if moving else []
+        if len(places) < 2:
+            write()
+            return True
+        code, word, bits = self.code, *(("i32", 32) if space is Space.SHARED else ("i64", 64))
+        needed = extent(affine, size, offsets, self.code.width)
+        least = min(b - a for a, b in pairwise(places))
+        distance = text(word, self.at.alg.scalar("mul", bits, moving[0][1], least))
+        near = code.emit(f"add {word} {distance}, {needed - 1}")
+        apart = code.emit(f"icmp ugt {word} {near}, {2 * needed - 2}")
+        together, overlapping, onward = code.label(), code.label(), code.label()
+        code.branch(apart, together, overlapping, likely=True)
+        for label, writes in ((together, write), (overlapping, in_order)):
+            with code.scope():
+                code.block(label)
+                writes()
+                code.jump(onward)
+        code.block(onward)
+        return True
+
+
+def extent(affine: Affine, size: int, offsets: Pattern, width: int) -> int:
+    """The bytes that elements at some offsets extend over, for lanes between which only constants are added."""
+    fixed = sums(0, tuple((k, u) for k, u in affine.terms if isinstance(u, int)), width)
+    return max(fixed) - min(fixed) + max(offsets) - min(offsets) + size

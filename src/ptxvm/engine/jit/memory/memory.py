@@ -75,7 +75,9 @@ class Memory(Port):
             return ready
         size = type.bytes * count
         space, raw = self._where(space, address, size)
-        apart = isinstance(raw, Varying) or self.at.kernel.scalar
+        if isinstance(raw, Varying):
+            self.at.stores.settle()  # a shared function checks the lanes, and may fault
+        apart = self.at.kernel.scalar or self.addressing.scattered(space, raw, type.bytes, count)
         if apart and (run := joined_loads.run(self.at, self.bound, space, size)) is not None:
             loader = joined_loads.Loader(
                 good=lambda first, extent: self._good_run(space, first, size, extent),
@@ -108,8 +110,13 @@ class Memory(Port):
         if self.at.kernel.scalar and isinstance(first, Affine):
             return self._last_of_run(site, first, size, more)
         room = ("i64", self.at.site_field(site, 2))
-        bound = self.code.intrinsic("i64", "llvm.usub.sat.i64", room, ("i64", str(more)))
-        return self._all_lanes(u64, first, log, self.at.site_field(site, 0), bound)
+        begin, bound = self.at.site_field(site, 0), self.code.intrinsic("i64", "llvm.usub.sat.i64", room, ("i64", str(more)))
+        if isinstance(first, Affine):
+            if (good := self._good_ends(first, 64, log, begin, lambda: bound)) is not None:
+                return good
+            if self.at.active_vector() is None:
+                return lane_ends.in_box(self.alg, first, size, begin, bound)
+        return self._all_lanes(u64, first, log, begin, bound)
 
     def _last_of_run(self, site: int, first: Affine, size: int, more: int) -> str:
         """Is the last of some elements in the last allocation, and as far from its beginning as the first one needs?"""

@@ -102,3 +102,45 @@ def test_the_last_may_be_the_last_of_the_array(rng: np.random.Generator) -> None
     index[37] = SIZE - 2
     kernel(moved("u32", "x", 4, 0)).launch(1, BLOCK, [data, index, out], engine="jit")
     assert np.array_equal(out[37, :4], data[-4:])
+
+
+def rows(space: str, pitch: int, guard: str = "") -> ptxvm.Kernel:
+    """Four elements of a row for each thread of an even or any number; the rows are a pitch apart, known at run time."""
+    loads = " ".join(f"ld.{space}.u32 %x{n}, [%a+{4 * n}];" for n in range(4))
+    fill = "LOOP: add.u32 %s, %w, %i; st.shared.u32 [%s], %i; add.u32 %i, %i, 4; setp.lt.u32 %q, %i, 8192; @%q bra LOOP;"
+    base = "mov.u32 %s, s; cvt.u64.u32 %a, %s;" if space == "shared" else "ld.param.u64 %a, [data];"
+    return ptxvm.load(f"""{HEAD}.visible .entry k(.param .u64 data, .param .u32 pitch, .param .u64 out) {{
+        .reg .b32 %t, %i, %s, %w, %n, %x<20>; .reg .b64 %a, %d, %o; .reg .pred %p, %q; .shared .align 16 .b8 s[8192];
+        ld.param.u32 %n, [pitch]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mad.wide.u32 %o, %t, 16, %o;
+        mov.u32 %w, s; mov.u32 %i, 0; {fill if space == "shared" else ""} bar.sync 0;
+        {base} mad.wide.u32 %a, %t, %n, %a; and.b32 %i, %t, 3; setp.ne.u32 %p, %i, 3; {guard}
+        {loads} st.global.v4.u32 [%o], {{%x0, %x1, %x2, %x3}};
+        L: ret; }}""").kernel("k")
+
+
+@pytest.mark.parametrize("guard", ["", "@%p bra L;"], ids=["all lanes", "some lanes"])
+@pytest.mark.parametrize("pitch", [0, 4, 16, 20, 100])
+@pytest.mark.parametrize("space", ["global", "global.nc", "shared"])
+def test_rows_at_a_pitch_that_is_known_at_run_time(space: str, pitch: int, guard: str) -> None:
+    data, out = np.arange(2048, dtype=np.uint32) * 4, np.zeros((BLOCK, 4), np.uint32)
+    rows(space, pitch, guard).launch(1, BLOCK, [data, np.uint32(pitch), out], engine="jit")
+    wanted = pitch * np.arange(BLOCK)[:, None] + 4 * np.arange(4)
+    wanted[np.arange(BLOCK) % 4 != 3] *= not guard
+    assert np.array_equal(out, wanted)
+
+
+@pytest.mark.skipif(not cpu.has("avx2"), reason="no chunks")
+def test_rows_at_a_pitch_are_chunks() -> None:
+    assert rows("global", 100).dump("shapes", BLOCK).count("chunks, with 3 more") == 4
+
+
+@pytest.mark.parametrize("short", range(5))
+def test_the_row_that_ends_too_early_is_the_fault(short: int) -> None:
+    """The array ends by some elements before the last row does."""
+    data = np.arange(63 * 25 + 4 - short, dtype=np.uint32)
+    given = [data, np.uint32(100), np.zeros((BLOCK, 4), np.uint32)]
+    made = rows("global", 100)
+    if short:
+        same_fault(made, given, block=BLOCK)
+    else:
+        same(made, given, block=BLOCK)

@@ -84,6 +84,58 @@ def test_lanes_that_overlap_write_in_the_order_of_the_stores(stride: int) -> Non
     same(kernel(body, stride), [np.zeros(BLOCK * 4, np.uint32), np.uint32(3)], block=BLOCK)
 
 
+RUN_TIME = {
+    "a row": ("mul.wide.u32 %d, %t, %n; add.u64 %a, %a, %d;", 128),
+    "a plane": ("mov.u32 %v, %tid.y; mul.wide.u32 %d, %v, %n; mad.wide.u32 %d, %t, 16, %d; add.u64 %a, %a, %d;", (16, 8)),
+    "a plane of words": (
+        "mov.u32 %v, %tid.y; mul.wide.u32 %d, %v, %n; mad.wide.u32 %d, %t, 4, %d; add.u64 %a, %a, %d;",
+        (32, 4),
+    ),
+    "backwards": ("mul.wide.u32 %d, %t, %n; sub.u64 %a, %a, %d; add.u64 %a, %a, 32768;", 64),
+}
+
+
+@pytest.mark.parametrize("pitch", [0, 4, 8, 12, 16, 20, 256])
+@pytest.mark.parametrize("place", RUN_TIME)
+def test_lanes_that_turn_out_to_overlap_write_in_the_order_of_the_stores(place: str, pitch: int) -> None:
+    """All lanes store the first member before any stores the second: the last store to a place is that of the last member."""
+    address, block = RUN_TIME[place]
+    made = ptxvm.load(f"""{HEAD}.visible .entry k(.param .u64 data, .param .u32 n) {{
+        .reg .b32 %t, %v, %n, %w; .reg .b64 %a, %d;
+        ld.param.u64 %a, [data]; ld.param.u32 %n, [n]; mov.u32 %t, %tid.x; {address}
+        mov.u32 %w, %tid.y; mad.lo.u32 %w, %w, 100, %t; {members(4, 4).replace("%v", "%w")}
+        ret; }}""").kernel("k")
+    same(made, [np.zeros(1 << 14, np.uint32), np.uint32(pitch)], block=block)
+
+
+@pytest.mark.parametrize("stride", [16, 32])
+def test_loads_of_constants_between_stores(stride: int) -> None:
+    """`ld.global.nc` reads what no store of the grid changes (PTX 9.7.9.9): the stores around it are one access."""
+    body = " ".join(f"ld.global.nc.u32 %x{n}, [%d+{4 * n}]; st.global.u32 [%a+{4 * n}], %x{n};" for n in range(4))
+    ahead = f"ld.param.u64 %a, [data]; mad.wide.u32 %a, %v, {stride}, %a; add.u64 %d, %a, 8192;"
+    made = kernel(f"{ahead} {body}", stride)
+    data = np.arange(1 << 12, dtype=np.uint32)
+    wanted = data.copy()
+    wanted[: BLOCK * stride // 4].reshape(BLOCK, -1)[:, :4] = data[2048:][: BLOCK * stride // 4].reshape(BLOCK, -1)[:, :4]
+    made.launch(1, BLOCK, [data, np.uint32(0)], engine="jit")
+    assert np.array_equal(data, wanted)
+    assert made.dump("shapes", BLOCK).count("with 3 more") == 4
+
+
+def test_a_load_of_constants_that_faults_leaves_the_stores_before_it() -> None:
+    """The loads of the last lanes are out of bounds: what all lanes stored before stays."""
+    body = "ld.param.u64 %d, [data]; mad.wide.u32 %d, %v, 8, %d; st.global.u32 [%a], %v; ld.global.nc.u32 %x1, [%d+1024];"
+    made = kernel(f"{body} st.global.u32 [%a+4], %x1;", 8)
+    found = []
+    for engine in ENGINES:
+        data = np.zeros(BLOCK * 2 + 50, np.uint32)
+        with pytest.raises(ptxvm.Fault) as caught:
+            made.launch(1, BLOCK, [data, np.uint32(0)], engine=engine)
+        found.append((caught.value.kind, caught.value.place, data.tolist()))
+    assert found[0] == found[1]
+    assert found[1][2][: 2 * BLOCK : 2] == list(range(BLOCK))
+
+
 def test_before_a_fault_the_stores_that_waited_are_done() -> None:
     """The last lane's third member is out of bounds: the first two members of all lanes are written."""
     made = kernel(members(4, 4), 16)
