@@ -1,21 +1,45 @@
 """The messages between the process of a campaign and its workers, many of which are read at once.
 
-A frame is its size and its bytes.  Most outcomes say that a case passed, and how long it took: nine bytes.
+A frame is its size and its bytes.  Most outcomes say that a case passed, and how long it took: nine bytes.  A worker is told
+what it runs (a setting), then jobs, and at last that it is released.
 """
 
 from __future__ import annotations
 
 import os
 import pickle
+import socket
 import struct
 from collections.abc import Iterator, Sequence
+from io import BytesIO
+from typing import NamedTuple
 
+from ptxvm.campaign.case import Workload
 from ptxvm.campaign.outcome import Job, Outcome
 
 SIZE = struct.Struct("<Q")
 PASSED = struct.Struct("<cd")
 PASSED_TAG = b"P"  # no pickle begins with it
 ROOM = 1 << 20  # bytes that are read at once
+MOST_DESCRIPTORS = 16  # of a setting
+
+
+class Descriptor(int):
+    """The descriptor of an open file; in a setting it is one of the same file in the worker."""
+
+
+class Setting(NamedTuple):
+    """What a worker runs, and the MiB that a case may have besides what the process has; 0 is no limit."""
+
+    workload: Workload
+    memory: int
+
+
+class PackedSetting(NamedTuple):
+    """A setting as it is sent: a frame, and the descriptors that go with its first byte."""
+
+    frame: bytes
+    descriptors: list[Descriptor]
 
 
 def frame(content: bytes) -> bytes:
@@ -38,16 +62,58 @@ def outcome_in(content: bytes) -> Outcome | None:
     return found
 
 
+def packed(setting: Setting) -> PackedSetting:
+    """A setting as it is sent."""
+    file = BytesIO()
+    pickler = _Packer(file, pickle.HIGHEST_PROTOCOL)
+    pickler.dump(setting)
+    return PackedSetting(frame(file.getvalue()), pickler.descriptors)
+
+
+def frame_of_release() -> bytes:
+    """The frame that releases a worker: it forgets its setting."""
+    return frame(pickle.dumps(None))
+
+
 def frame_of_jobs(jobs: Sequence[Job]) -> bytes:
     """The frame of some jobs; of most the number is all."""
     plain = [job.number if job.parameters is None and job.text is None else job for job in jobs]
     return frame(pickle.dumps(plain, pickle.HIGHEST_PROTOCOL))
 
 
-def jobs_in(content: bytes) -> list[Job]:
-    """The jobs in a frame."""
-    found: list[int | Job] = pickle.loads(content)  # noqa: S301 - from the process that started this one
-    return [Job(each) if isinstance(each, int) else each for each in found]
+def message_in(content: bytes, descriptors: Sequence[int] = ()) -> Setting | list[Job] | None:
+    """What a frame tells a worker, with the descriptors that have come: a setting, jobs, or that it is released."""
+    found: Setting | list[int | Job] | None = _Unpacker(BytesIO(content), descriptors).load()
+    if isinstance(found, list):
+        return [Job(each) if isinstance(each, int) else each for each in found]
+    return found
+
+
+class _Packer(pickle.Pickler):
+    """Descriptors stand outside of the pickle."""
+
+    def __init__(self, file: BytesIO, protocol: int) -> None:
+        super().__init__(file, protocol)
+        self.descriptors: list[Descriptor] = []
+
+    def persistent_id(self, value: object) -> int | None:
+        """The number of a descriptor; None for all else."""
+        if not isinstance(value, Descriptor):
+            return None
+        self.descriptors.append(value)
+        return len(self.descriptors) - 1
+
+
+class _Unpacker(pickle.Unpickler):
+    """What it reads is from the process that started this one."""
+
+    def __init__(self, file: BytesIO, descriptors: Sequence[int]) -> None:
+        super().__init__(file)
+        self.descriptors = descriptors
+
+    def persistent_load(self, number: int) -> Descriptor:
+        """A descriptor by its number."""
+        return Descriptor(self.descriptors[number])
 
 
 def written(descriptor: int, data: bytes) -> None:
@@ -64,9 +130,13 @@ class FrameReader:
         self.descriptor = descriptor
         self.buffer = bytearray()
 
+    def read(self) -> bytes:
+        """Wait for bytes; none where the other end is closed."""
+        return os.read(self.descriptor, ROOM)
+
     def frames(self) -> Iterator[bytes]:
         """Wait for bytes, and give the frames that are complete; EOFError where the other end is closed."""
-        data = os.read(self.descriptor, ROOM)
+        data = self.read()
         if not data:
             raise EOFError
         self.buffer += data
@@ -80,10 +150,28 @@ class FrameReader:
             at = end
         del self.buffer[:at]
 
-    def next(self) -> Iterator[bytes]:
-        """All frames until the other end is closed."""
-        while True:
-            yield from self.frames()
+
+class SocketReader(FrameReader):
+    """The frames that come from a socket, and the descriptors that came with them and have not been taken."""
+
+    def __init__(self, end: socket.socket) -> None:
+        super().__init__(end.fileno())
+        self.end = end
+        self.descriptors: list[int] = []
+
+    def read(self) -> bytes:
+        """Wait for bytes, with descriptors perhaps."""
+        data, descriptors, _, _ = socket.recv_fds(self.end, ROOM, MOST_DESCRIPTORS)
+        self.descriptors += descriptors
+        return data
+
+    def taken(self) -> list[int]:
+        """The descriptors, which from now on are the caller's."""
+        found, self.descriptors = self.descriptors, []
+        return found
 
 
-__all__ = ["FrameReader", "frame", "frame_of", "frame_of_jobs", "jobs_in", "outcome_in", "written"]
+__all__ = [
+    "Descriptor", "FrameReader", "PackedSetting", "Setting", "SocketReader", "frame_of", "frame_of_jobs", "frame_of_release",
+    "message_in", "outcome_in", "packed", "written",
+]  # fmt: skip

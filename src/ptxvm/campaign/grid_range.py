@@ -111,8 +111,7 @@ class RangeWorkload:
         return replace(ended, value=found)
 
     def _accessed(self, found: RangeAccesses, number: int) -> None:
-        kernel = loaded(self.text, self.target).kernel(self.entry)
-        kernel.module.image.change(self.variables)
+        kernel = loaded(self.text, self.target, tuple(self.variables.items())).kernel(self.entry)
         recording, slots = self.recording(), {n: at for at, n in enumerate(self.recorded)}
         remote = self._remote
         args = [self._own(n, each, recording, slots.get(n)) for n, each in enumerate(self.args)]
@@ -189,9 +188,11 @@ class RangeWorkload:
 
 
 @lru_cache(maxsize=1)
-def loaded(text: str, target: str) -> Module:
-    """The module of a grid, which all of its ranges in a process use."""
-    return load(text.encode(), target)
+def loaded(text: str, target: str, variables: tuple[tuple[int, bytes], ...]) -> Module:
+    """The module of a grid, with the contents of variables (`Image.change`); all of its ranges in a process use it."""
+    module = load(text.encode(), target)
+    module.image.change(dict(variables))
+    return module
 
 
 @lru_cache(maxsize=1)

@@ -6,96 +6,36 @@ that has none.  When the worker dies, that case is run again, and the others tha
 
 from __future__ import annotations
 
-import math
 import os
-import pickle
-import signal
-import subprocess
-import sys
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
-from multiprocessing.connection import Connection, Pipe, wait
-from tempfile import TemporaryFile
+from multiprocessing.connection import wait
+from socket import socket
 from types import TracebackType
 
+from ptxvm.campaign import worker_process
 from ptxvm.campaign.case import Workload
 from ptxvm.campaign.declaration import CaseLimits
-from ptxvm.campaign.frames import FrameReader, frame, frame_of_jobs, outcome_in, written
+from ptxvm.campaign.frames import Setting, outcome_in, packed
 from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
-from ptxvm.campaign.run_delay import delay_since, run_delays
+from ptxvm.campaign.worker_process import WorkerProcess
 from ptxvm.diagnostics.errors import Crash
 
 AHEAD = 0.05  # seconds of work that a worker has in advance
 MOST_AHEAD = 512  # cases
 NAP = 0.002  # seconds
-READING = 0.1  # seconds, the least between two readings of delays, which are files of the system
-LONGEST = 2000  # characters of what a process wrote before it died
-
-
-class Worker:
-    """A process that runs cases, and those that it has been given and not ended."""
-
-    def __init__(self, setting: bytes, threads: int, descriptors: Sequence[int]) -> None:
-        self.connection, theirs = Pipe()
-        self.errors = TemporaryFile()  # noqa: SIM115 - closed with the worker
-        paths = os.pathsep.join(path for path in sys.path if path)
-        self.process = subprocess.Popen(  # noqa: S603 - this Python
-            [sys.executable, "-P", "-m", "ptxvm.campaign.worker", str(theirs.fileno())],
-            pass_fds=[theirs.fileno(), *descriptors], stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=self.errors,
-            env={"PTXVM_THREADS": str(threads), **os.environ, "PYTHONPATH": paths},
-        )  # fmt: skip
-        theirs.close()
-        self.jobs: deque[Job] = deque()
-        self.is_ready, self.since = False, 0.0
-        self.delays: Mapping[str, int] = {}  # of its threads, when they were read: as its case began, or a moment before
-        self.read = -math.inf
-        self.reader = FrameReader(self.connection.fileno())
-        written(self.connection.fileno(), frame(setting))
-
-    def give(self, jobs: list[Job]) -> None:
-        """Give it cases."""
-        if not self.jobs:
-            self.begin()
-        self.jobs.extend(jobs)
-        try:
-            written(self.connection.fileno(), frame_of_jobs(jobs))
-        except OSError:
-            return  # it has died, which the next wait tells
-
-    def begin(self) -> None:
-        """It begins with a case now."""
-        self.since = time.monotonic()
-        if self.since - self.read > READING:
-            self.read, self.delays = self.since, run_delays(self.process.pid)
-
-    def excuse(self) -> None:
-        """Let its case begin later, by the time for which there was no processor for it."""
-        before, self.read, self.delays = self.delays, time.monotonic(), run_delays(self.process.pid)
-        self.since += delay_since(before, self.delays)
-
-    def close(self, *, kill: bool = True) -> str:
-        """End the process; gives how it ended, with what it wrote last."""
-        self.connection.close()
-        if kill:
-            self.process.kill()
-        code = self.process.wait()
-        self.errors.seek(0)
-        wrote = self.errors.read().decode(errors="replace")[-LONGEST:].strip()
-        self.errors.close()
-        how = f"signal {signal.Signals(-code).name}" if code < 0 else f"exit status {code}"
-        return f"{how}: {wrote}" if wrote else how
 
 
 class Pool(AbstractContextManager["Pool"]):
-    """Some worker processes, which inherit descriptors of files."""
+    """Some worker processes; with `keep` they stay for a while after their last case, for another pool that keeps its own."""
 
-    def __init__(self, workload: Workload, workers: int, limits: CaseLimits, descriptors: Sequence[int] = ()) -> None:
-        self.limits, self.count, self.descriptors = limits, workers, descriptors
-        self.setting = pickle.dumps((workload, limits.memory))
-        self.threads = max(1, (os.cpu_count() or 1) // workers)
-        self.workers: dict[Connection, Worker] = {}
+    def __init__(self, workload: Workload, workers: int, limits: CaseLimits, *, keep: bool = False) -> None:
+        self.limits, self.count, self.keep = limits, workers, keep
+        self.setting = packed(Setting(workload, limits.memory))
+        self.environment = worker_process.environment(max(1, (os.cpu_count() or 1) // workers))
+        self.workers: dict[socket, WorkerProcess] = {}
         self.again: deque[Job] = deque()
         self.attempts: Counter[int] = Counter()
         self.ended = self.seconds = 0.0
@@ -125,9 +65,12 @@ class Pool(AbstractContextManager["Pool"]):
         self.close()
 
     def close(self) -> None:
-        """End all processes, and forget their cases."""
+        """End all processes, but those that are kept, and forget their cases."""
         for worker in self.workers.values():
-            worker.close()
+            if self.keep and not worker.jobs:
+                worker_process.keep(worker)
+            else:
+                worker.close()
         self.workers.clear()
         self.again.clear()
         self.attempts.clear()
@@ -139,7 +82,8 @@ class Pool(AbstractContextManager["Pool"]):
             job = self._next(waiting)
             if job is None:
                 break
-            worker = Worker(self.setting, self.threads, self.descriptors)
+            worker = self._worker()
+            worker.engage(self.setting)
             self.workers[worker.connection] = worker
             worker.give([job])
         for worker in self.workers.values():
@@ -147,6 +91,11 @@ class Pool(AbstractContextManager["Pool"]):
                 wanted = (self._next(waiting) for _ in range(max(ahead, 1) - len(worker.jobs)))
                 if jobs := [job for job in wanted if job is not None]:
                     worker.give(jobs)
+
+    def _worker(self) -> WorkerProcess:
+        """A worker that was kept, or a new one."""
+        kept = worker_process.kept(self.environment) if self.keep else None
+        return WorkerProcess(self.environment) if kept is None else kept
 
     def _next(self, waiting: Iterator[Job]) -> Job | None:
         return self.again.popleft() if self.again else next(waiting, None)
@@ -160,13 +109,13 @@ class Pool(AbstractContextManager["Pool"]):
         """The seconds of a case."""
         return self.seconds / self.ended if self.ended else AHEAD
 
-    def _patience(self, busy: list[Worker], until: float | None) -> float:
+    def _patience(self, busy: list[WorkerProcess], until: float | None) -> float:
         """The seconds until the first case is late, or it is time to end."""
         now = time.monotonic()
         late = min((worker.since for worker in busy if worker.is_ready), default=now) + self.limits.seconds
         return max((late if until is None else min(late, until)) - now, 0.001)
 
-    def _received(self, worker: Worker) -> Iterator[Done]:
+    def _received(self, worker: WorkerProcess) -> Iterator[Done]:
         """What a worker has sent, or its death."""
         try:
             contents = worker.reader.frames()
@@ -185,12 +134,12 @@ class Pool(AbstractContextManager["Pool"]):
         self.seconds += outcome.seconds
         return Done(job, outcome, self.attempts.pop(job.number, 0) + 1)
 
-    def _died(self, worker: Worker) -> Iterator[Done]:
+    def _died(self, worker: WorkerProcess) -> Iterator[Done]:
         """The case that it ran is run again, if it may be."""
         how = self._remove(worker, kill=False)
         if not worker.is_ready:
             self.again.extendleft(reversed(worker.jobs))
-            self.failures_to_start += 1
+            self.failures_to_start += not worker.was_kept  # which may have ended at this moment
             if self.failures_to_start >= self.limits.attempts:
                 raise Crash(f"a worker does not start: {how}")
             return
@@ -218,7 +167,7 @@ class Pool(AbstractContextManager["Pool"]):
             late_outcome = Outcome(Verdict.TIMEOUT, "", "", said, self.limits.seconds)
             yield Done(job, late_outcome, self.attempts.pop(job.number, 0) + 1)
 
-    def _remove(self, worker: Worker, *, kill: bool) -> str:
+    def _remove(self, worker: WorkerProcess, *, kill: bool) -> str:
         del self.workers[worker.connection]
         return worker.close(kill=kill)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -115,11 +115,11 @@ def campaign(
 
 
 def runner(
-    workload: Workload, workers: int, scheduler: str | None, limits: CaseLimits, descriptors: Sequence[int] = ()
+    workload: Workload, workers: int, scheduler: str | None, limits: CaseLimits, *, keep: bool = False
 ) -> Pool | Cluster:
-    """What runs the cases; processes of this machine inherit descriptors."""
+    """What runs the cases; `keep` is for processes of this machine (`Pool`)."""
     if scheduler is None:
-        return Pool(workload, workers, limits, descriptors)
+        return Pool(workload, workers, limits, keep=keep)
     from ptxvm.campaign.cluster import Cluster  # noqa: PLC0415 - Dask is an extra
 
     return Cluster(workload, scheduler, limits)

@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 import numpy as np
 
+from ptxvm.campaign.frames import Descriptor
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.per_lane import Array
 
@@ -46,9 +47,9 @@ class Stored(NamedTuple):
 
 @dataclass(frozen=True)
 class SharedFile:
-    """The file, by its descriptor, which workers inherit: bytes of arrays, and of the area of each range behind them."""
+    """The file, by its descriptor, which goes to workers: bytes of arrays, and of the area of each range behind them."""
 
-    descriptor: int
+    descriptor: Descriptor
     arrays: int
     area: int
 
@@ -85,7 +86,7 @@ def shared(arrays: Sequence[Array], area: int, ranges: int) -> Iterator[tuple[Sh
     descriptor = _open()
     try:
         os.ftruncate(descriptor, end + area * ranges)
-        file = SharedFile(descriptor, end, area)
+        file = SharedFile(Descriptor(descriptor), end, area)
         for each, where in zip(arrays, placed, strict=True):
             file.write(0, where.offset - end, np.ascontiguousarray(each).reshape(-1).view(np.uint8))
         yield file, placed

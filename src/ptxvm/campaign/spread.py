@@ -209,7 +209,7 @@ def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[Ra
     arrays = {n: each for n, each in enumerate(workload.args) if isinstance(each, np.ndarray) and each.nbytes}
     with shared(list(arrays.values()), workload.recording().size, len(workload.ranges)) as (file, placed):
         args = dict(enumerate(workload.args)) | dict(zip(arrays, placed, strict=True))
-        found = ranges(replace(workload, args=tuple(args.values()), file=file), workers, None, [file.descriptor])
+        found = ranges(replace(workload, args=tuple(args.values()), file=file), workers, None)
         for each in found:
             each.written = {n: Joinable(where, file.read(values)) for n, (where, values) in each.stored.items()}
         return found
@@ -232,12 +232,10 @@ def served(workload: RangeWorkload, scheduler: str) -> Iterator[RangeWorkload]:
         yield replace(workload, args=args, pages=server.address)
 
 
-def ranges(
-    workload: RangeWorkload, workers: int, scheduler: str | None, descriptors: Sequence[int] = ()
-) -> list[RangeAccesses]:
-    """What all ranges did, in their order, as they tell it; processes of this machine inherit descriptors."""
+def ranges(workload: RangeWorkload, workers: int, scheduler: str | None) -> list[RangeAccesses]:
+    """What all ranges did, in their order, as they tell it; processes of this machine stay for the next launch."""
     accesses: dict[int, RangeAccesses] = {}
-    with runner(workload, min(workers, len(workload.ranges)), scheduler, PATIENCE, descriptors) as pool:
+    with runner(workload, min(workers, len(workload.ranges)), scheduler, PATIENCE, keep=True) as pool:
         for done in pool.outcomes(Job(n) for n in range(len(workload.ranges))):
             for each in done:
                 if not isinstance(each.outcome.value, RangeAccesses) or each.outcome.failed:

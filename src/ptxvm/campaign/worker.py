@@ -2,34 +2,53 @@
 
     python -m ptxvm.campaign.worker DESCRIPTOR
 
-The descriptor is one end of a socket.  The worker ends when the other end is closed.
+The descriptor is one end of a socket.  The worker ends when the other end is closed, and when it has had nothing to run for
+a while.
 """
 
 from __future__ import annotations
 
-import pickle
+import os
 import resource
+import select
+import socket
 import sys
 from pathlib import Path
 
 from ptxvm.campaign.case import Workload
-from ptxvm.campaign.frames import FrameReader, frame_of, jobs_in, written
+from ptxvm.campaign.frames import Setting, SocketReader, frame_of, message_in, written
 from ptxvm.campaign.outcome import Job, Outcome
 
 MIB = 1 << 20
+IDLE = 60.0  # seconds for which a worker without a setting waits for one
 
 
-def main(descriptor: int) -> None:
+def main(end: socket.socket) -> None:
     """Run what comes."""
-    contents = FrameReader(descriptor).next()
-    try:
-        workload, memory = pickle.loads(next(contents))  # noqa: S301 - from the process that started this one
-        written(descriptor, frame_of(None))
-        for content in contents:
-            for job in jobs_in(content):
-                written(descriptor, frame_of(limited(workload, job, memory)))
-    except (EOFError, BrokenPipeError, ConnectionResetError):
-        return
+    with end:
+        reader, setting, descriptors = SocketReader(end), None, list[int]()
+        try:
+            while setting is not None or select.select([end], [], [], IDLE)[0]:
+                for content in reader.frames():
+                    message = message_in(content, reader.descriptors)
+                    if isinstance(message, list):
+                        run(end, setting, message)
+                        continue
+                    for each in descriptors:
+                        os.close(each)
+                    setting, descriptors = message, [] if message is None else reader.taken()  # which may have come early
+                    if setting is not None:
+                        written(end.fileno(), frame_of(None))
+        except (EOFError, BrokenPipeError, ConnectionResetError):
+            return
+
+
+def run(end: socket.socket, setting: Setting | None, jobs: list[Job]) -> None:
+    """Run cases of a setting."""
+    if setting is None:
+        raise ValueError("there is nothing that jobs are of")
+    for job in jobs:
+        written(end.fileno(), frame_of(limited(setting.workload, job, setting.memory)))
 
 
 def limited(workload: Workload, job: Job, memory: int) -> Outcome:
@@ -51,4 +70,4 @@ def data_size() -> int:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]))
+    main(socket.socket(fileno=int(sys.argv[1])))

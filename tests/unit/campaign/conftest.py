@@ -20,7 +20,7 @@ HERE = Path(__file__).parent
 class InThisProcess:
     """Runs ranges one after the other, without processes."""
 
-    def __init__(self, workload: Any, *_: object) -> None:
+    def __init__(self, workload: Any, *_: object, **__: object) -> None:
         self.workload = workload
 
     def __enter__(self) -> Self:

@@ -4,7 +4,7 @@ import os
 import threading
 from itertools import pairwise
 
-from ptxvm.campaign.frames import FrameReader, frame_of, frame_of_jobs, jobs_in, outcome_in, written
+from ptxvm.campaign.frames import FrameReader, frame_of, frame_of_jobs, message_in, outcome_in, written
 from ptxvm.campaign.outcome import Job, Outcome, Verdict
 
 OUTCOMES = [
@@ -31,7 +31,8 @@ def test_outcomes_that_come_byte_by_byte_or_together(rng) -> None:
     sender.start()
     found = []
     try:
-        found.extend(outcome_in(content) for content in reader.next())
+        while True:
+            found.extend(outcome_in(content) for content in reader.frames())
     except EOFError:
         sender.join()
     os.close(reading)
@@ -40,4 +41,4 @@ def test_outcomes_that_come_byte_by_byte_or_together(rng) -> None:
 
 def test_jobs_keep_their_parameters_and_texts() -> None:
     jobs = [Job(3), Job(4, {"n": 5}), Job(6, None, "text")]
-    assert jobs_in(frame_of_jobs(jobs)[8:]) == jobs
+    assert message_in(frame_of_jobs(jobs)[8:]) == jobs

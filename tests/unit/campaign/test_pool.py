@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pytest
 
-from ptxvm.campaign import pool
+from ptxvm.campaign import worker_process
 from ptxvm.campaign.case import DeclaredWorkload
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.outcome import Job, Verdict
@@ -65,7 +65,7 @@ def test_cases_that_run_at_the_end_of_the_time_are_given_up(sleepers: DeclaredWo
 
 def test_a_case_is_not_late_by_the_time_for_which_it_had_no_processor(run: Run, monkeypatch: pytest.MonkeyPatch) -> None:
     """Half of the time each worker waits for a processor, as far as the system tells: a case of .4 seconds has taken .2."""
-    monkeypatch.setattr(pool, "run_delays", lambda _: {"1": time.monotonic_ns() // 2})
+    monkeypatch.setattr(worker_process, "run_delays", lambda _: {"1": time.monotonic_ns() // 2})
     found = run("sleeps_long", {"n": [0.4, 3]}, limits={"seconds": 0.3})
     assert rows(found) == [(0.4, Verdict.PASSED, 1), (3, Verdict.TIMEOUT, 1)]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import ptxvm
 from ptxvm.campaign import spread as module
+from ptxvm.campaign.worker_process import KEPT, close_kept
 
 SAXPY = Path(__file__).parents[3] / "examples" / "saxpy.ptx"
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
@@ -36,6 +38,21 @@ def test_processes_leave_what_one_launch_does(rng: np.random.Generator) -> None:
     assert (found.reason, found.ranges) == ("", (range(15), range(15, 30)))
     assert np.allclose(y, expected, rtol=1e-6)
     assert found.result.grid == (30, 1, 1)
+
+
+def test_processes_stay_for_the_next_launch_with_its_arrays_and_variables() -> None:
+    """Workers run three launches: sums of an array and of a variable that the host changes, then gives its first value."""
+    close_kept()
+    body = "ld.const.u32 %r1, [c]; ld.global.u32 %r2, [%p1]; add.u32 %r1, %r1, %r2; st.global.u32 [%p1], %r1;"
+    grid = ptxvm.load(HEAD + ".const .u32 c = 1;\n" + KERNEL.format(body))
+    processes = []
+    for constant in (1, 100, 1):
+        grid.symbol("c")[...] = constant
+        array = np.arange(64, dtype=np.uint32)
+        assert ptxvm.spread(grid.kernel(), 64, 1, [array], workers=1).reason == ""
+        assert array.tolist() == [n + constant for n in range(64)]
+        processes.append([each.process.pid for each in KEPT[os.getpid()]])
+    assert processes[0] == processes[1] == processes[2] != []
 
 
 @pytest.mark.usefixtures("in_this_process")
