@@ -94,8 +94,8 @@ def shfl(i, a, b, c, warp):
 )
 def shfl_sync(i, a, b, c, membermask, warp):
     """Wait for the lanes of the mask, and read a register of one of them; `p` tells whether the lane was in range."""
-    source, valid = source_lane(i, warp.lane, b, c)
     peers = yield warp.converge(membermask, a)
+    source, valid = source_lane(i, warp.lane, b, c)
     return peers.at(source, meant=True), valid
 
 

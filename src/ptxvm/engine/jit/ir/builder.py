@@ -164,13 +164,20 @@ class Code:
         self.run(f"br i1 {condition}, label %{yes}, label %{no}{hint}")
 
     @contextmanager
-    def scope(self) -> Iterator[None]:
-        """Values of a loop, or of a block that may be skipped: code after it does not share them."""
-        outer = dict(self.memo)
+    def scope(self, *, fresh: bool = False) -> Iterator[None]:
+        """Values of a loop, or of a block that may be skipped: code after it does not share them.
+
+        Nor does it share those of the code before it, where it is `fresh`.
+        """
+        outer, shared = self.memo, len(self.memo)
+        if fresh:
+            self.memo = {}
         try:
             yield
         finally:
             self.memo = outer
+            while len(outer) > shared:  # the values that came last; a copy of all would make long code quadratic
+                outer.popitem()
 
     # ── vectors ─────────────────────────────────────────────────────────────────────────
 
@@ -220,6 +227,15 @@ class Code:
         vector, name = f"<{count} x {llvm}>", f"llvm.masked.store.v{count}{short(llvm)}.p0"
         self.unit.declarations[name] = f"declare void @{name}({vector}, ptr, i32 immarg, <{count} x i1>)"
         self.run(f"call void @{name}({vector} {value}, ptr {pointer}, i32 {align}, <{count} x i1> {mask})")
+
+    def masked_gather(self, llvm: str, pointers: str, mask: str) -> str:
+        """Load from an address for each lane that the mask selects; the others are zero."""
+        vector, addresses, predicates = (f"<{self.width} x {one}>" for one in (llvm, "ptr", "i1"))
+        name = f"llvm.masked.gather.v{self.width}{short(llvm)}.v{self.width}p0"
+        self.unit.declarations[name] = f"declare {vector} @{name}({addresses}, i32 immarg, {predicates}, {vector})"
+        align = "8" if llvm in ("i64", "double") else "4"
+        arguments = [(addresses, pointers), ("i32", align), (predicates, mask), (vector, "zeroinitializer")]
+        return self.emit(f"freeze {vector} {self.call(vector, name, *arguments, pure=False)}", pure=False)
 
     def mask_bits(self, predicate: str) -> str:
         """A vector of predicates as an integer."""

@@ -81,3 +81,11 @@ def compare(op: str, type: Type, a: int, b: int) -> int:
     """Compare two integers."""
     x, y = signed(type, a), signed(type, b)
     return int({"eq": x == y, "ne": x != y, "lt": x < y, "le": x <= y, "gt": x > y, "ge": x >= y}[op])
+
+
+@lru_cache(REMEMBERED)
+def comparisons(op: str, type: Type, a: tuple[int, ...], b: tuple[int, ...]) -> tuple[int, ...]:
+    """The same for all lanes."""
+    if len({*a}) == len({*b}) == 1:
+        return (compare(op, type, a[0], b[0]),) * len(a)
+    return tuple(compare(op, type, x, y) for x, y in zip(a, b, strict=True))

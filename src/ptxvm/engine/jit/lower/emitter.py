@@ -24,6 +24,7 @@ from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.port import Action, Call, Ending, Port, Request
 from ptxvm.engine.jit.node.register_shapes import CARRY
 from ptxvm.engine.jit.node.unset_check import UnsetCheck
+from ptxvm.engine.jit.values.exchange import exchanged, resumed
 from ptxvm.engine.operands import OperandValue
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.isa.model import PORTS, Decoded
@@ -163,12 +164,10 @@ class Emitter(Conditionals):
                 self.action = Ending.WAIT
                 return
             sent = self._outcome(bound, request)
-            try:
-                result.send(sent)
-            except StopIteration as end:
-                result = end.value
+            if isinstance(sent, ports.Peers) and self._only_exchanges(bound):
+                result = self._exchanged(bound, sent, arguments)
             else:
-                raise Unsupported(f"'{i.mnemonic}', which waits twice, in the JIT")
+                result = resumed(result, sent)
         if "flow" in instances:
             self.action = instances["flow"].action
             if isinstance(self.action, Call) and not calls.call(self, bound, self.action):
@@ -187,6 +186,18 @@ class Emitter(Conditionals):
             for carry in written:
                 self.assign(CARRY, pred, carry)
         self.commit(bound, made)
+
+    def _only_exchanges(self, bound: Bound) -> bool:
+        """Does a collective give what follows from its operands, in code that looks at nothing else?"""
+        computes = bound.i.of.effects == {"warp", "waits"} and bound.summary.product is None
+        return computes and bool(bound.i.destinations()) and self.kernel.shadow is None
+
+    def _exchanged(self, bound: Bound, peers: ports.Peers, arguments: Sequence[Port | Value]) -> OperandValue:
+        """Write a collective whose lanes have come together."""
+        given = [peers.members, *peers.payload]
+        meaning = partial(exchanged, bound.i, len(peers.payload))
+        operands = [each for each in arguments if not isinstance(each, Port)]
+        return self.kernel.meanings.result(self.alg, bound.i.mnemonic, meaning, [*given, *operands])
 
     def _parts(self, guard: Raw | None) -> bool:
         """Can some lanes arrive at a collective before others, in a general version?"""

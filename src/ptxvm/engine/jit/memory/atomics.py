@@ -50,8 +50,7 @@ class Updates:
         buffered = [self._buffered(n, operand) for n, operand in enumerate(operands)]
 
         def write() -> None:
-            with code.scope():
-                code.memo.clear()
+            with code.scope(fresh=True):
                 for lane in self._lanes():
                     old = self._update(lane, update, [Value(self.alg, t, self._lane_of(t, r, b, lane)) for t, r, b in buffered])
                     kept = code.emit(f"getelementptr {self.llvm}, ptr {results}, i32 {lane}")

@@ -7,7 +7,8 @@ writes meanwhile, weak loads need not see (PTX 8).  If the check fails, each is 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from bisect import bisect_left
+from collections.abc import Callable
 from dataclasses import dataclass
 
 from ptxvm.algebra.memory_order import Order
@@ -55,13 +56,11 @@ def run(at: NodeBuilder, bound: Bound, space: Space, size: int) -> LoadRun | Non
     suits = kernel.scalar or lane_chunks.suits(size, EXTENTS[0] // size)
     if kernel.tagged or space not in SPACES or not whole_addresses or not suits:
         return None
-    found: dict[int, int] = {}
-    for position, distance in _neighbours(at, own[0]):
-        if variable_bounds.part(at, code[position], space) is None:
-            found.setdefault(distance, position)
+    extents = SCALAR_EXTENTS if kernel.scalar else EXTENTS
+    found = _around(at, own[1], space, extents[0], size)
     if found.get(own[1]) != at.position:
         return None
-    for extent in SCALAR_EXTENTS if kernel.scalar else EXTENTS:
+    for extent in extents:
         for first in range(own[1] - extent + size, own[1] + 1, size):
             distances = range(first, first + extent, size)
             if len(distances) > 1 and all(distance in found for distance in distances):
@@ -132,20 +131,42 @@ def _text(at: NodeBuilder, type: Type, raw: Raw) -> str:
     return at.alg.vector(type, raw)
 
 
-def _neighbours(at: NodeBuilder, base: Register) -> Iterator[tuple[int, int]]:
-    """The positions from the current one on of equal loads behind a register, with their distances from it."""
-    code = at.node.code
-    head = code[at.position].node.head
-    for position in range(at.position, at.together_until):
-        bound = code[position]
+def _around(at: NodeBuilder, own: int, space: Space, extent: int, size: int) -> dict[int, int]:
+    """The first equal load, from the current one on, at each distance of which an extent may hold both."""
+    if at.neighbours is None:
+        at.neighbours = _neighbours(at)
+    equal, found = at.neighbours.get(at.position, {}), {}
+    for distance in range(own - extent + size, own + extent, size):
+        positions = equal.get(distance, [])
+        for n in range(bisect_left(positions, at.position), bisect_left(positions, at.together_until)):
+            if variable_bounds.part(at, at.node.code[positions[n]], space) is None:
+                found[distance] = positions[n]
+                break
+    return found
+
+
+def _neighbours(at: NodeBuilder) -> dict[int, dict[int, list[int]]]:
+    """For each load behind a register the positions of equal ones behind the same value of it, by their distances from it."""
+    found: dict[int, dict[int, list[int]]] = {}
+    equal: dict[int, dict[str, dict[int, list[int]]]] = {}  # the loads so far, by register and mnemonic
+    held = 0  # the registers of these, as bits
+    for position, bound in enumerate(at.node.code):
         effects = bound.i.of.effects
         if effects and (effects != {"mem"} or not _only_reads(bound)):
-            return
-        root = _root_of(at, bound)
-        if root is not None and root[0] is base and bound.node.guard is None and bound.node.head == head:
-            yield position, root[1]
-        if changes(bound) & 1 << base.index:
-            return
+            held = 0
+            equal.clear()
+            continue
+        root = _root_of(at, bound) if effects and bound.node.guard is None else None
+        if root is not None:
+            held |= 1 << root[0].index
+            found[position] = equal.setdefault(root[0].index, {}).setdefault(bound.node.head, {})
+            found[position].setdefault(root[1], []).append(position)
+        changed = changes(bound) & held
+        held ^= changed
+        while changed:
+            del equal[changed.bit_length() - 1]
+            changed ^= 1 << changed.bit_length() - 1
+    return found
 
 
 def _only_reads(bound: Bound) -> bool:

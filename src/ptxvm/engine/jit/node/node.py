@@ -75,6 +75,7 @@ class NodeBuilder(operands.Operands):
         self.definitions: list[Definition] = []
         self.light: dict[str, int] = {}  # vectors that take fewer registers than their type says
         self.preloaded: dict[int, list[Value]] = {}  # what a load loads, by its position, where an earlier one loaded it
+        self.neighbours: dict[int, dict[int, list[int]]] | None = None  # of its loads: see `memory.joined_loads`
         self.given_by: Raw | None = None  # the lane whose value a collective passes on to each lane; None for its own
         self.guard: Raw | None = None
         self.region_guard: Raw | None = None  # the lanes that run a predicated block (`lower.predicated_region`) ...
@@ -248,9 +249,6 @@ class NodeBuilder(operands.Operands):
 
     def gather(self, llvm: str, pointers: str, mask: str | None) -> str:
         """Load from an address for each lane."""
-        vector = f"<{self.width} x {llvm}>"
-        predicate = mask or "splat (i1 true)"
-        size = 8 if llvm in ("i64", "double") else 4
         if llvm in PARTS_OF_WORDS and mask is None and cpu.has("avx2"):  # a few lanes are quicker one by one
             return self._gather_parts(llvm, pointers)
         if llvm not in NATIVE:
@@ -260,17 +258,7 @@ class NodeBuilder(operands.Operands):
                 for n in self.code.warps()
             ]
             return self.code.concatenate(llvm, parts, WARP)
-        name = f"llvm.masked.gather.v{self.width}{short(llvm)}.v{self.width}p0"
-        self.code.unit.declarations[name] = (
-            f"declare {vector} @{name}(<{self.width} x ptr>, i32 immarg, <{self.width} x i1>, {vector})"
-        )
-        arguments = [
-            (f"<{self.width} x ptr>", pointers),
-            ("i32", str(size)),
-            (f"<{self.width} x i1>", predicate),
-            (vector, "zeroinitializer"),
-        ]
-        return self.code.emit(f"freeze {vector} {self.code.call(vector, name, *arguments, pure=False)}", pure=False)
+        return self.code.masked_gather(llvm, pointers, mask or "splat (i1 true)")
 
     def _gather_parts(self, llvm: str, pointers: str) -> str:
         """Bytes or halves, of the aligned words that they are in: these are in one page, and in one word of the processor."""

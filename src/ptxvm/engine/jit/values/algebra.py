@@ -68,8 +68,11 @@ class LlvmAlgebra(VectorAlgebra):
         super().__init__(code)
         self.fast = fast
         self.writer = approximations_writer(fast=fast)
-        self.buffer = buffer  # gives scratch memory of the function
+        self.buffer = buffer or self._on_stack  # gives scratch memory of the function
         self._guard = guard
+
+    def _on_stack(self, llvm: str, number: int) -> str:
+        return self.code.emit(f"alloca {llvm}, align 64")
 
     # ── integers ────────────────────────────────────────────────────────────────────────
 
@@ -233,7 +236,7 @@ class LlvmAlgebra(VectorAlgebra):
             a, b, type = self.cast("ftof", type, f32, a, "rn"), self.cast("ftof", type, f32, b, "rn"), f32
         first, second = self.known(type, a), self.known(type, b)
         if not type.is_float and first is not None and second is not None:
-            return from_lanes(pred, tuple(constant_folding.compare(op, type, x, y) for x, y in zip(first, second, strict=True)))
+            return from_lanes(pred, constant_folding.comparisons(op, type, first, second))
         if isinstance(a, Affine) and isinstance(b, Affine) and not type.is_float:
             decided = affine_integers.comparison(op, type, a, b, self.width)
             if decided is not None:

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
 from ptxvm.engine.jit.ir.builder import Code
-from ptxvm.engine.jit.ir.lane_values import Raw, Varying, scalar_type
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.engine.operands import OperandValue
 
@@ -31,9 +31,10 @@ class Given(NamedTuple):
 
 
 class Result(NamedTuple):
-    """A result: its type, and whether a NaN of it may have any bits."""
+    """A result: its type, whether it is a vector, or one value for all lanes, and whether a NaN of it may have any bits."""
 
     type: Type
+    varies: bool
     loose: bool
 
 
@@ -89,11 +90,16 @@ class SharedMeanings:
 
 
 def _describe(form: Form, made: OperandValue) -> None:
-    """Let a form have a piece, if what an instruction of it has given are vectors."""
+    """Let a form have a piece, if what an instruction of it has given are vectors, or scalars that are computed."""
     form.single = not isinstance(made, tuple)
     values = [made] if form.single else list(made)
-    if all(isinstance(each, Value) and isinstance(each.raw, Varying) for each in values):
-        form.results = [Result(each.type, each.raw.loose) for each in values]
+    if all(isinstance(each, Value) and (isinstance(each.raw, Varying) or _computed(each.raw)) for each in values):
+        form.results = [Result(each.type, isinstance(each.raw, Varying), each.raw.loose) for each in values]
+
+
+def _computed(raw: Affine) -> bool:
+    """Is a value one for all lanes, and not known?"""
+    return isinstance(raw.base, str) and not raw.terms
 
 
 def _kinds(operands: Sequence[OperandValue]) -> str:
@@ -122,7 +128,7 @@ def _given(alg: LlvmAlgebra, type: Type, raw: Raw, name: str) -> Given | None:
 
 def _called(alg: LlvmAlgebra, form: Form, meaning: Callable[..., OperandValue], operands: Sequence[Given]) -> OperandValue:
     """The results of a call of the piece, which is written where it is not there yet."""
-    types = [_passed(alg, each.type) for each in form.results]
+    types = [_passed(alg, each.type) if each.varies else scalar_type(each.type) for each in form.results]
     together = f"{{ {', '.join(types)} }}"
     whole = types[0] if form.single else together
     parameters, arguments = [], []
@@ -136,10 +142,8 @@ def _called(alg: LlvmAlgebra, form: Form, meaning: Callable[..., OperandValue], 
     def write(code: Code) -> str:
         within = LlvmAlgebra(code, fast=alg.fast)
         made = meaning(*(Value(within, each.type, _within(within, each)) for each in operands))
-        values = []
-        for result, value in zip(form.results, [made] if form.single else made, strict=True):
-            vector = within.vector(result.type, value.raw if result.loose else within.tight(result.type, value.raw))
-            values.append(code.mask_bits(vector) if result.type is pred else vector)
+        made = [made] if form.single else made
+        values = [_returned(within, *each) for each in zip(form.results, made, strict=True)]
         return values[0] if form.single else code.structure(together, *zip(types, values, strict=True))
 
     piece = alg.code.unit.piece(form.piece, whole, ", ".join(parameters), write)
@@ -147,9 +151,18 @@ def _called(alg: LlvmAlgebra, form: Form, meaning: Callable[..., OperandValue], 
     values = []
     for number, result in enumerate(form.results):
         name = made if form.single else alg.code.emit(f"extractvalue {whole} {made}, {number}")
-        name = alg.code.all_lanes(name) if result.type is pred else name
-        values.append(Value(alg, result.type, Varying(name, loose=result.loose)))
+        name = alg.code.all_lanes(name) if result.varies and result.type is pred else name
+        values.append(Value(alg, result.type, alg.result(result.varies, name, loose=result.loose)))
     return values[0] if form.single else tuple(values)
+
+
+def _returned(alg: LlvmAlgebra, result: Result, value: Value) -> str:
+    """A result of a piece, within it."""
+    raw = value.raw if result.loose else alg.tight(result.type, value.raw)
+    if isinstance(raw, Affine) and not result.varies:
+        return text(scalar_type(result.type), raw.base)
+    vector = alg.vector(result.type, raw)
+    return alg.code.mask_bits(vector) if result.type is pred else vector
 
 
 def _passed(alg: LlvmAlgebra, type: Type) -> str:

@@ -10,7 +10,9 @@ import pytest
 from engines import same, same_fault
 
 import ptxvm
+from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.memory import joined_loads
 
 BLOCK, SIZE = 64, 256
 HEAD = ".version 7.8\n.target sm_80\n.address_size 64\n"
@@ -144,3 +146,15 @@ def test_the_row_that_ends_too_early_is_the_fault(short: int) -> None:
         same_fault(made, given, block=BLOCK)
     else:
         same(made, given, block=BLOCK)
+
+
+def test_loads_are_not_looked_through_once_for_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Four times as many loads take four times as many looks; with the square it was 5 ms each at a thousand."""
+    looks, look = list[Bound](), joined_loads._root_of
+    monkeypatch.setattr(joined_loads, "_root_of", lambda at, bound: looks.append(bound) or look(at, bound))
+    counts = []
+    for times in (25, 100):
+        looks.clear()
+        kernel("ld.global.u32 %x0, [%a]; add.u32 %x1, %x1, %x0;" * times).dump("shapes", BLOCK)
+        counts.append(len(looks))
+    assert 0 < counts[1] < 5 * counts[0]

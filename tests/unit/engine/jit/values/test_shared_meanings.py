@@ -66,6 +66,20 @@ FORMS = {
     "approximations": "sin.approx.f32 %r{to}, %r{x}; lg2.approx.ftz.f32 %r{z}, %r{to};",
     "video": "vadd4.s32.u32.s32.sat %r{to}, %r{x}, %r{y}, %r{z};",
     "a bit that is found": "fns.b32 %r{to}, %r{x}, 3, 2; xor.b32 %r{to}, %r{to}, %r{y};",
+    "a lane that is read": "shfl.sync.bfly.b32 %r{to}|%p{to}, %r{x}, 5, 0x1f, -1; @!%p{to} xor.b32 %r{to}, %r{to}, %r{z};",
+    "lanes in registers": "shfl.sync.idx.b32 %r{to}|%p{to}, %r{x}, %r{y}, %r{z}, -1; @%p{to} xor.b32 %r{z}, %r{to}, %u;",
+    "lanes that give the same": "and.b32 %r{x}, %r{x}, 3; match.any.sync.b32 %r{to}, %r{x}, -1;",
+    "two words that are the same":
+        "mov.b64 %d4, {{%r{x}, %t}}; and.b64 %d4, %d4, 7; match.any.sync.b64 %r{to}, %d4, -1; xor.b32 %r{to}, %r{to}, %t;",
+    "all the same": "and.b32 %r{x}, %r{x}, 64; match.all.sync.b32 %r{to}|%p{to}, %r{x}, -1; selp.b32 %r{z}, %t, %r{y}, %p{to};",
+    "members that lanes choose":
+        "vote.sync.ballot.b32 %r{y}, %p{x}, -1; @%p{x} match.any.sync.b32 %r{to}, %r{z}, %r{y}; xor.b32 %r{z}, %r{z}, %r{to};",
+    "a sum of all lanes": "redux.sync.add.u32 %r{to}, %r{x}, -1; add.u32 %r{to}, %r{to}, %t;",
+    "the least of some lanes":
+        "vote.sync.ballot.b32 %r{y}, %p{x}, -1; @%p{x} redux.sync.min.s32 %r{to}, %r{z}, %r{y}; xor.b32 %r{z}, %r{z}, %t;",
+    "a verdict": "vote.sync.any.pred %p{to}, %p{x}, -1; @%p{to} add.u32 %r{to}, %r{x}, %t;",
+    "a leader": "vote.sync.ballot.b32 %r{y}, %p{x}, -1; @%p{x} elect.sync %r{to}|%p{z}, %r{y}; xor.b32 %r{z}, %r{z}, %r{to};",
+    "a matrix that is transposed": "movmatrix.sync.aligned.m8n8.trans.b16 %r{to}, %r{x}; xor.b32 %r{to}, %r{to}, %r{z};",
     "bits": "bfe.s32 %r{to}, %r{x}, %r{y}, %r{z}; bfi.b32 %r{z}, %r{x}, %r{to}, %r{y}, %r{z};",
 }  # fmt: skip
 
@@ -79,7 +93,7 @@ def repeated(form: str) -> str:
         places = dict(zip(("to", "x", "y", "z"), ((n + k) % 4 for k in names), strict=True))
         lines.append(form.format(**places))
     lines += [f"st.global.b32 [%d2+{4 * n}], %r{n};" for n in names]
-    registers = ".reg .b32 %t, %u, %r<4>; .reg .pred %p<4>, %q<4>; .reg .b64 %d<4>;"
+    registers = ".reg .b32 %t, %u, %r<4>; .reg .pred %p<4>, %q<4>; .reg .b64 %d<5>;"
     parameters = ".param .u64 a, .param .u64 b, .param .u64 out, .param .u32 u"
     body = START.format(bytes=4, out=16) + "\n".join(lines)
     return f"{HEAD}.visible .entry k({parameters})\n{{\n{registers}{body}\nret;\n}}\n"
@@ -103,9 +117,10 @@ def test_as_in_the_interpreter(form: str, tier: str, rng: np.random.Generator, m
     np.testing.assert_array_equal(*found)
 
 
-def test_one_function_for_many() -> None:
+@pytest.mark.parametrize("form", ["a selector in a register", "lanes that give the same", "a sum of all lanes"])
+def test_one_function_for_many(form: str) -> None:
     """Without it the module grew with each of them, and LLVM took seconds."""
-    module = ptxvm.load(repeated(FORMS["a selector in a register"]))
+    module = ptxvm.load(repeated(FORMS[form]))
     function = module.image.resolve(module.kernel().function)
     text, _ = Translation(module.image, Specialisation(function, (BLOCK, 1, 1), 0)).text(VersionKind.FIRST)
     (name,) = re.findall(r"^define internal .* @(ptxvm\.meaning\.\d+)\(", text, re.MULTILINE)
