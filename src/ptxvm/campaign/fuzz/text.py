@@ -6,6 +6,7 @@ A text has some of its tokens deleted, doubled, swapped, replaced or joined with
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import pairwise
 from random import Random
 
@@ -26,17 +27,18 @@ LONGEST = 30_000  # characters of a text
 
 def mutated(text: str, other: str, random: Random) -> str:
     """The text with one to six changes of its tokens; `other` is what some come from."""
-    pieces, foreign = tokens(text), tokens(other)
+    pieces: Sequence[str] = tokens(text)
+    foreign = tokens(other)
     for _ in range(random.randint(1, 6)):
         if pieces:
             pieces = changed(pieces, foreign, random)
     return "".join(pieces)[:LONGEST]
 
 
-def changed(pieces: list[str], foreign: list[str], random: Random) -> list[str]:
+def changed(pieces: Sequence[str], foreign: Sequence[str], random: Random) -> list[str]:
     """The tokens with one change; `foreign` are those of another text."""
     at, there = random.randrange(len(pieces)), random.randrange(len(foreign) + 1)
-    before, piece, behind = pieces[:at], pieces[at], pieces[at:]
+    before, piece, behind = [*pieces[:at]], pieces[at], [*pieces[at:]]
     match random.randrange(8):
         case 0:
             return before + behind[random.randint(1, 4) :]
@@ -51,16 +53,17 @@ def changed(pieces: list[str], foreign: list[str], random: Random) -> list[str]:
         case 5:
             return before if random.random() < 0.5 else behind
         case 6:
-            return before + foreign[there : there + random.randint(1, 40)] + behind
+            return [*before, *foreign[there : there + random.randint(1, 40)], *behind]
     alike = [each for each in foreign if each[:1] == piece[:1]]
     return [*before, random.choice(alike or [""]), *behind[1:]]
 
 
-def tokens(text: str) -> list[str]:
-    """The tokens, each with the blanks behind it."""
+@lru_cache(maxsize=1024)
+def tokens(text: str) -> tuple[str, ...]:
+    """The tokens, each with the blanks behind it; those of a corpus are asked for again and again."""
     found = Tokens(Source(text))
     starts = found.starts[: found.texts.index(END) + 1]
-    return [text[start:end] for start, end in pairwise(starts)]
+    return tuple(text[start:end] for start, end in pairwise(starts))
 
 
 def survive(text: str | bytes) -> Sequence[Diagnostic]:
