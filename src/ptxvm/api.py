@@ -52,6 +52,7 @@ Usual = tuple[Extent, Extent, int]
 
 USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False, None, False)  # the other defaults
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
+FIRST_KERNEL = re.compile(r"\.entry\s+([\w$%]+)")
 
 
 def check(source: Text, target: str | None = None) -> list[Diagnostic]:
@@ -97,9 +98,12 @@ def link(modules: Iterable[Module]) -> Module:
 
 
 def read(source: Text) -> Source:
-    """The source that a user means."""
+    """The source that a user means; a text is named after its first kernel."""
     if isinstance(source, bytes) or (isinstance(source, str) and IS_TEXT.match(source)):
-        return Source(source)
+        found = Source(source)
+        if kernel := FIRST_KERNEL.search(found.text):
+            found.name = f"<{kernel[1]}>"
+        return found
     options.instance("a source", source, (str, os.PathLike), "a path, or PTX as text or bytes")
     return Source.read(os.fspath(source))
 

@@ -9,6 +9,7 @@ import re
 import pytest
 
 import ptxvm
+from ptxvm.api import read
 from ptxvm.diagnostics.errors import InvalidPTX
 
 HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
@@ -219,7 +220,9 @@ FUNCTIONS = {
 def test_what_does_not_fit_is_refused_as_nvlink_does(case):
     code, words, *texts = case
     for number, letter in enumerate("AB"[: len(texts)], 1):
-        name = "<source>" if len(texts) == 1 else f"<source> (module {number})"
+        names = [read(HEADER + text).name for text in texts]
+        name = names[number - 1]
+        name = f"{name} (module {number})" if names.count(name) > 1 else name
         words = words.replace(f"'{letter}'", f"'{name}'")
     found = refused(*texts).diagnostics
     assert [(each.code, each.ptxas) for each in found] == [(code, words)]
@@ -238,7 +241,7 @@ def test_both_places_are_named(tmp_path):
 
 def test_a_private_definition_elsewhere_is_pointed_at():
     (found,) = refused(ARRAY, "\n.global .u32 x[2];").diagnostics
-    assert found.note == "not visible to other modules: <source> (module 2):5: .global .u32 x[2];"
+    assert found.note == "not visible to other modules: <source>:5: .global .u32 x[2];"
 
 
 def test_the_message_says_what_differs_of_a_prototype():

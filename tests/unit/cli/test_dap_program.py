@@ -157,6 +157,29 @@ def test_a_program_that_is_stopped_in_a_kernel_can_be_ended(client):
     client.ask("disconnect")
 
 
+def test_texts_in_no_file_are_named_after_their_kernels_and_have_references_of_their_own(client, tmp_path):
+    """DAP, Source: a client may keep the text of a reference, so that of the second module is another one."""
+    text = ".version 8.0\\n.target sm_80\\n.visible .entry {}() {{ ret; }}\\n"
+    (tmp_path / "app.py").write_text(
+        f"import ptxvm\nfor name in ('one', 'two', 'one'): ptxvm.load('{text}'.format(name)).kernel().launch(1, 1, [])\n"
+    )
+    client.begin(program="app.py", stopOnEntry=True)
+    found = []
+    for _ in range(3):
+        thread = client.event("stopped")["threadId"]
+        (frame,) = client.ask("stackTrace", threadId=thread)["body"]["stackFrames"]
+        source = frame["source"]
+        found.append((source["name"], source["sourceReference"]))
+        content = client.ask("source", source=source, sourceReference=source["sourceReference"])["body"]["content"]
+        assert f".entry {source['name'].strip('<>')}()" in content
+        answer = client.ask("setBreakpoints", source=source, breakpoints=[{"line": 3}])["body"]["breakpoints"]
+        assert answer[0]["verified"]
+        client.ask("setBreakpoints", source=source, breakpoints=[])
+        client.ask("continue", threadId=thread)
+    assert found == [("<one>", 1), ("<two>", 2), ("<one>", 1)]
+    client.ask("disconnect")
+
+
 def test_a_program_that_is_not_there_is_refused(client):
     client.ask("initialize", adapterID="ptxvm")
     answer = client.ask("launch", program="none.py")

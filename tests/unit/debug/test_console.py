@@ -47,8 +47,8 @@ def test_commands_may_be_shortened_where_they_mean_one(console):
     assert said(console, "reverse-s")[0].startswith("'reverse-s' is the beginning of reverse-step")
     assert said(console, "p/x %in") == ["%in = 0x00000002"]
     assert said(console, "bt") == [
-        f"#0  hundred at <source>:{LINES['add.u32 %out, %in, 100;']} (ring.cu:30)",
-        f"#1  turn at <source>:{LINES['call (%r6), hundred, (%r6);']} (ring.cu:16)",
+        f"#0  hundred at <turn>:{LINES['add.u32 %out, %in, 100;']} (ring.cu:30)",
+        f"#1  turn at <turn>:{LINES['call (%r6), hundred, (%r6);']} (ring.cu:16)",
     ]
     assert said(console, "up", "p %tid.x") == ["%tid.x = 1"]
 
@@ -123,5 +123,5 @@ def test_what_is_wrong_with_a_command_is_said(console, command, answer):
 
 def test_a_breakpoint_may_be_named_as_its_help_says(console):
     assert "*function+12" in " ".join(said(console, "help break"))
-    assert said(console, "break *turn+7") == [f"Breakpoint 1 at <source>:{LINES['bar.sync 0;']}"]
+    assert said(console, "break *turn+7") == [f"Breakpoint 1 at <turn>:{LINES['bar.sync 0;']}"]
     assert said(console, f"tbreak {LINES['bar.sync 0;']}", "run", "continue 3")[-1].endswith("instructions]")

@@ -133,7 +133,7 @@ def test_a_message_that_is_none_is_refused(half, message):
 def test_the_console_sets_and_lists_logpoints(half):
     console = Console(half(32))
     (made,) = console.execute(f'logpoint {ADD} "r4 {{%r4}}" if %tid.x == 5')
-    assert made.text == f"Logpoint 1 at <source>:{ADD}"
+    assert made.text == f"Logpoint 1 at <half>:{ADD}"
     assert f'{ADD} if %tid.x == 5 "r4 {{%r4}}" at' in list(console.execute("info b"))[-1].text
     (wrong,) = console.execute("logpoint 12")
     assert wrong.text == 'a logpoint is LOCATION "TEXT", and a condition behind it'

@@ -26,7 +26,7 @@ def test_a_kernel_with_one_is_not_run(engine):
     module = ptxvm.load(f"{HEAD}.entry k ()\n{{\n  {SUBMIT}\n  ret;\n}}\n")
     with pytest.raises(ptxvm.Unsupported) as refused:
         module.kernel().launch(engine=engine)
-    assert str(refused.value) == "'fabric.submit' is not supported yet (<source>:6)"
+    assert str(refused.value) == "'fabric.submit' is not supported yet (<k>:6)"
 
 
 def test_nor_is_one_with_it_behind_a_branch(engine):

@@ -27,6 +27,7 @@ from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.values import NoValue
 from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.isa.special_registers import WARP
+from ptxvm.syntax.source import Source
 
 Handler: TypeAlias = "Callable[[Adapter, Arguments], Json | None]"
 """Answers a request: the body of the response."""
@@ -86,6 +87,7 @@ class Adapter:
         self.configuration: Arguments = {}
         self.initial: Arguments = {}
         self.owned: dict[str, list[int]] = {}  # the breakpoints of each source, or kind
+        self.texts: list[Source] = []  # those in no file that the client has heard of, in the order of their references
         self.stops_at_faults = True
         self.after: list[Callable[[], None]] = []  # what follows a response
         self.is_done = False
@@ -123,6 +125,22 @@ class Adapter:
     def output(self, text: str, category: str = "stdout") -> None:
         """Send what the kernel prints."""
         self.event("output", category=category, output=text)
+
+    # ── texts in no file ────────────────────────────────────────────────────────────────
+
+    def reference(self, source: Source) -> int:
+        """The number by which the client asks for a text; clients keep what they got, so one number is one text."""
+        known = next((n for n, each in enumerate(self.texts) if (each.name, each.text) == (source.name, source.text)), None)
+        if known is None:
+            known = len(self.texts)
+            self.texts.append(source)
+        return known + 1
+
+    def referred(self, reference: int) -> Source:
+        """The text that a number is for."""
+        if not 0 < reference <= len(self.texts):
+            raise Refused(f"there is no source {reference}")
+        return self.texts[reference - 1]
 
     # ── the session ─────────────────────────────────────────────────────────────────────
 

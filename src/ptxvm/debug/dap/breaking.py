@@ -56,7 +56,7 @@ def break_at(adapter: Adapter, place: str, each: Arguments) -> Breakpoint:
 @handler("setBreakpoints")
 def set_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
     """Breakpoints at lines of the PTX, or of a source that .loc names."""
-    name = source_name(adapter.held, an_object(needed(arguments, "source"), "'source'"))
+    name = source_name(adapter, an_object(needed(arguments, "source"), "'source'"))
 
     _ = adapter.breakpoints
 
@@ -157,7 +157,7 @@ def set_exception_breakpoints(adapter: Adapter, arguments: Arguments) -> Json:
 @handler("breakpointLocations")
 def breakpoint_locations(adapter: Adapter, arguments: Arguments) -> Json:
     """The lines of a source that have instructions."""
-    name = source_name(adapter.held, an_object(needed(arguments, "source"), "'source'"))
+    name = source_name(adapter, an_object(needed(arguments, "source"), "'source'"))
     first, session = whole(arguments, "line"), adapter.session
     last = whole(arguments, "endLine", first)
     lines = {

@@ -9,18 +9,19 @@ from ptxvm.debug.breakpoints import names
 from ptxvm.debug.dap.adapter import Adapter, handler
 from ptxvm.debug.dap.fields import Arguments, Refused, an_object, text, whole
 from ptxvm.debug.dap.ids import Json
-from ptxvm.debug.session import Session
+
+MIME = "text/x-ptx"
 
 
-def ptx_source(session: Session, program: Program) -> Json:
+def ptx_source(adapter: Adapter, program: Program) -> Json:
     """The PTX of a program: its path, or a reference for the text of one that is in no file."""
     path = Path(program.source.name)
     if path.is_file():
         return {"name": path.name, "path": str(path.resolve())}
-    return {"name": program.source.name, "sourceReference": session.image.programs.index(program) + 1, "origin": "in no file"}
+    return {"name": program.source.name, "sourceReference": adapter.reference(program.source), "origin": "in no file"}
 
 
-def source_of(session: Session, bound: Bound, *, high: bool) -> tuple[Json, int] | None:
+def source_of(adapter: Adapter, bound: Bound, *, high: bool) -> tuple[Json, int] | None:
     """The source and the line of an instruction; the `high` one, which .loc names, where its file is there."""
     program, location = bound.program, bound.location
     if program is None:
@@ -29,31 +30,24 @@ def source_of(session: Session, bound: Bound, *, high: bool) -> tuple[Json, int]
         path = Path(program.source.name).parent / program.files.get(location.file, "")
         if path.is_file():
             return {"name": path.name, "path": str(path.resolve())}, location.line
-    return ptx_source(session, program), bound.line
+    return ptx_source(adapter, program), bound.line
 
 
-def source_name(session: Session | None, source: Arguments) -> str:
+def source_name(adapter: Adapter, source: Arguments) -> str:
     """The name by which breakpoints know the source of a request."""
-    if source.get("sourceReference") and session is not None:
-        return session.image.programs[program_index(session, whole(source, "sourceReference"))].source.name
+    if reference := whole(source, "sourceReference", 0):
+        return adapter.referred(reference).name
     name = text(source, "path", "") or text(source, "name", "")
     if not name:
         raise Refused("the source has no path")
     return name
 
 
-def program_index(session: Session, reference: int) -> int:
-    """The number of the program that a reference is for."""
-    if not 0 < reference <= len(session.image.programs):
-        raise Refused(f"there is no source {reference}")
-    return reference - 1
-
-
 @handler("loadedSources")
 def loaded_sources(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG001 - a Handler
     """All sources."""
     session = adapter.session
-    found = [ptx_source(session, program) for program in session.image.programs]
+    found = [ptx_source(adapter, program) for program in session.image.programs]
     for program in session.image.programs:
         for name in program.files.values():
             path = Path(program.source.name).parent / name
@@ -64,13 +58,13 @@ def loaded_sources(adapter: Adapter, arguments: Arguments) -> Json:  # noqa: ARG
 @handler("source")
 def source(adapter: Adapter, arguments: Arguments) -> Json:
     """The text of a source."""
-    session, wanted = adapter.session, an_object(arguments.get("source") or {}, "'source'")
+    wanted = an_object(arguments.get("source") or {}, "'source'")
     if reference := whole(arguments, "sourceReference", 0) or whole(wanted, "sourceReference", 0):
-        return {"content": session.image.programs[program_index(session, reference)].source.text, "mimeType": "text/x-ptx"}
+        return {"content": adapter.referred(reference).text, "mimeType": MIME}
     path = text(wanted, "path", "")
-    for program in session.image.programs:
+    for program in adapter.session.image.programs:
         if path and names(path, program.source.name):
-            return {"content": program.source.text, "mimeType": "text/x-ptx"}
+            return {"content": program.source.text, "mimeType": MIME}
     raise Refused("the text of that source is in its file")
 
 
