@@ -157,6 +157,7 @@ def bound_names(node: FUNCTION) -> set[str]:
 PARSED = "the parser takes 128 levels (`syntax.cursor.DEEPEST`)"
 ONCE = "it calls itself once, for the lanes that are right"
 SEARCH = "it gives the steps below it to `model.search.flattened`, and calls none"
+DESCRIBED = "whatever ends the reading of debugging information is told (`debug.dwarf.Dwarf.variables`)"
 REASONS = {
     "analysis.bind.Binder.block": PARSED,
     "analysis.constants._call": PARSED,
@@ -175,6 +176,10 @@ REASONS = {
     "cli.ptxas_options._add": "files of options within files (`cli.ptxas_options.DEEPEST`)",
     "cli.run_report.place": "launches by launches that are told (`diagnostics.errors.MOST_LAUNCHES`)",
     "checkers.clocks.Clocks.snapshot": "one level: the threads of each CTA",
+    "debug.dwarf.Dwarf.array": DESCRIBED,
+    "debug.dwarf.Dwarf.in_sight": DESCRIBED,
+    "debug.dwarf.text_of": DESCRIBED,
+    "debug.inspection.text_at": "`debug.inspection.DEEPEST`",
     "debug.dap.variables.Variables.contents": "a request makes one level: an array's elements are made when they are asked for",
     "engine.interp.schedule.Schedule.arrive_cta": ONCE,
     "driver.graph_memory.tasks_of": "graphs within graphs, as a client nests them",

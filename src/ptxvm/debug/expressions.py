@@ -1,6 +1,7 @@
 """Expressions over registers, special registers, variables and memory: for `print`, `set` and conditions.
 
-They are C's, with the names of PTX: `%r1 > 5 && %tid.x == 3`, `buf[%r2 + 1]`, `.shared.f32[%r3 + 4]`, `&buf`.  Integers
+They are C's, with the names of PTX: `%r1 > 5 && %tid.x == 3`, `buf[%r2 + 1]`, `.shared.f32[%r3 + 4]`, `&buf`; and those of
+the source where the PTX has debugging information: `n`, `p[i]`, `s.x`, `q->next`.  Integers
 are converted as C converts them, from 32 bits on; comparisons give 0 or 1.  A shift by the width or more gives 0 or the sign,
 and a division by 0 all ones, as on the machine.  What stands behind `&&` and `||` is evaluated only for the lanes that
 need it.  Each expression is a list of steps over a stack, so brackets may be as deep as one likes.
@@ -18,6 +19,7 @@ import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, f32, f64, pred, s32, s64, u32, u64
+from ptxvm.debug.source_types import Pointer
 from ptxvm.debug.values import MemoryPlace, NoValue, Place, Values, View
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp import arrays
@@ -29,6 +31,10 @@ TOKEN = re.compile(
     r"\s*(?:(?P<load>(?:\.[a-z]\w*(?:::\w+)?)+)\s*\["
     r"|(?P<number>0[fFdD][0-9a-fA-F]+|0[xX][0-9a-fA-F]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d\w*)"
     r"|(?P<name>%?[A-Za-z_$][\w$]*)(?:\.(?P<component>[xyzwrgba])\b)?"
+    r"|(?P<operator>\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%&|^<>!~()\[\]]))"
+)
+OPERATOR = re.compile(
+    r"\s*(?:(?P<access>\.|->)\s*(?P<member>[A-Za-z_$][\w$]*)"
     r"|(?P<operator>\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%&|^<>!~()\[\]]))"
 )
 LITERALS = {"true": 1, "false": 0}
@@ -106,7 +112,7 @@ class _Parser:
     def steps(self) -> list[Step]:
         """The steps of the whole text."""
         expects_operand = True
-        while (found := self.token()) is not None:
+        while (found := self.token(TOKEN if expects_operand else OPERATOR)) is not None:
             expects_operand = self.operand(found) if expects_operand else self.operator(found)
         if expects_operand:
             raise NoValue("an expression is missing" if not self.text.strip() else "the expression ends too early")
@@ -115,11 +121,11 @@ class _Parser:
             raise NoValue(f"'{self.waiting[-1].closing}' is missing")
         return self.made
 
-    def token(self) -> re.Match[str] | None:
-        """The next token."""
+    def token(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        """The next token: of an operand, or of what may stand behind one."""
         if not self.text[self.at :].strip():
             return None
-        found = TOKEN.match(self.text, self.at)
+        found = pattern.match(self.text, self.at) or TOKEN.match(self.text, self.at)
         if found is None:
             raise NoValue(f"'{self.text[self.at :].strip()}' is not understood")
         self.at = found.end()
@@ -148,6 +154,10 @@ class _Parser:
 
     def operator(self, token: re.Match[str]) -> bool:
         """Read a token behind an operand; is an operand expected next?"""
+        if token.re is OPERATOR and token["access"]:
+            self.made += [dereference] if token["access"] == "->" else []
+            self.made.append(partial(member, token["member"]))
+            return False
         word = token["operator"]
         if word in ("]", ")"):
             self.reduce(1)
@@ -246,9 +256,14 @@ def address(view: View, stack: list[Item]) -> None:  # noqa: ARG001 - a Step
     stack.append(Values(u64, place.address))
 
 
-def dereference(view: View, stack: list[Item]) -> None:  # noqa: ARG001 - a Step
-    """`*p` says no type."""
-    raise NoValue("an address has no type: write `.global.f32[%rd1]` for `*%rd1`")
+def dereference(view: View, stack: list[Item]) -> None:
+    """`*p`, of a pointer of the source."""
+    stack.append(view.pointed(stack.pop()))
+
+
+def member(name: str, view: View, stack: list[Item]) -> None:
+    """`s.m`."""
+    stack.append(view.member(stack.pop(), name))
 
 
 def address_of(view: View, item: Item) -> Array:
@@ -309,6 +324,8 @@ Operation: TypeAlias = tuple[Callable[[Array, Array], Array], bool, bool]
 def binary(operation: Operation, view: View, stack: list[Item]) -> None:
     """An operator with two operands."""
     compute, takes_floats, is_truth = operation
+    if not is_truth and any(isinstance(getattr(each, "source", None), Pointer) for each in stack[-2:]):
+        raise NoValue("pointers take no part in arithmetic here: write `&p[1]` for `p + 1`")
     right, left = promoted(view.read(stack.pop())), promoted(view.read(stack.pop()))
     type = f64 if f64 in (left.type, right.type) else max(left.type, right.type, key=(s32, u32, s64, u64).index)
     if type is f64 and not takes_floats:

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 
@@ -12,7 +13,8 @@ from ptxvm.analysis.symbols import Register, Variable, spelling
 from ptxvm.debug.focus import coordinates, shown
 from ptxvm.debug.lanes import Frame, LanePlaces, Status
 from ptxvm.debug.session import Session
-from ptxvm.debug.values import NoValue, RegisterPlace, Values, View, bits_of
+from ptxvm.debug.source_types import ArrayOf, Structure
+from ptxvm.debug.values import MemoryPlace, NoValue, RegisterPlace, Values, View, bits_of
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import value_text
 from ptxvm.engine.interp.stepping import lanes_of
@@ -20,6 +22,10 @@ from ptxvm.engine.interp.stepping_schedule import SteppingSchedule
 from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.machine.launch import Extent
 from ptxvm.machine.warp_schedule import Choice
+
+MOST = 200  # elements of an array that are shown ...
+FEW = 8  # ... and of one of unknown length
+DEEPEST = 8  # structures and arrays within each other that are shown
 
 
 @dataclass(frozen=True, slots=True)
@@ -252,6 +258,48 @@ def text_of(values: Values) -> str:
     return value_text.text(values.type, bits_of(values)[0])
 
 
+def text_at(session: Session, found: Values | MemoryPlace, depth: int = 0) -> str:
+    """A value as text; of arrays and structures the first elements and all members, in braces, some levels deep."""
+    view = session.view()
+    if isinstance(found, Values) or not (found.count > 1 or 0 in found.dimensions or isinstance(found.source, Structure)):
+        return text_of(view.read(found))
+    if depth == DEEPEST:
+        return "{…}"
+    if isinstance(found.source, Structure):
+        members = [(f"{name} = ", partial(view.member, found, name)) for name in found.source.members]
+        return within(members, 0, session, depth)
+    if isinstance(found.source, ArrayOf):
+        count = found.source.count
+        elements = [("", partial(found.element, np.array([n]))) for n in range(min(count, MOST))]
+        return within(elements, count - len(elements), session, depth)
+    shown = [text_of(each) for each in session.elements(found, min(found.count or FEW, MOST))]
+    return f"{{{', '.join(shown)}{', …' if found.count > len(shown) else ''}}}"
+
+
+def within(parts: Sequence[tuple[str, Callable[[], MemoryPlace]]], more: int, session: Session, depth: int) -> str:
+    """What members or elements hold, in braces; of memory that is not there, why it is not."""
+    shown = []
+    for name, place in parts:
+        try:
+            shown.append(name + text_at(session, place(), depth + 1))
+        except NoValue as wrong:
+            shown.append(f"{name}<{wrong}>")
+    return f"{{{', '.join(shown)}{', …' if more > 0 else ''}}}"
+
+
+def source_variables(session: Session) -> list[tuple[str, str]]:
+    """The local variables of the source of the thread in focus, and their values as text."""
+    found = []
+    for name, each in session.view().source_variables.items():
+        if not each.is_local:
+            continue
+        try:
+            found.append((name, text_at(session, session.value(name))))
+        except NoValue as wrong:
+            found.append((name, f"<{wrong}>"))
+    return found
+
+
 def registers(session: Session) -> list[RegisterView]:
     """The registers of the function of the thread in focus, in the order of their first use."""
     view = session.view()
@@ -303,6 +351,6 @@ def focus_text(session: Session) -> str:
 
 __all__ = [
     "BarrierView", "FrameView", "GroupView", "LaneView", "ListedLine", "RegisterView", "WarpView", "barriers",
-    "current_line", "declared", "file_of", "focus_text", "listing", "registers", "special_registers", "stack", "text_of",
-    "thread_runs", "variables", "warp_lanes", "warps",
+    "current_line", "declared", "file_of", "focus_text", "listing", "registers", "source_variables", "special_registers",
+    "stack", "text_at", "text_of", "thread_runs", "variables", "warp_lanes", "warps",
 ]  # fmt: skip

@@ -27,6 +27,7 @@ from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, 
 from ptxvm.debug.execution import Accesses, Execution, start_of
 from ptxvm.debug.expressions import address_of, assigned, parse
 from ptxvm.debug.focus import Focus, NotThere
+from ptxvm.debug.source_types import Pointer, Structure
 from ptxvm.debug.steps import Step, ended
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.timeline import Interrupt, Interrupted
@@ -394,7 +395,7 @@ class Session:
         """The value of an expression for the thread in focus; an array in memory as its place."""
         view = self.view()
         found = parse(text).place(view)
-        if isinstance(found, MemoryPlace) and (found.count > 1 or 0 in found.dimensions):
+        if isinstance(found, MemoryPlace) and (found.count > 1 or 0 in found.dimensions or isinstance(found.source, Structure)):
             return found
         return view.read(found)
 
@@ -409,7 +410,7 @@ class Session:
         """The memory at an address: of what an expression names there, or at the generic address that is its value."""
         view = self.view()
         found = parse(text).target.place(view)
-        if isinstance(found, MemoryPlace) and not (found.variable is not None and found.variable.name in view.pointees):
+        if isinstance(found, MemoryPlace) and not points(found, view):
             return found
         return MemoryPlace(Space.GENERIC, address_of(view, found), Type.named["b8"])
 
@@ -494,6 +495,12 @@ class Session:
         """How many elements the array has that is the argument for a parameter."""
         names = [each.name for each in self.kernel.signature.parameters]
         return int(np.size(self.args[names.index(parameter)]))  # type: ignore[arg-type]
+
+
+def points(place: MemoryPlace, view: View) -> bool:
+    """Does a place hold a pointer: to an array that is an argument, or one of the source?"""
+    to_argument = place.variable is not None and place.variable.name in view.pointees
+    return to_argument or isinstance(place.source, Pointer)
 
 
 def close_all(steps: list[Callable[[], None]]) -> None:

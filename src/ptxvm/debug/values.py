@@ -14,6 +14,8 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.scope import Family
 from ptxvm.analysis.symbols import Label, Register, Variable
+from ptxvm.debug.dwarf import dwarf
+from ptxvm.debug.source_types import ArrayOf, InMemory, Number, Pointer, SourceType, SourceVariable, SourceVariables, Structure
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.lanes import at
@@ -43,26 +45,32 @@ class Values:
 
 @dataclass(frozen=True, slots=True)
 class RegisterPlace:
-    """An element of a register."""
+    """An element of a register; `source` is the type that the source gives to what it holds."""
 
     register: Register
     part: int = 0
+    source: Number | Pointer | None = None
 
     @property
     def type(self) -> Type:
         """The type of the element."""
-        return self.register.type
+        return self.register.type if self.source is None else scalar(self.source)
 
 
 @dataclass(frozen=True, slots=True)
 class MemoryPlace:
-    """Elements in memory: the address of the first one for each lane, in its space; `dimensions` are those of an array."""
+    """Elements in memory: the address of the first one for each lane, in its space; `dimensions` are those of an array.
+
+    `source` is the type of the source, where the elements alone do not tell it: what a pointer points to, a structure, or an
+    array of them.  Of the latter the elements are bytes.
+    """
 
     space: Space
     address: Array
     type: Type
     dimensions: tuple[int, ...] = ()
     variable: Variable | None = None
+    source: SourceType | None = None
 
     @property
     def count(self) -> int:
@@ -71,6 +79,9 @@ class MemoryPlace:
 
     def element(self, index: Array) -> MemoryPlace:
         """An element of the first dimension, by its number for each lane."""
+        if isinstance(self.source, ArrayOf):
+            held = self.source.element
+            return typed(self.space, self.address + (index * held.size).astype(np.uint64), held)
         rest = self.dimensions[1:]
         step = self.type.bytes * prod(rest)
         return replace(self, address=self.address + (index * step).astype(np.uint64), dimensions=rest)
@@ -78,6 +89,24 @@ class MemoryPlace:
 
 Place: TypeAlias = RegisterPlace | MemoryPlace
 """What a value can be read from, and written to."""
+
+
+def typed(space: Space, address: Array, source: SourceType) -> MemoryPlace:
+    """Memory that has a type of the source."""
+    element, dimensions = source, list[int]()
+    while isinstance(element, ArrayOf):
+        dimensions.append(element.count)
+        element = element.element
+    if isinstance(element, Number):
+        return MemoryPlace(space, address, element.type, tuple(dimensions))
+    if isinstance(source, Pointer):
+        return MemoryPlace(space, address, scalar(source), source=source)
+    return MemoryPlace(space, address, Type.named["b8"], (source.size,), source=source)
+
+
+def scalar(source: Number | Pointer) -> Type:
+    """The type of PTX that a number or an address has."""
+    return source.type if isinstance(source, Number) else Type.named[f"b{8 * source.size}"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,6 +135,9 @@ class View:
     def named(self, name: str, component: str | None = None) -> Place | Values:
         """What a name stands for here: a register, a variable, a special register, a label.  NoValue for another name."""
         symbol = self.bound.scope.declared(name)
+        if (symbol is None or isinstance(symbol, Variable)) and (own := self.source_variables.get(name)) is not None:
+            place = self.placed(name, own)
+            return place if component is None else self.member(place, component)
         if symbol is None:
             symbol = self.bound.scope.declared(f"{self.schedule.kernel.function.name}_{name}") or self.of_source(name)
         match symbol:
@@ -120,8 +152,16 @@ class View:
         if (found := self.special(name, component)) is not None:
             return found
         function = self.routine.function
-        known = [*(each.name for each in function.registers), *(each.name for each in function.variables)]
-        raise NoValue(f"there is no '{name}' here; {did_you_mean(name, known) or 'see info registers and info variables'}")
+        registers = [each.name for each in function.registers]
+        known = [*self.source_variables, *registers, *(each.name for each in function.variables)]
+        raise NoValue(f"there is no '{name}' here; {did_you_mean(name, known) or self.elsewhere}")
+
+    @property
+    def elsewhere(self) -> str:
+        """Where names are listed."""
+        program = self.routine.function.program
+        trouble = "" if program is None else dwarf(program).trouble
+        return trouble or "see info locals, info registers and info variables"
 
     def of_source(self, name: str) -> Variable | None:
         """The variable that C++ calls so: its mangled name ends with the length of the name, and the name."""
@@ -129,6 +169,48 @@ class View:
         module = function.program.variables if function.program is not None else {}
         known = [*function.variables, *module.values()]
         return next((each for each in known if each.name.startswith("_Z") and each.name.endswith(f"E{len(name)}{name}")), None)
+
+    @property
+    def source_variables(self) -> SourceVariables:
+        """The variables of the source that are in sight, where the PTX has debugging information."""
+        program = self.routine.function.program
+        return {} if program is None else dwarf(program).variables(self.routine.function, self.index)
+
+    def placed(self, name: str, found: SourceVariable) -> Place:
+        """The place of a variable of the source; what a reference refers to stands for it."""
+        symbol = self.bound.scope.declared(found.location.name) if found.location is not None else None
+        match symbol, found.type:
+            case Register(), Number() | Pointer() if self.routine.slots.has(symbol):
+                place: Place = RegisterPlace(symbol, source=found.type)
+            case Variable(), _ if isinstance(found.location, InMemory):
+                held = self.variable(symbol)
+                place = typed(held.space, held.address + np.uint64(found.location.offset), found.type)
+            case _:
+                raise NoValue(f"'{name}' has no value here: it has been optimised away, or lies in several places")
+        is_reference = isinstance(found.type, Pointer) and found.type.is_reference
+        return self.pointed(place) if is_reference else place
+
+    def pointed(self, place: Place | Values, index: Array | None = None) -> MemoryPlace:
+        """What a pointer of the source points to, or an element further on."""
+        source = None if isinstance(place, Values) else place.source
+        if not isinstance(source, Pointer) or isinstance(place, Values):
+            raise NoValue("an address has no type: write `.global.f32[%rd1]` for `*%rd1`")
+        if source.target is None:
+            raise NoValue("a `void*` has no type: write `.global.f32[…]`")
+        start = self.read(place).raw.astype(np.uint64)
+        if index is not None:
+            start = start + (index * source.target.size).astype(np.uint64)
+        return typed(Space.GENERIC, start, source.target)
+
+    def member(self, place: Place | Values, name: str) -> MemoryPlace:
+        """A member of a structure."""
+        source = None if isinstance(place, Values) else place.source
+        if not isinstance(source, Structure) or not isinstance(place, MemoryPlace):
+            raise NoValue(f"what stands before '.{name}' is no structure")
+        if name not in source.members:
+            raise NoValue(f"'{source.name}' has no member '{name}'; {did_you_mean(name, source.members) or listed(source)}")
+        offset, type = source.members[name]
+        return typed(place.space, place.address + np.uint64(offset), type)
 
     def part(self, register: Register, component: str | None) -> int:
         """The number of the element of a vector that a component selects."""
@@ -169,8 +251,10 @@ class View:
 
     def indexed(self, place: Place | Values, index: Array) -> MemoryPlace:
         """An element of an array, or of what a parameter points to."""
-        if isinstance(place, MemoryPlace) and place.dimensions:
+        if isinstance(place, MemoryPlace) and place.dimensions and not isinstance(place.source, Structure):
             return place.element(index)
+        if not isinstance(place, Values) and isinstance(place.source, Pointer):
+            return self.pointed(place, index)
         if isinstance(place, MemoryPlace) and place.variable is not None and place.variable.name in self.pointees:
             pointee = self.pointees[place.variable.name]
             start = self.read(place).raw.astype(np.uint64)
@@ -184,9 +268,11 @@ class View:
         if isinstance(place, Values):
             return place
         if isinstance(place, RegisterPlace):
-            return Values(place.type, self.spread(at(self.file(place)[self.slot(place)], self.lanes)))
-        if place.count > 1 or 0 in place.dimensions:
-            raise NoValue("that is an array: name an element of it, or print it alone")
+            raw = self.spread(at(self.file(place)[self.slot(place)], self.lanes))
+            return Values(place.type, raw if place.source is None else recast(raw, arrays.dtype(place.type)))
+        if place.count > 1 or 0 in place.dimensions or isinstance(place.source, Structure):
+            said = "a structure: name a member" if isinstance(place.source, Structure) else "an array: name an element"
+            raise NoValue(f"that is {said} of it, or print it alone")
         return Values(place.type, self.load(place, arrays.dtype(place.type)))
 
     def load(self, place: MemoryPlace, held: np.dtype[np.generic]) -> Array:
@@ -206,8 +292,9 @@ class View:
         """Write the values to a place; NoValue where memory has no such bytes, or is read-only."""
         held = arrays.dtype(place.type)
         if isinstance(place, RegisterPlace):
-            slot = self.slot(place)
-            put(self.file(place), slot, self.lanes, values.raw.astype(held), self.schedule.cohort.size)
+            slot, raw = self.slot(place), values.raw.astype(held)
+            raw = raw if place.source is None else recast(raw, arrays.dtype(place.register.type))
+            put(self.file(place), slot, self.lanes, raw, self.schedule.cohort.size)
             return
         memory = self.schedule.cohort.mem
         window = memory.window(place.space)
@@ -230,6 +317,20 @@ class View:
         return max(slot, ~slot)
 
 
+def recast(raw: Array, held: np.dtype[np.generic]) -> Array:
+    """Values as a type of perhaps another width holds their bits: the lower ones, or with the sign or zeros before them."""
+    bits = np.ascontiguousarray(raw)
+    if bits.dtype.kind != "i" or bits.dtype.itemsize >= held.itemsize:
+        bits = bits.view(f"u{bits.dtype.itemsize}")
+    found: Array = bits.astype(f"u{held.itemsize}").view(held)
+    return found
+
+
+def listed(source: Structure) -> str:
+    """The members of a structure, in words."""
+    return f"it has {', '.join(source.members) or 'none'}"
+
+
 def bits_of(values: Values) -> list[int]:
     """The bits of each value."""
     held, mask = np.ascontiguousarray(values.raw), (1 << values.type.bits) - 1
@@ -237,4 +338,4 @@ def bits_of(values: Values) -> list[int]:
     return [int.from_bytes(data[n : n + size], "little") & mask for n in range(0, len(data), size)]
 
 
-__all__ = ["MemoryPlace", "NoValue", "Place", "Pointees", "RegisterPlace", "Values", "View", "bits_of"]
+__all__ = ["MemoryPlace", "NoValue", "Place", "Pointees", "RegisterPlace", "Values", "View", "bits_of", "typed"]

@@ -99,7 +99,7 @@ def test_the_address_of_a_variable_is_in_its_state_space(console):
 
 def test_a_table_of_lanes_says_why_an_expression_has_no_value(console):
     assert said(console, "start", "info cuda lanes %r1 no_such") == [
-        "there is no 'no_such' here; see info registers and info variables"
+        "there is no 'no_such' here; see info locals, info registers and info variables"
     ]
 
 

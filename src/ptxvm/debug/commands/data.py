@@ -16,8 +16,8 @@ VALUES, CODE, CHANGES = "Values", "Code", "Changes"
 FORMAT = re.compile(r"/(?P<count>\d*)(?P<letters>[a-z]*)\s*(?P<rest>.*)", re.DOTALL)
 SIZES = {"b": 8, "h": 16, "w": 32, "g": 64}
 KINDS = {"x": "b", "t": "b", "o": "b", "u": "u", "d": "s", "f": "f", "c": "u"}
-FEW = 8  # lines around the thread in focus that `list` shows, and elements of an array of unknown length
-MOST = 200
+FEW = inspection.FEW  # also the lines around the thread in focus that `list` shows
+MOST = inspection.MOST
 IN_LINE = 16  # bytes of a line of `x`
 
 
@@ -27,6 +27,7 @@ def print_(debugger: Debugger, text: str) -> Iterator[Line]:
 
     It is C's, with the names of PTX: `%r1 + 4`, `%tid.x`, `buf[%r2]`, `.shared.f32[%r3 + 4]`, `&buf`; the name of a parameter
     is its value, and `x[3]` an element of the array that it points to. `x[0] @ 8` shows 8 elements.  FORMAT is /x /d /u /t /f.
+    Where the PTX has debugging information (nvcc -G), names of the source do, too: `n`, `p[i]`, `s.x`, `q->next`.
     """
     letters, _, rest = formatted(text)
     if len(letters) > 1:
@@ -40,6 +41,9 @@ def print_(debugger: Debugger, text: str) -> Iterator[Line]:
         values: Sequence[Values] = session.elements(place, min(number(wanted.strip(), "the count"), MOST))
     else:
         found = session.value(expression)
+        if isinstance(found, MemoryPlace) and found.source is not None:
+            yield Line(f"{expression.strip()} = {inspection.text_at(session, found)}")
+            return
         values = [found] if isinstance(found, Values) else session.elements(found, min(found.count or FEW, MOST))
     shown = [in_format(each, letters) for each in values]
     more = "" if wanted or not isinstance(found, MemoryPlace) or found.count <= len(shown) else ", …"
@@ -150,7 +154,18 @@ def info_args(debugger: Debugger, text: str) -> Iterator[Line]:
         yield Line(f"{inspection.declared(each)} = {shown}")
 
 
-@command("info variables", "info locals", usage="", group=VALUES)
+@command("info locals", usage="", group=VALUES)
+def info_locals(debugger: Debugger, text: str) -> Iterator[Line]:
+    """Show the variables of the source with their values, where the PTX has debugging information; else those of the PTX."""
+    none(text)
+    found = inspection.source_variables(debugger.session)
+    if not found:
+        yield from info_variables(debugger, text)
+    for name, value in found:
+        yield Line(f"{name} = {value}")
+
+
+@command("info variables", usage="", group=VALUES)
 def info_variables(debugger: Debugger, text: str) -> Iterator[Line]:
     """List the variables that the thread in focus can name, with their spaces and types."""
     none(text)

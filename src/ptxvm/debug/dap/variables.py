@@ -15,6 +15,7 @@ from ptxvm.debug.dap.ids import Children, Handles, Json, memory_reference
 from ptxvm.debug.focus import Focus, shown
 from ptxvm.debug.inspection import RegisterView
 from ptxvm.debug.session import Session
+from ptxvm.debug.source_types import ArrayOf, Structure
 from ptxvm.debug.values import MemoryPlace, NoValue, Values
 
 MEMORY = (
@@ -48,6 +49,8 @@ class Variables:
 
     def scopes(self) -> Iterator[Json]:
         """The scopes."""
+        if any(each.is_local for each in self.session.view().source_variables.values()):
+            yield self.scope("Locals", self.locals, hint="locals")
         registers = inspection.registers(self.session)
         for type in dict.fromkeys(each.type for each in registers):
             yield self.scope(f"Registers .{type}", partial(self.registers, type), hint="registers")
@@ -91,6 +94,18 @@ class Variables:
         other.focus, other.frame = Focus(self.focus.cta, self.focus.warp, lane), 0
         return other.within(other.registers)
 
+    # ── the source ──────────────────────────────────────────────────────────────────────
+
+    def locals(self) -> Iterator[Json]:
+        """The variables of the source."""
+        for name, each in self.session.view().source_variables.items():
+            if each.is_local:
+                yield self.variable(name, "")
+
+    def members(self, expression: str, structure: Structure) -> int:
+        """A reference for the members of a structure."""
+        return self.within(lambda: (self.variable(f"{expression}.{name}", "", name) for name in structure.members))
+
     # ── memory ──────────────────────────────────────────────────────────────────────────
 
     def parameters(self) -> Iterator[Json]:
@@ -120,6 +135,11 @@ class Variables:
             place = None
         if place is not None:
             made["memoryReference"] = memory_reference(self.session.bytes_at(self.session.view(), place, place.type.bytes))
+        if isinstance(found, MemoryPlace) and isinstance(found.source, Structure):
+            made |= {"variablesReference": self.members(expression, found.source), "type": found.source.name}
+            return made | {"value": inspection.text_at(self.session, found)}
+        if isinstance(found, MemoryPlace) and isinstance(found.source, ArrayOf):
+            return made | {"value": inspection.text_at(self.session, found)} | self.elements(expression, found.source.count)
         if isinstance(found, MemoryPlace):
             shape = "][".join(map(str, found.dimensions))
             return made | {"value": f".{found.type.name}[{shape}]"} | self.elements(expression, found.dimensions[0])

@@ -1,0 +1,87 @@
+"""Types of a source language, as DWARF describes them: numbers, pointers, arrays and structures."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from ptxvm.algebra.types import Type
+
+
+@dataclass(frozen=True, slots=True)
+class Number:
+    """An integer, a float or an enumeration: a type of PTX."""
+
+    type: Type
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.type.bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Pointer:
+    """A generic address of something; `target` is None where that has no type, as of `void*`."""
+
+    target: SourceType | None
+    size: int = 8
+    is_reference: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class ArrayOf:
+    """So many elements; 0 of an array without a bound."""
+
+    element: SourceType
+    count: int
+
+    @property
+    def size(self) -> int:
+        """Its bytes."""
+        return self.count * self.element.size
+
+
+@dataclass(slots=True)
+class Structure:
+    """A structure, a class or a union: its members, with their offsets in bytes; a pointer in it may lead back to it."""
+
+    name: str
+    size: int
+    members: dict[str, tuple[int, SourceType]] = field(default_factory=dict)
+
+
+SourceType: TypeAlias = Number | Pointer | ArrayOf | Structure
+
+
+@dataclass(frozen=True, slots=True)
+class InRegister:
+    """A variable is the value of a register of a name."""
+
+    name: str
+
+
+@dataclass(frozen=True, slots=True)
+class InMemory:
+    """A variable lies at an offset in bytes of a variable of the PTX."""
+
+    name: str
+    offset: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class SourceVariable:
+    """A variable of the source: its type, and where it is; None where it has been optimised away."""
+
+    type: SourceType
+    location: InRegister | InMemory | None
+    is_local: bool = True
+
+
+SourceVariables: TypeAlias = Mapping[str, SourceVariable]
+"""The variables that are in sight at a place, by name."""
+
+__all__ = [
+    "ArrayOf", "InMemory", "InRegister", "Number", "Pointer", "SourceType", "SourceVariable", "SourceVariables", "Structure",
+]  # fmt: skip

@@ -1,0 +1,175 @@
+"""Variables of CUDA C++ by their names, in what nvcc 13.0 -G makes of `places.cu`; their values follow from that source."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ptxvm
+from ptxvm.debug import dwarf, inspection
+from ptxvm.debug.console import Console
+from ptxvm.debug.dap.ids import Handles
+from ptxvm.debug.dap.variables import Variables
+from ptxvm.debug.session import Session
+from ptxvm.debug.stops import Reason
+from ptxvm.machine.launch_options import LaunchOptions
+
+pytest.importorskip("elftools")
+
+PLACES = (Path(__file__).parent / "places.ptx").read_text()
+LINES = PLACES.split("\n")
+STORE = 1 + next(n for n, line in enumerate(LINES) if line.strip() == "st.f32 \t[%rd22], %f11;")
+SUM = 1 + next(n for n, line in enumerate(LINES) if line.strip() == ".loc\t1 10 3") + 1  # `return sum * by;`
+POINT = struct.pack("<iffhxx", 4, 0.5, 0.25, 11)
+
+
+@pytest.fixture
+def places() -> Iterator[Session]:
+    module = ptxvm.load(PLACES)  # whose variables end with it
+    kernel = module.kernel()
+    session = Session(module.image, kernel.function, LaunchOptions(1, 8), [np.zeros(16, np.float32), POINT, 30])
+    yield session
+    session.close()
+
+
+def shown(session: Session, *expressions: str) -> dict[str, str]:
+    """Expressions, and the values that `print` shows."""
+    console, found = Console(session), {}
+    for each in expressions:
+        (line,) = console.execute(f"print {each}")
+        found[each] = line.text.removeprefix(f"{each} = ")
+    return found
+
+
+def stopped(session: Session, where: int | str) -> Session:
+    session.break_at(str(where), "%tid.x == 5")
+    session.start()
+    session.resume()
+    return session
+
+
+def test_numbers_in_registers_have_their_types(places):
+    expected = {
+        "i": "5", "odd": "1", "low": "-3", "wide": str(1 << 40), "third": str(1 / 3), "colour": "5", "k": "0", "got": "0.75",
+        "n": "30", "i * 10 + low": "47", "wide > 5 && third < 1": "1",
+    }  # fmt: skip
+    assert shown(stopped(places, STORE), *expected) == expected
+
+
+def test_members_elements_and_what_pointers_point_to(places):
+    expected = {
+        "head": "{value = 5, next = %s}", "head.value": "5", "head.next->value": "50", "(*head.next).value": "50",
+        "moved[1].x": "6.5", "moved[1].tag": "-7", "moved[0].kind": "4", "first.y": "0.25", "row[1][2]": "30",
+        "row": "{0, 0, 0, 0, 0, 0, 30, 0}", "origin": "{kind = 9, x = 1.5, y = -2.5, tag = -7}", "origin.y": "-2.5",
+        "out[3]": "0.0", "*out": "0.0",
+        "moved": "{{kind = 4, x = 0.5, y = 0.25, tag = 11}, {kind = 9, x = 6.5, y = -2.5, tag = -7}}",
+    }  # fmt: skip
+    session = stopped(places, STORE)
+    expected["head"] %= shown(session, "head.next")["head.next"]
+    assert shown(session, *expected) == expected
+
+
+def test_a_reference_stands_for_what_it_refers_to_and_frames_have_their_own(places):
+    session = stopped(places, SUM)
+    assert shown(session, "p.x", "p", "by", "sum") == {
+        "p.x": "0.5", "p": "{kind = 4, x = 0.5, y = 0.25, tag = 11}", "by": "1.0", "sum": "0.75",
+    }  # fmt: skip
+    assert "there is no 'i' here" in shown(session, "i")["i"]
+    session.frame = 1
+    assert shown(session, "i", "colour") == {"i": "5", "colour": "5"}
+
+
+def test_variables_are_in_sight_from_their_blocks_on(places):
+    """`k` is the loop's, and has two passes."""
+    places.break_at("*places+1", "%tid.x == 5")
+    session, seen = stopped(places, STORE), []
+    while session.stop is not None and session.stop.reason is not Reason.ENDED:
+        seen.append(shown(session, "k")["k"])
+        session.resume()
+    assert [each if each.isdigit() else each[:18] for each in seen] == ["there is no 'k' he", "0", "1"]
+
+
+def test_what_is_set_is_what_the_kernel_uses(places):
+    session = stopped(places, SUM)
+    console = Console(session)
+    for command in ("set by = 3", "set p.y = 100.5", "up", "set head.next->value = -1", "set wide = 0", "set low = 127"):
+        list(console.execute(command))
+    session.frame = 0
+    session.delete()
+    stopped_again = session.break_at(str(STORE), "%tid.x == 5")
+    session.resume()
+    assert stopped_again.hits == 1
+    assert shown(session, "got", "moved[0].y", "head.next->value", "low", "wide") == {
+        "got": "2.25", "moved[0].y": "100.5", "head.next->value": "-1", "low": "127", "wide": "0",
+    }  # fmt: skip
+
+
+def test_conditions_know_them(places):
+    places.break_at(str(STORE), "i == 3 && k == 1")
+    places.start()
+    places.resume()
+    assert shown(places, "i", "k") == {"i": "3", "k": "1"}
+
+
+def test_locals_are_listed_and_are_a_scope(places):
+    session = stopped(places, STORE)
+    names = [name for name, _ in inspection.source_variables(session)]
+    assert set(names) == {
+        "out", "first", "n", "last", "head", "moved", "i", "odd", "low", "wide", "third", "colour", "row", "k", "got",
+    }  # fmt: skip
+    assert "low = -3" in [line.text for line in Console(session).execute("info locals")]
+    variables = Variables(session, Handles())
+    assert next(variables.scopes())["name"] == "Locals"
+    found = {each["name"]: each for each in variables.locals()}
+    assert found["low"]["value"] == "-3"
+    assert found["head"]["type"] == "Node"
+    assert found["head"]["variablesReference"]
+
+
+@pytest.mark.parametrize(
+    ("expression", "said"),
+    [
+        ("head.nxt", "'Node' has no member 'nxt'; did you mean `next`?"), ("i.x", "what stands before '.x' is no structure"),
+        ("out + 1", "write `&p[1]` for `p + 1`"), ("*i", "an address has no type"), ("lows", "did you mean `low`?"),
+        ("head + 1", "that is a structure"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_is_said(places, expression, said):
+    assert said in shown(stopped(places, STORE), expression)[expression]
+
+
+def test_without_the_reader_the_way_out_is_told(places, monkeypatch):
+    monkeypatch.setattr(dwarf, "find_spec", lambda _: None)
+    dwarf.dwarf.cache_clear()
+    session = stopped(places, STORE)
+    assert "pip install 'ptxvm[debug]'" in shown(session, "i")["i"]
+    assert shown(session, "origin")["origin"].startswith("{0x09, 0x00")
+    dwarf.dwarf.cache_clear()
+
+
+def test_information_that_is_not_understood_ends_nothing(rng):
+    """Bytes of the sections are others: names of the source have a value, or none, and the rest of the PTX is as it was."""
+    start = LINES.index("\t.section\t.debug_info")
+    lines = LINES.copy()
+    for number in rng.integers(start + 2, len(LINES) - 8, 40):
+        if lines[number].startswith(".b8"):
+            lines[number] = f".b8 {rng.integers(256)}"
+    for text in (PLACES.replace(".b32 .debug_abbrev", ".b32 9999"), "\n".join(lines)):
+        module = ptxvm.load(text)
+        kernel = module.kernel()
+        session = Session(module.image, kernel.function, LaunchOptions(1, 8), [np.zeros(16, np.float32), POINT, 30])
+        stopped(session, STORE)
+        for each in ("i", "head", "moved", "p", "origin"):
+            assert shown(session, each)[each]
+        assert inspection.source_variables(session) is not None
+        assert shown(session, "%tid.x") == {"%tid.x": "5"}
+        session.close()
+
+
+def test_a_module_without_debugging_information_has_none(turn):
+    turn.start()
+    assert turn.view().source_variables == {}
