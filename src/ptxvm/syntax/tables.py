@@ -18,6 +18,7 @@ SHORTEST = 16
 
 _DECIMAL = r"(?:0|[1-9]\d{0,17})(?!\d)"
 _INTEGER = rf"-?(?:0[xX][0-9a-fA-F]{{1,16}}|{_DECIMAL})"
+MARKS = frozenset("fFdD")
 _FLOAT = r"0[fF][0-9a-fA-F]{8}|0[dD][0-9a-fA-F]{16}"
 
 
@@ -37,15 +38,17 @@ _LINE = re.compile(rf"[ \t\r\f]*(?:[_$A-Za-z][\w$]+:|\.b(?:8|16|32|64)[ \t]+(?:{
 
 
 class Constants(Sequence[tree.Operand]):
-    """The items of a list between two places of a text: integers, each below 2^64 and maybe with a minus, or exact floats."""
+    """The items of a list between two places of a text: integers, each below 2^64 and maybe with a minus, or exact floats.
+
+    Behind an error the parser may take the body of a function for a list; the outline tells that afterwards.
+    """
 
     __slots__ = ("_count", "_end", "_start", "_text", "are_floats")
 
     def __init__(self, text: str, start: int, end: int) -> None:
         self._text, self._start, self._end = text, start, end
         self._count = text.count(",", start, end) + 1
-        mark = text[start + 1 : end].lstrip(BLANKS)[1]
-        self.are_floats = mark in "fFdD"
+        self.are_floats = text[start + 1 : end].lstrip(BLANKS)[1:2] in MARKS
 
     def __len__(self) -> int:
         return self._count

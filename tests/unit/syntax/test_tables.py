@@ -76,6 +76,8 @@ def test_tables_are_what_the_parser_reads(text, found):
         f".global .b8 t[100] = {{{VALUES}}} 5;",
         f".func f() {{ .global .b8 t[100] = {{{VALUES}}}; ret; }}",
         f".align = {{{VALUES}}};",
+        ".entry k\n.visible .global .f32 a[2] = {};",  # a body, which the parser takes for a list
+        ".entry k\n.visible .global .f32 a[2] = { /* 1 */ };",
     ],
 )
 def test_what_only_looks_like_a_table_is_read_as_ever(text):
