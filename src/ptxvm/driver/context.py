@@ -16,6 +16,7 @@ import logging
 import time
 from collections import Counter
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import count
@@ -26,7 +27,7 @@ from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.driver.captures import Agreed, Capture, CaptureMode, Recapture
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
 from ptxvm.driver.device import Device
-from ptxvm.driver.graph import NO_EDGES, Graph, Node, Task
+from ptxvm.driver.graph import NO_EDGES, Graph, KernelError, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, Edge
 from ptxvm.driver.launch_checks import Checked, HostThread, wanted
 from ptxvm.driver.queue import Mark, Queue, Work
@@ -275,7 +276,7 @@ class Stream:
         order, host = self.order if followed else None, HostThread()
         if order is not None or any(not each.queue.is_idle for each in list(STREAMS)):
             host.go_on()
-        if not task.may_wait and self.queue.run(lambda: task.run(Checked(checks, order, None if host.waits else host))):
+        if not task.may_wait and self.queue.run(partial(run, task, Checked(checks, order, None if host.waits else host))):
             return
         self.queue.put(partial(self.perform, task, Checked(checks, order, host)))
         host.wait()
@@ -284,13 +285,15 @@ class Stream:
         """Run a task on this thread, unless this stream or one before it has pending work; returns whether it ran."""
         if len(self.context.streams) > 1 and any(each.blocking for each in self.context.busy()):
             return False
-        return self.queue.run(lambda: task.run(None))
+        return self.queue.run(partial(run, task, None))
 
     def perform(self, task: Task, checked: Checked | None = None) -> None:
-        """Run a task on the thread of the queue; nothing runs after a kernel has failed."""
+        """Run a task on the thread of the queue; after a kernel has failed, cancel it."""
         try:
             if self.context.failure is Result.SUCCESS:
-                task.run(checked)
+                run(task, checked)
+            else:
+                task.cancel()
         except Exception as wrong:  # noqa: BLE001 - it becomes the error of the context
             self.context.fail(wrong)
         finally:
@@ -447,6 +450,12 @@ class Stream:
             if isinstance(each, Stream):
                 each.capture = None
         return capture.end()
+
+
+def run(task: Task, checked: Checked | None) -> None:
+    """Run a task; where a kernel fails, its context has the error."""
+    with suppress(KernelError):
+        task.run(checked)
 
 
 def refuse_unsafe(mode: CaptureMode) -> None:

@@ -166,14 +166,20 @@ class GraphLaunch(Task):
         if checked is not None and checked.order is not None and own:
             checked.order.sync()
 
+    def cancel(self) -> None:
+        """Cancel its tasks."""
+        for task in self.tasks:
+            task.cancel()
+
     def _launches(self, graph: DeviceGraph, tasks: Sequence[Task], checked: Checked | None) -> Iterator[Launched]:
         """Run a graph, and its tail launches with theirs; the launches that kernels forget are to be run when they come."""
         pending = [(graph, tasks)]
         while pending and not graph.context.failure:
             graph, tasks = pending.pop()
             seen, sides, since = graph.begin(), list[Stream](), 0
+            left = iter(tasks)
             try:
-                for task in tasks:
+                for task in left:
                     run_in(seen, task, checked)
                     fresh = graph.forgotten(since)
                     since += len(fresh)
@@ -183,6 +189,8 @@ class GraphLaunch(Task):
                         sides += [beside.order] if beside is not None and beside.order is not None else []
             finally:
                 tails = graph.end()
+                for task in left:
+                    task.cancel()
             for side in sides:
                 if checked is not None and checked.order is not None:
                     checked.order.wait(side)

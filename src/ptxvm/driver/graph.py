@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import itertools
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from types import MappingProxyType
@@ -36,7 +36,15 @@ class Task(Protocol):
         return False
 
     def run(self, checked: Checked | None) -> None:
-        """Do the work; `checked` says how under checks, None without."""
+        """Do the work; `checked` says how under checks, None without.  KernelError where a kernel has failed."""
+
+    def cancel(self) -> None:
+        """Do what is due in place of the work after a kernel has failed: what others wait for happens, and no more."""
+        return  # which keeps a method of a protocol from being abstract
+
+
+class KernelError(Exception):
+    """A kernel has failed, and its context knows the error: what comes behind it is cancelled."""
 
 
 class Failing(Protocol):
@@ -82,8 +90,23 @@ class InOrder(Task):
 
     def run(self, checked: Checked | None) -> None:
         """Run them in order."""
+        run_in_order(self.tasks, checked)
+
+    def cancel(self) -> None:
+        """Cancel all of them."""
         for task in self.tasks:
+            task.cancel()
+
+
+def run_in_order(tasks: Iterable[Task], checked: Checked | None) -> None:
+    """Run tasks one after another; an error cancels those that are left."""
+    left = iter(tasks)
+    try:
+        for task in left:
             task.run(checked)
+    finally:
+        for task in left:
+            task.cancel()
 
 
 @dataclass(frozen=True)
@@ -298,9 +321,7 @@ class Child(Task):
 
     def run(self, checked: Checked | None) -> None:
         """Run its nodes."""
-        for node in self.graph.sorted():
-            if node.enabled:
-                node.task.run(checked)
+        run_in_order((node.task for node in self.graph.sorted() if node.enabled), checked)
 
 
 def nested(task: Task) -> Sequence[Graph]:
@@ -393,11 +414,13 @@ __all__ = [
     "Defaults",
     "Empty",
     "Graph",
+    "KernelError",
     "Node",
     "Prepared",
     "StructureError",
     "Task",
     "UserObject",
     "nested",
+    "run_in_order",
     "with_graphs",
 ]

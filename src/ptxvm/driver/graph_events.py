@@ -24,6 +24,10 @@ class Reach(Task):
         """Note that the stream has reached the event."""
         if checked is not None and checked.order is not None:
             checked.order.record(self.mark.order)
+        self.cancel()
+
+    def cancel(self) -> None:
+        """The event is reached: what waits for it goes on, and finds the error."""
         self.mark.reach(time.perf_counter())
 
 

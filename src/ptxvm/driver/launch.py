@@ -10,7 +10,7 @@ from typing import NamedTuple, cast
 
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.context import Context
-from ptxvm.driver.graph import Task
+from ptxvm.driver.graph import KernelError, Task
 from ptxvm.driver.host_memory import host_memory
 from ptxvm.driver.launch_checks import FINDINGS, Checked
 from ptxvm.driver.module import Kernel
@@ -78,8 +78,8 @@ class Launch(NamedTuple):
         fitting.add(asked)
 
     def run(self, checked: Checked | None) -> None:
-        """Run the kernel.  A fault becomes the error of the context; wrong arguments are a DriverError."""
-        begun = time.perf_counter()
+        """Run the kernel.  A fault becomes the error of the context, and a KernelError; wrong arguments are a DriverError."""
+        begun, fault = time.perf_counter(), None
         try:
             with host_memory(self.context.device.ordinal).accessible(self.arguments):
                 done = self.run_unchecked() if checked is None else self.run_checked(checked)
@@ -87,11 +87,17 @@ class Launch(NamedTuple):
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch
             self.context.fail(wrong)
+            fault = wrong
         else:
             for finding in done.findings:
                 FINDINGS.add(finding)
         if (counts := profile()) is not None:
             counts.add(self.kernel.function.name, time.perf_counter() - begun)
+        if fault is not None:
+            raise KernelError from fault
+
+    def cancel(self) -> None:
+        """Nothing waits for a kernel alone."""
 
     def run_unchecked(self) -> LaunchResult:
         """Run it without checks: as an earlier launch with these options, if there was one."""

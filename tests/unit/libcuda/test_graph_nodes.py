@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import ctypes
+import threading
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+
+import pytest
 
 from ptxvm.libcuda.structures import (
     AllocationNode,
@@ -17,7 +20,7 @@ from ptxvm.libcuda.structures import (
     PoolProperties,
 )
 
-INVALID_VALUE, NOT_READY = 1, 600
+INVALID_VALUE, NOT_READY, ILLEGAL_ADDRESS = 1, 600, 700
 
 
 def kernel_node(cuda, graph, name, cell, value, after=()):
@@ -50,6 +53,42 @@ def test_events_are_nodes(cuda):
     cuda.cuGraphExecEventRecordNodeSetEvent(executable, records, second)
     cuda.cuGraphLaunch(executable, stream)
     cuda.cuEventSynchronize(second)
+
+
+@pytest.mark.usefixtures("caplog")
+@pytest.mark.parametrize("is_nested", [False, True])
+def test_no_node_runs_behind_a_kernel_that_failed(cuda, is_nested):
+    """After a fault "any further CUDA work will return the same error" (driver API, CUDA_ERROR_ILLEGAL_ADDRESS)."""
+    graph, stream = cuda.handle("cuGraphCreate", 0), cuda.stream()
+    inner = cuda.handle("cuGraphCreate", 0) if is_nested else graph
+    fails = kernel_node(cuda, inner, b"wild", cuda.cell, 0)
+    last = kernel_node(cuda, inner, b"append", cuda.cell, 1, [fails])
+    if is_nested:
+        last = cuda.handle("cuGraphAddChildGraphNode", graph, None, c_size_t(0), inner)
+    kernel_node(cuda, graph, b"append", cuda.cell, 2, [last])
+    cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
+    assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
+    assert cuda.cell.value == 0
+
+
+@pytest.mark.usefixtures("caplog")
+@pytest.mark.parametrize("where", ["in the graph", "before the graph"])
+def test_a_wait_for_an_event_of_a_graph_ends_when_a_kernel_has_failed(cuda, where):
+    graph, stream = cuda.handle("cuGraphCreate", 0), cuda.stream()
+    event = cuda.handle("cuEventCreate", c_uint(0))
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    if where == "before the graph":
+        cuda.launch(stream, b"wild")
+    name = b"wild" if where == "in the graph" else b"put"
+    before = kernel_node(cuda, graph, name, cuda.cell, 0)
+    cuda.handle("cuGraphAddEventRecordNode", graph, byref(before), c_size_t(1), event)
+    cuda.cuGraphLaunch(cuda.handle("cuGraphInstantiateWithFlags", graph, c_uint64(0)), stream)
+    ended = []
+    waiting = threading.Thread(target=lambda: ended.append(cuda.library.cuEventSynchronize(event)), daemon=True)
+    waiting.start()
+    cuda.flag.value = 1
+    waiting.join(60)
+    assert ended == [ILLEGAL_ADDRESS]
 
 
 def test_a_node_waits_for_an_event_of_another_stream(cuda):

@@ -9,7 +9,7 @@ import subprocess
 import sys
 import threading
 import time
-from ctypes import byref, c_float, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
@@ -141,6 +141,21 @@ def test_an_error_of_a_stream_shows_when_the_host_waits(cuda, caplog):
         assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
     assert cuda.cell.value == 0  # nothing runs after a failure
     assert "wild" in caplog.text
+
+
+@pytest.mark.usefixtures("caplog")
+def test_a_callback_is_told_of_an_error_and_a_function_of_the_host_is_not_called(cuda):
+    """As the driver API says of cuStreamAddCallback and of cuLaunchHostFunc."""
+    stream, called = cuda.stream(), []
+    callback = ctypes.CFUNCTYPE(None, c_void_p, c_int, c_void_p)(lambda _, status, __: called.append(status))
+    host = ctypes.CFUNCTYPE(None, c_void_p)(lambda _: called.append(None))
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    cuda.launch(stream, b"wild")
+    cuda.cuLaunchHostFunc(stream, host, None)
+    cuda.cuStreamAddCallback(stream, callback, None, 0)
+    cuda.flag.value = 1
+    assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
+    assert called == [ILLEGAL_ADDRESS]
 
 
 def test_memory_is_freed_when_the_work_that_uses_it_has_ended(cuda):

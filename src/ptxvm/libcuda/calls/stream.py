@@ -128,8 +128,15 @@ def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
     called = CALLBACK(not_null(callback))
     if stream.capture is not None:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a callback cannot be captured")
-    call = host_call(lambda: called(handle, int(stream.context.failure), data))
-    stream.put(FunctionTask(call, is_short=False), HOST_NODE)
+    stream.put(Callback(host_call(lambda: called(handle, int(stream.context.failure), data)), is_short=False), HOST_NODE)
+
+
+class Callback(FunctionTask):
+    """A call of a client's function that is told of errors, and so is called after them, too."""
+
+    def cancel(self) -> None:
+        """Call it."""
+        self.run(None)
 
 
 @function("cuLaunchHostFunc")
