@@ -11,8 +11,6 @@ from __future__ import annotations
 
 import argparse
 import os
-import signal
-import subprocess
 import sys
 import tempfile
 import time
@@ -25,10 +23,12 @@ from pathlib import Path
 from typing import NamedTuple
 from xml.etree import ElementTree as ET
 
+import limited
+
 HERE = Path(__file__).parent
 EXPECTED = HERE / "numba_expected.toml"
-TIMEOUT = 300  # seconds of a test
-LONGEST = 1200  # seconds of a file: no signal ends a test while LLVM compiles
+LIMIT = 1200  # seconds of processor time of a file and all that it starts: a busy machine changes nothing
+IDLE = 600  # seconds in which a file uses no processor: it waits for what does not come
 PASSED, FAILED, SKIPPED = "passed", "failed", "skipped"
 
 
@@ -73,32 +73,21 @@ def run(path: Path, root: Path) -> list[Outcome]:
             *(sys.executable, "-m", "ptxvm", "exec", "--", sys.executable, "-m", "pytest"),
             *("-c", str(HERE / "pytest.ini"), "--rootdir", folder, "--confcutdir", str(path.parent)),
             *("-o", "consider_namespace_packages=true", "-p", "numba_plugin", "-q"),
-            *(f"--timeout={TIMEOUT}", f"--junitxml={results}", str(path)),
+            *(f"--timeout={IDLE}", f"--junitxml={results}", str(path)),
         ]
         paths = os.pathsep.join([str(HERE), *filter(None, [os.environ.get("PYTHONPATH", "")])])
         environment = os.environ | {"PYTHONPATH": paths}
-        pytest = subprocess.Popen(
-            command,
-            cwd=folder,
-            env=environment,
-            text=True,
-            start_new_session=True,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
-        try:
-            _, said = pytest.communicate(timeout=LONGEST)
-        except subprocess.TimeoutExpired:
-            os.killpg(pytest.pid, signal.SIGKILL)  # the program too, which `ptxvm exec` has started
-            pytest.communicate()
-            print(f"{name}: ended after {LONGEST} s", flush=True)
-            return [Outcome(name, FAILED, f"ended after {LONGEST} s")]
+        pytest = limited.run(command, seconds=LIMIT, idle=IDLE, cwd=folder, env=environment)
+        if pytest.limit:
+            print(f"{name}: {pytest.limit}", flush=True)
+            return [Outcome(name, FAILED, pytest.limit)]
         found = list(read(results, name)) if results.exists() else []
     nothing_collected = 5
-    if pytest.returncode > 1 and pytest.returncode != nothing_collected:
-        found.append(Outcome(name, FAILED, f"pytest ended with {pytest.returncode}: {said[-500:]}"))
+    if pytest.status > 1 and pytest.status != nothing_collected:
+        found.append(Outcome(name, FAILED, f"pytest ended with {pytest.status}: {pytest.errors[-500:]}"))
     counts = Counter(each.outcome for each in found)
-    print(f"{name}: {', '.join(f'{count} {outcome}' for outcome, count in sorted(counts.items()))}", flush=True)
+    said = ", ".join(f"{count} {outcome}" for outcome, count in sorted(counts.items()))
+    print(f"{name}: {said}; {pytest.seconds:.0f} s of processor time", flush=True)
     return found
 
 
