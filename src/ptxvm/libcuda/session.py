@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import os
 from collections.abc import Callable
-from functools import cache
+from functools import cache, wraps
 from itertools import count
 from typing import NamedTuple, TypeVar
 
@@ -50,6 +50,18 @@ def function(*symbols: str, any_state: bool = False, stateless: bool = False) ->
         return implementation
 
     return enter
+
+
+def then_failure(release: Callable[..., None]) -> Callable[..., None]:
+    """A function that releases what it names in any state, and then tells the error of the context, as other calls do."""
+
+    @wraps(release)
+    def call(*arguments: object) -> None:
+        release(*arguments)
+        if (context := session().stack.current) is not None:
+            context.raise_failure()
+
+    return call
 
 
 class OpaqueObject(NamedTuple):
@@ -202,4 +214,4 @@ def session() -> Session:
     return Session()
 
 
-__all__ = ["BY_VALUE", "FUNCTIONS", "OF_ANY_STATE", "Handles", "OpaqueObject", "Session", "function", "session"]
+__all__ = ["BY_VALUE", "FUNCTIONS", "OF_ANY_STATE", "Handles", "OpaqueObject", "Session", "function", "session", "then_failure"]

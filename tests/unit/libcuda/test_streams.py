@@ -13,13 +13,14 @@ from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
+from stream_driver import KERNELS
 
 from ptxvm.driver import context
 from ptxvm.driver.launch_checks import FINDINGS
 from ptxvm.engine import time_box
 from ptxvm.libcuda.structures import HostNode
 
-NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, UNKNOWN = 600, 700, 800, 999
+INVALID_VALUE, INVALID_HANDLE, NOT_READY, ILLEGAL_ADDRESS, NOT_PERMITTED, UNKNOWN = 1, 400, 600, 700, 800, 999
 NON_BLOCKING = 1
 
 
@@ -156,6 +157,23 @@ def test_a_callback_is_told_of_an_error_and_a_function_of_the_host_is_not_called
     cuda.flag.value = 1
     assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
     assert called == [ILLEGAL_ADDRESS]
+
+
+@pytest.mark.usefixtures("caplog")
+def test_what_a_client_releases_after_an_error_is_released_and_the_error_told(cuda):
+    """As users of hardware see it: "cuMemFree failed: an illegal memory access was encountered"."""
+    stream, event, memory = cuda.stream(), cuda.handle("cuEventCreate", c_uint(0)), c_uint64()
+    cuda.cuMemAlloc_v2(byref(memory), c_size_t(4))
+    module = cuda.handle("cuModuleLoadData", KERNELS)
+    cuda.launch(stream, b"wild")
+    for name, handle in (
+        ("MemFree_v2", memory),
+        ("EventDestroy_v2", event),
+        ("StreamDestroy_v2", stream),
+        ("ModuleUnload", module),
+    ):
+        assert cuda.library["cu" + name](handle) == ILLEGAL_ADDRESS, name
+        assert cuda.library["cu" + name](handle) in {INVALID_VALUE, INVALID_HANDLE}, name
 
 
 def test_memory_is_freed_when_the_work_that_uses_it_has_ended(cuda):

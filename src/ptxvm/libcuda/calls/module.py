@@ -13,7 +13,7 @@ from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, i32, put_i32, put_u64, put_u64_if, string, u64
-from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.session import function, session, then_failure
 
 INFO_LOG, INFO_LOG_SIZE, ERROR_LOG, ERROR_LOG_SIZE = 3, 4, 5, 6  # CUjit_option
 MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set
@@ -104,6 +104,7 @@ def contents(path: str) -> bytes:
 
 
 @function("cuModuleUnload", "cuLibraryUnload", any_state=True)
+@then_failure
 def unload(handle: int) -> None:
     """Forget a module, and the handles of its kernels."""
     handles = session().handles

@@ -22,7 +22,7 @@ from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.driver.shared_memory import File
 from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls.locations import LocationType, location_of
-from ptxvm.libcuda.session import BY_VALUE, function, session
+from ptxvm.libcuda.session import BY_VALUE, function, session, then_failure
 from ptxvm.libcuda.structures import AccessDescription, AllocationNode, Location, PoolProperties
 
 ALLOCATE, FREE = 10, 11  # CUgraphNodeType
@@ -235,6 +235,7 @@ def allocated_before(capture: Recapture) -> GraphAllocation:
 
 
 @function("cuMemFreeAsync", any_state=True)
+@then_failure
 def free_async(address: int, stream: int) -> None:
     """Free memory, in the order of a stream; null has no effect."""
     found, driver = session().stream(stream), session().driver
@@ -264,6 +265,7 @@ def give_back(address: int) -> None:
 
 
 @function("cuMemFree_v2", "cuMemFreeHost", any_state=True)
+@then_failure
 def free(address: int) -> None:
     """Free memory; null has no effect."""
     if address:

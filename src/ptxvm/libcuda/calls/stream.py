@@ -10,7 +10,7 @@ from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import not_null, put_f32, put_i32, put_u64
 from ptxvm.libcuda.host_calls import host_call
-from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.session import function, session, then_failure
 
 NON_BLOCKING = 1
 BLOCKING_SYNC, DISABLE_TIMING, INTERPROCESS = 1, 2, 4  # CUevent_flags
@@ -45,6 +45,7 @@ def clamped(priority: int) -> int:
 
 
 @function("cuStreamDestroy", "cuStreamDestroy_v2", any_state=True)
+@then_failure
 def destroy(handle: int) -> None:
     """Forget a stream when its work is done, and the capture that it began."""
     stream = session().handles.object(handle, Stream)
@@ -169,6 +170,7 @@ def create_event(out: int, flags: int) -> None:
 
 
 @function("cuEventDestroy", "cuEventDestroy_v2", any_state=True)
+@then_failure
 def destroy_event(handle: int) -> None:
     """Forget an event."""
     session().handles.object(handle, Event)

@@ -16,7 +16,7 @@ from ptxvm.driver.cuda_arrays import (
 )
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_u64, structure_at
-from ptxvm.libcuda.session import OpaqueObject, function, session
+from ptxvm.libcuda.session import OpaqueObject, function, session, then_failure
 from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Resource, ResourceView, TextureDescriptor
 
 ARRAY, MIPMAPPED, LINEAR, ROWS = range(4)  # CUresourcetype
@@ -48,6 +48,7 @@ def create_3d(out: int, description: int) -> None:
 
 
 @function("cuArrayDestroy", any_state=True)
+@then_failure
 def destroy(handle: int) -> None:
     """Forget an array; textures of it keep it."""
     session().handles.object(handle, CudaArray)
@@ -110,6 +111,7 @@ def level(out: int, handle: int, number: int) -> None:
 
 
 @function("cuMipmappedArrayDestroy", any_state=True)
+@then_failure
 def destroy_mipmapped(handle: int) -> None:
     """Forget an array and its copies."""
     handles = session().handles
