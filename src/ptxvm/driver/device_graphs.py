@@ -12,6 +12,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from enum import IntEnum
+from weakref import finalize
 
 from ptxvm.driver.context import Context
 from ptxvm.driver.graph import Failing, Graph, Node, Task
@@ -121,16 +122,16 @@ class DeviceGraphs:
         return GraphLaunch(self, found, executable.tasks())
 
     def forget(self, executable: Executable) -> None:
-        """The client has destroyed a graph."""
+        """The client has destroyed a graph; launches of it that are under way keep its record."""
         if (found := self.graphs.pop(executable, None)) is not None:
             del self.by_handle[found.block.address]
-            self.blocks.free(found.block.address)
 
     def _entered(self, executable: Executable, context: Context) -> DeviceGraph:
         if executable not in self.graphs:
             context = context_of(executable.graph, context)
             block = self.blocks.allocate(ctypes.sizeof(Record), device=context.device.ordinal)
-            self.graphs[executable] = self.by_handle[block.address] = DeviceGraph(executable, block, context)
+            self.graphs[executable] = self.by_handle[block.address] = made = DeviceGraph(executable, block, context)
+            finalize(made, self.blocks.free, block.address).atexit = False
         return self.graphs[executable]
 
 

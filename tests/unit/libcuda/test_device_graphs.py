@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from ctypes import byref, c_uint64, c_void_p
 
 import pytest
@@ -10,6 +11,7 @@ from test_conditional_nodes import EMPTY, add, append, described, kernel
 from test_streams import check_for
 
 from ptxvm.driver.launch_checks import FINDINGS
+from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import InstantiateParameters
 
 TAIL, FORGOTTEN, SIBLING = (n << 56 for n in (1, 2, 3))  # the streams of cuda_device_runtime_api.h
@@ -150,6 +152,23 @@ def test_kernels_launch_what_was_uploaded(device):
     device.cuGraphUpload(other, None)
     assert run(device, caller) == 112
     device.cuGraphExecDestroy(other)
+
+
+def test_a_launch_that_is_under_way_keeps_a_graph_that_is_destroyed(device):
+    """As cuGraphExecDestroy lets a client do."""
+    before, stream = set(session().driver.device_graphs.by_handle), device.stream()
+    graph = executable(device, append(device, 1), append(device, 2))
+    (record,) = session().driver.device_graphs.by_handle.keys() - before
+    device.launch(stream, b"await", device.flag, 1)
+    device.cuGraphLaunch(graph, stream)
+    device.cuGraphExecDestroy(graph)
+    assert record in session().driver.blocks.by_address
+    device.flag.value = 1
+    device.cuStreamSynchronize(stream)
+    assert device.cell.value == 12
+    deadline = time.monotonic() + 60
+    while record in session().driver.blocks.by_address:  # until the thread of the stream has forgotten its work
+        assert time.monotonic() < deadline
 
 
 def test_a_graph_may_be_uploaded_when_it_is_made(device):
