@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from enum import IntEnum
+from weakref import finalize
 
-from ptxvm.driver.graph import Child, Conditional, Defaults, Graph, Node, Prepared, Task, nested, with_graphs
+from ptxvm.driver.graph import Child, Conditional, Defaults, Graph, InOrder, Node, Prepared, Task, nested, with_graphs
 from ptxvm.driver.results import DriverError, Result
 
 AUTO_FREE_ON_LAUNCH, DEVICE_LAUNCH, FLAGS = 1, 4, 0b1111  # CUgraphInstantiate_flags, and all of them
@@ -86,7 +87,11 @@ def must_match(node: Node, twin: Node) -> None:
 
 
 class Executable:
-    """A graph that can be launched: a copy, in the order of its dependencies; `flags` are the client's."""
+    """A graph that can be launched: a copy, in the order of its dependencies; `flags` are the client's.
+
+    What the graph uses is released with the last reference: that of the client, or of a launch that is under way
+    (driver API, `cuGraphExecDestroy`).
+    """
 
     def __init__(self, graph: Graph, flags: int = 0) -> None:
         if flags & ~FLAGS or flags & (AUTO_FREE_ON_LAUNCH | DEVICE_LAUNCH) == AUTO_FREE_ON_LAUNCH | DEVICE_LAUNCH:
@@ -94,6 +99,7 @@ class Executable:
         self.flags = flags
         order = graph.sorted()
         self.graph = graph.copy()
+        finalize(self, self.graph.destroy).atexit = False
         self.copies = {origin: twin for twin, origin in self.graph.all_origins().items()}
         self.order = [self.copies[node] for node in order]
 
@@ -146,6 +152,14 @@ class Executable:
         return (*first, *(task.prepared() if isinstance(task, Prepared) else task for task in tasks))
 
 
+class ExecutableLaunch(InOrder):
+    """A launch of an executable graph, which it keeps."""
+
+    def __init__(self, executable: Executable) -> None:
+        super().__init__(executable.tasks())
+        self.executable = executable
+
+
 def graphs(graph: Graph, other: Graph, pairs: dict[Node, Node]) -> Iterator[tuple[Graph, Graph]]:
     """A graph and another, and the nested ones of each two nodes that are a pair."""
     yield graph, other
@@ -154,4 +168,4 @@ def graphs(graph: Graph, other: Graph, pairs: dict[Node, Node]) -> Iterator[tupl
             yield from graphs(body, twin, pairs)
 
 
-__all__ = ["Executable", "UpdateError", "UpdateResult"]
+__all__ = ["Executable", "ExecutableLaunch", "UpdateError", "UpdateResult"]

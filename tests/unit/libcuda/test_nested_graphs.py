@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import time
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 import pytest
@@ -165,6 +166,28 @@ def test_graphs_that_cannot_be_copied_are_refused(cuda):
     assert cuda.library.cuGraphAddNode_v2(byref(c_void_p()), parent, None, None, c_size_t(0), moved) == NOT_SUPPORTED
     unknown = byref(child_node(with_memory, INVALID))
     assert cuda.library.cuGraphAddNode_v2(byref(c_void_p()), parent, None, None, c_size_t(0), unknown) == INVALID_VALUE
+
+
+def test_what_a_graph_uses_is_there_until_its_launches_have_ended(cuda):
+    """cuGraphExecDestroy: a graph that is in flight is freed on completion.  A condition is memory of the graph."""
+    ended, stream, graph = [], cuda.stream(), empty_graph(cuda)
+    end = ctypes.CFUNCTYPE(None, c_void_p)(ended.append)
+    resource = cuda.handle("cuUserObjectCreate", c_void_p(5), end, c_uint(1), c_uint(1))
+    cuda.cuGraphRetainUserObject(graph, resource, c_uint(1), c_uint(1))
+    _, (body,) = conditional(cuda, graph, condition(cuda, graph, value=1, flags=1), IF, 1)
+    add(cuda, body, append(cuda, 7))
+    executable = instantiated(cuda, graph)
+    cuda.cuGraphDestroy(graph)
+    cuda.launch(stream, b"await", cuda.flag, 1)
+    cuda.cuGraphLaunch(executable, stream)
+    cuda.cuGraphExecDestroy(executable)
+    assert not ended
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(stream)
+    assert cuda.cell.value == 7
+    deadline = time.monotonic() + 60
+    while not ended:  # the thread of the stream forgets its work last
+        assert time.monotonic() < deadline
 
 
 def test_objects_of_the_client_end_with_the_last_graph_that_has_a_copy(cuda):

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from ptxvm.driver.device_graphs import UnsupportedNodeError
-from ptxvm.driver.graph import InOrder, Node, StructureError
-from ptxvm.driver.graph_executables import Executable, UpdateError, UpdateResult
+from ptxvm.driver.graph import Node, StructureError
+from ptxvm.driver.graph_executables import Executable, ExecutableLaunch, UpdateError, UpdateResult
 from ptxvm.driver.graph_memory import begin_launch
 from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at, u64
 from ptxvm.libcuda.calls.graph import (
@@ -61,9 +61,8 @@ def instantiate_with_parameters(out: int, handle: int, parameters: int) -> None:
 
 @function("cuGraphExecDestroy", any_state=True)
 def destroy_executable(handle: int) -> None:
-    """Forget an executable graph."""
+    """Forget an executable graph; launches that are under way keep it."""
     executable = session().handles.object(handle, Executable)
-    executable.graph.destroy()
     session().handles.drop(handle)
     session().driver.device_graphs.forget(executable)
 
@@ -80,7 +79,7 @@ def launch_graph(handle: int, stream: int) -> None:
     executable = session().handles.object(handle, Executable)
     begin_launch(executable)
     found = session().stream(stream)
-    found.put(session().driver.device_graphs.launch(executable, found.context) or InOrder(executable.tasks()), GRAPH)
+    found.put(session().driver.device_graphs.launch(executable, found.context) or ExecutableLaunch(executable), GRAPH)
 
 
 @function("cuGraphExecKernelNodeSetParams", "cuGraphExecKernelNodeSetParams_v2")

@@ -137,7 +137,7 @@ class Callback(FunctionTask):
 
     def cancel(self) -> None:
         """Call it."""
-        self.run(None)
+        self.function()
 
 
 @function("cuLaunchHostFunc")
