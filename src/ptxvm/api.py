@@ -303,9 +303,8 @@ class Kernel:
         limits the instructions of all threads, `timeout` the seconds; more is a `Fault`.  The JIT runs the grid on
         `threads` of the host: by default all, or `PTXVM_THREADS`; one for `steps`.  `engine` is "jit", "interp" (the
         reference) or "auto".  `numerics` is "exact", or "fast" within the manual's bounds.  `asynchronous` says when
-        copies, `wgmma` and `tcgen05` end: "early"; "late", where a thread waits; "random" between, by `seed`; the JIT
-        has "early" alone.  A `profile` counts what it does; the interpreter records it in a `trace`.  Raises TypeError,
-        ValueError and `Unsupported`.
+        copies, `wgmma` and `tcgen05` end: "early"; "late", where a thread waits; "random" between, by `seed`.  A `profile`
+        counts what it does; the interpreter records it in a `trace`.  Raises TypeError, ValueError and `Unsupported`.
         """
         said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, profile, trace
         extents = options.extent("grid", grid), options.extent("block", block)
@@ -314,9 +313,9 @@ class Kernel:
             return done
         args, schedules, followed = options.arguments(args), options.count("schedules", schedules), instrumented(profile, trace)
         asked, allow = wanted(engine, check, threads, numerics, stream, programmatic), options.allowed(allow)
-        ends, seed = options.completion(asynchronous, engine), options.count_or_none("seed", seed)
+        ends, seed = options.completion(asynchronous), options.count_or_none("seed", seed)
         refuse_watched(followed, engine, asked, schedules)
-        engine = self._engine(engine, ends)
+        engine = self._engine(engine, ends, watched=bool(followed or asked or schedules > 1))
         unwatched = not followed and stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(
             *extents, options.count("shared", shared), options.count_or_none("steps", steps),
@@ -338,10 +337,16 @@ class Kernel:
 
         return replay(self.module.image, self.function, schedule, options.arguments(args))
 
-    def _engine(self, engine: EngineName, ends: str) -> EngineName:
-        """The engine for `auto`: the JIT, unless asynchronous work ends late or the kernel calls too many functions."""
-        early = ends in ("", "early")
-        return "interp" if engine == "auto" and not (early and self.module.jit.takes(self.function)) else engine
+    def _engine(self, engine: EngineName, ends: str, *, watched: bool) -> EngineName:
+        """The engine for `auto`: the JIT, unless it cannot defer work that ends late, or the kernel calls many functions."""
+        late = ends not in ("", "early")
+        if late and watched and engine == "jit":
+            said = f"checks, profiles and traces of asynchronous work that ends {ends}, on the JIT"
+            raise Unsupported(said, 'engine="interp" has them')
+        if engine != "auto":
+            return engine
+        deferred = not late or (not watched and self.module.jit.takes_deferred(self.function))
+        return engine if deferred and self.module.jit.takes(self.function) else "interp"
 
     def relaunch(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
         """Run an unchecked launch as an equal short one before; None where there was none, or this one is unusual."""

@@ -6,7 +6,7 @@ import enum
 from dataclasses import dataclass
 from typing import Unpack
 
-from ptxvm.algebra.asynchronous import MbarrierStep, Proxy
+from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
@@ -121,6 +121,7 @@ class Summary:
     copies: bool = False  # it starts, groups or awaits asynchronous copies ...
     bulk: bool = False  # ... of the bulk kind
     own_groups: bool = False  # ... or of the kind that each thread groups and awaits by itself (cp.async)
+    awaits: AsyncKind | None = None  # the kind of asynchronous work whose groups it waits for
     uses_tensor_memory: bool = False
     reads_carry: bool = False
     writes_carry: bool = False

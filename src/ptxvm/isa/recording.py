@@ -233,7 +233,7 @@ class Record:
 
     def wait(self, groups: Value | None, kind: AsyncKind = AsyncKind.COPY, *, reading: bool = False) -> None:
         """Wait for copies."""
-        self.found.update(copies=True, bulk=kind is AsyncKind.BULK, own_groups=kind is AsyncKind.COPY)
+        self.found.update(copies=True, awaits=kind, bulk=kind is AsyncKind.BULK, own_groups=kind is AsyncKind.COPY)
 
     # `tmem`
 

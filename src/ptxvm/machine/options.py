@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping, Sequence
 from typing import Literal, NamedTuple, SupportsFloat, SupportsIndex, TypeAlias, TypeVar, get_args
 
 from ptxvm.diagnostics import KINDS, did_you_mean
-from ptxvm.diagnostics.errors import Unsupported
 
 EngineName = Literal["auto", "interp", "jit"]
 Numerics = Literal["exact", "fast"]
@@ -166,14 +165,11 @@ def arguments(args: object) -> Sequence[object]:
     return args
 
 
-def completion(asynchronous: object, engine: str) -> str:
-    """When asynchronous work ends, empty if the launch does not say; refuses by name what the engine cannot do."""
+def completion(asynchronous: object) -> str:
+    """When asynchronous work ends, empty if the launch does not say."""
     if asynchronous is None:
         return ""
-    found = str(one_of("asynchronous", asynchronous, COMPLETIONS, "asynchronous work does not end"))
-    if engine == "jit" and found != "early":
-        raise Unsupported(f"asynchronous work that ends {found} on the JIT (the interpreter has it)")
-    return found
+    return str(one_of("asynchronous", asynchronous, COMPLETIONS, "asynchronous work does not end"))
 
 
 def allowed(codes: Collection[str]) -> frozenset[str]:

@@ -53,8 +53,9 @@ def launched(name, rng, change=lambda source: source, keys=KEYS, **how):
 @pytest.mark.parametrize(
     "how",
     [
-        {"engine": "jit"}, {"asynchronous": "random"},
-        *(pytest.param({"asynchronous": each}, marks=pytest.mark.long) for each in ("early", "late")),
+        {"engine": "jit"}, *({"engine": engine, "asynchronous": "random"} for engine in ("interp", "jit")),
+        {"engine": "jit", "asynchronous": "late"},
+        *(pytest.param({"engine": "interp", "asynchronous": each}, marks=pytest.mark.long) for each in ("early", "late")),
     ],
 )  # fmt: skip
 def test_attention_agrees_with_numpy(name, how, rng):

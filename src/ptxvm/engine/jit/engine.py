@@ -166,7 +166,7 @@ class Jit:
 
     def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape) -> None:
         """After a short launch, make relaunches with the same options ready for `repeat`."""
-        if shape.cluster is not None:
+        if shape.cluster is not None or self.defers(self.image.resolve(kernel), options):
             return
         wanted = Specialisation(self.image.resolve(kernel), shape.block, options.shared, options.fast, trusted=options.trusted)
         compiled = self._compiled.get(wanted)
@@ -180,6 +180,20 @@ class Jit:
                 self._relaunches.clear()
             waits, bank = self.spins(kernel), self.image.bank(kernel)
             self._relaunches[kernel, options] = Relaunch(wanted, compiled, shape, bank, short, waits=waits)
+
+    def defers(self, kernel: Function, options: LaunchOptions) -> bool:
+        """Does a launch need code that defers asynchronous work?"""
+        if options.asynchronous in ("", "early"):
+            return False
+        from ptxvm.engine.jit.cfg import requirements  # noqa: PLC0415 - few launches defer work
+
+        return requirements.works_asynchronously(self.image, kernel)
+
+    def takes_deferred(self, kernel: Function) -> bool:
+        """Can compiled code defer its asynchronous work?"""
+        from ptxvm.engine.jit.cfg import requirements  # noqa: PLC0415 - few launches defer work
+
+        return requirements.defers_products(self.image, kernel)
 
     def spins(self, kernel: Function) -> bool:
         """Has the kernel a loop that waits for what another thread writes?"""
@@ -205,11 +219,12 @@ class Jit:
         function, shape = self.image.resolve(kernel), self.clustered(kernel, shape)
         wanted = Specialisation(
             function, shape.block, options.shared, options.fast, trusted=options.trusted, metered=metered,
-            cluster=shape.cluster, profiled=events is not None,
+            cluster=shape.cluster, profiled=events is not None, deferred=self.defers(function, options),
         )  # fmt: skip
+        ends = options.asynchronous, options.seed
         usual = 1 if metered else options.threads or cta_distribution.usual_threads()
         if not self.compiled(wanted, shape).facts.launches:
-            return self._grid(wanted, shape, parameters, allocations, usual, limits, events=events)
+            return self._grid(wanted, shape, parameters, allocations, usual, limits, events=events, ends=ends)
         from ptxvm.engine.dynamic_parallelism import Children  # noqa: PLC0415 - few kernels launch others
 
         children = Children(self.image)
@@ -217,21 +232,22 @@ class Jit:
         def run(kernel: Function, shape: LaunchShape, parameters: int, shared: int) -> Counters:
             shape = self.clustered(kernel, shape)
             each = wanted._replace(function=self.image.resolve(kernel), block=shape.block, shared=shared, cluster=shape.cluster)
-            return self._grid(each, shape, parameters, allocations, usual, limits, children)
+            each = each._replace(deferred=self.defers(each.function, options))
+            return self._grid(each, shape, parameters, allocations, usual, limits, children, ends=ends)
 
         return children.grid(run, kernel, shape, parameters, options.shared)
 
-    def _grid(
+    def _grid(  # noqa: PLR0913, PLR0917 - all that a grid runs with
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, allocations: Sequence[Allocation], threads: int,
         limits: Limits | None, children: Children | None = None, events: EventCounts | None = None,
-        recording: Recording | None = None, ctas: range | None = None,
+        recording: Recording | None = None, ctas: range | None = None, ends: tuple[str, int] = ("", 0),
     ) -> Counters:  # fmt: skip
-        """Run one grid, or a range of its CTAs."""
+        """Run one grid, or a range of its CTAs; `ends` says when deferred work ends."""
         compiled = self.compiled(wanted, shape)
-        launch = Launch(self.image, compiled.facts, shape, limits, children, self.timeline, recording)
+        launch = Launch(self.image, compiled.facts, shape, limits, children, self.timeline, recording, ends)
         progress, runners = cta_distribution.Progress(ctas or range(shape.ctas), compiled.rate), []
         paging = recording.paging if recording is not None else None
-        kind = PagedCallbacks if paging is not None else Callbacks
+        kind = deferring_callbacks() if wanted.deferred else PagedCallbacks if paging is not None else Callbacks
         paged = [each for each in allocations if paging is not None and paging.at(each.start) is not None]
 
         def another() -> Runner:
@@ -292,3 +308,10 @@ class Jit:
         compiled.runners.append(runner)
         self._ran(wanted, compiled, progress)
         return launch.counters()
+
+
+def deferring_callbacks() -> type[Callbacks]:
+    """The callbacks of launches that defer asynchronous work."""
+    from ptxvm.engine.jit.run.deferring_callbacks import DeferringCallbacks  # noqa: PLC0415 - few launches do
+
+    return DeferringCallbacks

@@ -5,9 +5,15 @@ Launches of ready code do not import this module: only annotations name its type
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Protocol, TypeAlias
+from copy import copy
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeAlias
 
+import numpy as np
+
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Place
@@ -123,9 +129,71 @@ class Host(Protocol):
     def place(self, number: int, thread: int) -> Place:
         """The source place of an instruction, and the thread that ran it."""
 
+    @property
+    def deferral(self) -> Deferral:
+        """The queue of deferred work of the CTA that runs, and of its cluster."""
+
     def look_up(self, work: Work, operands: Operands) -> None:
         """Called before the texture unit is asked; an observed launch checks the shadow memory here."""
 
 
 HostCall: TypeAlias = Callable[[Host, Bound, LaneNumbers, list[Array]], list[Array] | None]
 """Takes the host, the instruction, the numbers of the active lanes' threads, and their operands; gives their results."""
+
+# ── deferred work ───────────────────────────────────────────────────────────────────────
+
+
+class Role(enum.Enum):
+    """What work is to the work behind it."""
+
+    COPY = enum.auto()  # arrivals of its thread come after it
+    TRANSFER = enum.auto()  # nothing waits for it in the queue
+    ARRIVAL = enum.auto()  # comes after all earlier work of its kind of its thread
+    CELLS = enum.auto()  # work of one thread on tensor memory: that of a CTA ends in order, and arrivals come after it
+    STORE = enum.auto()  # a store of a warp to tensor memory: it ends as a whole
+    PRODUCT = enum.auto()  # a product of a warp: it ends as a whole, after those that the warp began before
+
+
+@dataclass
+class DeferredWork:
+    """Asynchronous work that threads of deferred code started with one instruction; that of each may end at a time of its own.
+
+    A host call puts it in the queue of its cluster.  It ends in a later one: where a thread waits for it, or where the machine
+    chooses.  `groups` counts, for each thread, the groups that it had committed before; the queue sets it.
+    """
+
+    role: ClassVar[Role]
+    bound: Bound
+    kind: AsyncKind
+    threads: LaneNumbers
+    groups: Array = field(default_factory=lambda: np.empty(0, np.int64), init=False)
+
+    def of(self, positions: Array) -> Self:
+        """The work of the threads at some positions."""
+        part = copy(self)
+        part.threads, part.groups = self.threads[positions], self.groups[positions]
+        return part
+
+    def finish(self, host: Host) -> None:
+        """Do it; AccessFault, with the position of a thread, where it is wrong."""
+        raise NotImplementedError
+
+
+class Deferral(Protocol):
+    """The queue of deferred work of a cluster (`run.work_queue`)."""
+
+    under_way: list[DeferredWork]
+    accumulators: dict[tuple[int, int], Array]
+    """What products have made of registers, by the first thread of the warp and the register: a wait gives it to the code."""
+
+    def start(self, work: DeferredWork) -> None:
+        """Threads start work."""
+
+    def commit(self, threads: LaneNumbers, kind: AsyncKind) -> None:
+        """Threads make a group of the work of a kind that they have started."""
+
+    def wait(self, threads: LaneNumbers, kind: AsyncKind, left: int) -> None:
+        """Threads wait for all but their `left` latest groups."""
+
+    def poll(self, threads: LaneNumbers) -> None:
+        """Threads have found that a phase of an mbarrier is not over."""

@@ -21,6 +21,8 @@ FIELDS = [
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "cta_barriers", "resident", "slot", "saved",
     "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position", "in_step", "sole", "updating",
     "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans",
+    # of a deferred kernel
+    "settle",
     # of an instrumented kernel
     "epoch", "cta_epoch", "grid_epoch", "arrived", "suspicion", "renumber", "shadow", "reads", "local_marks", "clocks",
     "register_masks", "copies",
@@ -32,7 +34,7 @@ FIELDS = [
 POINTERS = {
     "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
     "records", "states", "cta_barriers", "saved", "left", "clocks", "register_masks", "copies", "counters", "copy_plans",
-    "tensor_cells", "tensor_products", "texture_plans", "surface_plans",
+    "tensor_cells", "tensor_products", "texture_plans", "surface_plans", "settle",
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls has no bound
 MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes stores through them non-temporal

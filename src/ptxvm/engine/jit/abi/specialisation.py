@@ -42,7 +42,7 @@ class Specialisation(NamedTuple):
     `cluster` is None where the launch has none.  `fast` arithmetic only keeps the error bounds of the manual; `checks` are
     those that the code is instrumented for; `trusted` code checks no access; `metered` code stops when its threads have
     executed too many instructions; `profiled` code counts what it does.  `scalar` code runs one thread after the other.
-    `recorded` code notes which bytes it writes and reads.
+    `recorded` code notes which bytes it writes and reads.  The asynchronous work of `deferred` code ends when the host chooses.
     """
 
     function: Function
@@ -56,8 +56,9 @@ class Specialisation(NamedTuple):
     profiled: bool = False
     scalar: bool = False
     recorded: bool = False
+    deferred: bool = False
 
     @property
     def plain(self) -> bool:
         """Is the code that of a usual launch, which looks for nothing and counts nothing but instructions?"""
-        return not (self.checks or self.metered or self.profiled) and self.cluster is None
+        return not (self.checks or self.metered or self.profiled or self.deferred) and self.cluster is None

@@ -16,8 +16,8 @@ from ptxvm.machine.image import Image
 class KernelAnalysis:
     """The answers about a kernel, each found when the first version asks."""
 
-    def __init__(self, image: Image, function: Function, *, ordered: bool = False) -> None:
-        self.image, self.function, self.ordered = image, function, ordered
+    def __init__(self, image: Image, function: Function, *, ordered: bool = False, deferred: bool = False) -> None:
+        self.image, self.function, self.ordered, self.deferred = image, function, ordered, deferred
         self._plans: dict[bool, Plan] = {}
         self._by_memory: dict[Function, int] = {}
         self._by_place: dict[Function, int] = {}
@@ -26,7 +26,12 @@ class KernelAnalysis:
         """The nodes; `general` are those of a version with a lane scheduler."""
         if general not in self._plans:
             self._plans[general] = Plan(
-                self.image, self.function, general=general, spinning=self.spinning, ordered=self.ordered
+                self.image,
+                self.function,
+                general=general,
+                spinning=self.spinning,
+                ordered=self.ordered,
+                deferred=self.deferred,
             )
         return self._plans[general]
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from itertools import pairwise
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.flow import cut_points, reads_and_writes, segments, successors
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
@@ -20,6 +21,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import call_targets
 from ptxvm.engine.jit.cfg.if_conversion import Region, regions
 from ptxvm.engine.jit.cfg.loops import repeated
+from ptxvm.engine.jit.cfg.requirements import accumulators
 from ptxvm.engine.jit.cfg.restart_points import after_stores
 from ptxvm.isa.effects import Collective, Jump
 from ptxvm.isa.model import Decoded
@@ -142,8 +144,9 @@ class Plan:
         general: bool = False,
         spinning: frozenset[Bound] = frozenset(),
         ordered: bool = False,
+        deferred: bool = False,
     ) -> None:
-        self.image, self.general, self.spinning = image, general, spinning
+        self.image, self.general, self.spinning, self.deferred = image, general, spinning, deferred
         self.ordered = ordered  # lanes run in the order of code: no branch is converted whose lanes meet before it
         self.nodes: list[Node] = []
         self.frames: list[Frame] = []
@@ -413,6 +416,8 @@ class Plan:
         shift, written = node.frame.registers, 0
         for bound in node.code[: node.head]:
             reads, writes = reads_and_writes(bound)
+            if self.deferred and bound.summary.awaits is AsyncKind.PRODUCT:  # it may leave each accumulator as it is
+                reads |= self._accumulators(node.frame.function)
             if (node.callee is not None or node.calls) and bound is node.code[-1]:
                 writes = 0
             if node.barrier or node.waits:
@@ -427,6 +432,10 @@ class Plan:
             for formal in node.callee.function.signature.parameters:
                 if isinstance(formal, Register):
                     node.kill |= 1 << formal.index + node.callee.registers
+
+    def _accumulators(self, function: Function) -> int:
+        """The registers that waits for products write in deferred code, as bits."""
+        return sum(1 << register.index for register in accumulators(function))
 
     def _returned(self, node: Node) -> None:
         callee = node.returns

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import chain
+
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.call_graph import callees_first
-from ptxvm.analysis.flow import special_registers
+from ptxvm.analysis.flow import registers_in, special_registers
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.analysis.symbols import Register
 from ptxvm.engine.call_targets import called, callees
 from ptxvm.isa.effects import Collective, Verb
 from ptxvm.machine.image import Image
 from ptxvm.syntax import tree
 
+ASYNCHRONOUS = {"tasks", "tmem"}  # ports of work that goes on beside threads
 LARGEST = 8  # bytes of an element of interleaved memory
 
 
@@ -70,6 +75,30 @@ def _of_cluster(bound: Bound) -> bool:
 def cancels(image: Image, kernel: Function) -> bool:
     """May its threads cancel clusters of the grid that have not begun?"""
     return any(bound.summary.cancels for each in called(image, kernel) for bound in each.instructions)
+
+
+# ── asynchronous work ────────────────────────────────────────────────────────────────────
+
+
+def works_asynchronously(image: Image, kernel: Function) -> bool:
+    """Has it work that goes on beside its threads?"""
+    return any(ASYNCHRONOUS & bound.i.of.effects for each in called(image, kernel) for bound in each.instructions)
+
+
+def defers_products(image: Image, kernel: Function) -> bool:
+    """Can each wait for products (wgmma) write their registers: are they in the function of all products, and of no module?"""
+    functions = list(called(image, kernel))
+    multiplying = [each for each in functions if accumulators(each)]
+    waiting = [each for each in functions if any(bound.summary.awaits is AsyncKind.PRODUCT for bound in each.instructions)]
+    here = {*multiplying, *waiting}
+    return len(here) <= 1 and not any(register.of_module for each in here for register in accumulators(each))
+
+
+def accumulators(function: Function) -> list[Register]:
+    """The registers that asynchronous products of a function change, in order."""
+    products = (b for b in function.instructions if b.i.of.updates and ASYNCHRONOUS & b.i.of.effects)
+    named = (registers_in(b.operands[name], b) for b in products for name in b.i.of.updates)
+    return list(dict.fromkeys(chain.from_iterable(named)))
 
 
 # ── barriers ────────────────────────────────────────────────────────────────────────────

@@ -19,6 +19,10 @@ USED = (
 )  # fmt: skip
 WARPS_PER_TICK = 1 << 12  # warps that run between two checks of the clock and of interrupts
 STALL = "  %stalled = call i1 @ptxvm.clocks.pass(ptr %m)\n  br i1 %stalled, label %bad, label %lives.on"
+SETTLE = """\
+  %settle.pointer = getelementptr i8, ptr %ctx, i64 {}
+  %settle = load ptr, ptr %settle.pointer, align 8
+  call void %settle(i64 %slot)"""
 MOST_PASSES = 64  # over the warps of a CTA that advances from barrier to barrier, before other CTAs run
 
 
@@ -32,6 +36,7 @@ def grid_function(kernel: KernelContext) -> str:
         cta_barriers_size=cta_barriers.size,
         last_warp=warps - 1,
         last_lanes=(1 << (kernel.threads - (warps - 1) * WARP)) - 1,
+        settle=SETTLE.format(offset("settle")) if kernel.deferred else "",
         clear="\n".join(cleared_windows(kernel)),
         stall=STALL if kernel.clocked else "  br label %lives.on",
         watch=barrier_epochs.cta_begins(kernel),

@@ -224,11 +224,10 @@ class TransferCall:
         """Move the bytes; gives their number, which an mbarrier counts."""
         amounts = np.zeros(len(threads), np.uint64)
         for lane in range(len(threads)):
-            columns = iter(values)
-            operands = {name: [int(next(columns)[lane]) for _ in range(count)] for name, count in self.counts}
+            operands = self.operands(lane, values)
             try:
                 made = pieces(self.kind, host.memory, host.launch.clusters, operands)
-                self._move(host, made, threads[lane : lane + 1])
+                self.move(host, made, threads[lane : lane + 1])
             except AccessFault as wrong:
                 raise wrong.at_lane(lane) from None
             amounts[lane] = made.amount
@@ -238,15 +237,27 @@ class TransferCall:
                 copy_plans.remember(host, self.kind, operands["map"][0])
         return [amounts]
 
-    def _move(self, host: Host, made: Pieces, thread: LaneNumbers) -> None:
-        """Move the bytes of one thread."""
-        read, some = made.read()
-        rows = made.data
+    def operands(self, lane: int, values: list[Array]) -> dict[str, list[int]]:
+        """The operands of a lane, by their names."""
+        columns = iter(values)
+        return {name: [int(next(columns)[lane]) for _ in range(count)] for name, count in self.counts}
+
+    def ends(self, host: Host, made: Pieces, thread: LaneNumbers) -> tuple[tuple[Array, Array], tuple[Array, Array] | None]:
+        """Where the pieces of one thread are written and read: views of memory, and the index of each piece in them."""
+        read, _ = made.read()
         written = made.target if made.present is None or made.fill is not None else made.target[made.present]
-        there, to = self._places(host, self.kind.to, written, made.unit, thread, writing=True)
-        if read is not None:
-            here, of = self._places(host, self.kind.origin, read, made.unit, thread, writing=False)
-            rows = here[of].view(np.uint8).reshape(len(read), made.unit)
+        to = places(host, self.kind.to, written, made.unit, np.repeat(thread, len(written)), writing=True)
+        if read is None:
+            return to, None
+        return to, places(host, self.kind.origin, read, made.unit, np.repeat(thread, len(read)), writing=False)
+
+    def move(self, host: Host, made: Pieces, thread: LaneNumbers) -> None:
+        """Move the bytes of one thread."""
+        rows, (_, some) = made.data, made.read()
+        (there, to), source = self.ends(host, made, thread)
+        if source is not None:
+            here, of = source
+            rows = here[of].view(np.uint8).reshape(len(of), made.unit)
         assert rows is not None  # noqa: S101 - a barrier that is not read has rows
         if self.kind.to is not Space.GLOBAL and not self.kind.operation:
             rows = reductions.converted(made.element, rows)
@@ -256,16 +267,14 @@ class TransferCall:
             rows = reductions.combined(self.kind.operation, made.element, old, rows, flushes=self.kind.flushes)
         there[to] = np.ascontiguousarray(rows).view(there.dtype)[:, 0]
 
-    def _places(
-        self, host: Host, space: Space, address: Array, unit: int, thread: LaneNumbers, *, writing: bool
-    ) -> tuple[Array, Array]:
-        """A view of memory, and the index of each piece in it."""
-        held = HELD[unit]
-        lanes: LaneNumbers = np.full(len(address), thread[0])
-        if (window := host.windows.get(space)) is not None:
-            view, index = window.resolve(held, window.offsets(address, lanes), 1, lanes, writing=writing)
-        else:
-            if host.memory.address_bits == 32:
-                address = address & 0xFFFF_FFFF
-            view, index = host.memory.resolve(held, address, 1, space, lanes, writing=writing)
-        return view, index
+
+def places(host: Host, space: Space, address: Array, unit: int, threads: LaneNumbers, *, writing: bool) -> tuple[Array, Array]:
+    """A view of memory, and the index in it of the piece at each address of a thread."""
+    held = HELD[unit]
+    if not len(address):
+        return np.empty(0, held), np.empty(0, np.intp)
+    if (window := host.windows.get(space)) is not None:
+        return window.resolve(held, window.offsets(address, threads), 1, threads, writing=writing)
+    if host.memory.address_bits == 32:
+        address = address & 0xFFFF_FFFF
+    return host.memory.resolve(held, address, 1, space, threads, writing=writing)

@@ -39,14 +39,27 @@ def textures(at: Emitter, bound: Bound) -> Port:
 
 def tensor_memory(at: Emitter, bound: Bound) -> Port:
     """The port `tmem`."""
+    if at.kernel.deferred:
+        from ptxvm.engine.jit.lower.deferred_work import DeferredTensorMemory  # noqa: PLC0415
+
+        return DeferredTensorMemory(at, bound)
     from ptxvm.engine.jit.lower.tensor_memory import TensorMemory  # noqa: PLC0415 - few kernels have any, and it imports much
 
     return TensorMemory(at, bound)
 
 
+def tasks(at: Emitter, bound: Bound) -> Port:
+    """The port `tasks`."""
+    if at.kernel.deferred:
+        from ptxvm.engine.jit.lower.deferred_work import DeferredTasks  # noqa: PLC0415 - few launches defer work
+
+        return DeferredTasks(at, bound)
+    return async_copies.Tasks(at, bound)
+
+
 PORT: dict[str, Any] = {  # classes and functions that make a port
     "mem": Memory, "warp": ports.Warp, "cta": ports.Cta, "cluster": ports.Cluster, "flow": ports.Flow, "clock": ports.Clock,
-    "tex": textures, "tasks": async_copies.Tasks, "tmem": tensor_memory,
+    "tex": textures, "tasks": tasks, "tmem": tensor_memory,
 }  # fmt: skip
 
 

@@ -38,10 +38,14 @@ class WarpgroupMultiplication:
         """The product of an instruction."""
         return cls(spec, architecture_for(bound), counts, fast)
 
-    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
-        """D = A * B + D."""
+    def check(self, threads: LaneNumbers) -> None:
+        """AccessFault unless a whole warp multiplies."""
         if len(threads) < WARP:
             raise AccessFault("incomplete-warp", "a matrix product needs all 32 lanes of the warp")
+
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
+        """D = A * B + D."""
+        self.check(threads)
         d, a, (b, enabled), *further = (values[first:last] for first, last in pairwise(accumulate(self.counts, initial=0)))
         window = host.windows[Space.SHARED]
 

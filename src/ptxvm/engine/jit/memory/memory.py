@@ -34,7 +34,7 @@ from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
 from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
 from ptxvm.engine.jit.memory.touched_bytes import TouchedBytes
 from ptxvm.engine.jit.node import stack
-from ptxvm.engine.jit.node.host_queries import IsInSpace
+from ptxvm.engine.jit.node.host_queries import IsInSpace, PhaseGoesOn
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Access, Verb
@@ -547,13 +547,24 @@ class Memory(Port):
     def phase_over(
         self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]
     ) -> None:
-        """Nothing comes of it but in instrumented code, where the lanes follow the arrivals if their result has an effect."""
+        """Instrumented code follows the arrivals if the result has an effect; deferred code tells of phases that go on."""
+        if self.at.kernel.deferred:
+            self._poll(over)
         self.access = Access.of(Verb.READ, space, u64, mbarrier=MbarrierStep.TEST)
         space, raw = self._where(space, address, u64.bytes)
         function = self.bound.function
         if self._follows_mbarriers(space) and function is not None and self.bound not in self.at.kernel.faint(function):
             acquires = attributes.get("order") is Order.ACQUIRE
             cta_clocks.phase_over(self.at, self._offsets(raw), self.at.bits_of(over.raw), acquires=acquires)
+
+    def _poll(self, over: Value) -> None:
+        """Let the host end work where a lane finds that a phase goes on, and other warps run."""
+        outer = self.at.guard
+        waits = (~over).raw
+        both = waits if outer is None else self.alg.integer("and", pred, outer, waits)
+        self.at.guard = Varying(self.alg.vector(pred, both))
+        self.at.host_call(self.bound, PhaseGoesOn(), [], [])
+        self.at.guard = outer
 
     def allocate_stack(self, size: Value, alignment: Value | int) -> Value:
         """Grow the frame."""

@@ -67,7 +67,7 @@ class KernelContext:
         constants: dict[str, int], *, shapeless: bool = False, straight: bool = False, width: int = WARP,
         before: KernelContext | None = None, shadow: Shadow | None = None, trusted: bool = False, fast: bool = False,
         metered: bool = False, cluster: tuple[int, int, int] | None = None, one_warp: KernelContext | None = None,
-        profiled: bool = False, recorded: bool = False,
+        profiled: bool = False, recorded: bool = False, deferred: bool = False,
     ) -> None:  # fmt: skip
         """`before` is the version that warps leave for this one; `one_warp` is the straight version of one warp at a time."""
         image, function = analysis.image, analysis.function
@@ -80,7 +80,8 @@ class KernelContext:
         self.width = width
         self.fast = fast  # approximate functions only keep the error bounds of the manual
         # No access is checked; instructions are counted against a limit; what is written and read is noted.
-        self.trusted, self.metered, self.recorded = trusted, metered, recorded
+        # Asynchronous work ends when the host chooses.
+        self.trusted, self.metered, self.recorded, self.deferred = trusted, metered, recorded, deferred
         self.shadow, self.counters = shadow, counter_words(before) if profiled else None
         self.variable_of: dict[Bound, Variable] = {}  # accesses that must stay within a variable
         self.several: list[Bound] = []  # accesses whose variable only a run tells
@@ -88,7 +89,7 @@ class KernelContext:
         self.unit = Unit(width)
         self.device_functions, self.spinning = analysis.device_functions, analysis.spinning
         self.fair = bool(self.spinning) and (shadow is None or self.polls)
-        self.partial_barriers = self.polls or analysis.partial_barriers(self.cluster_size)
+        self.partial_barriers = deferred or self.polls or analysis.partial_barriers(self.cluster_size)
         self.general = self.partial_barriers or shapeless
         self.plan = analysis.plan(general=self.general)
         self.nodes = self.plan.nodes

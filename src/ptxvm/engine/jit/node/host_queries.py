@@ -44,6 +44,15 @@ class SpecialRegisterQuery:
 
 
 @dataclass(frozen=True, slots=True)
+class PhaseGoesOn:
+    """Host call of deferred code: a phase of an mbarrier is not over."""
+
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
+        """Work may end."""
+        host.deferral.poll(threads)
+
+
+@dataclass(frozen=True, slots=True)
 class NoTarget:
     """Host call: the fault of an index beyond a list of branch targets."""
 

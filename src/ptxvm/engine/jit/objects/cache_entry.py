@@ -13,6 +13,7 @@ from importlib import import_module
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import named_type
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout, Weight
@@ -234,6 +235,17 @@ TENSOR = choice(
         "isa.tensor_memory:Multiply": (*TENSOR_WORK, word, truth, truth, number, truth, truth),
     }
 )
+TRANSFER_CALL = choice({"engine.jit.lower.async_copies:TransferCall": (TRANSFER, several(group(word, number)))})
+TENSOR_CALL = choice({"engine.jit.lower.tensor_memory:TensorCall": (TENSOR, several(word), truth)})
+WARPGROUP_CALL = choice(
+    {
+        "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (
+            WARPGROUP_PRODUCT, ARCHITECTURE, several(number), truth,
+        )
+    }
+)  # fmt: skip
+KIND = Codec(lambda kind: line(kind.value), lambda lines: AsyncKind(next(lines)))
+DEFERRED = "engine.jit.lower.deferred_work:"
 HOST_CALLS: dict[str, Sequence[Codec] | None] = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
     "engine.jit.node.host_queries:SpecialRegisterQuery": (word,),
@@ -252,6 +264,16 @@ HOST_CALLS: dict[str, Sequence[Codec] | None] = {
     "engine.jit.lower.tensor_memory:TensorCall": (TENSOR, several(word), truth),
     "engine.jit.lower.warpgroup_on_host:WarpgroupMultiplication": (WARPGROUP_PRODUCT, ARCHITECTURE, several(number), truth),
     "engine.jit.lower.mma_on_host:Multiplication": (PRODUCT, ARCHITECTURE, several(number)),
+}
+HOST_CALLS |= {
+    "engine.jit.node.host_queries:PhaseGoesOn": (),
+    f"{DEFERRED}StartCopy": (number,),
+    f"{DEFERRED}StartTransfer": (TRANSFER_CALL,),
+    f"{DEFERRED}PostArrival": (SPACE, KIND),
+    f"{DEFERRED}StartTensorWork": (TENSOR_CALL,),
+    f"{DEFERRED}StartProduct": (WARPGROUP_CALL, several(number)),
+    f"{DEFERRED}CommitGroup": (KIND,),
+    f"{DEFERRED}AwaitGroups": (KIND, number, several(number)),
 }
 HOST_CALL = choice(HOST_CALLS)
 

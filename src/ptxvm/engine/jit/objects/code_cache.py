@@ -111,6 +111,7 @@ class CodeCache:
             wanted.profiled,
             wanted.scalar,
             wanted.recorded,
+            wanted.deferred,
             kind,
             cpu.identity(),
             ourselves(),

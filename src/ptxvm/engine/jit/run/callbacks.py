@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from ptxvm.analysis.program import Bound
-    from ptxvm.engine.jit.abi.host import HostCall
+    from ptxvm.engine.jit.abi.host import Deferral, HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
     from ptxvm.engine.jit.abi.tile_product import TileFunction, TileProduct
     from ptxvm.engine.jit.run.plan_tables import PlanTables
@@ -44,6 +44,7 @@ TRAP = ctypes.CFUNCTYPE(None, ctypes.c_uint, ctypes.c_int, ctypes.c_int)
 HOST_CALL = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p, ctypes.c_uint, ctypes.c_int)
 DEADLOCK = ctypes.CFUNCTYPE(None)
 TICK = ctypes.CFUNCTYPE(ctypes.c_int)
+SETTLE = ctypes.CFUNCTYPE(None, ctypes.c_longlong)
 BYTE = np.dtype(np.uint8)
 SITE = ROW = struct.Struct("=4Q")
 NO_ALLOCATION = SITE.pack(2**64 - 1, 0, 0, 0)  # of an access site that has not seen an allocation yet
@@ -70,6 +71,7 @@ class Callbacks:
         self.tick = TICK(self._tick)
         self.host_call = HOST_CALL(self._host_call)
         self.deadlock = DEADLOCK(self._deadlock)
+        self.settle_slot = SETTLE(self.settle)
         self.tensor_memories: dict[int, tuple[TensorMemory, Bound, int]] = {}  # of CTAs, with a use
         self._forget(facts.most_sites)
 
@@ -193,6 +195,17 @@ class Callbacks:
             values = None if found is None else found[n]
             target[lanes] = 0 if values is None else np.asarray(values).astype(target.dtype)
 
+    @property
+    def deferral(self) -> Deferral:
+        """The queue of deferred work; only deferred code asks for it (`deferring_callbacks`)."""
+        raise Crash(f"'{self.facts.name}' defers work in a launch that does not; please report this")
+
+    def settle(self, slot: int) -> None:
+        """CTAs are about to begin at a slot; only deferred code says so."""
+
+    def settle_all(self) -> None:
+        """No CTA runs any more."""
+
     def look_up(self, work: Work, operands: Operands) -> None:
         """Called before the texture unit is asked; only an observed launch checks anything here."""
 
@@ -215,10 +228,14 @@ class Callbacks:
         """The tensor memory of a thread's CTA, which an instruction uses; CTAs of a cluster are resident side by side."""
         from ptxvm.machine.tensor_memory import TensorMemory  # noqa: PLC0415 - few kernels have any
 
-        cta = self.cta + thread // self.threads_per_cta - int(self.record[AT["slot"]])
+        cta = self.cta_of(thread)
         if cta not in self.tensor_memories:
             self.tensor_memories[cta] = TensorMemory(), bound, thread
         return self.tensor_memories[cta][0]
+
+    def cta_of(self, thread: int) -> int:
+        """The number of the CTA of a thread of the cluster that runs."""
+        return self.cta + thread // self.threads_per_cta - int(self.record[AT["slot"]])
 
     def tile_function(self, tile: TileProduct) -> TileFunction | None:
         """The function that multiplies tiles of matrices; None where there is none."""
@@ -237,8 +254,8 @@ class Callbacks:
 
     def remember_cells(self, bound: Bound, thread: int) -> None:
         """Tell compiled code of the tensor memory of a thread's CTA."""
-        memory, slot = self.tensor_memory(bound, thread), thread // self.threads_per_cta
-        self.plan_tables.cells(slot, self.cta + slot - int(self.record[AT["slot"]]), memory)
+        memory = self.tensor_memory(bound, thread)
+        self.plan_tables.cells(thread // self.threads_per_cta, self.cta_of(thread), memory)
 
     @property
     def cluster_size(self) -> int:

@@ -32,10 +32,12 @@ class Launch:
 
     def __init__(
         self, image: Image, facts: Facts, shape: LaunchShape, limits: Limits | None, children: Children | None = None,
-        timeline: Timeline | None = None, recording: Recording | None = None,
+        timeline: Timeline | None = None, recording: Recording | None = None, asynchronous: tuple[str, int] = ("", 0),
     ) -> None:  # fmt: skip
+        """`asynchronous` says when deferred work ends, and the seed of random choices."""
         self.image, self.facts, self.shape, self.limits, self.children = image, facts, shape, limits, children
         self.timeline, self.recording, self.graph = timeline, recording, RUNNING.get()
+        self.asynchronous = asynchronous
         self.steps = self.instructions = self.thread_instructions = 0
         self.limit = shape.ctas
         self.raised: BaseException | None = None

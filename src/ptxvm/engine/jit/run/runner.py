@@ -109,6 +109,7 @@ class Runner:
             "tick": address(calls.tick),
             "host_call": address(calls.host_call),
             "deadlock": address(calls.deadlock),
+            "settle": address(calls.settle_slot),
             "resident": self.resident,
             "saved": self._saved.ctypes.data,
             **{field: address(entry) for field, entry in self._entries.items()},
@@ -210,10 +211,11 @@ class Runner:
         if self.in_step or self.compiled.facts.cancels:
             self._words[RESIDENT] = self.resident  # which code counts
         if not self._grid(*self._arguments, first, last):
+            self.calls.settle_all()
             if self.calls.tensor_memories:
                 self.calls.hold_to_tensor_memory()
-                return self.launch.raised is None
-            return True
+            return self.launch.raised is None
+        self.calls.settle_all()
         self.calls.tensor_memories = {}
         if self.launch.raised is None:
             said = f"the compiled kernel '{self.compiled.facts.name}' stopped without a fault; please report this"

@@ -1,10 +1,12 @@
-; Begin a CTA in a slot; $$watch are the lines of instrumented code for that.
+; Begin a CTA in a slot; $$watch are the lines of instrumented code for that, $$settle those of deferred code: what is under way
+; of the CTAs before ends.
 define internal void @ptxvm.begin(ptr %ctx, ptr %m, i64 %cta, ptr %shared, ptr %local, i64 %slot) #0 {
 entry:
   call void @llvm.memset.p0.i64(ptr %m, i8 0, i64 $cta_barriers_size, i1 false)
   store i64 %cta, ptr %m, align 8
   %expected = getelementptr i32, ptr %m, i32 $expected
   store <16 x i32> splat (i32 -1), ptr %expected, align 4
+$settle
 $clear
 $watch
   br label %warps

@@ -31,7 +31,7 @@ class Translation:
         size = self.image.shared_size(self.wanted.function, self.wanted.shared)
         constants = {"dynamic_smem_size": self.wanted.shared, "total_smem_size": size}
         x, y, z = self.wanted.block
-        analysis = KernelAnalysis(self.image, self.wanted.function, ordered=self.wanted.profiled)
+        analysis = KernelAnalysis(self.image, self.wanted.function, ordered=self.wanted.profiled, deferred=self.wanted.deferred)
         if self.wanted.profiled and analysis.plan(general=False).shared:  # their lanes come from anywhere, in no order of depth
             raise Uncounted("functions whose code stands once for many calls, as of recursion")
         make = partial(
@@ -46,6 +46,7 @@ class Translation:
             cluster=self.wanted.cluster,
             profiled=self.wanted.profiled,
             recorded=self.wanted.recorded,
+            deferred=self.wanted.deferred,
         )
         return scalar(make) if self.wanted.scalar else choose(make, x * y * z, self.wanted.checks)
 

@@ -12,6 +12,7 @@ from typing import Any
 import pytest
 
 import ptxvm
+from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f16, f32, u32, u64
 from ptxvm.engine import jit
@@ -19,13 +20,22 @@ from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLa
 from ptxvm.engine.jit.lower.async_copies import PartialCopy, TransferCall
 from ptxvm.engine.jit.lower.barriers import NoSuchBarrier
 from ptxvm.engine.jit.lower.calls import LaunchCall, LibraryCall, MissingBody, NoFunction
+from ptxvm.engine.jit.lower.deferred_work import (
+    AwaitGroups,
+    CommitGroup,
+    PostArrival,
+    StartCopy,
+    StartProduct,
+    StartTensorWork,
+    StartTransfer,
+)
 from ptxvm.engine.jit.lower.mma_on_host import Multiplication
 from ptxvm.engine.jit.lower.tensor_memory import TensorCall
 from ptxvm.engine.jit.lower.textures import TextureQuestion
 from ptxvm.engine.jit.lower.warpgroup_on_host import WarpgroupMultiplication
 from ptxvm.engine.jit.memory.cluster_addresses import OutsideCluster
 from ptxvm.engine.jit.node.counters import StepLimitExceeded
-from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, SpecialRegisterQuery
+from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, PhaseGoesOn, SpecialRegisterQuery
 from ptxvm.engine.jit.node.stack import Overflow
 from ptxvm.engine.jit.objects import cache_entry
 from ptxvm.engine.jit.objects.cache_entry import packed, packed_code, unpacked, unpacked_code
@@ -40,6 +50,10 @@ from ptxvm.machine.texture_unit import LookUp, query
 
 FRAGMENTS = [mma_fragment(matrix, held, "m16n8k8") for matrix, held in zip("abcd", (f16, f16, f32, f32), strict=True)]
 TRANSFER = TransferCall(Transfer(Pattern.TENSOR, Space.GLOBAL, Space.SHARED, operation="add", type=f32), (("a", 1), ("c", 2)))
+TENSOR = TensorCall(Multiply("tcgen05.mma", kind="tf32", blocks=2), ("a", "b"), True)
+WARPGROUP = WarpgroupMultiplication(
+    WarpgroupProduct(Product(*FRAGMENTS), True, (False, True), (True, False)), Architecture.HOPPER, (4, 1, 2), True
+)
 WORKS: list[Any] = [
     NoTarget("list", 3), SpecialRegisterQuery("gridid"), IsInSpace(Space.SHARED), NoSuchBarrier(), OutsideCluster(4), TRANSFER,
     PartialCopy(8), StepLimitExceeded((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), MissingBody("f"),
@@ -47,13 +61,12 @@ WORKS: list[Any] = [
     TextureQuestion(LookUp(Fetch("2d", component=1)), (("handle", 1), ("coordinates", 2))),
     TextureQuestion(LookUp(Fetch("1d", integers=True)), ()),
     Multiplication(Product(*FRAGMENTS, finite=True), Architecture.HOPPER, (4, 2, 4)),
-    WarpgroupMultiplication(
-        WarpgroupProduct(Product(*FRAGMENTS), True, (False, True), (True, False)), Architecture.HOPPER, (4, 1, 2), True
-    ),
+    WARPGROUP, TENSOR,
     TensorCall(Allocate("tcgen05.alloc", True), ("a", "columns"), True),
     TensorCall(Load("tcgen05.ld", results=(u32, f32), tile=Tile.LANES_16_64B, registers=2, operation="min"), ("a",), False),
     TensorCall(CopyToTensor("tcgen05.cp", warps=(0, 64), format="b6x16_p32"), ("a", "b"), False),
-    TensorCall(Multiply("tcgen05.mma", kind="tf32", blocks=2), ("a", "b"), True),
+    PhaseGoesOn(), StartCopy(16), StartTransfer(TRANSFER), PostArrival(Space.GENERIC, AsyncKind.TENSOR), StartTensorWork(TENSOR),
+    StartProduct(WARPGROUP, (4, 5)), CommitGroup(AsyncKind.BULK), AwaitGroups(AsyncKind.PRODUCT, 1, (4, 5)),
 ]  # fmt: skip
 STANDING = SuspendedLayout(32, 448, 64, 2, 8, 1, 16, {3: (1, True), 5: (2, False)})
 FACTS = Facts(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 import ptxvm
 
@@ -39,7 +40,8 @@ done:
 """
 
 
-def test_the_transfers_of_one_instruction_end_together_and_later_ones_do_not():
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_the_transfers_of_one_instruction_end_together_and_later_ones_do_not(engine):
     out = np.zeros(3, np.uint32)
-    ptxvm.load(SOURCE).kernel("k").launch(1, 32, [out], engine="interp", asynchronous="late")
+    ptxvm.load(SOURCE).kernel("k").launch(1, 32, [out], engine=engine, asynchronous="late")
     assert out.tolist() == [7, 7, 0]
