@@ -182,6 +182,8 @@ class ProvenanceAnalysis:
             return self.escaped.parameters
         if bound.summary.grows_stack:
             return SEVERAL
+        if bound.summary.maps_cluster:  # an address in the memory of another CTA
+            return LOST
         if reaches_memory(bound):
             return self.loaded(bound)
         origins = [(name, origin) for name, origin in sources(bound, known) if origin != NUMBER]
@@ -216,7 +218,8 @@ class ProvenanceAnalysis:
 
 def reaches_memory(bound: Bound) -> bool:
     """May the instruction access memory by an address?"""
-    return bool(bound.i.of.effects & {"mem", "tasks"}) and not bound.summary.converts_address
+    relates = bound.summary.converts_address or (bound.summary.maps_cluster and not bound.summary.accesses)
+    return bool(bound.i.of.effects & {"mem", "tasks"}) and not relates
 
 
 def origin_of(node: tree.Operand, bound: Bound, known: Origins) -> Origin:

@@ -93,8 +93,8 @@ def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
     if found is not None:
         return found
     kernel = make()
-    if kernel.cluster_size > 1 and kernel.shadow is not None:
-        raise Unsupported("checks of a kernel that runs in clusters, in the JIT")
+    if kernel.cluster_size > 1 and kernel.follows_threads:
+        raise Unsupported("checks of what the threads of clusters do one after the other, in the JIT")
     return Versions(make, kernel, translate(kernel))
 
 

@@ -65,7 +65,8 @@ WORKS: list[Any] = [
     TensorCall(Allocate("tcgen05.alloc", True), ("a", "columns"), True),
     TensorCall(Load("tcgen05.ld", results=(u32, f32), tile=Tile.LANES_16_64B, registers=2, operation="min"), ("a",), False),
     TensorCall(CopyToTensor("tcgen05.cp", warps=(0, 64), format="b6x16_p32"), ("a", "b"), False),
-    PhaseGoesOn(), StartCopy(16), StartTransfer(TRANSFER), PostArrival(Space.GENERIC, AsyncKind.TENSOR), StartTensorWork(TENSOR),
+    PhaseGoesOn(), StartCopy(16), StartTransfer(TRANSFER), PostArrival(Space.GENERIC, AsyncKind.TENSOR),
+    StartTensorWork(TENSOR),
     StartProduct(WARPGROUP, (4, 5)), CommitGroup(AsyncKind.BULK), AwaitGroups(AsyncKind.PRODUCT, 1, (4, 5)),
 ]  # fmt: skip
 STANDING = SuspendedLayout(32, 448, 64, 2, 8, 1, 16, {3: (1, True), 5: (2, False)})
