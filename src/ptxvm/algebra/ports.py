@@ -75,7 +75,10 @@ class Memory(Protocol):
         operands: Sequence[Value],
         **attributes: Unpack[AccessAttributes],
     ) -> Value:
-        """Replace what is there by `update(old, *operands)` in one step; returns the old value."""
+        """Replace what is there by `update(old, *operands)` in one step; returns the old value.
+
+        The update knows the modifiers of its instruction, and no values but these: engines may share it.
+        """
 
     def fence(self, order: FenceKind, scope: Scope) -> None:
         """Order the accesses before against those after (PTX 9.7.12.3)."""

@@ -16,6 +16,7 @@ LONGEST = 200  # lines of a block: without optimisation, LLVM's code generator t
 # A shared piece of code is a function of its own: quick code calls it, the best tier inlines it.
 PIECES = "attributes #1 = { noinline "
 IN_PLACE = PIECES.replace("noinline", "alwaysinline")
+MEANING = "ptxvm.meaning."  # how the names of those begin that instructions of one form share
 
 # A function that runs once for a CTA, or seldom: the quick tier writes it down as it is, which takes a third of the time.
 SELDOM = '"ptxvm-seldom"'

@@ -8,16 +8,19 @@ whose threads may be the program's own.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from typing import cast
 
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, u32
+from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
+from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import addressing, atomic_rmw
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.isa.effects import Access
 from ptxvm.isa.special_registers import WARP
 
@@ -27,26 +30,55 @@ COMPILER_FENCE = 'fence syncscope("singlethread") seq_cst'  # it orders what LLV
 Given = tuple[Type, Raw, str]  # an operand, and the buffer of its lanes if they differ
 
 
-class Updates:
-    """Writes the updates of one instruction, at checked addresses."""
+def updated(
+    at: NodeBuilder,
+    mnemonic: str,
+    type: Type,
+    access: Access,
+    address: Raw,
+    update: Callable[..., Value],
+    operands: Sequence[Value],
+) -> Value:
+    """Update at checked addresses for the active lanes, in this place or by a piece of code; returns the old values."""
+    alg, lanes = at.alg, at.active_vector()
+    if access.space is Space.SHARED:
+        addresses = Value(alg, u32, Varying(alg.vector(u32, alg.cast("resize", u64, u32, address, "rn"))))
+    else:
+        pointers = addressing.Addressing(at).pointers(access.space, address)
+        words = at.code.emit(f"ptrtoint <{at.width} x ptr> {pointers} to <{at.width} x i64>")
+        addresses = Value(alg, u64, Varying(words))
+    active = Value(alg, pred, Affine(1) if lanes is None else Varying(lanes))
 
-    def __init__(self, at: NodeBuilder, type: Type, access: Access) -> None:
-        self.at, self.alg, self.code, self.width = at, at.alg, at.code, at.width
+    def meaning(addresses: Value, active: Value, *operands: Value) -> Value:
+        within = cast("LlvmAlgebra", addresses.alg)
+        lanes = active.raw.name if isinstance(active.raw, Varying) else None
+        return Updates(within, type, access, lanes).run(addresses.raw, update, operands)
+
+    what = mnemonic, access, update.__code__
+    found = at.kernel.meanings.result(alg, what, meaning, [addresses, active, *operands], ["%ctx", "%shared"])
+    return cast("Value", found)
+
+
+class Updates:
+    """Writes the updates of one instruction; `active` are the lanes that take part, None for all."""
+
+    def __init__(self, alg: LlvmAlgebra, type: Type, access: Access, active: str | None) -> None:
+        self.alg, self.code, self.width = alg, alg.code, alg.width
         self.space, self.type, self.operation = access.space, type, access.operation
         self.llvm = scalar_type(type)
         self.plain = self.space in (Space.SHARED, Space.LOCAL)
         self.may_be_sole = not self.plain and access.scope is not Scope.SYS
-        self.element = "i32" if self.space is Space.SHARED else "ptr"  # of an address
-        self.where = at.buffer(f"[{self.width + AHEAD} x {self.element}]", 1)
+        self.element = "i32" if self.space is Space.SHARED else "i64"  # of an address
+        self.where = alg.buffer(f"[{self.width + AHEAD} x {self.element}]", 1)
         self.queue: list[str] = []  # variables with the addresses of the next lanes
-        self.active = at.active_vector()
+        self.active = active
         self.packed = self.active is not None and cpu.has("avx512f") and type.bits in PACKED
 
-    def run(self, address: Raw, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
-        """Update for all active lanes; returns the old values."""
+    def run(self, addresses: Raw, update: Callable[..., Value], operands: Sequence[Value]) -> Value:
+        """Update for all active lanes: at offsets in shared memory, or at addresses; returns the old values."""
         code, vector = self.code, self.alg.vector_type(self.type)
-        self._store_addresses(address)
-        results = self.at.buffer(vector, 2)
+        self._store_lanes(self.element, self.alg.vector(u32 if self.element == "i32" else u64, addresses), self.where)
+        results = self.alg.buffer(vector, 2)
         buffered = [self._buffered(n, operand) for n, operand in enumerate(operands)]
 
         def write() -> None:
@@ -65,11 +97,11 @@ class Updates:
     def _plain_if_sole(self, write: Callable[[], None]) -> None:
         """Write the loop with plain updates, for a host thread that is the only one to run kernels, and with locked ones."""
         code = self.code
-        updating = self.at.kernel.field(code, "updating")
+        updating = self._field("updating")
         plain, locked, done = code.label(), code.label(), code.label()
         code.run(f"store volatile i64 1, ptr {updating}, align 8")
         code.run(COMPILER_FENCE)
-        sole = code.emit(f"load volatile i64, ptr {self.at.kernel.field(code, 'sole')}, align 8", pure=False)
+        sole = code.emit(f"load volatile i64, ptr {self._field('sole')}, align 8", pure=False)
         code.branch(code.emit(f"icmp ne i64 {sole}, 0", pure=False), plain, locked)
         for label, self.plain in ((plain, True), (locked, False)):
             code.block(label)
@@ -81,22 +113,26 @@ class Updates:
             code.jump(done)
         code.block(done)
 
+    def _field(self, name: str) -> str:
+        """The address of a field of the launch record."""
+        return self.code.emit(f"getelementptr i8, ptr %ctx, i64 {offset(name)}")
+
     def _update(self, lane: str, update: Callable[..., Value], operands: list[Value]) -> Value:
         """Update for one lane; returns the old value."""
         if self.plain:
-            return atomic_rmw.plain(self.at, self.type, self._address_of(lane), update, operands)
-        return atomic_rmw.atomic(self.at, self.type, self._address_of(lane), update, operands, self.operation)
+            return atomic_rmw.plain(self.alg, self.type, self._address_of(lane), update, operands)
+        return atomic_rmw.atomic(self.alg, self.type, self._address_of(lane), update, operands, self.operation)
 
     # ── the lanes ───────────────────────────────────────────────────────────────────────
 
     def _lanes(self) -> Iterator[str]:
         """A loop over the active lanes; yields the index of a lane in the buffers, for the caller to write its update."""
-        code, counter = self.code, self.at.buffer("i32", 9)
+        code, counter = self.code, self.alg.buffer("i32", 9)
         head, body, done = code.label(), code.label(), code.label()
         bits = self.active is not None and not self.packed
         if bits:
             code.one_warp()
-            first, end = self.at.active_text(), "0"
+            first, end = code.mask_bits(self.active or ""), "0"
         else:
             first, end = "0", self._count()
             self._queue()
@@ -123,7 +159,7 @@ class Updates:
     def _buffered(self, n: int, operand: Value) -> Given:
         raw, buffer = self.alg.tight(operand.type, operand.raw), ""
         if isinstance(raw, Varying) or raw.terms:
-            buffer = self.at.buffer(self.alg.vector_type(operand.type), 3 + n)
+            buffer = self.alg.buffer(self.alg.vector_type(operand.type), 3 + n)
             self._store_lanes(scalar_type(operand.type), self.alg.vector(operand.type, raw), buffer)
         return operand.type, raw, buffer
 
@@ -133,8 +169,6 @@ class Updates:
         if not self.packed:
             code.run(f"store {vector} {lanes}, ptr {buffer}, align 64")
             return
-        if llvm == "ptr":
-            lanes, llvm = code.emit(f"ptrtoint {vector} {lanes} to <{self.width} x i64>"), "i64"
         # A register at a time, and compressed there: instructions that compress into memory take some processors 100 cycles.
         each = 64 // (8 if llvm in ("i64", "double") else 4)
         part, mask, name = f"<{each} x {llvm}>", f"<{each} x i1>", f"llvm.experimental.vector.compress.v{each}{short(llvm)}"
@@ -161,7 +195,7 @@ class Updates:
         code = self.code
         if not self.packed:
             return code.emit(f"load {vector}, ptr {results}, align 64", pure=False)
-        name, mask = f"llvm.masked.expandload.v{self.width}{_named(self.llvm)}", f"<{self.width} x i1>"
+        name, mask = f"llvm.masked.expandload.v{self.width}{short(self.llvm)}", f"<{self.width} x i1>"
         code.unit.declare(name, vector, "ptr", mask, vector)
         arguments = (("ptr", results), (mask, self.active or ""), (vector, "zeroinitializer"))
         return code.call(vector, name, *arguments, pure=False)
@@ -175,14 +209,6 @@ class Updates:
 
     # ── addresses ───────────────────────────────────────────────────────────────────────
 
-    def _store_addresses(self, address: Raw) -> None:
-        """Store the addresses of the lanes: offsets in shared memory, or pointers."""
-        if self.space is Space.SHARED:
-            lanes = self.alg.vector(u32, self.alg.cast("resize", Type.named["u64"], u32, address, "rn"))
-        else:
-            lanes = addressing.Addressing(self.at).pointers(self.space, address)
-        self._store_lanes(self.element, lanes, self.where)
-
     def _queue(self) -> None:
         """Load the first addresses.
 
@@ -190,7 +216,7 @@ class Updates:
         teach it not to; then the load of each address would wait for the updates before it.
         """
         if self.plain:
-            self.queue = [self.at.buffer(self.element, 14 + n) for n in range(AHEAD)]
+            self.queue = [self.alg.buffer(self.element, 14 + n) for n in range(AHEAD)]
         for n, slot in enumerate(self.queue):
             self.code.run(f"store {self.element} {self._read(str(n))}, ptr {slot}, align 8")
 
@@ -210,10 +236,5 @@ class Updates:
         else:
             first = self._read(lane)
         if self.space is not Space.SHARED:
-            return first
+            return code.emit(f"inttoptr i64 {first} to ptr")
         return code.emit(f"getelementptr i8, ptr %shared, i64 {code.emit(f'zext i32 {first} to i64')}")
-
-
-def _named(llvm: str) -> str:
-    """A type as the name of an intrinsic spells it."""
-    return "p0" if llvm == "ptr" else short(llvm)

@@ -461,7 +461,7 @@ class Memory(Port):
         self._checked(space, raw, type.bytes, writing=True)
         count_access(self.at, self.bound, self.access, address.raw)
         self.at.dirty = True
-        old = atomics.Updates(self.at, type, self.access).run(raw, update, operands)
+        old = atomics.updated(self.at, self.bound.i.mnemonic, type, self.access, raw, update, operands)
         if self._follows_mbarriers(space):
             cta_clocks.mbarrier_signalled(self.at, self.access, self._offsets(raw), self.alg.vector(type, old.raw))
         return old

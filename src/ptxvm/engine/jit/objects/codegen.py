@@ -15,7 +15,7 @@ import llvmlite.binding as llvm
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.ir.builder import IN_PLACE, PIECES, SELDOM
+from ptxvm.engine.jit.ir.builder import IN_PLACE, MEANING, PIECES, SELDOM
 
 T = TypeVar("T")  # what is made of a module; llvmlite has no type information, so its classes only document
 
@@ -35,6 +35,7 @@ RECIPES = {
     Tier.BEST: Recipe(None, 2),
 }
 LONG = 8_000  # lines of a module whose optimisation would take too long ...
+CALL = 4  # ... to which a call of a piece that instructions share adds so many ...
 COUNT = re.compile(r"  store i64 (%\w+), ptr (%ran\.\w+),")  # a counter of executed instructions (`node.counters`)
 OPAQUE = r'  \1.opaque = call i64 asm "", "=r,0"(i64 \1)' + "\n" + r"  store i64 \1.opaque, ptr \2,"
 WRITTEN_DOWN = Recipe((), 0)  # ... without it, compiling takes half the time, and the code up to 3 times as long
@@ -42,7 +43,8 @@ WRITTEN_DOWN = Recipe((), 0)  # ... without it, compiling takes half the time, a
 
 def recipe(text: str, tier: Tier) -> Recipe:
     """The recipe for a module."""
-    return WRITTEN_DOWN if tier < Tier.BEST and text.count("\n") > LONG else RECIPES[tier]
+    long = tier < Tier.BEST and text.count("\n") + CALL * text.count(f"@{MEANING}") > LONG
+    return WRITTEN_DOWN if long else RECIPES[tier]
 
 
 @functools.cache

@@ -69,10 +69,15 @@ class LlvmAlgebra(VectorAlgebra):
         self.fast = fast
         self.writer = approximations_writer(fast=fast)
         self.buffer = buffer or self._on_stack  # gives scratch memory of the function
+        self.stack: dict[tuple[str, int], str] = {}
         self._guard = guard
 
     def _on_stack(self, llvm: str, number: int) -> str:
-        return self.code.emit(f"alloca {llvm}, align 64")
+        """Scratch memory of a function that has nothing but this code: it is made where the function begins."""
+        if (llvm, number) not in self.stack:
+            self.stack[llvm, number] = self.code.name()
+            self.code.lines.insert(0, f"  {self.stack[llvm, number]} = alloca {llvm}, align 64")
+        return self.stack[llvm, number]
 
     # ── integers ────────────────────────────────────────────────────────────────────────
 

@@ -7,13 +7,13 @@ a function instead, which the best tier inlines.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
-from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.engine.jit.ir.builder import MEANING, Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.engine.operands import OperandValue
@@ -52,19 +52,28 @@ class SharedMeanings:
     """The forms of the long instructions of a module that only compute."""
 
     def __init__(self) -> None:
-        self.long: dict[str, set[str]] = {}  # for a mnemonic, the kinds of operands with which an instruction was long
+        self.long: dict[Hashable, set[str]] = {}  # for a mnemonic, the kinds of operands with which an instruction was long
         self.forms: dict[tuple[object, ...], Form] = {}
 
     def result(
-        self, alg: LlvmAlgebra, mnemonic: str, meaning: Callable[..., OperandValue], operands: Sequence[OperandValue]
+        self,
+        alg: LlvmAlgebra,
+        mnemonic: Hashable,
+        meaning: Callable[..., OperandValue],
+        operands: Sequence[OperandValue],
+        pointers: Sequence[str] = (),
     ) -> OperandValue:
-        """What a meaning gives for the operands, in its place or by a piece."""
+        """What a meaning gives for the operands, in its place or by a piece.
+
+        The mnemonic, or more than that, tells what the meaning does.  One that does more than compute has pointers of the
+        function, as which the piece knows them, too.
+        """
         form: Form | None = None
         long = self.long.get(mnemonic)
         if long and _kinds(operands) in long:
             form, given = self._form(alg, mnemonic, operands)
             if form is not None and form.results and form.count > SEVERAL:
-                return _called(alg, form, meaning, given)
+                return _called(alg, form, meaning, given, pointers)
         before = len(alg.code.lines)
         made = meaning(*operands)
         if len(alg.code.lines) - before >= LINES and "v" in (kinds := _kinds(operands)):
@@ -75,7 +84,7 @@ class SharedMeanings:
                 _describe(form, made)
         return made
 
-    def _form(self, alg: LlvmAlgebra, mnemonic: str, operands: Sequence[Value]) -> tuple[Form | None, list[Given]]:
+    def _form(self, alg: LlvmAlgebra, mnemonic: Hashable, operands: Sequence[Value]) -> tuple[Form | None, list[Given]]:
         """The form of an instruction, which is one more of it, and the operands; no form where one cannot be given."""
         given = []
         for number, each in enumerate(operands):
@@ -83,7 +92,7 @@ class SharedMeanings:
             if found is None:
                 return None, []
             given.append(found)
-        new = Form(f"ptxvm.meaning.{len(self.forms)}")
+        new = Form(f"{MEANING}{len(self.forms)}")
         form = self.forms.setdefault((mnemonic, *(each[:2] for each in given)), new)
         form.count += 1
         return form, given
@@ -126,12 +135,15 @@ def _given(alg: LlvmAlgebra, type: Type, raw: Raw, name: str) -> Given | None:
     return Given(type, replace(raw, base=name), str(raw.base))
 
 
-def _called(alg: LlvmAlgebra, form: Form, meaning: Callable[..., OperandValue], operands: Sequence[Given]) -> OperandValue:
+def _called(
+    alg: LlvmAlgebra, form: Form, meaning: Callable[..., OperandValue], operands: Sequence[Given], pointers: Sequence[str]
+) -> OperandValue:
     """The results of a call of the piece, which is written where it is not there yet."""
     types = [_passed(alg, each.type) if each.varies else scalar_type(each.type) for each in form.results]
     together = f"{{ {', '.join(types)} }}"
     whole = types[0] if form.single else together
-    parameters, arguments = [], []
+    parameters = [f"ptr {name}" for name in pointers]
+    arguments = [("ptr", name) for name in pointers]
     for number, each in enumerate(operands):
         if each.operand is not None:
             varies = isinstance(each.raw, Varying)
@@ -147,7 +159,7 @@ def _called(alg: LlvmAlgebra, form: Form, meaning: Callable[..., OperandValue], 
         return values[0] if form.single else code.structure(together, *zip(types, values, strict=True))
 
     piece = alg.code.unit.piece(form.piece, whole, ", ".join(parameters), write)
-    made = alg.code.call(whole, piece, *arguments)
+    made = alg.code.call(whole, piece, *arguments, pure=not pointers)
     values = []
     for number, result in enumerate(form.results):
         name = made if form.single else alg.code.emit(f"extractvalue {whole} {made}, {number}")
