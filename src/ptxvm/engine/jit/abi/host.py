@@ -63,8 +63,8 @@ class PlanTables(Protocol):
     def product(self, words: Sequence[int], tables: Sequence[Array]) -> None:
         """Enter the plan of a product (`abi.tensor_record`), and the tables that it names."""
 
-    def texture(self, words: Sequence[int], texels: Array) -> None:
-        """Enter the plan of look-ups in a texture (`abi.texture_plan`), and its elements."""
+    def texture(self, words: Sequence[int], *arrays: Array) -> None:
+        """Enter the plan of look-ups in a texture (`abi.texture_plan`), and the arrays that its words name."""
 
     def surface(self, words: Sequence[int], array: Array) -> None:
         """Enter the plan of a surface (`abi.surface_plan`), and its array."""

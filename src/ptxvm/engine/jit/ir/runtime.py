@@ -16,11 +16,11 @@ def runtime(name: str, /, **values: str | int) -> str:
     return _template(name).substitute(values)
 
 
-def words_of_plan(order: Sequence[str], *names: str) -> str:
-    """Lines for a template that load words of 64 bits, each as `%` and its name: the table `%plan` has them in this order."""
+def words_of_plan(order: Sequence[str], *names: str, table: str = "plan") -> str:
+    """Lines for a template that load words of 64 bits, each as `%` and its name: a table has them in this order."""
     lines = []
     for name in names:
-        lines.append(f"  %{name}.at = getelementptr i64, ptr %plan, i64 {order.index(name)}")
+        lines.append(f"  %{name}.at = getelementptr i64, ptr %{table}, i64 {order.index(name)}")
         lines.append(f"  %{name} = load i64, ptr %{name}.at, align 8")
     return "\n".join(lines)
 

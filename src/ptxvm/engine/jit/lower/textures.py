@@ -44,7 +44,7 @@ class TextureQuestion:
         named = {name: [next(rest) for _ in range(count)] for name, count in self.operands}
         host.look_up(self.work, named)
         found = list(self.work(host.memory, named))
-        if texture_plans.suits(self.work, self.operands):
+        if texture_plans.suits(self.work):
             texture_plans.remember(host, named)
         elif surface_plans.suits(self.work):
             surface_plans.remember(host, named)

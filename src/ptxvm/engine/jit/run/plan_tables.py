@@ -77,9 +77,9 @@ class PlanTables:
         number, self._products = self._products % PRODUCTS, self._products + 1
         self._enter("tensor_products", number, words, *tables)
 
-    def texture(self, words: Sequence[int], texels: Array) -> None:
-        """Enter the plan of look-ups in a texture, and its elements."""
-        self._enter("texture_plans", words[0] % texture_plan.PLANS, words, texels)
+    def texture(self, words: Sequence[int], *arrays: Array) -> None:
+        """Enter the plan of look-ups in a texture, and the arrays that its words name."""
+        self._enter("texture_plans", words[0] % texture_plan.PLANS, words, *arrays)
 
     def surface(self, words: Sequence[int], array: Array) -> None:
         """Enter the plan of a surface, and its array."""

@@ -3,6 +3,7 @@
 ; `machine/texture_sampling.py`.
 define internal i32 @$name(ptr %room, i32 %active, ptr %plans) noinline #0 {
 entry:
+  %found = alloca [4 x <8 x double>], align 64
   %empty = icmp eq ptr %plans, null
   %none = icmp eq i32 %active, 0
   %no = or i1 %empty, %none
@@ -23,34 +24,28 @@ $sampler
   %like = icmp eq i32 %others, 0
   %number = and i64 %texture.own, $last_plan
   %plan = getelementptr [$words x i64], ptr %plans, i64 %number
-  %texture.known = load i64, ptr %plan, align 8
-  %sampler.known.at = getelementptr i64, ptr %plan, i64 1
-  %sampler.known = load i64, ptr %sampler.known.at, align 8
-  %same.texture = icmp eq i64 %texture.known, %texture.own
-  %same.sampler = icmp eq i64 %sampler.known, %sampler.own
+$fields
+  %same.texture = icmp eq i64 %texture, %texture.own
+  %same.sampler = icmp eq i64 %sampler, %sampler.own
   %same = and i1 %same.texture, %same.sampler
   %named = icmp ne i64 %texture.own, 0 ; where there is no plan, the key is 0
   %planned = and i1 %same, %named
   %known.to.all = and i1 %planned, %like
   br i1 %known.to.all, label %known, label %leave
 known:
-$fields
-  %is.linear.asked = icmp ne i64 %linear, 0
-  %is.linear = and i1 %is.linear.asked, $floats
-  %is.normalized.asked = icmp ne i64 %normalized, 0
-  %is.normalized = and i1 %is.normalized.asked, $floats
-  %is.float = icmp ne i64 %float, 0
-  %is.scaled = icmp ne i64 %scaled, 0
-  %greatest.f = bitcast i64 %greatest to double
-  %is.many = icmp ugt i64 %channels, 1
-  %is.four = icmp ugt i64 %channels, 2
-  %corners = select i1 %is.linear, i32 $corners, i32 1
   %modes.0 = or i64 %mode.0, %mode.1
   %modes = or i64 %modes.0, %mode.2
   %turns = icmp ugt i64 %modes, 1
   %unlike = and i1 %turns, $integers
-$splats
-  br i1 %unlike, label %leave, label %each
+  %two = icmp slt i64 %first, 0
+  %mixed = and i1 %two, $one_level
+  %other = or i1 %unlike, %mixed
+  %is.float.asked = icmp ne i64 %float, 0
+  %is.float = or i1 %is.float.asked, $compares
+  %levels.first = inttoptr i64 %levels to ptr
+  %level.first = select i1 $one_level, i64 %first, i64 0
+  %level = getelementptr [$level_words x i64], ptr %levels.first, i64 %level.first
+  br i1 %other, label %leave, label %each
 each:
   %chunk = phi i32 [ 0, %known ], [ %chunk.more, %done ]
   %chunk.first = mul i32 %chunk, 8
@@ -59,47 +54,9 @@ each:
   %lanes.none = icmp eq i8 %lanes.bits, 0
   br i1 %lanes.none, label %done, label %some
 some:
-  %lanes = bitcast i8 %lanes.bits to <8 x i1>
   %own = getelementptr i32, ptr %room, i32 %chunk.first
-$coordinates
-  br label %around
-around:
-  %corner = phi i32 [ 0, %some ], [ %corner.more, %corner.done ]
-  %sum.0 = phi <8 x double> [ zeroinitializer, %some ], [ %result.0, %corner.done ]
-  %sum.1 = phi <8 x double> [ zeroinitializer, %some ], [ %result.1, %corner.done ]
-  %sum.2 = phi <8 x double> [ zeroinitializer, %some ], [ %result.2, %corner.done ]
-  %sum.3 = phi <8 x double> [ zeroinitializer, %some ], [ %result.3, %corner.done ]
-$corner
-  %part = select i1 %is.linear, <8 x double> %part.whole, <8 x double> splat (double 1.000000e+00)
-  %heavy = fcmp une <8 x double> %part, zeroinitializer
-  %counts = and <8 x i1> %heavy, %lanes
-  %within = xor <8 x i1> %outside, splat (i1 true)
-  %seen = and <8 x i1> %counts, %within
-  %seen.bits = bitcast <8 x i1> %seen to i8
-  %at.texel.0 = inttoptr <8 x i64> %address to <8 x ptr>
-  %red = call <8 x double> @ptxvm.texel(i64 %element, i1 %is.scaled, double %greatest.f, <8 x ptr> %at.texel.0, i8 %seen.bits)
-  br i1 %is.many, label %of.two, label %of.channels
-of.two:
-  %at.texel.1 = getelementptr i8, <8 x ptr> %at.texel.0, i64 %bytes
-  %second = call <8 x double> @ptxvm.texel(i64 %element, i1 %is.scaled, double %greatest.f, <8 x ptr> %at.texel.1, i8 %seen.bits)
-  br i1 %is.four, label %of.four, label %of.channels
-of.four:
-  %at.texel.2 = getelementptr i8, <8 x ptr> %at.texel.1, i64 %bytes
-  %third = call <8 x double> @ptxvm.texel(i64 %element, i1 %is.scaled, double %greatest.f, <8 x ptr> %at.texel.2, i8 %seen.bits)
-  %at.texel.3 = getelementptr i8, <8 x ptr> %at.texel.2, i64 %bytes
-  %fourth = call <8 x double> @ptxvm.texel(i64 %element, i1 %is.scaled, double %greatest.f, <8 x ptr> %at.texel.3, i8 %seen.bits)
-  br label %of.channels
-of.channels:
-  %green = phi <8 x double> [ zeroinitializer, %around ], [ %second, %of.two ], [ %second, %of.four ]
-  %blue = phi <8 x double> [ zeroinitializer, %around ], [ zeroinitializer, %of.two ], [ %third, %of.four ]
-  %alpha = phi <8 x double> [ splat (double 1.000000e+00), %around ], [ splat (double 1.000000e+00), %of.two ], [ %fourth, %of.four ]
-$components
-  br label %corner.done
-corner.done:
-  %corner.more = add i32 %corner, 1
-  %corner.all = icmp eq i32 %corner.more, %corners
-  br i1 %corner.all, label %give, label %around
-give:
+  call void @$sampled(ptr %plan, ptr %level, ptr %own, i8 %lanes.bits, ptr %found)
+$results
   br i1 %is.float, label %give.floats, label %give.integers
 give.floats:
 $as_floats
