@@ -46,8 +46,12 @@ def uniform_bits(op: str, type: Type, a: Affine, b: Affine) -> int:  # noqa: C90
             return _from(trailing_zeros(x) + trailing_zeros(y), x * y) & full
         case "shl":
             return (x << b.constant if b.constant is not None else _from(trailing_zeros(x), full)) & full
-        case "shr" | "div" if positive and b.constant:
-            return x >> b.constant if op == "shr" else _from(0, x // y)
+        case "shr" if positive and b.constant:
+            return x >> b.constant
+        case "div" | "rem" if positive and b.constant and not y & (y - 1):
+            return x >> trailing_zeros(y) if op == "div" else x & (y - 1)
+        case "div" if positive and b.constant:
+            return _from(0, x // y)
         case "rem" if positive and b.constant:
             return _from(zeros, min(x, y - 1))
         case "min" | "max" | "mul_hi" if positive:
@@ -135,9 +139,11 @@ def _sum(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affin
 def _simpler(op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
     """The result on two uniform values that is one of them or zero; None for any other."""
     bits = possible_bits(a, type.bits)
-    if op == "and" and not bits & possible_bits(b, type.bits):
+    if not uniform_bits(op, type, a, b):
         return Affine(0)
     if op == "and" and b.constant is not None and not bits & ~b.constant:
+        return a
+    if op == "rem" and b.constant is not None and bits < b.constant and not b.constant >> (type.bits - type.is_signed):
         return a
     return None
 

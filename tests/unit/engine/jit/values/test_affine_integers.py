@@ -120,6 +120,23 @@ def test_logic_and_shifts_stay_affine(instructions: str, shape: str) -> None:
     assert lines[0].split(";", 1)[1].strip() == shape
 
 
+@pytest.mark.parametrize(
+    ("instructions", "shape"),
+    [
+        ("mov.u32 %r2, %r0;", "lane%32"),
+        ("max.s32 %r1, %r0, 2; add.s32 %r1, %r1, 31; sub.s32 %r1, %r1, %r0; setp.lt.u32 %p, %r1, 96;", "= true"),
+        ("mov.u32 %r1, %tid.y; rem.u32 %r2, %r1, 16; setp.gt.u32 %p, %r1, 15;", "= false"),
+    ],
+)
+def test_rows_of_a_warp_have_constants_for_their_lanes(instructions: str, shape: str) -> None:
+    """tid.x is the number of the lane in each warp of a CTA of 32 by 16 threads (eight run abreast); tid.y is below 16."""
+    body = instructions.replace("; ", ";\n")
+    text = f"{HEAD}.visible .entry k() {{ .reg .b32 %r<3>; .reg .pred %p;\nmov.u32 %r0, %tid.x;\n{body}\nret; }}"
+    lines = ptxvm.load(text).kernel("k").dump("shapes", (32, 16)).splitlines()
+    last = instructions.rstrip(";").split("; ")[-1]
+    assert next(line for line in lines if last in line).split(";", 1)[1].strip() == shape
+
+
 def test_a_number_that_cannot_wrap_needs_no_other_version() -> None:
     """The lanes of a CTA of 256 threads are below 2^31: there is nothing to test when they are extended."""
     text = f"""{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b32 %r<2>; .reg .b64 %d<3>;

@@ -1,0 +1,64 @@
+"""Division of all lanes by one divisor, which is known at run time: against Python's integers.
+
+The expectations are PTX 9.7.1.9 (div) and 9.7.1.10 (rem): quotients towards 0.  By 0 all bits are set,
+as the hardware that was recorded has it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import ptxvm
+
+COUNT = 1 << 12
+TEXT = """.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 given, .param .u64 out, .param .u32 d) {{
+    .reg .b32 %i, %x, %d, %q, %r; .reg .b16 %hx, %hd, %hq, %hr; .reg .b64 %g, %o, %w;
+    ld.param.u64 %g, [given]; ld.param.u64 %o, [out]; ld.param.u32 %d, [d];
+    mov.u32 %i, %tid.x; mov.u32 %x, %ctaid.x; mad.lo.u32 %i, %x, 256, %i;
+    mul.wide.u32 %w, %i, 4; add.u64 %g, %g, %w; mul.wide.u32 %w, %i, 8; add.u64 %o, %o, %w;
+    ld.global.u32 %x, [%g];
+    {divide}
+    st.global.v2.u32 [%o], {{%q, %r}};
+    ret;
+}}"""
+WORDS = "div.{type} %q, %x, %d; rem.{type} %r, %x, %d;"
+HALVES = (
+    "cvt.u16.u32 %hx, %x; cvt.u16.u32 %hd, %d; div.{type} %hq, %hx, %hd; rem.{type} %hr, %hx, %hd;"
+    "cvt.u32.u16 %q, %hq; cvt.u32.u16 %r, %hr;"
+)
+
+
+@pytest.mark.parametrize("type", ["u32", "s32", "u16", "s16"])
+def test_by_one_divisor(type: str, rng: np.random.Generator) -> None:
+    bits, signed = int(type[1:]), type[0] == "s"
+    kernel = ptxvm.load(TEXT.format(divide=(WORDS if bits == 32 else HALVES).format(type=type))).kernel()
+    full = (1 << bits) - 1
+    own = [0, 1, 2, 3, 7, 10, 255, 641, full, full >> 1, (full >> 1) + 1, full - 1, 1 << (bits - 2)]
+    divisors = (
+        own + [int(each) for each in rng.integers(0, full, 12, endpoint=True)] + [int(n) for n in rng.integers(2, 200, 12)]
+    )
+    for divisor in divisors:
+        given = rng.integers(0, full, COUNT, np.uint32, endpoint=True)
+        given[: len(own)] = own
+        if divisor:  # multiples, and what is beside them
+            near = rng.integers(0, full // divisor, 3 * 600, np.uint64, endpoint=True) * divisor
+            given[600 : 600 + len(near)] = (near + np.tile([0, 1, -1], 600).astype(np.uint64)) & np.uint64(full)
+        out = np.zeros((COUNT, 2), np.uint32)
+        kernel.launch(COUNT // 256, 256, [given, out, np.uint32(divisor)], engine="jit")
+        wanted = np.array([divided(int(x), divisor, bits, signed=signed) for x in given], np.uint32)
+        assert np.array_equal(out, wanted), divisor
+
+
+def divided(x: int, d: int, bits: int, *, signed: bool) -> tuple[int, int]:
+    """The quotient and the rest as bits."""
+    full = (1 << bits) - 1
+    if signed:
+        x, d = (n - (1 << bits) if n >> (bits - 1) else n for n in (x, d))
+    if not d:
+        return full, full
+    quotient = abs(x) // abs(d) * (1 if (x < 0) == (d < 0) else -1)
+    return quotient & full, (x - quotient * d) & full
