@@ -15,6 +15,7 @@ from ptxvm.isa.directives import DEVICE_RUNTIME
 
 COOPERATIVE = Path(__file__).with_name("cudadevrt.ptx")
 MEMORY = Path(__file__).with_name("cudadevrt_memory.ptx")
+NODES = Path(__file__).with_name("cudadevrt_nodes.ptx")
 LAUNCH_OF_GRAPHS = "cudaGraphLaunch"
 PREFIX, OLD_PREFIX = b"__cudaCDP2", b"cuda"  # of the functions of dynamic parallelism since CUDA 12, and before
 OF_STREAMS = re.compile(PREFIX + rb"(\w+Async|Malloc|Free)\b")
@@ -29,6 +30,7 @@ def sources(model: Model, devices: int) -> tuple[bytes, ...]:
     memory, asked = MEMORY.read_bytes(), questions(model, devices)
     return (
         COOPERATIVE.read_bytes(),
+        NODES.read_bytes(),
         memory,
         memory.replace(PREFIX, OLD_PREFIX),
         OF_STREAMS.sub(lambda name: name[0] + b"_ptsz", memory),

@@ -7,6 +7,7 @@ from enum import IntEnum
 from weakref import finalize
 
 from ptxvm.driver.graph import Child, Conditional, Defaults, Graph, InOrder, Node, Prepared, Task, nested, with_graphs
+from ptxvm.driver.launch import Launch
 from ptxvm.driver.results import DriverError, Result
 
 AUTO_FREE_ON_LAUNCH, DEVICE_LAUNCH, FLAGS = 1, 4, 0b1111  # CUgraphInstantiate_flags, and all of them
@@ -20,6 +21,7 @@ class UpdateResult(IntEnum):
     TOPOLOGY_CHANGED = 2
     NODE_TYPE_CHANGED = 3
     PARAMETERS_CHANGED = 5
+    NOT_SUPPORTED = 6
     UNSUPPORTED_FUNCTION_CHANGE = 7
 
 
@@ -86,6 +88,16 @@ def must_match(node: Node, twin: Node) -> None:
         raise UpdateError(UpdateResult.PARAMETERS_CHANGED, "a conditional node chooses otherwise", node)
 
 
+def is_updatable(node: Node) -> bool:
+    """May kernels change the launch of a node?"""
+    return isinstance(node.task, Launch) and node.task.record is not None
+
+
+def is_changed_by_kernels(graph: Graph) -> bool:
+    """May kernels change the launch of a node of a graph?"""
+    return any(map(is_updatable, graph.all_nodes()))
+
+
 class Executable:
     """A graph that can be launched: a copy, in the order of its dependencies; `flags` are the client's.
 
@@ -96,7 +108,7 @@ class Executable:
     def __init__(self, graph: Graph, flags: int = 0) -> None:
         if flags & ~FLAGS or flags & (AUTO_FREE_ON_LAUNCH | DEVICE_LAUNCH) == AUTO_FREE_ON_LAUNCH | DEVICE_LAUNCH:
             raise DriverError(Result.INVALID_VALUE, f"no executable graph has the flags {flags:#x}")
-        self.flags = flags
+        self.flags, self.original = flags, graph
         order = graph.sorted()
         self.graph = graph.copy()
         finalize(self, self.graph.destroy).atexit = False
@@ -121,6 +133,8 @@ class Executable:
 
     def update(self, graph: Graph, refused: Refused) -> None:
         """cuGraphExecUpdate: take over the work of a graph of the same form; UpdateError for one of another form."""
+        if is_changed_by_kernels(graph) or is_changed_by_kernels(self.graph):
+            raise UpdateError(UpdateResult.NOT_SUPPORTED, "kernels change the launch of a node")
         self.take_over(graph, self.graph, refused)
 
     def update_child(self, original: Node, graph: Graph, refused: Refused) -> None:
@@ -147,7 +161,7 @@ class Executable:
 
     def tasks(self) -> tuple[Task, ...]:
         """The tasks of one launch: default values of conditions, then those of all enabled nodes."""
-        tasks = (node.task for node in self.order if node.enabled)
+        tasks = (node.task for node in self.order if node.enabled or is_updatable(node))
         first = (Defaults(values),) if (values := self.graph.all_defaults()) else ()
         return (*first, *(task.prepared() if isinstance(task, Prepared) else task for task in tasks))
 
@@ -168,4 +182,4 @@ def graphs(graph: Graph, other: Graph, pairs: dict[Node, Node]) -> Iterator[tupl
             yield from graphs(body, twin, pairs)
 
 
-__all__ = ["Executable", "ExecutableLaunch", "UpdateError", "UpdateResult"]
+__all__ = ["Executable", "ExecutableLaunch", "UpdateError", "UpdateResult", "is_changed_by_kernels", "is_updatable"]

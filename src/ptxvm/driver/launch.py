@@ -16,6 +16,7 @@ from ptxvm.driver.launch_checks import FINDINGS, Checked
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result
+from ptxvm.driver.updatable_nodes import NodeRecord
 from ptxvm.machine.launch import check_shared, launch_shape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
@@ -34,6 +35,7 @@ class Launch(NamedTuple):
     arguments: tuple[bytes, ...]
     options: LaunchOptions  # for the engine: the extents again, with those of a cluster
     programmatic: bool = False  # may it begin before the launch before it on the stream has ended?
+    record: NodeRecord | None = None  # of a node that kernels change
 
     @property
     def is_short(self) -> bool:
@@ -61,6 +63,31 @@ class Launch(NamedTuple):
         made.check()
         return made
 
+    @property
+    def parameters(self) -> bytes:
+        """The bytes of all parameters, in their places."""
+        data = bytearray(self.kernel.bank.size)
+        for slot, value in zip(self.kernel.bank.slots, self.arguments, strict=True):
+            data[slot.offset : slot.offset + slot.size] = value
+        return bytes(data)
+
+    def of_node(self, record: NodeRecord) -> Launch:
+        """The same launch, as one of a node that kernels change."""
+        record.write(self.grid, self.parameters)
+        return self._replace(record=record)
+
+    def present(self) -> Launch | None:
+        """The launch as kernels have left it, None where they have disabled it; DriverError for a grid that cannot be."""
+        if self.record is None:
+            return self
+        if not self.record.head.enabled:
+            return None
+        grid, data = self.record.grid, self.record.parameters
+        arguments = tuple(data[slot.offset : slot.offset + slot.size] for slot in self.kernel.bank.slots)
+        made = self._replace(grid=grid, arguments=arguments, options=self.options._replace(grid=grid))
+        made.check()
+        return made
+
     def check(self) -> None:
         """Check the options: DriverError where the kernel does not allow them."""
         asked, fitting = self.options, self.kernel.fitting
@@ -79,10 +106,12 @@ class Launch(NamedTuple):
 
     def run(self, checked: Checked | None) -> None:
         """Run the kernel.  A fault becomes the error of the context, and a KernelError; wrong arguments are a DriverError."""
+        if (launch := self.present()) is None:
+            return
         begun, fault = time.perf_counter(), None
         try:
-            with host_memory(self.context.device.ordinal).accessible(self.arguments):
-                done = self.run_unchecked() if checked is None else self.run_checked(checked)
+            with host_memory(self.context.device.ordinal).accessible(launch.arguments):
+                done = launch.run_unchecked() if checked is None else launch.run_checked(checked)
         except (ValueError, TypeError) as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch

@@ -1,7 +1,7 @@
 """Attributes of streams and of kernel nodes, by number (CUlaunchAttributeID): 64 bytes each.
 
-All are kept and told; two change what happens here: the priority of a stream, and the cluster of a kernel.  The others
-are hints to hardware: windows of the cache, domains of memory, carveouts.
+All are kept and told; three change what happens here: the priority of a stream, the cluster of a kernel, and that kernels
+change a node.  The others are hints to hardware: windows of the cache, domains of memory, carveouts.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ from collections.abc import Mapping
 from enum import IntEnum
 
 from ptxvm.driver.graph import Node
+from ptxvm.driver.graph_executables import is_updatable
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, put_bytes
 from ptxvm.libcuda.calls.stream import clamped
+from ptxvm.libcuda.calls.updatable_nodes import set_updatable
 from ptxvm.libcuda.session import function, session
 
 SIZE = 64  # bytes of a value
@@ -44,8 +46,9 @@ OF_BOTH = frozenset({
 OF_STREAMS = OF_BOTH | {A.SYNCHRONIZATION_POLICY}
 OF_NODES = OF_BOTH | {
     A.COOPERATIVE, A.CLUSTER_DIMENSION, A.CLUSTER_SCHEDULING_POLICY_PREFERENCE, A.PREFERRED_CLUSTER_DIMENSION,
-    A.PREFERRED_SHARED_MEMORY_CARVEOUT,
+    A.PREFERRED_SHARED_MEMORY_CARVEOUT, A.DEVICE_UPDATABLE_KERNEL_NODE,
 }  # fmt: skip
+UPDATABLE = struct.Struct("<i4xQ")  # is a node one that kernels change, and its handle for them?
 DEFAULTS: Mapping[int, bytes] = {
     A.SYNCHRONIZATION_POLICY: struct.pack("<i", 1),  # CU_SYNC_POLICY_AUTO
     A.MEM_SYNC_DOMAIN_MAP: bytes((0, 1)),  # the default domain, and the remote one
@@ -110,6 +113,8 @@ def of_node(handle: int, number: int, out: int) -> None:
     value = node.attributes.get(which)
     if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
         value = struct.pack("<3I", *node.task.cluster) if node.task.cluster is not None else None
+    if which is A.DEVICE_UPDATABLE_KERNEL_NODE and isinstance(node.task, Launch) and node.task.record is not None:
+        value = UPDATABLE.pack(1, node.task.record.address)
     told(out, value or DEFAULTS.get(which, b""))
 
 
@@ -124,12 +129,17 @@ def put_on_node(node: Node, which: LaunchAttributeId, value: bytes) -> None:
     if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
         x, y, z = (max(size, 1) for size in struct.unpack_from("<3I", value))
         node.task = node.task.in_clusters((x, y, z))
-    node.attributes[which] = value
+    if which is A.DEVICE_UPDATABLE_KERNEL_NODE:
+        set_updatable(node, UPDATABLE.unpack_from(value)[0])
+    else:
+        node.attributes[which] = value
 
 
 @function("cuGraphKernelNodeCopyAttributes")
 def copy_of_node(target: int, source: int) -> None:
     """Let a kernel node have the attributes of another."""
     to, of = kernel_node(target), kernel_node(source)
+    if is_updatable(to) or is_updatable(of):
+        raise DriverError(Result.INVALID_VALUE, "the attributes of a node that kernels change are its own")
     for which, value in of.attributes.items():
         put_on_node(to, LaunchAttributeId(which), value)

@@ -9,6 +9,7 @@ from ptxvm.driver.captures import CaptureMode
 from ptxvm.driver.context import Stream
 from ptxvm.driver.graph import Child, Empty, Graph, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, Edge, refuse_loss
+from ptxvm.driver.graph_executables import is_updatable
 from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result, member
@@ -35,6 +36,7 @@ from ptxvm.libcuda.structures import Copy3D, HostNode, KernelNode, MemsetNode
 
 KERNEL, MEMCPY, MEMSET, HOST, GRAPH, EMPTY = range(6)  # CUgraphNodeType
 CONDITIONAL = 13
+OF_MEMORY = {ALLOCATE, FREE}
 UNIQUE = {ALLOCATE, FREE, CONDITIONAL}  # the nodes of these types have something that no copy can have
 NONE, ACTIVE, INVALIDATED = 0, 1, 2  # CUstreamCaptureStatus
 LEGACY = (0, 1)  # no stream, and CU_STREAM_LEGACY
@@ -351,7 +353,7 @@ def remove_dependencies_v2(handle: int, before: int, after: int, data: int, coun
 
 def must_be_without_memory(graph: Graph) -> None:
     """DriverError for a graph whose nodes allocate or free: it keeps its nodes and dependencies."""
-    if any(node.type in (ALLOCATE, FREE) for node in graph.nodes):
+    if any(node.type in OF_MEMORY for node in graph.nodes):
         raise DriverError(Result.INVALID_VALUE, "a graph whose nodes allocate or free keeps its nodes and dependencies")
 
 
@@ -360,6 +362,8 @@ def destroy_node(handle: int) -> None:
     """Remove a node from its graph."""
     node = session().handles.object(handle, Node)
     must_be_without_memory(node.graph)
+    if is_updatable(node):
+        raise DriverError(Result.INVALID_VALUE, "a node that kernels change stays in its graph")
     node.graph.remove(node)
     session().handles.drop(handle)
 

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from ptxvm.driver.device_graphs import UnsupportedNodeError
-from ptxvm.driver.graph import Node, StructureError
-from ptxvm.driver.graph_executables import Executable, ExecutableLaunch, UpdateError, UpdateResult
+from ptxvm.driver.graph import Graph, Node, StructureError
+from ptxvm.driver.graph_executables import Executable, ExecutableLaunch, UpdateError, UpdateResult, is_changed_by_kernels
 from ptxvm.driver.graph_memory import begin_launch
+from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64, put_u64_if, structure_at, u64
 from ptxvm.libcuda.calls.graph import (
     GRAPH,
@@ -13,6 +14,7 @@ from ptxvm.libcuda.calls.graph import (
     KERNEL,
     MEMCPY,
     MEMSET,
+    OF_MEMORY,
     copy_task,
     fill_task,
     host_task,
@@ -37,8 +39,17 @@ def instantiate_with_log(out: int, handle: int, node: int, log: int, size: int) 
 def instantiate(out: int, handle: int, flags: int) -> None:
     """A graph that can be launched."""
     put_u64(out, 0)
+    must_be_instantiable(separate(handle))
     made = Executable(separate(handle), flags)
     put_u64(out, session().handles.handle(made, session().driver.device_graphs.enter(made, session().context)))
+
+
+def must_be_instantiable(graph: Graph) -> None:
+    """DriverError for a second executable graph where memory is allocated or freed, or kernels change nodes: there is one."""
+    if any(node.type in OF_MEMORY for node in graph.all_nodes()) or is_changed_by_kernels(graph):
+        known = session().handles.objects.values()
+        if any(isinstance(each, Executable) and each.original is graph for each in list(known)):
+            raise DriverError(Result.INVALID_VALUE, "the graph has an executable graph, and may have one at a time")
 
 
 @function("cuGraphInstantiateWithParams")

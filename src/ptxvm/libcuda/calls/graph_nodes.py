@@ -7,7 +7,7 @@ from ptxvm.driver.graph import Child, Described, Node
 from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
 from ptxvm.driver.graph_executables import Executable
 from ptxvm.driver.graph_memory import AllocationTask, FreeTask
-from ptxvm.driver.launch import FunctionTask
+from ptxvm.driver.launch import FunctionTask, Launch
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls.graph import (
@@ -153,7 +153,10 @@ def child(handle: int, out: int) -> None:
 @function("cuGraphNodeSetEnabled")
 def enable(handle: int, which: int, enabled: int) -> None:
     """Disable or enable a node."""
-    one_that_is_switched(handle, which).enabled = bool(enabled)
+    node = one_that_is_switched(handle, which)
+    node.enabled = bool(enabled)
+    if isinstance(node.task, Launch) and node.task.record is not None:
+        node.task.record.head.enabled = enabled
 
 
 @function("cuGraphNodeGetEnabled")

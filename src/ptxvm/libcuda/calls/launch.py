@@ -7,12 +7,14 @@ import struct
 from math import prod
 
 from ptxvm.driver.context import Context, Event
+from ptxvm.driver.graph import Node
 from ptxvm.driver.graph_edges import Edge, EdgeType, Port
 from ptxvm.driver.launch import Launch
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, structure_at, u64, u64s
+from ptxvm.libcuda.calls.updatable_nodes import set_updatable
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import LaunchAttribute
 from ptxvm.machine.launch_options import LaunchOptions
@@ -20,6 +22,7 @@ from ptxvm.machine.launch_options import LaunchOptions
 KERNEL_NODE = 0  # CUgraphNodeType
 END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
 COOPERATIVE, CLUSTER = 2, 4  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
+UPDATABLE = 13  # CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
 SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 TRIGGERING, BEGINNING = 7, 12  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
 CONFIG = struct.Struct("<7I4xQQI4x")
@@ -114,11 +117,24 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
         check_cooperative(found.context, handle, gx * gy * gz, bx * by * bz, shared)
     task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster, found.context)
     programmatic = has(SERIALIZATION, attributes, count)
+    updatable = [each for each in attributes_at(attributes, count) if each.id == UPDATABLE and each.value[0]]
+    if updatable and found.capture is None:
+        raise DriverError(Result.INVALID_VALUE, "kernels change the launches of nodes alone, and the stream is not captured")
     if found.capture is not None and programmatic:
         found.capture.let_overlap(found)  # in a graph, edges say it
     found.put(task._replace(programmatic=programmatic and found.capture is None), KERNEL_NODE)
+    if found.capture is not None:
+        for each in updatable:
+            tell_node(each, *found.capture.last[found])
     for event, edge in events_of(attributes, count):
         found.record(event, edge)
+
+
+def tell_node(attribute: LaunchAttribute, node: Node) -> None:
+    """Let kernels change the node of a launch, and put its handle for them into an attribute."""
+    set_updatable(node, attribute.value[0])
+    if isinstance(node.task, Launch) and node.task.record is not None:
+        attribute.value[2], attribute.value[3] = (node.task.record.address >> shift & 0xFFFF_FFFF for shift in (0, 32))
 
 
 def attributes_at(address: int, count: int) -> list[LaunchAttribute]:
