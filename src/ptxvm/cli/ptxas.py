@@ -25,11 +25,12 @@ from ptxvm.analysis.symbols import Variable
 from ptxvm.cli.failures import OUR_BUG, one_line
 from ptxvm.cli.ptxas_options import BITS, OPTIONS, REAL, PtxasCall, RefusedError, Takes, parse
 from ptxvm.cli.ptxas_program import Names
-from ptxvm.cli.ptxas_warnings import OPTIMIZED, of_options, optimizes
+from ptxvm.cli.ptxas_residency import of_kernels
+from ptxvm.cli.ptxas_warnings import OPTIMIZED, TOOLS, of_options, optimizes
 from ptxvm.cli.standard_streams import OutputLost, watched, write_error
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.diagnostics.ptxas import ABORTED, lines, stops
-from ptxvm.isa.targets import LOWEST, VERSIONS, device_target
+from ptxvm.isa.targets import LOWEST, VERSIONS, device_target, parse_target
 from ptxvm.syntax.source import Source
 from ptxvm.syntax.tree import Directive, Section
 
@@ -43,6 +44,9 @@ STACK_WORD = 8
 DOUBLES = "Program is doing double precision computations."
 DEBUGGING = (".debug_abbrev", ".debug_info")
 """The sections that code with debugging information has (PTX 11.5.2)."""
+NO_KERNELS = f"Entry function is not allowed when command line option '--{TOOLS}' is specified "
+TENSOR_MEMORY = (10, 11)
+"""The families of targets that have tensor memory (PTX 9.7.16.1)."""
 OPEN, IGNORED = "Unresolved extern variable", "in whole program compilation, ignoring extern qualifier"
 VALUES = {
     Takes.TEXT: "FILE", Takes.LIST: "A,B", Takes.MODULE: "PTX", Takes.NUMBER: "N", Takes.BOOL: "true|false",
@@ -140,7 +144,7 @@ def verify(request: PtxasCall) -> int:
             continue
         program, report = check_for(source, target_of(request))
         checked.append((program, report))
-        found = missing_head(program, report) or [*of_module(report), *names.add(program), *extra(request, program)]
+        found = missing_head(program, report) or [*of_module(program, report), *names.add(program), *extra(request, program)]
         found = wanted(request, found)
         write_error("".join(f"{line}\n" for line in lines(source, found)))
         failed |= any(each.severity is Severity.ERROR for each in found)
@@ -149,11 +153,15 @@ def verify(request: PtxasCall) -> int:
     if failed:
         write_error(f"{ABORTED}\n")
         return REFUSED
+    programs = [program for program, _ in checked]
     compile_for(request, checked)
+    if request.has(TOOLS) and any(program.kernels for program in programs):
+        write_error(f"ptxas error   : {NO_KERNELS}\n{ABORTED}\n")
+        return REFUSED
+    say_what_is_ignored(request, programs)
     if not request.compiles:
         return 0
-    programs = [program for program, _ in checked]
-    linked = together(request, programs, names)
+    linked = together(request, programs, names) or warn(request, list(of_kernels(request, programs)))
     if linked == 0:
         inform(request, programs, request.target)
         write(request, [program.source for program in programs])
@@ -182,9 +190,19 @@ def missing_head(program: Program, report: Report) -> list[Diagnostic]:
     return []
 
 
-def of_module(report: Report) -> list[Diagnostic]:
-    """What is wrong with a module itself, whatever target it is compiled for, and whatever other modules define."""
+def of_module(program: Program, report: Report) -> list[Diagnostic]:
+    """What is wrong with a module itself, whatever target it is compiled for, and whatever other modules define.
+
+    What a directive alone does not do, ptxas says at the end of its kernel.
+    """
     found = [each for each in report.diagnostics if each.code not in (codes.OTHER_TARGET, codes.UNDEFINED)]
+    ends = {each.node.start: report.source.location(each.node.end - 1)[0] for each in program.functions.values()}
+    at_end = {
+        number: replace(each, line=max((line for start, line in ends.items() if start <= each.span.start), default=each.line))
+        for number, each in enumerate(found)
+        if each.code == codes.IGNORED
+    }
+    found = [at_end.get(number, each) for number, each in enumerate(found)]
     return [replace(each, line=0) if each.ptxas == NO_DEBUGGING else each for each in found]
 
 
@@ -196,6 +214,16 @@ def compile_for(request: PtxasCall, checked: Sequence[Checked]) -> None:
                 raise RefusedError(each.ptxas)
     if any("debug" in program.target_options for program, _ in checked) and optimizes(request):
         raise RefusedError(OPTIMIZED)
+
+
+def say_what_is_ignored(request: PtxasCall, programs: Sequence[Program]) -> None:
+    """Say that the target of the last module has no tensor memory to check; no option silences that."""
+    if not any(request.has(f"{each}-tensor-memory-access-check") for each in ("g", "gno")) or not programs:
+        return
+    target = parse_target(str(programs[-1].target))
+    if not target.suffix or target.number // 10 not in TENSOR_MEMORY:
+        options = "--g-tensor-memory-access-check / --gno-tensor-memory-access-check"
+        write_error(f"ptxas info    : Command line option '{options}' not supported for '.target {target}', will be ignored\n")
 
 
 def check_for(source: Source, target: str) -> tuple[Program, Report]:
@@ -257,12 +285,19 @@ def together(request: PtxasCall, programs: Sequence[Program], names: Names) -> i
             raise RefusedError(f"Unresolved extern variable '{variable.name}'")
     warned = list(_without_debugging(programs)) if request.has("device-debug") else []
     warned += [f"{OPEN} '{each.name}' {IGNORED}" for each in open_variables]
-    if failed := _warnings(request, warned):
-        write_error(f"{ABORTED}\n")
+    if failed := warn(request, warned):
         return failed
     if not request.has("warn-on-local-memory-usage"):
         return 0
     return _warnings(request, _local_memory(programs, with_functions=not whole))
+
+
+def warn(request: PtxasCall, warned: Sequence[str]) -> int:
+    """Print warnings that have no place, and that the run ends, where they are errors."""
+    if failed := _warnings(request, warned):
+        write_error(f"{ABORTED}\n")
+        return failed
+    return 0
 
 
 def _warnings(request: PtxasCall, warned: Sequence[str]) -> int:
@@ -312,7 +347,7 @@ def inform(request: PtxasCall, programs: Sequence[Program], target: str) -> None
         declared = [*program.variables.values(), *(each for f in program.functions.values() for each in f.statics)]
         constants = f", {size} bytes cmem[3]" if (size := bytes_in(Space.CONST, declared)) else ""
         told = [f"ptxas info    : {bytes_in(Space.GLOBAL, declared)} bytes gmem{constants}"]
-        for kernel in program.kernels:
+        for kernel in reversed(program.kernels):
             local, shared = (bytes_in(space, kernel.variables) for space in (Space.LOCAL, Space.SHARED))
             told += [
                 f"ptxas info    : Compiling entry function '{kernel.name}' for '{target}'",

@@ -217,11 +217,13 @@ def _verify(option: Option, text: str) -> None:
     takes = option.takes
     if takes is Takes.BOOL and text not in ("true", "false"):
         raise RefusedError(f"'{text}': expected true or false")
-    if takes is Takes.NUMBER:
+    if takes in (Takes.NUMBER, Takes.BITS):
         try:
-            number(text)
+            value = number(text)
         except ValueError:
             raise RefusedError(f"'{text}': expected a number") from None
+        if value != as_int(value):
+            raise RefusedError(f"32-bit integer value ({text}) out of range")
     allowed = WORDS.get(takes)
     if (allowed is not None and text.strip() not in allowed) or (takes is Takes.TARGET and not is_target(text)):
         raise RefusedError(f"Value '{text}' is not defined for option '{option.name}'")
@@ -230,6 +232,11 @@ def _verify(option: Option, text: str) -> None:
 def number(text: str) -> int:
     """The value of a number, decimal or `0x`, with or without a sign; ValueError for other texts."""
     return int(text, 0) if "x" in text.lower() else int(text)
+
+
+def as_int(value: int) -> int:
+    """A value modulo 2^32, as an `int` of C++ holds it."""
+    return (value + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
 def is_target(text: str) -> bool:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxvm.cli.ptxas_options import PtxasCall, RefusedError, number
+from ptxvm.cli.ptxas_options import PtxasCall, RefusedError, as_int, number
 from ptxvm.diagnostics import Severity
+from ptxvm.isa.targets import parse_target
 
 Found = Iterator[tuple[Severity, str]]
 
@@ -22,6 +23,9 @@ CONFLICT = "Conflicting options {} specified, ignoring {} option"
 WHOLE = "Command line option '{}' not supported for 'whole program compilation', will be ignored"
 UNSUPPRESSED = "Option suppress-debug-info requires option device-debug or lineinfo; ignoring since latter is not specified"
 LEGACY = "'--legacy-bar-warp-wide-behavior'"
+TOOLS = "compile-as-tools-patch"
+HOPPER = 90  # the first target for which relocations are not kept
+UNEXPECTED = "and may not work as expected"
 OPTIMIZED = "Optimized debugging not supported"
 
 
@@ -29,6 +33,9 @@ def of_options(call: PtxasCall) -> Found:
     """Errors and warnings about options; RefusedError where ptxas goes no further."""
     if call.target.startswith("lto_") and call.target.endswith("a"):
         raise RefusedError(f"Unsupported gpu architecture '{call.target}'")
+    for option in ("compile-only", "extensible-whole-program"):
+        if call.has(TOOLS) and call.has(option):
+            raise RefusedError(f"Conflicting options '--{option}' and --{TOOLS} specified")
     if (fast := call.last("Ofast-compile", "0")) not in FAST:
         raise RefusedError(f"Invalid value for --Ofast-compile/-Ofc ({fast}), is not 'max', 'mid', 'min', or '0'")
     level = call.last("register-usage-level", "5")
@@ -42,6 +49,8 @@ def of_options(call: PtxasCall) -> Found:
         raise RefusedError(OPTIMIZED)
     yield from without_effect(call)
     yield from limits(call)
+    if call.has("preserve-relocs") and parse_target(call.target).number >= HOPPER:
+        yield Severity.WARNING, f"'--preserve-relocs' option is not fully implemented for '{call.target}' {UNEXPECTED}"
 
 
 def optimizes(call: PtxasCall) -> bool:
@@ -87,6 +96,8 @@ def limits(call: PtxasCall) -> Found:
         yield from registers(call, "device-function-maxrregcount")
     elif call.has("device-function-maxrregcount"):
         yield Severity.WARNING, WHOLE.format("device-function-maxrregcount")
+    if call.has("minnctapersm") and call.has("maxrregcount"):
+        yield Severity.WARNING, CONFLICT.format("-maxrregcount and -minnctapersm", "-minnctapersm")
     if not call.has("maxntid"):
         return
     if call.has("maxrregcount"):
@@ -101,7 +112,7 @@ def registers(call: PtxasCall, option: str) -> Found:
     if limit in ("archmax", "archmin"):
         return
     try:
-        count = number(limit)
+        count = as_int(number(limit))
     except ValueError:
         raise RefusedError(f"Invalid value '{limit}' for option '{option}'") from None
     if not 0 <= count <= MOST:

@@ -66,6 +66,84 @@ def ptxas(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.Captur
     return call
 
 
+def of_text(ptxas: Call, text: str, *words: str) -> Said:
+    """What is said of a text."""
+    Path("text.ptx").write_text(text)
+    return ptxas(*words, "text.ptx")
+
+
+LIMITED = HEAD + ".visible .entry k() {} {{ ret; }}\n.visible .entry j() {{ ret; }}\n"
+THREADS = "Value of threads per SM for entry k is out of range. .minnctapersm {}will be ignored"
+TOO_MANY = THREADS.format("and .maxntid ")
+CTAS = "Value of minnctapersm for entry k is out of range. minnctapersm will be ignored"
+
+
+@pytest.mark.parametrize(
+    ("words", "directives", "said"),
+    [
+        ("-arch=sm_90", ".maxntid 2048", []),
+        ("-arch=sm_90", ".maxntid 64, 64", [TOO_MANY]),
+        ("-arch=sm_90", ".reqntid 64, 64", [TOO_MANY]),
+        ("-arch=sm_75", ".maxntid 1025", [TOO_MANY]),
+        ("-arch=sm_89", ".maxntid 1537", [TOO_MANY]),
+        ("-arch=sm_90", ".maxntid 128 .minnctapersm 16", []),
+        ("-arch=sm_90", ".maxntid 128 .minnctapersm 17", [THREADS.format("")]),
+        ("-arch=sm_90", ".maxntid 128 .minnctapersm 33", [CTAS]),
+        ("-arch=sm_86", ".maxntid 32 .minnctapersm 17", [CTAS]),
+        ("-arch=sm_120a", ".maxntid 32 .minnctapersm 25", [CTAS]),
+        ("-arch=sm_90", ".maxntid 4096 .minnctapersm 40", [CTAS, TOO_MANY]),
+        ("-arch=sm_90", ".maxntid 4096 .minnctapersm 3", [TOO_MANY.replace("threads per SM", "maxntid,")]),
+        ("-arch=sm_90 -minnctapersm=17", ".maxntid 128", [THREADS.format("")]),
+        ("-arch=sm_90 -minnctapersm=17", ".maxntid 128 .minnctapersm 2", []),
+        ("-arch=sm_90 -minnctapersm=17 -override-directive-values", ".maxntid 128 .minnctapersm 2", [THREADS.format("")]),
+        ("-arch=sm_90", ".maxnreg 23", ["For entry k adjusting per thread register count of 23 to lower bound of 24"]),
+        ("-arch=sm_90", ".maxnreg 256", ["Too many maxnreg specified for entry k, will be ignored"]),
+        ("-arch=compute_90", ".maxntid 4096", []),
+        ("-arch=sm_90 -w", ".maxntid 4096", []),
+    ],
+)
+def test_limits_that_no_multiprocessor_has(ptxas: Call, words: str, directives: str, said: list[str]) -> None:
+    code, found = of_text(ptxas, LIMITED.format(directives), *words.split())
+    assert (code, found.splitlines()) == (0, [f"ptxas warning : {each}" for each in said])
+
+
+@pytest.mark.parametrize(
+    ("words", "count"), [("-maxntid=2049x", 1), ("-maxntid=65536,65536", 0), ("-maxntid=x", 0), ("-maxntid=3000000000", 1)]
+)
+def test_options_are_limits_of_all_kernels_the_last_first(ptxas: Call, words: str, count: int) -> None:
+    """They are read as C++ reads numbers, and hold 32 bits."""
+    code, found = of_text(ptxas, LIMITED.format(""), "-arch=sm_90", words)
+    assert (code, found.splitlines()) == (
+        0,
+        [f"ptxas warning : {TOO_MANY.replace(' k ', f' {name} ')}" for name in "jk"][: 2 * count],
+    )
+
+
+def test_what_a_directive_alone_does_not_do_is_said_at_the_end_of_its_kernel(ptxas: Call) -> None:
+    text = HEAD + ".visible .entry k()\n.minnctapersm 2\n{\n\n  ret;\n}\n"
+    said = ".minnctapersm is ignored when neither .maxntid nor .reqntid is specified."
+    _, found = of_text(ptxas, text, "-arch=sm_90")
+    assert found.endswith(f", line 9; warning : {said}\n")
+
+
+def test_a_tools_patch_has_no_kernels(ptxas: Call) -> None:
+    said = "ptxas error   : Entry function is not allowed when command line option '--compile-as-tools-patch' is specified \n"
+    assert of_text(ptxas, GOOD, "-arch=sm_90", "-astoolspatch") == (255, said + ABORTED)
+    assert of_text(ptxas, HEAD + ".visible .func f() { ret; }\n", "-arch=sm_90", "-astoolspatch") == (0, "")
+    said = "ptxas fatal   : Conflicting options '--compile-only' and --compile-as-tools-patch specified\n"
+    assert of_text(ptxas, GOOD, "-arch=sm_90", "-astoolspatch", "-c") == (255, said)
+
+
+@pytest.mark.parametrize(("target", "ignored"), [("sm_75", True), ("sm_100", True), ("sm_103a", False), ("sm_120a", True)])
+def test_accesses_of_tensor_memory_are_checked_where_there_is_some(ptxas: Call, target: str, ignored: bool) -> None:
+    """No option silences that."""
+    text = GOOD.replace("sm_75", target).replace("version 7.0", "version 9.0")
+    options = "'--g-tensor-memory-access-check / --gno-tensor-memory-access-check'"
+    said = f"ptxas info    : Command line option {options} not supported for '.target {target}', will be ignored\n"
+    arch = target if target.startswith("sm_1") else "sm_90"
+    assert of_text(ptxas, text, f"-arch={arch}", "-w", "-g-tmem-access-check") == (0, said * ignored)
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [
