@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from collections.abc import Sequence
 from math import prod
 
 from ptxvm.driver.context import Context, Event
@@ -111,13 +112,17 @@ def check_cooperative(context: Context, handle: int, blocks: int, threads: int, 
 @function("cuLaunchKernelEx")
 def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> None:
     """Put a launch with attributes on a stream."""
-    gx, gy, gz, bx, by, bz, shared, stream, attributes, count = CONFIG.unpack(bytes_from(config, CONFIG.size))
-    cluster, found = cluster_of(attributes, count), session().stream(stream)
-    if has(COOPERATIVE, attributes, count):
+    gx, gy, gz, bx, by, bz, shared, stream, listed, count = CONFIG.unpack(bytes_from(config, CONFIG.size))
+    found = session().stream(stream)
+    if not count:
+        found.put(launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, context=found.context), KERNEL_NODE)
+        return
+    attributes = attributes_at(listed, count)
+    if has(COOPERATIVE, attributes):
         check_cooperative(found.context, handle, gx * gy * gz, bx * by * bz, shared)
+    cluster, programmatic = cluster_of(attributes), has(SERIALIZATION, attributes)
     task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster, found.context)
-    programmatic = has(SERIALIZATION, attributes, count)
-    updatable = [each for each in attributes_at(attributes, count) if each.id == UPDATABLE and each.value[0]]
+    updatable = [each for each in attributes if each.id == UPDATABLE and each.value[0]]
     if updatable and found.capture is None:
         raise DriverError(Result.INVALID_VALUE, "kernels change the launches of nodes alone, and the stream is not captured")
     if found.capture is not None and programmatic:
@@ -126,7 +131,7 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
     if found.capture is not None:
         for each in updatable:
             tell_node(each, *found.capture.last[found])
-    for event, edge in events_of(attributes, count):
+    for event, edge in events_of(attributes):
         found.record(event, edge)
 
 
@@ -142,12 +147,12 @@ def attributes_at(address: int, count: int) -> list[LaunchAttribute]:
     return [structure_at(LaunchAttribute, address + n * ctypes.sizeof(LaunchAttribute)) for n in range(count)]
 
 
-def events_of(attributes: int, count: int) -> list[tuple[Event, Edge]]:
+def events_of(attributes: Sequence[LaunchAttribute]) -> list[tuple[Event, Edge]]:
     """The events that attributes name, and their edges in a capture.
 
     They happen when blocks trigger or begin, and here when the launch has ended.
     """
-    found = [each for each in attributes_at(attributes, count) if each.id in (TRIGGERING, BEGINNING)]
+    found = [each for each in attributes if each.id in (TRIGGERING, BEGINNING)]
     return [(session().handles.object(each.value[0] | each.value[1] << 32, Event), edge_of(each)) for each in found]
 
 
@@ -159,14 +164,14 @@ def edge_of(attribute: LaunchAttribute) -> Edge:
     return Edge(Port.BEGUN if at_block_start else Port.TRIGGERED, type=EdgeType.PROGRAMMATIC)
 
 
-def has(attribute: int, attributes: int, count: int) -> bool:
+def has(attribute: int, attributes: Sequence[LaunchAttribute]) -> bool:
     """Has a launch an attribute with a value other than 0?"""
-    return any(each.id == attribute and each.value[0] for each in attributes_at(attributes, count))
+    return any(each.id == attribute and each.value[0] for each in attributes)
 
 
-def cluster_of(attributes: int, count: int) -> tuple[int, int, int] | None:
+def cluster_of(attributes: Sequence[LaunchAttribute]) -> tuple[int, int, int] | None:
     """The extents of a cluster, if an attribute of a launch has them."""
-    for each in attributes_at(attributes, count):
+    for each in attributes:
         if each.id == CLUSTER:
             x, y, z = (max(size, 1) for size in each.value[:3])
             return x, y, z
@@ -230,7 +235,7 @@ def best_cluster(out: int, handle: int, config: int) -> None:
 def cluster_at(config: int) -> tuple[int, int, tuple[int, int, int] | None]:
     """Threads of a block, bytes of dynamic shared memory and the extents of a cluster, as a structure describes a launch."""
     _, _, _, x, y, z, shared, _, attributes, count = CONFIG.unpack(bytes_from(config, CONFIG.size))
-    return x * y * z, shared, cluster_of(attributes, count)
+    return x * y * z, shared, cluster_of(attributes_at(attributes, count))
 
 
 @function("cuOccupancyAvailableDynamicSMemPerBlock")
