@@ -30,6 +30,8 @@ class Executable:
         self.library: Library = image.library
         self.children: Children = other.children if other is not None else Children(image)
         defined = [f for p in image.programs for f in p.functions.values() if f.defined]
+        for function in defined:
+            function.read()  # which makes the registers of the module that it names
         self.module = Slots(register for p in image.programs for register in p.scope.registers)
         known = other.provenance if other is not None and addresses else {}
         self.routines = [

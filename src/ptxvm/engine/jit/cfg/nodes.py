@@ -154,11 +154,11 @@ class Plan:
         self.count = 2  # STACK and SAVED come first
         self.numbered: list[Frame] = []  # frames that have registers of their own, or share them with later ones
         self.shared: dict[Function, Frame] = {}
+        code = sum(len(each.instructions) for each in call_targets.called(image, kernel))  # reads the bodies
         self.module: dict[Register, int] = {}  # registers of the module, which all functions of a thread share (PTX 5.1.1)
         for register in (r for program in image.programs for r in program.scope.registers):
             self.module[register], self.count = self.count, self.count + 1
         self.copies = self.copied = 0  # functions whose code stands elsewhere too, and their instructions
-        code = sum(len(each.instructions) for each in call_targets.called(image, kernel))
         self._most_copied = max(MOST_COPIED, COPIES_PER_CODE * code)
         self._standing: set[Function] = set()
         self._first: dict[tuple[Frame, Function], int] = {}  # the first register of a function in frames that share registers
