@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from this_process import InThisProcess
 
 import ptxvm
-from ptxvm.campaign.outcome import Done
 
 FOLDER = Path(__file__).parents[3] / "shared" / "kernels"
 NAMES = "vadd saxpy mmnaive mmtiled reduce mandel nbody stencil hist transpose bs bitonic sha dequant".split()
@@ -55,20 +55,3 @@ def test_a_kernel_in_ranges_passes_the_same_check(name, workloads, module, monke
     assert (found.reason, found.result.findings) == ("", [])
     assert len(found.ranges) >= 4  # more where the grid is large
     assert work["chk"]()
-
-
-class InThisProcess:
-    """Runs ranges one after the other, without processes."""
-
-    def __init__(self, workload, *_):
-        self.workload = workload
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def outcomes(self, jobs):
-        for job in jobs:
-            yield [Done(job, self.workload.run(job), 1)]

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from this_process import InThisProcess
 
 import ptxvm
-from ptxvm.campaign.outcome import Done
 
 FOLDER = Path(__file__).parents[3] / "shared" / "kernels" / "wild"
 
@@ -46,23 +46,6 @@ def single(case):
     made = case.setup(np.random.default_rng(case.seed))
     plain = all(isinstance(each, np.ndarray | np.generic | bytes) for each in made.args)
     return made if plain and not made.steps and made.stdout is None else None
-
-
-class InThisProcess:
-    """Runs ranges one after the other, without processes."""
-
-    def __init__(self, workload, *_):
-        self.workload = workload
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        pass
-
-    def outcomes(self, jobs):
-        for job in jobs:
-            yield [Done(job, self.workload.run(job), 1)]
 
 
 @pytest.mark.skipif(not SMALL, reason=f"the kernels are missing: no {FOLDER / 'cases.py'}")

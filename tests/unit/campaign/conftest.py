@@ -2,36 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Self
+from typing import Any
 
 import pytest
+from this_process import InThisProcess
 
 from ptxvm.campaign import spread
 from ptxvm.campaign.case import DeclaredWorkload
 from ptxvm.campaign.declaration import declared
-from ptxvm.campaign.outcome import Done, Job
 from ptxvm.campaign.session import Campaign, campaign
 
 HERE = Path(__file__).parent
-
-
-class InThisProcess:
-    """Runs ranges one after the other, without processes."""
-
-    def __init__(self, workload: Any, *_: object, **__: object) -> None:
-        self.workload = workload
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def outcomes(self, jobs: Iterator[Job]) -> Iterator[list[Done]]:
-        for job in jobs:
-            yield [Done(job, self.workload.run(job), 1)]
 
 
 @pytest.fixture

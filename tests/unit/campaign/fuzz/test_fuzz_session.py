@@ -3,35 +3,17 @@
 from __future__ import annotations
 
 import sqlite3
-from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
-from typing import Self
 
 import pytest
+from this_process import InThisProcess
 
 from ptxvm.campaign.fuzz import session
 from ptxvm.campaign.fuzz.seeds import seeds
 from ptxvm.campaign.fuzz.session import fuzz
 from ptxvm.campaign.fuzz.workload import FuzzWorkload, Kind, repeat
-from ptxvm.campaign.outcome import Done, Job, Verdict
-
-
-class InThisProcess:
-    """Runs cases one after the other, without processes."""
-
-    def __init__(self, workload: FuzzWorkload, *_: object) -> None:
-        self.workload = workload
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        pass
-
-    def outcomes(self, jobs: Iterator[Job], until: float | None = None) -> Iterator[list[Done]]:
-        for job in jobs:
-            yield [Done(job, self.workload.run(job), 1)]
+from ptxvm.campaign.outcome import Job, Verdict
 
 
 @pytest.fixture(autouse=True)
