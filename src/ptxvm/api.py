@@ -23,6 +23,7 @@ from ptxvm.diagnostics.notebook import card
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine import options, settings
 from ptxvm.machine.launch_options import LaunchOptions
+from ptxvm.machine.mangled import read as demangled
 from ptxvm.machine.options import Check, Completion, Dump, EngineName, Extent, Numerics
 from ptxvm.machine.streams import DEVICE, Stream, StreamLaunch
 from ptxvm.syntax.source import Source
@@ -102,7 +103,8 @@ def read(source: Text) -> Source:
     if isinstance(source, bytes) or (isinstance(source, str) and IS_TEXT.match(source)):
         found = Source(source)
         if kernel := FIRST_KERNEL.search(found.text):
-            found.name = f"<{kernel[1]}>"
+            known = demangled(kernel[1])
+            found.name = f"<{kernel[1] if known is None else known.name}>"
         return found
     options.instance("a source", source, (str, os.PathLike), "a path, or PTX as text or bytes")
     return Source.read(os.fspath(source))

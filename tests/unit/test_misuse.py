@@ -250,6 +250,8 @@ def test_what_is_shown_of_objects(tmp_path: Path) -> None:
     assert repr(module) == f"<Module {path} (sm_80): k>"
     assert repr(module.kernel()) == "<Kernel k(.u64 out, .b8[8] pair)>"
     assert repr(ptxvm.load(".version 8.0\n.target sm_80\n")) == "<Module <source> (sm_80): no kernels>"
+    text = ".version 8.0\n.target sm_80\n.entry {}() {{ ret; }}\n"
+    assert [ptxvm.load(text.format(name)).programs[0].source.name for name in ("k", "_Z5scalePfi")] == ["<k>", "<scale>"]
     (wrong,) = ptxvm.check(SOURCE.replace("st.global.u32", "st.global.u33"))
     assert repr(wrong).startswith(f"<Diagnostic 10:18: error[{wrong.code}]: ")
     out = np.zeros(1, np.uint32)
