@@ -148,6 +148,8 @@ class RangeWorkload:
         if slot is None:
             return self._protected_copy(number, value)
         held = recording.array(slot)
+        if isinstance(value, Blank):
+            recording.expect_output(slot)
         if isinstance(value, Placed) and self.file is not None:
             recording.fill(slot, self.file.descriptor, value.offset)
         if isinstance(value, Neutral):

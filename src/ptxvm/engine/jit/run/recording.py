@@ -35,8 +35,8 @@ class Recording:
             self.starts.append(end)
             end += -(-size // ALIGNMENT) * ALIGNMENT
         self.size = -(-end // HUGE) * HUGE
-        pages = mmap.mmap(-1, 3 * self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-        self._parts: list[Bytes] = np.split(np.frombuffer(pages, np.uint8), 3)
+        self._pages = mmap.mmap(-1, 3 * self.size, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        self._parts: list[Bytes] = np.split(np.frombuffer(self._pages, np.uint8), 3)
 
     def array(self, number: int) -> Bytes:
         """An array."""
@@ -53,6 +53,15 @@ class Recording:
     def fill(self, number: int, descriptor: int, offset: int) -> None:
         """Give an array its contents: those of a file at an offset, of which only pages that are touched are read."""
         backing.overlay(self.array(number).ctypes.data, self.sizes[number], descriptor, offset)
+
+    def expect_output(self, number: int) -> None:
+        """Have large pages of the host for an array that is only written, and for its map: they are backed in fewer steps.
+
+        More memory is backed than with small ones, where the launch writes here and there.
+        """
+        if hasattr(mmap, "MADV_HUGEPAGE"):
+            for part in (0, 1):
+                self._pages.madvise(mmap.MADV_HUGEPAGE, part * self.size + self.starts[number], self.sizes[number])
 
     def enter(self, record: memoryview) -> None:
         """Fill in the fields of the launch record that recorded code reads."""

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -10,8 +12,9 @@ import pytest
 import ptxvm
 from ptxvm.engine.jit.checks.cta_range import CtaRange
 from ptxvm.engine.jit.run.paged_array import PAGE, DemandPaging, PagedArray
-from ptxvm.engine.jit.run.recording import Recording
+from ptxvm.engine.jit.run.recording import Recording, backed
 from ptxvm.engine.launch import launch
+from ptxvm.machine.backing import Bytes
 from ptxvm.machine.launch_options import LaunchOptions
 
 BLOCK, CTAS, SIZE = 64, 5, 1 << 14
@@ -147,3 +150,28 @@ def test_pages_come_when_they_are_touched(case: str, rng: np.random.Generator) -
         for page in pages.tolist():
             part = slice(page * PAGE, (page + 1) * PAGE)
             assert np.array_equal(paged.array(n)[part], whole.array(n)[part])
+
+
+@pytest.mark.skipif(not Path("/proc/self/smaps").exists(), reason="only Linux tells the flags of its mappings")
+def test_an_array_that_is_only_written_may_have_large_pages() -> None:
+    """Linux, Documentation/filesystems/proc: `hg` is of memory that is advised to have them."""
+    recording = Recording([5 << 20, 7, 5 << 20])
+    before = [advised(part(n)) for n in (0, 2) for part in (recording.array, recording.written)]
+    recording.expect_output(0)
+    recording.array(0)[3] = recording.written(0)[3] = 1
+    assert [advised(recording.array(0)), advised(recording.written(0))] == [True, True]
+    assert [advised(recording.array(2)), advised(recording.written(2)), advised(recording.read(0))] == [False] * 3
+    assert before == [False] * 4
+    assert backed(recording.written(0))[0][0] == 0
+    assert recording.array(1).tolist() == [0] * 7
+
+
+def advised(array: Bytes) -> bool:
+    """Is the middle of an array advised to have large pages?"""
+    address, inside = array.ctypes.data + len(array) // 2, False
+    for line in Path("/proc/self/smaps").read_text().splitlines():
+        if found := re.match(r"([0-9a-f]+)-([0-9a-f]+) ", line):
+            inside = int(found[1], 16) <= address < int(found[2], 16)
+        elif inside and line.startswith("VmFlags:"):
+            return "hg" in line.split()
+    raise AssertionError("no mapping has the array")
