@@ -161,8 +161,7 @@ def labels(space: ParameterSpace, name: str) -> list[str]:
     values = space.axes[name]
     if len(values) <= BINS:
         return [str(value) for value in values]
-    starts = [next(n for n in range(len(values)) if n * BINS // len(values) == each) for each in range(BINS)]
-    return [f"{values[start]}…" for start in starts]
+    return [f"{values[-(-each * len(values) // BINS)]}…" for each in range(BINS)]
 
 
 def cell(cells: Cells, at: tuple[int, ...]) -> str:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import prod
 
 Position = tuple[int, ...]
 """Of a case: for each parameter the index of its value."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class ParameterSpace:
     """Parameters, each with its values, the simplest first; `sample` of the combinations are cases, or all where it is 0."""
 
@@ -42,11 +43,13 @@ class ParameterSpace:
         if self.is_sampled:
             drawn = random.Random(f"{self.seed} {number}")  # noqa: S311 - no secret
             return tuple(drawn.randrange(len(values)) for values in self.axes.values())
-        found = []
-        for values in reversed(list(self.axes.values())):
-            number, index = divmod(number, len(values))
-            found.append(index)
-        return tuple(reversed(found))
+        return tuple(number // step % size for step, size in self._steps)
+
+    @cached_property
+    def _steps(self) -> list[tuple[int, int]]:
+        """Of each parameter: how many cases have a value in a row, and how many values there are."""
+        sizes = [len(values) for values in self.axes.values()]
+        return [(prod(sizes[n + 1 :]), size) for n, size in enumerate(sizes)]
 
     def parameters(self, position: Position) -> dict[str, object]:
         """The values at a position."""
