@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from random import Random
+
 import numpy as np
 import pytest
 
@@ -202,6 +204,48 @@ def test_late_work_ends_where_a_thread_looks_for_it_in_memory(engine):
     out = np.zeros(2, np.uint32)
     ptxvm.load(text).kernel("k").launch(args=[np.full(4, 42, np.uint32), out], asynchronous="late", engine=engine)
     assert out.tolist() == [7, 42]
+
+
+HEAD = """
+    .version 8.6
+    .target sm_90
+    .address_size 64
+    .visible .entry k(.param .u64 in, .param .u64 out)
+    {
+    .reg .b64 %i, %o; .reg .b32 %s, %t, %v, %a, %c; .reg .pred %even, %low; .shared .align 16 .b8 tile[5120];
+    ld.param.u64 %i, [in]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mov.u32 %c, %ctaid.x; mad.lo.u32 %c, %c, 40, %t;
+    mad.wide.u32 %i, %c, 128, %i; mad.wide.u32 %o, %c, 4, %o; mov.u32 %s, tile; mad.lo.u32 %s, %t, 128, %s;
+    mov.u32 %a, 7; and.b32 %v, %t, 1; setp.eq.u32 %even, %v, 0; setp.lt.u32 %low, %t, 11;
+"""
+
+
+def random_copies(random: Random) -> str:
+    """A kernel that copies, groups and waits in any order, some of it for some lanes, and reads what may be under way."""
+    lines = []
+    for n in range(random.randint(6, 16)):
+        slot, guard = random.randrange(8) * 16, random.choice(["", "", "@%even ", "@!%even ", "@%low "])
+        size, source = random.choice([4, 8, 16]), random.randrange(8) * 16
+        part = random.choice(["", "", f", {random.choice([0, 1, 3, size])}"])
+        left = random.randrange(3)
+        lines.append(random.choice([
+            *[f"{guard}cp.async.ca.shared.global [%s+{slot}], [%i+{source}], {size}{part};"] * 6,
+            *[f"{guard}cp.async.commit_group;", f"{guard}cp.async.wait_group {left};"] * 2, f"{guard}cp.async.wait_all;",
+            f"st.shared.b32 [%s+{slot}], {n};", f"ld.shared.b32 %v, [%s+{slot}]; mad.lo.u32 %a, %a, 31, %v;", "bar.sync 0;",
+            f"{{ @%low bra on{n}; cp.async.commit_group; cp.async.wait_group {left}; on{n}: }}",
+        ]))  # fmt: skip
+    dump = [f"ld.shared.b32 %v, [%s+{4 * n}]; mad.lo.u32 %a, %a, 17, %v;" for n in range(32)]
+    return "\n".join([HEAD, *lines, *dump, "st.global.b32 [%o], %a; ret; }"])
+
+
+@pytest.mark.parametrize("number", range(4))
+def test_the_engines_agree_on_what_late_copies_leave(number, rng):
+    """Where no lane looks for an mbarrier, late work ends at waits alone."""
+    kernel = ptxvm.load(random_copies(Random(int(rng.integers(1 << 32)) + number))).kernel("k")
+    data = rng.integers(0, 1 << 32, (120, 32), np.uint32)
+    found = {engine: np.zeros(120, np.uint32) for engine in ENGINES}
+    for engine, out in found.items():
+        kernel.launch(3, 40, [data, out], asynchronous="late", engine=engine, steps=100_000)
+    assert found["jit"].tolist() == found["interp"].tolist()
 
 
 def test_the_automatic_engine_compiles_and_leaves_checks_to_the_interpreter(monkeypatch):
