@@ -20,11 +20,13 @@ from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
 from ptxvm.engine.jit.ir.lane_values import vector_literal
 from ptxvm.engine.jit.memory import prefetches, some_lanes
-from ptxvm.engine.jit.node.node import NATIVE, NodeBuilder
+from ptxvm.engine.jit.node import small_elements
+from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
 from ptxvm.syntax import tree
 
 BLOCK = 8  # lanes that are looked at together
+SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}  # of elements in bytes
 
 Typed = tuple[str, str]  # an operand and its LLVM type, which comes first
 
@@ -37,7 +39,7 @@ def kind(at: NodeBuilder, bound: Bound | None, space: Space, *, writing: bool) -
 
 def suits(at: NodeBuilder, bound: Bound | None, space: Space, llvm: str) -> bool:
     """Is an access of elements of a type written by this module?"""
-    return llvm in NATIVE and probable(at, bound, space)
+    return llvm in SIZES and probable(at, bound, space)
 
 
 def probable(at: NodeBuilder, bound: Bound | None, space: Space) -> bool:
@@ -84,8 +86,10 @@ def _arguments(code: Code, base: str, offsets: Typed, lanes: str | None, n: int)
 
 def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
     """Define the function that loads; returns its name."""
-    vector, native = f"<{WARP} x {llvm}>", f"llvm.masked.gather.v{WARP}{short(llvm)}.v{WARP}p0"
-    code.unit.declarations[native] = f"declare {vector} @{native}(<{WARP} x ptr>, i32 immarg, <{WARP} x i1>, {vector})"
+    vector, small = f"<{WARP} x {llvm}>", llvm in small_elements.TYPES
+    word = "i32" if small else llvm
+    words, native = f"<{WARP} x {word}>", f"llvm.masked.gather.v{WARP}{short(word)}.v{WARP}p0"
+    code.unit.declarations[native] = f"declare {words} @{native}(<{WARP} x ptr>, i32 immarg, <{WARP} x i1>, {words})"
 
     def rows(warp: _Warp) -> str:
         return warp.code.concatenate(llvm, [warp.load(n) for n in range(WARP // BLOCK)], BLOCK)
@@ -98,8 +102,11 @@ def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str
         return warp.code.emit(f"select <{WARP} x i1> {first.lanes}, {vector} {loaded[0]}, {vector} {loaded[1]}", pure=False)
 
     def apart(warp: _Warp) -> str:
-        loaded = warp.code.call(vector, native, *warp.operands(), (vector, "zeroinitializer"), pure=False)
-        return warp.code.emit(f"freeze {vector} {loaded}", pure=False)
+        def whole(pointers: str) -> str:
+            loaded = warp.code.call(words, native, *warp.operands(pointers), (words, "zeroinitializer"), pure=False)
+            return warp.code.emit(f"freeze {words} {loaded}", pure=False)
+
+        return small_elements.gathered(warp.code, llvm, WARP, warp.pointers(), whole) if small else whole(warp.pointers())
 
     return _function(code, "gather", _Access(llvm, offset, base, some), _Writers(rows, pair, apart), result=vector)
 
@@ -107,7 +114,11 @@ def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str
 def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
     """Define the function that stores; returns its name."""
     vector, native = f"<{WARP} x {llvm}>", f"llvm.masked.scatter.v{WARP}{short(llvm)}.v{WARP}p0"
-    code.unit.declarations[native] = f"declare void @{native}({vector}, <{WARP} x ptr>, i32 immarg, <{WARP} x i1>)"
+    small, one_by_one = llvm in small_elements.TYPES, ""
+    if small:
+        one_by_one = small_elements.loop(code.unit, "scatter", llvm)
+    else:
+        code.unit.declarations[native] = f"declare void @{native}({vector}, <{WARP} x ptr>, i32 immarg, <{WARP} x i1>)"
 
     def rows(warp: _Warp) -> str:
         for n in range(WARP // BLOCK):
@@ -120,7 +131,11 @@ def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> st
         return ""
 
     def apart(warp: _Warp) -> str:
-        warp.code.perform(native, (vector, "%value"), *warp.operands())
+        if small:
+            bits = ("i32", "%mask" if some else "-1")
+            warp.code.perform(one_by_one, (vector, "%value"), (f"<{WARP} x ptr>", warp.pointers()), bits)
+        else:
+            warp.code.perform(native, (vector, "%value"), *warp.operands(warp.pointers()))
         return ""
 
     return _function(
@@ -192,7 +207,7 @@ class _Warp:
 
     def __init__(self, code: Code, access: _Access) -> None:
         self.code, self.llvm, self.offset, self.base = code, access.llvm, access.offset, access.base
-        self.size = 8 if self.llvm in ("i64", "double") else 4
+        self.size = SIZES[self.llvm]
         self.lanes = code.emit(f"bitcast i32 %mask to <{WARP} x i1>") if access.some else None
 
     def neighbours(self) -> str:
@@ -250,12 +265,13 @@ class _Warp:
 
     # ── accesses ────────────────────────────────────────────────────────────────────────
 
-    def operands(self) -> list[Typed]:
+    def operands(self, pointers: str) -> list[Typed]:
         """The operands of a masked access: pointers, alignment and active lanes."""
         lanes = self.lanes or "splat (i1 true)"
-        return [(f"<{WARP} x ptr>", self._pointers()), ("i32", str(self.size)), (f"<{WARP} x i1>", lanes)]
+        return [(f"<{WARP} x ptr>", pointers), ("i32", str(max(self.size, 4))), (f"<{WARP} x i1>", lanes)]
 
-    def _pointers(self) -> str:
+    def pointers(self) -> str:
+        """The pointers of all lanes."""
         held = f"<{WARP} x {self.offset}>"
         if self.base:
             return self.code.emit(f"getelementptr i8, ptr %base, {held} %offsets", pure=False)

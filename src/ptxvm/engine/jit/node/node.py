@@ -17,7 +17,7 @@ from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, scalar_type, text, wrapped
-from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.node import small_elements
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.event_counters import NodeCounters
 from ptxvm.engine.jit.node.node_code import ON_HOST, Definition, NodeCode
@@ -36,7 +36,6 @@ class MergedChecks(Protocol):
 
 
 NATIVE = ("i32", "i64", "float", "double")  # elements that the processor gathers
-PARTS_OF_WORDS = ("i8", "i16")  # which it does not
 DelayedStore = Callable[[str, list[str]], None]  # takes the LLVM type and the vectors of a store that waits
 
 
@@ -249,32 +248,16 @@ class NodeBuilder(operands.Operands):
 
     def gather(self, llvm: str, pointers: str, mask: str | None) -> str:
         """Load from an address for each lane."""
-        if llvm in PARTS_OF_WORDS and mask is None and cpu.has("avx2"):  # a few lanes are quicker one by one
-            return self._gather_parts(llvm, pointers)
+        if llvm in small_elements.TYPES and mask is None and cpu.has("avx2"):  # a few lanes are quicker one by one
+            return small_elements.gathered(self.code, llvm, self.width, pointers, lambda words: self.gather("i32", words, None))
         if llvm not in NATIVE:
-            name = self._loop_helper("gather", llvm)
+            name = small_elements.loop(self.code.unit, "gather", llvm)
             parts = [
                 self.code.call(f"<{WARP} x {llvm}>", name, *self._of_warp(n, pointers, mask), pure=False)
                 for n in self.code.warps()
             ]
             return self.code.concatenate(llvm, parts, WARP)
         return self.code.masked_gather(llvm, pointers, mask or "splat (i1 true)")
-
-    def _gather_parts(self, llvm: str, pointers: str) -> str:
-        """Bytes or halves, of the aligned words that they are in: these are in one page, and in one word of the processor."""
-        code, words, words64 = self.code, f"<{self.width} x i32>", f"<{self.width} x i64>"
-        address = code.emit(f"ptrtoint <{self.width} x ptr> {pointers} to {words64}")
-        aligned = code.emit(f"and {words64} {address}, splat (i64 -4)")
-        word = self.gather("i32", code.emit(f"inttoptr {words64} {aligned} to <{self.width} x ptr>"), None)
-        low = code.emit(f"and {words} {code.emit(f'trunc {words64} {address} to {words}')}, splat (i32 3)")
-        moved = code.emit(f"lshr {words} {word}, {code.emit(f'shl {words} {low}, splat (i32 3)')}")
-        return code.emit(f"trunc {words} {moved} to <{self.width} x {llvm}>")
-
-    def _loop_helper(self, kind: str, llvm: str) -> str:
-        """A helper that gathers or scatters lane by lane."""
-        name = f"ptxvm.{kind}.{llvm}"
-        size = max(1, int(llvm[1:]) // 8)
-        return self.code.unit.helper(name, runtime(f"{kind}_lanes", name=name, llvm=llvm, size=size, align=min(size, 16)))
 
     def _slice(self, llvm: str, vector: str, warp: int) -> str:
         if self.width == WARP:
@@ -311,7 +294,7 @@ class NodeBuilder(operands.Operands):
 
     def scatter_out_of_line(self, llvm: str, value: str, pointers: str, mask: str | None = None) -> None:
         """The same of integers by a function, a warp at a time."""
-        name = self._loop_helper("scatter", llvm)
+        name = small_elements.loop(self.code.unit, "scatter", llvm)
         for n in self.code.warps():
             part = (f"<{WARP} x {llvm}>", self._slice(llvm, value, n))
             self.code.perform(name, part, *self._of_warp(n, pointers, mask))

@@ -42,15 +42,23 @@ SOURCE = """.version 8.3\n.target sm_90\n.address_size 64
 """
 
 
-@pytest.mark.parametrize("size", [4, 8])
+def of_size(source: str, size: int) -> str:
+    """The source for elements of a size in bytes; bytes are in registers of 16 bits (PTX 9.7.9.8, 9.7.9.11)."""
+    if size == 1:
+        for computed in (".reg .", "mov.", "add."):
+            source = source.replace(f"{computed}TYPE", f"{computed}u16")
+    return source.replace("TYPE", f"u{8 * size}").replace("SIZE", str(size))
+
+
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
 @pytest.mark.parametrize("by", [3, 8, 24, 32])
 @pytest.mark.parametrize(("low", "high"), [(0, 1000), (0, 40), (9, 77), (100, 90)])
 def test_quotients(size: int, by: int, low: int, high: int) -> None:
     threads = 96
-    kernel = ptxvm.load(SOURCE.replace("TYPE", f"u{8 * size}").replace("SIZE", str(size))).kernel()
+    kernel = ptxvm.load(of_size(SOURCE, size)).kernel()
     t = np.arange(threads)
     places = t // by * 64 + t % by
-    data = np.random.default_rng(by).integers(0, 2**31, 64 * 96, dtype=f"u{size}")
+    data = np.random.default_rng(by).integers(0, 2 ** min(31, 8 * size), 64 * 96, dtype=f"u{size}")
     out = np.zeros_like(data)
     _, found = same(kernel, [data, out, np.uint32(by), np.uint32(low), np.uint32(high)], block=threads)
     expected, inside = np.zeros_like(data), (t >= low) & (t < high)
@@ -99,7 +107,7 @@ def test_all_lanes_store_to_one_place(*, shared: bool, threads: int, chosen: tup
     assert found.tolist() == [expected, 0, 0, 0]
 
 
-@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("size", [1, 2, 4, 8])
 @pytest.mark.parametrize("shift", [32, 3, -5, -96, 1 << 20])
 @pytest.mark.parametrize(("edge", "low", "high"), [(1, 0, 1000), (17, 0, 1000), (17, 9, 77), (31, 0, 20), (50, 40, 41)])
 def test_lanes_that_are_ahead_of_others(size: int, shift: int, edge: int, low: int, high: int) -> None:
@@ -107,10 +115,10 @@ def test_lanes_that_are_ahead_of_others(size: int, shift: int, edge: int, low: i
     moved = f"setp.ge.u32 %p1, %r0, %r1; selp.b32 %r4, {shift}, 0, %p1; add.s32 %r6, %r0, %r4; add.s32 %r6, %r6, 100;"
     source = SOURCE.replace("div.u32 %r4, %r0, %r1;", "").replace("rem.u32 %r5, %r0, %r1;", "")
     source = source.replace("mad.lo.u32 %r6, %r4, 64, %r5;", moved).replace("mul.wide.u32", "mul.wide.s32")
-    kernel = ptxvm.load(source.replace("TYPE", f"u{8 * size}").replace("SIZE", str(size))).kernel()
+    kernel = ptxvm.load(of_size(source, size)).kernel()
     t = np.arange(96)
     places = t + np.where(t >= edge, shift, 0) + 100
-    data = np.random.default_rng(edge).integers(0, 2**31, max(places) + 1, dtype=f"u{size}")
+    data = np.random.default_rng(edge).integers(0, 2 ** min(31, 8 * size), max(places) + 1, dtype=f"u{size}")
     out = np.zeros_like(data)
     _, found = same(kernel, [data, out, np.uint32(edge), np.uint32(low), np.uint32(high)], block=96)
     expected, inside = np.zeros_like(data), (t >= low) & (t < high)
