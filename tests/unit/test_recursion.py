@@ -193,7 +193,6 @@ REASONS = {
     "engine.jit.memory.addressing.Addressing._store_apart": "one level: of words",
     "engine.jit.memory.addressing.Addressing.load": "one level: of words",
     "engine.jit.memory.tag_order.question_of": "one level: a question by another",
-    "engine.jit.node.node.NodeBuilder._gather_parts": "one level: of words",
     "engine.jit.node.register_shapes.size_of": "types of LLVM, vectors of scalars",
     "engine.jit.values.rounding._to_f16": "of a type by one of another size",
     "engine.jit.values.rounding.from_integer": "of a type by one of another size",

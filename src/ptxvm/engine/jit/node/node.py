@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Protocol
 
 from ptxvm.algebra.state_space import Space
@@ -249,7 +250,8 @@ class NodeBuilder(operands.Operands):
     def gather(self, llvm: str, pointers: str, mask: str | None) -> str:
         """Load from an address for each lane."""
         if llvm in small_elements.TYPES and mask is None and cpu.has("avx2"):  # a few lanes are quicker one by one
-            return small_elements.gathered(self.code, llvm, self.width, pointers, lambda words: self.gather("i32", words, None))
+            words = partial(self.code.masked_gather, "i32", mask="splat (i1 true)")
+            return small_elements.gathered(self.code, llvm, self.width, pointers, words)
         if llvm not in NATIVE:
             name = small_elements.loop(self.code.unit, "gather", llvm)
             parts = [

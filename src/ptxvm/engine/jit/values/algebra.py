@@ -164,8 +164,9 @@ class LlvmAlgebra(VectorAlgebra):
         return splat_literal(llvm, bits) if varies else literal(llvm, bits)
 
     def _mul_hi(self, type: Type, varies: bool, x: str, y: str) -> Raw:  # noqa: FBT001
-        if varies and type.bits == 32:
-            return self.result(varies, vector_products.high(self.code, x, y, signed=type.is_signed))
+        if varies and type.bits >= 32:
+            halves = vector_products.high if type.bits == 32 else vector_products.high_of_64
+            return self.result(varies, halves(self.code, x, y, signed=type.is_signed))
         one, wide = f"i{type.bits}", f"i{2 * type.bits}"
         narrow, double = (f"<{self.width} x {one}>", f"<{self.width} x {wide}>") if varies else (one, wide)
         extend = "sext" if type.is_signed else "zext"
@@ -189,8 +190,10 @@ class LlvmAlgebra(VectorAlgebra):
         if type.is_signed and not plain:
             minus = self.code.emit(f"icmp eq {llvm} {safe}, {ones}")
             safe = self.code.emit(f"select {condition} {minus}, {llvm} {one}, {llvm} {safe}")
-        if varies and type.bits <= 32 and not plain:
-            one_divisor = isinstance(b, Affine) and not b.terms
+        one_divisor = isinstance(b, Affine) and not b.terms
+        if varies and type.bits == 64 and one_divisor:
+            quotient = vector_products.quotient_of_64(self.code, x, safe, signed=type.is_signed)
+        elif varies and type.bits <= 32 and not plain:
             quotient = (self._divide_by_one if one_divisor else self._divide_by_floats)(type, x, safe)
         else:
             quotient = self.code.emit(f"{sign}div {llvm} {x}, {safe}")

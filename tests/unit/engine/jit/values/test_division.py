@@ -53,11 +53,72 @@ def test_by_one_divisor(type: str, rng: np.random.Generator) -> None:
         assert np.array_equal(out, wanted), divisor
 
 
+WIDE = """.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u64 b, .param .u64 out, .param .u64 d) {{
+    .reg .b32 %i; .reg .b64 %a, %b, %o, %w, %x, %y, %d, %q, %r, %h, %c;
+    ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %o, [out]; ld.param.u64 %d, [d];
+    mov.u32 %i, %tid.x; mul.wide.u32 %w, %i, 8; add.u64 %a, %a, %w; add.u64 %b, %b, %w;
+    mul.wide.u32 %w, %i, 32; add.u64 %o, %o, %w;
+    ld.global.u64 %x, [%a]; ld.global.u64 %y, [%b];
+    div.{type} %q, %x, %d; rem.{type} %r, %x, %d; mul.hi.{type} %h, %x, %y; div.{type} %c, %x, {constant};
+    st.global.v2.u64 [%o], {{%q, %r}}; st.global.v2.u64 [%o+16], {{%h, %c}};
+    ret;
+}}"""
+
+
+@pytest.mark.parametrize("constant", [10, 7, 1000003, 1 << 40, (1 << 62) + 1])
+@pytest.mark.parametrize("type", ["u64", "s64"])
+def test_of_64_bits(type: str, constant: int, rng: np.random.Generator) -> None:
+    """Also the upper halves of products, and quotients by constants."""
+    signed, full, count = type[0] == "s", (1 << 64) - 1, 256
+    kernel = ptxvm.load(WIDE.format(type=type, constant=constant)).kernel()
+    own = [
+        0,
+        1,
+        2,
+        3,
+        10,
+        (1 << 32) - 1,
+        1 << 32,
+        full,
+        full >> 1,
+        (full >> 1) + 1,
+        full - 1,
+        full // 3,
+        full // 3 * 2,
+        1 << 62,
+    ]
+    for divisor in [
+        *own,
+        *(int(n) for n in rng.integers(0, full, 6, np.uint64, endpoint=True) >> rng.integers(0, 60, 6, np.uint64)),
+    ]:
+        a, b = rng.integers(0, full, (2, count), np.uint64, endpoint=True) >> rng.integers(0, 60, (2, count), np.uint64)
+        a[: len(own)], b[: len(own)] = own, own[::-1]
+        if divisor:
+            a[100:200] = [
+                (int(n) % (full // divisor + 1) * divisor + more) & full for n, more in zip(b, [0, 1, -1, 0] * 25, strict=False)
+            ]
+        out = np.zeros((count, 4), np.uint64)
+        kernel.launch(1, count, [a, b, out, np.uint64(divisor)], engine="jit")
+        wanted = []
+        for x, y in zip(a.tolist(), b.tolist(), strict=True):
+            product = number(x, signed=signed) * number(y, signed=signed) >> 64
+            by_constant = divided(x, constant, 64, signed=signed)[0]
+            wanted.append((*divided(x, divisor, 64, signed=signed), product & full, by_constant))
+        assert out.tolist() == [list(each) for each in wanted], divisor
+
+
+def number(n: int, *, signed: bool, bits: int = 64) -> int:
+    """The number that some bits are."""
+    return n - (1 << bits) if signed and n >> (bits - 1) else n
+
+
 def divided(x: int, d: int, bits: int, *, signed: bool) -> tuple[int, int]:
     """The quotient and the rest as bits."""
     full = (1 << bits) - 1
-    if signed:
-        x, d = (n - (1 << bits) if n >> (bits - 1) else n for n in (x, d))
+    x, d = (number(n, signed=signed, bits=bits) for n in (x, d))
     if not d:
         return full, full
     quotient = abs(x) // abs(d) * (1 if (x < 0) == (d < 0) else -1)
