@@ -11,6 +11,7 @@ import subprocess
 import tempfile
 import time
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -28,14 +29,15 @@ class Ended(NamedTuple):
 
 
 def run(
-    command: Sequence[str], *, seconds: float, idle: float, cwd: str, env: Mapping[str, str] | None = None, poll: float = 0.5
+    command: Sequence[str], *, seconds: float, idle: float, cwd: str, env: Mapping[str, str] | None = None, poll: float = 2
 ) -> Ended:
     """Run a command with at most `seconds` of processor time; end it, too, if it uses none for `idle` seconds."""
     with tempfile.TemporaryFile("w+") as errors:
         process = subprocess.Popen(command, cwd=cwd, env=env, start_new_session=True, stdout=subprocess.DEVNULL, stderr=errors)
         limit, used, advanced = "", 0.0, time.monotonic()
         while not limit and process.poll() is None:
-            time.sleep(poll)
+            with suppress(subprocess.TimeoutExpired):
+                process.wait(poll)
             now = processor_time(process.pid)
             if now > used:
                 used, advanced = now, time.monotonic()
