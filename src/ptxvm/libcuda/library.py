@@ -20,9 +20,9 @@ from ptxvm.libcuda.error_log import error_log
 from ptxvm.libcuda.jitlink import JitLink
 from ptxvm.libcuda.native import Native, native
 from ptxvm.libcuda.nvrtc import compilers
-from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session
+from ptxvm.libcuda.session import FUNCTIONS, OF_ANY_STATE, STATELESS, Implementation, session, with_default_of_thread
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
-from ptxvm.libcuda.signatures import KINDS, base_of, signatures
+from ptxvm.libcuda.signatures import KINDS, STREAM_SUFFIXES, base_of, signatures
 from ptxvm.libcuda.threads import raise_later
 from ptxvm.libcuda.toolkit import MAJORS
 
@@ -66,6 +66,8 @@ def callback(name: str) -> CFunction:
 def guarded(name: str, implementation: Implementation) -> Callable[..., int]:
     """A function that turns every exception into a result."""
     stateless = base_of(name) in STATELESS
+    if name.endswith(STREAM_SUFFIXES):
+        implementation = with_default_of_thread(implementation)
     check = session().check_initialised if base_of(name) in OF_ANY_STATE else session().check_usable
 
     def call(*arguments: object) -> int:

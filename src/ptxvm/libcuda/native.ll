@@ -96,7 +96,7 @@ define internal ptr @stream(i64 %handle) alwaysinline {
 look:
   %default.at = getelementptr i64, ptr %context, i64 3
   %default = load i64, ptr %default.at
-  %is.default = icmp ult i64 %handle, 3
+  %is.default = icmp ult i64 %handle, 2
   %wanted = select i1 %is.default, i64 %default, i64 %handle
   %found = call ptr @record(i64 %wanted, i64 2)
   ret ptr %found

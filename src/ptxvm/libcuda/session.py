@@ -25,6 +25,7 @@ from ptxvm.machine.opaque import Opaque
 
 Implementation = Callable[..., None]
 F = TypeVar("F", bound=Implementation)
+R = TypeVar("R")
 T = TypeVar("T")
 FUNCTIONS: dict[str, Implementation] = {}
 """The implemented functions, by symbol; they raise errors as exceptions."""
@@ -34,7 +35,7 @@ STATELESS: set[str] = set()
 """The functions that work before `cuInit` too, and in a fork of an initialised process."""
 BY_VALUE: set[type] = {Graph, Node, Executable, UserObject}
 """The objects for which INVALID_VALUE, not INVALID_HANDLE, says that a handle is none (driver API, "Graph Management")."""
-DEFAULT_STREAMS = (0, 1, 2)  # none, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
+NO_STREAM, LEGACY_STREAM, STREAM_OF_THREAD = range(3)  # null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 
 def function(*symbols: str, any_state: bool = False, stateless: bool = False) -> Callable[[F], F]:
@@ -50,6 +51,21 @@ def function(*symbols: str, any_state: bool = False, stateless: bool = False) ->
         return implementation
 
     return enter
+
+
+def with_default_of_thread(function: Callable[..., R]) -> Callable[..., R]:
+    """A function for which stream 0 is the default stream of the calling thread (CUDA C++ guide, "Default Stream")."""
+
+    @wraps(function)
+    def call(*arguments: object) -> R:
+        thread = session().thread
+        thread.has_default = True
+        try:
+            return function(*arguments)
+        finally:
+            thread.has_default = False
+
+    return call
 
 
 def then_failure(release: Callable[..., None]) -> Callable[..., None]:
@@ -112,9 +128,17 @@ class Handles:
 
 
 class ThreadState(PerThread):
-    """The state of each thread: how strictly it lets captures refuse calls."""
+    """The state of each thread: how strictly it lets captures refuse calls, and its default streams, by context.
+
+    `has_default` while it calls a function for which stream 0 is its own default stream.
+    """
 
     capture_mode = CaptureMode.GLOBAL
+    has_default = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.streams: dict[Context, Stream] = {}
 
 
 class Session:
@@ -173,8 +197,15 @@ class Session:
         return context
 
     def stream(self, handle: int) -> Stream:
-        """A stream by its handle; 0 is the default one of the current context."""
-        return self.context.default_stream if handle in DEFAULT_STREAMS else self.handles.object(handle, Stream)
+        """A stream by its handle; 0 is the default one of the current context, or of the thread in it."""
+        if handle > STREAM_OF_THREAD:
+            return self.handles.object(handle, Stream)
+        if handle == LEGACY_STREAM or (handle == NO_STREAM and not self.thread.has_default):
+            return self.context.default_stream
+        context, streams = self.context, self.thread.streams
+        if context not in streams:
+            streams[context] = Stream(context)
+        return streams[context]
 
     def refuse_unsafe(self) -> None:
         """DriverError for a call that captures do not see, such as an allocation, while one prohibits it."""
@@ -214,4 +245,15 @@ def session() -> Session:
     return Session()
 
 
-__all__ = ["BY_VALUE", "FUNCTIONS", "OF_ANY_STATE", "Handles", "OpaqueObject", "Session", "function", "session", "then_failure"]
+__all__ = [
+    "BY_VALUE",
+    "FUNCTIONS",
+    "OF_ANY_STATE",
+    "Handles",
+    "OpaqueObject",
+    "Session",
+    "function",
+    "session",
+    "then_failure",
+    "with_default_of_thread",
+]

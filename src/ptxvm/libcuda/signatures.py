@@ -69,4 +69,4 @@ def base_of(symbol: str) -> str:
     return symbol
 
 
-__all__ = ["KINDS", "Handle64", "base_of", "signatures", "symbol_for", "versions"]
+__all__ = ["KINDS", "STREAM_SUFFIXES", "Handle64", "base_of", "signatures", "symbol_for", "versions"]

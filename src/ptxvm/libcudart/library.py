@@ -12,8 +12,9 @@ from pathlib import Path
 
 from ptxvm.driver.results import DriverError, Result, result_of
 from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
+from ptxvm.libcuda.session import with_default_of_thread
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
-from ptxvm.libcuda.signatures import base_of
+from ptxvm.libcuda.signatures import STREAM_SUFFIXES, base_of
 from ptxvm.libcuda.toolkit import MAJORS
 from ptxvm.libcudart.bindings import BindingsFinder
 from ptxvm.libcudart.calls import load_functions
@@ -39,13 +40,14 @@ def callback(name: str, major: str) -> CFunction:
 
 def guarded(name: str, entry: RuntimeFunction, kind: str) -> Callable[..., int]:
     """A function that turns every exception into a result, and stores the error for its thread."""
+    implementation = with_default_of_thread(entry.implementation) if name.endswith(STREAM_SUFFIXES) else entry.implementation
 
     def call(*arguments: object) -> int:
         code, done = 0, None
         try:
             if not entry.stateless:
                 runtime().ready(any_state=entry.any_state)
-            done = entry.implementation(*arguments)
+            done = implementation(*arguments)
         except (DriverError, RuntimeApiError) as wrong:
             LOG.info("%s: %s", name, wrong)
             code = int(wrong.result)

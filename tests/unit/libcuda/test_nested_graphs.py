@@ -150,6 +150,9 @@ def test_a_graph_that_was_moved_belongs_to_its_node(cuda):
     assert refused == [INVALID_VALUE] * 6
     cuda.cuGraphNodeSetParams(inner, byref(append(cuda, 6)))
     assert launched(cuda, executable) == 1
+    again = cuda.library.cuGraphInstantiateWithFlags(byref(c_void_p()), parent, c_uint64(0))
+    assert again == INVALID_VALUE  # a graph that allocates has one executable graph at a time
+    cuda.cuGraphExecDestroy(executable)
     assert launched(cuda, instantiated(cuda, parent, AUTO_FREE)) == 6
     cuda.cuGraphDestroy(parent)
     assert cuda.library.cuGraphGetNodes(child, None, byref(c_size_t())) != 0

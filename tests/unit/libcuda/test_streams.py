@@ -77,6 +77,42 @@ def test_a_kernel_waits_for_another_stream(cuda):
     cuda.cuCtxSynchronize()
 
 
+@pytest.mark.parametrize(("name", "stream"), [("cuLaunchKernel", 2), ("cuLaunchKernel_ptsz", 0), ("cuLaunchKernel_ptsz", 2)])
+def test_each_thread_has_a_default_stream_of_its_own(cuda, name, stream):
+    """CUDA C++ Programming Guide, "Default Stream": 2 names it, and so does 0 for some functions."""
+    context = cuda.handle("cuCtxGetCurrent")
+
+    def go_on():
+        cuda.cuCtxSetCurrent(context)
+        launch(b"put", cuda.flag, 1)
+
+    def launch(kernel, *arguments):
+        given = [c_uint64(ctypes.addressof(arguments[0])), c_uint(arguments[1])]
+        pointers = (c_void_p * 2)(*map(ctypes.addressof, given))
+        handle = cuda.handle("cuModuleGetFunction", cuda.module, kernel)
+        getattr(cuda, name)(handle, 1, 1, 1, 1, 1, 1, 0, c_void_p(stream), pointers, None)
+
+    launch(b"await", cuda.flag, 1)
+    launch(b"put", cuda.cell, 7)
+    assert cuda.library.cuStreamQuery(c_void_p(2)) == cuda.library.cuStreamQuery_ptsz(None) == NOT_READY
+    assert cuda.library.cuStreamQuery(None) == cuda.library.cuStreamQuery_ptsz(c_void_p(1)) == 0
+    other = threading.Thread(target=go_on)
+    other.start()
+    other.join()
+    cuda.cuStreamSynchronize(c_void_p(2))
+    assert cuda.cell.value == 7
+
+
+def test_the_default_stream_follows_those_of_threads(cuda):
+    cuda.launch(c_void_p(2), b"await", cuda.flag, 1)
+    cuda.launch(c_void_p(2), b"append", cuda.cell, 1)
+    cuda.launch(None, b"append", cuda.cell, 2)
+    cuda.launch(c_void_p(2), b"append", cuda.cell, 3)
+    cuda.flag.value = 1
+    cuda.cuStreamSynchronize(c_void_p(2))
+    assert cuda.cell.value == 123
+
+
 def test_an_event_orders_streams_and_has_a_time(cuda):
     first, second = cuda.stream(), cuda.stream(NON_BLOCKING)
     begun, event = (cuda.handle("cuEventCreate", c_uint(0)) for _ in range(2))

@@ -39,7 +39,6 @@ CONDITIONAL = 13
 OF_MEMORY = {ALLOCATE, FREE}
 UNIQUE = {ALLOCATE, FREE, CONDITIONAL}  # the nodes of these types have something that no copy can have
 NONE, ACTIVE, INVALIDATED = 0, 1, 2  # CUstreamCaptureStatus
-LEGACY = (0, 1)  # no stream, and CU_STREAM_LEGACY
 EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 
 
@@ -48,9 +47,10 @@ EDGE_DATA = 8  # bytes of a CUgraphEdgeData
 
 def capturable(stream: int, mode: int) -> tuple[Stream, CaptureMode]:
     """A stream that is to be captured, and the mode; DriverError for the legacy stream, and for an unknown mode."""
-    if stream in LEGACY:
+    found = session().stream(stream)
+    if found.is_default:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "the legacy stream cannot be captured")
-    return session().stream(stream), member(CaptureMode, mode, "mode of captures")
+    return found, member(CaptureMode, mode, "mode of captures")
 
 
 @function("cuStreamBeginCapture_v2")
