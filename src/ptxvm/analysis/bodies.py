@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import chain
 
@@ -34,6 +35,7 @@ from ptxvm.analysis.symbols import Label, Register, Variable
 from ptxvm.analysis.validate import check_instruction, has_wrong_calls, recogniser
 from ptxvm.isa.summary import calls
 from ptxvm.syntax import tree
+from ptxvm.syntax.alike import names_in_head
 from ptxvm.syntax.cursor import DEEPEST
 from ptxvm.syntax.outline import Outline
 from ptxvm.syntax.statements import BLANKS, BLOCK_BEGIN, CODE_LABEL, FAMILY, FAMILY_STATEMENT, STATEMENT, parted
@@ -74,6 +76,8 @@ class Bodies:
         self.functions = KnownFunctions()
         self._memo: Memo | None = None
         self._asked: tuple[int, Likeness | None] = (-1, None)  # the function that was asked for last, by its place
+        self._doubtful = -1  # the place of the function whose body was doubtful last
+        self._heads: dict[int, list[str]] = {}  # the names in the heads of models
 
     def __call__(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block | tree.Unread:
         """The body in full, or as it is where its function can do without until it runs."""
@@ -90,12 +94,54 @@ class Bodies:
         return self.outline.statement(node)
 
     def knows(self, binder: Binder, node: tree.Alike) -> bool:
-        """Is the body of a function right, as that of one with a head like its own is?"""
+        """Is the body of a function right, as that of one with a head like its own is, or by itself?"""
         if binder.program.version < OWN_VARIABLES:
             return False
-        found = self.likeness(binder, node, tree.Unread(start=node.body_start, end=node.end))
+        body = tree.Unread(start=node.body_start, end=node.end)
+        found = self.likeness(binder, node, body)
         self._asked = node.start, found
-        return found is not None and self.functions.has(found)
+        return (found is not None and self.functions.has(found)) or self.is_right(binder, node, body)
+
+    def is_right(self, binder: Binder, node: tree.Alike, body: tree.Unread) -> bool:
+        """Is the body of a function right that is like one above but for names, and calls and declares nothing for others?"""
+        function = None if self.outline.plain.text.find("call", body.start, body.end) >= 0 else self.stand_in(binder, node)
+        if function is None:
+            return False
+        check = BodyCheck(self, binder, function, body)
+        try:
+            check.run()
+        except Doubt:
+            self._doubtful = node.start
+            return False
+        if check.calls or check.unexecuted or check.statics:
+            return False
+        self.keep_right(binder, check, self._asked[1])
+        return True
+
+    def stand_in(self, binder: Binder, node: tree.Alike) -> Function | None:
+        """The function that a statement declares, by the head of its model with other names; None where that has registers."""
+        program, model, text = binder.program, node.model, self.outline.plain.text
+        function = program.function(model.name) if isinstance(model, tree.Function) else None
+        groups = () if function is None else (function.signature.results, function.signature.parameters)
+        if function is None or not all(isinstance(each, Variable) for group in groups for each in group):
+            return None
+        names = self._heads.get(id(model))
+        if names is None:
+            head_end = model.end if function.node.body is None else function.node.body.start
+            names = self._heads[id(model)] = names_in_head(text, model.start, head_end)
+        own = dict(zip(names, names_in_head(text, node.start, node.body_start), strict=True))
+        results, parameters = (
+            tuple([replace(each, name=own[each.name], function=node.name) for each in group if isinstance(each, Variable)])
+            for group in groups
+        )
+        scope = program.scope.inner()
+        scope.registers, scope.seen = [], program.scope.places[node.name] + 1
+        for each in (*results, *parameters):
+            scope.declare(each)
+        signature = replace(function.signature, results=results, parameters=parameters)
+        made = replace(function, name=node.name, signature=signature, scope=scope, lazy=None, _code=None)
+        made.defined = True
+        return made
 
     def leave(self, function: Function, body: tree.Unread) -> None:
         """Leave a body unread that is known to be right."""
@@ -130,16 +176,22 @@ class Bodies:
         if binder.program.version < OWN_VARIABLES:
             return None
         node = function.node
+        if self._doubtful == node.start:
+            return None
         likeness = self._asked[1] if self._asked[0] == node.start else self.likeness(binder, node, body)
         check = BodyCheck(self, binder, function, body)
         try:
             check.run()
         except Doubt:
             return None
+        self.keep_right(binder, check, likeness)
+        return Lazy(self.outline, function, body, check.labels, check)
+
+    def keep_right(self, binder: Binder, check: BodyCheck, likeness: Likeness | None) -> None:
+        """Remember a body that is right."""
         binder.lines |= check.places
         if likeness is not None and not (check.unexecuted or check.statics or has_wrong_calls(check.calls, check.report)):
             self.functions.add(likeness, whatever_constants=not check.constants_matter())
-        return Lazy(self.outline, function, body, check.labels, check)
 
     def likeness(self, binder: Binder, node: tree.Function | tree.Alike, body: tree.Unread) -> Likeness | None:
         """What a function has in common with those like it; None where more than its text counts."""

@@ -31,14 +31,15 @@ _FAMILY = re.compile(rf"(?<![\w$%])[$_A-Za-z][\w$]*[{BLANKS}]*<", re.ASCII)
 class Likeness:
     """A head, and the text of a body with numbers for the names that both declare, and models for those of the module.
 
-    It is `exact`, or `plain` without constants.
+    It is `exact`, or `plain` without constants.  `bare` are the words of a body that names nothing, None for others.
     """
 
-    __slots__ = ("exact", "plain")
+    __slots__ = ("bare", "exact", "plain")
 
-    def __init__(self, head: int, body: str) -> None:
+    def __init__(self, head: int, body: str, words: frozenset[str] | None) -> None:
         self.exact = head, body
         self.plain = head, without_constants(with_sizes(body))
+        self.bare = words
 
 
 class KnownFunctions:
@@ -46,6 +47,7 @@ class KnownFunctions:
 
     def __init__(self) -> None:
         self._plain, self._exact = set[tuple[int, str]](), set[tuple[int, str]]()
+        self._bare: dict[tuple[int, str], Likeness] = {}  # of bodies that name nothing, by the model of the head
         self._unmet = 0
 
     def likeness(
@@ -57,23 +59,26 @@ class KnownFunctions:
         model_of: Callable[[str], int | None],
     ) -> Likeness | None:
         """What functions like this one have in common; None where it is not compared with others."""
-        if (
-            self._unmet > MOST_UNMET
-            or body.end - node.start > LONGEST
-            or text.find('"', node.start, body.end) >= 0  # a string can hold what looks like a name
-            or (own := own_names(text, node, body, module)) is None
-        ):
+        if self._unmet > MOST_UNMET or body.end - node.start > LONGEST:
             return None
-        pieces = WORD.split(text[body.start : body.end])
-        for name in set(pieces[1::2]).difference(own):
+        whole = id(node.model if isinstance(node, tree.Alike) else node), text[body.start : body.end]
+        if (known := self._bare.get(whole)) is not None and is_bare(known, text, node, body, module):
+            return known
+        if text.find('"', node.start, body.end) >= 0:  # a string can hold what looks like a name
+            return None
+        if (own := own_names(text, node, body, module)) is None:
+            return None
+        pieces = WORD.split(whole[1])
+        words = frozenset(pieces[1::2])
+        for name in words.difference(own):
             if name not in module.names:
                 continue
             if (meant := model_of(name)) is None:
                 return None
             own[name] = f"{OWN_MARK}{meant}"
         pieces[1::2] = map(own.__getitem__, pieces[1::2])
-        model = node.model if isinstance(node, tree.Alike) else node
-        return Likeness(id(model), "".join(pieces))
+        made = "".join(pieces)
+        return Likeness(whole[0], made, words if made == whole[1] else None)
 
     def has(self, found: Likeness) -> bool:
         """Is a function like this one known?"""
@@ -86,10 +91,20 @@ class KnownFunctions:
         if len(self._plain) + len(self._exact) > MOST:
             self._plain.clear()
             self._exact.clear()
+            self._bare.clear()
+        if found.bare is not None:
+            self._bare[found.exact] = found
         if whatever_constants:
             self._plain.add(found.plain)
         else:
             self._exact.add(found.exact)
+
+
+def is_bare(known: Likeness, text: str, node: tree.Function | tree.Alike, body: tree.Unread, module: NameScope) -> bool:
+    """Does a body that named nothing name nothing in a function without parameters either?"""
+    words = known.bare or frozenset()
+    alone = names_in_head(text, node.start, body.start) == [node.name] and text.find('"', node.start, body.start) < 0
+    return alone and node.name not in words and module.names.keys().isdisjoint(words)
 
 
 class OwnNames(dict[str, str]):

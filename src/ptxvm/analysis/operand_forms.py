@@ -73,6 +73,7 @@ class OperandForms(dict[str, int]):
         self.parameters: dict[str, Variable] = {}
         """The `.param` variable that an operand names."""
         self._families: Families | None = None
+        self._own: set[int] | None = None  # the parameters of the function, by identity
 
     def __missing__(self, part: str) -> int:
         if len(self) > MOST:
@@ -181,7 +182,9 @@ class OperandForms(dict[str, int]):
             return kind, symbol.shape
         self.parameters[text] = symbol
         parameters = self.function.signature.parameters
-        is_own = any(symbol is each for each in parameters)
+        if self._own is None:
+            self._own = set(map(id, parameters))
+        is_own = id(symbol) in self._own
         hides = not self.function.entry and any(symbol.name == each.name for each in parameters)
         return kind, symbol.shape, is_own, hides, self.function.entry
 

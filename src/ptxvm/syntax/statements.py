@@ -21,7 +21,7 @@ STATEMENT = re.compile(
     rf"""
     [{BLANKS}]*
     (?: (?: @!?({_NAME}) [{BLANKS}]+ )? (?! call\b [^;(]* \( )
-        ([a-z]\w* (?: \.\w+ (?: ::\w+ )* )*)                                            # 1 guard, 2 head
+        ([a-z]\w* (?: \.\w+ (?: ::\w+ )* )*) (?! [{BLANKS}]*: )                          # 1 guard, 2 head
         (?: [{BLANKS}]+ ([^;{{}}"]* (?: \{{ [^;{{}}"]* \}} [^;{{}}"]* )*) )? ;                # 3 operands
       | ({_NAME}) [ \t]* : (?! [:{BLANKS}]* \.[bc] )                                     # 4 label, of code
       | ([{{}}])                                                                         # 5 block

@@ -119,6 +119,14 @@ def test_a_mistake_is_reported_as_by_a_full_reading(body, reports):
     assert reports(module(f"{RIGHT[0]} {RIGHT[2]} {body}"))
 
 
+def test_a_blank_stands_before_the_colon_of_a_prototype() -> None:
+    call = "{ .param .b32 r; q : .callprototype (.param .b32 _) _ (); call (r), %d, (), q; ld.param.b32 %x, [r]; }"
+    text = f"{HEAD}.entry k() {{ .reg .b64 %d; .reg .b32 %x; {call} loop : bra loop; }}\n"
+    program, report = analyse(Source(text))
+    assert not report.diagnostics
+    assert program.functions["k"].lazy is not None
+
+
 def test_a_form_that_is_right_in_one_module_is_not_in_another_for_a_lower_target(reports):
     body = "fence.acq_rel.cluster; redux.sync.add.s32 %r1, %r2, -1;"
     assert not reports(module(body))

@@ -62,6 +62,13 @@ def test_functions_that_differ_in_names_and_constants_are_walked_once(walked, re
     assert walked == ["g", "k0"]
 
 
+def test_functions_that_name_nothing_are_walked_once(walked, reports):
+    empty = ".visible .entry e{n}()\n{{\n\tbar.sync 0;\n\tret;\n}}\n"
+    assert not reports(HEAD + some(20, empty))
+    assert walked == ["g", "e0"]
+    assert reports(HEAD + some(4, empty) + ".visible .entry e3()\n{\n\tbar.sync 0;\n\tret;\n}\n")
+
+
 def test_a_function_that_was_not_walked_is_read_when_it_is_asked_for():
     program, _ = analyse(Source(HEAD + some(3)))
     function = program.functions["k2"]

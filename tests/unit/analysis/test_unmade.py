@@ -67,6 +67,34 @@ def test_only_what_is_asked_for_is_made() -> None:
     assert list(program.made_functions) == ["k", "l"]
 
 
+OTHERS = {
+    "a call": ("\tcall f;\n", ""),
+    "a variable for others": ("\t.shared .b32 s;\n", ""),
+    "what is wrong": ("\tadd.u32 %r1;\n", ""),
+    "registers that are passed": ("\tmul.lo.u32 %r1, %r2, %r3;\n", ".func {name}(.reg .b32 {name}_x)\n{{\n{body}\tret;\n}}\n"),
+}
+
+
+@pytest.mark.parametrize(("body", "text"), OTHERS.values(), ids=OTHERS)
+def test_a_body_of_its_own_makes_its_function_only_where_others_need_it(body: str, text: str) -> None:
+    """All heads are alike; no body is."""
+    own = "\t.reg .b32 %r<4>;\n" if text else ""
+    bodies = ["", "\tsub.s32 %r3, %r2, %r1;\n", "\tadd.f32 %f1, %f1, %f1;\n".replace("f1", "r1").replace("f32", "u32"), body]
+    made = [(text or KERNEL).format(name=f"k{n}", number=n, body=own + each) for n, each in enumerate(bodies)]
+    program, _ = analyse(Source(HEAD + ".func f()\n{\n\tret;\n}\n" + "".join(made)))
+    assert list(program.made_functions) == ["f", "k0", *(["k1", "k2", "k3"] if text else ["k3"])]
+    assert [len(each.instructions) for each in program.functions.values()][2:4] == ([2, 2] if text else [4, 4])
+
+
+def test_a_body_that_is_in_doubt_is_walked_once(monkeypatch: pytest.MonkeyPatch, in_full: Callable[[str], object]) -> None:
+    walked: list[str] = []
+    run = bodies.BodyCheck.run
+    monkeypatch.setattr(bodies.BodyCheck, "run", lambda self: (walked.append(self.function.name), run(self))[1])
+    text = HEAD + kernels("k") + kernels("l", body="\tld.param.u64 %rd1, [k_param_0];\n")
+    assert analyse(Source(text))[1].diagnostics == in_full(text)
+    assert walked == ["k", "l"]
+
+
 def test_a_symbol_is_made_once() -> None:
     program, _ = analyse(Source(HEAD + ".global .u32 a;\n"))
     (unmade,) = program.unmade
