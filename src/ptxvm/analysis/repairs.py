@@ -127,13 +127,38 @@ def all_words(opcode: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys(c for _, form in ISA.by_opcode[opcode] for slot in form.slots for c in slot.order))
 
 
+KINDS = {
+    "Illegal rounding modifier for": "rm rmi rn rna rni rp rpi rs rz rzi",
+    "Comparison qualifier is not allowed for": "eq equ ge geu gt gtu hi hs le leu lo ls lt ltu nan ne neu num",
+    "Illegal query modifier for": """addr_mode_0 addr_mode_1 addr_mode_2 array_size channel_data_type channel_order depth
+        filter_mode force_unnormalized_coords height memory_layout normalized_coords num_mipmap_levels num_samples width""",
+    "Illegal modifier '.level::eviction_priority' for": """L1::evict_first L1::evict_last L1::evict_normal L1::evict_unchanged
+        L1::no_allocate L2::evict_first L2::evict_last L2::evict_normal L2::evict_unchanged""",
+    "No state space qualifier expected for": """const global local param param::entry param::func shared shared::cluster
+        shared::cta""",
+    "Illegal modifier 'Geometry' for": "2dms a1d a2d a2dms acube cube",
+    "Illegal modifier 'Permute' for": "b4e ecl ecr f4e rc16 rc8",
+    "Illegal modifier 'dimension' for": "1d 2d 3d 4d 5d",
+    "Illegal modifier 'Component' for": "a b g r",
+    "Illegal modifier 'Clamp' for": "clamp trap wrap zero",
+    "Vector qualifier is not allowed for": "v2 v4 v8",
+    "Illegal modifier '.alayout or .blayout' for": "col row",
+    "Illegal modifier 'Shift-right' for": "shr15 shr7",
+}
+"""What ptxas 13.0 says of modifiers that it knows by their kind."""
+KIND_OF = {word: said for said, words in KINDS.items() for word in words.split()}
+WITHIN = frozenset({"full", "wide"})
+"""Modifiers that ptxas takes for a part of the opcode, and does not know behind others."""
+
+
 def refused_by_ptxas(opcode: str, word: str) -> str:
     """What ptxas says of a modifier: a type, one that some instruction has, or none."""
-    if word not in known_words():
+    if word not in known_words() or word in WITHIN:
         return f"Unknown modifier '.{word}'"
     if word in Type.named:
         return f"Unexpected instruction types specified for '{opcode}'"
-    return f"Illegal modifier '.{word}' for instruction '{opcode}'"
+    said = KIND_OF.get(word, f"Illegal modifier '.{word}' for")
+    return f"{said} instruction '{opcode}'"
 
 
 def missing(

@@ -643,3 +643,29 @@ def test_the_frame_on_the_stack(ptxas, declared, frame):
     assert ptxas("-warn-lmem-usage", "-c", "local.ptx") == (0, f"ptxas warning : {said}")
     assert ptxas("-warn-lmem-usage", "-c", "-Werror", "local.ptx") == (255, f"ptxas error   : {said}")
     assert ptxas("-warn-lmem-usage", "local.ptx") == (0, "")
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("rzi", "Illegal rounding modifier for instruction 'and'"),
+        ("hs", "Comparison qualifier is not allowed for instruction 'and'"),
+        ("depth", "Illegal query modifier for instruction 'and'"),
+        ("L1::evict_last", "Illegal modifier '.level::eviction_priority' for instruction 'and'"),
+        ("shared::cta", "No state space qualifier expected for instruction 'and'"),
+        ("acube", "Illegal modifier 'Geometry' for instruction 'and'"),
+        ("rc16", "Illegal modifier 'Permute' for instruction 'and'"),
+        ("2d", "Illegal modifier 'dimension' for instruction 'and'"),
+        ("g", "Illegal modifier 'Component' for instruction 'and'"),
+        ("clamp", "Illegal modifier 'Clamp' for instruction 'and'"),
+        ("v4", "Vector qualifier is not allowed for instruction 'and'"),
+        ("col", "Illegal modifier '.alayout or .blayout' for instruction 'and'"),
+        ("shr7", "Illegal modifier 'Shift-right' for instruction 'and'"),
+        ("full", "Unknown modifier '.full'"),
+        ("sat", "Illegal modifier '.sat' for instruction 'and'"),
+    ],
+)
+def test_a_modifier_of_another_instruction_is_told_by_its_kind(ptxas: Call, word: str, said: str) -> None:
+    text = GOOD.replace("7.0", "9.0").replace("add.u32", f"and.{word}.b32")
+    _, found = of_text(ptxas, text, "-arch=sm_75")
+    assert found.splitlines()[0].endswith(f", line 6; error   : {said}")
