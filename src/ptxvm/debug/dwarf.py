@@ -38,6 +38,7 @@ TRANSPARENT = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "D
 STRUCTURES = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
 REFERENCES = ("DW_TAG_reference_type", "DW_TAG_rvalue_reference_type")
 MOST_NAMES = 100  # of a type, by `typedef` and the like
+INFORMATION = ".debug_info"
 BASE = "__b_"  # nvcc has a member of such a name for a base class
 CODE = ("DW_TAG_subprogram", "DW_TAG_lexical_block", "DW_TAG_inlined_subroutine")
 VALUES = ("DW_TAG_variable", "DW_TAG_formal_parameter")
@@ -82,8 +83,8 @@ class Dwarf:
 
     @property
     def has_variables(self) -> bool:
-        """Has it debugging information?"""
-        return ".debug_info" in self.sections
+        """Has it debugging information?  Other modules are not parsed for it."""
+        return INFORMATION in self.program.source.text and INFORMATION in self.sections
 
     @property
     def trouble(self) -> str:

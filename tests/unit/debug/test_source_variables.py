@@ -173,3 +173,5 @@ def test_information_that_is_not_understood_ends_nothing(rng):
 def test_a_module_without_debugging_information_has_none(turn):
     turn.start()
     assert turn.view().source_variables == {}
+    known = dwarf.dwarf(turn.here.function.program)
+    assert "sections" not in vars(known)  # a large module is not parsed again
