@@ -89,3 +89,9 @@ def comparisons(op: str, type: Type, a: tuple[int, ...], b: tuple[int, ...]) -> 
     if len({*a}) == len({*b}) == 1:
         return (compare(op, type, a[0], b[0]),) * len(a)
     return tuple(compare(op, type, x, y) for x, y in zip(a, b, strict=True))
+
+
+@lru_cache(REMEMBERED)
+def extended(type: Type, a: tuple[int, ...]) -> tuple[int, ...]:
+    """The numbers whose bits all lanes hold."""
+    return tuple([signed(type, n) for n in a])

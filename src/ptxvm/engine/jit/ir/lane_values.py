@@ -148,11 +148,14 @@ def known_lanes(type: Type, raw: Raw, width: int) -> Pattern | None:
         return raw.lanes
     if not isinstance(raw.base, int) or any(not isinstance(u, int) for _, u in raw.terms):
         return None
-    mask = (1 << type.bits) - 1
     if not raw.terms:
-        return (raw.base & mask,) * width
-    found = sums(raw.base, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
-    return tuple(n & mask for n in found)
+        return (raw.base & (1 << type.bits) - 1,) * width
+    return _constants(raw.base, tuple([(k, u) for k, u in raw.terms if isinstance(u, int)]), width, type.bits)
+
+
+@lru_cache(REMEMBERED)
+def _constants(base: int, terms: tuple[tuple[Pattern, int], ...], width: int, bits: int) -> Pattern:
+    return tuple([n & (1 << bits) - 1 for n in sums(base, terms, width)])
 
 
 @lru_cache(REMEMBERED)

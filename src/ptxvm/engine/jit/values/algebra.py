@@ -351,8 +351,7 @@ class LlvmAlgebra(VectorAlgebra):
         if source.kind != "p" and source.bits == target.bits:
             return a
         if (lanes := self.known(source, a)) is not None:
-            signed = source.is_signed
-            return from_lanes(target, tuple(wrapped(n, source.bits) if signed else n for n in lanes))
+            return from_lanes(target, constant_folding.extended(source, lanes))
         narrow, wide = f"i{source.bits}", f"i{target.bits}"
         if isinstance(a, Affine) and source.kind != "p":
             if target.bits < source.bits:

@@ -6,6 +6,7 @@ They need no node, so that collectives of one form share a piece of code (`value
 from __future__ import annotations
 
 from collections.abc import Generator
+from functools import cache
 from typing import Any, cast
 
 from ptxvm.algebra.types import Type, pred, u32
@@ -83,6 +84,12 @@ class Exchange:
         return self.code.concatenate("i32", parts, 16)
 
 
+@cache
+def lane_numbers(width: int) -> Raw:
+    """The numbers of the lanes, each in its warp."""
+    return from_lanes(u32, tuple(n % WARP for n in range(width)))
+
+
 class Lanes:
     """The port `warp` for an instruction whose lanes have come together."""
 
@@ -92,7 +99,7 @@ class Lanes:
     @property
     def lane(self) -> Value:
         """The number of the lane."""
-        return Value(self.alg, u32, from_lanes(u32, tuple(n % WARP for n in range(self.alg.width))))
+        return Value(self.alg, u32, lane_numbers(self.alg.width))
 
     def converge(self, members: Value, *payload: Value) -> object:
         """They have waited."""
