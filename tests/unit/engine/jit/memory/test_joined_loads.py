@@ -120,6 +120,7 @@ def rows(space: str, pitch: int, guard: str = "") -> ptxvm.Kernel:
         L: ret; }}""").kernel("k")
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("guard", ["", "@%p bra L;"], ids=["all lanes", "some lanes"])
 @pytest.mark.parametrize("pitch", [0, 4, 16, 20, 100])
 @pytest.mark.parametrize("space", ["global", "global.nc", "shared"])

@@ -95,6 +95,7 @@ RUN_TIME = {
 }
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("pitch", [0, 4, 8, 12, 16, 20, 256])
 @pytest.mark.parametrize("place", RUN_TIME)
 def test_lanes_that_turn_out_to_overlap_write_in_the_order_of_the_stores(place: str, pitch: int) -> None:

@@ -50,6 +50,7 @@ def of_size(source: str, size: int) -> str:
     return source.replace("TYPE", f"u{8 * size}").replace("SIZE", str(size))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 @pytest.mark.parametrize("by", [3, 8, 24, 32])
 @pytest.mark.parametrize(("low", "high"), [(0, 1000), (0, 40), (9, 77), (100, 90)])
@@ -107,6 +108,7 @@ def test_all_lanes_store_to_one_place(*, shared: bool, threads: int, chosen: tup
     assert found.tolist() == [expected, 0, 0, 0]
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 @pytest.mark.parametrize("shift", [32, 3, -5, -96, 1 << 20])
 @pytest.mark.parametrize(("edge", "low", "high"), [(1, 0, 1000), (17, 0, 1000), (17, 9, 77), (31, 0, 20), (50, 40, 41)])
