@@ -96,11 +96,15 @@ CORNERS = {3: 1 << 15, 4: 1 << 7, 5: 1 << 4}  # of the bounding box, by the rank
 
 
 class Tensor(NamedTuple):
-    """A tensor in global memory: its first byte, its sizes and the strides of its dimensions in bytes, innermost first."""
+    """A tensor in global memory: its first byte, its sizes and the strides of its dimensions in bytes, innermost first.
+
+    `owner` is the array that it is.
+    """
 
     address: int
     sizes: Sequence[int]
     strides: Sequence[int]
+    owner: np.ndarray | DeviceArray | int
 
     @classmethod
     def of(cls, array: np.ndarray | DeviceArray | int, sizes: Sequence[int] | None, strides: Sequence[int] | None) -> Tensor:
@@ -112,14 +116,21 @@ class Tensor(NamedTuple):
             known = array.address, array.shape[::-1], tuple(steps[1:])
         else:
             known = int(array), (), ()
-        return cls(known[0], tuple(known[1] if sizes is None else sizes), tuple(known[2] if strides is None else strides))
+        size, step = known[1] if sizes is None else sizes, known[2] if strides is None else strides
+        return cls(known[0], tuple(size), tuple(step), array)
 
 
 class TensorMap(bytes):
     """A tensor map, 128 bytes: what a kernel takes as a parameter of `.b8 [128]`.
 
-    Dimensions are in the order of CUDA, the innermost first.
+    Dimensions are in the order of CUDA, the innermost first.  `tensor` is the array that it was made for, which lives as long.
     """
+
+    tensor: np.ndarray | DeviceArray | int | None = None
+
+    def __reduce__(self) -> tuple[type[TensorMap], tuple[bytes]]:
+        """As bytes alone: in another process it names the same addresses, and no array."""
+        return TensorMap, (bytes(self),)
 
     @classmethod
     def tiled(
@@ -205,7 +216,9 @@ class TensorMap(bytes):
             for n, number in enumerate(numbers):
                 size = field.type.bytes
                 data[field.at(n) : field.at(n) + size] = (number % (1 << 8 * size)).to_bytes(size, "little")
-        return cls(data)
+        made = cls(data)
+        made.tensor = tensor.owner
+        return made
 
 
 def check(holds: bool, said: str) -> None:  # noqa: FBT001 - a condition

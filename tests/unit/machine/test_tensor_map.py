@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import pickle
 import re
+import weakref
 
 import numpy as np
 import pytest
@@ -28,6 +30,17 @@ def test_a_map_has_what_it_was_made_of():
     assert [field(made, "box_dim", n) for n in range(3)] == [32, 3, 2]
     assert [field(made, "element_stride", n) for n in range(3)] == [1, 2, 1]
     assert (field(made, "swizzle_mode"), field(made, "swizzle_atomicity"), field(made, "fill_mode")) == (2, 0, 1)
+
+
+def test_a_map_keeps_its_array():
+    """What is freed cannot be accessed: an array that only the map names must live as long."""
+    made = TensorMap.tiled(TensorType.FLOAT32, DeviceArray((4, 8), np.float32), (8, 4))
+    found = weakref.ref(made.tensor)
+    assert found() is not None
+    again = pickle.loads(pickle.dumps(made))  # noqa: S301 - its own
+    assert (again, again.tensor) == (made, None)
+    del made
+    assert found() is None
 
 
 @pytest.mark.parametrize(
