@@ -23,7 +23,6 @@ from ptxvm.diagnostics.notebook import card
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine import options, settings
 from ptxvm.machine.launch_options import LaunchOptions
-from ptxvm.machine.mangled import read as demangled
 from ptxvm.machine.options import Check, Completion, Dump, EngineName, Extent, Numerics
 from ptxvm.machine.streams import DEVICE, Stream, StreamLaunch
 from ptxvm.syntax.source import Source
@@ -103,11 +102,20 @@ def read(source: Text) -> Source:
     if isinstance(source, bytes) or (isinstance(source, str) and IS_TEXT.match(source)):
         found = Source(source)
         if kernel := FIRST_KERNEL.search(found.text):
-            known = demangled(kernel[1])
-            found.name = f"<{kernel[1] if known is None else known.name}>"
+            found.name = f"<{readable(kernel[1])}>"
         return found
     options.instance("a source", source, (str, os.PathLike), "a path, or PTX as text or bytes")
     return Source.read(os.fspath(source))
+
+
+def readable(name: str) -> str:
+    """The name of a kernel without what C++ adds to it."""
+    if not name.startswith("_Z"):
+        return name
+    from ptxvm.machine.mangled import read as demangled  # noqa: PLC0415 - many kernels have plain names
+
+    known = demangled(name)
+    return name if known is None else known.name
 
 
 def wanted_target(target: str | None) -> str | None:
