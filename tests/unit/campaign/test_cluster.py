@@ -22,7 +22,7 @@ pytestmark = pytest.mark.filterwarnings(
 @pytest.fixture
 def address() -> Iterator[str]:
     """The address of a cluster whose workers are threads of this process; cases have processes of their own."""
-    with distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=None, protocol="tcp") as cluster:
+    with distributed.LocalCluster(1, threads_per_worker=2, processes=False, dashboard_address=":0", protocol="tcp") as cluster:
         yield cluster.scheduler_address
 
 

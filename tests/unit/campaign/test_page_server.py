@@ -108,7 +108,7 @@ def test_a_cluster_is_sent_the_pages_that_are_touched(monkeypatch: pytest.Monkey
     t[:threads] = rng.choice(words, threads)
     expected = b.copy()
     expected[:threads] += a[t[:threads]]
-    with distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=None, protocol="tcp") as cluster:
+    with distributed.LocalCluster(1, threads_per_worker=1, processes=False, dashboard_address=":0", protocol="tcp") as cluster:
         found = ptxvm.spread(
             ptxvm.load(GATHER).kernel(), threads // 256, 256, [a, t, b], workers=1, scheduler=cluster.scheduler_address
         )
