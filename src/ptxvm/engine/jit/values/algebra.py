@@ -8,7 +8,7 @@ from dataclasses import replace
 from ptxvm.algebra.derived import approximations, elementary, floats
 from ptxvm.algebra.types import Type, f16, f32, f64, pred, u32, u64
 from ptxvm.algebra.value import Rounding, Value
-from ptxvm.engine.jit.ir import constant_folding
+from ptxvm.engine.jit.ir import constant_folding, cpu
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import (
     Affine,
@@ -191,8 +191,9 @@ class LlvmAlgebra(VectorAlgebra):
             minus = self.code.emit(f"icmp eq {llvm} {safe}, {ones}")
             safe = self.code.emit(f"select {condition} {minus}, {llvm} {one}, {llvm} {safe}")
         one_divisor = isinstance(b, Affine) and not b.terms
-        if varies and type.bits == 64 and one_divisor:
-            quotient = vector_products.quotient_of_64(self.code, x, safe, signed=type.is_signed)
+        if varies and type.bits == 64 and (one_divisor or cpu.has("avx512dq")):
+            quotients = vector_products.quotient_of_64 if one_divisor else vector_products.quotients_of_64
+            quotient = quotients(self.code, x, safe, signed=type.is_signed)
         elif varies and type.bits <= 32 and not plain:
             quotient = (self._divide_by_one if one_divisor else self._divide_by_floats)(type, x, safe)
         else:

@@ -53,25 +53,82 @@ def quotient_of_64(code: Code, x: str, y: str, *, signed: bool) -> str:
 
     The upper half of the product with (2^64 - 1) / y is the quotient, or up to 2 less.
     """
-    words, lanes = f"<{code.width} x i64>", f"<{code.width} x i1>"
-
-    def made(operation: str, a: str, b: str) -> str:
-        return code.emit(f"{operation} {words} {a}, {b}")
-
-    divisor, dividends, sign = code.emit(f"extractelement {words} {y}, i64 0"), x, ""
-    if signed:
-        absolute = "llvm.abs.i64"
-        code.unit.declare(absolute, "i64", "i64", "i1 immarg")
-        code.unit.declare(f"llvm.abs.v{code.width}i64", words, words, "i1 immarg")
-        sign = made("ashr", made("xor", x, y), "splat (i64 63)")
-        divisor = code.call("i64", absolute, ("i64", divisor), ("i1", "false"))
-        dividends = code.call(words, f"llvm.abs.v{code.width}i64", (words, x), ("i1", "false"))
-    inverse, divisors = code.splat("i64", code.emit(f"udiv i64 -1, {divisor}")), code.splat("i64", divisor)
-    quotient = high_of_64(code, dividends, inverse, signed=False)
-    rest = made("sub", dividends, made("mul", quotient, divisors))
+    numbers = _Numbers(code, x, y, signed=signed)
+    divisor = code.emit(f"extractelement {numbers.words} {numbers.y}, i64 0")
+    inverse = code.splat("i64", code.emit(f"udiv i64 -1, {divisor}"))
+    quotient = high_of_64(code, numbers.x, inverse, signed=False)
+    rest = numbers.made("sub", numbers.x, numbers.made("mul", quotient, numbers.y))
     for last in (False, True):
-        more = code.emit(f"icmp uge {words} {rest}, {divisors}")
-        quotient = made("add", quotient, code.emit(f"zext {lanes} {more} to {words}"))
+        more = numbers.compared("uge", rest, numbers.y)
+        quotient = numbers.made("add", quotient, numbers.one_where(more))
         if not last:
-            rest = code.emit(f"select {lanes} {more}, {words} {made('sub', rest, divisors)}, {words} {rest}")
-    return made("sub", made("xor", quotient, sign), sign) if signed else quotient
+            rest = numbers.chosen(more, numbers.made("sub", rest, numbers.y), rest)
+    return numbers.with_sign(quotient)
+
+
+def quotients_of_64(code: Code, x: str, y: str, *, signed: bool) -> str:
+    """The same by divisors that differ: a division of f64, one more of what is left, and one more or less.
+
+    What the first division leaves is at most y and 2^13, so that it has a sign where y is not large; quotients by large ones
+    are below 3.
+    """
+    numbers = _Numbers(code, x, y, signed=signed)
+    made, doubles = numbers.made, f"<{code.width} x double>"
+
+    def divided(dividends: str, to: str, back: str) -> str:
+        found = code.emit(f"fdiv {doubles} {code.emit(f'{to} {numbers.words} {dividends} to {doubles}')}, {divisors}")
+        least = code.emit(f"fcmp olt {doubles} {found}, splat (double {MOST})")
+        found = code.emit(f"select <{code.width} x i1> {least}, {doubles} {found}, {doubles} splat (double {MOST})")
+        return code.emit(f"{back} {doubles} {found} to {numbers.words}")
+
+    divisors = code.emit(f"uitofp {numbers.words} {numbers.y} to {doubles}")
+    quotient = divided(numbers.x, "uitofp", "fptoui")
+    rest = made("sub", numbers.x, made("mul", quotient, numbers.y))
+    more = divided(rest, "sitofp", "fptosi")
+    rest = made("sub", rest, made("mul", more, numbers.y))
+    below = numbers.compared("slt", rest, "zeroinitializer")
+    quotient = made("sub", made("add", quotient, more), numbers.one_where(below))
+    rest = numbers.chosen(below, made("add", rest, numbers.y), rest)
+    quotient = made("add", quotient, numbers.one_where(numbers.compared("uge", rest, numbers.y)))
+    once, left = numbers.compared("uge", numbers.x, numbers.y), made("sub", numbers.x, numbers.y)
+    twice = code.emit(f"and <{code.width} x i1> {once}, {numbers.compared('uge', left, numbers.y)}")
+    few = made("add", numbers.one_where(once), numbers.one_where(twice))
+    large = numbers.compared("uge", numbers.y, f"splat (i64 {LARGE})")
+    return numbers.with_sign(numbers.chosen(large, few, quotient))
+
+
+MOST = "0x43EFFFFFFFFFFFFF"  # the greatest f64 below 2^64
+LARGE = (1 << 63) - (1 << 14)
+
+
+class _Numbers:
+    """Two vectors of i64 without their signs, and what is written about such vectors."""
+
+    def __init__(self, code: Code, x: str, y: str, *, signed: bool) -> None:
+        self.code, self.x, self.y, self.sign = code, x, y, ""
+        self.words, self.lanes = f"<{code.width} x i64>", f"<{code.width} x i1>"
+        if signed:
+            self.sign = self.made("ashr", self.made("xor", x, y), "splat (i64 63)")
+            absolute = f"llvm.abs.v{code.width}i64"
+            code.unit.declare(absolute, self.words, self.words, "i1 immarg")
+            self.x, self.y = (code.call(self.words, absolute, (self.words, each), ("i1", "false")) for each in (x, y))
+
+    def made(self, operation: str, a: str, b: str) -> str:
+        """The result of an operation."""
+        return self.code.emit(f"{operation} {self.words} {a}, {b}")
+
+    def compared(self, how: str, a: str, b: str) -> str:
+        """A predicate."""
+        return self.code.emit(f"icmp {how} {self.words} {a}, {b}")
+
+    def one_where(self, condition: str) -> str:
+        """1 where it holds, else 0."""
+        return self.code.emit(f"zext {self.lanes} {condition} to {self.words}")
+
+    def chosen(self, condition: str, a: str, b: str) -> str:
+        """`a` where it holds, else `b`."""
+        return self.code.emit(f"select {self.lanes} {condition}, {self.words} {a}, {self.words} {b}")
+
+    def with_sign(self, quotient: str) -> str:
+        """The quotient, below 0 where one of the numbers is."""
+        return self.made("sub", self.made("xor", quotient, self.sign), self.sign) if self.sign else quotient

@@ -57,12 +57,13 @@ WIDE = """.version 7.8
 .target sm_80
 .address_size 64
 .visible .entry k(.param .u64 a, .param .u64 b, .param .u64 out, .param .u64 d) {{
-    .reg .b32 %i; .reg .b64 %a, %b, %o, %w, %x, %y, %d, %q, %r, %h, %c;
+    .reg .b32 %i; .reg .b64 %a, %b, %o, %w, %x, %y, %d, %q, %r, %h, %c, %v, %u;
     ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u64 %o, [out]; ld.param.u64 %d, [d];
     mov.u32 %i, %tid.x; mul.wide.u32 %w, %i, 8; add.u64 %a, %a, %w; add.u64 %b, %b, %w;
-    mul.wide.u32 %w, %i, 32; add.u64 %o, %o, %w;
+    mul.wide.u32 %w, %i, 48; add.u64 %o, %o, %w;
     ld.global.u64 %x, [%a]; ld.global.u64 %y, [%b];
     div.{type} %q, %x, %d; rem.{type} %r, %x, %d; mul.hi.{type} %h, %x, %y; div.{type} %c, %x, {constant};
+    div.{type} %v, %x, %y; rem.{type} %u, %x, %y; st.global.v2.u64 [%o+32], {{%v, %u}};
     st.global.v2.u64 [%o], {{%q, %r}}; st.global.v2.u64 [%o+16], {{%h, %c}};
     ret;
 }}"""
@@ -71,42 +72,33 @@ WIDE = """.version 7.8
 @pytest.mark.parametrize("constant", [10, 7, 1000003, 1 << 40, (1 << 62) + 1])
 @pytest.mark.parametrize("type", ["u64", "s64"])
 def test_of_64_bits(type: str, constant: int, rng: np.random.Generator) -> None:
-    """Also the upper halves of products, and quotients by constants."""
+    """Also the upper halves of products, and quotients by constants and by divisors that differ."""
     signed, full, count = type[0] == "s", (1 << 64) - 1, 256
     kernel = ptxvm.load(WIDE.format(type=type, constant=constant)).kernel()
-    own = [
-        0,
-        1,
-        2,
-        3,
-        10,
-        (1 << 32) - 1,
-        1 << 32,
-        full,
-        full >> 1,
-        (full >> 1) + 1,
-        full - 1,
-        full // 3,
-        full // 3 * 2,
-        1 << 62,
-    ]
-    for divisor in [
-        *own,
-        *(int(n) for n in rng.integers(0, full, 6, np.uint64, endpoint=True) >> rng.integers(0, 60, 6, np.uint64)),
-    ]:
+    edges = "0 1 2 3 a ffffffff 100000000 ffffffffffffffff 7fffffffffffffff 8000000000000000 fffffffffffffffe 5555555555555555"
+    own = [*(int(n, 16) for n in edges.split()), full // 3 * 2, 1 << 62]
+    others = rng.integers(0, full, 6, np.uint64, endpoint=True) >> rng.integers(0, 60, 6, np.uint64)
+    for divisor in own + others.tolist():
         a, b = rng.integers(0, full, (2, count), np.uint64, endpoint=True) >> rng.integers(0, 60, (2, count), np.uint64)
         a[: len(own)], b[: len(own)] = own, own[::-1]
+        near = rng.integers(0, 1 << 12, 50, np.uint64)  # what is beside a multiple of another number, and large numbers
+        b[200:250] = b[200:250] >> near % np.uint64(64) | np.uint64(1)
+        beside = [full // n * n - m * (n < 1 << 50) for n, m in zip(b[200:250].tolist(), near.tolist(), strict=True)]
+        a[200:250] = np.array([n & full for n in beside], np.uint64)
+        large = np.array([(1 << 63) + n for n in (-20000, -16384, -1, 0, 1, 99)], np.uint64)
+        b[250:256], a[250:256] = large, np.uint64(full) - near[:6]
         if divisor:
             a[100:200] = [
                 (int(n) % (full // divisor + 1) * divisor + more) & full for n, more in zip(b, [0, 1, -1, 0] * 25, strict=False)
             ]
-        out = np.zeros((count, 4), np.uint64)
+        out = np.zeros((count, 6), np.uint64)
         kernel.launch(1, count, [a, b, out, np.uint64(divisor)], engine="jit")
         wanted = []
         for x, y in zip(a.tolist(), b.tolist(), strict=True):
             product = number(x, signed=signed) * number(y, signed=signed) >> 64
             by_constant = divided(x, constant, 64, signed=signed)[0]
-            wanted.append((*divided(x, divisor, 64, signed=signed), product & full, by_constant))
+            by_another = divided(x, y, 64, signed=signed)
+            wanted.append((*divided(x, divisor, 64, signed=signed), product & full, by_constant, *by_another))
         assert out.tolist() == [list(each) for each in wanted], divisor
 
 
