@@ -19,6 +19,12 @@ def f32_bits(x: float) -> int:
     return int(bits)
 
 
+def f64_bits(x: float) -> int:
+    """The bits of a number as f64."""
+    (bits,) = struct.unpack("<Q", struct.pack("<d", x))
+    return int(bits)
+
+
 def bf16_bits(bits: int) -> int:
     """An f32, by its bits, as bf16."""
     if bits & 0x7FFF_FFFF > 0x7F80_0000:

@@ -39,6 +39,16 @@ class Affine:
         """The bits of a value that is the same constant in all lanes."""
         return self.base if isinstance(self.base, int) and not self.terms else None
 
+    @property
+    def fixed(self) -> tuple[tuple[Pattern, int], ...]:
+        """The terms that are known."""
+        return tuple([(k, u) for k, u in self.terms if isinstance(u, int)])
+
+    @property
+    def moving(self) -> tuple[tuple[Pattern, str], ...]:
+        """The terms whose scalars are known at run time only."""
+        return tuple([(k, u) for k, u in self.terms if isinstance(u, str)])
+
 
 @dataclass(frozen=True, slots=True)
 class Varying:
@@ -146,11 +156,11 @@ def known_lanes(type: Type, raw: Raw, width: int) -> Pattern | None:
     """The bits of every lane, where all are known."""
     if isinstance(raw, Varying):
         return raw.lanes
-    if not isinstance(raw.base, int) or any(not isinstance(u, int) for _, u in raw.terms):
+    if not isinstance(raw.base, int) or raw.moving:
         return None
     if not raw.terms:
         return (raw.base & (1 << type.bits) - 1,) * width
-    return _constants(raw.base, tuple([(k, u) for k, u in raw.terms if isinstance(u, int)]), width, type.bits)
+    return _constants(raw.base, raw.fixed, width, type.bits)
 
 
 @lru_cache(REMEMBERED)

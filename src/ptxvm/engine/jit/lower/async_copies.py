@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 
@@ -82,11 +82,10 @@ class Tasks(Port):
     ) -> None:
         """Move the bytes at once, and count them at the mbarriers."""
         by_name = {name: values_of(value) for name, value in operands.items()}
-        inputs = [(each.type, each.raw) for values in by_name.values() for each in values]
-        counts = tuple((name, len(values)) for name, values in by_name.items())
+        call, inputs = TransferCall.of(kind, by_name)
         quick = self._quick(kind, [name for name, values in by_name.items() for _ in values], [type for type, _ in inputs])
         plans = f", i32 {self.at.active_text()}, ptr {self.at.context('copy_plans')}, ptr %shared" if quick else ""
-        (amount,) = self.at.host_call(self.bound, TransferCall(kind, counts), inputs, [u64], quick, plans, whole=False)
+        (amount,) = self.at.host_call(self.bound, call, inputs, [u64], quick, plans, whole=False)
         if not kind.mbarrier:
             return
         outer, (bar,) = self.at.guard, by_name["bar"]
@@ -125,13 +124,11 @@ class Tasks(Port):
         further: Sequence[Sequence[Value]] = (),
     ) -> list[Value]:  # fmt: skip
         """Multiply at once."""
-        from ptxvm.engine.jit.lower import warpgroup_on_host  # noqa: PLC0415 - few kernels multiply matrices, ...
+        from ptxvm.engine.jit.lower.warpgroup_on_host import WarpgroupMultiplication  # noqa: PLC0415 - few multiply matrices, ...
         from ptxvm.engine.jit.values import mma_warpgroup  # noqa: PLC0415 - ... and this imports much
 
-        parts: list[Sequence[Value]] = [d, a, [b, enabled], *further]
         size, fast = self.at.kernel.shared_size, self.at.kernel.fast
-        work = warpgroup_on_host.WarpgroupMultiplication.of(self.bound, product, tuple(map(len, parts)), fast=fast)
-        inputs = [(v.type, v.raw) for part in parts for v in part]
+        work, inputs = WarpgroupMultiplication.of(self.bound, product, [d, a, [b, enabled], *further], fast=fast)
         quick = mma_warpgroup.written(self.code.unit, product, work.architecture, size, fast=fast)
         return self.at.host_call(self.bound, work, inputs, [b32] * len(d), quick, ", ptr %shared, i32 %warp")
 
@@ -214,6 +211,12 @@ class TransferCall:
 
     kind: Transfer
     counts: tuple[tuple[str, int], ...]
+
+    @classmethod
+    def of(cls, kind: Transfer, operands: Mapping[str, Sequence[Value]]) -> tuple[TransferCall, list[tuple[Type, Raw]]]:
+        """The transfer of an instruction with the values of its operands, and all of these values."""
+        inputs = [(each.type, each.raw) for values in operands.values() for each in values]
+        return cls(kind, tuple((name, len(values)) for name, values in operands.items())), inputs
 
     @property
     def in_order(self) -> bool:

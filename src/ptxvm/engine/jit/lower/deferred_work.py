@@ -23,7 +23,6 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.integer_algebra import updated
 from ptxvm.engine.jit.abi.host import DeferredWork, Host, Role
 from ptxvm.engine.jit.cfg import requirements
-from ptxvm.engine.jit.cfg.requirements import accumulators
 from ptxvm.engine.jit.lower.async_copies import PartialCopy, Tasks, TransferCall, places, values_of
 from ptxvm.engine.jit.lower.tensor_memory import TensorCall, TensorMemory
 from ptxvm.engine.jit.lower.warpgroup_on_host import WarpgroupMultiplication
@@ -57,10 +56,8 @@ class DeferredTasks(Tasks):
         if kind.pattern is Pattern.ZEROS:
             super().transfer(kind, completed, **operands)
             return
-        by_name = {name: values_of(value) for name, value in operands.items()}
-        inputs = [(each.type, each.raw) for values in by_name.values() for each in values]
-        counts = tuple((name, len(values)) for name, values in by_name.items())
-        self.at.host_call(self.bound, StartTransfer(TransferCall(kind, counts)), inputs, [])
+        call, inputs = TransferCall.of(kind, {name: values_of(value) for name, value in operands.items()})
+        self.at.host_call(self.bound, StartTransfer(call), inputs, [])
 
     def multiply(
         self, product: WarpgroupProduct, d: Sequence[Value], a: Sequence[Value], b: Value, enabled: Value,
@@ -69,11 +66,11 @@ class DeferredTasks(Tasks):
         """Start to multiply: D stays as it is until a wait."""
         if not requirements.defers_products(self.at.kernel.image, self.at.kernel.function):
             raise Unsupported("products in several functions that do not end at once, in the JIT", 'engine="interp" has them')
-        parts: list[Sequence[Value]] = [d, a, [b, enabled], *further]
-        call = WarpgroupMultiplication.of(self.bound, product, tuple(map(len, parts)), fast=self.at.kernel.fast)
+        parts = [d, a, [b, enabled], *further]
+        call, inputs = WarpgroupMultiplication.of(self.bound, product, parts, fast=self.at.kernel.fast)
         names = [self.bound.operands[name] for name in self.bound.i.of.updates]
         slots = tuple(each.index for name in names for each in registers_in(name, self.bound))
-        self.at.host_call(self.bound, StartProduct(call, slots), [(v.type, v.raw) for part in parts for v in part], [])
+        self.at.host_call(self.bound, StartProduct(call, slots), inputs, [])
         return list(d)
 
     def commit(self, kind: AsyncKind = AsyncKind.COPY) -> None:
@@ -83,7 +80,7 @@ class DeferredTasks(Tasks):
     def wait(self, groups: Value | None, kind: AsyncKind = AsyncKind.COPY, *, reading: bool = False) -> None:
         """Wait until at most so many groups are left."""
         left = 0 if groups is None else groups.raw.constant
-        registers = accumulators(self.at.node.frame.function) if kind is AsyncKind.PRODUCT else []
+        registers = requirements.accumulators(self.at.node.frame.function) if kind is AsyncKind.PRODUCT else []
         keys = [self.at.key(register) for register in registers]
         types = [register.type for register in registers]
         before = [(type, self.at.slot(key, type).raw) for key, type in zip(keys, types, strict=True)]

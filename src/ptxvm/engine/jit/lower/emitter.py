@@ -74,7 +74,7 @@ def with_carry(i: Decoded, *operands: OperandValue) -> OperandValue:
 
 
 def passes_stores(bound: Bound) -> bool:
-    """Does it nothing but store to memory, or load what no store of the grid changes?"""
+    """Does it do nothing but store to memory, or load what no store of the grid changes?"""
     accesses = bound.summary.accesses
     unseen = all(each.verb is Verb.WRITE or (each.verb is Verb.READ and not each.coherent) for each in accesses)
     return bound.i.of.effects == {"mem"} and bool(accesses) and unseen

@@ -6,12 +6,13 @@ reads one level or two where an instruction says which.
 
 from __future__ import annotations
 
-import struct
 from collections.abc import Sequence
 
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.abi.texture_plan import COMPARED, LEVEL, MODES, PLANS, WORDS
 from ptxvm.engine.jit.ir.builder import Unit
+from ptxvm.engine.jit.ir.constant_folding import f64_bits
+from ptxvm.engine.jit.ir.lane_values import literal
 from ptxvm.engine.jit.ir.runtime import runtime, words_of_plan
 from ptxvm.machine.texture_sampling import DIRECTIONS, HALF_ROOT, LIMIT, SERIES, SHORTEST, Fetch
 
@@ -362,7 +363,7 @@ def _logarithm(first: str, second: str) -> list[str]:
 
 def _exact(number: float) -> str:
     """A number as LLVM writes one that no short decimal gives."""
-    return f"0x{struct.unpack('<Q', struct.pack('<d', number))[0]:016X}"
+    return literal("double", f64_bits(number))
 
 
 def _truth(holds: bool) -> str:  # noqa: FBT001 - the one thing that it is about

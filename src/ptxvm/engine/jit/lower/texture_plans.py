@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.abi.texture_plan import COMPARED, ELEMENTS, LEVEL, MODES, WORDS
+from ptxvm.engine.jit.ir.constant_folding import f64_bits
 from ptxvm.engine.jit.lower import look_ups
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.machine import texture_unit
@@ -60,17 +61,17 @@ def plan(texture: Texture, sampling: Sampling) -> dict[str, int] | None:
     found = {
         "last": last, "first": only_level(sampling, last) & (1 << 64) - 1,
         "blended": sampling.mipmap_filter == "linear" and last > 0,
-        "least": bits_of(sampling.mipmap_range[0]), "most": bits_of(sampling.mipmap_range[1]),
-        "bias": bits_of(sampling.mipmap_bias), "slices": image.slices, "last.layer": image.level.size[2] // image.slices - 1,
+        "least": f64_bits(sampling.mipmap_range[0]), "most": f64_bits(sampling.mipmap_range[1]),
+        "bias": f64_bits(sampling.mipmap_bias), "slices": image.slices, "last.layer": image.level.size[2] // image.slices - 1,
         "linear": sampling.filter == "linear" and texture.is_float,
         "normalized": sampling.normalized, "float": texture.is_float, "scaled": texture.read == "normalized_float",
         "element": element, "colour": ELEMENTS.index("srgb") if texture.srgb else element, "bytes": texels.itemsize,
         "channels": image.channels, "light": light().ctypes.data,
-        "greatest": bits_of(2 ** (8 * texels.itemsize - (image.dtype.kind == "i")) - 1),
+        "greatest": f64_bits(2 ** (8 * texels.itemsize - (image.dtype.kind == "i")) - 1),
         "compared": compared(sampling.compare),
     }  # fmt: skip
     found |= {f"mode.{n}": MODES.index(mode) for n, mode in enumerate(sampling.address)}
-    found |= {f"border.{n}": bits_of(each) for n, each in enumerate(sampling.border)}
+    found |= {f"border.{n}": f64_bits(each) for n, each in enumerate(sampling.border)}
     return found
 
 
@@ -100,8 +101,3 @@ def compared(name: str) -> int:
 def light() -> Array:
     """The light of the 256 colours of a byte, in f32."""
     return linear_light((np.arange(256) / 255).astype(np.float32).astype(np.float64)).astype(np.float32)
-
-
-def bits_of(number: float) -> int:
-    """The bits of a number as f64."""
-    return int(np.float64(number).view(np.uint64))

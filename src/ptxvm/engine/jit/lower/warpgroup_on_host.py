@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type
+from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.host import Host
+from ptxvm.engine.jit.ir.lane_values import Raw
 from ptxvm.engine.jit.lower.tile_products import Tiles
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WarpgroupProduct
@@ -34,9 +38,12 @@ class WarpgroupMultiplication:
     fast: bool
 
     @classmethod
-    def of(cls, bound: Bound, spec: WarpgroupProduct, counts: tuple[int, ...], *, fast: bool) -> WarpgroupMultiplication:
-        """The product of an instruction."""
-        return cls(spec, architecture_for(bound), counts, fast)
+    def of(
+        cls, bound: Bound, spec: WarpgroupProduct, parts: Sequence[Sequence[Value]], *, fast: bool
+    ) -> tuple[WarpgroupMultiplication, list[tuple[Type, Raw]]]:  # fmt: skip
+        """The product of an instruction whose operands have some values each, and all of these values."""
+        inputs = [(each.type, each.raw) for part in parts for each in part]
+        return cls(spec, architecture_for(bound), tuple(map(len, parts)), fast), inputs
 
     def check(self, threads: LaneNumbers) -> None:
         """AccessFault unless a whole warp multiplies."""

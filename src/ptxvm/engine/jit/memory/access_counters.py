@@ -144,9 +144,9 @@ class AccessCounters:
         """The bytes of all lanes of an access to shared memory from the least one; None if the address matters."""
         if self.access.space is not Space.SHARED or self.access.size < warp_accesses.WORD:
             return None
-        if any(not isinstance(u, int) for _, u in raw.terms):
+        if raw.moving:
             return None
-        lanes_at = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), self.width)
+        lanes_at = sums(0, raw.fixed, self.width)
         wide = [wrapped(n, 32) for n in lanes_at]
         return np.array(wide, np.int64) - min(wide)
 
@@ -220,7 +220,7 @@ class AccessCounters:
 
     def _shape(self, raw: Affine) -> Shape | None:
         """The shape of an affine address; None where too many scalars decide."""
-        if sum(not isinstance(u, int) for _, u in raw.terms) > SCALARS:
+        if len(raw.moving) > SCALARS:
             return None
         terms = tuple((k, u if isinstance(u, int) else None) for k, u in raw.terms)
         return Shape(self.width, terms, self.access.space, self.access.size, self.access.atomic)
@@ -230,7 +230,7 @@ class AccessCounters:
             raise TypeError("a pattern of lanes that vary")
         first = self.events.words.take(("patterns", self.access, shape), shape.words)
         function = remembered_patterns.counter(self.code.unit, shape)
-        scalars = [u for _, u in raw.terms if not isinstance(u, int)]
+        scalars = [u for _, u in raw.moving]
         self.code.perform(
             function, ("ptr", "%ctx"), ("ptr", self._word(first)), ("ptr", self.events.pointer(self.row, self._held)),
             *(("i64", text("i64", u)) for u in (raw.base, *scalars, *[0] * (SCALARS - len(scalars)))),

@@ -126,8 +126,7 @@ class Addressing:
         Loads of all lanes at constant distances are those of rows that are not worth to be permuted.
         """
         called_for = writing or lanes is not None or cpu.gathers_slowly()
-        moves = any(not isinstance(u, int) for _, u in raw.terms)
-        if not some_lanes.strides(llvm) or not raw.terms or not (called_for or moves):
+        if not some_lanes.strides(llvm) or not raw.terms or not (called_for or raw.moving):
             return None
         word = "i32" if space is Space.SHARED else "i64"
         found = lane_ends.Progression.of(self.alg, raw, int(word[1:]), throughout=False)
@@ -242,7 +241,7 @@ class Addressing:
 
     def row_pointers(self, space: Space, raw: Affine, plan: permuted_rows.RowPlan) -> list[str]:
         """Where rows begin: those of the same scalars at constant distances."""
-        moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
+        moving = raw.moving
         first: dict[tuple[int, ...], tuple[str, int]] = {}
         found = []
         for row in plan.rows:

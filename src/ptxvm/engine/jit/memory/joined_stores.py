@@ -141,17 +141,17 @@ class JoinedStores:
 
         Lanes whose distances are known at run time are looked at then; False, with nothing written, if that is not simple.
         """
-        moving = [(k, u) for k, u in affine.terms if not isinstance(u, int)]
-        if len(moving) > 1:
+        if len(affine.moving) > 1:
             return False
-        places = sorted({*moving[0][0]}) if moving else []
+        places = sorted({*affine.moving[0][0]}) if affine.moving else []
         if len(places) < 2:
             write()
             return True
-        code, word, bits = self.code, *(("i32", 32) if space is Space.SHARED else ("i64", 64))
+        code, bits = self.code, 32 if space is Space.SHARED else 64
+        word = f"i{bits}"
         needed = extent(affine, size, offsets, self.code.width)
         least = min(b - a for a, b in pairwise(places))
-        distance = text(word, self.at.alg.scalar("mul", bits, moving[0][1], least))
+        distance = text(word, self.at.alg.scalar("mul", bits, affine.moving[0][1], least))
         near = code.emit(f"add {word} {distance}, {needed - 1}")
         apart = code.emit(f"icmp ugt {word} {near}, {2 * needed - 2}")
         together, overlapping, onward = code.label(), code.label(), code.label()
@@ -167,5 +167,5 @@ class JoinedStores:
 
 def extent(affine: Affine, size: int, offsets: Pattern, width: int) -> int:
     """The bytes that elements at some offsets extend over, for lanes between which only constants are added."""
-    fixed = sums(0, tuple((k, u) for k, u in affine.terms if isinstance(u, int)), width)
+    fixed = sums(0, affine.fixed, width)
     return max(fixed) - min(fixed) + max(offsets) - min(offsets) + size

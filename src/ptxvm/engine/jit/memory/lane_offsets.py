@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, sums
@@ -32,8 +33,7 @@ class LaneOffsets:
 
 def constant_offsets(raw: Affine, width: int) -> Pattern | None:
     """The distance of each lane from the base, if all are constant."""
-    terms = tuple((k, u) for k, u in raw.terms if isinstance(u, int))
-    return sums(0, terms, width) if len(terms) == len(raw.terms) else None
+    return None if raw.moving else sums(0, raw.fixed, width)
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,8 +49,7 @@ class Chunk:
 
 def pieces(raw: Affine, size: int, width: int) -> list[Chunk] | None:
     """The access as the fewest chunks of equal length; None for a gather or scatter."""
-    fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
-    moving = [(k, u) for k, u in raw.terms if not isinstance(u, int)]
+    fixed, moving = sums(0, raw.fixed, width), raw.moving
     count = width
     while count >= LEAST:
         found = []
@@ -64,7 +63,7 @@ def pieces(raw: Affine, size: int, width: int) -> list[Chunk] | None:
     return None
 
 
-def _piece(fixed: Pattern, moving: list[tuple[Pattern, str]], first: int, count: int, size: int) -> Chunk | None:
+def _piece(fixed: Pattern, moving: Sequence[tuple[Pattern, str]], first: int, count: int, size: int) -> Chunk | None:
     """A chunk of lanes that differ by constants only, at one address or contiguous."""
     end, steps = first + count, []
     for pattern, u in moving:

@@ -317,7 +317,7 @@ class Memory(Port):
         if lanes is not None:
             words += [(slow_path.MASKS + n, "i32", code.warp_bits(lanes, n)) for n in code.warps()]
         if isinstance(raw, Affine):
-            known = (raw.base, *(u for _, u in raw.terms if not isinstance(u, int)))
+            known = (raw.base, *(u for _, u in raw.moving))
             words += [(slow_path.ADDRESS + n, "i64", text("i64", u)) for n, u in enumerate(known)]
         else:
             held = f"<{self.width} x i64>"

@@ -84,8 +84,7 @@ def stores(raw: Affine, size: int, offsets: Pattern, width: int) -> RowPlan | No
 
 def _elements(raw: Affine, offsets: Pattern, width: int) -> tuple[tuple[Pattern, ...], Pattern]:
     """The factors of the scalars of every lane, and the distance in bytes of every element of every lane."""
-    moving = [k for k, u in raw.terms if not isinstance(u, int)]
-    fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), width)
+    moving, fixed = [k for k, _ in raw.moving], sums(0, raw.fixed, width)
     factors = tuple(zip(*moving, strict=True)) if moving else ((),) * width
     return factors, tuple(n + offset for offset in offsets for n in fixed)
 

@@ -79,9 +79,9 @@ class AffineParts:
     @classmethod
     def of(cls, type: Type, a: Affine, width: int) -> AffineParts | None:
         """The parts of an affine value; None where an offset is known only at run time."""
-        if any(not isinstance(u, int) for _, u in a.terms):
+        if a.moving:
             return None
-        lanes = sums(0, tuple((k, u) for k, u in a.terms if isinstance(u, int)), width)
+        lanes = sums(0, a.fixed, width)
         return cls(a.base, possible_bits(a, type.bits), lanes)
 
     @property

@@ -40,6 +40,7 @@ from ptxvm.engine.jit.values import (
     table_lookup,
     uniform_bounds,
     vector_products,
+    vector_quotients,
 )
 from ptxvm.engine.jit.values.vector_algebra import Extremes, VectorAlgebra
 
@@ -192,10 +193,10 @@ class LlvmAlgebra(VectorAlgebra):
             safe = self.code.emit(f"select {condition} {minus}, {llvm} {one}, {llvm} {safe}")
         one_divisor = isinstance(b, Affine) and not b.terms
         if varies and type.bits == 64 and (one_divisor or cpu.has("avx512dq")):
-            quotients = vector_products.quotient_of_64 if one_divisor else vector_products.quotients_of_64
+            quotients = vector_quotients.by_one_of_64 if one_divisor else vector_quotients.of_64
             quotient = quotients(self.code, x, safe, signed=type.is_signed)
         elif varies and type.bits <= 32 and not plain:
-            quotient = (self._divide_by_one if one_divisor else self._divide_by_floats)(type, x, safe)
+            quotient = (vector_quotients.by_one if one_divisor else vector_quotients.of_32)(self.code, type, x, safe)
         else:
             quotient = self.code.emit(f"{sign}div {llvm} {x}, {safe}")
         if type.is_signed and not plain:
@@ -210,31 +211,6 @@ class LlvmAlgebra(VectorAlgebra):
         if plain:
             return self.result(varies, rest)
         return self.result(varies, self.code.emit(f"select {condition} {nothing}, {llvm} {x}, {llvm} {rest}"))
-
-    def _divide_by_floats(self, type: Type, x: str, y: str) -> str:
-        """Exact for 32 bits: a quotient that is not whole is farther from a whole one than f64 rounds."""
-        one, double = f"<{self.width} x i{type.bits}>", f"<{self.width} x double>"
-        to, back = ("sitofp", "fptosi") if type.is_signed else ("uitofp", "fptoui")
-        a, b = (self.code.emit(f"{to} {one} {v} to {double}") for v in (x, y))
-        quotient = self.code.emit(f"fdiv {double} {a}, {b}")
-        return self.code.emit(f"{back} {double} {quotient} to {one}")
-
-    def _divide_by_one(self, type: Type, x: str, y: str) -> str:
-        """By one divisor of all lanes: a product with its reciprocal, which is made greater than it is by one bit.
-
-        Where a whole number is the quotient or less, the product is not less than it.  The product is greater than the quotient
-        by at most 2^-50 of it, and the next whole number is farther away than that.
-        """
-        one, double = f"<{self.width} x i{type.bits}>", f"<{self.width} x double>"
-        to, back = ("sitofp", "fptosi") if type.is_signed else ("uitofp", "fptoui")
-        scalar = self.code.emit(f"extractelement {one} {y}, i64 0")
-        divisor = self.code.emit(f"{to} i{type.bits} {scalar} to double")
-        near = self.code.bitcast("double", self.code.emit(f"fdiv double 1.000000e+00, {divisor}"), "i64")
-        above = self.code.bitcast("i64", self.code.emit(f"add i64 {near}, 1"), "double")
-        product = self.code.emit(
-            f"fmul {double} {self.code.emit(f'{to} {one} {x} to {double}')}, {self.code.splat('double', above)}"
-        )
-        return self.code.emit(f"{back} {double} {product} to {one}")
 
     def bits(self, op: str, type: Type, a: Raw) -> Raw:
         """`popc clz reverse`."""

@@ -96,7 +96,7 @@ class VectorAlgebra(Algebra):
     def const(self, type: Type, x: float) -> Raw:
         """Integers modulo their width, floats by value."""
         if type is f64:
-            return Affine(struct.unpack("<Q", struct.pack("<d", x))[0])
+            return Affine(constant_folding.f64_bits(x))
         if type.is_float and not type.is_packed:
             bits = constant_folding.f32_bits(float(x))
             if type.bits == 32:
@@ -115,7 +115,7 @@ class VectorAlgebra(Algebra):
         if (lanes := self.known(type, raw)) is not None:
             return splat_literal(llvm, lanes[0]) if not raw.terms else vector_literal(llvm, lanes)
         bits = type.bits
-        fixed = sums(0, tuple((k, u) for k, u in raw.terms if isinstance(u, int)), self.width)
+        fixed = sums(0, raw.fixed, self.width)
         total = ""
         if not isinstance(raw.base, int):
             total = self.code.splat(llvm, raw.base)
