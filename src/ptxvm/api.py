@@ -47,10 +47,10 @@ if TYPE_CHECKING:
 Text = str | bytes | os.PathLike[str]
 PREFILTER_PAYS = 1 << 16  # threads of a launch from which on it pays to compile the kernel for the prefilter
 MOST_OPTIONS = 64  # checked sets of options that a kernel remembers
-Usual = tuple[Extent, Extent, int]
-"""The key of a usual launch, which gives nothing else: grid, block and bytes of dynamic shared memory."""
+Usual = tuple[Extent, Extent, int, bool]
+"""The key of a usual launch, which gives nothing else: grid, block, bytes of dynamic shared memory, and is it profiled?"""
 
-USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", False, None, False)  # the other defaults
+USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", None, False)  # the other defaults
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 FIRST_KERNEL = re.compile(r"\.entry\s+([\w$%]+)")
 
@@ -316,29 +316,31 @@ class Kernel:
         copies, `wgmma` and `tcgen05` end: "early"; "late", where a thread waits; "random" between, by `seed`.  A `profile`
         counts what it does; the interpreter records it in a `trace`.  Raises TypeError, ValueError and `Unsupported`.
         """
-        said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, profile, trace
+        said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, trace
         extents = options.extent("grid", grid), options.extent("block", block)
-        usual = (*extents, shared) if is_usual((*said, programmatic), shared, schedules) else None
-        if usual in self._options and (done := self.relaunch(self._options[usual], options.arguments(args))) is not None:
-            return done
+        usual = (*extents, shared, profile) if is_usual((*said, programmatic), shared, schedules, profile) else None
+        if usual in self._options:
+            done = self.relaunch(self._options[usual], options.arguments(args), profiled=profile)
+            if done is not None:
+                return done
         args, schedules, followed = options.arguments(args), options.count("schedules", schedules), instrumented(profile, trace)
         asked, allow = wanted(engine, check, threads, numerics, stream, programmatic), options.allowed(allow)
         ends, seed = options.completion(asynchronous), options.count_or_none("seed", seed)
         refuse_watched(followed, engine, asked, schedules)
         engine = self._engine(engine, ends, watched=bool(followed or asked or schedules > 1))
-        unwatched = not followed and stream is None and not asked and schedules == 1 and engine != "interp"
+        unwatched = trace is None and stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(
             *extents, options.count("shared", shared), options.count_or_none("steps", steps),
             options.seconds_or_none("timeout", timeout), threads, numerics == "fast", asked is not None,
             options.cluster(cluster), ends, (seed or 0) if ends == "random" else 0,
         )  # fmt: skip
-        if unwatched and steps is timeout is None and (done := self.relaunch(asking, args)) is not None:
+        if unwatched and steps is timeout is None and (done := self.relaunch(asking, args, profiled=profile)) is not None:
             return done
         with DEVICE.launched(self.name, stream, args, self.device, programmatic=programmatic) as launched:
             watch = watching(self.module, engine, asked, schedules, seed, launched, allow)
             done = self._run_instrumented(engine, asking, args, trace) if followed else self._run(engine, asking, args, watch)
         if unwatched:
-            self._prepare(asking, done, usual if engine == "auto" else None)
+            self._prepare(asking, done, usual if engine == "auto" else None, profiled=profile)
         return done
 
     def replay(self, schedule: str | os.PathLike[str] | WarpSchedule, args: Sequence[object] = ()) -> LaunchResult:
@@ -358,9 +360,14 @@ class Kernel:
         deferred = not late or (not watched and self.module.jit.takes_deferred(self.function))
         return engine if deferred and self.module.jit.takes(self.function) else "interp"
 
-    def relaunch(self, asking: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
+    def relaunch(self, asking: LaunchOptions, args: Sequence[object], *, profiled: bool = False) -> LaunchResult | None:
         """Run an unchecked launch as an equal short one before; None where there was none, or this one is unusual."""
-        done = self.module.jit.repeat(self.function, asking, args)
+        if profiled:
+            from ptxvm.engine.profiling import repeated  # noqa: PLC0415 - few launches are profiled
+
+            done = repeated(self.module.jit, self.function, asking, args)
+        else:
+            done = self.module.jit.repeat(self.function, asking, args)
         if done is not None:
             DEVICE.waited()
         return done
@@ -425,7 +432,7 @@ class Kernel:
         instrument: Instrument = Logging(trace) if isinstance(trace, StoreLog) else Recording(trace)
         return launch(InstrumentedInterpreter(self.module.image, instrument), self.function, asking, args)
 
-    def _prepare(self, asking: LaunchOptions, done: LaunchResult, usual: Usual | None) -> None:
+    def _prepare(self, asking: LaunchOptions, done: LaunchResult, usual: Usual | None, *, profiled: bool) -> None:
         """Prepare the JIT for the same launch again, and remember its options if it is a usual one."""
         from ptxvm.machine.launch import LaunchShape  # noqa: PLC0415 - NumPy comes with the first launch
 
@@ -433,7 +440,7 @@ class Kernel:
             if len(self._options) == MOST_OPTIONS:
                 self._options.clear()
             self._options[usual] = asking
-        self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block, done.cluster))
+        self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block, done.cluster), profiled=profiled)
 
     def dump(self, what: Dump, block: Extent = 1, *, shared: int = 0, numerics: Numerics = "exact") -> str:
         """What the JIT makes of the kernel for CTAs of a shape: `shapes`, `llvm` or `asm`.
@@ -451,9 +458,10 @@ class Kernel:
         return dump(self.module.image, self.function, launch_shape(1, block).block, shared, what, fast=numerics == "fast")
 
 
-def is_usual(said: Sequence[object], shared: object, schedules: object) -> bool:
+def is_usual(said: Sequence[object], shared: object, schedules: object, profile: object) -> bool:
     """Is a launch a usual one, with plain numbers?  `said` are its other arguments, in the order of `USUAL`."""
-    return all(map(operator.is_, said, USUAL)) and schedules == 1 and type(shared) is type(schedules) is int
+    plain = type(shared) is type(schedules) is int and type(profile) is bool
+    return plain and schedules == 1 and all(map(operator.is_, said, USUAL))
 
 
 def wanted(

@@ -61,5 +61,17 @@ def profiled(jit: Jit, engine: str, kernel: Function, options: LaunchOptions, ar
             raise
         log.info("the interpreter counts '%s': compiled code does not count %s", kernel.name, reason.what)
         return profiling.profiled(jit.image, kernel, options, args, reason.what)
-    done.profile = profiling.profile_of(jit.image, kernel, options, done, counting.events.counts)
+    done.profile = profiling.profile_of(jit.image, kernel, options, done, counting.events)
+    return done
+
+
+def repeated(jit: Jit, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
+    """Relaunch a kernel for a profile, as `Jit.repeat` does; None where `profiled` must run it."""
+    events = EventCounts(jit.meanings)
+    try:
+        done = jit.repeat(kernel, options, args, events)
+    except Uncounted:  # there is more memory than before
+        return None
+    if done is not None:
+        done.profile = profiling.profile_of(jit.image, kernel, options, done, events)
     return done

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
@@ -75,7 +75,7 @@ class Profile(Measured):
         by_kind: dict[str, list[Counts]] = {}
         for bound in self._in_order:
             by_kind.setdefault(kind(bound), []).append(self.instructions[bound])
-        kinds = {name: Measured(summed(rows)) for name, rows in by_kind.items()}
+        kinds = {name: Measured(ByName(rows)) for name, rows in by_kind.items()}
         return dict(sorted(kinds.items(), key=lambda each: -each[1].counts["inst_executed"]))
 
     @property
@@ -109,16 +109,16 @@ class Profile(Measured):
 def profile(
     kernel: str, grid: Extent, block: Extent, shared_bytes: int, instructions: Mapping[Bound, Counts]
 ) -> Profile:  # fmt: skip
-    """The profile of a launch, of the counts of each instruction; what is said of lines is computed when it is asked for."""
-    return Profile(summed(instructions.values()), kernel, grid, block, shared_bytes, instructions)
+    """The profile of a launch, of the counts of each instruction; what it says is computed when it is asked for."""
+    return Profile(ByName(instructions.values()), kernel, grid, block, shared_bytes, instructions)
 
 
 def line(file: str, number: int, bounds: list[Bound], instructions: Mapping[Bound, Counts]) -> Line:
     """A line, of its instructions."""
     first, function = bounds[0], bounds[0].function
     return Line(
-        summed(instructions[bound] for bound in bounds), file, number, "  ".join(bound.text for bound in bounds), first.origin,
-        function.name if function is not None else "", tuple(dict.fromkeys(map(kind, bounds))),
+        ByName([instructions[bound] for bound in bounds]), file, number, "  ".join(bound.text for bound in bounds),
+        first.origin, function.name if function is not None else "", tuple(dict.fromkeys(map(kind, bounds))),
     )  # fmt: skip
 
 
@@ -133,12 +133,14 @@ def kind(bound: Bound) -> str:
 
 
 class ByName(Mapping[str, int]):
-    """Counts by the names of their metrics."""
+    """The sums of counts by the names of their metrics, computed when they are asked for."""
 
-    __slots__ = ("_counts",)
+    def __init__(self, rows: Collection[Counts]) -> None:
+        self._rows = rows
 
-    def __init__(self, counts: Counts) -> None:
-        self._counts = counts
+    @cached_property
+    def _counts(self) -> Counts:
+        return np.sum(list(self._rows), axis=0) if self._rows else no_counts()
 
     def __getitem__(self, name: str) -> int:
         """The count of a metric."""
@@ -154,12 +156,6 @@ class ByName(Mapping[str, int]):
 
     def __repr__(self) -> str:
         return repr(dict(self))
-
-
-def summed(rows: Iterable[Counts]) -> ByName:
-    """The sums of counts, by name."""
-    held = list(rows) or [no_counts()]
-    return ByName(np.sum(held, axis=0) if len(held) > 1 else held[0])
 
 
 def present(measured: Measured) -> dict[str, Number]:

@@ -75,7 +75,7 @@ class Jit:
         self.image, self.timeline = image, timeline
         self.code_cache = CodeCache(image)
         self._compiled: dict[Specialisation, Compiled] = {}
-        self._relaunches: dict[tuple[Function, LaunchOptions], Relaunch] = {}
+        self._relaunches: dict[tuple[Function, LaunchOptions, bool], Relaunch] = {}  # the last: of profiled code?
         self._takes: dict[Function, bool] = {}
         self._uncounted: dict[Function, str] = {}
         self.meanings: dict[Function, tuple[Facts, Meaning]] = {}  # of what profiled code counts
@@ -146,29 +146,34 @@ class Jit:
 
         return shape if requirements.clusters(self.image, kernel) else shape._replace(cluster=None)
 
-    def repeat(self, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult | None:
+    def repeat(
+        self, kernel: Function, options: LaunchOptions, args: Sequence[object], events: EventCounts | None = None
+    ) -> LaunchResult | None:
         """Relaunch a kernel as `prepare` made it ready; None where nothing is ready and `launch` must run it."""
-        found = self._relaunches.get((kernel, options))
+        key = kernel, options, events is not None
+        found = self._relaunches.get(key)
         if found is None or INTERCEPTOR.runs is not None:
             return None
         if not found.valid:
-            del self._relaunches[kernel, options]
+            del self._relaunches[key]
             return None
-        result = found.run(args)
+        result = found.run(args, events)
         if tiering.pays(found.compiled):
             tiering.improve(found.compiled, partial(self.code_cache.get, found.wanted, background=True))
         return result
 
     def is_short(self, kernel: Function, options: LaunchOptions) -> bool:
         """Is a relaunch ready, and does the kernel never wait for other threads or the host?"""
-        found = self._relaunches.get((kernel, options))
+        found = self._relaunches.get((kernel, options, False))
         return found is not None and found.valid and not found.waits
 
-    def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape) -> None:
+    def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape, *, profiled: bool = False) -> None:
         """After a short launch, make relaunches with the same options ready for `repeat`."""
         if shape.cluster is not None or self.defers(self.image.resolve(kernel), options):
             return
-        wanted = Specialisation(self.image.resolve(kernel), shape.block, options.shared, options.fast, trusted=options.trusted)
+        wanted = Specialisation(
+            self.image.resolve(kernel), shape.block, options.shared, options.fast, trusted=options.trusted, profiled=profiled
+        )
         compiled = self._compiled.get(wanted)
         if compiled is None or compiled.launches < OFTEN:
             return
@@ -179,7 +184,7 @@ class Jit:
             if len(self._relaunches) >= REPEATS:
                 self._relaunches.clear()
             waits, bank = self.spins(kernel), self.image.bank(kernel)
-            self._relaunches[kernel, options] = Relaunch(wanted, compiled, shape, bank, short, waits=waits)
+            self._relaunches[kernel, options, profiled] = Relaunch(wanted, compiled, shape, bank, short, waits=waits)
 
     def defers(self, kernel: Function, options: LaunchOptions) -> bool:
         """Does a launch need code that defers asynchronous work?"""
@@ -262,9 +267,8 @@ class Jit:
         finally:
             for runner in runners:
                 runner.leave()
-                if events is not None and runner.events is not None:
-                    events.add(self.image, wanted.function, compiled.facts, runner.events.words)
-                    runner.events = None
+                if events is not None:
+                    runner.tell(events)
                 compiled.runners.append(runner)
             launch.release()
         self._ran(wanted, compiled, progress)

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import mmap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import cached_property
+from itertools import chain
 
 import numpy as np
 import numpy.typing as npt
@@ -14,29 +16,32 @@ from ptxvm.engine.jit.abi.counter_rows import CLASSES, MOST_WORDS, PLACE
 from ptxvm.engine.jit.abi.launch_record import AT
 from ptxvm.engine.jit.abi.metadata import Facts, Weight
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
+from ptxvm.machine.allocation import Allocation
+from ptxvm.machine.backing import address_of
 from ptxvm.machine.image import Image
-from ptxvm.machine.memory import Memory
 from ptxvm.profile.counter import APART, Counts, consequences
 from ptxvm.profile.metrics import COUNTED, POSITION
 
 REACH = 1 << 32  # bytes of global memory whose places fit the 32 bits that compiled code computes them in
 EVERY = (1 << 64) - 1
+CLEARED = 1 << 13  # words, up to which it is quicker to clear those of the launch before than to take new ones
 
 
 class EventMemory:
     """The words in which one host thread counts, and the table of places that its code searches."""
 
-    def __init__(self, memory: Memory) -> None:
+    def __init__(self) -> None:
         self.words = words()
-        self.places = np.array(list(places(memory)), np.uint64).reshape(-1, PLACE)
 
-    def enter(self, record: memoryview) -> None:
-        """Fill in the fields of the launch record that profiled code reads."""
-        line = 64
-        first = -self.words.ctypes.data % line
-        self.words = self.words[first // self.words.itemsize :]
-        record[AT["counters"]] = self.words.ctypes.data
-        record[AT["places"]], record[AT["place_count"]] = self.places.ctypes.data, len(self.places)
+    def enter(self, record: memoryview, allocations: Iterable[Allocation], used: int) -> None:
+        """Begin a launch whose code uses so many words: they are 0, and the launch record says where all is."""
+        if used <= CLEARED:
+            self.words[:used] = 0
+        else:
+            self.words = words()
+        self.places = np.array([*chain.from_iterable(places(allocations))], np.uint64)
+        record[AT["counters"]] = address_of(self.words)
+        record[AT["places"]], record[AT["place_count"]] = address_of(self.places), len(self.places) // PLACE
 
 
 def words() -> npt.NDArray[np.int64]:
@@ -47,13 +52,13 @@ def words() -> npt.NDArray[np.int64]:
     return np.frombuffer(held, np.int64)
 
 
-def places(memory: Memory) -> Iterator[tuple[int, int, int, int]]:
+def places(allocations: Iterable[Allocation]) -> Iterator[tuple[int, int, int, int]]:
     """Where each allocation lies for the counters: its start and length, what is added to an address, and its class.
 
     Allocations of global memory begin at multiples of 256 bytes, wherever the host has them; others at 0.
     """
     end = 0
-    for each in memory.table.items:
+    for each in allocations:
         if each.space not in CLASSES:
             continue
         begin = end if each.space is Space.GLOBAL else 0
@@ -79,17 +84,21 @@ class Meaning:
         ]  # fmt: skip
         self._follow = np.array(follow, np.int64).reshape(-1, 4).T
 
-    def counts(self, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+    def entries(self, words: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
+        """The word of each entry of the matrix."""
+        return words[self._words]
+
+    def counts(self, entries: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The metrics of all instructions, a row each."""
         found = np.zeros((len(self.bounds), len(COUNTED)), np.int64)
-        np.add.at(found, (self._rows, self._columns), self._factors * words[self._words])
+        np.add.at(found, (self._rows, self._columns), self._factors * entries)
         rows, columns, causes, factors = self._follow
         np.add.at(found, (rows, columns), factors * found[rows, causes])
         return found
 
 
-class EventCounts:
-    """The counts of a launch, over all host threads: the metrics of each instruction.
+class EventCounts(Mapping[Bound, Counts]):
+    """The counts of a launch, over all host threads: the metrics of each instruction, computed when they are asked for.
 
     `meanings` has what the words of each list of weights mean, which the launches of a kernel share.
     """
@@ -104,14 +113,27 @@ class EventCounts:
         if known is not facts or meaning is None:
             meaning = Meaning(image, facts.weights, facts.bound)
             self._meanings[kernel] = facts, meaning
-        found = meaning.counts(words)
-        self._found[meaning] = self._found[meaning] + found if meaning in self._found else found
+        entries = meaning.entries(words)
+        self._found[meaning] = self._found[meaning] + entries if meaning in self._found else entries
 
-    @property
-    def counts(self) -> dict[Bound, Counts]:
+    def __getitem__(self, bound: Bound) -> Counts:
+        """The counts of an instruction that was executed."""
+        return self._counts[bound]
+
+    def __iter__(self) -> Iterator[Bound]:
+        """The instructions that were executed."""
+        return iter(self._counts)
+
+    def __len__(self) -> int:
+        """How many instructions were executed."""
+        return len(self._counts)
+
+    @cached_property
+    def _counts(self) -> dict[Bound, Counts]:
         """The counts of each instruction that was executed; those of the copies of an inlined function are one's."""
         counts: dict[Bound, Counts] = {}
-        for meaning, found in self._found.items():
+        for meaning, entries in self._found.items():
+            found = meaning.counts(entries)
             for n in np.flatnonzero(found.any(axis=1)).tolist():
                 bound = meaning.bounds[n]
                 counts[bound] = counts[bound] + found[n] if bound in counts else found[n]

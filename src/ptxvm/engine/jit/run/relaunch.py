@@ -10,6 +10,7 @@ import threading
 import time
 from collections.abc import Sequence
 from ctypes import addressof, c_char
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -31,6 +32,7 @@ from ptxvm.machine.result import LaunchResult
 if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.specialisation import Specialisation
     from ptxvm.engine.jit.run.compiled import Compiled
+    from ptxvm.engine.jit.run.event_counts import EventCounts
 
 SHORT = 200e-6  # seconds, up to which a launch is short if there are several host threads
 WIDEST = 16  # bytes of an access, for which the alignment of an allocation does not matter
@@ -90,13 +92,13 @@ class Relaunch:
             return False
         return (compiled.rate or 0.0) * self.ctas <= self.short
 
-    def run(self, args: Sequence[object]) -> LaunchResult | None:
-        """Launch the kernel; None where the launch must take the usual way."""
+    def run(self, args: Sequence[object], events: EventCounts | None = None) -> LaunchResult | None:
+        """Launch the kernel, whose code counts `events` if it is profiled; None where the launch must take the usual way."""
         if len(args) != len(self.slots) or not computes_as_usual() or not self._busy.acquire(blocking=False):
             return None
         try:
             allocations = self._pack(args)
-            return self._run(allocations) if allocations is not None else None
+            return self._run(allocations, events) if allocations is not None else None
         finally:
             self._arrays.clear()
             self._busy.release()
@@ -189,20 +191,24 @@ class Relaunch:
 
     # ── running ─────────────────────────────────────────────────────────────────────────
 
-    def _run(self, allocations: list[Allocation]) -> LaunchResult:
+    def _run(self, allocations: list[Allocation], events: EventCounts | None) -> LaunchResult:
         launch, table = self.launch, self.memory.table
         self.output.clear()
         began = time.perf_counter()
+        if events is not None:
+            self.runner.placed = self._placed(allocations)
         table.expect(self._come)
         try:
             if allocations != self._known or not self.runner.calls.known_rows:
                 self.runner.know(allocations)
                 self._known = allocations
             self.runner.begin(launch, self._bank.start)
+            running = time.perf_counter()
             try:
                 with Signals(launch):
                     self.runner.run(0, self.ctas)
             finally:
+                ran = time.perf_counter() - running
                 self.runner.end()
         finally:
             if not table.dismiss(self._come, [each for each in allocations if not each.live]):
@@ -212,11 +218,21 @@ class Relaunch:
         if launch.raised is not None:
             self.launch = Launch(launch.image, self.facts, self.shape, None)
             raise launch.raised
-        self.compiled.record_time(seconds / self.ctas, self.ctas)
+        if events is not None:
+            self.runner.tell(events)
+        self.compiled.record_time(ran / self.ctas, self.ctas)
         instructions, thread_instructions = self.runner.counted()
         steps, launch.steps = launch.steps, 0
         shape = self.shape
         return LaunchResult(shape.grid, shape.block, instructions, thread_instructions, steps, seconds)
+
+    def _placed(self, allocations: Sequence[Allocation]) -> list[Allocation] | None:
+        """All allocations in the order of their addresses, with those of this launch; None where some overlap."""
+        windows = [window.allocation for window in self.runner.windows.values()]
+        found = {(each.start, each.end): each for each in (*self.memory.table.items, self._bank, *windows, *allocations)}
+        extents = sorted(found)
+        apart = all(before[1] <= behind[0] for before, behind in pairwise(extents))
+        return [found[extent] for extent in extents] if apart else None
 
     def _appear(self) -> None:
         """Enter the memory of this launch in the table of allocations, which is about to be searched."""

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
-    from ptxvm.engine.jit.run.event_counts import EventMemory
+    from ptxvm.engine.jit.run.event_counts import EventCounts, EventMemory
 
 ENTRY = ctypes.CFUNCTYPE(ctypes.c_int, *[ctypes.c_void_p] * 3, *[ctypes.c_int] * 5)
 OTHERS = (VersionKind.MASKED, VersionKind.SHAPELESS)  # each is the name of the field of the record that enters it
@@ -96,6 +96,7 @@ class Runner:
         self._large: list[Allocation] = []  # the large ones among the known allocations
         self._reached = 0  # bytes of the known allocations
         self.events: EventMemory | None = None  # in which profiled code counts
+        self.placed: Sequence[Allocation] | None = None  # of which it knows the places; None: those in the table
         self.in_step = False  # do the CTAs of this launch run in step?
         self.hide()
 
@@ -177,10 +178,18 @@ class Runner:
 
     def _count_events(self, record: memoryview) -> None:
         """Give profiled code the memory that it counts in."""
-        from ptxvm.engine.jit.run.event_counts import EventMemory  # noqa: PLC0415 - few launches are profiled
+        if self.events is None:
+            from ptxvm.engine.jit.run.event_counts import EventMemory  # noqa: PLC0415 - few launches are profiled
 
-        self.events = EventMemory(self.memory)
-        self.events.enter(record)
+            self.events = EventMemory()
+        placed = self.memory.table.items if self.placed is None else self.placed
+        self.events.enter(record, placed, self.compiled.facts.counter_words)
+
+    def tell(self, events: EventCounts) -> None:
+        """Add what profiled code has counted in this launch."""
+        facts, image = self.compiled.facts, self.compiled.image
+        if self.events is not None:
+            events.add(image, image.function_numbered(facts.function), facts, self.events.words)
 
     def walks_far(self, shape: LaunchShape) -> bool:
         """Shall CTAs run in step: has the kernel grid-stride loops, and does each thread read much memory?"""

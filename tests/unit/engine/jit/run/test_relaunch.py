@@ -119,6 +119,26 @@ def test_device_arrays_views_and_arrays_that_overlap(repeated: Callable[[], int]
     assert device.is_written
 
 
+def test_profiles_are_those_of_the_interpreter(repeated: Callable[[], int]) -> None:
+    """Each counts its own launch: other lanes, other sectors of memory, arrays apart and in one allocation, after a fault."""
+    kernel, host, device = ptxvm.load(SCALE).kernel(), np.ones(64, np.float32), ptxvm.DeviceArray(32)
+    out = np.zeros(32, np.float32)
+    cases = [
+        [out, host, 32, 1.0], [out, host, 32, 1.0], [out, host, 32, 1.0], [out, host, 5, 1.0], [out, host[3:], 32, 1.0],
+        [device, host, 32, 1.0], [host, host, 32, 1.0], [host[32:], host[31:63], 32, 1.0], [device.array[16:], host, 9, 1.0],
+    ]  # fmt: skip
+    for args in cases:
+        found = kernel.launch(1, 32, args, profile=True).profile
+        with pytest.raises(ptxvm.Fault, match="out-of-bounds"):
+            kernel.launch(1, 32, [np.zeros(4, np.float32), host, 5, 1.0], profile=True)
+        expected = kernel.launch(1, 32, args, profile=True, engine="interp").profile
+        assert found is not None
+        assert expected is not None
+        assert (found.engine, found.counts) == ("jit", expected.counts)
+        assert [line.counts for line in found.lines] == [line.counts for line in expected.lines]
+    assert repeated() >= len(cases)
+
+
 FAULTS = {
     "out of bounds": ([np.zeros(4, np.float32), np.zeros(32, np.float32), 5, 1.0], "out-of-bounds"),
     "no array": ([np.zeros(32, np.float32), 0, 5, 1.0], "null-pointer"),
