@@ -15,11 +15,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Generator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pytest
+
+from ptxvm.dataclass import dataclass
 
 if TYPE_CHECKING:  # pytest imports this module in every run
     from ptxvm.api import Kernel, Module

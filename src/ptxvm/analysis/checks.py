@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxvm.analysis import codes
 from ptxvm.analysis.program import Program
 from ptxvm.analysis.report import Report
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Span
 from ptxvm.isa.directives import FEATURES, Feature
 from ptxvm.isa.targets import Version, gives

@@ -9,10 +9,11 @@ from __future__ import annotations
 import operator
 import struct
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import copysign, inf, isnan, nan
 from typing import Any, NamedTuple
 
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
 from ptxvm.syntax import tree
 

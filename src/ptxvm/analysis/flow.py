@@ -7,12 +7,13 @@ jumps to, after an instruction that uses the port `flow`, and around one at whic
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import pairwise
 
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Label, Register, Table
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import SpecialRegister, lookup
 from ptxvm.syntax import tree
 

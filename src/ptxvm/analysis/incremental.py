@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, lru_cache
 
 from ptxvm.algebra.float_environment import usual_arithmetic
@@ -27,6 +27,7 @@ from ptxvm.analysis.shared import check_shared, fits_shared
 from ptxvm.analysis.sparse import sparse
 from ptxvm.analysis.symbols import Variable
 from ptxvm.analysis.validate import validate
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.syntax import tree
 from ptxvm.syntax.outline import Outline, sketch

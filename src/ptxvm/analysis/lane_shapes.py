@@ -9,10 +9,10 @@ from __future__ import annotations
 import enum
 import operator
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Algebra, Rounding, Value
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import SpecialRegister
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import codes
@@ -19,6 +19,7 @@ from ptxvm.analysis.report import Place, Report
 from ptxvm.analysis.shared import check_kernel, declared, static_shared
 from ptxvm.analysis.signatures import Formal, name_of
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic
 from ptxvm.isa.directives import CONSTANT_BANK, DEVICE_RUNTIME, STATIC_SHARED_BYTES, SYSTEM_FUNCTIONS
 from ptxvm.isa.targets import Target

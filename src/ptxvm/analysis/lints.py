@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from ptxvm.algebra.state_space import Space
@@ -19,6 +18,7 @@ from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.shapes import constant, shape_of
 from ptxvm.analysis.validate import recogniser
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Severity, Span, register
 from ptxvm.isa.access import count
 from ptxvm.isa.effects import Collective

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import Problem
 from ptxvm.isa.notation import Form, Operand
 from ptxvm.isa.operand_types import Shape, in_words

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Protocol
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.symbols import Label, Register, Signature, Symbol, Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import COMPUTES, Summary
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.operand_types import Shape

@@ -11,13 +11,14 @@ which an address may have been stored.  Only a run can decide the object of such
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import Segment, registers_in, segments
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.summary import origins as origins_of_results
 from ptxvm.syntax import tree
 

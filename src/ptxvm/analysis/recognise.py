@@ -7,7 +7,7 @@ asks for them), so it is cached: a module repeats few of them.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.operand_matching import match_operands
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Severity
 from ptxvm.isa.access import base_of
 from ptxvm.isa.catalog import load_catalog

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.syntax import tree
 from ptxvm.syntax.source import Source

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.symbols import Label, Register, SpecialRegister, Symbol
+from ptxvm.dataclass import dataclass
 from ptxvm.isa import special_registers
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree

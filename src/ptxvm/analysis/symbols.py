@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import prod
 from typing import Any, TypeAlias
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree
 

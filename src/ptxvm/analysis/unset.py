@@ -10,13 +10,13 @@ With `memory`, values from the stack, from arguments and from results may be uns
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import Segment, registers_in
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Register
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 

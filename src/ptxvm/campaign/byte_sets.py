@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
 
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.events import Flags
 from ptxvm.machine.per_lane import Array
 

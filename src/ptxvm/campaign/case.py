@@ -6,7 +6,7 @@ import itertools
 import time
 import traceback
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache, cached_property, lru_cache
 from pathlib import Path
 from typing import Any, Protocol
@@ -19,6 +19,7 @@ from ptxvm.campaign.expressions import substituted
 from ptxvm.campaign.outcome import Done, Job, Outcome, Verdict
 from ptxvm.campaign.parameter_space import ParameterSpace
 from ptxvm.campaign.python_function import PythonFunction
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Severity
 from ptxvm.diagnostics.errors import Crash, Fault, InvalidPTX, Place, Unsupported
 from ptxvm.machine.argument_texts import parse

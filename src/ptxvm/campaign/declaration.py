@@ -10,7 +10,7 @@ import inspect
 import json
 import tomllib
 from collections.abc import Mapping
-from dataclasses import Field, dataclass, field, fields
+from dataclasses import Field, field, fields
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar
@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from ptxvm.api import Kernel
 from ptxvm.campaign.parameter_space import ParameterSpace, axes
 from ptxvm.campaign.python_function import PythonFunction
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import did_you_mean
 
 T = TypeVar("T")
@@ -52,7 +53,7 @@ class Expectation:
     reference: str = key("", "A Python function `FILE.py:NAME` that writes to the arguments what the kernel should.")
     kernel: str = key("", "The file of another module, whose kernel must leave the same in all arrays.")
     entry: str = key("", "That kernel, where the module has several.")
-    agree: dict[str, list[object]] = key(  # noqa: RUF009 - a field
+    agree: dict[str, list[object]] = key(
         {}, "Values of a parameter under all of which the arrays must be the same: `{ engine = ['interp', 'jit'] }`."
     )
     relative: float = key(0.0, "The relative error that numbers may have; without errors all bits are compared.")

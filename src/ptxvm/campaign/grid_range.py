@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache, partial
 from typing import NamedTuple
 
@@ -16,6 +16,7 @@ from ptxvm.campaign.case import outcome
 from ptxvm.campaign.outcome import Job, Outcome
 from ptxvm.campaign.page_server import PageAddress, RemotePages
 from ptxvm.campaign.shared_file import Placed, SharedFile, Stored
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash, Fault, Unsupported
 from ptxvm.engine.jit.checks.cta_range import CtaRange
 from ptxvm.engine.jit.run.paged_array import DemandPaging, PagedArray

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass
 from typing import NamedTuple
+
+from ptxvm.dataclass import dataclass
 
 
 class Verdict(enum.StrEnum):

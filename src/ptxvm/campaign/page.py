@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import html
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import combinations
 from pathlib import Path
 
 from ptxvm.campaign.outcome import MEANINGS, Verdict
 from ptxvm.campaign.parameter_space import ParameterSpace
 from ptxvm.campaign.results import Results
+from ptxvm.dataclass import dataclass
 
 BINS = 24  # columns and rows of a table; an axis with more values is divided
 MOST_TABLES = 10

@@ -7,9 +7,10 @@ from __future__ import annotations
 
 import random
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from math import prod
+
+from ptxvm.dataclass import dataclass
 
 Position = tuple[int, ...]
 """Of a case: for each parameter the index of its value."""

@@ -7,11 +7,12 @@ import importlib.util
 import inspect
 import sys
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 from types import ModuleType
 from typing import Any
+
+from ptxvm.dataclass import dataclass
 
 Function = Callable[..., Any]
 """A user's function: of which arguments, the campaign says."""

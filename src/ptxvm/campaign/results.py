@@ -11,13 +11,13 @@ import os
 import sqlite3
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
 from typing import NamedTuple
 
 from ptxvm.campaign.outcome import Done, Outcome, Verdict
 from ptxvm.campaign.parameter_space import ParameterSpace
+from ptxvm.dataclass import dataclass
 
 MOST_VALUES = 1000  # of a parameter, that are listed
 JSON = json.JSONEncoder(default=str)

@@ -6,7 +6,7 @@ import os
 import sqlite3
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from ptxvm.campaign.python_function import Function, named
 from ptxvm.campaign.reproduction import write_tests
 from ptxvm.campaign.results import Case, Reason, Results, read_cases
 from ptxvm.campaign.shrink import smaller
+from ptxvm.dataclass import dataclass
 from ptxvm.machine import options
 
 if TYPE_CHECKING:

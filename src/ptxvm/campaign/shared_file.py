@@ -11,13 +11,13 @@ import mmap
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from tempfile import TemporaryFile
 from typing import NamedTuple
 
 import numpy as np
 
 from ptxvm.campaign.frames import Descriptor
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.backing import Bytes
 from ptxvm.machine.per_lane import Array
 

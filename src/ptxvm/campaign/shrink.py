@@ -9,7 +9,6 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ptxvm.campaign.case import DISAGREE, Runner
@@ -17,6 +16,7 @@ from ptxvm.campaign.declaration import Declaration
 from ptxvm.campaign.outcome import Job, Outcome, Verdict
 from ptxvm.campaign.parameter_space import Position
 from ptxvm.campaign.results import Case
+from ptxvm.dataclass import dataclass
 from ptxvm.syntax import parse, print_module, tree
 from ptxvm.syntax.source import Source
 

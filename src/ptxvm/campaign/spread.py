@@ -12,7 +12,7 @@ import logging
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -30,6 +30,7 @@ from ptxvm.campaign.outcome import Job
 from ptxvm.campaign.page_server import PageServer, address_towards, reaches
 from ptxvm.campaign.session import runner
 from ptxvm.campaign.shared_file import shared
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.checks import prefilter

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.cta_barrier import aligned, reduction
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.summary import only_synchronises_lanes

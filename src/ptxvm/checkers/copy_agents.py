@@ -15,7 +15,6 @@ from __future__ import annotations
 
 from collections import defaultdict, deque
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import reduce
 
 import numpy as np
@@ -25,6 +24,7 @@ from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.checkers.clocks import Clocks, Knowledge, joined
 from ptxvm.checkers.mbarrier_phases import Batch, Location, Phases
 from ptxvm.checkers.shadow import AllocationShadow, Records
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.machine.events import Access, Offsets, Threads
 

@@ -11,13 +11,14 @@ precede the thread's next operation, `OFFERED` the accesses that its next fence.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.checkers.clocks import FENCED, OFFERED, Clocks, Knowledge, joined
 from ptxvm.checkers.strength import WIDE
+from ptxvm.dataclass import dataclass
 
 Location = tuple[int, int, int]  # a shadow, the offset of an element and its size
 Reach = tuple[int, int]  # a thread of a strong access, the first of its CTA, and the rank of its scope

@@ -12,7 +12,7 @@ launches that may not have ended then.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
 import numpy as np
@@ -22,6 +22,7 @@ from ptxvm.algebra.memory_order import GridStep, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.checkers.grid_waits import GridWaits
 from ptxvm.checkers.strength import WIDE, Site, Sites
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Scenes, Threads

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ptxvm.checkers.clocks import Knowledge, joined
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.mbarrier import PHASE
 from ptxvm.machine.events import Words
 

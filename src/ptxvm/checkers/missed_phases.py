@@ -14,12 +14,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from ptxvm.checkers.clocks import PROGRESS, Clocks, Knowledge, joined, of_kind
 from ptxvm.checkers.mbarrier_phases import Location
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.warpgroup import WARPS
 from ptxvm.machine.events import Access, Threads

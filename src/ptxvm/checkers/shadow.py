@@ -6,13 +6,13 @@ cell.  A cell has its last write and its last read, and overflow records for acc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.checkers.overflow_records import Covers, OverflowRecords
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, Offsets, Threads
 

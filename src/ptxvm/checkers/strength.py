@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -12,6 +11,7 @@ from ptxvm.algebra.asynchronous import AsyncKind, Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.events import Access
 

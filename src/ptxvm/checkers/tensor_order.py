@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
@@ -20,6 +20,7 @@ from ptxvm.checkers.clocks import TENSOR_MEMORY, Ints
 from ptxvm.checkers.copy_agents import Agents
 from ptxvm.checkers.patterns import Patterns
 from ptxvm.checkers.race_pair import HAZARDS
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 from ptxvm.machine.events import Threads
 from ptxvm.machine.tensor_blocks import CellBlock

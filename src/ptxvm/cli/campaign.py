@@ -6,7 +6,6 @@ import re
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from pathlib import Path
 
 from rich.text import Text
@@ -17,6 +16,7 @@ from ptxvm.campaign.outcome import Verdict
 from ptxvm.campaign.session import Campaign, campaign
 from ptxvm.cli.failures import FINDINGS, WrongCall, one_line
 from ptxvm.cli.terminal import console, tabulated
+from ptxvm.dataclass import dataclass
 
 MOST_REASONS = 20
 UNITS = {"s": 1, "m": 60, "h": 3600}

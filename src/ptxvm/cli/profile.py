@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from math import prod
 from pathlib import Path, PurePath
 from typing import cast
@@ -15,6 +14,7 @@ from ptxvm.cli.failures import WrongCall
 from ptxvm.cli.run import Following, RunRequest, run
 from ptxvm.cli.run_report import RunReport
 from ptxvm.cli.terminal import GAP, console, labelled, tabulated, width
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.models import DEFAULT, MODELS, Model
 from ptxvm.driver.occupancy import multiprocessor

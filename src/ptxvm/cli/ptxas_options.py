@@ -9,9 +9,10 @@ from __future__ import annotations
 import enum
 import shlex
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.targets import LOWEST, parse_target
 
 DEFAULT_TARGET = "sm_75"

@@ -7,7 +7,7 @@ files as a linker does.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from itertools import chain
 
 from ptxvm.algebra.state_space import Space
@@ -17,6 +17,7 @@ from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.signatures import name_of
 from ptxvm.analysis.symbols import Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Span
 from ptxvm.syntax.tree import Linkage, Node
 

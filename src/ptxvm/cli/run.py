@@ -7,7 +7,6 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, redirect_stdout
-from dataclasses import dataclass
 from functools import cache
 from math import prod
 from pathlib import Path
@@ -23,6 +22,7 @@ from ptxvm.cli.check import known_format, known_target, read, read_suppressions,
 from ptxvm.cli.failures import InFile, WrongCall, one_line, say
 from ptxvm.cli.run_report import RunReport, short_name
 from ptxvm.cli.terminal import console, has_color, tabulated, width, working
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.render import render, summary
 from ptxvm.machine import options
 from ptxvm.machine.arguments import pack_arguments

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 import numpy as np
@@ -14,6 +14,7 @@ import ptxvm
 from ptxvm.analysis.faults import as_diagnostic
 from ptxvm.cli import arguments
 from ptxvm.cli.failures import one_line
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Severity, render
 from ptxvm.diagnostics.errors import Place
 from ptxvm.diagnostics.json import objects

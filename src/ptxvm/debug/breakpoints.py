@@ -5,12 +5,12 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import PurePath
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.debug.expressions import Expression, parse
 from ptxvm.debug.focus import NotThere
 from ptxvm.debug.log_messages import LogMessage, log_message

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import partial
 from typing import TypeAlias
 
@@ -19,6 +19,7 @@ import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, f32, f64, pred, s32, s64, u32, u64
+from ptxvm.dataclass import dataclass
 from ptxvm.debug.source_types import Pointer
 from ptxvm.debug.values import MemoryPlace, NoValue, Place, Values, View
 from ptxvm.diagnostics import did_you_mean

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.launch import Extent, LaunchShape
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register, Variable, spelling
+from ptxvm.dataclass import dataclass
 from ptxvm.debug.focus import coordinates, shown
 from ptxvm.debug.lanes import Frame, LanePlaces, Status
 from ptxvm.debug.session import Session

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.barriers import Key, Waiting
 from ptxvm.engine.interp.calls import SITE
 from ptxvm.engine.interp.lanes import at

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 import numpy as np
 
+from ptxvm.dataclass import dataclass
 from ptxvm.debug.expressions import Expression, parse
 from ptxvm.debug.values import NoValue, View, bits_of
 from ptxvm.engine.interp import value_text

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Fault
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from math import prod
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.scope import Family
 from ptxvm.analysis.symbols import Label, Register, Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.debug.dwarf import dwarf
 from ptxvm.debug.source_types import ArrayOf, InMemory, Number, Pointer, SourceType, SourceVariable, SourceVariables, Structure
 from ptxvm.diagnostics import did_you_mean

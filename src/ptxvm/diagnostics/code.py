@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+
+from ptxvm.dataclass import dataclass
 
 _MANUAL = "https://docs.nvidia.com/cuda/parallel-thread-execution/index.html"
 _CHAPTERS = {"P01": "syntax", "P02": "syntax", "P03": "instruction-set", "P05": "directives", "P": "instruction-set"}

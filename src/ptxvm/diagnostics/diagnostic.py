@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.notebook import card
 
 

@@ -17,8 +17,8 @@ from __future__ import annotations
 import textwrap
 import unicodedata
 from collections.abc import Iterator
-from dataclasses import dataclass
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.diagnostic import Diagnostic, Span
 from ptxvm.diagnostics.findings import Findings, Text
 

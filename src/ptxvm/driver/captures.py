@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from threading import get_ident
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.graph import Described, Graph, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, KERNEL, PROGRAMMATIC, Edge
 from ptxvm.driver.results import DriverError, Result

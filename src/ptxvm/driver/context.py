@@ -17,12 +17,13 @@ import time
 from collections import Counter
 from collections.abc import Mapping
 from contextlib import suppress
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property, partial
 from itertools import count
 from threading import get_ident
 from weakref import WeakSet
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.driver.captures import Agreed, Capture, CaptureMode, Recapture
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from enum import IntEnum
 from functools import cached_property
 from math import inf
@@ -12,6 +11,7 @@ from typing import Literal, cast
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.backing import bytes_at

@@ -5,9 +5,9 @@ from __future__ import annotations
 import os
 import uuid
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cached_property
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.models import Model
 from ptxvm.driver.results import DriverError, Result

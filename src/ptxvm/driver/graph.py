@@ -6,11 +6,12 @@ import ctypes
 import itertools
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from enum import IntEnum
 from types import MappingProxyType
 from typing import Protocol
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.graph_edges import Edge
 from ptxvm.driver.launch_checks import Checked
 from ptxvm.driver.results import DriverError, Result

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.context import Event
 from ptxvm.driver.graph import Prepared, Task
 from ptxvm.driver.launch_checks import Checked

@@ -7,8 +7,9 @@ it is trimmed, or the next node allocates.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.context import STREAMS
 from ptxvm.driver.graph import Child, Described, Graph, Task, UserObject
 from ptxvm.driver.graph_executables import Executable

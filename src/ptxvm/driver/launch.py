@@ -5,9 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import NamedTuple, cast
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.context import Context
 from ptxvm.driver.graph import KernelError, Task

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxvm import api
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.driver.code_images import linked_image, texts_of
 from ptxvm.driver.programs import loaded, result_of_ptx

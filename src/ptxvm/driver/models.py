@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass
 from functools import cache
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.attributes import Attribute
 

@@ -6,8 +6,9 @@ wherever the object is, as the same pages.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.virtual_memory import GRANULARITY, Extent, Mappable, Physical
 

@@ -6,7 +6,7 @@ sheets name twice as much.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ptxvm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,9 +9,11 @@ from __future__ import annotations
 import atexit
 import json
 import os
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from pathlib import Path
+
+from ptxvm.dataclass import dataclass
 
 
 @dataclass

@@ -6,8 +6,9 @@ A stream of this machine has a queue of its own, so the numbers are kept and tol
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 from enum import IntEnum
+
+from ptxvm.dataclass import dataclass
 
 CONNECTIONS, MOST_CONNECTIONS = 8, 32
 

@@ -10,7 +10,6 @@ runs the grids that the CTA has launched, on the same thread of the host.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import count
 from typing import Any, Protocol
 
@@ -18,6 +17,7 @@ import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.protocol import Counters
 from ptxvm.machine.allocation import Allocation

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ptxvm.analysis.program import Function
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp import profiling
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.engine import Jit

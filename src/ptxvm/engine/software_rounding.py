@@ -8,12 +8,12 @@ error-free transformations, or in rational numbers where these could overflow or
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from fractions import Fraction
 from math import isfinite
 
 import numpy as np
 
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.error_free import two_product
 from ptxvm.machine.per_lane import PerLane
 

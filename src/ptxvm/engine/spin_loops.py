@@ -9,12 +9,12 @@ polls if the function that it calls does; it loads weakly if that function loads
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from weakref import WeakKeyDictionary
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import bit_of, bits, reads_and_writes, segments, special_registers, successors, targets
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.call_targets import called, callees
 from ptxvm.engine.data_flow import data_flow, dependent, read, written
 from ptxvm.isa.effects import Access, Verb

@@ -5,11 +5,11 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
 from typing import Protocol
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine import time_box
 from ptxvm.engine.limits import Limits

@@ -12,13 +12,13 @@ of rules and needs:
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b128
 from ptxvm.algebra.value import Value
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Severity
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.model import Check, Condition, Decoded, Instruction, Problem

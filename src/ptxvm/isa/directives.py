@@ -6,9 +6,9 @@ The demands are those of ptxas 13.5, which differ from the manual's in places.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.targets import Need, Version, parse_need, parse_version
 
 

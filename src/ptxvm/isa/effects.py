@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
 from typing import Unpack
 
 from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
@@ -11,6 +10,7 @@ from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.tensor_memory import Move
 

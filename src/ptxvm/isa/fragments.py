@@ -13,12 +13,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from enum import Enum
 from functools import cache
 from typing import Any, TypeAlias, TypedDict
 
 from ptxvm.algebra.types import Type, bf16, e2m1, f16, f32, u4
+from ptxvm.dataclass import dataclass
 
 Lane: TypeAlias = Any
 """A number of a lane or of an element: an int, an array of them, or a `Value`, with the operators of integers."""

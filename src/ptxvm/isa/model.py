@@ -20,11 +20,12 @@ from __future__ import annotations
 import inspect
 import itertools
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache, cached_property, lru_cache, wraps
 from typing import Any, NoReturn, Required, TypeAlias, TypedDict, Unpack
 
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import DiagnosticCode, Severity, register_lookup
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb

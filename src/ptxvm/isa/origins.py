@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Algebra, Rounding, Value
+from ptxvm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)

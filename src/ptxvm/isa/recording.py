@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any, Unpack
 
 from ptxvm.algebra.asynchronous import AsyncKind
@@ -12,6 +12,7 @@ from ptxvm.algebra.ports import AccessAttributes, Symbol
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Access, Collective, Fence, Jump, Verb
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.origins import ORIGINS, Origin, unknown

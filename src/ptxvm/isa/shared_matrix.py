@@ -5,8 +5,9 @@ A matrix consists of pieces of 16 bytes: neighbours along K where it is K-major,
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
+
+from ptxvm.dataclass import dataclass
 
 PIECE = 16  # bytes
 FIELD = 14  # bits of an address or an offset, which are in units of 16 bytes

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from ptxvm.algebra.types import Type, b32, pred, u16, u32, u64
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.targets import Need, Target, Version, parse_need
 
 WARP = 32

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
+
+from ptxvm.dataclass import dataclass
 
 Version = tuple[int, int]
 

@@ -6,9 +6,8 @@ numbers of types and modes are those of `tensormap.replace` (table 33).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxvm.algebra.types import Type, b8, b16, b32, b64
+from ptxvm.dataclass import dataclass
 
 SIZE = 128
 OUTSIDE_NAN = 0x7FF7

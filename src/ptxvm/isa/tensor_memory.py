@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from enum import Enum
 from functools import lru_cache
 
 from ptxvm.algebra.types import Type, b32, bf16, e2m1, e2m3, e3m2, e4m3, e5m2, f16, f32, s8, s32, tf32, u8, ue4m3, ue8m0
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.shared_matrix import FIELD, PIECE, MatrixDescriptor, Swizzle
 
 COLUMNS, LANES = 512, 128  # of the tensor memory of a CTA

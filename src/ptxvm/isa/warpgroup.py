@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.isa import fragments
 from ptxvm.isa.fragments import Core, Product
 from ptxvm.isa.shared_matrix import Factor

@@ -8,9 +8,11 @@ the addresses of its labels.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from struct import pack
 from types import MappingProxyType
+
+from ptxvm.dataclass import dataclass
 
 STUB = 32  # bytes of code of one function
 

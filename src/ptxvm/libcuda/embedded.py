@@ -11,10 +11,10 @@ import io
 import sys
 import sysconfig
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.profile import profile
 from ptxvm.libcuda.starter import Starter
 

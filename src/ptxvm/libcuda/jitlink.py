@@ -10,9 +10,10 @@ import ctypes
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from pathlib import Path
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver import linker
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.results import DriverError

@@ -6,8 +6,7 @@ configuration: the environment, the signals and the standard streams of the proc
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ptxvm.dataclass import dataclass
 from ptxvm.libcuda.assembler import Labels, MachineCode, Processor
 
 PYTHON = (

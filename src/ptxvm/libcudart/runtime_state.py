@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from functools import cache
 from typing import NamedTuple, TypeVar
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.code_images import texts_at
 from ptxvm.driver.device import Device
 from ptxvm.driver.module import Kernel, Module

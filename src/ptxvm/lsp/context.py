@@ -5,9 +5,9 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ptxvm.analysis.operand_matching import chosen
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, candidates
 from ptxvm.isa.notation import Operand

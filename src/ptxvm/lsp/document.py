@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from lsprotocol.types import TextDocumentContentChangeEvent
 
+from ptxvm.dataclass import dataclass
 from ptxvm.lsp.module import ModuleView
 from ptxvm.lsp.text import DocumentText
 from ptxvm.syntax.source import Source

@@ -8,12 +8,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 
 from lsprotocol import types
 
 from ptxvm.analysis.incremental import IncrementalChecker
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Span
 from ptxvm.lsp import hover as of_ptx
 from ptxvm.lsp.document import Document

@@ -6,7 +6,6 @@ Both need a module without errors.  What was found of a function is kept while i
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lsprotocol import types
 
@@ -16,6 +15,7 @@ from ptxvm.analysis.lane_shapes import LaneShape, Variation
 from ptxvm.analysis.lints import lint_function
 from ptxvm.analysis.program import Function, Program
 from ptxvm.analysis.report import Report
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic
 from ptxvm.lsp.document import Document
 from ptxvm.syntax import tree

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from dataclasses import dataclass
 from functools import cached_property
 
 from ptxvm.algebra.float_environment import usual_arithmetic
@@ -16,6 +15,7 @@ from ptxvm.analysis.scope import NameScope
 from ptxvm.analysis.shapes import names_in
 from ptxvm.analysis.symbols import Signature
 from ptxvm.analysis.validate import check_instruction, recogniser
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA
 from ptxvm.lsp import names

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from functools import lru_cache
 
 from ptxvm.algebra.types import Type
@@ -16,6 +16,7 @@ from ptxvm.analysis import bind
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.scope import DIGITS, LONGEST_NUMBER, NameScope, register_shape
 from ptxvm.analysis.symbols import Label, Prototype, Register, Signature, Symbol, Table
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.directives import OPAQUE
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from lsprotocol import types
 
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.names import Definition, NameKind

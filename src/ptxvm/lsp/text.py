@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable
-from dataclasses import dataclass
 from functools import cached_property
 
 from lsprotocol.types import (
@@ -18,6 +17,7 @@ from lsprotocol.types import (
     TextDocumentContentChangePartial,
 )
 
+from ptxvm.dataclass import dataclass
 from ptxvm.syntax.source import starts_of_lines
 
 _UNIT = {PositionEncodingKind.Utf16: ("utf-16-le", 2), PositionEncodingKind.Utf8: ("utf-8", 1)}

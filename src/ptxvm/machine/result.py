@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.notebook import card
 
 if TYPE_CHECKING:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import enum
 import os
-from dataclasses import dataclass
 from pathlib import Path
+
+from ptxvm.dataclass import dataclass
 
 CACHE_SIZE = 256  # MiB
 

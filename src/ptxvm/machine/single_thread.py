@@ -8,13 +8,13 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 from ptxvm.algebra.asynchronous import AsyncKind, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.launch import LaunchShape
 

@@ -15,10 +15,11 @@ from __future__ import annotations
 from _thread import RLock  # the import of `threading` takes longer than the start of a cached kernel
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import count
 from typing import TYPE_CHECKING, Any
 
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.handles import HANDLES
 
 if TYPE_CHECKING:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
 
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
 from ptxvm.isa.tensor_memory import HALVED, LANES, CopyToTensor, Load, Move, Multiply, Shift, instruction_descriptor
 from ptxvm.machine import tensor_memory, tensor_unit

@@ -10,13 +10,14 @@ finds the handle there.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from math import inf
 from typing import Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.opaque import Opaque
 from ptxvm.machine.options import count

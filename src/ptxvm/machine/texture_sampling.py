@@ -13,11 +13,11 @@ f32 once.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
 
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.texture import ImageView, Level, Sampling, Texture
 

@@ -7,11 +7,11 @@ slices.  Outside of the surface `.trap` faults, `.clamp` goes to the nearest ele
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array

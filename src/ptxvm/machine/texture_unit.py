@@ -7,11 +7,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
 from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 from ptxvm.machine import texture_surface
 from ptxvm.machine.backing import address_of

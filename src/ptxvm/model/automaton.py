@@ -8,13 +8,14 @@ for termination share this automaton.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import Any, TypeAlias
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.single_thread import Holder, Payload, Rendezvous, Script, Stage, StopThread, ThreadAccess
 from ptxvm.model.litmus_program import Thread

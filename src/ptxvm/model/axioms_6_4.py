@@ -6,11 +6,11 @@ A relation is a property, named as in the text and with its section.  `axioms_9_
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Literal
 
 from ptxvm.algebra.memory_order import Order
+from ptxvm.dataclass import dataclass
 from ptxvm.model.execution import Execution
 from ptxvm.model.memory_events import EventKind
 from ptxvm.model.relations import Events, Relation

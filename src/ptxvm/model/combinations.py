@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import NamedTuple
 
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.single_thread import Payload
 from ptxvm.model.deadline import seconds_left
 from ptxvm.model.histories import History

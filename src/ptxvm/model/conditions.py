@@ -5,10 +5,10 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial, reduce
 from typing import Any, TypeAlias
 
+from ptxvm.dataclass import dataclass
 from ptxvm.model.values import COMPARISONS
 
 State = Mapping[str, int]

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ptxvm.algebra.asynchronous import AsyncKind
+from ptxvm.dataclass import dataclass
 from ptxvm.model.memory_events import Event, EventKind
 from ptxvm.model.paths import FOREVER, Path
 from ptxvm.model.values import Key

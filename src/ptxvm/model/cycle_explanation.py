@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import pairwise
 
+from ptxvm.dataclass import dataclass
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.relations import Relation

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ptxvm.dataclass import dataclass
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.enumerate import Candidate
 from ptxvm.model.memory_events import EventKind

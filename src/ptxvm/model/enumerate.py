@@ -7,9 +7,10 @@ requires.  Only pairs of morally strong writes are then ordered either way: a ra
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 
+from ptxvm.dataclass import dataclass
 from ptxvm.model.axioms_6_4 import BEFORE_COHERENCE, PTX64, WITH_COHERENCE, Axiom
 from ptxvm.model.barrier_matching import barrier_orders
 from ptxvm.model.deadline import seconds_left

@@ -8,9 +8,10 @@ atomicity of atomic operations.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxvm.algebra.memory_order import Scope
+from ptxvm.dataclass import dataclass
 from ptxvm.model.litmus_program import Thread
 from ptxvm.model.path_run import EarlierAccesses, PathWrite, WriteInstance
 

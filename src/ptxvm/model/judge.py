@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import product
 from math import factorial, prod
 from typing import TYPE_CHECKING
 
 from ptxvm.algebra.memory_order import Order
+from ptxvm.dataclass import dataclass
 from ptxvm.machine import options
 from ptxvm.model.axioms_6_4 import PTX64
 from ptxvm.model.axioms_9_1 import PTX91

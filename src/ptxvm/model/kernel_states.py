@@ -8,10 +8,11 @@ Barriers open as the machine opens them: when all live threads have come, or as 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import pairwise, product
 
 from ptxvm.algebra.memory_order import Scope
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.single_thread import Meeting, Rendezvous, Stage, ThreadAccess
 from ptxvm.model.automaton import Answer, Automaton, AutomatonState, ScriptCall, Transition, automata

@@ -7,11 +7,12 @@ a load takes any of them, any number of times.  So a loop that spins on racing a
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from itertools import product
 from typing import TypeVar
 
 from ptxvm.algebra.memory_order import Scope
+from ptxvm.dataclass import dataclass
 from ptxvm.model.litmus_program import (
     DEPTH,
     Atomic,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Literal
 
 from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.dataclass import dataclass
 from ptxvm.model.conditions import Condition
 from ptxvm.model.ending import Ending
 from ptxvm.model.litmus_program import Alias, Elements, Thread

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import Enum
 
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.dataclass import dataclass
 from ptxvm.model.litmus_program import Barrier, Location, Thread
 from ptxvm.model.values import Key, Value
 

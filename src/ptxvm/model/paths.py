@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
 from ptxvm.algebra.asynchronous import Proxy
+from ptxvm.dataclass import dataclass
 from ptxvm.model.litmus_program import (
     Atomic,
     Barrier,

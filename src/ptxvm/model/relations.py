@@ -7,8 +7,9 @@ so does a set of events.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import TypeVar
+
+from ptxvm.dataclass import dataclass
 
 T = TypeVar("T")
 

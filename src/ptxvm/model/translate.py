@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
 from ptxvm.model.conditions import REGISTER, Condition
 from ptxvm.model.litmus_program import (

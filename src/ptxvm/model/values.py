@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
 
 Key = tuple[str, int]

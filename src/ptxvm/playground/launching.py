@@ -6,7 +6,7 @@ import io
 import math
 from collections.abc import Sequence
 from contextlib import redirect_stdout
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from typing import TYPE_CHECKING, cast
 
@@ -14,6 +14,7 @@ import numpy as np
 
 from ptxvm.analysis.faults import as_diagnostic
 from ptxvm.api import Kernel, Module, load
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic
 from ptxvm.diagnostics.errors import Fault, InvalidPTX, PTXVMError, Unsupported
 from ptxvm.diagnostics.json import objects

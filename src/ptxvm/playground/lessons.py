@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import tomllib
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
+from ptxvm.dataclass import dataclass
 from ptxvm.playground.requests import LaunchRequest, LessonRequest, Nothing, RequestError
 
 if TYPE_CHECKING:

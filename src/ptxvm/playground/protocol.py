@@ -9,9 +9,9 @@ from __future__ import annotations
 import importlib
 import json
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from typing import Any
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.playground.requests import RequestError, decode

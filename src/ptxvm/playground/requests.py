@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import types
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, dataclass, fields
+from dataclasses import MISSING, fields
 from typing import Any, get_args, get_origin, get_type_hints
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import did_you_mean
 
 MOST_TEXT = 1 << 20

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.arithmetic import float_operations
 from ptxvm.isa.effects import Collective, Jump, Verb
 from ptxvm.profile.metrics import COUNTED, POSITION, WIDTHS, WORDS

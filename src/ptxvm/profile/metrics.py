@@ -7,9 +7,9 @@ or the kernel.  A derived metric is a formula over such sums.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.effects import Verb
 
 SASS = "Nsight Compute counts SASS, which ptxas makes of the PTX."

@@ -5,8 +5,7 @@ Registers limit it too; how many a thread has is not known of PTX, as ptxas give
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.special_registers import WARP
 
 

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import constants
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.special_registers import WARP
 from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD

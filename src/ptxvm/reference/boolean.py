@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 from itertools import count, permutations
+
+from ptxvm.dataclass import dataclass
 
 A, B, C = 0xF0, 0xCC, 0xAA
 """The truth tables of the variables themselves: bit `4a + 2b + c` is the value where they are a, b and c."""

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ptxvm.analysis import (  # noqa: F401 - enter their codes
     codes as _analysis_codes,
     instruction_codes as _instruction_codes,
     lints as _lints,
 )
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import all_codes, explain
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Instruction

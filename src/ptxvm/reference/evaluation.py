@@ -6,7 +6,7 @@ Values are kept as their bits with the type that the operand has.
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis import constants
 from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import names_in
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp import arrays, value_text
 from ptxvm.engine.interp.eager import EAGER
 from ptxvm.engine.interp.value_text import as_floats, in_digits

@@ -7,12 +7,12 @@ CTA through `ptxvm.load` and `launch`, as a user's would.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
 from ptxvm.api import load
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import Instruction
 from ptxvm.machine.texture import Surface, Texture
 from ptxvm.reference.evaluation import bits_of, compute, hexadecimal, number, wanted

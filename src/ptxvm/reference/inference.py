@@ -7,7 +7,7 @@ and the form gives the place a type, or a mark such as `label`.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
@@ -16,6 +16,7 @@ from ptxvm.analysis.program import follow
 from ptxvm.analysis.scope import NameScope, special
 from ptxvm.analysis.shapes import VECTOR_PARTS, names_in, shape_of
 from ptxvm.analysis.symbols import Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.model import Decoded, Problem
 from ptxvm.isa.operand_types import Shape
 from ptxvm.syntax import tree

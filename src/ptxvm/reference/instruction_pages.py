@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Mapping
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import groupby
 
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog.logic import PERMUTATIONS
 from ptxvm.isa.fragments import Fragment
 from ptxvm.isa.matrix import variants_of_matrices

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 
 from ptxvm.algebra.types import b16, b32
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.catalog.wmma import loaded, stored
 from ptxvm.isa.effects import COMPUTES, Summary

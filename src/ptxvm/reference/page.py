@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Iterator
-from dataclasses import dataclass
 from functools import cached_property
 
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.matrix import variants_of_matrices
 from ptxvm.isa.model import ISA, Instruction, OperandType

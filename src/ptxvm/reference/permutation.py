@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog.logic import PERMUTATIONS
 
 

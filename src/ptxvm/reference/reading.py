@@ -7,10 +7,11 @@ take the instruction.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from ptxvm.analysis.check import analyse
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, Severity, Span
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import Decoded, candidates

@@ -9,7 +9,6 @@ from __future__ import annotations
 import operator
 import re
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
@@ -17,6 +16,7 @@ from ptxvm.algebra.types import Type, pred
 from ptxvm.analysis import constants
 from ptxvm.analysis.shapes import names_in
 from ptxvm.api import Kernel, load
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import InvalidPTX
 from ptxvm.isa.special_registers import WARP
 from ptxvm.reference.evaluation import CARRY, BadValue, bits_of, computes_registers, names_an_address, wanted

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.faults import plural
 from ptxvm.profile.trace import Located, Step, Touched
 from ptxvm.reference.access_pictures import lanes_of_access

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from math import prod
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.models import Model
 from ptxvm.driver.occupancy import multiprocessor
 from ptxvm.isa.special_registers import WARP

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 from ptxvm.analysis.program import Program
+from ptxvm.dataclass import dataclass
 from ptxvm.profile.metrics import METRICS, Metric
 from ptxvm.profile.profile import Line, Measured, Profile
 

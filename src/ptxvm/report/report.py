@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
-from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
 from ptxvm.api import Kernel
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.models import DEFAULT, MODELS
 from ptxvm.machine import options
 from ptxvm.machine.launch_options import LaunchOptions

@@ -6,9 +6,9 @@ S. Williams, A. Waterman, D. Patterson, "Roofline: An Insightful Visual Performa
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from math import log10
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.peaks import Peaks
 from ptxvm.profile.profile import Profile
 from ptxvm.reference.pictures import label, line, picture, stroke

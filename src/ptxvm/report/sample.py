@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import field
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.api import Kernel
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp.instrumented import InstrumentedInterpreter, Recording
 from ptxvm.engine.jit.engine import Jit

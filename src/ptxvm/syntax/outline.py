@@ -9,9 +9,9 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from itertools import chain
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.alike import LikeStatement, WrongModel, covered, like_statements, merged

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
+
+from ptxvm.dataclass import dataclass
 
 
 @dataclass(slots=True, kw_only=True)

@@ -8,7 +8,6 @@ from exhaustive sweeps of sm_50 to sm_75.  Each function takes an f32 Value with
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 from math import inf
 
@@ -17,6 +16,7 @@ from ptxvm.algebra.derived.floats import canonical_nan, infinity_bits, is_nan, m
 from ptxvm.algebra.derived.integers import absolute, shift_to_nearest
 from ptxvm.algebra.types import f32, f64, s32, s64, u32, u64
 from ptxvm.algebra.value import Value, derived, lookup, select
+from ptxvm.dataclass import dataclass
 
 INFINITY, SIGN = 0x7F800000, 0x80000000
 FRACTION = 0x7FFFFF

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cache
 from random import Random
 
@@ -14,6 +14,7 @@ from ptxvm.campaign.fuzz import engines, kernels, litmus, text
 from ptxvm.campaign.fuzz.coverage import EVERY, Coverage, Tracer
 from ptxvm.campaign.outcome import Job, Outcome
 from ptxvm.campaign.random_kernels.kernels import kernel_of
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import InvalidPTX
 
 

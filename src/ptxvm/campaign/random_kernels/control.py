@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 from ptxvm.campaign.random_kernels import strategies as st
@@ -10,6 +9,7 @@ from ptxvm.campaign.random_kernels.compiled import counted, reduction, tile, wal
 from ptxvm.campaign.random_kernels.memory import DOUBLES, WRAPS, access, atomic, copy, row
 from ptxvm.campaign.random_kernels.parts import ALL, MOVES, Block, D, P, R, Shape, Statement, Strategy, filled, pure
 from ptxvm.campaign.random_kernels.warps import BARRIERS, NOBODY, collective, exchange, inside, meeting
+from ptxvm.dataclass import dataclass
 
 CONDITION = st.builds("@{}{}".format, st.sampled_from(["", "!"]), P)
 

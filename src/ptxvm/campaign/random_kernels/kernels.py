@@ -15,7 +15,7 @@ from __future__ import annotations
 import enum
 import re
 from collections.abc import Container, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property, partial
 from itertools import count
 from math import prod
@@ -27,6 +27,7 @@ from ptxvm.campaign.random_kernels.control import Setting, block
 from ptxvm.campaign.random_kernels.memory import OWN, size_of
 from ptxvm.campaign.random_kernels.parts import ALL, REGISTERS, Block, R, Shape, Statement, pure, written
 from ptxvm.campaign.random_kernels.warps import ARRIVAL, LOCK
+from ptxvm.dataclass import dataclass
 
 SHAPES: list[Shape] = [
     (32,),

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from operator import ne
 
 from ptxvm.campaign.random_kernels import strategies as st
 from ptxvm.campaign.random_kernels.variants import Variant, instructions, variants_of
+from ptxvm.dataclass import dataclass
 
 Strategy = st.Strategy
 Shape = tuple[int, ...]

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from functools import cache
 
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Instruction
 from ptxvm.isa.notation import Form

@@ -6,9 +6,9 @@ import enum
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
+from ptxvm.dataclass import dataclass
 from ptxvm.debug.session import Session
 from ptxvm.debug.stops import Stop
 from ptxvm.diagnostics import did_you_mean

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Protocol, TypeAlias
 
 import numpy as np
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access, CopyInstruction, Transferring, Update
 from ptxvm.engine.interp.async_products import ProductCohort, StartedProduct
 from ptxvm.engine.interp.lane_memory import located

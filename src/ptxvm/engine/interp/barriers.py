@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import NamedTuple
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane

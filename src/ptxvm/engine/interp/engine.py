@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
 from ptxvm.analysis.call_graph import callees_first
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp import completion
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.executable import Executable

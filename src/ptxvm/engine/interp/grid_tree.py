@@ -9,11 +9,11 @@ other children (CUDA C++ programming guide, "CUDA Dynamic Parallelism").
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Place
 from ptxvm.engine.dynamic_parallelism import FIRE_AND_FORGET, OF_THE_CTA, TAIL_LAUNCH, ChildGrid, RuntimeCall
 from ptxvm.machine.allocation import Allocation

@@ -7,13 +7,13 @@ memory for them.  Subclasses that watch or replace accesses override the latter 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access, Update
 from ptxvm.engine.interp.lanes import LaneLayout, spread
 from ptxvm.machine.allocation import Allocation

@@ -7,13 +7,13 @@ the tag counts the calls of the lane at that depth.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.symbols import Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.machine.allocation import Allocation

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import cached_property
 from typing import Unpack
 
@@ -21,6 +21,7 @@ from ptxvm.algebra.types import Type, b32, b64, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function as PtxFunction
 from ptxvm.analysis.symbols import Label, Prototype, Table
+from ptxvm.dataclass import dataclass
 from ptxvm.engine import textures
 from ptxvm.engine.argument_words import Argument
 from ptxvm.engine.carry_flag import CarryFlag

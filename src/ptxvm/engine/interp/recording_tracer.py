@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 from ptxvm.algebra.types import Type, pred
@@ -13,6 +12,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import VECTOR_PARTS, names_in
 from ptxvm.analysis.symbols import Register
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp import ports
 from ptxvm.engine.interp.segment import CARRY_SLOT, Tracer
 from ptxvm.engine.operands import OperandValue

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
+from ptxvm.dataclass import dataclass
 from ptxvm.machine.per_lane import LaneNumbers, PerLane, RegisterFile
 
 

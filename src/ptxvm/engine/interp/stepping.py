@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
 
 import numpy as np
 
 from ptxvm.analysis.program import Function
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp import completion
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.engine import Interpreter, OpenGrid

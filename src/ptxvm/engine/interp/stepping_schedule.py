@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp.barriers import Key
 from ptxvm.engine.interp.cohort import Cohort

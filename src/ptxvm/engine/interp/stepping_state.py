@@ -9,7 +9,6 @@ from __future__ import annotations
 import io
 import pickle
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 from functools import _lru_cache_wrapper
 from types import BuiltinFunctionType, FunctionType
 from typing import Any, ClassVar
@@ -20,6 +19,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.symbols import Label, Register, Table, Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access, CopyInstruction, Transferring
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import LaneLayout

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import Protocol
 
 import numpy as np
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.lane_memory import CohortLanes, located
 from ptxvm.engine.interp.lanes import spread

@@ -7,7 +7,7 @@ and its unset bytes in `s + 2 * n`.  In the code, `C.shadow` is the shadow state
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import Unpack
 
 import numpy as np
@@ -20,6 +20,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.provenance import SPACES
 from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.analysis.unset import passes_memory, use
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp import ports
 from ptxvm.engine.interp.segment import Slots, Tracer
 from ptxvm.engine.interp.shadow_algebra import SET, ShadowAlgebra, whole

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access, Transferring
 from ptxvm.engine.interp.lane_memory import CohortLanes, LaneMemory
 from ptxvm.machine.per_lane import Addresses, LaneNumbers, PerLane

@@ -6,13 +6,13 @@ Where the provenance of an address is known, its access must stay in that variab
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access, Update
 from ptxvm.engine.interp.cohort import Cohort
 from ptxvm.engine.interp.lane_memory import LaneMemory, located

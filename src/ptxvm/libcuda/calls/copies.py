@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.cuda_arrays import CudaArray, Mipmapped
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle

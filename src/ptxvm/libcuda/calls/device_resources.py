@@ -6,8 +6,8 @@ Multiprocessors are split by the rules of the architectures.
 from __future__ import annotations
 
 import ctypes
-from dataclasses import dataclass
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.device import Device
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.work_queues import Sharing, WorkQueues

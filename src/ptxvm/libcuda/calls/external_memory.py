@@ -6,8 +6,8 @@ Any file that can be mapped is memory: one that `cuMemExportToShareableHandle` g
 from __future__ import annotations
 
 import os
-from dataclasses import dataclass
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.memory import NUMBERS, AllocationKind, MemoryBlock
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File

@@ -6,8 +6,9 @@ the multiprocessors of the part.  A green context is a context of its own, with 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import field
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.context import NON_BLOCKING, Context, Event, Stream
 from ptxvm.driver.device import Device
 from ptxvm.driver.results import DriverError, Result

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from weakref import WeakKeyDictionary
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from

@@ -8,9 +8,10 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.libcuda.c_values import i32, put_bytes, put_i32, u64, u64s

@@ -6,8 +6,7 @@ here, and gives no process a budget, so none is ever sent.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.device import Device
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import not_null, put_u64

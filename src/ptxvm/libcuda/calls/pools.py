@@ -9,10 +9,11 @@ from __future__ import annotations
 import mmap
 import os
 import struct
-from dataclasses import dataclass, field
+from dataclasses import field
 from enum import IntEnum
 from typing import cast
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.captures import Recapture
 from ptxvm.driver.context import Stream
 from ptxvm.driver.graph_memory import AllocationTask, FreeTask, GraphAllocation

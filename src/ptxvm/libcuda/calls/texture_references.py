@@ -7,8 +7,9 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 
+from ptxvm.dataclass import dataclass
 from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, format_of, surface, texture
 from ptxvm.driver.module import Module
 from ptxvm.driver.results import DriverError, Result

@@ -14,7 +14,7 @@ several CTAs are resident at once.  A kernel whose barriers are all for the whol
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from ptxvm.dataclass import dataclass
 
 BARRIERS = 16  # of a CTA
 OF_WARP = ("alive", "released", "state", "cluster_arrived", "cluster_waiting", "warpgroup_waiting")

@@ -8,7 +8,7 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Mapping, Sequence
 from copy import copy
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING, ClassVar, Protocol, Self, TypeAlias
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy as np
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Place
 from ptxvm.machine.per_lane import Array, LaneNumbers
 

@@ -7,8 +7,8 @@ function, so no lane waits for one that is elsewhere, and a group of warps is wh
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.cfg.control_dependence import post_dominators
 from ptxvm.engine.jit.cfg.nodes import Node
 

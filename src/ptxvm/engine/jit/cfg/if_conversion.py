@@ -8,7 +8,6 @@ are computed for all lanes.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,6 +16,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import pred
 from ptxvm.analysis.flow import Segment, bit_of, changes, reads_and_writes, segments, special_registers, targets
 from ptxvm.analysis.program import Bound, Function
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.cfg.restart_points import touches
 from ptxvm.isa.effects import Jump, Summary
 from ptxvm.isa.summary import widens

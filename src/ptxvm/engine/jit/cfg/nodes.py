@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 from itertools import pairwise
 
@@ -17,6 +17,7 @@ from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.analysis.flow import cut_points, reads_and_writes, segments, successors
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import call_targets
 from ptxvm.engine.jit.cfg.if_conversion import Region, regions

@@ -7,11 +7,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.memory.tags import BEFORE, EPOCH
 from ptxvm.engine.jit.node.instrumentation import GRAIN
 from ptxvm.machine.backing import Bytes

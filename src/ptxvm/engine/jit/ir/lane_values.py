@@ -8,11 +8,11 @@ A scalar is the text of an LLVM operand, or a Python integer where it is known: 
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 from functools import lru_cache
 from math import gcd
 
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 
 REMEMBERED = 4096  # results of functions of patterns
 Scalar = int | str

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
@@ -13,6 +12,7 @@ from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Register, Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash, Unsupported
 from ptxvm.engine import argument_words, call_targets
 from ptxvm.engine.dynamic_parallelism import FUNCTIONS

@@ -6,7 +6,7 @@ Loads of tensor memory are done at once: what an instruction reads of their regi
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import partial
 from typing import ClassVar, Self
 
@@ -19,6 +19,7 @@ from ptxvm.algebra.types import b64, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.flow import registers_in
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.integer_algebra import updated
 from ptxvm.engine.jit.abi.host import DeferredWork, Host, Role

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import accumulate, pairwise
 
 import numpy as np
 
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine import fused
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.isa.fragments import Product

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine import textures
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.lower import surface_plans, texture_plans

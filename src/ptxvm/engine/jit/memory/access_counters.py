@@ -7,7 +7,6 @@ such patterns are counted once and remembered.  Other addresses are counted lane
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 
 import numpy as np
@@ -15,6 +14,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u32, u64
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.abi.counter_rows import (
     ADDRESSES,
     CLASSES,

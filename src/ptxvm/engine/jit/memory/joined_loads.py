@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable
-from dataclasses import dataclass
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
@@ -18,6 +17,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.analysis.flow import changes
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import lane_chunks, variable_bounds
 from ptxvm.engine.jit.node.node import NodeBuilder

@@ -9,12 +9,12 @@ memory that it would leave lane by lane.
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from itertools import pairwise
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, sums, text, wrapped
 from ptxvm.engine.jit.memory import permuted_rows
 from ptxvm.engine.jit.memory.addressing import Addressing

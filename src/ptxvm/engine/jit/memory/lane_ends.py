@@ -5,8 +5,7 @@ Lanes that are not active may be far out of bounds, as those of `if (t < d) { â€
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Scalar, text
 from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra

@@ -7,8 +7,7 @@ restarts the node in the next version, which checks each access by itself.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Terms, wrapped
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets
 from ptxvm.engine.jit.node.node import NodeBuilder

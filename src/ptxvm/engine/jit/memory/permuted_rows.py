@@ -9,9 +9,9 @@ a row that is loaded may cover more than the lanes ask for.  A row that is store
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from functools import lru_cache
 
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import REMEMBERED, Affine, Pattern, sums

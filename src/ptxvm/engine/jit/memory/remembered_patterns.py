@@ -6,9 +6,8 @@ all lanes are in the allocation that it is of, its row counts; else the lanes ar
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from ptxvm.algebra.state_space import Space
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.abi.counter_rows import (
     CLASS,
     CLASSES,

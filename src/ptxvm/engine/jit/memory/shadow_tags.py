@@ -21,11 +21,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal

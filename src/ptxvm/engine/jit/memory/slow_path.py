@@ -6,8 +6,8 @@ The quick check of an affine address includes inactive lanes, so each active lan
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir import preserving_calls
 from ptxvm.engine.jit.ir.builder import Code, Unit

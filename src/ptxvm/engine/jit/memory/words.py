@@ -5,8 +5,7 @@ A gather takes a time for each element, whatever its size.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.builder import Code
 
 LARGEST, SMALLEST = 8, 4  # bytes that the processor gathers

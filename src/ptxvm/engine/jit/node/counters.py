@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
 
 from ptxvm.algebra.types import pred, s64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.abi.launch_record import offset

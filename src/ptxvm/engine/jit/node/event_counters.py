@@ -10,10 +10,11 @@ commits them at its end.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from itertools import groupby
 
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS, ROW
 from ptxvm.engine.jit.abi.metadata import Weight

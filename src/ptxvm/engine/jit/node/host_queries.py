@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.isa.special_registers import OF_LAUNCHES
 from ptxvm.machine.faults import AccessFault

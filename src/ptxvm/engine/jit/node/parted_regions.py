@@ -7,10 +7,11 @@ and that are read behind it have one shape in both; what is not written inside k
 from __future__ import annotations
 
 from collections.abc import Container, Iterable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 from functools import cached_property
 
 from ptxvm.analysis.flow import changes
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.cfg.closed_regions import END, ClosedRegion, ClosedRegions
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.node.register_shapes import Registers, Urgency, User

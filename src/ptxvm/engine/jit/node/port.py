@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.symbols import Label, Register, Table, Variable
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.lane_values import Raw
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.syntax import tree

@@ -8,9 +8,10 @@ whole warps, they may have a copy of it (`split`), so that what they write does 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass, field
+from dataclasses import field
 
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, scalar_type, text, trailing_zeros, vector_type
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra

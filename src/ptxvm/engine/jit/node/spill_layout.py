@@ -8,9 +8,9 @@ collectives, for which some lanes may wait already.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cached_property
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.launch_record import HEADER
 from ptxvm.engine.jit.cfg.nodes import Node, Plan

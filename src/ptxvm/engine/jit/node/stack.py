@@ -7,13 +7,12 @@ the start of its frame in local memory, SAVED the bytes on its spill stack.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import numpy as np
 
 from ptxvm.algebra.types import Type, pred, u32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.cfg.call_stack import BACK, LEAST_FRAME, entry_size, saved_size
 from ptxvm.engine.jit.cfg.nodes import SAVED, STACK, Frame

@@ -7,11 +7,11 @@ import re
 import tempfile
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import TypeVar
 
 import llvmlite.binding as llvm
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.ir import cpu

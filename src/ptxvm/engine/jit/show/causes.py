@@ -7,7 +7,7 @@ own operands do not.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import field
 from textwrap import wrap
 
 from ptxvm.algebra.state_space import Space
@@ -15,6 +15,7 @@ from ptxvm.analysis.flow import registers_in
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.analysis.unset import use
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node_code import ON_HOST
 from ptxvm.isa.effects import Verb

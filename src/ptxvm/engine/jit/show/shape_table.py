@@ -7,11 +7,11 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator
-from dataclasses import dataclass
 
 from ptxvm.algebra.types import Type
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, wrapped
 from ptxvm.engine.jit.node.context import KernelContext

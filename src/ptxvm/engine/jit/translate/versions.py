@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache, cached_property, partial
 
+from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.jit.ir.builder import TooWideError
 from ptxvm.engine.jit.node.context import KernelContext

@@ -6,11 +6,12 @@ base and offset is a disjunction, so logic and shifts act on the base and on the
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from functools import reduce
 from operator import or_
 
 from ptxvm.algebra.types import Type
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir import constant_folding
 from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Scalar, from_lanes, possible_bits, sums, text, trailing_zeros
 from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra

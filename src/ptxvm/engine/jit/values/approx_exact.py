@@ -9,13 +9,13 @@ comes from an estimate of the processor's, which needs no more than ten good bit
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import cache
 
 from ptxvm.algebra.derived import approximations
 from ptxvm.algebra.derived.approximations import Quadratic
 from ptxvm.algebra.types import f32
 from ptxvm.algebra.value import Value
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir import cpu, preserving_calls
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import Raw, Varying, vector_literal

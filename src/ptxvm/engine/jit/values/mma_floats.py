@@ -10,9 +10,9 @@ The exact function leaves infinite factors and NaN to the host, and bf16 and tf3
 from __future__ import annotations
 
 import struct
-from dataclasses import dataclass
 
 from ptxvm.algebra.types import bf16, f16, tf32
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values.mma_writer import WORDS, ProductWriter
 from ptxvm.isa.fragments import Fragment, Product

@@ -8,11 +8,12 @@ a function instead, which the best tier inlines.
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import field, replace
 from typing import NamedTuple
 
 from ptxvm.algebra.types import Type, pred
 from ptxvm.algebra.value import Value
+from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.builder import MEANING, Code
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
