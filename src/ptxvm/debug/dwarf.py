@@ -18,6 +18,7 @@ from ptxvm.analysis.debugging import DIGITS, WIDTHS
 from ptxvm.analysis.program import Function, Program
 from ptxvm.debug.source_types import (
     ArrayOf,
+    BitField,
     InMemory,
     InRegister,
     Number,
@@ -27,6 +28,7 @@ from ptxvm.debug.source_types import (
     SourceVariables,
     Structure,
 )
+from ptxvm.machine.mangled import read as demangled
 from ptxvm.syntax import parse, tree
 from ptxvm.syntax.lexer import integer
 
@@ -36,6 +38,7 @@ VARIABLES = 1 << 60  # where addresses of variables begin, each with so many as 
 ENCODINGS = {0x02: "u", 0x04: "f", 0x05: "s", 0x06: "s", 0x07: "u", 0x08: "u"}  # DWARF 5, 7.8: DW_ATE_boolean to unsigned_char
 TRANSPARENT = ("DW_TAG_typedef", "DW_TAG_const_type", "DW_TAG_volatile_type", "DW_TAG_restrict_type")
 STRUCTURES = ("DW_TAG_structure_type", "DW_TAG_class_type", "DW_TAG_union_type")
+ENUMERATION = "DW_TAG_enumeration_type"
 REFERENCES = ("DW_TAG_reference_type", "DW_TAG_rvalue_reference_type")
 MOST_NAMES = 100  # of a type, by `typedef` and the like
 INFORMATION = ".debug_info"
@@ -159,8 +162,26 @@ class Dwarf:
                 if self.info is not None:
                     self.known[place] = self.looked_up(function, index)
             except Exception as wrong:  # noqa: BLE001 - whatever pyelftools stumbles over, of a text that anyone may have written
-                self.wrong = f"the debugging information is not understood: {type(wrong).__name__}: {wrong}"
+                self.misunderstood(wrong)
         return self.known[place]
+
+    @cached_property
+    def named(self) -> dict[str, SourceType]:
+        """The structures and the enumerations by name, and the enumerations by the names of their values."""
+        found = dict[str, SourceType]()
+        try:
+            for unit in () if self.info is None else self.info.iter_CUs():
+                for die in unit.iter_DIEs():
+                    type = self.described(die) if die.tag in (*STRUCTURES, ENUMERATION) else None
+                    names = type.names.values() if isinstance(type, Number) else ()
+                    found |= dict.fromkeys((*names, text_of(die, "DW_AT_name")), type) if type is not None else {}
+        except Exception as wrong:  # noqa: BLE001 - whatever pyelftools stumbles over, of a text that anyone may have written
+            self.misunderstood(wrong)
+        return found
+
+    def misunderstood(self, wrong: Exception) -> None:
+        """Say in `trouble` that sections make no sense."""
+        self.wrong = f"the debugging information is not understood: {type(wrong).__name__}: {wrong}"
 
     def looked_up(self, function: Function, index: int) -> SourceVariables:
         """Those variables, found among all entries."""
@@ -227,10 +248,10 @@ class Dwarf:
     def described(self, die: Die) -> SourceType | None:
         """The type that an entry describes."""
         size = int(value_of(die, "DW_AT_byte_size", ADDRESS))
-        if die.tag in {"DW_TAG_base_type", "DW_TAG_enumeration_type"}:
+        if die.tag in {"DW_TAG_base_type", ENUMERATION}:
             kind = ENCODINGS.get(value_of(die, "DW_AT_encoding", 0x05), "")
             type = Type.named.get(f"{kind}{8 * size}")
-            return None if type is None else Number(type)
+            return None if type is None else Number(type, dict(enumerators(die)))
         if die.tag == "DW_TAG_pointer_type" or die.tag in REFERENCES:
             return self.pointer(die, size)
         if die.tag == "DW_TAG_array_type":
@@ -254,9 +275,10 @@ class Dwarf:
         """A structure: its members, and those of what it inherits from."""
         made = self.types[die.offset] = Structure(text_of(die, "DW_AT_name"), size)
         for each in die.iter_children():
-            offset, type = member_offset(each), None
-            if offset is not None and "DW_AT_bit_size" not in each.attributes:
-                type = self.type_of(each)
+            offset = member_offset(each)
+            type = self.type_of(each) if offset is not None or "DW_AT_bit_size" in each.attributes else None
+            if "DW_AT_bit_size" in each.attributes:
+                offset, type = bit_field(each, offset, type)
             if type is None or offset is None:
                 continue
             name = text_of(each, "DW_AT_name")
@@ -295,6 +317,35 @@ def text_of(die: Die, name: str) -> str:
     if found is None and "DW_AT_abstract_origin" in die.attributes:
         return text_of(die.get_DIE_from_attribute("DW_AT_abstract_origin"), name)
     return "" if found is None else str(found.value, "utf-8", "replace")
+
+
+def enumerators(die: Die) -> Iterator[tuple[int, str]]:
+    """The values of an enumeration, each with its name."""
+    for each in die.iter_children():
+        if each.tag == "DW_TAG_enumerator":
+            name = text_of(each, "DW_AT_name")
+            read = demangled(name)  # nvcc mangles those of an `enum class`
+            yield value_of(each, "DW_AT_const_value", 0), name if read is None else read.name.replace(".", "::")
+
+
+def bit_field(die: Die, offset: int | None, type: SourceType | None) -> tuple[int, BitField] | tuple[None, None]:
+    """A bit field: the offset of its storage, and its place there; None of one that no integer of its size holds.
+
+    DWARF 4 counts bits from the beginning of the structure, DWARF 2 from the highest bit of the storage.
+    """
+    if not isinstance(type, Number) or type.type.is_float:
+        return None, None
+    width, size = value_of(die, "DW_AT_bit_size", 0), value_of(die, "DW_AT_byte_size", type.size)
+    first = value_of(die, "DW_AT_data_bit_offset", -1)
+    if first >= 0:
+        offset, first = divmod(first, 8 * size)
+        offset *= size
+    else:
+        first = 8 * size - value_of(die, "DW_AT_bit_offset", 0) - width
+    storage = Type.named.get(f"u{8 * size}")
+    if offset is None or storage is None or not 0 <= first <= first + width <= 8 * size:
+        return None, None
+    return offset, BitField(type, storage, first, width)
 
 
 def covers(die: Die, address: int) -> bool:

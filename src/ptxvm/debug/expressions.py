@@ -1,8 +1,9 @@
 """Expressions over registers, special registers, variables and memory: for `print`, `set` and conditions.
 
 They are C's, with the names of PTX: `%r1 > 5 && %tid.x == 3`, `buf[%r2 + 1]`, `.shared.f32[%r3 + 4]`, `&buf`; and those of
-the source where the PTX has debugging information: `n`, `p[i]`, `s.x`, `q->next`.  Integers
-are converted as C converts them, from 32 bits on; comparisons give 0 or 1.  A shift by the width or more gives 0 or the sign,
+the source where the PTX has debugging information: `n`, `p[i]`, `s.x`, `q->next`, `p + 1`, `GREEN`.  Integers
+are converted as C converts them, from 32 bits on; comparisons give 0 or 1.  `(float)x` converts a value, `(float*)x` gives
+an address a type.  A shift by the width or more gives 0 or the sign,
 and a division by 0 all ones, as on the machine.  What stands behind `&&` and `||` is evaluated only for the lanes that
 need it.  Each expression is a list of steps over a stack, so brackets may be as deep as one likes.
 """
@@ -20,7 +21,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, f32, f64, pred, s32, s64, u32, u64
 from ptxvm.dataclass import dataclass
-from ptxvm.debug.source_types import Pointer
+from ptxvm.debug.source_types import ArrayOf, BitField, Number, Pointer, Structure
 from ptxvm.debug.values import MemoryPlace, NoValue, Place, Values, View
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp import arrays
@@ -31,9 +32,10 @@ from ptxvm.syntax.lexer import float_bits, integer
 TOKEN = re.compile(
     r"\s*(?:(?P<load>(?:\.[a-z]\w*(?:::\w+)?)+)\s*\["
     r"|(?P<number>0[fFdD][0-9a-fA-F]+|0[xX][0-9a-fA-F]+U?|\d+\.\d*(?:[eE][+-]?\d+)?|\.\d+(?:[eE][+-]?\d+)?|\d+[eE][+-]?\d+|\d\w*)"
-    r"|(?P<name>%?[A-Za-z_$][\w$]*)(?:\.(?P<component>[xyzwrgba])\b)?"
+    r"|(?P<name>%?[A-Za-z_$][\w$]*(?:::[A-Za-z_]\w*)*)(?:\.(?P<component>[xyzwrgba])\b)?"
     r"|(?P<operator>\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%&|^<>!~()\[\]]))"
 )
+CAST = re.compile(r"\s*\(\s*(?P<words>\.?[A-Za-z_]\w*(?:::\w+)*(?:\s+[A-Za-z_]\w*)*)\s*(?P<stars>(?:\*\s*)*)\)")
 OPERATOR = re.compile(
     r"\s*(?:(?P<access>\.|->)\s*(?P<member>[A-Za-z_$][\w$]*)"
     r"|(?P<operator>\|\||&&|==|!=|<=|>=|<<|>>|[-+*/%&|^<>!~()\[\]]))"
@@ -113,7 +115,11 @@ class _Parser:
     def steps(self) -> list[Step]:
         """The steps of the whole text."""
         expects_operand = True
-        while (found := self.token(TOKEN if expects_operand else OPERATOR)) is not None:
+        while True:
+            if expects_operand and self.cast():
+                continue
+            if (found := self.token(TOKEN if expects_operand else OPERATOR)) is None:
+                break
             expects_operand = self.operand(found) if expects_operand else self.operator(found)
         if expects_operand:
             raise NoValue("an expression is missing" if not self.text.strip() else "the expression ends too early")
@@ -121,6 +127,23 @@ class _Parser:
         if self.waiting:
             raise NoValue(f"'{self.waiting[-1].closing}' is missing")
         return self.made
+
+    def cast(self) -> bool:
+        """Read `(float)` or `(float*)`, if it comes next."""
+        found = CAST.match(self.text, self.at)
+        if found is None:
+            return False
+        words, stars = found["words"], found["stars"].count("*")
+        type = type_called(words)
+        if stars:
+            step: Step = partial(pointing, words, stars)
+        elif type is not None:
+            step = partial(converted, type)
+        else:
+            return False
+        self.at = found.end()
+        self.waiting.append(Waiting(UNARY, step))
+        return True
 
     def token(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
         """The next token: of an operand, or of what may stand behind one."""
@@ -190,6 +213,25 @@ class _Parser:
             self.made += [ended.step] if ended.step is not None else []
 
 
+C_TYPES = {
+    "int": "s32", "bool": "u8", "char": "s8", "char unsigned": "u8", "short": "s16", "short unsigned": "u16",
+    "unsigned": "u32", "long": "s64", "long unsigned": "u64", "long long": "s64", "long long unsigned": "u64",
+    "size_t": "u64", "float": "f32", "double": "f64", "half": "f16", "__half": "f16", "__nv_bfloat16": "bf16",
+    **{f"{sign}int{bits}_t": f"{sign or 's'}{bits}" for sign in ("u", "") for bits in (8, 16, 32, 64)},
+}  # fmt: skip
+"""Types of C by their words in the order of the alphabet, without those that change nothing, as `int` in `long int`."""
+
+
+def type_called(words: str) -> Type | None:
+    """The type of a name of PTX (`u32`, `.f16`) or of C (`unsigned int`)."""
+    if words.removeprefix(".") in Type.named:
+        return Type.named[words.removeprefix(".")]
+    known = [word for word in words.split() if word not in {"const", "volatile"}]
+    told = sorted(word for word in known if word not in {"int", "signed"}) or known[:1]
+    found = C_TYPES.get(" ".join("int" if word == "signed" else word for word in told))
+    return None if found is None else Type.named[found]
+
+
 def space_and_type(text: str) -> tuple[Space, Type]:
     """`.shared.f32`: where memory is read, and as what; without a space the address is generic."""
     *spaces, word = text.removeprefix(".").split(".")
@@ -254,12 +296,38 @@ def address(view: View, stack: list[Item]) -> None:  # noqa: ARG001 - a Step
     place = stack.pop()
     if not isinstance(place, MemoryPlace):
         raise NoValue("only memory has an address")
-    stack.append(Values(u64, place.address))
+    if isinstance(place.source, BitField):
+        raise NoValue("a bit field has no address")
+    target = place.source if not place.dimensions or isinstance(place.source, ArrayOf | Structure) else None
+    stack.append(Values(u64, place.address, Pointer(target, space=place.space)))
 
 
 def dereference(view: View, stack: list[Item]) -> None:
-    """`*p`, of a pointer of the source."""
-    stack.append(view.pointed(stack.pop()))
+    """`*p`: of a pointer, of an array, or of a parameter that points to an array."""
+    place = stack.pop()
+    points = isinstance(place.source, Pointer) or not isinstance(place, MemoryPlace)
+    known = isinstance(place, MemoryPlace) and (place.dimensions or place.variable is not None)
+    stack.append(view.indexed(place, view.spread(np.int64(0))) if known and not points else view.pointed(place))
+
+
+def converted(type: Type, view: View, stack: list[Item]) -> None:
+    """`(float)a`: the value, as C converts it."""
+    values = view.read(stack.pop())
+    if type.is_packed or type.bits > 64 or (type.is_float and type.bits < 16):
+        raise NoValue(f"no value is converted to a .{type.name}: `*({type.name}*)…` shows bits in memory as one")
+    stack.append(Values(type, promoted(values).raw.astype(arrays.dtype(type))))
+
+
+def pointing(words: str, stars: int, view: View, stack: list[Item]) -> None:
+    """`(float*)a`, `(Node*)a`: an address, in its space where it is one of a variable, else a generic one."""
+    values, type = view.read(stack.pop()), type_called(words)
+    target = view.type_called(words.removeprefix("struct ")) if type is None else Number(type)
+    if target is None and words != "void":
+        raise NoValue(f"there is no type '{words}' here; write a type of PTX, as f32, or of C, as float")
+    for _ in range(stars - 1):
+        target = Pointer(target)
+    space = values.source.space if isinstance(values.source, Pointer) else Space.GENERIC
+    stack.append(Values(u64, integers(values).astype(np.uint64), Pointer(target, space=space)))
 
 
 def member(name: str, view: View, stack: list[Item]) -> None:
@@ -325,15 +393,33 @@ Operation: TypeAlias = tuple[Callable[[Array, Array], Array], bool, bool]
 def binary(operation: Operation, view: View, stack: list[Item]) -> None:
     """An operator with two operands."""
     compute, takes_floats, is_truth = operation
-    if not is_truth and any(isinstance(getattr(each, "source", None), Pointer) for each in stack[-2:]):
-        raise NoValue("pointers take no part in arithmetic here: write `&p[1]` for `p + 1`")
-    right, left = promoted(view.read(stack.pop())), promoted(view.read(stack.pop()))
+    second, first = view.read(stack.pop()), view.read(stack.pop())
+    if not is_truth and (isinstance(first.source, Pointer) or isinstance(second.source, Pointer)):
+        stack.append(moved(compute, first, second))
+        return
+    right, left = promoted(second), promoted(first)
     type = f64 if f64 in (left.type, right.type) else max(left.type, right.type, key=(s32, u32, s64, u64).index)
     if type is f64 and not takes_floats:
         raise NoValue("that operator takes integers")
     held = arrays.dtype(type)
     found = compute(left.raw.astype(held), right.raw.astype(held))
     stack.append(Values(s32, found.astype(np.int32)) if is_truth else Values(type, found))
+
+
+def moved(compute: Callable[[Array, Array], Array], left: Values, right: Values) -> Values:
+    """`p + n`, `n + p`, `p - n` and `p - q`, in elements of what the pointers point to; in bytes where that has no type."""
+    if isinstance(right.source, Pointer) and compute is np.add:
+        left, right = right, left
+    if compute not in {np.add, np.subtract} or not isinstance(left.source, Pointer):
+        raise NoValue("pointers take part in sums and differences alone")
+    size = left.source.target.size if left.source.target is not None else 1
+    start = left.raw.astype(np.int64)
+    if isinstance(right.source, Pointer):
+        if compute is np.add:
+            raise NoValue("pointers cannot be added to each other")
+        return Values(s64, arrays.div(start - right.raw.astype(np.int64), np.full_like(start, size or 1)))
+    distance = integers(promoted(right)).astype(np.int64) * size
+    return Values(left.type, compute(start, distance).astype(np.uint64), left.source)
 
 
 def divided(a: Array, b: Array) -> Array:

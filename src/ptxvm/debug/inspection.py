@@ -13,7 +13,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.debug.focus import coordinates, shown
 from ptxvm.debug.lanes import Frame, LanePlaces, Status
 from ptxvm.debug.session import Session
-from ptxvm.debug.source_types import ArrayOf, Structure
+from ptxvm.debug.source_types import ArrayOf, Number, Structure
 from ptxvm.debug.values import MemoryPlace, NoValue, RegisterPlace, Values, View, bits_of
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import value_text
@@ -254,7 +254,10 @@ def cluster_barriers(session: Session, schedule: SteppingSchedule) -> Iterator[B
 
 
 def text_of(values: Values) -> str:
-    """The value of the first lane as text."""
+    """The value of the first lane as text; the name of a value of an enumeration."""
+    names = values.source.names if isinstance(values.source, Number) else {}
+    if names and (name := names.get(int(values.raw[0]))) is not None:
+        return name
     return value_text.text(values.type, bits_of(values)[0])
 
 

@@ -27,7 +27,7 @@ from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, 
 from ptxvm.debug.execution import Accesses, Execution, start_of
 from ptxvm.debug.expressions import address_of, assigned, parse
 from ptxvm.debug.focus import Focus, NotThere
-from ptxvm.debug.source_types import Pointer, Structure
+from ptxvm.debug.source_types import Number, Pointer, Structure
 from ptxvm.debug.steps import Step, ended
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.timeline import Interrupt, Interrupted
@@ -427,7 +427,8 @@ class Session:
     def elements(self, place: MemoryPlace, count: int) -> list[Values]:
         """Elements in memory, from a place on; fewer where memory ends, NoValue where there is not even one."""
         view, found = self.view(), list[Values]()
-        start = MemoryPlace(place.space, place.address, place.type, (count,))
+        source = place.source if isinstance(place.source, Number) else None
+        start = MemoryPlace(place.space, place.address, place.type, (count,), source=source)
         for n in range(count):
             try:
                 found.append(view.read(start.element(np.array([n]))))

@@ -6,15 +6,17 @@ from collections.abc import Mapping
 from dataclasses import field
 from typing import TypeAlias
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.dataclass import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Number:
-    """An integer, a float or an enumeration: a type of PTX."""
+    """An integer, a float or an enumeration: a type of PTX, and the names of the values of an enumeration."""
 
     type: Type
+    names: Mapping[int, str] = field(default_factory=dict, compare=False)
 
     @property
     def size(self) -> int:
@@ -24,11 +26,15 @@ class Number:
 
 @dataclass(frozen=True, slots=True)
 class Pointer:
-    """A generic address of something; `target` is None where that has no type, as of `void*`."""
+    """An address of something; `target` is None where that has no type, as of `void*`.
+
+    It is a generic one, but for what `&` gives of a variable in another space.
+    """
 
     target: SourceType | None
     size: int = 8
     is_reference: bool = False
+    space: Space = Space.GENERIC
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,7 +59,22 @@ class Structure:
     members: dict[str, tuple[int, SourceType]] = field(default_factory=dict)
 
 
-SourceType: TypeAlias = Number | Pointer | ArrayOf | Structure
+@dataclass(frozen=True, slots=True)
+class BitField:
+    """A member of `width` bits, of which the lowest is number `first` of an integer in memory, its `storage`."""
+
+    number: Number
+    storage: Type
+    first: int
+    width: int
+
+    @property
+    def size(self) -> int:
+        """The bytes of its storage."""
+        return self.storage.bytes
+
+
+SourceType: TypeAlias = Number | Pointer | ArrayOf | Structure | BitField
 
 
 @dataclass(frozen=True, slots=True)
@@ -84,5 +105,6 @@ SourceVariables: TypeAlias = Mapping[str, SourceVariable]
 """The variables that are in sight at a place, by name."""
 
 __all__ = [
-    "ArrayOf", "InMemory", "InRegister", "Number", "Pointer", "SourceType", "SourceVariable", "SourceVariables", "Structure",
+    "ArrayOf", "BitField", "InMemory", "InRegister", "Number", "Pointer", "SourceType", "SourceVariable", "SourceVariables",
+    "Structure",
 ]  # fmt: skip

@@ -16,7 +16,17 @@ from ptxvm.analysis.scope import Family
 from ptxvm.analysis.symbols import Label, Register, Variable
 from ptxvm.dataclass import dataclass
 from ptxvm.debug.dwarf import dwarf
-from ptxvm.debug.source_types import ArrayOf, InMemory, Number, Pointer, SourceType, SourceVariable, SourceVariables, Structure
+from ptxvm.debug.source_types import (
+    ArrayOf,
+    BitField,
+    InMemory,
+    Number,
+    Pointer,
+    SourceType,
+    SourceVariable,
+    SourceVariables,
+    Structure,
+)
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.lanes import at
@@ -38,10 +48,11 @@ class NoValue(ValueError):  # noqa: N818 - it says what happened
 
 @dataclass(frozen=True, slots=True)
 class Values:
-    """A value for each lane, as the engine holds values of the type: an array."""
+    """A value for each lane, as the engine holds values of the type: an array; `source` is the type of the source."""
 
     type: Type
     raw: Array
+    source: Number | Pointer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,8 +73,8 @@ class RegisterPlace:
 class MemoryPlace:
     """Elements in memory: the address of the first one for each lane, in its space; `dimensions` are those of an array.
 
-    `source` is the type of the source, where the elements alone do not tell it: what a pointer points to, a structure, or an
-    array of them.  Of the latter the elements are bytes.
+    `source` is the type of the source; of an array of numbers it is that of an element.  Of structures, and of arrays of
+    others, the elements are bytes.
     """
 
     space: Space
@@ -99,7 +110,9 @@ def typed(space: Space, address: Array, source: SourceType) -> MemoryPlace:
         dimensions.append(element.count)
         element = element.element
     if isinstance(element, Number):
-        return MemoryPlace(space, address, element.type, tuple(dimensions))
+        return MemoryPlace(space, address, element.type, tuple(dimensions), source=element)
+    if isinstance(source, BitField):
+        return MemoryPlace(space, address, source.storage, source=source)
     if isinstance(source, Pointer):
         return MemoryPlace(space, address, scalar(source), source=source)
     return MemoryPlace(space, address, Type.named["b8"], (source.size,), source=source)
@@ -150,12 +163,27 @@ class View:
                 return self.variable(symbol)
             case Label():
                 return Values(Type.named["u32"], self.spread(np.uint32(symbol.index)))
-        if (found := self.special(name, component)) is not None:
+        if (found := self.special(name, component) or self.enumerator(name)) is not None:
             return found
         function = self.routine.function
         registers = [each.name for each in function.registers]
         known = [*self.source_variables, *registers, *(each.name for each in function.variables)]
         raise NoValue(f"there is no '{name}' here; {did_you_mean(name, known) or self.elsewhere}")
+
+    def enumerator(self, name: str) -> Values | None:
+        """The value that a name of an enumeration of the source stands for."""
+        number = self.type_called(name)
+        value = (
+            next((each for each, known in number.names.items() if known == name), None) if isinstance(number, Number) else None
+        )
+        if value is None or not isinstance(number, Number):
+            return None
+        return Values(number.type, self.spread(arrays.const(number.type, value)), number)
+
+    def type_called(self, name: str) -> SourceType | None:
+        """The structure or the enumeration of the source with a name, or with a value of that name."""
+        program = self.routine.function.program
+        return None if program is None else dwarf(program).named.get(name)
 
     @property
     def elsewhere(self) -> str:
@@ -192,16 +220,16 @@ class View:
         return self.pointed(place) if is_reference else place
 
     def pointed(self, place: Place | Values, index: Array | None = None) -> MemoryPlace:
-        """What a pointer of the source points to, or an element further on."""
-        source = None if isinstance(place, Values) else place.source
-        if not isinstance(source, Pointer) or isinstance(place, Values):
-            raise NoValue("an address has no type: write `.global.f32[%rd1]` for `*%rd1`")
+        """What a pointer points to, or an element further on."""
+        source = place.source
+        if not isinstance(source, Pointer):
+            raise NoValue("an address has no type: write `.global.f32[%rd1]` or `*(float*)%rd1` for `*%rd1`")
         if source.target is None:
-            raise NoValue("a `void*` has no type: write `.global.f32[…]`")
+            raise NoValue("a `void*` has no type: write `.global.f32[…]` or `*(float*)…`")
         start = self.read(place).raw.astype(np.uint64)
         if index is not None:
             start = start + (index * source.target.size).astype(np.uint64)
-        return typed(Space.GENERIC, start, source.target)
+        return typed(source.space, start, source.target)
 
     def member(self, place: Place | Values, name: str) -> MemoryPlace:
         """A member of a structure."""
@@ -254,7 +282,7 @@ class View:
         """An element of an array, or of what a parameter points to."""
         if isinstance(place, MemoryPlace) and place.dimensions and not isinstance(place.source, Structure):
             return place.element(index)
-        if not isinstance(place, Values) and isinstance(place.source, Pointer):
+        if isinstance(place.source, Pointer):
             return self.pointed(place, index)
         if isinstance(place, MemoryPlace) and place.variable is not None and place.variable.name in self.pointees:
             pointee = self.pointees[place.variable.name]
@@ -270,11 +298,14 @@ class View:
             return place
         if isinstance(place, RegisterPlace):
             raw = self.spread(at(self.file(place)[self.slot(place)], self.lanes))
-            return Values(place.type, raw if place.source is None else recast(raw, arrays.dtype(place.type)))
+            return Values(place.type, raw if place.source is None else recast(raw, arrays.dtype(place.type)), place.source)
         if place.count > 1 or 0 in place.dimensions or isinstance(place.source, Structure):
             said = "a structure: name a member" if isinstance(place.source, Structure) else "an array: name an element"
             raise NoValue(f"that is {said} of it, or print it alone")
-        return Values(place.type, self.load(place, arrays.dtype(place.type)))
+        raw = self.load(place, arrays.dtype(place.type))
+        if isinstance(place.source, BitField):
+            return extracted(raw, place.source)
+        return Values(place.type, raw, place.source if isinstance(place.source, Number | Pointer) else None)
 
     def load(self, place: MemoryPlace, held: np.dtype[np.generic]) -> Array:
         """What memory has at a place."""
@@ -297,6 +328,8 @@ class View:
             raw = raw if place.source is None else recast(raw, arrays.dtype(place.register.type))
             put(self.file(place), slot, self.lanes, raw, self.schedule.cohort.size)
             return
+        if isinstance(place.source, BitField):
+            values = inserted(self.load(place, held), values.raw.astype(held), place.source)
         memory = self.schedule.cohort.mem
         window = memory.window(place.space)
         try:
@@ -325,6 +358,23 @@ def recast(raw: Array, held: np.dtype[np.generic]) -> Array:
         bits = bits.view(f"u{bits.dtype.itemsize}")
     found: Array = bits.astype(f"u{held.itemsize}").view(held)
     return found
+
+
+def extracted(raw: Array, field: BitField) -> Values:
+    """The value of a bit field, of the integers that hold it."""
+    held = arrays.dtype(field.number.type)
+    bits = (raw >> raw.dtype.type(field.first)).astype(np.uint64) & np.uint64((1 << field.width) - 1)
+    if field.number.type.is_signed:
+        sign = np.uint64(1 << field.width - 1)
+        bits = (bits ^ sign) - sign
+    return Values(field.number.type, bits.astype(held), field.number)
+
+
+def inserted(before: Array, raw: Array, field: BitField) -> Values:
+    """The integers that hold a bit field, with other values of it."""
+    one = before.dtype.type
+    mask = one(((1 << field.width) - 1) << field.first)
+    return Values(field.storage, (before & ~mask) | ((raw << one(field.first)) & mask))
 
 
 def listed(source: Structure) -> str:

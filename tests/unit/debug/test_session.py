@@ -249,6 +249,17 @@ def test_what_cannot_be_changed_or_read_is_said(turn):
         turn.value(".shared.u32[256]")
 
 
+def test_casts_keep_the_space_of_a_variable(turn):
+    """Thread 37 has stored its number in word 37 of `ring`."""
+    turn.break_at(str(LINES["ld.shared.u32 %r6, [%r5];"]), "%tid.x == 37")
+    turn.start()
+    turn.resume()
+    with pytest.raises(NoValue, match=r"no value is converted to a \.f16x2"):
+        turn.value("(f16x2)1")
+    for text in ("*((u32*)&ring + 37)", "((unsigned int*)&ring)[37]", "*(.u8*)(&ring + 4 * 37)", "(short)(65536 + 37)"):
+        assert value(turn, text) == 37
+
+
 def test_the_order_of_warps_is_chosen(turn):
     turn.start()
     turn.issue(Choice(0, 1), 3)

@@ -1,4 +1,7 @@
-"""Variables of CUDA C++ by their names, in what nvcc 13.0 -G makes of `places.cu`; their values follow from that source."""
+"""Variables of CUDA C++ by their names, in what nvcc 13.0 -G makes of `places.cu` and `bits.cu`.
+
+Their values follow from these sources.
+"""
 
 from __future__ import annotations
 
@@ -24,6 +27,8 @@ PLACES = (Path(__file__).parent / "places.ptx").read_text()
 LINES = PLACES.split("\n")
 STORE = 1 + next(n for n, line in enumerate(LINES) if line.strip() == "st.f32 \t[%rd22], %f11;")
 SUM = 1 + next(n for n, line in enumerate(LINES) if line.strip() == ".loc\t1 10 3") + 1  # `return sum * by;`
+BITS = (Path(__file__).parent / "bits.ptx").read_text()
+LOOP = 1 + BITS.split("\n").index("\t.loc\t1 22 5") + 1
 POINT = struct.pack("<iffhxx", 4, 0.5, 0.25, 11)
 
 
@@ -54,8 +59,8 @@ def stopped(session: Session, where: int | str) -> Session:
 
 def test_numbers_in_registers_have_their_types(places):
     expected = {
-        "i": "5", "odd": "1", "low": "-3", "wide": str(1 << 40), "third": str(1 / 3), "colour": "5", "k": "0", "got": "0.75",
-        "n": "30", "i * 10 + low": "47", "wide > 5 && third < 1": "1",
+        "i": "5", "odd": "1", "low": "-3", "wide": str(1 << 40), "third": str(1 / 3), "colour": "GREEN", "k": "0",
+        "got": "0.75", "n": "30", "i * 10 + low": "47", "wide > 5 && third < 1": "1",
     }  # fmt: skip
     assert shown(stopped(places, STORE), *expected) == expected
 
@@ -80,7 +85,7 @@ def test_a_reference_stands_for_what_it_refers_to_and_frames_have_their_own(plac
     }  # fmt: skip
     assert "there is no 'i' here" in shown(session, "i")["i"]
     session.frame = 1
-    assert shown(session, "i", "colour") == {"i": "5", "colour": "5"}
+    assert shown(session, "i", "colour") == {"i": "5", "colour": "GREEN"}
 
 
 def test_variables_are_in_sight_from_their_blocks_on(places):
@@ -134,12 +139,78 @@ def test_locals_are_listed_and_are_a_scope(places):
     ("expression", "said"),
     [
         ("head.nxt", "'Node' has no member 'nxt'; did you mean `next`?"), ("i.x", "what stands before '.x' is no structure"),
-        ("out + 1", "write `&p[1]` for `p + 1`"), ("*i", "an address has no type"), ("lows", "did you mean `low`?"),
+        ("out * 1", "pointers take part in sums and differences alone"), ("*i", "an address has no type"),
+        ("out + out", "cannot be added"), ("lows", "did you mean `low`?"),
         ("head + 1", "that is a structure"),
     ],
 )  # fmt: skip
 def test_what_cannot_be_is_said(places, expression, said):
     assert said in shown(stopped(places, STORE), expression)[expression]
+
+
+# ── bit fields, enumerations, pointers ──────────────────────────────────────────────────
+
+
+@pytest.fixture
+def bits() -> Iterator[Session]:
+    """The kernel of `bits.cu` in thread 1, before the loop is run."""
+    module = ptxvm.load(BITS)
+    car = struct.pack("<iB3x8x4i", 5, 1, 10, 20, 30, 40)
+    session = Session(module.image, module.kernel().function, LaunchOptions(1, 2), [np.zeros(4, np.int32), car])
+    session.break_at(str(LOOP), "%tid.x == 1")
+    session.start()
+    session.resume()
+    yield session
+    session.close()
+
+
+def test_bit_fields_have_their_values_and_take_others(bits):
+    """Thread 1 stores low = 1, mid = -1, high = 2^39 + 1, set = 1 and last = 65."""
+    assert shown(bits, "car.flags.high", "car.flags") == {
+        "car.flags.high": str((1 << 39) + 1), "car.flags": f"{{low = 1, mid = -1, high = {(1 << 39) + 1}, set = 1, last = 65}}",
+    }  # fmt: skip
+    assert inspection.text_of(bits.assign("car.flags.mid", "-7")) == "-7"
+    assert inspection.text_of(bits.assign("car.flags.last", "128 + 3")) == "3"  # of seven bits
+    assert shown(bits, "car.flags")["car.flags"] == f"{{low = 1, mid = -7, high = {(1 << 39) + 1}, set = 1, last = 3}}"
+    assert shown(bits, "&car.flags.mid")["&car.flags.mid"] == "a bit field has no address"
+
+
+def test_values_of_enumerations_have_names(bits):
+    expected = {
+        "paint": "GREEN", "car.mode": "Mode::SAFE", "given.mode": "Mode::FAST", "paint == GREEN": "1", "NONE": "NONE",
+        "NONE + 1": "0", "paint > RED": "1", "car.mode == Mode::SAFE && paint != NONE": "1",
+    }  # fmt: skip
+    assert shown(bits, *expected) == expected
+    assert [line.text for line in Console(bits).execute("print/d paint")] == ["paint = 5"]
+    assert [line.text for line in Console(bits).execute("set paint = RED")] == ["paint = RED"]
+    assert inspection.text_of(bits.assign("paint", "3")) == "3"  # has no name
+
+
+def test_pointers_move_by_elements(bits):
+    """`q` is `car.wheels + 2`, `p` is `&second`."""
+    expected = {
+        "*(q + 1)": "40", "*(1 + q)": "40", "(q - 2)[1]": "20", "&q[1] - q": "1", "*car.wheels": "10",
+        "&car.wheels[3] - &car.wheels[1]": "2", "*(&car.wheels[1] + 1)": "30", "q - 1 == &q[-1]": "1", "(p->next)->value": "31",
+    }  # fmt: skip
+    assert shown(bits, *expected) == expected
+    addresses = shown(bits, "p", "p + 2", "any", "any + 3")  # in bytes, where there is no type
+    first, second, third, fourth = (int(each, 16) for each in addresses.values())
+    assert (second - first, fourth - third) == (32, 3)
+
+
+def test_casts_convert_values_and_give_addresses_types(bits):
+    expected = {
+        "*(int*)any": "30", "((int const *)any)[1]": "40", "*(unsigned char*)any": "30", "((struct Node*)p)->value": "21",
+        "(char)300": "44", "(float)i / 4": "0.25",
+        "(int)2.75": "2", "(unsigned long long)-1": str((1 << 64) - 1), "(u8)-1": "255", "(i) - 1": "0",
+        "(*(Node**)&second.next)->value": "31",
+    }  # fmt: skip
+    assert shown(bits, *expected) == expected
+    assert "there is no type 'Nod' here" in shown(bits, "*(Nod*)any")["*(Nod*)any"]
+    assert "a `void*` has no type" in shown(bits, "*any")["*any"]
+
+
+# ── what is not there ───────────────────────────────────────────────────────────────────
 
 
 def test_without_the_reader_the_way_out_is_told(places, monkeypatch):

@@ -73,7 +73,9 @@ def kernels(debugger: Debugger, text: str) -> Iterator[Line]:
     """List the kernels that run: the one that is debugged, or the one of those that it launched that runs now."""
     none(text)
     session = debugger.session
-    status = "Active" if session.is_running else "Not started"
+    status = "Not started"
+    if session.is_running:
+        status = "Active" if session.execution.grid.running else "Ended"
     number, kernel, shape = session.launch
     row = ("*", str(number), "-", "0", str(number + 1), status, shown(shape.grid), shown(shape.block), kernel.name)
     yield from debugger.table(("Kernel", "Parent", "Dev", "Grid", "Status", "GridDim", "BlockDim", "Invocation"), [row])

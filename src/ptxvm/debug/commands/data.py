@@ -9,6 +9,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.debug import inspection
 from ptxvm.debug.commands.command import BadCommand, Debugger, Line, Style, command, number
 from ptxvm.debug.commands.running import none
+from ptxvm.debug.source_types import ArrayOf, Structure
 from ptxvm.debug.values import MemoryPlace, Values, bits_of
 from ptxvm.engine.interp import value_text
 
@@ -27,7 +28,8 @@ def print_(debugger: Debugger, text: str) -> Iterator[Line]:
 
     It is C's, with the names of PTX: `%r1 + 4`, `%tid.x`, `buf[%r2]`, `.shared.f32[%r3 + 4]`, `&buf`; the name of a parameter
     is its value, and `x[3]` an element of the array that it points to. `x[0] @ 8` shows 8 elements.  FORMAT is /x /d /u /t /f.
-    Where the PTX has debugging information (nvcc -G), names of the source do, too: `n`, `p[i]`, `s.x`, `q->next`.
+    Where the PTX has debugging information (nvcc -G), names of the source do, too: `n`, `p[i]`, `s.x`, `q->next`, `*(p + 1)`.
+    `(float)x` converts a value, `*(float*)%rd1` reads what is at an address.
     """
     letters, _, rest = formatted(text)
     if len(letters) > 1:
@@ -41,7 +43,7 @@ def print_(debugger: Debugger, text: str) -> Iterator[Line]:
         values: Sequence[Values] = session.elements(place, min(number(wanted.strip(), "the count"), MOST))
     else:
         found = session.value(expression)
-        if isinstance(found, MemoryPlace) and found.source is not None:
+        if isinstance(found, MemoryPlace) and isinstance(found.source, ArrayOf | Structure):
             yield Line(f"{expression.strip()} = {inspection.text_at(session, found)}")
             return
         values = [found] if isinstance(found, Values) else session.elements(found, min(found.count or FEW, MOST))
@@ -63,7 +65,7 @@ def in_format(values: Values, letters: str) -> str:
     bits, type = bits_of(values)[0], values.type
     match letters[:1]:
         case "":
-            return value_text.text(type, bits)
+            return inspection.text_of(values)
         case "x":
             return value_text.hexadecimal(type.as_bits, bits)
         case "t":
@@ -122,7 +124,7 @@ def set_(debugger: Debugger, text: str) -> Iterator[Line]:
     if not equals:
         raise BadCommand("write `set PLACE = EXPRESSION`")
     new = debugger.session.assign(target.strip(), expression)
-    yield Line(f"{target.strip()} = {value_text.text(new.type, bits_of(new)[0])}")
+    yield Line(f"{target.strip()} = {inspection.text_of(new)}")
 
 
 @command("info registers", "info r", usage="[REGISTER...]", group=VALUES)
