@@ -244,6 +244,7 @@ def test_names_of_any_kind_are_right_where_a_full_reading_finds_them_right(text,
     assert not reports(module(FIRST + USUAL + text + FIRST))
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("last", ["add.s32 %r1, %r2, 5;", "add.s32 %r1, %r2, v;", ".reg .b32 v; add.s32 %r1, %r2, v;"])
 def test_statements_of_a_long_line_are_looked_at_once(last, reports, seen):
     """The line is longer than some stretches."""
@@ -254,6 +255,7 @@ def test_statements_of_a_long_line_are_looked_at_once(last, reports, seen):
     assert len(seen) < 100
 
 
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     "last",
     [

@@ -22,7 +22,6 @@ MONSTERS = {
     "initialisers": ".global .b32 x[] = " + "{" * MANY + "}" * MANY + ";",
     "brackets": BODY + "ld.b32 %r1, " + "[" * MANY,
     "minuses": BODY + "mov.b32 %r1, " + "-" * MANY + "1; }",
-    "a sum": BODY + "mov.b32 %r1, 1" + "+1" * MANY + "; }",
     "conditionals": BODY + "mov.b32 %r1, " + "1?" * MANY + "1;",
     "groups": BODY + "call " + "(" * MANY,
     "guards": BODY + "@" * MANY,

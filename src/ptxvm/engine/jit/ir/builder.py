@@ -71,6 +71,7 @@ class Code:
         self.lines: list[str] = []
         self.memo: dict[str, str] = {}
         self.sums: dict[str, tuple[str, int]] = {}  # scalars that are the sum of another scalar and a constant
+        self.root_bits: dict[str, int] = {}  # the bits that scalars may have to which constants were added
         self.casts: dict[str, tuple[str, str]] = {}  # the type and value of the same bits before a bitcast
         self.begun = 0  # the line at which the last block begins
         self.first_alone = False  # lanes of other warps than the first are not active
@@ -283,10 +284,11 @@ class Code:
         return range(1) if self.first_alone else self.warps()
 
     def warp_bits(self, predicate: str, warp: int) -> str:
-        """The predicates of one of the warps as an integer."""
-        if self.width > WARP:
-            predicate = self.shuffle("i1", self.width, predicate, "poison", list(range(warp * WARP, (warp + 1) * WARP)))
-        return self.emit(f"bitcast <{WARP} x i1> {predicate} to i{WARP}")
+        """The predicates of one of the warps as an integer.
+
+        It is a part of those of all: a part of the vector as an integer LLVM would take through memory, where it waits.
+        """
+        return self.part_of(self.mask_bits(predicate), warp)
 
 
 def _listed(arguments: Iterable[tuple[str, str]]) -> str:

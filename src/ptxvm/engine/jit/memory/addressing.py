@@ -234,10 +234,15 @@ class Addressing:
         return self.at.gather(llvm, self._pointers(start, (type, vector), unit), lanes)
 
     def plan(self, affine: Affine | None, size: int, count: int, *, writing: bool) -> permuted_rows.RowPlan | None:
-        """How to access rows and permute them, where all lanes are active."""
-        if affine is None or self.at.active_vector() is not None:
+        """How to access rows and permute them."""
+        if affine is None:
             return None
-        return (permuted_rows.stores if writing else permuted_rows.loads)(affine, size, elements(size, count), self.width)
+        plan = (permuted_rows.stores if writing else permuted_rows.loads)(affine, size, elements(size, count), self.width)
+        if plan is None or (lanes := self.at.active_vector()) is None:
+            return plan
+        if self.code.first_alone or not permuted_rows.pays_masked(plan, size, known=lanes.startswith("<"), writing=writing):
+            return None
+        return plan
 
     def row_pointers(self, space: Space, raw: Affine, plan: permuted_rows.RowPlan) -> list[str]:
         """Where rows begin: those of the same scalars at constant distances."""
@@ -259,7 +264,11 @@ class Addressing:
     ) -> list[str]:  # fmt: skip
         code, each = self.code, plan.each
         vectors, scalars = {}, {}
+        masks = permuted_rows.row_masks(code, plan, lanes) if (lanes := self.at.active_vector()) is not None else []
         for n, (row, pointer) in enumerate(zip(plan.rows, self.row_pointers(space, raw, plan), strict=True)):
+            if masks:
+                vectors[n] = code.masked_load(each, llvm, pointer, size, masks[n])
+                continue
             if row.count == 1:
                 scalars[n] = code.emit(f"load {llvm}, ptr {pointer}, align {size}", pure=False)
                 continue
@@ -270,12 +279,12 @@ class Addressing:
         made: dict[tuple[permuted_rows.Position, ...], str] = {}
         found = []
         for first in range(0, self.width * count, self.width):
-            lanes = [plan.positions[n : n + each] for n in range(first, first + self.width, each)]
-            for part in lanes:
+            parts = [plan.positions[n : n + each] for n in range(first, first + self.width, each)]
+            for part in parts:
                 if part not in made:
                     made[part] = permuter.collected(vectors, scalars, part)
-            found.append(code.concatenate(llvm, [made[part] for part in lanes], each))
-            self.at.light[found[-1]] = -(-len({*lanes}) * each * size // 64)
+            found.append(code.concatenate(llvm, [made[part] for part in parts], each))
+            self.at.light[found[-1]] = -(-len({*parts}) * each * size // 64)
         return found
 
     def _load_pieces(self, space: Space, llvm: str, size: int, raw: Affine, cut: list[Chunk], count: int) -> list[str]:
@@ -399,7 +408,7 @@ class Addressing:
             if weak is not None
             else None
         )
-        whole: list[tuple[str, str, str]] = []
+        whole: list[tuple[str, str, int]] = []
         for piece in cut:
             pointer = self.piece_pointer(space, affine, piece)
             total, lanes = piece.count * count, list(range(piece.first, piece.first + piece.count))
@@ -409,16 +418,26 @@ class Addressing:
                 rows = code.concatenate(llvm, vectors, self.width)
                 order = [n + self.width * k for n in lanes for k in range(count)]
                 value = code.shuffle(llvm, self.width * count, rows, "poison", order)
-            vector = f"<{total} x {llvm}>"
             if (mask := self.mask(piece, count)) is None:
-                whole.append((vector, value, pointer))
+                whole.append((value, pointer, total))
             else:
                 some_lanes.store(code, total, llvm, value, pointer, size, mask)
         if bit is not None:
-            streaming_stores.store(self.at, bit, whole, size)
+            streaming_stores.store(self.at, bit, llvm, whole, size)
             return
-        for vector, value, pointer in whole:
-            code.run(f"store {vector} {value}, ptr {pointer}, align {size}")
+        for value, pointer, total in whole:
+            self._store_in_order(llvm, size, value, pointer, total)
+
+    def _store_in_order(self, llvm: str, size: int, value: str, pointer: str, total: int) -> None:
+        """Store contiguous elements a register at a time.
+
+        They are what a load reads (`_in_order`): LLVM forwards what was stored there as it is.  Parts of a longer vector it
+        would take out element by element.
+        """
+        code, each = self.code, min(total, 64 // size)
+        for first in range(0, total, each):
+            part = value if each == total else code.shuffle(llvm, total, value, "poison", list(range(first, first + each)))
+            code.run(f"store <{each} x {llvm}> {part}, ptr {code.offset(pointer, first * size)}, align {size}")
 
     def _store_apart(self, space: Space, llvm: str, size: int, raw: Raw, vectors: list[str]) -> None:
         """Store where lanes are not contiguous: by rows, at equal distances, or one by one."""
@@ -466,7 +485,14 @@ class Addressing:
             for first in starts
         ]
         permuter = permuted_rows.Permuter(code, llvm, each)
-        for row, pointer, elements in zip(plan.rows, self.row_pointers(space, raw, plan), plan.sources(), strict=True):
+        masks = permuted_rows.row_masks(code, plan, lanes) if (lanes := self.at.active_vector()) is not None else []
+        for k, (row, pointer, elements) in enumerate(
+            zip(plan.rows, self.row_pointers(space, raw, plan), plan.sources(), strict=True)
+        ):
+            if masks:
+                value = permuter.collected(dict(enumerate(parts)), {}, [*elements, *[None] * (each - row.count)])
+                code.masked_store(each, llvm, value, pointer, size, masks[k])
+                continue
             if row.count == 1 and elements[0] is not None:
                 part, n = elements[0]
                 one = code.emit(f"extractelement <{each} x {llvm}> {parts[part]}, i64 {n}")

@@ -4,13 +4,14 @@ An address that is computed from the positions of lanes, and from nothing that m
 formula of the lane tells it: a quotient, lanes that have made different numbers of iterations, a bit that is inserted.  Often
 eight lanes in a row access a row.  One comparison tells, and a row costs a fraction of a gather.  Where it fails, the warp may
 still access two rows: lanes that are an iteration of a loop ahead of the others, as behind the remainder of an unrolled loop
-over a length that is no multiple of 32.  An address that depends on loaded values has no such order.
+over a length that is no multiple of 32, or a line for each register of lanes (`near_lines`).  An address that depends on loaded
+values has no such order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
@@ -19,7 +20,8 @@ from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
 from ptxvm.engine.jit.ir.lane_values import vector_literal
-from ptxvm.engine.jit.memory import prefetches, some_lanes
+from ptxvm.engine.jit.memory import near_lines, prefetches, some_lanes
+from ptxvm.engine.jit.memory.near_lines import NearLines
 from ptxvm.engine.jit.node import small_elements
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
@@ -108,7 +110,8 @@ def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str
 
         return small_elements.gathered(warp.code, llvm, WARP, warp.pointers(), whole) if small else whole(warp.pointers())
 
-    return _function(code, "gather", _Access(llvm, offset, base, some), _Writers(rows, pair, apart), result=vector)
+    writers = _Writers(rows, pair, lambda lines: lines.load(), apart)
+    return _function(code, "gather", _Access(llvm, offset, base, some), writers, result=vector)
 
 
 def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
@@ -130,6 +133,10 @@ def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> st
             warp.code.masked_store(WARP, llvm, "%value", each.pointer, warp.size, each.lanes)
         return ""
 
+    def lines(found: NearLines) -> str:
+        found.store("%value")
+        return ""
+
     def apart(warp: _Warp) -> str:
         if small:
             bits = ("i32", "%mask" if some else "-1")
@@ -138,9 +145,8 @@ def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> st
             warp.code.perform(native, (vector, "%value"), *warp.operands(warp.pointers()))
         return ""
 
-    return _function(
-        code, "scatter", _Access(llvm, offset, base, some), _Writers(rows, pair, apart), value=f"{vector} %value, "
-    )
+    writers = _Writers(rows, pair, lines, apart)
+    return _function(code, "scatter", _Access(llvm, offset, base, some), writers, value=f"{vector} %value, ")
 
 
 class _Access(NamedTuple):
@@ -166,10 +172,11 @@ class Row(NamedTuple):
 
 
 class _Writers(NamedTuple):
-    """The functions that write the access of a warp: of rows of eight lanes, of two rows, and of each element by itself."""
+    """The functions that write the access of a warp: of rows of eight lanes, two rows, lines, and each element by itself."""
 
     rows: Callable[[_Warp], str]
     pair: Callable[[_Warp, Row, Row], str]
+    lines: Callable[[NearLines], str]
     apart: Callable[[_Warp], str]
 
 
@@ -185,9 +192,13 @@ def _function(code: Code, kind: str, access: _Access, writers: _Writers, *, resu
                 found.append(f"[ {written()}, %{label} ]")
             inner.jump(end)
 
-        rows = warp.neighbours, partial(writers.rows, warp)
-        pair = partial(warp.two_rows, ordered=result == "void"), lambda: writers.pair(warp, *warp.pair())
-        for test, written in (pair, rows) if access.some else (rows,):  # lanes of a loop that others have left are masked
+        writing = result == "void"
+        tests: list[tuple[Callable[[], str], Callable[[], str]]] = [(warp.neighbours, partial(writers.rows, warp))]
+        if access.some:  # lanes of a loop that others have left are masked
+            tests.insert(0, (partial(warp.two_rows, ordered=writing), lambda: writers.pair(warp, *warp.pair())))
+        if near_lines.suits(warp.size):
+            tests.append((lambda: warp.lines.within(writing=writing), lambda: writers.lines(warp.lines)))
+        for test, written in tests:
             here, onward = inner.label(), inner.label()
             inner.branch(test(), here, onward)
             arm(here, written)
@@ -220,6 +231,27 @@ class _Warp:
         if self.lanes is not None:
             bits = code.emit(f"and i32 {bits}, %mask")
         return code.emit(f"icmp eq i32 {bits}, 0")
+
+    @cached_property
+    def lines(self) -> NearLines:
+        """The lines of the lanes."""
+        code, offsets = self.code, "%offsets"
+        if self.base:
+            start = code.splat("i64", self._start(), WARP)
+            wide = code.emit(f"sext <{WARP} x {self.offset}> %offsets to <{WARP} x i64>")
+            offsets = code.emit(f"add <{WARP} x i64> {wide}, {start}")
+        return NearLines(code, self.llvm, self.size, offsets, self._of_address, some=self.lanes is not None)
+
+    def _start(self) -> str:
+        """The address of the base."""
+        return self.code.emit("ptrtoint ptr %base to i64")
+
+    def _of_address(self, address: str) -> str:
+        """The pointer of an address."""
+        if not self.base:
+            return self._at(address)
+        distance = self.code.emit(f"sub i64 {address}, {self._start()}")
+        return self.code.emit(f"getelementptr i8, ptr %base, i64 {distance}", pure=False)
 
     # ── two rows ────────────────────────────────────────────────────────────────────────
 

@@ -2,8 +2,9 @@
 
 A constant stride of a few elements, rows that several lanes share, and a few distinct addresses are gathers and scatters to
 the processor, which take an element at a time.  Here the accessed memory is loaded or stored in rows, and shuffles move
-each element to or from its lane.  All lanes are active, and the bytes between two of them lie in pages that the lanes touch:
+each element to or from its lane.  Where all lanes are active, the bytes between two of them lie in pages that the lanes touch:
 a row that is loaded may cover more than the lanes ask for.  A row that is stored has no gaps, but where masks cost nothing.
+Where some lanes are active, shuffles move their predicate to the rows as well, and only their elements are accessed.
 """
 
 from __future__ import annotations
@@ -80,6 +81,38 @@ def stores(raw: Affine, size: int, offsets: Pattern, width: int) -> RowPlan | No
         return None
     gaps = cpu.has("avx512f" if size >= NATIVE else "avx512bw")
     return _stores(*_elements(raw, offsets, width), size, len(offsets), width, min(register(size), width), gaps=gaps)
+
+
+def pays_masked(plan: RowPlan, size: int, *, known: bool, writing: bool) -> bool:
+    """Does a plan pay off where only some lanes are active, whose predicate is `known` or not?
+
+    Each element is of one lane, and the processor has masks.
+    """
+    if size < NATIVE or not cpu.has("avx512f") or len({*plan.positions}) < len(plan.positions):
+        return False
+    cost = 0.0 if writing else SHUFFLE * _shuffles(plan)
+    for own in plan.sources():
+        shuffles = SHUFFLE * len({position[0] for position in own if position is not None})
+        cost += MASKED + (shuffles if writing else 0.0) + (0.0 if known else shuffles)
+    return cost < len(plan.positions) * (SCATTERED if writing else GATHERED)
+
+
+def row_masks(code: Code, plan: RowPlan, lanes: str) -> list[str]:
+    """For each row of a plan the predicate of its elements, a register of them: those of active lanes."""
+    each, groups = plan.each, code.width // plan.each
+    word = f"i{512 // each}"
+    held = f"<{each} x {word}>"
+    sources = {n: code.emit(f"sext <{each} x i1> {part} to {held}") for n, part in enumerate(code.pieces("i1", lanes, each))}
+    permuter, found = Permuter(code, word, each), []
+    for own in plan.sources():
+        wanted = [position and (position[0] % groups, position[1]) for position in own]
+        wanted += [None] * (each - len(own))
+        active = code.emit(f"icmp slt {held} {permuter.collected(sources, {}, wanted)}, zeroinitializer")
+        if None in wanted:
+            chosen = ", ".join(f"i1 {int(position is not None)}" for position in wanted)
+            active = code.emit(f"select <{each} x i1> <{chosen}>, <{each} x i1> {active}, <{each} x i1> zeroinitializer")
+        found.append(active)
+    return found
 
 
 def _elements(raw: Affine, offsets: Pattern, width: int) -> tuple[tuple[Pattern, ...], Pattern]:

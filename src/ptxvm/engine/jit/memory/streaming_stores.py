@@ -47,20 +47,20 @@ def parameter_bit(at: NodeBuilder, bound: Bound, pieces: list[int]) -> int | Non
     return streamed.index(parameter)
 
 
-def store(at: NodeBuilder, bit: int, parts: list[tuple[str, str, str]], align: int) -> None:
-    """Store vectors (type, value, pointer): non-temporal if the bit says so and all are aligned to lines."""
+def store(at: NodeBuilder, bit: int, llvm: str, parts: list[tuple[str, str, int]], align: int) -> None:
+    """Store vectors (value, pointer, number of elements): non-temporal if the bit says so and all are aligned to lines."""
     code = at.code
     kept = code.emit(f"load i64, ptr {at.kernel.field(code, 'cached_outputs')}, align 8", pure=False)
     low = code.emit(f"and i64 {code.emit(f'lshr i64 {kept}, {bit}', pure=False)}, 1", pure=False)
-    for _, _, pointer in parts:
+    for _, pointer, _ in parts:
         low = code.emit(f"or i64 {low}, {code.emit(f'ptrtoint ptr {pointer} to i64')}", pure=False)
     odd = code.emit(f"and i64 {low}, {LINE - 1}", pure=False)
     past, plain, onward = code.label(), code.label(), code.label()
     code.branch(code.emit(f"icmp eq i64 {odd}, 0", pure=False), past, plain)
     for label, how in ((past, f"{LINE}, !nontemporal !4"), (plain, str(align))):
         code.block(label)
-        for vector, value, pointer in parts:
-            code.run(f"store {vector} {value}, ptr {pointer}, align {how}")
+        for value, pointer, total in parts:
+            code.run(f"store <{total} x {llvm}> {value}, ptr {pointer}, align {how}")
         code.jump(onward)
     code.block(onward)
 

@@ -10,10 +10,10 @@ from dataclasses import replace
 from functools import reduce
 from operator import or_
 
-from ptxvm.algebra.types import Type
+from ptxvm.algebra.types import Type, pred
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir import constant_folding
-from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Scalar, from_lanes, possible_bits, sums, text, trailing_zeros
+from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, from_lanes, possible_bits, sums, text, trailing_zeros
 from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra
 
 LOGIC = ("and", "or", "xor")
@@ -221,6 +221,8 @@ def _joined(alg: VectorAlgebra, type: Type, base: Scalar, bits: int, lanes: Patt
     if not isinstance(own, Affine) or not isinstance(own.base, int):
         return None
     made = alg.scalar("add", type.bits, base, own.base)
+    if isinstance(base, str):
+        alg.code.root_bits[base] = bits
     found = (
         bits | own.base if not bits & own.base else _from(min(trailing_zeros(bits), trailing_zeros(own.base)), ones(type.bits))
     )
@@ -240,6 +242,25 @@ def extended_bits(type: Type, a: Affine) -> int:
     """The bits that the base may have as a wider integer."""
     bits = possible_bits(a, type.bits)
     return bits | -1 << type.bits if type.is_signed and bits >> (type.bits - 1) else bits
+
+
+def relation(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Raw | None:
+    """A comparison of values with one base, where no lane wraps: it is the one of the offsets of the lanes."""
+    roots, patterns = set(), []
+    for each in (a, b):
+        parts = AffineParts.of(type, each, alg.width)
+        if parts is None or isinstance(parts.base, int):
+            return None
+        root, constant = alg.code.sums.get(parts.base, (parts.base, 0))
+        bits = alg.code.root_bits.get(root) if constant else parts.bits
+        if bits is None:
+            return None
+        whole = AffineParts(root, bits, tuple([n + constant for n in parts.lanes]))
+        if whole.values >> (type.bits - type.is_signed):
+            return None
+        roots.add(root)
+        patterns.append(whole.lanes)
+    return from_lanes(pred, constant_folding.comparisons(op, type, *patterns)) if len(roots) == 1 else None
 
 
 def comparison(op: str, type: Type, a: Affine, b: Affine, width: int) -> int | None:

@@ -43,22 +43,31 @@ ORDERS: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
 }
 
 
-def kernel(instructions: str, type: str, count: int, *, stores: bool) -> ptxvm.Kernel:
-    """Copies vectors of elements in an order to the lanes' own, or the other way round."""
+# Which lanes copy: PTX that leaves in %p whether a lane does, and the same in Python.
+SOME: dict[str, tuple[str, Callable[[np.ndarray], np.ndarray]]] = {
+    "even lanes": ("and.b32 %j, %t, 1; setp.eq.u32 %p, %j, 0;", lambda t: t % 2 == 0),
+    "the first lanes": ("add.u32 %j, %u, 6; setp.lt.u32 %p, %t, %j;", lambda t: t < PITCH + 6),
+    "partners": ("xor.b32 %j, %t, 2; setp.gt.u32 %p, %j, %t;", lambda t: t ^ 2 > t),
+}
+
+
+def kernel(instructions: str, type: str, count: int, *, stores: bool, some: str = "") -> ptxvm.Kernel:
+    """Copies vectors of elements in an order to the lanes' own, or the other way round; for all lanes, or for some."""
     size = TYPES[type]().itemsize
     names = [f"%v{n}" for n in range(count)]
     vector = f"{{{', '.join(names)}}}" if count > 1 else names[0]
     word = f".v{count}.{type}" if count > 1 else f".{type}"
     far, near = ("%b", "%a") if stores else ("%a", "%b")
     return ptxvm.load(f"""{HEAD}.visible .entry k(.param .u64 a, .param .u64 b, .param .u32 pitch) {{
-        .reg .{REGISTERS[type]} %v<4>; .reg .b32 %t, %i, %j, %u; .reg .b64 %a, %b, %d;
+        .reg .{REGISTERS[type]} %v<4>; .reg .b32 %t, %i, %j, %u; .reg .b64 %a, %b, %d; .reg .pred %p;
         ld.param.u64 %a, [a]; ld.param.u64 %b, [b]; ld.param.u32 %u, [pitch]; mov.u32 %t, %tid.x;
         {instructions}
         mul.wide.u32 %d, %i, {size * count}; add.u64 {far}, {far}, %d;
         mul.wide.u32 %d, %t, {size * count}; add.u64 {near}, {near}, %d;
+        {some and f"{some} @!%p bra end;"}
         ld.global{word} {vector}, [%a];
         st.global{word} [%b], {vector};
-        ret; }}""").kernel("k")
+        end: ret; }}""").kernel("k")
 
 
 @pytest.mark.sampled(4)
@@ -76,6 +85,32 @@ def test_every_lane_has_the_element_at_its_address(order: str, type: str, stores
         wanted = np.zeros_like(data).reshape(SIZE, count)
         for a, b in zip(source, target, strict=True):  # in their order, so that the last one of those at one place stays
             wanted[b] = data.reshape(SIZE, count)[a]
+        assert np.array_equal(out, wanted.ravel())
+
+
+@pytest.mark.sampled(10)
+@pytest.mark.parametrize("stores", [False, True], ids=["loads", "stores"])
+@pytest.mark.parametrize("type", ["u32", "f32", "u64", "u16"])
+@pytest.mark.parametrize("some", SOME)
+@pytest.mark.parametrize("order", ["a stride of 2", "a stride of 3", "backwards", "columns", "few places", "pairs swapped"])
+def test_some_lanes_have_the_element_at_their_address(
+    order: str, some: str, type: str, stores: bool, rng: np.random.Generator
+) -> None:
+    (instructions, place), (condition, chosen) = ORDERS[order], SOME[some]
+    lanes = np.arange(BLOCK)
+    active = lanes[chosen(lanes)]
+    for count in (1, 2):
+        data = rng.integers(1, 100, SIZE * count).astype(TYPES[type])
+        # no element too many, so that what no lane asks for lies outside
+        ends = [int(where[active].max() + 1) * count for where in (place(lanes), lanes)]
+        inputs, outputs = reversed(ends) if stores else ends
+        data, out = data[:inputs].copy(), np.zeros(outputs, TYPES[type])
+        copies = kernel(instructions, type, count, stores=stores, some=condition)
+        copies.launch(1, BLOCK, [data, out, np.uint32(PITCH)], engine="jit")
+        source, target = (active, place(active)) if stores else (place(active), active)
+        wanted = np.zeros_like(out).reshape(-1, count)
+        for a, b in zip(source, target, strict=True):  # in their order, as above
+            wanted[b] = data.reshape(-1, count)[a]
         assert np.array_equal(out, wanted.ravel())
 
 
