@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from ptxvm.algebra.types import f16, f32, f64, s32
 from ptxvm.engine.jit.ir.builder import Unit
-from ptxvm.engine.jit.values import f16_soft, mma_scaled, mma_small, mma_sparse
+from ptxvm.engine.jit.values import f16_soft, mma_half_bytes, mma_scaled, mma_small, mma_sparse
 from ptxvm.engine.jit.values.mma_doubles import Doubles, fused
 from ptxvm.engine.jit.values.mma_floats import FORMS, ExactSmall, Fast, TensorCoreSums
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
@@ -17,6 +17,8 @@ from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_o
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """Write the function for a product unless it is there; returns its name, or None where no writer handles it."""
+    if mma_half_bytes.is_halved(product) and product.scaling is not None:
+        return _of_half_bytes(unit, product, product.scaling, architecture, fast=fast)
     if mma_scaled.is_scaled(product) and product.scaling is not None:
         return _of_scaled(unit, product, product.scaling, architecture, fast=fast)
     if mma_small.is_small(product):
@@ -44,6 +46,15 @@ def _of_scaled(unit: Unit, product: Product, scaling: Scaling, architecture: Arc
     return _around(
         unit, called, f"scaled.{product.a.type}.{product.b.type}",
         lambda name, tile: mma_scaled.function(unit, name, tile, product, scaling),
+    )  # fmt: skip
+
+
+def _of_half_bytes(unit: Unit, product: Product, scaling: Scaling, architecture: Architecture, *, fast: bool) -> str | None:
+    """The function for a product of half bytes whose blocks have scales."""
+    called = written(unit, mma_half_bytes.group(), architecture, fast=fast)
+    return _around(
+        unit, called, f"groups.{scaling.a.type}.{scaling.a.shape[1]}",
+        lambda name, group: mma_half_bytes.function(unit, name, group, product, scaling),
     )  # fmt: skip
 
 

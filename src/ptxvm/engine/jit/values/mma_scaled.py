@@ -12,7 +12,7 @@ from ptxvm.algebra.types import Type, bf16, ue8m0
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.values import mma_small, small_floats
-from ptxvm.engine.jit.values.mma_writer import WORDS
+from ptxvm.engine.jit.values.mma_writer import WORDS, leave
 from ptxvm.isa.fragments import Product, Scaling, mma_fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.tensor_core import FORMATS
@@ -59,23 +59,14 @@ def function(unit: Unit, name: str, called: str, product: Product, scaling: Scal
     some = lost[0]
     for each in lost[1:]:
         some = code.emit(f"or <{2 * WARP} x i1> {some}, {each}")
-    _leave(code, code.emit(f"icmp ne i{2 * WARP} {code.emit(f'bitcast <{2 * WARP} x i1> {some} to i{2 * WARP}')}, 0"))
+    leave(code, code.emit(f"icmp ne i{2 * WARP} {code.emit(f'bitcast <{2 * WARP} x i1> {some} to i{2 * WARP}')}, 0"))
     done = code.emit(f"call i32 @{called}(ptr %work)", pure=False)
-    _leave(code, code.emit(f"icmp eq i32 {done}, 0"))
+    leave(code, code.emit(f"icmp eq i32 {done}, 0"))
     for n in range(d):
         made = code.emit(f"load {WORDS}, ptr {code.offset('%work', STEP * n)}, align 64", pure=False)
         code.run(f"store {WORDS} {made}, ptr {code.offset('%room', STEP * n)}, align 64")
     lines = "\n".join([f"  %work = alloca [{STEP * (a + b + d + 3)} x i8], align 64", *code.lines])
     return f"define internal i32 @{name}(ptr %room) noinline #0 {{\nentry:\n{lines}\n  ret i32 1\n}}"
-
-
-def _leave(code: Code, refused: str) -> None:
-    """Leave the product to the host."""
-    bad, good = code.label(), code.label()
-    code.branch(refused, bad, good, likely=False)
-    code.block(bad)
-    code.run("ret i32 0")
-    code.block(good)
 
 
 def _keep(code: Code, number: int, vector: str, value: str) -> None:

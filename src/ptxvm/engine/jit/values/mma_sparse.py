@@ -11,7 +11,7 @@ from dataclasses import replace
 from ptxvm.algebra.types import bf16, f16
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Code, Unit
-from ptxvm.engine.jit.values.mma_writer import WORDS
+from ptxvm.engine.jit.values.mma_writer import WORDS, leave
 from ptxvm.isa.fragments import Product, Sparsity, mma_fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.warp_matrix import where
@@ -41,11 +41,7 @@ def function(unit: Unit, name: str, called: str, product: Product, sparsity: Spa
     for n in range(rest):
         _keep(code, "%work", whole.a.registers + n, _register(code, "%room", stored + n))
     done = code.emit(f"call i32 @{called}(ptr %work)", pure=False)
-    good, bad = code.label(), code.label()
-    code.branch(code.emit(f"icmp eq i32 {done}, 0"), bad, good, likely=False)
-    code.block(bad)
-    code.run("ret i32 0")
-    code.block(good)
+    leave(code, code.emit(f"icmp eq i32 {done}, 0"))
     for n in range(product.d.registers):
         _keep(code, "%room", n, _register(code, "%work", n, pure=False))
     size = STEP * (whole.a.registers + rest)

@@ -68,11 +68,7 @@ class ProductWriter:
 
     def leave(self, refused: str) -> None:
         """Leave the product to the host if a condition holds in some lane."""
-        bad, good = self.code.label(), self.code.label()
-        self.code.branch(refused, bad, good, likely=False)
-        self.code.block(bad)
-        self.code.run("ret i32 0")
-        self.code.block(good)
+        leave(self.code, refused)
 
     def multiply_add(self, llvm: str, function: str, left: list[str], right: list[str], totals: list[str]) -> None:
         """Add the products to `totals`, one after the other along the depth; `function` is the intrinsic that does it."""
@@ -108,3 +104,12 @@ class ProductWriter:
             chosen = [len(order) + n if which == source else n for n, (which, _) in enumerate(positions)]
             found = self.code.shuffle(llvm, len(order), found, other, chosen)
         return found
+
+
+def leave(code: Code, refused: str) -> None:
+    """Leave the product to the host if a condition holds."""
+    bad, good = code.label(), code.label()
+    code.branch(refused, bad, good, likely=False)
+    code.block(bad)
+    code.run("ret i32 0")
+    code.block(good)

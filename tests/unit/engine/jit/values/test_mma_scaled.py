@@ -9,17 +9,18 @@ import ptxvm
 from ptxvm.engine.jit.lower import mma_on_host
 
 TYPES = ["e4m3", "e5m2", "e3m2", "e2m3", "e2m1"]
+HALF_BYTES = "mma.sync.aligned.m16n8k64.row.col.kind::{kind}.block_scale.scale_vec::{blocks}X.f32.e2m1.e2m1.f32.{scale}"
 PRODUCT = "mma.sync.aligned.m16n8k32.row.col.kind::mxf8f6f4.block_scale.scale_vec::1X.f32.{a}.{b}.f32.ue8m0"
 COUNT = 12  # registers of a lane: A, B, C, and the scales
 
 
-def kernel(a, b):
+def kernel(product, ids=("{1, 0}", "{2, 1}")):
     """A product of a warp, whose lanes have their registers in memory."""
     loads = " ".join(f"ld.global.b32 %x{n}, [%q+{4 * n}];" for n in range(COUNT))
     stores = " ".join(f"st.global.b32 [%p+{4 * n}], %x{6 + n};" for n in range(4))
     sums = "{%x6, %x7, %x8, %x9}"
     return ptxvm.load(f"""
-        .version 8.7
+        .version 9.1
         .target sm_120a
         .address_size 64
         .visible .entry k(.param .u64 out, .param .u64 in)
@@ -27,7 +28,7 @@ def kernel(a, b):
         .reg .b64 %p, %q; .reg .b32 %t, %x<{COUNT}>;
         ld.param.u64 %p, [out]; ld.param.u64 %q, [in]; mov.u32 %t, %tid.x; mad.wide.u32 %q, %t, {4 * COUNT}, %q;
         {loads}
-        {PRODUCT.format(a=a, b=b)} {sums}, {{%x0, %x1, %x2, %x3}}, {{%x4, %x5}}, {sums}, %x10, {{1, 0}}, %x11, {{2, 1}};
+        {product} {sums}, {{%x0, %x1, %x2, %x3}}, {{%x4, %x5}}, {sums}, %x10, {ids[0]}, %x11, {ids[1]};
         mad.wide.u32 %p, %t, 16, %p; {stores}
         ret;
         }}""").kernel("k")
@@ -61,7 +62,7 @@ def registers(rng, scales):
 @pytest.mark.parametrize("b", TYPES)
 @pytest.mark.parametrize("a", TYPES)
 def test_the_bits_are_those_of_the_reference(rng, asked, a, b):
-    product = kernel(a, b)
+    product = kernel(PRODUCT.format(a=a, b=b))
     for scales in ((120, 135), (100, 150)):
         interpreted, compiled = both(product, registers(rng, scales))
         assert (interpreted == compiled).all()
@@ -70,7 +71,7 @@ def test_the_bits_are_those_of_the_reference(rng, asked, a, b):
 
 @pytest.mark.parametrize("scales", [(0, 6), (250, 256), (0, 256)])
 def test_numbers_beyond_bf16_are_left_to_the_host(rng, scales):
-    product = kernel("e4m3", "e5m2")
+    product = kernel(PRODUCT.format(a="e4m3", b="e5m2"))
     for large in (False, True):
         words = registers(rng, scales)
         if large:
@@ -79,3 +80,31 @@ def test_numbers_beyond_bf16_are_left_to_the_host(rng, scales):
             words[:, 6:10] = 0
         interpreted, compiled = both(product, words)
         assert (interpreted == compiled).all()
+
+
+@pytest.mark.parametrize(("blocks", "scale"), [(2, "ue8m0"), (4, "ue8m0"), (4, "ue4m3")])
+def test_half_bytes_have_the_bits_of_the_reference(rng, asked, blocks, scale):
+    """With scales of any size, whose sums cancel, are subnormal, or too large for f32."""
+    product = kernel(
+        HALF_BYTES.format(kind="mxf4" if blocks == 2 else "mxf4nvf4", blocks=blocks, scale=scale),
+        ("{2, 1}", "{0, 2}") if blocks == 2 else ("{0, 1}", "{0, 2}"),
+    )
+    for scales in ((40, 72), (0, 127)) if scale == "ue4m3" else ((120, 135), (0, 255), (40, 60)):
+        for size in (1e-39, 1, 1e38):
+            words = registers(rng, scales)
+            words[:, :6] = rng.integers(0, 1 << 32, (32, 6), np.uint32) * (rng.random((32, 6)) < 0.8)
+            words[:, 6:10] = (rng.standard_normal((32, 4)).clip(-3, 3) * size).astype(np.float32).view(np.uint32)
+            interpreted, compiled = both(product, words)
+            assert (interpreted == compiled).all()
+    assert not asked
+
+
+@pytest.mark.parametrize(("place", "word"), [(6, 0x7F80_0000), (9, 0xFFC0_0000), (10, 0xFFFF_FFFF), (11, 0x7F7F_7F7F)])
+def test_half_bytes_beside_what_is_no_number_are_left_to_the_host(rng, asked, place, word):
+    product = kernel(HALF_BYTES.format(kind="mxf4nvf4", blocks=4, scale="ue4m3"), ("{0, 0}", "{0, 0}"))
+    words = registers(rng, (40, 72))
+    words[5, place] = word
+    words[4, place] = word
+    interpreted, compiled = both(product, words)
+    assert (interpreted == compiled).all()
+    assert asked
