@@ -5,11 +5,13 @@ from __future__ import annotations
 import struct
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from functools import lru_cache
 
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.isa.special_registers import WARP
 
+REMEMBERED = 4096  # masks of shuffles
 LONGEST = 200  # lines of a block: without optimisation, LLVM's code generator takes time that grows with their square
 
 
@@ -192,8 +194,7 @@ class Code:
 
     def shuffle(self, type: str, count: int, a: str, b: str, order: Sequence[int | None]) -> str:
         """Some elements of two vectors; None where any will do."""
-        mask = f"<{len(order)} x i32> <" + ", ".join(f"i32 {'poison' if n is None else n}" for n in order) + ">"
-        return self.emit(f"shufflevector <{count} x {type}> {a}, <{count} x {type}> {b}, {mask}")
+        return self.emit(f"shufflevector <{count} x {type}> {a}, <{count} x {type}> {b}, {_mask(tuple(order))}")
 
     def concatenate(self, type: str, parts: list[str], each: int) -> str:
         """Concatenate vectors of `each` elements; their number is a power of two."""
@@ -293,6 +294,12 @@ class Code:
 
 def _listed(arguments: Iterable[tuple[str, str]]) -> str:
     return ", ".join(f"{type} {operand}" for type, operand in arguments)
+
+
+@lru_cache(REMEMBERED)
+def _mask(order: tuple[int | None, ...]) -> str:
+    """The mask of a shuffle, with its type."""
+    return f"<{len(order)} x i32> <" + ", ".join(f"i32 {'poison' if n is None else n}" for n in order) + ">"
 
 
 def short(llvm: str) -> str:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from typing import NamedTuple
 
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir import cpu
@@ -117,7 +118,13 @@ def row_masks(code: Code, plan: RowPlan, lanes: str) -> list[str]:
 
 def _elements(raw: Affine, offsets: Pattern, width: int) -> tuple[tuple[Pattern, ...], Pattern]:
     """The factors of the scalars of every lane, and the distance in bytes of every element of every lane."""
-    moving, fixed = [k for k, _ in raw.moving], sums(0, raw.fixed, width)
+    return _of_lanes(tuple(k for k, _ in raw.moving), sums(0, raw.fixed, width), offsets, width)
+
+
+@lru_cache(REMEMBERED)
+def _of_lanes(
+    moving: tuple[Pattern, ...], fixed: Pattern, offsets: Pattern, width: int
+) -> tuple[tuple[Pattern, ...], Pattern]:  # fmt: skip
     factors = tuple(zip(*moving, strict=True)) if moving else ((),) * width
     return factors, tuple(n + offset for offset in offsets for n in fixed)
 
@@ -248,39 +255,86 @@ class Permuter:
 
     def collected(self, sources: dict[int, str], scalars: dict[int, str], wanted: Sequence[Position | None]) -> str:
         """One register from elements of several registers and of scalars, which are rows of one element."""
-        found = [(position[0], n) for n, position in enumerate(wanted) if position is not None]
-        alone = {row: n for row, n in reversed(found) if row in scalars}
-        if len(alone) == 1 and len({*wanted}) == 1:
-            return self.code.splat(self.llvm, scalars[next(iter(alone))], self.each)
-        vectors: dict[int, str] = {}
-        if alone:
-            held = "poison"
-            for row, n in sorted(alone.items(), key=lambda item: item[1]):
-                held = self.code.emit(f"insertelement <{self.each} x {self.llvm}> {held}, {self.llvm} {scalars[row]}, i64 {n}")
-            vectors[-1] = held
-            wanted = [(-1, alone[each[0]]) if each is not None and each[0] in alone else each for each in wanted]
-        vectors |= {each[0]: sources[each[0]] for each in wanted if each is not None and each[0] >= 0}
-        return self._tree([(frozenset({row}), name) for row, name in vectors.items()], wanted)
+        plan = _shuffle_plan(frozenset(scalars), tuple(wanted), self.each)
+        if plan.splat is not None:
+            return self.code.splat(self.llvm, scalars[plan.splat], self.each)
+        held = "poison"
+        for row, n in plan.inserted:
+            held = self.code.emit(f"insertelement <{self.each} x {self.llvm}> {held}, {self.llvm} {scalars[row]}, i64 {n}")
+        names = [held if row == INSERTED else sources[row] for row in plan.rows]
+        for merge in plan.merges:
+            a, b = names[merge.a], "poison" if merge.b is None else names[merge.b]
+            names.append(self.code.shuffle(self.llvm, self.each, a, b, merge.order))
+        return names[plan.result]
 
-    def _tree(self, made: list[tuple[frozenset[int], str]], wanted: Sequence[Position | None]) -> str:
-        """Merge two registers into one with the elements of both in their lanes, until one is left."""
-        placed: set[int] = set()
-        while len(made) > 1 or not placed:
-            pairs = [made[n : n + 2] for n in range(0, len(made), 2)]
-            made = [pair[0] if len(pair) == 1 and placed >= pair[0][0] else self._both(pair, placed, wanted) for pair in pairs]
-            placed |= {row for rows, _ in made for row in rows}
-        return made[0][1]
 
-    def _both(
-        self, pair: list[tuple[frozenset[int], str]], placed: set[int], wanted: Sequence[Position | None]
-    ) -> tuple[frozenset[int], str]:  # fmt: skip
-        order: list[int | None] = [None] * len(wanted)
-        which = {row: k * self.each for k, (rows, _) in enumerate(pair) for row in rows}
-        for n, position in enumerate(wanted):
-            if position is not None and position[0] in which:
-                order[n] = which[position[0]] + (n if position[0] in placed else position[1])
-        names = [name for _, name in pair]
-        rows = frozenset().union(*(rows for rows, _ in pair))
-        if len(names) == 1 and all(k in (None, n) for n, k in enumerate(order)):
-            return rows, names[0]
-        return rows, self.code.shuffle(self.llvm, self.each, names[0], [*names, "poison"][1], order)
+INSERTED = -1  # the register into which scalars are inserted, among the rows
+
+
+class Merge(NamedTuple):
+    """A shuffle of one or two registers, by their numbers: those of the rows come first, then those that are made."""
+
+    a: int
+    b: int | None
+    order: tuple[int | None, ...]
+
+
+class ShufflePlan(NamedTuple):
+    """How elements come into one register: the scalars and their lanes, the registers that are merged, and the shuffles."""
+
+    splat: int | None  # the row of the scalar that all lanes have
+    inserted: tuple[tuple[int, int], ...] = ()
+    rows: tuple[int, ...] = ()
+    merges: tuple[Merge, ...] = ()
+    result: int = 0
+
+
+@lru_cache(REMEMBERED)
+def _shuffle_plan(scalars: frozenset[int], wanted: tuple[Position | None, ...], each: int) -> ShufflePlan:
+    """The shuffles that give the wanted elements, of which some are scalars."""
+    found = [(position[0], n) for n, position in enumerate(wanted) if position is not None]
+    alone = {row: n for row, n in reversed(found) if row in scalars}
+    if len(alone) == 1 and len({*wanted}) == 1:
+        return ShufflePlan(next(iter(alone)))
+    if alone:
+        wanted = tuple((INSERTED, alone[at[0]]) if at is not None and at[0] in alone else at for at in wanted)
+    rows = dict.fromkeys([INSERTED] if alone else [])
+    rows |= dict.fromkeys(at[0] for at in wanted if at is not None and at[0] != INSERTED)
+    merges: list[Merge] = []
+    result = _tree([(frozenset({row}), n) for n, row in enumerate(rows)], wanted, each, merges)
+    inserted = sorted(alone.items(), key=lambda item: item[1])
+    return ShufflePlan(None, tuple(inserted), tuple(rows), tuple(merges), result)
+
+
+def _tree(
+    made: list[tuple[frozenset[int], int]], wanted: tuple[Position | None, ...], each: int, merges: list[Merge]
+) -> int:  # fmt: skip
+    """Merge two registers into one with the elements of both in their lanes, until one is left: its number."""
+    placed: set[int] = set()
+    first = len(made)
+    while len(made) > 1 or not placed:
+        pairs = [made[n : n + 2] for n in range(0, len(made), 2)]
+        made = []
+        for pair in pairs:
+            rows = frozenset().union(*(rows for rows, _ in pair))
+            order = _order([rows for rows, _ in pair], placed, wanted, each)
+            if len(pair) == 1 and (placed >= rows or all(k in (None, n) for n, k in enumerate(order))):
+                made.append(pair[0])
+                continue
+            numbers = [number for _, number in pair]
+            made.append((rows, first + len(merges)))
+            merges.append(Merge(numbers[0], numbers[1] if len(numbers) > 1 else None, order))
+        placed |= {row for rows, _ in made for row in rows}
+    return made[0][1]
+
+
+def _order(
+    pair: list[frozenset[int]], placed: set[int], wanted: tuple[Position | None, ...], each: int
+) -> tuple[int | None, ...]:  # fmt: skip
+    """For each lane the element of one or two registers that it gets; those that are placed stand in their lanes."""
+    order: list[int | None] = [None] * len(wanted)
+    which = {row: k * each for k, rows in enumerate(pair) for row in rows}
+    for n, position in enumerate(wanted):
+        if position is not None and position[0] in which:
+            order[n] = which[position[0]] + (n if position[0] in placed else position[1])
+    return tuple(order)

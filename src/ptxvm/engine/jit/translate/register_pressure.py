@@ -46,12 +46,13 @@ def expected_registers(kernel: KernelContext) -> int:
 
 
 def _live_sets(kernel: KernelContext) -> Iterator[int]:
-    """The registers that are live before each instruction, and at the end of each node, as masks."""
+    """The registers that are live or written at each instruction, and at the end of each node, as masks."""
     for node in kernel.nodes:
         shift, live = node.frame.registers, node.live_out
         yield live
         for bound in reversed(node.code):
             reads, writes = reads_and_writes(bound)
+            yield live | writes << shift
             live = live & ~(writes << shift) | reads << shift
             yield live
 

@@ -12,6 +12,7 @@ from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.objects import codegen
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.run import tiering
+from ptxvm.engine.jit.translate import fixed_point, versions
 
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n"
 
@@ -193,6 +194,29 @@ def test_places_without_room_for_distances_are_checked_lane_by_lane(monkeypatch:
     test_an_access_in_a_loop_of_several_warps_faults_in_the_right_thread()
     test_a_loop_of_several_warps_abreast(0, np.random.default_rng(5))
     test_lanes_that_part_go_on_in_the_masked_version((48, 5, 1), 45)
+
+
+def test_registers_that_nothing_reads_count_where_they_are_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A load of four words writes four registers, whichever are read: 128 lanes have no room for them, and are not tried."""
+    tried = []
+    monkeypatch.setattr(versions, "translate", lambda kernel: tried.append(kernel.width) or fixed_point.translate(kernel))
+    load = "ld.global.v4.u32 {%r2, %r3, %r4, %r5}, [%d0]; xor.b32 %r1, %r1, %r5;\n"
+    module = ptxvm.load(f"""{HEAD}
+.visible .entry k(.param .u64 data)
+{{
+    .reg .b32 %r<6>; .reg .b64 %d<2>;
+    ld.param.u64 %d0, [data];
+    mov.u32 %r0, %tid.x;
+    mul.wide.u32 %d1, %r0, 4;
+    add.u64 %d0, %d0, %d1;
+    mov.u32 %r1, %r0;
+    {load * 4}
+    st.global.u32 [%d0], %r1;
+    ret;
+}}
+""")
+    assert width_of(module, (256, 1, 1)) == 64
+    assert tried == [64]
 
 
 def test_a_register_of_many_parts_waits_at_a_barrier() -> None:
