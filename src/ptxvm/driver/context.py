@@ -27,7 +27,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.driver.captures import Agreed, Capture, CaptureMode, Recapture
 from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
-from ptxvm.driver.device import Device
+from ptxvm.driver.device import LIMITS, Device
 from ptxvm.driver.graph import NO_EDGES, Graph, KernelError, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, Edge
 from ptxvm.driver.launch_checks import Checked, HostThread, wanted
@@ -37,9 +37,6 @@ from ptxvm.driver.shared_memory import SharedPoints
 from ptxvm.machine import streams as machine
 from ptxvm.machine.options import Check
 
-MIB = 1 << 20
-LIMITS = {0: 1024, 1: MIB, 2: 8 * MIB, 3: 2, 4: 2048, 5: 64, 6: 0}
-"""The limits of a context by CUlimit: stack, printf buffer, heap, device runtime's depth and launches, L2 granularity."""
 NON_BLOCKING = 1  # CUstream_flags
 CAPTURES = count(1)
 STREAMS: WeakSet[Stream] = WeakSet()
@@ -56,7 +53,7 @@ class Context:
     device: Device
     flags: int = 0
     users: int = 0
-    limits: dict[int, int] = field(default_factory=LIMITS.copy)
+    limits: dict[int, int] = field(default_factory=lambda: dict(LIMITS))
     cache: int = 0
     peers: list[Context] = field(default_factory=list)
     part: int | None = None  # its multiprocessors, of a context that does not have all
@@ -159,7 +156,7 @@ class Context:
         for peer in list(self.peers):
             self.disable_peer_access(peer)
         self.cells[FAILURE] = Result.SUCCESS
-        self.limits = LIMITS.copy()
+        self.limits.update(LIMITS)  # which its modules know
 
 
 @dataclass(eq=False)

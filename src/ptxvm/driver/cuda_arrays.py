@@ -85,6 +85,11 @@ class Elements:
         """The bytes of an element."""
         return self.format.dtype.itemsize * self.channels
 
+    def as_floats(self, sampling: Sampling) -> bool:
+        """Are they integers that a texture reads as floats, which those of 32 bits never are?"""
+        numbers = self.format.dtype
+        return numbers.kind in "iu" and numbers.itemsize < 4 and not sampling.as_is
+
     def shape(self, *directions: int) -> tuple[int, ...]:
         """The shape of an array of such elements."""
         return (*directions, self.channels) if self.channels > 1 else directions
@@ -239,9 +244,12 @@ def texture(resource: CudaArray | Mipmapped | Linear, sampling: Sampling) -> Tex
     Coordinates that are not normalized cannot wrap: they are clamped, as hardware does.  Reads outside plain memory give 0.
     """
     first = resource.levels[0] if isinstance(resource, Mipmapped) else resource
+    if interpolates_integers(resource, sampling):
+        raise DriverError(Result.INVALID_VALUE, "integers that stay integers are not interpolated")
+    if isinstance(resource, Mipmapped) and not sampling.normalized:
+        raise DriverError(Result.INVALID_VALUE, "the coordinates of an array with smaller copies are normalized")
     data = first.data
-    numbers = first.elements.format.dtype
-    as_floats = numbers.kind in "iu" and numbers.itemsize < 4 and not sampling.as_is
+    as_floats = first.elements.as_floats(sampling)
     modes = [AddressMode(each).name.lower() for each in sampling.address]
     if not sampling.normalized:
         modes = [mode if mode in ("clamp", "border") else "clamp" for mode in modes]
@@ -260,6 +268,14 @@ def texture(resource: CudaArray | Mipmapped | Linear, sampling: Sampling) -> Tex
         raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
 
 
+def interpolates_integers(resource: CudaArray | Mipmapped | Linear, sampling: Sampling) -> bool:
+    """Does a texture interpolate numbers that are read as integers, which hardware does not?  One of a row ignores filters."""
+    if isinstance(resource, Linear) and not resource.height:
+        return False
+    elements = resource.levels[0].elements if isinstance(resource, Mipmapped) else resource.elements
+    return sampling.linear and elements.format.dtype.kind in "iu" and not elements.as_floats(sampling)
+
+
 def filter_name(*, linear: bool) -> Literal["linear", "nearest"]:
     """The name of a filter."""
     return "linear" if linear else "nearest"
@@ -273,5 +289,6 @@ def surface(array: CudaArray) -> Surface:
 
 
 __all__ = [
-    "CudaArray", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "TextureView", "format_of", "surface", "texture",
+    "CudaArray", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "TextureView", "format_of", "interpolates_integers",
+    "surface", "texture",
 ]  # fmt: skip

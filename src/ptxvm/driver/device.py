@@ -6,6 +6,7 @@ import os
 import uuid
 from collections.abc import Mapping
 from functools import cached_property
+from types import MappingProxyType
 
 from ptxvm.dataclass import dataclass
 from ptxvm.driver.attributes import Attribute
@@ -15,6 +16,9 @@ from ptxvm.driver.work_queues import WorkQueues, work_queues_of_a_device
 from ptxvm.machine import device as machine
 
 NUMBERS = frozenset(Attribute)
+MIB = 1 << 20
+LIMITS: Mapping[int, int] = MappingProxyType({0: 1024, 1: MIB, 2: 8 * MIB, 3: 2, 4: 2048, 5: 64, 6: 0})
+"""The limits of a context by CUlimit: stack, printf buffer, heap, device runtime's depth and launches, L2 granularity."""
 
 
 @dataclass(eq=False)
@@ -72,4 +76,4 @@ class Device:
         return value or 0
 
 
-__all__ = ["Device"]
+__all__ = ["LIMITS", "Device"]

@@ -55,12 +55,16 @@ def attributes_of(kernel: Kernel, model: Model) -> bytes:
 class ModuleFacts:
     """The facts of the kernels of a module, for kernels that ask (`machine.image.KernelFacts`)."""
 
-    def __init__(self, kernels: Mapping[str, Kernel], model: Model) -> None:
-        self.kernels, self.model, self.values = kernels, model, model.attributes()
+    def __init__(self, kernels: Mapping[str, Kernel], model: Model, limits: Mapping[int, int]) -> None:
+        self.kernels, self.model, self.values, self.limits = kernels, model, model.attributes(), limits
 
     def attributes(self, kernel: Function) -> bytes:
         """The attributes of a kernel."""
         return attributes_of(self.kernels[kernel.name], self.model)
+
+    def limit(self, number: int) -> int | None:
+        """A limit of the context, None where there is none of that number."""
+        return self.limits.get(number)
 
     def resident_blocks(self, kernel: Function, threads: int, dynamic: int) -> int:
         """Blocks of a kernel that a multiprocessor holds."""

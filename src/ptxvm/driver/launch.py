@@ -17,7 +17,7 @@ from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.updatable_nodes import NodeRecord
-from ptxvm.machine.launch import check_shared, launch_shape
+from ptxvm.machine.launch import ClusterError, check_shared, launch_shape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
 
@@ -98,6 +98,8 @@ class Launch(NamedTuple):
             check_shared(self.kernel.function, self.kernel.shared, self.shared)
         except InvalidPTX as wrong:
             raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
+        except ClusterError as wrong:
+            raise DriverError(Result.INVALID_CLUSTER_SIZE, str(wrong)) from wrong
         except ValueError as wrong:
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         if len(fitting) >= MOST_FITTING:

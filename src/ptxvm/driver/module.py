@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
 
@@ -11,7 +11,7 @@ from ptxvm import api
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import InvalidPTX
-from ptxvm.driver.device import Device
+from ptxvm.driver.device import LIMITS, Device
 from ptxvm.driver.device_runtime import LAUNCH_OF_GRAPHS, with_device_runtime
 from ptxvm.driver.kernel_clusters import KernelClusters
 from ptxvm.driver.kernel_facts import ModuleFacts
@@ -35,7 +35,8 @@ class Module:
     DriverError where the PTX is wrong, or for a newer device than the model's; its message has the diagnostics.
     """
 
-    def __init__(self, texts: Sequence[bytes], model: Model, device: int = 0) -> None:
+    def __init__(self, texts: Sequence[bytes], model: Model, device: int = 0, limits: Mapping[int, int] = LIMITS) -> None:
+        """`limits` are those of the context, which kernels ask for."""
         try:
             parts = [loaded(text, texts[:n]) for n, text in enumerate(texts)]
             for part in parts:
@@ -46,13 +47,13 @@ class Module:
             raise DriverError(result_of_invalid(texts, wrong), str(wrong)) from wrong
         if not exact_bounds():
             self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
-        self.module.device, self.model = device, model
+        self.module.device, self.model, self.limits = device, model, limits
         self.copies = {device: self}  # the modules of the same code, by device
         self._enter()
 
     def _enter(self) -> None:
         self.kernels = {name: Kernel(self, each) for name, each in self.module.kernels.items()}
-        self.module.image.facts = ModuleFacts(self.kernels, self.model)
+        self.module.image.facts = ModuleFacts(self.kernels, self.model, self.limits)
         self.references: dict[str, object] = {}  # the client's textures and surfaces, by name
 
     def on(self, device: Device) -> Module:

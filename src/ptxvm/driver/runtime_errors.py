@@ -9,7 +9,8 @@ from ptxvm.driver import results as driver
 
 DESCRIPTIONS = dict(driver.DESCRIPTIONS) | {
     9: "invalid configuration argument", 12: "invalid pitch argument", 13: "invalid device symbol",
-    21: "invalid copy direction for memcpy", 98: "invalid device function",
+    20: "invalid channel descriptor", 21: "invalid copy direction for memcpy",
+    26: "linear filtering not supported for non-float type", 98: "invalid device function",
 }  # fmt: skip
 UNKNOWN = "unrecognized error code"
 

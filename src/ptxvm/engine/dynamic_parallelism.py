@@ -28,7 +28,7 @@ from ptxvm.machine.launch import LaunchShape, check_shared
 from ptxvm.machine.per_lane import Addresses, LaneNumbers
 from ptxvm.machine.window import elsewhere
 
-SUCCESS, INVALID_VALUE, INVALID_CONFIGURATION, SYNC_DEPTH_EXCEEDED = 0, 1, 9, 68  # cudaError_t
+SUCCESS, INVALID_VALUE, INVALID_CONFIGURATION, SYNC_DEPTH_EXCEEDED, UNSUPPORTED_LIMIT = 0, 1, 9, 68, 215  # cudaError_t
 MOST_WAITS = 24  # the greatest depth of grids that wait for their children (cudaLimitDevRuntimeSyncDepth)
 OF_THE_CTA = frozenset({0, 1, 2})  # the null stream, cudaStreamLegacy and cudaStreamPerThread
 TAIL_LAUNCH = 3  # cudaStreamTailLaunch
@@ -361,6 +361,13 @@ class Children:
         self._put(call, target, np.int32(self.memory.table.device))
         return SUCCESS
 
+    def device_get_limit(self, call: RuntimeCall, target: int, number: int) -> int:
+        """Store a limit of the device."""
+        if (value := self._facts().limit(number)) is None:
+            return UNSUPPORTED_LIMIT
+        self._put(call, target, np.uint64(value))
+        return SUCCESS
+
     def func_get_attributes(self, call: RuntimeCall, target: int, kernel: int) -> int:
         """Store the attributes of a kernel (cudaFuncAttributes)."""
         words = np.frombuffer(self._facts().attributes(self._kernel(call, kernel)), np.uint64)
@@ -477,6 +484,7 @@ _FUNCTIONS: dict[str, Callable[..., int]] = {
     "EventRecordWithFlags": Children.event_record,
     "EventDestroy": Children.event_destroy,
     "GetDevice": Children.get_device,
+    "DeviceGetLimit": Children.device_get_limit,
     "FuncGetAttributes": Children.func_get_attributes,
     "OccupancyMaxActiveBlocksPerMultiprocessor": Children.occupancy,
     "OccupancyMaxActiveBlocksPerMultiprocessorWithFlags": Children.occupancy,

@@ -29,7 +29,9 @@ class RuntimeResult(IntEnum):
     INVALID_CONFIGURATION = 9
     INVALID_PITCH_VALUE = 12
     INVALID_SYMBOL = 13
+    INVALID_CHANNEL_DESCRIPTOR = 20
     INVALID_MEMCPY_DIRECTION = 21
+    INVALID_FILTER_SETTING = 26
     INVALID_DEVICE_FUNCTION = 98
 
 
@@ -87,7 +89,7 @@ class Fatbin:
             self.modules[device] = next(iter(self.modules.values())).on(device)
         elif device not in self.modules:
             texts = texts_at(self.address, device.model.capability)
-            self.modules[device] = module = Module(texts, device.model, device.ordinal)
+            self.modules[device] = module = Module(texts, device.model, device.ordinal, session().context.limits)
             for pointer, name in self.managed:
                 put_u64(pointer, module.variable(name)[0])
         return self.modules[device]

@@ -65,6 +65,9 @@ class KernelFacts(Protocol):
     def attributes(self, kernel: Function) -> bytes:
         """The attributes of a kernel, as a structure cudaFuncAttributes."""
 
+    def limit(self, number: int) -> int | None:
+        """A limit of the context (cudaLimit), None where there is none of that number."""
+
     def resident_blocks(self, kernel: Function, threads: int, dynamic: int) -> int:
         """Blocks of a kernel that a multiprocessor holds, with so many threads and bytes of dynamic shared memory each."""
 

@@ -30,6 +30,10 @@ Number = TypeVar("Number", int, Array)
 """One number, or an array of them."""
 
 
+class ClusterError(ValueError):
+    """The grid, or its kernel, has no such clusters."""
+
+
 class LaunchShape(NamedTuple):
     """CTAs of a grid, threads of a CTA, and CTAs of a cluster, as (x, y, z).
 
@@ -55,12 +59,12 @@ class LaunchShape(NamedTuple):
         return shape if cluster is None else shape.in_clusters(_extent("cluster", cluster, MAX_CLUSTER))
 
     def in_clusters(self, cluster: Extent) -> LaunchShape:
-        """The same grid in clusters.  ValueError where the hardware would refuse it."""
+        """The same grid in clusters.  ClusterError where the hardware would refuse it."""
         if prod(cluster) > MAX_CLUSTER_CTAS:
-            raise ValueError(f"cluster {cluster} has {prod(cluster)} CTAs; a cluster has at most {MAX_CLUSTER_CTAS}")
+            raise ClusterError(f"cluster {cluster} has {prod(cluster)} CTAs; a cluster has at most {MAX_CLUSTER_CTAS}")
         for axis, ctas, size in zip("xyz", self.grid, cluster, strict=True):
             if ctas % size:
-                raise ValueError(f"grid.{axis} is {ctas}, which is no multiple of the {size} CTAs of a cluster")
+                raise ClusterError(f"grid.{axis} is {ctas}, which is no multiple of the {size} CTAs of a cluster")
         return self._replace(cluster=cluster)
 
     def for_kernel(self, kernel: Function) -> LaunchShape:
@@ -75,12 +79,12 @@ class LaunchShape(NamedTuple):
             shape = shape.in_clusters(required)
         if required and required != shape.cluster:
             said = f"kernel '{kernel.name}' requires clusters of {required} (.reqnctapercluster), not {shape.cluster}"
-            raise ValueError(said)
+            raise ClusterError(said)
         if shape.cluster is None and "explicitcluster" in kernel.directives:
-            raise ValueError(f"kernel '{kernel.name}' is launched in clusters only (.explicitcluster)")
+            raise ClusterError(f"kernel '{kernel.name}' is launched in clusters only (.explicitcluster)")
         if most and most[0] < shape.cluster_size:
             said = f"kernel '{kernel.name}' takes clusters of up to {most[0]} CTAs (.maxclusterrank), not {shape.cluster_size}"
-            raise ValueError(said)
+            raise ClusterError(said)
         return shape
 
     @property

@@ -286,16 +286,21 @@ FACTS = """
 .extern .func (.param .b32 e) @FuncGetAttributes(.param .b64 out, .param .b64 kernel);
 .extern .func (.param .b32 e) @OccupancyMaxActiveBlocksPerMultiprocessor(
     .param .b64 out, .param .b64 kernel, .param .b32 threads, .param .b64 shared);
+.extern .func (.param .b32 e) @DeviceGetLimit(.param .b64 out, .param .b32 limit);
 .visible .entry other() .maxntid 512 { .shared .b8 tile[4096]; ret; }
 .visible .entry ask(.param .u64 attributes, .param .u64 blocks) {
     .reg .b32 %e<2>;
-    .reg .b64 %attributes, %blocks, %kernel;
+    .reg .b64 %attributes, %blocks, %kernel, %limit;
     ld.param.u64 %attributes, [attributes];
     ld.param.u64 %blocks, [blocks];
     mov.u64 %kernel, other;
     call (%e0), @FuncGetAttributes, (%attributes, %kernel);
     call (%e1), @OccupancyMaxActiveBlocksPerMultiprocessor, (%blocks, %kernel, 256, 30000);
     st.u32 [%blocks+4], %e0;  st.u32 [%blocks+8], %e1;
+    add.u64 %limit, %blocks, 16;
+    call (%e0), @DeviceGetLimit, (%limit, 2);
+    call (%e1), @DeviceGetLimit, (%limit, 99);
+    st.u32 [%blocks+12], %e0;  st.u32 [%blocks+24], %e1;
     ret;
 }
 """
@@ -304,11 +309,14 @@ FACTS = """
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("prefix", ["cuda", "__cudaCDP2"])
 def test_kernels_ask_about_kernels(engine, prefix):
-    """Of 100 KB of shared memory a block takes 30000 + 4096 bytes and the 1 KB of the system (compute capability 8.9)."""
-    kernel = Module([FACTS.replace("@", prefix).encode()], MODELS["sm_89"]).kernel("ask").kernel
-    attributes, blocks = np.zeros(36, np.int32), np.full(3, -1, np.int32)
+    """Of the heap's size (cudaLimitMallocHeapSize) and of a limit that there is not (cudaErrorUnsupportedLimit), too.
+
+    Of 100 KB of shared memory a block takes 30000 + 4096 bytes and the 1 KB of the system (compute capability 8.9).
+    """
+    kernel = Module([FACTS.replace("@", prefix).encode()], MODELS["sm_89"], limits={2: 5 << 32}).kernel("ask").kernel
+    attributes, blocks = np.zeros(36, np.int32), np.full(7, -1, np.int32)
     kernel.launch(1, 1, [attributes, blocks], engine=engine)
     assert (attributes[:2].view(np.int64)[0], attributes[6], attributes[8], attributes[9]) == (4096, 512, 75, 89)
-    assert blocks.tolist() == [2, 0, 0]
+    assert blocks.tolist() == [2, 0, 0, 0, 0, 5, 215]
     with pytest.raises(ptxvm.Unsupported, match="without a driver"):
         ptxvm.load(FACTS.replace("@", prefix)).kernel("ask").launch(1, 1, [attributes, blocks], engine=engine)

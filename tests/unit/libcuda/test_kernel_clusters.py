@@ -62,6 +62,18 @@ def test_more_blocks_than_are_portable_must_be_allowed(cuda, kernel):
     assert most.value == 16
 
 
+@pytest.mark.parametrize(("number", "status"), [(0, SUCCESS), (3, INVALID_VALUE), (15, INVALID_VALUE), (99, INVALID_VALUE)])
+def test_a_launch_has_attributes_of_launches_alone(cuda, kernel, number, status):
+    """CUlaunchAttributeID: 0 is ignored, 3 (the synchronization policy) is one of streams, and 15 and 99 are none."""
+    config = LaunchConfig((c_uint * 3)(1, 1, 1), (c_uint * 3)(32, 1, 1))
+    attribute = LaunchAttribute(number)
+    config.attributes, config.count = ctypes.addressof(attribute), 1
+    argument = c_uint64(ctypes.addressof(cuda.cell))
+    found = cuda.library.cuLaunchKernelEx(byref(config), kernel, (c_void_p * 1)(ctypes.addressof(argument)), None)
+    cuda.cuCtxSynchronize()
+    assert found == status
+
+
 def test_a_client_says_which_clusters_a_kernel_requires(cuda, kernel):
     assert [attribute(cuda, kernel, each) for each in (MUST_BE_SET, WIDTH, HEIGHT, DEPTH)] == [0, 0, 0, 0]
     cuda.cuFuncSetAttribute(kernel, WIDTH, c_int(2))
@@ -71,7 +83,7 @@ def test_a_client_says_which_clusters_a_kernel_requires(cuda, kernel):
     assert launched(cuda, kernel, 4) == SUCCESS
     assert launched(cuda, kernel, 4, 2, 1, 1) == SUCCESS
     assert launched(cuda, kernel, 4, 4, 1, 1) == INVALID_CLUSTER_SIZE
-    assert launched(cuda, kernel, 3) == INVALID_VALUE  # no multiple
+    assert launched(cuda, kernel, 3) == INVALID_CLUSTER_SIZE  # no multiple
     assert cuda.library.cuFuncSetAttribute(kernel, WIDTH, c_int(-1)) == INVALID_VALUE
     assert cuda.library.cuFuncSetAttribute(kernel, MUST_BE_SET, c_int(1)) == INVALID_VALUE
     assert cuda.library.cuFuncSetAttribute(kernel, POLICY, c_int(3)) == INVALID_VALUE

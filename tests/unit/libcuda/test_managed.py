@@ -72,6 +72,9 @@ def test_the_last_prefetch_is_told(cuda, memory):
     count = c_size_t(2)
     cuda.cuMemPrefetchBatchAsync(starts, sizes, count, places, first, count, c_uint64(0), None)
     assert (told(cuda, LAST_PREFETCH, memory, 32), told(cuda, LAST_PREFETCH, memory + 32, 32)) == ([HOST], [0])
+    assert cuda.library.cuMemPrefetchAsync_v2(c_uint64(memory), c_size_t(64), ON_DEVICE, 1, None) == INVALID_VALUE  # flags
+    batch = starts, sizes, count, places, first, count
+    assert cuda.library.cuMemPrefetchBatchAsync(*batch, c_uint64(1), None) == INVALID_VALUE
     plain = c_uint64()
     cuda.cuMemAlloc_v2(byref(plain), c_size_t(64))
     found = c_int()

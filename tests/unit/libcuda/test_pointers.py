@@ -10,7 +10,8 @@ from pathlib import Path
 
 import pytest
 
-INVALID_VALUE = 1
+INVALID_VALUE, INVALID_HANDLE = 1, 400
+ATTACH_SINGLE = 4  # CU_MEM_ATTACH_SINGLE
 MEMORY_TYPE, DEVICE_POINTER, SYNCHRONOUS, MANAGED, ORDINAL, START, SIZE, MAPPED = 2, 3, 6, 8, 9, 11, 12, 13
 HANDLE_TYPES, REMOTE, ACCESS, POOL = 14, 15, 16, 17
 
@@ -71,8 +72,37 @@ def test_a_variable_of_a_module_has_attributes_and_is_not_freed(cuda, name, mana
     assert (base.value, size.value) == (start.value, 24)
     assert cuda.library.cuMemFree_v2(start) == INVALID_VALUE
     assert cuda.library.cuMemAdvise(start, c_size_t(24), 1, 0) == (0 if managed else INVALID_VALUE)
-    assert cuda.library.cuStreamAttachMemAsync(None, start, c_size_t(0), 4) == 0
+    stream = cuda.handle("cuStreamCreate", 0)
+    assert cuda.library.cuStreamAttachMemAsync(stream, start, c_size_t(0), ATTACH_SINGLE) == (0 if managed else INVALID_VALUE)
+    cuda.cuStreamDestroy_v2(stream)
     cuda.cuModuleUnload(module)
+
+
+def test_memory_is_attached_whole_and_to_a_stream_of_its_own(cuda):
+    """Pageable memory too; "it is illegal to attach singly to the NULL stream" (driver API, `cuStreamAttachMemAsync`)."""
+    memory, pageable, stream = c_uint64(), (c_uint * 4)(), cuda.handle("cuStreamCreate", 0)
+    cuda.cuMemAllocManaged(byref(memory), c_size_t(64), c_uint(1))
+    call = cuda.library.cuStreamAttachMemAsync
+    assert [call(stream, memory, c_size_t(size), ATTACH_SINGLE) for size in (0, 64, 32)] == [0, 0, INVALID_VALUE]
+    assert [call(stream, memory, c_size_t(0), flags) for flags in (1, 2, 3)] == [0, 0, INVALID_VALUE]
+    assert call(stream, c_uint64(addressof(pageable)), c_size_t(16), 1) == 0
+    assert call(stream, c_uint64(1 << 20), c_size_t(16), 1) == INVALID_VALUE
+    assert [call(None, memory, c_size_t(0), flags) for flags in (1, ATTACH_SINGLE)] == [0, INVALID_HANDLE]
+    cuda.cuStreamDestroy_v2(stream)
+    cuda.cuMemFree_v2(memory)
+
+
+def test_memory_is_freed_by_the_function_for_its_kind(cuda):
+    """Driver API, `cuMemFree` and `cuMemFreeHost`: each is for what its own functions have allocated."""
+    of_device, of_host, registered = c_uint64(), c_uint64(), (c_uint * 4)()
+    cuda.cuMemAlloc_v2(byref(of_device), c_size_t(64))
+    cuda.cuMemAllocHost_v2(byref(of_host), c_size_t(64))
+    cuda.cuMemHostRegister_v2(registered, c_size_t(16), 0)
+    free, free_host = cuda.library.cuMemFree_v2, cuda.library.cuMemFreeHost
+    assert [free(of_host), free_host(of_device)] == [INVALID_VALUE] * 2
+    assert [free(c_uint64(addressof(registered))), free_host(registered)] == [INVALID_VALUE] * 2
+    cuda.cuMemHostUnregister(registered)
+    assert [free(of_device), free_host(of_host)] == [0, 0]
 
 
 def test_copies_of_memory_are_made_synchronous(cuda):

@@ -23,6 +23,7 @@ from ptxvm.libcuda.structures import (
 FLOAT, UNSIGNED_INT8 = 0x20, 0x01
 HOST, DEVICE, ARRAY = 1, 2, 3
 SURFACE = 2
+AS_IS, NORMALIZED = 1, 2  # CU_TRSF_*
 INVALID_VALUE, INVALID_HANDLE, NOT_FOUND, NOT_SUPPORTED = 1, 400, 500, 801
 KERNELS = b"""
 .version 7.8
@@ -229,6 +230,38 @@ def test_rows_of_memory_are_a_texture_in_place(cuda):
     assert read(cuda, texture, 0.5)[0, 0] == 1
 
 
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"pointer": 4}, {"width": 0}, {"width": 1 << 20}, {"height": 0}, {"height": 1 << 20}, {"pitch": 513}, {"pitch": 0},
+        {"format": 0x77}, {"channels": 3}, {"flags": 1}, {"type": 4},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_memory_of_a_texture_is_within_limits(cuda, changed):
+    """Attributes of the device limit addresses, pitches and extents (driver API, `cuTexObjectCreate`)."""
+    memory = c_uint64()
+    cuda.cuMemAlloc_v2(byref(memory), c_size_t(4096))
+    resource, how = Resource(type=3), TextureDescriptor(address=(1, 1, 1))
+    linear = resource.of.linear
+    linear.pointer, linear.format, linear.channels = memory.value, FLOAT, 1
+    linear.width, linear.height, linear.pitch = 8, 4, 512
+    cuda.cuTexObjectDestroy(cuda.handle("cuTexObjectCreate", byref(resource), byref(how), None))
+    for name, value in changed.items():
+        of = resource if name in ("flags", "type") else linear
+        setattr(of, name, value + (memory.value if name == "pointer" else 0))
+    assert cuda.result("cuTexObjectCreate", byref(c_uint64()), byref(resource), byref(how), None) == INVALID_VALUE
+
+
+def test_integers_that_stay_integers_are_not_interpolated(cuda):
+    """The programming guide: "linear filtering ... only for textures that are configured to return floating-point data"."""
+    resource = Resource(type=0)
+    resource.of.array = cuda.handle("cuArrayCreate_v2", byref(ArrayDescriptor(8, 4, UNSIGNED_INT8, 1))).value
+    as_floats, as_is = (TextureDescriptor(address=(1, 1, 1), filter=1, flags=flags) for flags in (0, AS_IS))
+    cuda.cuTexObjectDestroy(cuda.handle("cuTexObjectCreate", byref(resource), byref(as_floats), None))
+    assert cuda.result("cuTexObjectCreate", byref(c_uint64()), byref(resource), byref(as_is), None) == INVALID_VALUE
+
+
 def test_a_kernel_writes_an_array_through_a_surface(cuda):
     array = cuda.handle("cuArray3DCreate_v2", byref(Array3DDescriptor(8, 4, 0, FLOAT, 1, SURFACE)))
     resource = Resource(type=0)
@@ -399,8 +432,10 @@ def test_a_view_shows_some_levels(cuda):
     upload(cuda, cuda.handle("cuMipmappedArrayGetLevel", levels, 1), np.full((2, 4), 3, np.float32))
     resource = Resource(type=1)
     resource.of.array = levels.value
-    view, how = ResourceView(first_level=1, last_level=2), TextureDescriptor(address=(1, 1, 1))
+    view, how = ResourceView(first_level=1, last_level=2), TextureDescriptor(address=(1, 1, 1), flags=NORMALIZED)
     texture = cuda.handle("cuTexObjectCreate", byref(resource), byref(how), byref(view))
     assert (read(cuda, texture, 0.5) == 3).all()
     view.last_level = 3
     assert cuda.result("cuTexObjectCreate", byref(c_uint64()), byref(resource), byref(how), byref(view)) == INVALID_VALUE
+    how.flags = 0  # whose coordinates are not normalized
+    assert cuda.result("cuTexObjectCreate", byref(c_uint64()), byref(resource), byref(how), None) == INVALID_VALUE

@@ -25,18 +25,24 @@ SIZE = 64  # bytes of a value
 class LaunchAttributeId(IntEnum):
     """What can be set of a stream, a node or a launch."""
 
+    IGNORE = 0
     ACCESS_POLICY_WINDOW = 1
     COOPERATIVE = 2
     SYNCHRONIZATION_POLICY = 3
     CLUSTER_DIMENSION = 4
     CLUSTER_SCHEDULING_POLICY_PREFERENCE = 5
+    PROGRAMMATIC_STREAM_SERIALIZATION = 6
+    PROGRAMMATIC_EVENT = 7
     PRIORITY = 8
     MEM_SYNC_DOMAIN_MAP = 9
     MEM_SYNC_DOMAIN = 10
     PREFERRED_CLUSTER_DIMENSION = 11
+    LAUNCH_COMPLETION_EVENT = 12
     DEVICE_UPDATABLE_KERNEL_NODE = 13
     PREFERRED_SHARED_MEMORY_CARVEOUT = 14
     NVLINK_UTIL_CENTRIC_SCHEDULING = 16
+    PORTABLE_CLUSTER_SIZE_MODE = 17
+    SHARED_MEMORY_MODE = 18
 
 
 A = LaunchAttributeId
@@ -48,6 +54,7 @@ OF_NODES = OF_BOTH | {
     A.COOPERATIVE, A.CLUSTER_DIMENSION, A.CLUSTER_SCHEDULING_POLICY_PREFERENCE, A.PREFERRED_CLUSTER_DIMENSION,
     A.PREFERRED_SHARED_MEMORY_CARVEOUT, A.DEVICE_UPDATABLE_KERNEL_NODE,
 }  # fmt: skip
+OF_LAUNCHES = frozenset(A) - {A.SYNCHRONIZATION_POLICY}
 UPDATABLE = struct.Struct("<i4xQ")  # is a node one that kernels change, and its handle for them?
 DEFAULTS: Mapping[int, bytes] = {
     A.SYNCHRONIZATION_POLICY: struct.pack("<i", 1),  # CU_SYNC_POLICY_AUTO
@@ -128,7 +135,10 @@ def put_on_node(node: Node, which: LaunchAttributeId, value: bytes) -> None:
     """Set an attribute; DriverError for a cluster that the launch cannot have."""
     if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
         x, y, z = (max(size, 1) for size in struct.unpack_from("<3I", value))
-        node.task = node.task.in_clusters((x, y, z))
+        try:
+            node.task = node.task.in_clusters((x, y, z))
+        except DriverError as wrong:  # a launch has a code of its own for it, and attributes do not
+            raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
     if which is A.DEVICE_UPDATABLE_KERNEL_NODE:
         set_updatable(node, UPDATABLE.unpack_from(value)[0])
     else:

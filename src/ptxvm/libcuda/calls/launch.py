@@ -15,6 +15,7 @@ from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, structure_at, u64, u64s
+from ptxvm.libcuda.calls.attributes import OF_LAUNCHES, LaunchAttributeId as A, known
 from ptxvm.libcuda.calls.updatable_nodes import set_updatable
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import LaunchAttribute
@@ -22,10 +23,6 @@ from ptxvm.machine.launch_options import LaunchOptions
 
 KERNEL_NODE = 0  # CUgraphNodeType
 END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
-COOPERATIVE, CLUSTER = 2, 4  # CU_LAUNCH_ATTRIBUTE_COOPERATIVE, CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
-UPDATABLE = 13  # CU_LAUNCH_ATTRIBUTE_DEVICE_UPDATABLE_KERNEL_NODE
-SERIALIZATION = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-TRIGGERING, BEGINNING = 7, 12  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_EVENT, CU_LAUNCH_ATTRIBUTE_LAUNCH_COMPLETION_EVENT
 CONFIG = struct.Struct("<7I4xQQI4x")
 """CUlaunchConfig: grid, block, dynamic shared memory, stream, attributes and their number."""
 SHARED_OF_THREADS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
@@ -118,11 +115,11 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
         found.put(launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, context=found.context), KERNEL_NODE)
         return
     attributes = attributes_at(listed, count)
-    if has(COOPERATIVE, attributes):
+    if has(A.COOPERATIVE, attributes):
         check_cooperative(found.context, handle, gx * gy * gz, bx * by * bz, shared)
-    cluster, programmatic = cluster_of(attributes), has(SERIALIZATION, attributes)
+    cluster, programmatic = cluster_of(attributes), has(A.PROGRAMMATIC_STREAM_SERIALIZATION, attributes)
     task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster, found.context)
-    updatable = [each for each in attributes if each.id == UPDATABLE and each.value[0]]
+    updatable = [each for each in attributes if each.id == A.DEVICE_UPDATABLE_KERNEL_NODE and each.value[0]]
     if updatable and found.capture is None:
         raise DriverError(Result.INVALID_VALUE, "kernels change the launches of nodes alone, and the stream is not captured")
     if found.capture is not None and programmatic:
@@ -143,8 +140,11 @@ def tell_node(attribute: LaunchAttribute, node: Node) -> None:
 
 
 def attributes_at(address: int, count: int) -> list[LaunchAttribute]:
-    """The attributes of a launch."""
-    return [structure_at(LaunchAttribute, address + n * ctypes.sizeof(LaunchAttribute)) for n in range(count)]
+    """The attributes of a launch; DriverError for one that launches do not have."""
+    found = [structure_at(LaunchAttribute, address + n * ctypes.sizeof(LaunchAttribute)) for n in range(count)]
+    for each in found:
+        known(each.id, OF_LAUNCHES, "a launch")
+    return found
 
 
 def events_of(attributes: Sequence[LaunchAttribute]) -> list[tuple[Event, Edge]]:
@@ -152,13 +152,13 @@ def events_of(attributes: Sequence[LaunchAttribute]) -> list[tuple[Event, Edge]]
 
     They happen when blocks trigger or begin, and here when the launch has ended.
     """
-    found = [each for each in attributes if each.id in (TRIGGERING, BEGINNING)]
+    found = [each for each in attributes if each.id in (A.PROGRAMMATIC_EVENT, A.LAUNCH_COMPLETION_EVENT)]
     return [(session().handles.object(each.value[0] | each.value[1] << 32, Event), edge_of(each)) for each in found]
 
 
 def edge_of(attribute: LaunchAttribute) -> Edge:
     """The edge from a launch to what waits for an event that an attribute names."""
-    if attribute.id == BEGINNING:
+    if attribute.id == A.LAUNCH_COMPLETION_EVENT:
         return Edge(Port.BEGUN)
     at_block_start = attribute.value[3]
     return Edge(Port.BEGUN if at_block_start else Port.TRIGGERED, type=EdgeType.PROGRAMMATIC)
@@ -172,7 +172,7 @@ def has(attribute: int, attributes: Sequence[LaunchAttribute]) -> bool:
 def cluster_of(attributes: Sequence[LaunchAttribute]) -> tuple[int, int, int] | None:
     """The extents of a cluster, if an attribute of a launch has them."""
     for each in attributes:
-        if each.id == CLUSTER:
+        if each.id == A.CLUSTER_DIMENSION:
             x, y, z = (max(size, 1) for size in each.value[:3])
             return x, y, z
     return None

@@ -84,6 +84,12 @@ def ranges(address: int, size: int, kind: str | int) -> RangeValues:
     return ADVICE.setdefault((found[1].number if found is not None else 0, kind), RangeValues())
 
 
+def refuse_flags(flags: int) -> None:
+    """DriverError for flags, of which there are none yet."""
+    if flags:
+        raise DriverError(Result.INVALID_VALUE, "the flags are 0")
+
+
 def host_or_device(number: int) -> MemoryLocation:
     """A location by the number of a device, which is -1 for the host."""
     return HOST if number == HOST_DEVICE else device_location(number)
@@ -126,6 +132,7 @@ def prefetch(address: int, size: int, device: int, stream: int) -> None:
 def prefetch_v2(address: int, size: int, location: int, flags: int, stream: int) -> None:
     """Prefetch a range of managed memory to a location, which an attribute of the range then names."""
     session().stream(stream)
+    refuse_flags(flags)
     ranges(address, size, "prefetched").set(address, address + size, location_in(location))
 
 
@@ -134,6 +141,7 @@ def prefetch_batch(
     addresses: int, sizes: int, count: int, locations: int, first: int, numbers: int, flags: int, stream: int
 ) -> None:
     """Move several ranges; each location is that of the ranges from its number on."""
+    refuse_flags(flags)
     starts = [u64(first + 8 * n) for n in range(numbers)]
     if not starts or starts[0]:
         raise DriverError(Result.INVALID_VALUE, "the first location is that of the first range")
@@ -146,8 +154,7 @@ def prefetch_batch(
 def discard_batch(addresses: int, sizes: int, count: int, flags: int, stream: int) -> None:
     """Declare that ranges of managed memory need not keep their values; they keep them."""
     session().stream(stream)
-    if flags:
-        raise DriverError(Result.INVALID_VALUE, "the flags are 0")
+    refuse_flags(flags)
     for address, size in zip(u64s(addresses, count), u64s(sizes, count), strict=True):
         found = session().driver.blocks.find(address)
         if found is None or found[1].kind is not AllocationKind.MANAGED or address + size > found[0] + found[1].size:

@@ -28,8 +28,8 @@ def load(out: int, image: int, options: Mapping[int, int]) -> None:
     if not image:
         raise DriverError(Result.INVALID_VALUE, "there is no image")
     with Log(options):
-        device = session().context.device
-        made = Module(texts_at(image, device.model.capability), device.model, device.ordinal)
+        device, limits = session().context.device, session().context.limits
+        made = Module(texts_at(image, device.model.capability), device.model, device.ordinal, limits)
         put_u64(out, session().handles.handle(made))
 
 

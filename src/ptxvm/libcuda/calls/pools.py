@@ -265,14 +265,42 @@ def give_back(address: int) -> None:
         owner[0].shrink(owner[1])
 
 
-@function("cuMemFree_v2", "cuMemFreeHost", any_state=True)
+@function("cuMemFree_v2", any_state=True)
 @then_failure
 def free(address: int) -> None:
-    """Free memory; null has no effect."""
+    """Free memory of a device or of a pool, or managed memory; null has no effect."""
     if address:
-        session().refuse_unsafe()
-        session().driver.finish()
-        give_back(address)
+        check_kind(address, on_host=False)
+        free_finished(address)
+
+
+@function("cuMemFreeHost", any_state=True)
+@then_failure
+def free_host(address: int) -> None:
+    """Free page-locked memory of the host; null has no effect."""
+    if address:
+        check_kind(address, on_host=True)
+        free_finished(address)
+
+
+def check_kind(address: int, *, on_host: bool) -> None:
+    """DriverError for memory that another function frees.
+
+    The host's memory of a pool, or of a node of a graph, is freed as that of a device is.
+    """
+    block = session().driver.blocks.by_address.get(address)
+    if block is None or address in OWNERS or address in session().driver.graph_memory.allocations:
+        return
+    if block.registered or (block.kind is AllocationKind.HOST) is not on_host:
+        what = "memory that was registered" if block.registered else f"{'no ' * on_host}page-locked memory of the host"
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is {what}")
+
+
+def free_finished(address: int) -> None:
+    """Free memory when all work is done."""
+    session().refuse_unsafe()
+    session().driver.finish()
+    give_back(address)
 
 
 # ── pools ───────────────────────────────────────────────────────────────────────────────

@@ -7,12 +7,14 @@ import ctypes
 from ptxvm.driver.context import Event, Stream, elapsed
 from ptxvm.driver.graph_events import RECORD_EVENT, WAIT_EVENT, EventNode
 from ptxvm.driver.launch import FunctionTask
+from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import not_null, put_f32, put_i32, put_u64
 from ptxvm.libcuda.host_calls import host_call
 from ptxvm.libcuda.session import function, session, then_failure
 
 NON_BLOCKING = 1
+ATTACH_GLOBAL, ATTACH_HOST, ATTACH_SINGLE = 1, 2, 4  # CUmemAttach_flags
 BLOCKING_SYNC, DISABLE_TIMING, INTERPROCESS = 1, 2, 4  # CUevent_flags
 EXTERNAL = 1  # CU_EVENT_RECORD_EXTERNAL, CU_EVENT_WAIT_EXTERNAL
 HOST_NODE = 3  # CUgraphNodeType
@@ -116,10 +118,17 @@ def context(handle: int, out: int) -> None:
 
 @function("cuStreamAttachMemAsync")
 def attach(handle: int, address: int, size: int, flags: int) -> None:
-    """Attach managed memory to a stream; it has no effect."""
-    session().stream(handle)
-    if session().driver.blocks.find(address) is None:
-        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is in no allocation")
+    """Attach managed memory, or pageable memory of the host, to a stream; it has no effect."""
+    stream = session().stream(handle)
+    if flags not in (ATTACH_GLOBAL, ATTACH_HOST, ATTACH_SINGLE):
+        raise DriverError(Result.INVALID_VALUE, f"there is no way {flags} of attaching memory")
+    if flags == ATTACH_SINGLE and stream is stream.context.default_stream:
+        raise DriverError(Result.INVALID_HANDLE, "memory is attached to one stream, and the default one stands for all")
+    found = session().driver.blocks.find(address)
+    if found is None:
+        session().driver.blocks.check(address, size)
+    elif found[1].kind is not AllocationKind.MANAGED or size not in (0, found[1].size):
+        raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {address:#x} are no allocation of managed memory")
 
 
 @function("cuStreamAddCallback")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Protocol
+
+from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.cuda_arrays import (
     CudaArray,
     Elements,
@@ -19,6 +22,7 @@ from ptxvm.libcuda.c_values import put_bytes, put_u64, structure_at
 from ptxvm.libcuda.session import OpaqueObject, function, session, then_failure
 from ptxvm.libcuda.structures import Array3DDescriptor, ArrayDescriptor, Resource, ResourceView, TextureDescriptor
 
+A = Attribute
 ARRAY, MIPMAPPED, LINEAR, ROWS = range(4)  # CUresourcetype
 AS_IS, NORMALIZED, SRGB = 0x01, 0x02, 0x10  # CU_TRSF_*
 LINEAR_FILTER = 1
@@ -124,22 +128,69 @@ def destroy_mipmapped(handle: int) -> None:
 # ── textures and surfaces ───────────────────────────────────────────────────────────────
 
 
+class DescribedMemory(Protocol):
+    """Plain memory in a resource, of the driver or of the runtime; `width` counts bytes where there is one row."""
+
+    pointer: int
+    width: int
+    height: int
+    pitch: int
+
+
+class OfResource(Protocol):
+    """What a resource is of: the handle of an array, or memory."""
+
+    array: int
+
+
+class DescribedResource(Protocol):
+    """The structure of a resource, of the driver or of the runtime."""
+
+    type: int
+    flags: int
+    of: OfResource
+
+
 def resource(d: Resource) -> CudaArray | Mipmapped | Linear:
     """The resource that a structure describes."""
-    handles, linear = session().handles, d.of.linear
-    match d.type:
-        case 0:
-            return handles.object(d.of.array, CudaArray)
-        case 1:
-            return handles.object(d.of.array, Mipmapped)
-        case 2 | 3:
-            elements = Elements(format_of(linear.format), linear.channels)
-            if d.type == LINEAR:
-                session().driver.blocks.check(linear.pointer, linear.width)
-                return Linear(linear.pointer, elements, linear.width // elements.size)
-            session().driver.blocks.check(linear.pointer, (linear.height - 1) * linear.pitch + linear.width * elements.size)
-            return Linear(linear.pointer, elements, linear.width, linear.height, linear.pitch)
-    raise DriverError(Result.INVALID_VALUE, f"there is no kind {d.type} of resources")
+    if (array := array_of(d)) is not None:
+        return array
+    linear = d.of.linear
+    return plain_memory(d.type, linear, Elements(format_of(linear.format), linear.channels))
+
+
+def array_of(d: DescribedResource) -> CudaArray | Mipmapped | None:
+    """The array of a resource, None for plain memory; DriverError for another kind of resources, and for flags."""
+    if d.flags or d.type not in (ARRAY, MIPMAPPED, LINEAR, ROWS):
+        raise DriverError(Result.INVALID_VALUE, f"there is no kind {d.type} of resources with flags {d.flags:#x}")
+    handles = session().handles
+    if d.type == ARRAY:
+        return handles.object(d.of.array, CudaArray)
+    return handles.object(d.of.array, Mipmapped) if d.type == MIPMAPPED else None
+
+
+def plain_memory(kind: int, d: DescribedMemory, elements: Elements) -> Linear:
+    """Plain memory as a resource: one row by its bytes, or several; DriverError beyond the limits of textures."""
+    attribute, address = session().context.device.attribute, d.pointer
+    rows = kind == ROWS
+    width = d.width if rows else d.width // elements.size
+    most = A.MAXIMUM_TEXTURE2D_LINEAR_WIDTH if rows else A.MAXIMUM_TEXTURE1D_LINEAR_WIDTH
+    if address % attribute(A.TEXTURE_ALIGNMENT):
+        raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no multiple of {attribute(A.TEXTURE_ALIGNMENT)} bytes")
+    if not 0 < width <= attribute(most):
+        raise DriverError(Result.INVALID_VALUE, f"a row of a texture has up to {attribute(most)} elements, not {width}")
+    if not rows:
+        session().driver.blocks.check(address, d.width)
+        return Linear(address, elements, width)
+    if not 0 < d.height <= attribute(A.MAXIMUM_TEXTURE2D_LINEAR_HEIGHT):
+        said = f"a texture of memory has up to {attribute(A.MAXIMUM_TEXTURE2D_LINEAR_HEIGHT)} rows, not {d.height}"
+        raise DriverError(Result.INVALID_VALUE, said)
+    unit, longest = attribute(A.TEXTURE_PITCH_ALIGNMENT), attribute(A.MAXIMUM_TEXTURE2D_LINEAR_PITCH)
+    if d.pitch % unit or not width * elements.size <= d.pitch <= longest:
+        said = f"rows of {width * elements.size} bytes are a multiple of {unit} apart, up to {longest}, not {d.pitch}"
+        raise DriverError(Result.INVALID_VALUE, said)
+    session().driver.blocks.check(address, (d.height - 1) * d.pitch + width * elements.size)
+    return Linear(address, elements, width, d.height, d.pitch)
 
 
 def sampling(d: TextureDescriptor) -> Sampling:

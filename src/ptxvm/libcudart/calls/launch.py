@@ -4,9 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.occupancy import resident_blocks
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_i32, put_u64, structure_at
+from ptxvm.libcuda.c_values import put_u64, structure_at
 from ptxvm.libcuda.calls import launch as driver
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import LaunchConfig as DriverConfig
@@ -97,7 +96,7 @@ def of_driver(c: LaunchConfig) -> DriverConfig:
 @function("cudaOccupancyMaxActiveBlocksPerMultiprocessor")
 def resident(out: int, address: int, threads: int, shared: int) -> None:
     """Blocks that a multiprocessor holds."""
-    put_i32(out, resident_blocks(session().context.device.attribute, runtime().kernel(address), threads, shared))
+    driver.resident(out, session().handles.handle(runtime().kernel(address)), threads, shared)
 
 
 @function("cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")

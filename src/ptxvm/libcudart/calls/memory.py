@@ -54,10 +54,16 @@ def allocate_3d(out: int, extent: Extent) -> None:
     made.pointer, made.pitch, made.width, made.height = pointer.value, pitch.value, extent.width, extent.height
 
 
-@function("cudaFree", "cudaFreeHost", any_state=True)
+@function("cudaFree", any_state=True)
 def free(address: int) -> None:
     """Free memory, when all work is done; null has no effect."""
     pools.free(address)
+
+
+@function("cudaFreeHost", any_state=True)
+def free_host(address: int) -> None:
+    """Free page-locked memory of the host, when all work is done; null has no effect."""
+    pools.free_host(address)
 
 
 @function("cudaPointerGetAttributes")

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import ctypes
 
-from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, surface
+from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmapped, Sampling, interpolates_integers, surface
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_i32, put_u64, structure_at
 from ptxvm.libcuda.calls import device as devices, texture as driver
 from ptxvm.libcuda.session import OpaqueObject, session
 from ptxvm.libcudart import structures
-from ptxvm.libcudart.runtime_state import function
+from ptxvm.libcudart.runtime_state import RuntimeApiError, RuntimeResult, function
 from ptxvm.libcudart.structures import Channels, Extent, Resource
 
-SIGNED, UNSIGNED, FLOAT = range(3)  # cudaChannelFormatKind
+SIGNED, UNSIGNED, FLOAT, NONE = range(4)  # cudaChannelFormatKind
 FORMATS = {
     (8, SIGNED): Format.SIGNED_INT8, (16, SIGNED): Format.SIGNED_INT16, (32, SIGNED): Format.SIGNED_INT32,
     (8, UNSIGNED): Format.UNSIGNED_INT8, (16, UNSIGNED): Format.UNSIGNED_INT16, (32, UNSIGNED): Format.UNSIGNED_INT32,
@@ -26,8 +26,11 @@ def elements(c: Channels) -> Elements:
     """The elements that a structure describes."""
     bits = [each for each in (c.x, c.y, c.z, c.w) if each]
     found = FORMATS.get((c.x, c.kind))
-    if found is None or len(set(bits)) != 1:
-        raise DriverError(Result.NOT_SUPPORTED, f"there are no elements of {bits} bits of kind {c.kind}")
+    if c.kind > NONE:
+        raise DriverError(Result.NOT_SUPPORTED, f"elements of the kind {c.kind} are not supported")
+    if found is None or bits != [c.x] * len(bits) or len(bits) not in (1, 2, 4):
+        said = f"there are no elements of {bits} bits of kind {c.kind}"
+        raise RuntimeApiError(RuntimeResult.INVALID_CHANNEL_DESCRIPTOR, said)
     return Elements(found, len(bits))
 
 
@@ -111,19 +114,9 @@ def channels_of(out: int, handle: int) -> None:
 
 def resource(d: Resource) -> CudaArray | Mipmapped | Linear:
     """The resource that a structure describes."""
-    handles, linear = session().handles, d.of.linear
-    if d.type == driver.ARRAY:
-        return handles.object(d.of.array, CudaArray)
-    if d.type == driver.MIPMAPPED:
-        return handles.object(d.of.array, Mipmapped)
-    of = elements(linear.channels)
-    if d.type == driver.LINEAR:
-        session().driver.blocks.check(linear.pointer, linear.width)
-        return Linear(linear.pointer, of, linear.width // of.size)
-    if d.type == driver.ROWS:
-        session().driver.blocks.check(linear.pointer, (linear.height - 1) * linear.pitch + linear.width * of.size)
-        return Linear(linear.pointer, of, linear.width, linear.height, linear.pitch)
-    raise DriverError(Result.INVALID_VALUE, f"there is no kind {d.type} of resources")
+    if (array := driver.array_of(d)) is not None:
+        return array
+    return driver.plain_memory(d.type, d.of.linear, elements(d.of.linear.channels))
 
 
 @function("cudaCreateTextureObject")
@@ -135,7 +128,10 @@ def create_texture(out: int, of: int, how: int, view: int) -> None:
         normalized=bool(s.normalized), srgb=bool(s.srgb), border=tuple(s.border),
         mipmap_bias=s.bias, mipmap_range=(s.least_level, s.most_level),
     )  # fmt: skip
-    driver.keep_texture(out, resource(d), read, bytes(d), bytes(s), view)
+    found = resource(d)
+    if interpolates_integers(found, read):
+        raise RuntimeApiError(RuntimeResult.INVALID_FILTER_SETTING, "integers that stay integers are not interpolated")
+    driver.keep_texture(out, found, read, bytes(d), bytes(s), view)
 
 
 @function("cudaCreateSurfaceObject")
