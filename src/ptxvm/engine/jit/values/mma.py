@@ -18,7 +18,7 @@ from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_o
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """Write the function for a product unless it is there; returns its name, or None where no writer handles it."""
     if mma_half_bytes.is_halved(product) and product.scaling is not None:
-        return _of_half_bytes(unit, product, product.scaling, architecture, fast=fast)
+        return _of_half_bytes(unit, product, product.scaling)
     if mma_scaled.is_scaled(product) and product.scaling is not None:
         return _of_scaled(unit, product, product.scaling, architecture, fast=fast)
     if mma_small.is_small(product):
@@ -49,12 +49,12 @@ def _of_scaled(unit: Unit, product: Product, scaling: Scaling, architecture: Arc
     )  # fmt: skip
 
 
-def _of_half_bytes(unit: Unit, product: Product, scaling: Scaling, architecture: Architecture, *, fast: bool) -> str | None:
+def _of_half_bytes(unit: Unit, product: Product, scaling: Scaling) -> str | None:
     """The function for a product of half bytes whose blocks have scales."""
-    called = written(unit, mma_half_bytes.group(), architecture, fast=fast)
+    group = mma_half_bytes.group()
     return _around(
-        unit, called, f"groups.{scaling.a.type}.{scaling.a.shape[1]}",
-        lambda name, group: mma_half_bytes.function(unit, name, group, product, scaling),
+        unit, _named(unit, group, Integers(unit, group)), f"groups.{scaling.a.type}.{scaling.a.shape[1]}",
+        lambda name, called: mma_half_bytes.function(unit, name, called, product, scaling),
     )  # fmt: skip
 
 
