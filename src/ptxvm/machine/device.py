@@ -9,7 +9,6 @@ of everything that names no device.  An address is the same on all of them.
 from __future__ import annotations
 
 from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from functools import cached_property
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
@@ -22,6 +21,8 @@ from ptxvm.machine.result import LaunchResult
 from ptxvm.machine.streams import Event, Stream
 
 if TYPE_CHECKING:
+    from concurrent.futures import Future, ThreadPoolExecutor
+
     import numpy.typing as npt
 
 Found = TypeVar("Found")
@@ -146,6 +147,8 @@ class Device:
 
     @cached_property
     def _thread(self) -> ThreadPoolExecutor:
+        from concurrent.futures import ThreadPoolExecutor  # noqa: PLC0415 - most programs wait for each launch
+
         return ThreadPoolExecutor(1, f"ptxvm device {self.number}")
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from collections.abc import Sequence
 from functools import partial
@@ -109,6 +108,8 @@ class Jit:
         try:
             return Compiled(self.image, self.library, make, translated, Tier.BEST)
         except Unsupported as missing:
+            import logging  # noqa: PLC0415 - most processes have nothing to say
+
             logging.getLogger("ptxvm.jit").debug("%s", missing)
             return None
 

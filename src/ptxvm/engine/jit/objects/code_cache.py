@@ -29,7 +29,10 @@ if TYPE_CHECKING:
 
 MOMENT = 0.1  # seconds after which a wait looks for what the handlers of signals have to do
 REMEMBERED = 8  # translations
-UNRELATED = {"__pycache__", "checkers", "cli", "interp", "model", "reference"}  # folders that compiled code does not depend on
+ABOVE = {"campaign", "cli", "debug", "driver", "libcudart", "lsp", "playground", "reference", "report", "triton_backend"}
+"""The rooms that use engines, but for libcuda, which keeps native code of its own: no code of kernels depends on them."""
+
+UNRELATED = ABOVE | {"__pycache__", "checkers", "interp", "model"}  # folders that compiled code does not depend on
 
 
 class CodeCache:

@@ -9,7 +9,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.engine.jit.abi.metadata import HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Tier, VersionKind
@@ -21,6 +20,8 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import LaunchShape
 
 if TYPE_CHECKING:
+    import numpy.typing as npt
+
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.run.rivals import Contest
 

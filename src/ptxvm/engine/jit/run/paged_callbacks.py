@@ -6,14 +6,18 @@ to the slow path.  The quick path is that of a usual launch.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.jit.abi.launch_record import AT, ROWS
 from ptxvm.engine.jit.run.callbacks import Callbacks, flags, lanes_of
 from ptxvm.engine.jit.run.paged_array import PAGE, DemandPaging
 from ptxvm.machine.allocation import Allocation
+
+if TYPE_CHECKING:
+    import numpy.typing as npt
 
 
 class PagedCallbacks(Callbacks):

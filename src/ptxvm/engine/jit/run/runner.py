@@ -9,7 +9,6 @@ from functools import partial
 from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
-import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Crash
@@ -29,6 +28,8 @@ from ptxvm.machine.window import ClusterWindow, Window
 
 if TYPE_CHECKING:
     from _ctypes import CFuncPtr
+
+    import numpy.typing as npt
 
     from ptxvm.engine.jit.abi.host import HostCall
     from ptxvm.engine.jit.abi.launch_record import Record

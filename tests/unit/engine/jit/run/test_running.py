@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import signal
 import subprocess
 import sys
 import threading
+import tomllib
 from pathlib import Path
 
 import numpy as np
@@ -109,7 +111,8 @@ module = ptxvm.load(sys.argv[1])
 if len(sys.argv) > 2:
     module.symbol("factor")[...] = int(sys.argv[2])
 module.kernel().launch(2, 32, [data], engine="jit")
-compiles = {"llvmlite", "ptxvm.engine.jit.cfg.nodes", "ptxvm.engine.jit.ir.lane_values", "ptxvm.machine.mangled"}
+compiles = {"llvmlite", "logging", "concurrent.futures", "ptxvm.machine.mangled"}
+compiles |= {"ptxvm.engine.jit.cfg.nodes", "ptxvm.engine.jit.ir.lane_values"}
 print(json.dumps([data.tolist(), not compiles.isdisjoint(sys.modules)]))
 """
 
@@ -222,6 +225,15 @@ def test_a_source_of_ours_that_changes_makes_another_version(tmp_path: Path) -> 
     assert [name for name, _, _ in before] == [str(file)]
     file.write_text("a = 12")
     assert sorted(code_cache.sources(tmp_path)) != before
+
+
+def test_rooms_whose_sources_do_not_count_stand_above_the_engines() -> None:
+    """By the contract of layers, which the imports are held to."""
+    project = tomllib.loads((Path(__file__).parents[5] / "pyproject.toml").read_text())
+    layers = next(each["layers"] for each in project["tool"]["importlinter"]["contracts"] if each["id"] == "layers")
+    floors = [{room.strip(" ()") for room in layer.split("|")} for layer in layers]
+    above = set().union(*itertools.takewhile(lambda floor: "engine" not in floor, floors))
+    assert above >= code_cache.ABOVE
 
 
 def test_a_better_tier_takes_the_place_of_a_quick_one(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
