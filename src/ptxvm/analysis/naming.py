@@ -35,16 +35,22 @@ class Unknown(NamedTuple):
         return self.name.text + (f".{self.name.component}" if self.name.component else "")
 
 
-def report_unknown(name: tree.Name, bound: Bound, report: Report) -> None:
-    """Report a name, or a component of a name, that is not declared."""
+def report_unknown(name: tree.Name, bound: Bound, report: Report, consequences: str = "") -> None:
+    """Report a name, or a component of a name, that is not declared; `consequences` are what else ptxas says."""
     unknown = Unknown(name, bound, report.source.text)
     help = next((said for way in WAYS_OUT if (said := way(unknown))), "")
     if name.component is None:
-        report.error("P0201", f"'{name.text}' is not declared", name, help=help, ptxas=f"Unknown symbol '{name.text}'")
+        said = f"'{name.text}' is not declared"
+        report.error("P0201", said, name, consequences=consequences, help=help, ptxas=unknown_symbol(name))
         return
     known = bound.scope.declares(name.text) or special(name.text, None) is not None
     said = f"'{name.text}' has no component '.{name.component}'" if known else f"'{unknown.full}' is not declared"
     report.error("P0201", said, name, help=help, ptxas=f"Unknown field '.{name.component}'")
+
+
+def unknown_symbol(name: tree.Name) -> str:
+    """What ptxas says of each place of the name."""
+    return f"Unknown symbol '{name.text}'"
 
 
 # ── the intended name ───────────────────────────────────────────────────────────────────
@@ -117,7 +123,7 @@ def _parameter(unknown: Unknown) -> str:
 def _label(unknown: Unknown) -> str:
     """A branch to what is no label of the function."""
     function = unknown.bound.function
-    if function is None or function.program is None or not _goes(unknown, "label"):
+    if function is None or function.program is None or not goes(unknown.name, unknown.bound, "label"):
         return ""
     near = did_you_mean(unknown.name.text, function.labels)
     if near:
@@ -133,7 +139,7 @@ def _label(unknown: Unknown) -> str:
 
 def _function(unknown: Unknown) -> str:
     """A call of what no function is."""
-    if not _goes(unknown, "function"):
+    if not goes(unknown.name, unknown.bound, "function"):
         return ""
     near = did_you_mean(unknown.name.text, unknown.bound.scope.spellings())
     return near or f"a function of another module is declared above: `.extern .func {unknown.name.text};`"
@@ -155,7 +161,7 @@ def _undeclared(unknown: Unknown) -> str:
     """A register of an instruction that is known: how it is declared."""
     if unknown.bound.decoded is None:
         return ""
-    place = _place(unknown)
+    place = _place(unknown.name, unknown.bound)
     type = unknown.bound.decoded.type_of(place) if place else None
     if type is None or unknown.name.component is not None:
         return ""
@@ -182,15 +188,15 @@ def _meant(name: str) -> str:
     return f"did you mean `{name}`?"
 
 
-def _goes(unknown: Unknown, mark: str) -> bool:
-    """Does the name stand where only a label or a function can?"""
-    place, decoded = _place(unknown), unknown.bound.decoded
+def goes(operand: tree.Operand, bound: Bound, mark: str) -> bool:
+    """Does an operand stand where only a label or a function can?"""
+    place, decoded = _place(operand, bound), bound.decoded
     return place is not None and decoded is not None and mark == decoded.operand_type(place).type
 
 
-def _place(unknown: Unknown) -> str | None:
-    """The name in the syntax line of the operand that a name is."""
-    return next((key for key, node in unknown.bound.operands.items() if node is unknown.name), None)
+def _place(operand: tree.Operand, bound: Bound) -> str | None:
+    """The name of an operand in the syntax line."""
+    return next((key for key, node in bound.operands.items() if node is operand), None)
 
 
 def _holder(type: Type) -> Type:
@@ -214,4 +220,4 @@ def squeezed(text: str) -> str:
     return "".join(c for c in text.lower() if c.isalnum())
 
 
-__all__ = ["report_unknown"]
+__all__ = ["goes", "report_unknown", "unknown_symbol"]

@@ -43,16 +43,19 @@ class OperandMatch:
         self.named[name], self.at[name] = shape, path
 
 
-def match_operands(form: Form, shapes: Sequence[Shape], line: Callable[[], str]) -> OperandMatch | Problem:
-    """Give each operand its name; optional operands are filled from the left; `line` makes the form that a help shows."""
+def match_operands(form: Form, opcode: str, shapes: Sequence[Shape], line: Callable[[], str]) -> OperandMatch | Problem:
+    """Give each operand its name; optional operands are filled from the left.
+
+    `opcode` has the words that belong to it, as `mul.wide`; `line` makes the form that a help shows.
+    """
     shapes, outside = texture_inside(form, shapes)
     needed, most = form.counts
     if not needed <= len(shapes) <= most:
         said = count_message(form, len(shapes))
-        ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
+        ptxas = f"Arguments mismatch for instruction '{opcode}'"
         return Problem("P0302", said, help=f"the form is `{line()}`", ptxas=ptxas)
     match = OperandMatch()
-    ptxas = f"Arguments mismatch for instruction '{form.opcode}'"
+    ptxas = f"Arguments mismatch for instruction '{opcode}'"
     for n, (operand, shape) in enumerate(zip(chosen(form.operands, len(shapes)), shapes, strict=True)):
         if operand.address and stands_without_brackets(operand, shape):
             shape = Shape("address", items=(shape,), detail="bare")  # noqa: PLW2901 - the brackets are implied

@@ -143,7 +143,7 @@ class Recogniser:
 
     def fit(self, decoded: Decoded, shapes: tuple[Shape, ...], values: Values) -> Recognition:
         """The verdict for one form."""
-        placed = match_operands(decoded.form, shapes, partial(repairs.written, decoded))
+        placed = match_operands(decoded.form, decoded.opcode, shapes, partial(repairs.written, decoded))
         if isinstance(placed, Problem):
             return Recognition(decoded, problems=(placed,), needs=())
         named, at = placed.named, placed.at
@@ -240,14 +240,19 @@ def weight(p: Problem) -> int:
 
 def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]:
     """The problems of the operands with their types."""
-    problems = []
     destinations = set(decoded.destinations()) - decoded.of.updates
-    for name, shape in named.items():
-        type = decoded.type_of(name)
-        if said := problem(shape, type, decoded.operand_type(name), destination=name in destinations):
-            ptxas = f"Arguments mismatch for instruction '{decoded.opcode}'"
-            problems.append(Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas))
-    return problems
+    typed = [(name, shape, decoded.type_of(name)) for name, shape in named.items()]
+    wrong = [
+        (name, shape, type, said)
+        for name, shape, type in typed
+        if (said := problem(shape, type, decoded.operand_type(name), destination=name in destinations))
+    ]
+    no_result = len(wrong) == 1 and wrong[0][0] in destinations and wrong[0][1].kind == "integer"
+    ptxas = f"{'Result register required' if no_result else 'Arguments mismatch'} for instruction '{decoded.opcode}'"
+    return [
+        Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas)
+        for name, shape, type, said in wrong
+    ]
 
 
 UNIFIED = (1,)

@@ -81,8 +81,11 @@ def too_much(opcode: str, words: Words, near: tuple[Form, Match], shapes: tuple[
     at = match.extra[0]
     word = words[at]
     help = other_word(opcode, words, at, shapes, accepts) or f"the form nearest to this is `{form.text};`"
+    type = next((Type.named[each] for each in words if each in Type.named), None)
+    differs = word in UNSIGNED and type is not None and type.kind != "u"
     return Problem("P0305", f"'.{word}' does not fit here in '{opcode}'", word=word, help=help,
-                   ptxas=refused_by_ptxas(opcode, word))  # fmt: skip
+                   ptxas=refused_by_ptxas(opcode, word),
+                   consequence="Mismatch between instruction type and comparison qualifier" if differs else "")  # fmt: skip
 
 
 def other_word(opcode: str, words: Words, at: int, shapes: tuple[Shape, ...], accepts: Accepts) -> str:
@@ -147,6 +150,8 @@ KINDS = {
 }
 """What ptxas 13.0 says of modifiers that it knows by their kind."""
 KIND_OF = {word: said for said, words in KINDS.items() for word in words.split()}
+UNSIGNED = frozenset({"lo", "ls", "hi", "hs"})
+"""Comparisons of unsigned numbers, which ptxas compares with the type of the instruction."""
 WITHIN = frozenset({"full", "wide"})
 """Modifiers that ptxas takes for a part of the opcode, and does not know behind others."""
 

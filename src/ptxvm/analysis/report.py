@@ -20,7 +20,7 @@ class Report:
     diagnostics: list[Diagnostic] = field(default_factory=list)
 
     def error(self, code: str, message: str, place: Place = None, **more: str) -> None:
-        """Something that makes the module invalid; `more` are label, note, help and ptxas."""
+        """Something that makes the module invalid; `more` are label, note, help, ptxas and consequences."""
         self.add(Severity.ERROR, code, message, place, **more)
 
     def warning(self, code: str, message: str, place: Place = None, **more: str) -> None:
@@ -38,12 +38,13 @@ class Report:
         note: str = "",
         help: str = "",
         ptxas: str = "",
+        consequences: str = "",
     ) -> None:
         """Any finding; without a place it is about the whole source."""
         span = Span(place.start, place.end) if isinstance(place, tree.Node) else place or Span(0, 0)
         line, column = self.source.location(span.start)
         self.diagnostics.append(
-            Diagnostic(severity, code, message, span, line, column, label=label, note=note, help=help, ptxas=ptxas)
+            Diagnostic(severity, code, message, span, line, column, label, note, help, ptxas, consequences=consequences)
         )
 
     @property

@@ -7,7 +7,8 @@ from functools import lru_cache
 
 from ptxvm.analysis import instruction_codes as _codes  # noqa: F401 - enters its codes
 from ptxvm.analysis.calls import check_calls
-from ptxvm.analysis.naming import report_unknown
+from ptxvm.analysis.consequences import consequences
+from ptxvm.analysis.naming import report_unknown, unknown_symbol
 from ptxvm.analysis.parameters import check_parameters
 from ptxvm.analysis.passing import check_passing
 from ptxvm.analysis.program import Bound, Program
@@ -19,6 +20,7 @@ from ptxvm.isa.model import Problem
 from ptxvm.isa.targets import Target, Version
 from ptxvm.syntax import tree
 
+NO_PREDICATE = "Predicate expression expected"
 MOST_TARGETS = 64
 """Pairs of a version and a target of which is remembered what is right."""
 
@@ -80,10 +82,10 @@ def check_guard(bound: Bound, report: Report) -> None:
         return
     symbol = bound.scope.find(guard.name.text)
     if symbol is None:
-        report_unknown(guard.name, bound, report)
+        report_unknown(guard.name, bound, report, NO_PREDICATE)
     elif symbol.shape.kind != "register" or symbol.shape.type is None or symbol.shape.type.name != "pred":
         report.error("P0310", f"the guard '{guard.name.text}' is not a predicate register", guard.name,
-                     ptxas="Predicate register expected")  # fmt: skip
+                     ptxas=NO_PREDICATE)  # fmt: skip
 
 
 def check_opcode_words(node: tree.Instruction, fixed: int, report: Report) -> None:
@@ -95,13 +97,21 @@ def check_opcode_words(node: tree.Instruction, fixed: int, report: Report) -> No
 
 
 def report_undeclared(bound: Bound, report: Report) -> None:
-    """Report each undeclared name once."""
-    said = set()
+    """Report each undeclared name once, the first with what else ptxas says of the instruction."""
+    found: list[tuple[tree.Name, list[str]]] = []
+    said, others = set(), list(consequences(bound))
     for operand in bound.node.operands:
         for name in names_in(operand):
-            if (name.text, name.component) not in said and shape_of(name, bound.scope).kind == "unknown":
+            if shape_of(name, bound.scope).kind != "unknown":
+                continue
+            if (name.text, name.component) not in said:
                 said.add((name.text, name.component))
-                report_unknown(name, bound, report)
+                found.append((name, others))
+                others = []
+            elif name.component is None:
+                found[-1][1].append(unknown_symbol(name))
+    for name, besides in found:
+        report_unknown(name, bound, report, "\n".join(besides))
 
 
 def report_problem(found: Problem, bound: Bound, verdict: Recognition, report: Report) -> None:
@@ -112,7 +122,8 @@ def report_problem(found: Problem, bound: Bound, verdict: Recognition, report: R
     if not isinstance(help, str):
         help = help(report.source.text[place.start : place.end])
     report.add(found.severity, found.code, found.message, place, help=help, note=f"see {section}" if section else "",
-               ptxas=found.ptxas or found.message)  # fmt: skip
+               ptxas=found.ptxas or found.message,
+               consequences=found.consequence)  # fmt: skip
 
 
 def place_of(found: Problem, bound: Bound, verdict: Recognition, text: str) -> tree.Node | Span:

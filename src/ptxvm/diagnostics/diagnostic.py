@@ -32,7 +32,8 @@ class Diagnostic:
 
     `code` is `Pnnnn`; `message` one line; `span` where, `line` and `column` (from 1) the same
     place for people; `label` stands under the carets; `note` and `help` follow; `ptxas` is the
-    line that ptxas prints for this, where it has other words than `message`; `details` are for tools, of what a checker
+    line that ptxas prints for this, where it has other words than `message`, and `consequences` are those that it prints
+    of the same place besides; `details` are for tools, of what a checker
     found in a running kernel.
     """
 
@@ -47,6 +48,7 @@ class Diagnostic:
     help: str = ""
     ptxas: str = ""
     related: tuple[tuple[str, Span], ...] = field(default=())
+    consequences: str = field(default="", compare=False)
     details: Mapping[str, object] = field(default_factory=dict, compare=False)
 
     def __str__(self) -> str:

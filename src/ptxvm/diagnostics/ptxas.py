@@ -12,6 +12,9 @@ from ptxvm.diagnostics.codes import explain
 from ptxvm.diagnostics.diagnostic import Diagnostic, Severity
 from ptxvm.diagnostics.findings import Findings, Text
 
+SYMBOL = "Unknown symbol"
+"""How the findings begin that ptxas prints when it has read the whole module; what names none it says at once."""
+
 ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors"
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
 
@@ -27,16 +30,17 @@ def render(findings: Findings) -> str:
 
 
 def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
-    """The findings of a source, up to the first error at which ptxas stops."""
-    found = []
+    """The findings of a source, up to the first error at which ptxas stops; those about symbols at the end."""
+    found, symbols = list[str](), list[str]()
     for line, diagnostic in sorted(((_line(each, source), each) for each in diagnostics), key=lambda pair: pair[0]):
         fatal = stops(diagnostic)
         word = "fatal" if fatal else _WORDS[diagnostic.severity]
-        place = f" {source.name}, line {line};" if line else ""
-        found.append(f"ptxas{place} {word:<8}: {diagnostic.ptxas or diagnostic.message}")
+        head = f"ptxas{f' {source.name}, line {line};' if line else ''} {word:<8}: "
+        for said in (diagnostic.ptxas or diagnostic.message, *diagnostic.consequences.splitlines()):
+            (symbols if said.startswith(SYMBOL) else found).append(head + said)
         if fatal:
-            break
-    return found
+            return found
+    return found + symbols
 
 
 def stops(diagnostic: Diagnostic) -> bool:

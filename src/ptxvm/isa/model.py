@@ -53,7 +53,8 @@ class Problem:
 
     `message` is in our words; `operand` names the operand it is about, or `number` counts to it where it has no name yet,
     `word` is the modifier; `help` a way out, or makes one of the text of the operand; `ptxas` what ptxas prints, where
-    that differs.  An instruction with a problem that is no error is legal and doubtful.
+    that differs, and `consequence` what it prints besides.  An instruction with a problem that is no error is legal and
+    doubtful.
     """
 
     code: str
@@ -62,6 +63,7 @@ class Problem:
     word: str = ""
     help: str | Callable[[str], str] = ""
     ptxas: str = ""
+    consequence: str = ""
     number: int | None = None
     severity: Severity = Severity.ERROR
 

@@ -108,9 +108,8 @@ def infer(node: tree.Instruction, decoded: Decoded) -> Names | None:
         provisional.declare(provisional.new_register(name.text, ANY))
     for indexed in (operand for operand in node.operands if isinstance(operand, tree.Index)):
         provisional.declare(Variable(indexed.name.text, Space.GLOBAL, ANY, shape=Shape("variable", ANY)))
-    placed = match_operands(
-        decoded.form, [shape_of(operand, provisional) for operand in node.operands], lambda: decoded.form.text
-    )
+    shapes = [shape_of(operand, provisional) for operand in node.operands]
+    placed = match_operands(decoded.form, decoded.opcode, shapes, lambda: decoded.form.text)
     if isinstance(placed, Problem):
         return None
     for operand, path in placed.at.items():

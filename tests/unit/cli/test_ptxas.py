@@ -240,6 +240,48 @@ def test_an_error_of_syntax_is_near_a_word(ptxas: Call, text: str, near: str) ->
     assert ptxas("-arch=sm_80", "near.ptx")[1].startswith(f"ptxas near.ptx, line 4; fatal   : Parsing error near '{near}': ")
 
 
+UNDECLARED = {
+    "add.s32 %x1, %x1, %r2;": ["Arguments mismatch for instruction 'add'"],
+    "mul.lo.s32 %x2, %r1, 4;": ["Arguments mismatch for instruction 'mul.lo'"],
+    "shfl.sync.bfly.b32 %x3|%x4, %r1, 1, 31, -1;": ["Arguments mismatch for instruction 'shfl'"],
+    "@%x5 add.s32 %r1, %r2, 3;": ["Predicate expression expected"],
+    "@%r1 add.s32 %r1, %r2, 3;": ["Predicate expression expected"],
+    "bra %x6;": [],
+    "call %x7, (%r1);": ["Call to '%x7' requires call prototype"],
+    "ld.global.u32 %r1, [%x8+4];": ["Illegal operand type to instruction 'ld'"],
+    "ld.global.u32 %x9, [%x10];": ["Arguments mismatch for instruction 'ld'"],
+    "ld.global.v2.u32 {%x11, %r2}, [%rd1];": ["Illegal expression '%x11'"],
+    "st.global.v2.u32 [%rd1], {%x12, %x13};": [
+        "Illegal expression '%x12'", "Illegal expression '%x13'", "Unable to infer type of vector elements (assuming .b8)",
+        "Arguments mismatch for instruction 'st'",
+    ],
+    "tex.2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%x14, {%f1, %f1}];": ["Arguments mismatch for instruction 'tex'"],
+    "cvta.to.global.u64 %rd1, %x15;": ["Arguments mismatch for instruction 'cvta.to'"],
+    "add.s32 %r1, %r2, %x16+4;": [],
+    "add.s32.lo %r1, %r2, %r3;": [
+        "Comparison qualifier is not allowed for instruction 'add'",
+        "Mismatch between instruction type and comparison qualifier",
+    ],
+    "mul.wide.s32 3, %r1, %r2;": ["Result register required for instruction 'mul.wide'"],
+    "cvta.to.global.u64 %rd1;": ["Arguments mismatch for instruction 'cvta.to'"],
+    "add.u32.lo %r1, %r2, %r3;": ["Comparison qualifier is not allowed for instruction 'add'"],
+}  # fmt: skip
+REGISTERS = ".reg .b32 %r<4>; .reg .b64 %rd<2>; .reg .f32 %f<5>;"
+
+
+def test_names_are_looked_for_when_all_is_read(ptxas: Call) -> None:
+    """Ptxas 13.5: until then their operands have no type; an error of syntax comes before that."""
+    text = "\n".join([f"{HEAD}.visible .entry k() {{ {REGISTERS}", *UNDECLARED, "ret; }", ""])
+    numbered = list(enumerate(UNDECLARED, 5))
+    expected = [f"ptxas text.ptx, line {n}; error   : {said}\n" for n, each in numbered for said in UNDECLARED[each]]
+    names = [(n, name) for n, each in numbered for name in re.findall(r"%x\d+", each)]
+    symbols = [f"ptxas text.ptx, line {n}; error   : Unknown symbol '{name}'\n" for n, name in names]
+    assert of_text(ptxas, text) == (255, "".join([*expected, *symbols, ABORTED]))
+    _, said = of_text(ptxas, text.replace("ret; }", "ret }"))
+    assert said.startswith("".join([*expected, f"ptxas text.ptx, line {numbered[-1][0] + 1}; fatal "]))
+    assert "Unknown symbol" not in said
+
+
 def test_a_module_without_a_version_is_named(ptxas: Call) -> None:
     Path("none.ptx").write_text(".target sm_80\n")
     said = "fatal   : Missing .version directive at start of file 'none.ptx'\n"

@@ -42,6 +42,17 @@ def test_ptxas_reads_no_further_than_an_error_of_syntax():
     )
 
 
+def test_ptxas_looks_for_symbols_at_the_end():
+    name = Diagnostic(Severity.ERROR, "P0998", "ours", Span(0, 1), 1, 1, ptxas="Unknown symbol 'x'", consequences="a\nb")
+    assert render([(Source(TEXT, "k.ptx"), [LATER, name])], "ptxas") == (
+        "ptxas k.ptx, line 1; error   : a\n"
+        "ptxas k.ptx, line 1; error   : b\n"
+        "ptxas k.ptx, line 7; warning : a warning\n"
+        "ptxas k.ptx, line 1; error   : Unknown symbol 'x'\n"
+        "ptxas fatal   : Ptx assembly aborted due to errors\n"
+    )
+
+
 def test_ptxas_without_errors():
     source = Source(TEXT, "k.ptx")
     assert render([(source, [LATER])], "ptxas") == "ptxas k.ptx, line 7; warning : a warning\n"

@@ -1,0 +1,54 @@
+"""What else ptxas says of an instruction with undeclared names: it looks for these last, and until then they have no type."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from ptxvm.analysis.naming import goes
+from ptxvm.analysis.program import Bound
+from ptxvm.analysis.shapes import names_in, shape_of
+from ptxvm.syntax import tree
+
+MISMATCH, ILLEGAL = "Arguments mismatch for instruction", "Illegal operand type to instruction"
+
+
+def consequences(bound: Bound) -> tuple[str, ...]:
+    """The messages in their order: of elements of vectors and of calls, and then one of the instruction."""
+    said = [message for operand in bound.node.operands for message in of_operand(operand, bound)]
+    opcode = bound.decoded.opcode if bound.decoded is not None else bound.node.opcode
+    whole = [f"{message} '{opcode}'" for message in (MISMATCH, ILLEGAL) if message in said]
+    return (*(message for message in said if message not in {MISMATCH, ILLEGAL}), *whole[:1])
+
+
+def of_operand(operand: tree.Operand, bound: Bound) -> Iterator[str]:
+    """The messages about an operand; those about the whole instruction without its name."""
+    items = operand.items if isinstance(operand, tree.Address) else [operand]
+    for item in items:
+        if isinstance(item, tree.Vector):
+            yield from of_vector(item, bound)
+    if isinstance(operand, tree.Vector) or not is_unknown(items[0], bound):
+        return
+    if isinstance(operand, tree.Address):
+        yield ILLEGAL if len(items) == 1 else MISMATCH
+    elif isinstance(operand, tree.Name) and goes(operand, bound, "function"):
+        yield f"Call to '{operand.text}' requires call prototype"
+    elif isinstance(operand, tree.Name | tree.Pair) and not goes(operand, bound, "label"):
+        yield MISMATCH
+
+
+def of_vector(vector: tree.Vector, bound: Bound) -> Iterator[str]:
+    """The messages about the elements of a vector: where none has a type, it has none either."""
+    unknown = [each for each in vector.items if is_unknown(each, bound)]
+    for each in unknown:
+        yield f"Illegal expression '{' '.join(name.text for name in names_in(each))}'"
+    if unknown and len(unknown) == len(vector.items):
+        yield "Unable to infer type of vector elements (assuming .b8)"
+        yield MISMATCH
+
+
+def is_unknown(operand: tree.Operand, bound: Bound) -> bool:
+    """Has an operand a name that is not declared?"""
+    return any(name.component is None and shape_of(name, bound.scope).kind == "unknown" for name in names_in(operand))
+
+
+__all__ = ["consequences"]
