@@ -18,7 +18,8 @@ def remedy(race: Race, scenes: Scenes) -> str:
         return "another grid for one of the two: in the grid that writes nothing makes what it wrote visible there"
     if race.cause is Cause.UNFENCED:
         return "fence.proxy.async after the write, before the threads synchronise for the copy"
-    if late := [site for site in race.sites if site.asynchronous]:
+    late = [site for site in race.sites if site.asynchronous]
+    if late and race.sites[0].asynchronous:  # what begins after the other access is not waited for before it
         alone = one == other or len(late) == len(race.sites)
         return (
             end_of(late[0], bulk=any(site.bound.summary.bulk for site in late))

@@ -118,3 +118,27 @@ def test_warps_that_wait_for_each_other_are_a_deadlock():
     )  # fmt: skip
     assert [each.kind for each in found] == ["deadlock"]
     assert "64 threads wait" in found[0].message
+
+
+@pytest.mark.parametrize(("copier", "barrier"), [(0, "bar.warp.sync"), (63, "a barrier of the CTA (bar.sync)")])
+def test_a_copy_of_what_other_threads_have_just_stored_needs_a_barrier_before_it(copier, barrier):
+    """No wait for a copy orders what comes before it (PTX 9.7.9.25)."""
+    kernel = ptxvm.load(f"""
+        .version 8.0
+        .target sm_90
+        .address_size 64
+        .visible .entry k(.param .u64 out)
+        {{
+        .reg .b64 %p; .reg .b32 %t, %s; .reg .pred %last; .shared .align 16 .b32 tile[64];
+        ld.param.u64 %p, [out]; mov.u32 %t, %tid.x; mov.u32 %s, tile; mad.lo.u32 %s, %t, 4, %s;
+        st.shared.b32 [%s], %t;
+        fence.proxy.async.shared::cta;
+        setp.eq.u32 %last, %t, {copier}; mov.u32 %s, tile;
+        @%last cp.async.bulk.global.shared::cta.bulk_group [%p], [%s], 128;
+        @%last cp.async.bulk.commit_group;
+        @%last cp.async.bulk.wait_group 0;
+        ret;
+        }}""").kernel("k")
+    found = kernel.launch(1, 64, [np.zeros(32, np.uint32)], check=("race",)).findings
+    assert [(each.kind, each.hazard) for each in found] == [("race", "RAW")]
+    assert found[0].missing.startswith(barrier)
