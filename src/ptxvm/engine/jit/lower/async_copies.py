@@ -24,7 +24,6 @@ from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.isa.warpgroup import WarpgroupProduct
-from ptxvm.machine import reductions
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.transfer_pieces import Pieces
@@ -256,6 +255,8 @@ class TransferCall:
 
     def move(self, host: Host, made: Pieces, thread: LaneNumbers) -> None:
         """Move the bytes of one thread."""
+        from ptxvm.machine import reductions  # noqa: PLC0415 - few kernels have transfers
+
         rows, (_, some) = made.data, made.read()
         (there, to), source = self.ends(host, made, thread)
         if source is not None:

@@ -7,7 +7,6 @@ would delay the others, and Ctrl-C.  In the background it also gives way to the 
 from __future__ import annotations
 
 import os
-import subprocess
 import sys
 from pathlib import Path
 
@@ -28,6 +27,8 @@ def object_code(text: str, tier: Tier, *, background: bool) -> bytes | None:
 
     An error that is raised while it runs, as by Ctrl-C, ends the process.
     """
+    import subprocess  # noqa: PLC0415 - most kernels are compiled in this process
+
     niceness = NICENESS if background else 0
     program = PROGRAM.format(path=sys.path, module=__name__, tier=int(tier), niceness=niceness)
     try:
