@@ -82,6 +82,12 @@ def pytest_itemcollected(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.long)
 
 
+def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
+    """Leave out whole files whose tests are about other rooms, where only those of the rooms without an engine are wanted."""
+    path = collection_path.relative_to(config.rootpath).as_posix() if collection_path.is_file() else ""
+    return True if path and config.getoption("--pure", None) == "only" and not path.startswith(PURE) else None
+
+
 @pytest.hookimpl(trylast=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Leave out the tests of the rooms that need no engine, or all others.

@@ -13,7 +13,7 @@ def closest(word: str, known: Iterable[str]) -> str:
     """The known word that is the smallest edit distance from `word`; empty where none is near.
 
     A slip leaves out, adds or changes a character, or swaps two; there may be one for every three characters.
-    Of two as near, the one with the same letters is meant.
+    Of two as near, the one with the same letters is meant; else the first, which of a set is that of the alphabet.
     """
     if not 2 <= len(word) <= _LONGEST:
         return ""
@@ -26,6 +26,8 @@ def closest(word: str, known: Iterable[str]) -> str:
     ]
     if len(near) > _MANY:
         near = [(each, other) for each, other in near if _one_slip(folded, other)]
+    if isinstance(known, set | frozenset):  # whose order differs from process to process
+        near.sort()
     best, fewest = "", (limit + 1, True, True)
     for each, other in near:
         rank = _edit_distance(folded, other), letters != _letters(other), other[0] != folded[0]

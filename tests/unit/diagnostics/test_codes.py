@@ -54,6 +54,11 @@ def test_the_closest_word(word, known, guess):
     assert did_you_mean(word, known) == (f"did you mean `{guess}`?" if guess else "")
 
 
+def test_of_a_set_the_first_of_the_alphabet_is_meant():
+    """The order of a set differs from process to process."""
+    assert {closest("%rq", names) for names in ({"%ra", "%rb"}, frozenset(("%rb", "%ra")))} == {"%ra"}
+
+
 @pytest.mark.parametrize(
     ("word", "guess"),
     [

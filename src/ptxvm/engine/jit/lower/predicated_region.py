@@ -51,6 +51,9 @@ class PredicatedRegion:
             self._either(text("i1", guard.base), partial(self._blocks, {first: None}), partial(self._blocks, {second: None}))
             return
         at.note(f"{len(self.region)} predicated")
+        if guard.lanes is not None:  # lanes that part whatever happens
+            self._known_lanes(both)
+            return
         some = partial(self._some_lanes, both)
         if self.region.by_data or not at.full:
             some = partial(self._blocks, both)
@@ -75,6 +78,12 @@ class PredicatedRegion:
         bits, word = self.code.mask_bits(inside[0].name), f"i{self.code.width}"
         others = self.code.emit(f"icmp ult {word} {bits}, {1 << WARP}")
         self._either(others, partial(self._first_alone, masks), partial(self._blocks, masks))
+
+    def _known_lanes(self, masks: Masks) -> None:
+        """Write the blocks for lanes that are known; some of them go either way."""
+        inside = [mask for at, mask in masks.items() if at != self.region.join and isinstance(mask, Varying)]
+        first_alone = len(inside) == 1 and self.code.width > WARP and not any((inside[0].lanes or (1,))[WARP:])
+        (self._first_alone if first_alone else self._blocks)(masks)
 
     def _first_alone(self, masks: Masks) -> None:
         self.code.first_alone = True
@@ -120,7 +129,7 @@ class PredicatedRegion:
             self._run(n, None)
         elif isinstance(lanes, Affine):
             self.at.conditional(text("i1", lanes.base), partial(self._run, n, None), kept=self._merged(n))
-        elif effects or len(block) > FEW:
+        elif lanes.lanes is None and (effects or len(block) > FEW):
             bits = self.code.mask_bits(lanes.name)
             self.at.conditional(self._some(lanes), partial(self._run_again, n, bits), kept=self._merged(n))
         else:

@@ -10,10 +10,21 @@ from __future__ import annotations
 import enum
 from dataclasses import field
 
-from ptxvm.algebra.types import Type
+from ptxvm.algebra.types import Type, pred
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.ir.builder import Code
-from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Varying, scalar_type, text, trailing_zeros, vector_type
+from ptxvm.engine.jit.ir.lane_values import (
+    Affine,
+    Pattern,
+    Raw,
+    Varying,
+    from_lanes,
+    known_lanes,
+    scalar_type,
+    text,
+    trailing_zeros,
+    vector_type,
+)
 from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 
 Key = tuple[int, int]  # the index of the register, and the element of a vector one
@@ -37,7 +48,10 @@ class Urgency(enum.IntEnum):
 
 @dataclass(frozen=True, slots=True)
 class RegisterShape:
-    """The shape of a register: the constants of an affine value, with None for scalars of run time; or `varies`."""
+    """The shape of a register: the constants of an affine value, with None for scalars of run time; or `varies`.
+
+    A predicate whose lanes are known is affine, too, modulo 2: it has constants alone.
+    """
 
     varies: bool = False
     base: int | None = None
@@ -110,7 +124,8 @@ class Registers:
         one = scalar_type(type)
         base = shape.base if shape.base is not None else read(one, "b")
         terms = tuple((k, u if u is not None else read(one, f"u{n}")) for n, (k, u) in enumerate(shape.terms))
-        return Affine(base, terms, shape.loose, bits=shape.bits)
+        raw = Affine(base, terms, shape.loose, bits=shape.bits)
+        return raw if type is not pred or not terms else from_lanes(pred, known_lanes(pred, raw, self.width) or ())
 
     def store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
         """Store a register, and widen its shape to that of the value."""
@@ -121,7 +136,7 @@ class Registers:
     def _store(self, key: Key, type: Type, raw: Raw, alg: LlvmAlgebra, user: User) -> None:
         self.writers.setdefault(key, set()).add(user)
         self.types[key] = type
-        raw = alg.lenient(type, raw)
+        raw = _as_affine(type, alg.lenient(type, raw))
         shape = self._widen(key, RegisterShape.of(raw), user)
         if raw.loose and not shape.loose:
             raw = alg.tight(type, raw)
@@ -145,6 +160,8 @@ class Registers:
             found = RegisterShape(varies=True, loose=found.loose)
         old = self.shapes.get(key)
         new = found if old is None else old.join(found)
+        if self.types[key] is pred and new.terms and new.base is None:  # of predicates only constants are affine
+            new = RegisterShape(varies=True)
         urgency = Urgency.VARIES if new.varies else Urgency.SHAPE
         for each in self.blind.pop(key, ()):
             self.stale.append((each, urgency))
@@ -227,6 +244,14 @@ class Registers:
         base = shape.base if shape.base is not None else names["b"]
         terms = tuple((k, u if u is not None else names[f"u{n}"]) for n, (k, u) in enumerate(shape.terms))
         return Affine(base, terms, shape.loose)
+
+
+def _as_affine(type: Type, raw: Raw) -> Raw:
+    """A predicate whose lanes are known as an affine value modulo 2."""
+    if type is not pred or not isinstance(raw, Varying) or raw.lanes is None:
+        return raw
+    first = raw.lanes[0]
+    return Affine(first, ((tuple([n ^ first for n in raw.lanes]), 1),))
 
 
 def base_key(key: Key) -> Key:
