@@ -50,7 +50,7 @@ MOST_OPTIONS = 64  # checked sets of options that a kernel remembers
 Usual = tuple[Extent, Extent, int, bool]
 """The key of a usual launch, which gives nothing else: grid, block, bytes of dynamic shared memory, and is it profiled?"""
 
-USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", None, False)  # the other defaults
+USUAL = (None, None, None, None, None, None, None, None, (), "auto", "exact", None, False, True)  # the other defaults
 IS_TEXT = re.compile(r"\s*(\Z|\.version\b|//|/\*)|[^\n;]*[\n;]")
 FIRST_KERNEL = re.compile(r"\.entry\s+([\w$%]+)")
 
@@ -289,6 +289,7 @@ class Kernel:
         engine: EngineName = "auto",
         stream: Stream | None = None,
         programmatic: bool = False,
+        cooperative: bool = True,
         check: Check | Collection[Check] | None = None,
         allow: Collection[str] = (),
         schedules: int = 1,
@@ -306,7 +307,8 @@ class Kernel:
         `grid` and `block` are extents in CTAs and threads.  `shared` is bytes of dynamic shared memory, `cluster` the
         CTAs of a cluster.  In `args` NumPy arrays are used in place, NumPy scalars go by their bytes, Python numbers
         are converted, bytes are structs, a `DeviceArray` stays where it is.  It runs at once, on a `stream` too; a
-        `programmatic` one waits for those before it by `griddepcontrol.wait`.  `check` names checks: wrong accesses and
+        `programmatic` one waits for those before it by `griddepcontrol.wait`; one that is not `cooperative` has no
+        `grid.sync()`.  `check` names checks: wrong accesses and
         leaks (`memory`), uninitialised reads (`init`), misused barriers (`sync`), `race`s.  The result then has
         `findings`, faults included; `allow` has codes that are meant.  `()` turns all checks off: a wrong access may
         end the process.  `schedules` counts runs from the same memory: all but the first random, by `seed`.  `steps`
@@ -316,9 +318,12 @@ class Kernel:
         copies, `wgmma` and `tcgen05` end: "early"; "late", where a thread waits; "random" between, by `seed`.  A `profile`
         counts what it does; the interpreter records it in a `trace`.  Raises TypeError, ValueError and `Unsupported`.
         """
-        said = check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, trace
+        said = (
+            check, stream, cluster, seed, steps, timeout, threads, asynchronous, allow, engine, numerics, trace, programmatic,
+            cooperative,
+        )  # fmt: skip
         extents = options.extent("grid", grid), options.extent("block", block)
-        usual = (*extents, shared, profile) if is_usual((*said, programmatic), shared, schedules, profile) else None
+        usual = (*extents, shared, profile) if is_usual(said, shared, schedules, profile) else None
         if usual in self._options:
             done = self.relaunch(self._options[usual], options.arguments(args), profiled=profile)
             if done is not None:
@@ -333,6 +338,7 @@ class Kernel:
             *extents, options.count("shared", shared), options.count_or_none("steps", steps),
             options.seconds_or_none("timeout", timeout), threads, numerics == "fast", asked is not None,
             options.cluster(cluster), ends, (seed or 0) if ends == "random" else 0,
+            options.instance("cooperative", cooperative, bool, "True or False"),
         )  # fmt: skip
         if unwatched and steps is timeout is None and (done := self.relaunch(asking, args, profiled=profile)) is not None:
             return done
@@ -440,7 +446,9 @@ class Kernel:
             if len(self._options) == MOST_OPTIONS:
                 self._options.clear()
             self._options[usual] = asking
-        self.module.jit.prepare(self.function, asking, LaunchShape(done.grid, done.block, done.cluster), profiled=profiled)
+        self.module.jit.prepare(
+            self.function, asking, LaunchShape(done.grid, done.block, done.cluster, asking.cooperative), profiled=profiled
+        )
 
     def dump(self, what: Dump, block: Extent = 1, *, shared: int = 0, numerics: Numerics = "exact") -> str:
         """What the JIT makes of the kernel for CTAs of a shape: `shapes`, `llvm` or `asm`.

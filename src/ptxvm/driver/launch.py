@@ -57,6 +57,10 @@ class Launch(NamedTuple):
         """The extents of a cluster, None if the launch names none."""
         return cast("tuple[int, int, int] | None", self.options.cluster)
 
+    def as_cooperative(self, cooperative: bool) -> Launch:  # noqa: FBT001 - the value of an attribute
+        """The same launch with CTAs that may wait for each other by `grid.sync()`, or without."""
+        return self._replace(options=self.options._replace(cooperative=cooperative))
+
     def in_clusters(self, cluster: tuple[int, int, int] | None) -> Launch:
         """The same launch in clusters; DriverError where the kernel does not allow them."""
         made = self._replace(options=self.options._replace(cluster=cluster))
@@ -137,7 +141,10 @@ class Launch(NamedTuple):
         if done is None:
             extents = self.grid, self.block
             asked = self.options
-            done = kernel.launch(*extents, self.arguments, shared=self.shared, cluster=asked.cluster, threads=asked.threads)
+            done = kernel.launch(
+                *extents, self.arguments, shared=self.shared, cluster=asked.cluster, threads=asked.threads,
+                cooperative=asked.cooperative,
+            )  # fmt: skip
         return done
 
     def run_checked(self, checked: Checked) -> LaunchResult:

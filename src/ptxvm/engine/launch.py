@@ -92,7 +92,7 @@ def checked_shape(image: Image, kernel: Function, options: LaunchOptions) -> Lau
     refuse_unexecuted(image, kernel)
     shape = launch_shape(options.grid, options.block, options.cluster).for_kernel(kernel)
     check_shared(kernel, image.declared_shared(kernel), options.shared)
-    return shape
+    return shape if options.cooperative else shape._replace(cooperative=False)
 
 
 def lend_bank(memory: Memory, packed: Arguments) -> Allocation:

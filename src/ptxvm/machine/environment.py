@@ -20,17 +20,18 @@ def allocation_unit(architecture: int) -> int:
 class Environment:
     """The special registers of one launch that do not depend on the thread.
 
-    A grid is always launched as a cooperative one: all its CTAs make progress, and `%envreg1` and `%envreg2` are the
-    halves of the address of a workspace for `grid.sync()`, as CUDA's runtime leaves it.  `%envreg3` and `%envreg4` are
-    those of the record of the graph that the launch belongs to: by default the one that runs on this thread.
+    All CTAs of a grid make progress.  In a `cooperative` launch `%envreg1` and `%envreg2` are the halves of the address of
+    a workspace for `grid.sync()`, as CUDA's runtime leaves it, and in others zero.  `%envreg3` and `%envreg4` are those of
+    the record of the graph that the launch belongs to: by default the one that runs on this thread.
     """
 
     def __init__(
-        self, memory: Memory, dynamic: int, total: int, architecture: int, reserved: int = 0, graph: RunningGraph | None = None
-    ) -> None:
+        self, memory: Memory, dynamic: int, total: int, architecture: int, reserved: int = 0, graph: RunningGraph | None = None,
+        *, cooperative: bool = True,
+    ) -> None:  # fmt: skip
         unit = allocation_unit(architecture)
         shared = -(-(total - reserved) // unit) * unit
-        self.memory = memory
+        self.memory, self.cooperative = memory, cooperative
         self._workspace: Allocation | None = None
         graph = graph or RUNNING.get()
         self._known = {
@@ -45,11 +46,9 @@ class Environment:
 
     def get(self, name: str) -> int | None:
         """The value of a special register; None for a register that is not constant in the launch."""
-        match name:
-            case "envreg1":
-                return self.workspace.start >> 32
-            case "envreg2":
-                return self.workspace.start & 0xFFFF_FFFF
+        if name in ("envreg1", "envreg2"):
+            start = self.workspace.start if self.cooperative else 0
+            return start >> 32 if name == "envreg1" else start & 0xFFFF_FFFF
         return self._known.get(name)
 
     @property

@@ -38,12 +38,14 @@ class LaunchShape(NamedTuple):
     """CTAs of a grid, threads of a CTA, and CTAs of a cluster, as (x, y, z).
 
     `cluster` is None where neither the launch nor the kernel says: each CTA is then a cluster of its own.  CTAs are
-    numbered cluster by cluster, so that those of a cluster follow each other; without clusters x is the fastest.
+    numbered cluster by cluster, so that those of a cluster follow each other; without clusters x is the fastest.  The grid
+    is `cooperative` if it has a workspace in which all its CTAs can meet.
     """
 
     grid: Extent
     block: Extent
     cluster: Extent | None = None
+    cooperative: bool = True
 
     @classmethod
     def of(

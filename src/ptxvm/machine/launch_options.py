@@ -12,7 +12,7 @@ class LaunchOptions(NamedTuple):
     shared memory, `steps` the instructions that all threads may execute, `timeout` the seconds.  `threads` of the host run
     the grid, `fast` arithmetic may approximate, and a `trusted` kernel is not checked: these are for the JIT.  `cluster` is
     None where the launch says nothing of clusters.  `asynchronous` says when asynchronous work ends: `early`, `late`, or at
-    `random` by a `seed`; empty where it may be whatever is fast.
+    `random` by a `seed`; empty where it may be whatever is fast.  A `cooperative` launch has a workspace for `grid.sync()`.
     """
 
     grid: int | tuple[int, ...]
@@ -26,6 +26,7 @@ class LaunchOptions(NamedTuple):
     cluster: int | tuple[int, ...] | None = None
     asynchronous: str = ""
     seed: int = 0
+    cooperative: bool = True
 
     @property
     def limited(self) -> bool:

@@ -136,7 +136,7 @@ class Interpreter:
         stack, size = self.stack_size(routine), self.image.shared_size(kernel, shared)
         program, memory, clusters = kernel.program, self.image.memory, ClusterQueue(shape)
         architecture, reserved = program.target.number if program is not None else 0, self.image.shared.reserved
-        environment = Environment(memory, shared, size, architecture, reserved)
+        environment = Environment(memory, shared, size, architecture, reserved, cooperative=shape.cooperative)
 
         def begin_with(ctas: range) -> Schedule:
             inputs = CohortInputs(shape, ctas, memory, parameters, size, stack, environment, clusters)

@@ -120,6 +120,8 @@ def of_node(handle: int, number: int, out: int) -> None:
     value = node.attributes.get(which)
     if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
         value = struct.pack("<3I", *node.task.cluster) if node.task.cluster is not None else None
+    if which is A.COOPERATIVE and isinstance(node.task, Launch):
+        value = struct.pack("<i", node.task.options.cooperative)
     if which is A.DEVICE_UPDATABLE_KERNEL_NODE and isinstance(node.task, Launch) and node.task.record is not None:
         value = UPDATABLE.pack(1, node.task.record.address)
     told(out, value or DEFAULTS.get(which, b""))
@@ -139,6 +141,8 @@ def put_on_node(node: Node, which: LaunchAttributeId, value: bytes) -> None:
             node.task = node.task.in_clusters((x, y, z))
         except DriverError as wrong:  # a launch has a code of its own for it, and attributes do not
             raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
+    if which is A.COOPERATIVE and isinstance(node.task, Launch):
+        node.task = node.task.as_cooperative(bool(value[0]))
     if which is A.DEVICE_UPDATABLE_KERNEL_NODE:
         set_updatable(node, UPDATABLE.unpack_from(value)[0])
     else:

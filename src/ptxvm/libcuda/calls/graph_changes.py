@@ -19,14 +19,17 @@ ARRAY = 3  # CUmemorytype
 def replace(node: Node, task: Task, type: int) -> None:
     """Let a node of a type do something else; DriverError for a node of another type.
 
-    A launch keeps its cluster, which is an attribute of the node, and what kernels have changed is overwritten.
+    A launch keeps its cluster, and whether it is cooperative, which are attributes of the node; what kernels have changed
+    is overwritten.
     """
     if node.type != type:
         raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {type}")
-    if isinstance(task, Launch) and isinstance(node.task, Launch) and node.task.cluster is not None:
-        task = task.in_clusters(node.task.cluster)
-    if isinstance(task, Launch) and isinstance(node.task, Launch) and node.task.record is not None:
-        task = task.of_node(node.task.record)
+    if isinstance(task, Launch) and isinstance(node.task, Launch):
+        task = task.as_cooperative(node.task.options.cooperative)
+        if node.task.cluster is not None:
+            task = task.in_clusters(node.task.cluster)
+        if node.task.record is not None:
+            task = task.of_node(node.task.record)
     node.task = task
 
 

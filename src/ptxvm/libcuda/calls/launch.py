@@ -57,7 +57,7 @@ def buffer(extra: int) -> bytes:
 
 def launch(
     handle: int, grid: tuple[int, ...], block: tuple[int, ...], shared: int, parameters: int, extra: int,
-    cluster: tuple[int, int, int] | None = None, context: Context | None = None,
+    cluster: tuple[int, int, int] | None = None, context: Context | None = None, *, cooperative: bool = False,
 ) -> Launch:  # fmt: skip
     """A launch with the arguments of a client, in the current context unless another is named; DriverError if it is invalid."""
     kernel = session().handles.object(handle, Kernel)
@@ -73,7 +73,10 @@ def launch(
     values = arguments(kernel, parameters, extra)
     context = context or session().context
     kernel = kernel.on(context.device)
-    options = LaunchOptions((x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=kernel.clusters.chosen(cluster))
+    options = LaunchOptions(
+        (x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=kernel.clusters.chosen(cluster),
+        cooperative=cooperative,
+    )  # fmt: skip
     made = Launch(context, kernel, (x, y, z), (bx, by, bz), shared, values, options)
     made.check()
     return made
@@ -94,8 +97,10 @@ def launch_cooperative(
     handle: int, gx: int, gy: int, gz: int, bx: int, by: int, bz: int, shared: int, stream: int, parameters: int
 ) -> None:
     """Put a launch on a stream whose blocks wait for each other."""
-    check_cooperative(session().stream(stream).context, handle, gx * gy * gz, bx * by * bz, shared)
-    launch_kernel(handle, gx, gy, gz, bx, by, bz, shared, stream, parameters, 0)
+    found = session().stream(stream)
+    check_cooperative(found.context, handle, gx * gy * gz, bx * by * bz, shared)
+    grid, block = (gx, gy, gz), (bx, by, bz)
+    found.put(launch(handle, grid, block, shared, parameters, 0, context=found.context, cooperative=True), KERNEL_NODE)
 
 
 def check_cooperative(context: Context, handle: int, blocks: int, threads: int, shared: int) -> None:
@@ -115,10 +120,12 @@ def launch_kernel_ex(config: int, handle: int, parameters: int, extra: int) -> N
         found.put(launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, context=found.context), KERNEL_NODE)
         return
     attributes = attributes_at(listed, count)
-    if has(A.COOPERATIVE, attributes):
+    cooperative = has(A.COOPERATIVE, attributes)
+    if cooperative:
         check_cooperative(found.context, handle, gx * gy * gz, bx * by * bz, shared)
     cluster, programmatic = cluster_of(attributes), has(A.PROGRAMMATIC_STREAM_SERIALIZATION, attributes)
-    task = launch(handle, (gx, gy, gz), (bx, by, bz), shared, parameters, extra, cluster, found.context)
+    grid, block = (gx, gy, gz), (bx, by, bz)
+    task = launch(handle, grid, block, shared, parameters, extra, cluster, found.context, cooperative=cooperative)
     updatable = [each for each in attributes if each.id == A.DEVICE_UPDATABLE_KERNEL_NODE and each.value[0]]
     if updatable and found.capture is None:
         raise DriverError(Result.INVALID_VALUE, "kernels change the launches of nodes alone, and the stream is not captured")

@@ -2,7 +2,8 @@
 
 A node is a segment of the kernel, or the part of a barrier after its wait.  Of the nodes that hold lanes of a warp, the
 one of the lowest rank runs first, so that diverged lanes reconverge.  Ranks order nodes as the code does; collectives
-come after all other code, since they may wait for lanes; barriers, which wait for other warps, come last.
+come after all other code, since they may wait for lanes; barriers, which wait for other warps, come last.  What asks for the
+lanes that run it now (`activemask`) comes with the collectives: lanes that are at earlier ones may still join it.
 """
 
 from __future__ import annotations
@@ -128,6 +129,11 @@ def is_barrier(i: Decoded) -> bool:
 def is_collective(i: Decoded) -> bool:
     """Does it wait for lanes of the warp alone?"""
     return "waits" in i.of.effects and "warp" in i.of.effects and not _of_warpgroup(i)
+
+
+def asks_for_lanes(bound: Bound) -> bool:
+    """Does it depend on which lanes of the warp run it now, without a wait for any?"""
+    return bound.summary.collective is Collective.ACTIVE_LANES
 
 
 def _of_warpgroup(i: Decoded) -> bool:
@@ -290,7 +296,8 @@ class Plan:
 
     def _pieces(self, frame: Frame) -> Iterator[tuple[int, int, Region | None]]:
         """The start and the end of each node, and the predicated region behind it."""
-        cuts = sorted({0, len(frame.code), *cut_points(frame.function), *after_stores(frame.code)})
+        asking = (n for n, bound in enumerate(frame.code) if asks_for_lanes(bound))
+        cuts = sorted({0, len(frame.code), *cut_points(frame.function), *after_stores(frame.code), *asking})
         behind = self._regions(frame.function, cuts) if not self.module else {}
         predicated = {block.start for region in behind.values() for block in region.blocks}
         for start, end in pairwise(cuts):
@@ -370,7 +377,8 @@ class Plan:
     def _rank(self) -> None:
         total = len(self.order)
         for position, node in enumerate(self.order):
-            later = 2 if node.waits else 1 if node.code and is_collective(node.code[0].i) else 0
+            meets = bool(node.code) and (is_collective(node.code[0].i) or asks_for_lanes(node.code[0]))
+            later = 2 if node.waits else int(meets)
             node.rank = position + later * total
         for node in self.nodes:  # the end of an inlined function goes to the node after its call
             back = node.frame.back

@@ -81,7 +81,8 @@ class Launch:
         program = self.image.function_numbered(self.facts.function).program
         dynamic, total = (self.facts.constants[name] for name in ("dynamic_smem_size", "total_smem_size"))
         architecture = program.target.number if program is not None else 0
-        return Environment(self.image.memory, dynamic, total, architecture, self.image.shared.reserved, self.graph)
+        reserved, cooperative = self.image.shared.reserved, self.shape.cooperative
+        return Environment(self.image.memory, dynamic, total, architecture, reserved, self.graph, cooperative=cooperative)
 
     def counters(self) -> Counters:
         """The counters of the grid; raises its error."""

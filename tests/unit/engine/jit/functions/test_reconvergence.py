@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from engines import same
 
 import ptxvm
 
@@ -65,3 +66,41 @@ def test_partial_warps_do_not_widen_the_shapes_of_whole_ones() -> None:
     """The index varies where lanes have left the loop: a whole warp still loads rows."""
     lines = ptxvm.load(STRIDED).kernel().dump("shapes", 32).splitlines()
     assert [line.split()[-1] for line in lines if "ld.global" in line] == ["contiguous"] * 2
+
+
+@pytest.mark.parametrize("asking", ["activemask.b32 %r9;", "vote.ballot.b32 %r9, 1;"])
+def test_lanes_at_collectives_join_those_that_ask_who_is_there(asking: str) -> None:
+    """Lanes leave a loop with a shuffle one after the other, and meet behind it.
+
+    The programming guide asks for `coalesced_threads()` behind a branch, and expects all that take it.
+    """
+    kernel = ptxvm.load(f"""
+        .version 6.4\n.target sm_60\n.address_size 64
+        .visible .entry k(.param .u64 data, .param .u64 out) {{
+            .reg .b32 %r<12>; .reg .b64 %d<4>; .reg .pred %p, %q;
+            ld.param.u64 %d0, [data];
+            ld.param.u64 %d1, [out];
+            mov.u32 %r0, %tid.x;
+            mul.wide.u32 %d2, %r0, 4;
+            add.u64 %d0, %d0, %d2;
+            add.u64 %d1, %d1, %d2;
+            ld.global.u32 %r1, [%d0];
+            mov.u32 %r2, 0;
+            mov.u32 %r9, 0;
+            shl.b32 %r3, 1, %r0;
+        again:
+            shfl.sync.idx.b32 %r4, %r1, %r0, 31, %r3;
+            add.u32 %r2, %r2, 1;
+            setp.lt.u32 %p, %r2, %r1;
+            @%p bra again;
+            setp.lt.u32 %q, %r1, 6;
+            @%q bra done;
+            {asking}
+        done:
+            st.global.u32 [%d1], %r9;
+            ret;
+        }}""").kernel()
+    data = np.array([n * 7 % 11 for n in range(32)], np.uint32)
+    _, found = same(kernel, [data, np.zeros_like(data)], block=32)
+    there = sum(1 << n for n in range(32) if data[n] >= 6)
+    assert found.tolist() == [there if n >= 6 else 0 for n in data]
