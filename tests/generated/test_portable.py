@@ -68,7 +68,7 @@ assert (narrow[~number] == 0x7FFF).all()
 """
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("without", ["avx512", "avx512,avx2,fma", "avx512,avx2,fma,f16c"])
 @pytest.mark.parametrize(
     "chosen",

@@ -77,7 +77,7 @@ def test_misuse_of_barriers_is_found(record):
     assert found.kind == record["kind"]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("record", [k for k in kernels() if k["verdict"] == "race"], ids=named)
 def test_the_seed_repeats_what_a_schedule_showed(record):
     found = [each for each in findings(record, ("race",)) if each.seed is not None]
@@ -103,7 +103,7 @@ def launched(record, engine, **how):
     return found, [each.tolist() for each in args]
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(5)
 @pytest.mark.parametrize("how", [{}, {"schedules": 5, "seed": 0}], ids=["one", "several"])
 @pytest.mark.parametrize("record", kernels(), ids=named)
 def test_both_engines_find_the_same(record, how):

@@ -8,6 +8,7 @@ from typing import NamedTuple
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
+from ptxvm.analysis.scope import special
 from ptxvm.analysis.signatures import Formal
 from ptxvm.analysis.symbols import Prototype, Register, Signature, Table, Variable
 from ptxvm.diagnostics import codes
@@ -114,7 +115,7 @@ def misfits(
         return
     symbol = bound.scope.find(actual.text)
     if not isinstance(symbol, Register | Variable):
-        if symbol is not None:
+        if symbol is not None or special(actual.text, None) is not None:
             yield Misfit(f"'{actual.text}' is no argument", f"Call argument '{actual.text}' has illegal state space")
         return
     yield from mismatches(formal, symbol, caller, open=open)

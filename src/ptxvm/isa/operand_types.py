@@ -223,19 +223,30 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         if rest or f"b{bits}" not in Type.named:
             return f"{len(shape.items)} elements do not make up a {type} operand"
         type = Type.named[f"b{bits}"]
-    if "packed" in spec.marks:
-        return ""
+    wrong = _special_within_braces(shape.items, type if "split" in spec.marks else None)
+    if wrong or "packed" in spec.marks:
+        return wrong
     if misplaced := _misplaced_within_braces(shape.items, spec):
         return misplaced
     items = numbers(shape.items, type) if "coordinates" in spec.marks else shape.items
     if wrong := disparity(items):
         return wrong
     for item in items:
-        whole = item.kind == "register" and item.type is not None and item.type.is_int and has_size(item, type.bits)
-        if whole and type in (f16, f32, f64) and "strict" not in spec.marks:
+        of_integers = item.kind in ("register", "special") and item.type is not None and item.type.is_int
+        if of_integers and has_size(item, type.bits) and type in (f16, f32, f64) and "strict" not in spec.marks:
             continue  # only within braces may integers of the same size hold floats
         if wrong := problem(item, type, spec, destination=destination):
             return wrong
+    return ""
+
+
+def _special_within_braces(items: Sequence[Shape], exact: Type | None) -> str:
+    """Special registers within braces are single ones, and of the `exact` type if there is one: no older type will do."""
+    for item in items:
+        if item.kind == "special" and item.items:
+            return f"'%{item.detail}' is a vector: a component of it is needed"
+        if item.kind == "special" and exact is not None and not has_size(item, exact.bits):
+            return _mismatch(item, exact)
     return ""
 
 
@@ -257,7 +268,7 @@ def numbers(point: Sequence[Shape], type: Type) -> Sequence[Shape]:
 
 def has_size(shape: Shape, bits: int) -> bool:
     """Is it a constant, or a register of that size?"""
-    if shape.kind == "register":
+    if shape.kind in ("register", "special"):
         return shape.type is not None and shape.type.bits == bits
     return shape.kind in ("integer", "float")
 
@@ -268,11 +279,12 @@ def is_float(shape: Shape) -> bool:
 
 
 def disparity(items: Sequence[Shape]) -> str:
-    """Why elements cannot share a vector: they have one size, and are not integers and floats both."""
-    types = [item.type for item in items if item.kind == "register" and item.type is not None]
-    if len({t.bits for t in types}) > 1:
+    """Why elements cannot share a vector: they have one size, and registers and constants are not integers and floats both."""
+    held = [item for item in items if item.kind in ("register", "special") and item.type is not None]
+    if len({item.type.bits for item in held if item.type is not None}) > 1:
         return "the elements of a vector have one size"
-    kinds = {t.kind for t in types} | {{"integer": "u", "float": "f"}.get(item.kind, "") for item in items}
+    kinds = {item.type.kind for item in held if item.kind == "register" and item.type is not None}
+    kinds |= {{"integer": "u", "float": "f"}.get(item.kind, "") for item in items}
     return "the elements of a vector are integers or floats, not both" if "f" in kinds and kinds & {"s", "u"} else ""
 
 

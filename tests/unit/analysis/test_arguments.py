@@ -81,6 +81,8 @@ OTHERS = {
     (".reg .u32 i", "1.0"): [TYPE],
     (".param .b8 i[8]", "1"): [TYPE],
     (".param .b32 i", "_"): ["Illegal argument for formal parameter 'i'"],
+    (".reg .b32 i", "%laneid"): ["Call argument '%laneid' has illegal state space"],
+    (".reg .b32 i", "%tid"): ["Call argument '%tid' has illegal state space"],
     (".param .b32 i", "local"): ["Call argument 'local' has illegal state space"],
     (".param .b32 i", "own"): ["Formal parameter 'own' declared in .param space cannot be used as argument to call"],
 }

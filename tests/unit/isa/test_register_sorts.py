@@ -42,6 +42,10 @@ PRODUCT = "wgmma.mma_async.sync.aligned"
 TENSOR = "tcgen05.mma.cta_group::1.kind::f16"
 EXTREME = "tcgen05.ld.red.sync.aligned.32x32b.x2.min"
 TAKEN = [
+    ("sm_90a", "st.shared.v2.f32 [s], {%f1, %tid.y};"),
+    ("sm_90a", "st.shared.v2.b16 [s], {%tid.x, %tid.y};"),
+    ("sm_90a", "st.shared.v2.b64 [s], {%d1, %clock64};"),
+    ("sm_90a", "mov.b64 %d1, {%laneid, %tid.x};"),
     ("sm_90a", sparse(*HALVES, "rrrrf")),
     ("sm_90a", sparse(*HALVES, "xxxxu")),
     ("sm_90a", sparse(*INTEGERS, "sffur")),
@@ -76,6 +80,17 @@ TAKEN = [
     ("sm_100a", "cp.async.bulk.prefetch.tensor.2d.L2.global [%fd1, {%r1, %r2}];"),
 ]
 REFUSED = [
+    ("sm_90a", "st.shared.v4.b32 [s], {%r1, %tid, %r1, %r1};", "P0304"),
+    ("sm_90a", "mov.b64 %d1, {%ntid, %r1};", "P0304"),
+    (
+        "sm_90a",
+        "mma.sync.aligned.m16n8k16.row.col.f16.f16.f16.f16 {%r1, %r2}, {%r1, %tid, %r1, %r1}, {%r1, %r2}, {%r1, %r2};",
+        "P0304",
+    ),
+    ("sm_90a", "st.shared.v2.b16 [s], {%h1, %tid.x};", "P0304"),
+    ("sm_90a", "st.shared.v2.b32 [s], {%r1, %clock64};", "P0304"),
+    ("sm_90a", "st.shared.v2.b32 [s], {%globaltimer, %laneid};", "P0304"),
+    ("sm_90a", "mov.b32 %r1, {%tid.y, %tid.x};", "P0304"),
     ("sm_90a", sparse(*HALVES, "frrrr"), "P2703"),
     ("sm_90a", sparse(*HALVES, "ruuur"), "P2703"),
     ("sm_90a", sparse(*HALVES, "rfrrr"), "P2703"),

@@ -58,7 +58,7 @@ def points(rng: np.random.Generator, *, integers: bool, normalized: bool) -> np.
     return words
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind)))
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize(("address", "normalized"), [("clamp", False), ("border", False), ("wrap", True), ("mirror", True)])
@@ -75,7 +75,7 @@ def test_floating_point_coordinates(geometry, address, normalized, filter, kind,
     looked_up(geometry, "f32" if is_float else "u32", texture, points(rng, integers=False, normalized=normalized), monkeypatch)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: "-".join(map(str, kind)))
 @pytest.mark.parametrize("address", ["clamp", "border"])
 @pytest.mark.parametrize("geometry", GIVEN)
