@@ -173,10 +173,10 @@ class View:
     def enumerator(self, name: str) -> Values | None:
         """The value that a name of an enumeration of the source stands for."""
         number = self.type_called(name)
-        value = (
-            next((each for each, known in number.names.items() if known == name), None) if isinstance(number, Number) else None
-        )
-        if value is None or not isinstance(number, Number):
+        if not isinstance(number, Number):
+            return None
+        value = next((each for each, known in number.names.items() if known == name), None)
+        if value is None:
             return None
         return Values(number.type, self.spread(arrays.const(number.type, value)), number)
 

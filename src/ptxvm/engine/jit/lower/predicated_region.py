@@ -71,7 +71,7 @@ class PredicatedRegion:
 
     def _some_lanes(self, masks: Masks) -> None:
         """Write the blocks for some lanes; with scattered accesses, once more for lanes of the first warp alone."""
-        inside = [mask for at, mask in masks.items() if at != self.region.join and isinstance(mask, Varying)]
+        inside = self._inside(masks)
         if self.code.width == WARP or len(inside) != 1 or not self._scatters():
             self._blocks(masks)
             return
@@ -79,9 +79,13 @@ class PredicatedRegion:
         others = self.code.emit(f"icmp ult {word} {bits}, {1 << WARP}")
         self._either(others, partial(self._first_alone, masks), partial(self._blocks, masks))
 
+    def _inside(self, masks: Masks) -> list[Varying]:
+        """The lanes that come to blocks, where these are some."""
+        return [mask for at, mask in masks.items() if at != self.region.join and isinstance(mask, Varying)]
+
     def _known_lanes(self, masks: Masks) -> None:
         """Write the blocks for lanes that are known; some of them go either way."""
-        inside = [mask for at, mask in masks.items() if at != self.region.join and isinstance(mask, Varying)]
+        inside = self._inside(masks)
         first_alone = len(inside) == 1 and self.code.width > WARP and not any((inside[0].lanes or (1,))[WARP:])
         (self._first_alone if first_alone else self._blocks)(masks)
 

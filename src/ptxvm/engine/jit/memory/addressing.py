@@ -264,7 +264,7 @@ class Addressing:
     ) -> list[str]:  # fmt: skip
         code, each = self.code, plan.each
         vectors, scalars = {}, {}
-        masks = permuted_rows.row_masks(code, plan, lanes) if (lanes := self.at.active_vector()) is not None else []
+        masks = permuted_rows.row_masks(code, plan, self.at.active_vector())
         for n, (row, pointer) in enumerate(zip(plan.rows, self.row_pointers(space, raw, plan), strict=True)):
             if masks:
                 vectors[n] = code.masked_load(each, llvm, pointer, size, masks[n])
@@ -485,7 +485,7 @@ class Addressing:
             for first in starts
         ]
         permuter = permuted_rows.Permuter(code, llvm, each)
-        masks = permuted_rows.row_masks(code, plan, lanes) if (lanes := self.at.active_vector()) is not None else []
+        masks = permuted_rows.row_masks(code, plan, self.at.active_vector())
         for k, (row, pointer, elements) in enumerate(
             zip(plan.rows, self.row_pointers(space, raw, plan), plan.sources(), strict=True)
         ):

@@ -98,8 +98,10 @@ def pays_masked(plan: RowPlan, size: int, *, known: bool, writing: bool) -> bool
     return cost < len(plan.positions) * (SCATTERED if writing else GATHERED)
 
 
-def row_masks(code: Code, plan: RowPlan, lanes: str) -> list[str]:
-    """For each row of a plan the predicate of its elements, a register of them: those of active lanes."""
+def row_masks(code: Code, plan: RowPlan, lanes: str | None) -> list[str]:
+    """For each row of a plan the predicate of its elements, a register of them: those of active lanes; empty for all lanes."""
+    if lanes is None:
+        return []
     each, groups = plan.each, code.width // plan.each
     word = f"i{512 // each}"
     held = f"<{each} x {word}>"
