@@ -14,11 +14,10 @@ from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ptxvm.algebra.state_space import Space
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import bytes_at
 from ptxvm.machine.device import device
-from ptxvm.machine.memory import ADOPTED, Memory
+from ptxvm.machine.memory import Memory
 
 LOWEST, HIGHEST = 1 << 16, 1 << 47  # user space; smaller words are counts and strides
 MOST_DESCRIBED = 1 << 14
@@ -70,15 +69,12 @@ class HostMemory:
         return self.memory.adopt(bytes_at(start, size), f"{size} bytes of the host").allocation
 
     def _unknown(self, arguments: Iterable[bytes]) -> list[int]:
-        """The words of arguments that may be addresses of pageable memory: in no allocation, live or freed.
-
-        Freed shared and local memory of a launch does not count: the process may have allocated it again.
-        """
+        """The words of arguments that may be addresses of pageable memory: in no allocation, nor in one whose memory rests."""
         words = {word for each in arguments if len(each) >= 8 for (word,) in struct.iter_unpack("<Q", each[: len(each) & -8])}
         table = self.memory.table
         found = [word for word in words if LOWEST <= word < HIGHEST and table.find(word) is table.elsewhere(word) is None]
         owners = ((word, table.freed(word, 1)) for word in found)
-        return [word for word, gone in owners if gone is None or gone.fate == ADOPTED or gone.space is not Space.GLOBAL]
+        return [word for word, gone in owners if gone is None or not gone.rests]
 
     def _open(self, addresses: Sequence[int]) -> bool:
         """Open the mappings of addresses; returns whether there are any."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, bisect_right, insort
-from collections import OrderedDict
+from collections import OrderedDict, deque
 from collections.abc import Callable, Container, Iterable, Sequence
 from contextlib import AbstractContextManager
 from functools import cached_property
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NEAR = 64  # an access within this distance of an allocation is out of its bounds, whatever host array lay there before
 NULL_LIMIT = 1 << 16  # no host maps anything below
 FREED_REMEMBERED = 4096
+RESTING = 32 << 20  # bytes of freed memory of a device that go back to the host late
 FAR = 1 << 62  # no address is so far from another
 CLOSE = 4096  # messages name an allocation within this distance, however small it is
 GRAIN = 16
@@ -53,6 +54,7 @@ class Allocation:
     lives, only the heap reuses the addresses of the block.  One that `yields` has all bytes of a range that are in no other.
     `table` is the one of the device that it belongs to; if it is `of_device`, devices with peer access have it in theirs too,
     and memory of the host that is `everywhere` is in the tables of all.  `granted` are tables that have it for itself.
+    One that `rests` has been freed, and its addresses belong to nothing else yet.
     """
 
     host: Bytes | None = None
@@ -67,6 +69,7 @@ class Allocation:
     successor: Allocation | None = None
     table: AllocationTable | None = None
     of_device = everywhere = False
+    rests = False
     granted: frozenset[AllocationTable] = frozenset()
 
     def __init__(
@@ -209,6 +212,8 @@ class AllocationTable:
         self.last = NOWHERE  # the allocation of the last access, which the next one probably means too
         self._expected: list[Callable[[], None]] = []
         self._freed: OrderedDict[tuple[int, int], Allocation] = OrderedDict()  # the last one of each extent
+        self._resting: deque[tuple[Allocation, tuple[Array, ...]]] = deque()
+        self._rested = 0  # bytes
         self.removed = 0  # how many have been taken out
         self._yielding = False  # are there ranges that yield?
         self._columns: Columns | None = None
@@ -239,14 +244,21 @@ class AllocationTable:
     # ── ranges that yield ───────────────────────────────────────────────────────────────
 
     def open(self, start: int, end: int, name: str, *, writable: bool) -> None:
-        """Add what is in no allocation of a range, until `close`; a later allocation there takes its bytes away."""
+        """Add what is in no allocation of a range, nor in one that rests, until `close`.
+
+        A later allocation there takes its bytes away.
+        """
         with self._lock:
-            taken = {each for table in (self, *self.devices) for each in table.overlapping(start, end)}
-            held = sorted((each for each in taken if not each.yields or each.table is self), key=START)
-            bounds = [start, *(at for each in held for at in (each.start, each.end)), end]
-            for low, high in zip(bounds[::2], bounds[1::2], strict=True):
-                if low < high:
-                    self._add_yielding(low, high, name, writable=writable)
+            tables = (self, *self.devices)
+            taken = {each for table in tables for each in table.overlapping(start, end)}
+            resting = {each for table in tables for each, _ in table._resting if each.start < end and start < each.end}  # noqa: SLF001 - of this class
+            held = sorted((each for each in taken | resting if not each.yields or each.table is self), key=START)
+            for each in held:
+                if start < each.start:
+                    self._add_yielding(start, each.start, name, writable=writable)
+                start = max(start, each.end)
+            if start < end:
+                self._add_yielding(start, end, name, writable=writable)
 
     def close(self) -> None:
         """Remove all of these."""
@@ -339,6 +351,23 @@ class AllocationTable:
         if len(self._freed) > FREED_REMEMBERED:
             self._freed.popitem(last=False)
 
+    def rest(self, allocation: Allocation, owners: Sequence[Array]) -> None:
+        """Keep the memory of a freed allocation for some time, so that an address there means that allocation.
+
+        What rests longest goes back to the host first, which may use the addresses again; what is too large, at once.
+        """
+        size = sum(each.nbytes for each in owners)
+        if size > RESTING:
+            return
+        with self._lock:
+            self._resting.append((allocation, tuple(owners)))
+            allocation.rests = True
+            self._rested += size
+            while self._resting and (self._rested > RESTING or len(self._resting) > FREED_REMEMBERED):
+                oldest, memory = self._resting.popleft()
+                oldest.rests = False
+                self._rested -= sum(each.nbytes for each in memory)
+
     def expect(self, callback: Callable[[], None]) -> None:
         """Expect the allocations of a launch: `callback` inserts them at the first look-up."""
         with self._lock:
@@ -387,8 +416,9 @@ class AllocationTable:
         return next((gone for gone in found if gone.heap is None or gone.heap() is not None), None)
 
     def _keeps_its_place(self, gone: Allocation, address: int) -> bool:
-        """Was the byte in a freed block of the heap whose addresses are not reused yet?  Then the access means that block."""
-        return gone.heap is not None and gone.start <= address < gone.end and not self.overlapping(gone.start, gone.end)
+        """Was the byte in freed memory whose addresses are not reused yet?  Then the access means that memory."""
+        held = gone.rests or (gone.heap is not None and not self.overlapping(gone.start, gone.end))
+        return held and gone.start <= address < gone.end
 
     @property
     def columns(self) -> Columns:

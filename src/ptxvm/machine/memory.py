@@ -128,8 +128,11 @@ class Memory:
                 return
             if allocation.host is not None and allocation.writable:
                 allocation.host[:] = allocation.bytes
+            owners, table = tuple(allocation.owners), allocation.table or self.table
             allocation.retire()
-            (allocation.table or self.table).remove(allocation)
+            table.remove(allocation)
+            if allocation.space is Space.GLOBAL and allocation.fate != ADOPTED:
+                table.rest(allocation, owners)
 
     def open(self, start: int, end: int, name: str, *, writable: bool) -> None:
         """Let kernels use what is in no allocation of a range of the host's memory, until `close`."""

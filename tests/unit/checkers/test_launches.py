@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.machine.allocation import RESTING
 from ptxvm.machine.streams import DEVICE, StreamLaunch
 
 TEXT = """
@@ -198,6 +199,8 @@ def reused(allocate, used, wait):
         if wait:
             stream.sync()
         array.free()
+        for _ in range(3):
+            ptxvm.DeviceArray(RESTING // 2, np.uint8).free()
         other = allocate()
         if other.address == address:
             return result.findings, other

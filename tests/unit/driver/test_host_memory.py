@@ -13,7 +13,9 @@ from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
 from ptxvm.engine.watching import Snapshot, outliving
+from ptxvm.machine.allocation import RESTING
 from ptxvm.machine.backing import address_of
+from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.memory import Memory, default_memory
 
 REVERSED = b"""
@@ -89,6 +91,23 @@ def test_memory_of_the_driver_that_was_freed_is_not_memory_of_the_host(run):
         run(freed.address, kept.address)
     blocks.free(kept.address)
     del held
+
+
+def test_memory_that_was_freed_rests_before_the_host_has_it_again(run):
+    """An address in it means the array that was there; once other memory has been freed, it means memory of the host."""
+    gone = DeviceArray(64, np.uint32)
+    view = gone.array  # keeps the bytes: they stand for memory that the host has got again
+    gone.free()
+    others = [ctypes.create_string_buffer(256) for _ in range(256)]
+    assert not any(gone.address - 256 < ctypes.addressof(each) < gone.address + 256 for each in others)
+    result = np.zeros(64, np.uint32)
+    with pytest.raises(Fault, match=r"use-after-free.*of a DeviceArray \(256 bytes, uint32\[64\]\)"):
+        run(gone.address, address_of(result))
+    view[:] = np.arange(64)
+    for _ in range(3):
+        DeviceArray(RESTING // 2, np.uint8).free()
+    run(gone.address, address_of(result))
+    assert result.tolist() == list(range(63, -1, -1))
 
 
 def test_checks_leave_memory_of_the_host_to_the_kernel(run, monkeypatch):
