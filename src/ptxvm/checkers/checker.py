@@ -28,12 +28,11 @@ from ptxvm.checkers.tensor_order import TensorRace
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import RESERVED_SHARED, RESERVED_SHARED_BYTES, WARP
-from ptxvm.isa.summary import orders_lanes
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import (
     ENDED_BEFORE,
-    EQUAL_VALUES,
     UNDEFINED_LANE,
+    UNORDERED_INVALIDATION,
     Access,
     BarrierKey,
     Bits,
@@ -54,6 +53,11 @@ from ptxvm.machine.tensor_blocks import CellBlock
 from ptxvm.machine.window import stride
 
 CHECKS = ("memory", "init", "sync", "race")
+MILD = "mild"  # marks the pairs of instructions of which a race is reported that is a warning
+WRONG = dict.fromkeys(Cause, "are not ordered") | {
+    Cause.INCOHERENT: "do not go through one coherent cache",
+    Cause.EXECUTED: "are not ordered: the collective of the warp between them orders no memory operations",
+}
 
 
 class Checker:
@@ -72,7 +76,7 @@ class Checker:
         self.findings: list[Finding] = []
         self._fresh: set[Allocation] = set()
         self._seen: set[tuple[object, ...]] = set()
-        self._equal: dict[tuple[object, ...], Finding] = {}  # races of equal values, by instructions and state space
+        self._mild: dict[tuple[object, ...], Finding] = {}  # races that are warnings, by instructions and state space
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
         self._mbarriers: Mbarriers | None = None
@@ -322,13 +326,13 @@ class Checker:
 
     def warps_synchronized(self, bound: Bound, groups: Sequence[Threads]) -> None:
         """Lanes of warps have met at a collective, in groups."""
-        if self._race is not None and orders_lanes(bound.i):
-            self._race.warps_synchronized(groups)
+        if self._race is not None:
+            self._race.warps_synchronized(bound, groups)
 
     def all_warps_synchronized(self, bound: Bound, first: int, ctas: int) -> None:
         """All lanes of all warps of some CTAs have met at a collective."""
-        if self._race is not None and orders_lanes(bound.i):
-            self._race.all_warps_synchronized(first, ctas)
+        if self._race is not None:
+            self._race.all_warps_synchronized(bound, first, ctas)
 
     def ended(self, allocation: Allocation, first: int | None) -> None:
         """The shared or local memory of some CTAs has ended."""
@@ -415,7 +419,7 @@ class Checker:
     def _raced(self, race: Race) -> None:
         bounds = [site.bound for site in race.sites]
         key = ("race", *sorted(map(id, bounds)), race.allocation.space)
-        if key in self._seen or (race.equal_values and (*key, EQUAL_VALUES) in self._seen):
+        if key in self._seen or (race.mild and (*key, MILD) in self._seen):
             return
         if self._is_reserved(bounds[1], race.threads[1], race.allocation, race.offsets[1]):
             return
@@ -425,20 +429,22 @@ class Checker:
         ]
         earlier, later = parties
         sizes = " of different sizes" if race.mixed_size else ""
-        wrong = "are not ordered" if race.cause is not Cause.INCOHERENT else "do not go through one coherent cache"
         said = (
             f"{race.hazard} race{sizes} on .{race.allocation.space} memory: "
-            f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} {wrong}"
+            f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} {WRONG[race.cause]}"
             + (", and store the same value" if race.equal_values else "")
         )
+        kind = UNORDERED_INVALIDATION if race.cause is Cause.EXECUTED else "race"
         finding = Finding(
-            "race", said, (earlier, later), race.hazard, race.allocation.space, remedy(race, self.scenes), race.mixed_size,
+            kind, said, (earlier, later), race.hazard, race.allocation.space, remedy(race, self.scenes), race.mixed_size,
             race.equal_values, span=span(bounds[1]), related=span(bounds[0]), column=column(bounds[1]),
         )  # fmt: skip
-        if race.equal_values:
-            self._equal[key] = finding
-            key = (*key, EQUAL_VALUES)
-        elif (milder := self._equal.pop(key, None)) is not None:  # in another step the values differ
+        if race.mild:
+            self._mild[key] = finding
+            key = (*key, MILD)
+        elif (
+            milder := self._mild.pop(key, None)
+        ) is not None:  # in another step the values differ, or no collective is between
             self.findings = [each for each in self.findings if each.message != milder.message]
         self._record(key, finding, bounds)
 

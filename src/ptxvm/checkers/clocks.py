@@ -253,6 +253,10 @@ class Clocks:
         self.learn(threads, together)
         self.tick(threads)
 
+    def come_as_far(self, threads: Threads) -> None:
+        """Some threads have waited for each other: each knows how far the others have come, and nothing of their accesses."""
+        self.learn(threads, of_kind(self.snapshot(threads), PROGRESS))
+
     def _share(self, threads: Threads, cta: int | None) -> None:
         """Each thread learns the further knowledge of all; knowledge of `cta`, if given, is implied and dropped."""
         found = self.further(threads)

@@ -72,8 +72,7 @@ class MissedPhases:
         home = self.clocks.home(threads)
         group = home + (threads - home) // (WARPS * WARP) * (WARPS * WARP)
         for each in np.unique(group).tolist():
-            mates = threads[group == each]
-            self.clocks.learn(mates, of_kind(self.clocks.snapshot(mates), PROGRESS))
+            self.clocks.come_as_far(threads[group == each])
 
     def complete(self, access: Access, thread: int, location: Location) -> None:
         """A thread ends the current phase: each warp that found the one before over must have looked by now."""

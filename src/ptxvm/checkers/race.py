@@ -17,7 +17,7 @@ from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import Order, PartialFence, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.faint import faint
-from ptxvm.analysis.program import Bound
+from ptxvm.analysis.program import Bound, Program
 from ptxvm.checkers.clocks import MBARRIERS, PROGRESS, TENSOR_MEMORY, Clocks, Knowledge, joined, only
 from ptxvm.checkers.cluster_order import ClusterOrder
 from ptxvm.checkers.communication import Communication, elements
@@ -30,11 +30,13 @@ from ptxvm.checkers.overflow_records import OverflowRecords
 from ptxvm.checkers.proxy_fences import ASYNC_SPACES, ProxyFences
 from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.shadow import AllocationShadow, Cells, Packing, Records
-from ptxvm.checkers.strength import Sites
+from ptxvm.checkers.strength import Sites, invalidates
 from ptxvm.checkers.tensor_order import MOVES, TensorOrder, TensorRace
 from ptxvm.checkers.warpgroup_waits import WarpgroupWaits
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
+from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.summary import orders_lanes
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.events import Access, BarrierKey, Offsets, Scene, StoredValues, Threads, Words
 
@@ -74,6 +76,7 @@ class RaceDetector:
         self.cluster_order = ClusterOrder(self.patterns)
         self._arrived: dict[BarrierKey, Knowledge] = {}
         self.warpgroup_waits = WarpgroupWaits(self.clocks)
+        self._invalidates_mbarriers = cache(invalidates_mbarriers)
         self._faint = cache(lambda function: faint(function) if function is not None else frozenset())
 
     def _check_size(self) -> None:
@@ -383,19 +386,25 @@ class RaceDetector:
         if self.sites.of_warp[others[racing]].any():
             mates = self.clocks.mates(threads[racing], self.packing.thread_of(records[racing]))
             racing = racing[~(self.sites.of_warp[others[racing]] & mates)]
+        executed: npt.NDArray[np.bool_] = np.zeros(len(records), np.bool_)
         if len(racing) and self.sites.of_mbarrier[site]:
             racing = racing[[not self._made_known(records[n], int(threads[n])) for n in racing.tolist()]]
+            if self.sites[site].invalidates:
+                executed[racing] = [self._executed(records[n], int(threads[n])) for n in racing.tolist()]
+                racing = racing[[not executed[n] or not self._is_look(int(others[n])) for n in racing.tolist()]]
         if len(racing):
             equal = self.sites.plain[others] & self.sites.plain[site] & ~shadow.differ[cells]
             equal &= self.sites.size[others] == self.sites.size[site]
             equal |= (others == site) & (site == self._repeating)
-            racing = racing[np.argsort(equal[racing], kind="stable")]  # for each pair of sites, different values first
+            racing = racing[np.argsort((equal | executed)[racing], kind="stable")]  # for each pair of sites, errors first
             _, first = np.unique(others[racing], return_index=True)
             for n in racing[first].tolist():
                 pair = self.sites[int(others[n])], self.sites[site]
                 byte = int(cells[n]) << shadow.shift
                 earlier = int(self.grids.owner(self.packing.thread_of(records[n])))  # an agent counts as its thread
-                self.report(Race(shadow.allocation, pair, (earlier, int(threads[n])), byte, equal_values=bool(equal[n])))
+                cause = Cause.EXECUTED if executed[n] else Cause.UNORDERED
+                ends = earlier, int(threads[n])
+                self.report(Race(shadow.allocation, pair, ends, byte, cause=cause, equal_values=bool(equal[n])))
         return np.flatnonzero(~strong) if observes else np.arange(len(records))
 
     def _product_over(self, record: int, thread: int) -> bool:
@@ -411,6 +420,21 @@ class RaceDetector:
             return False
         other, stamp = int(self.packing.thread_of(record)), int(self.packing.stamp_of(record))
         return self.clocks.knows_of_kind(MBARRIERS, thread, other, stamp)
+
+    def _executed(self, record: int, thread: int) -> bool:
+        """Is the earlier access one of an mbarrier, which its lane executed before a collective that the thread comes after?"""
+        if not self.sites.of_mbarrier[self.packing.site_of(record)]:
+            return False
+        other, stamp = int(self.packing.thread_of(record)), int(self.packing.stamp_of(record))
+        return self.clocks.knows_of_kind(PROGRESS, thread, other, stamp)
+
+    def _is_look(self, site: int) -> bool:
+        """Does an access test an mbarrier, and its thread decide by the result whether to go on?
+
+        Then it has the result before what depends on it, and cannot read what is written after that (PTX 8.10.4).
+        """
+        bound = self.sites[site].bound
+        return self.sites[site].verb is Verb.READ and bound not in self._faint(bound.function)
 
     def _seen(self, shadow: AllocationShadow, cell: int, record: int, thread: int) -> bool:
         """Does the thread know of an observation of the write?"""
@@ -535,14 +559,29 @@ class RaceDetector:
         else:
             self.clocks.meet(threads, more)
 
-    def warps_synchronized(self, groups: Sequence[Threads]) -> None:
-        """Lanes have met at a `bar.warp.sync`, which orders their accesses; other collectives do not (PTX 9.7.13.2)."""
-        for threads in groups:
-            self.clocks.meet(threads)
+    def warps_synchronized(self, bound: Bound, groups: Sequence[Threads]) -> None:
+        """Lanes have met: `bar.warp.sync` orders their accesses, other collectives do not (PTX 9.7.13.2)."""
+        if orders_lanes(bound.i):
+            for threads in groups:
+                self.clocks.meet(threads)
+        elif self._invalidates_mbarriers(bound.program):
+            for threads in groups:
+                self._come_as_far(threads)
 
-    def all_warps_synchronized(self, first: int, ctas: int) -> None:
+    def all_warps_synchronized(self, bound: Bound, first: int, ctas: int) -> None:
         """The same for all warps of some CTAs."""
-        self.clocks.meet_warps(first, ctas)
+        if orders_lanes(bound.i):
+            self.clocks.meet_warps(first, ctas)
+        elif self._invalidates_mbarriers(bound.program):
+            size = self.grids.size(first)
+            for cta in range(first, first + ctas * size, size):
+                for warp in range(cta, cta + size, WARP):
+                    self._come_as_far(np.arange(warp, min(warp + WARP, cta + size), dtype=np.int64))
+
+    def _come_as_far(self, threads: Threads) -> None:
+        """Lanes have waited for each other at a collective that orders no accesses."""
+        self.clocks.come_as_far(threads)
+        self.clocks.tick(threads)
 
     # ── device-side launches ────────────────────────────────────────────────────────────
 
@@ -566,6 +605,12 @@ class RaceDetector:
     def waited(self, threads: Threads, grids: Sequence[int]) -> None:
         """Threads have waited for ended grids."""
         self.grid_order.waited(threads, grids)
+
+
+def invalidates_mbarriers(program: Program | None) -> bool:
+    """Does a module have an `mbarrier.inval`?"""
+    functions = program.made_functions.values() if program is not None else ()
+    return any(invalidates(bound) for function in functions for bound in function.instructions)
 
 
 __all__ = ["RaceDetector"]

@@ -16,6 +16,7 @@ class Cause(enum.Enum):
     UNORDERED = "nothing orders them"
     UNFENCED = "one goes through the async proxy, without a proxy fence between them"
     INCOHERENT = "they go through different caches, for which there is no fence"
+    EXECUTED = "only a collective of the warp is between them, which waits for lanes and orders none of their accesses"
 
 
 class Race:
@@ -38,6 +39,11 @@ class Race:
         self.allocation, self.sites, self.threads, self.cause = allocation, sites, threads, cause
         self.equal_values = equal_values
         self.offsets = tuple(byte & -site.size for site in sites)  # every element is aligned to its size
+
+    @property
+    def mild(self) -> bool:
+        """Is it a race by the manual alone: does the hardware leave the same bytes whichever comes first?"""
+        return self.equal_values or self.cause is Cause.EXECUTED
 
     @property
     def hazard(self) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from ptxvm.algebra.asynchronous import AsyncKind, Proxy
+from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
@@ -20,6 +20,11 @@ PROXIES = {None: 0, Proxy.TEXTURE: 1, Proxy.SURFACE: 2}
 Ints = npt.NDArray[np.int64]
 WIDE = Scope.GPU.rank
 """This scope and wider ones include all threads of a grid."""
+
+
+def invalidates(bound: Bound) -> bool:
+    """Does an instruction invalidate an mbarrier?"""
+    return any(access.mbarrier is MbarrierStep.INVAL for access in bound.summary.accesses)
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,6 +59,11 @@ class Site:
     def writes(self) -> bool:
         """Does the access write?"""
         return self.verb is not Verb.READ
+
+    @property
+    def invalidates(self) -> bool:
+        """Does it invalidate an mbarrier?"""
+        return invalidates(self.bound)
 
     @property
     def of_tensor_core(self) -> bool:

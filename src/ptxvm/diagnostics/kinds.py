@@ -62,6 +62,13 @@ _PAGES = (
         A test by parity then finds that parity under way again, and waits for one phase more (PTX 9.7.13.15.16).  The checks
         `race` and `sync` find it together.
         """),
+    ("unordered-invalidation", "mbarrier invalidated behind a collective alone",
+        "parallel-synchronization-and-communication-instructions", """
+        `mbarrier.inval` comes after an arrival of another lane, and what stands between is a collective of the warp, such as
+        `match.sync` or `shfl.sync`.  It waits until the other lanes have executed it, and so their arrivals before it, but the
+        manual gives no collective other than `bar.warp.sync` an effect on the order of memory operations (PTX 9.7.13.2,
+        8.9.4).  That is a warning: the hardware has carried the arrivals out by then, and libcu++'s `cuda::pipeline` ends so.
+        """),
     ("leak", "memory that is never freed", "state-spaces", """
         A block of the heap is live when the grid has ended, and nothing points to it.
         """),

@@ -46,9 +46,11 @@ BarrierKey = tuple[int, int]
 
 EQUAL_VALUES = "race-of-equal-values"
 """The code of a race of writes that all store the same value."""
+UNORDERED_INVALIDATION = "unordered-invalidation"
+"""An mbarrier is invalidated after arrivals that only a collective of the warp stands between."""
 ENDED_BEFORE = "ended-before-barrier"
 UNDEFINED_LANE = "undefined-lane"
-WARNINGS = frozenset({EQUAL_VALUES, ENDED_BEFORE, UNDEFINED_LANE})
+WARNINGS = frozenset({EQUAL_VALUES, UNORDERED_INVALIDATION, ENDED_BEFORE, UNDEFINED_LANE})
 """The codes of findings that may be meant."""
 
 
