@@ -125,7 +125,7 @@ class ObservedLaunch:
             calls.copies = np.zeros(log_size(self.kernel) + LINE, np.uint8)
             record[AT["copies"]] = aligned(calls.copies)
         if unset is not None:
-            calls.masks = np.zeros(unset.size(self.kernel.warps) + WIDEST, np.uint8)
+            calls.masks = np.zeros(unset.size(self.kernel.warps_together) + WIDEST, np.uint8)
             record[AT["register_masks"]] = calls.masks.ctypes.data
         if shadow is not None and shadow.init and (local := calls.windows.get(Space.LOCAL)) is not None:
             calls.marks = np.zeros_like(local.allocation.bytes)
@@ -180,7 +180,7 @@ class ObservedCallbacks(Callbacks):
             self._note(site, [table.items[owner] for owner in np.unique(table.columns.owners(addresses[lanes])).tolist()])
         found = table.find(int(addresses[lanes[0]]))
         if found is not None:
-            self._remember(number, site, found)
+            self._remember(number, site, found, int(addresses[lanes[0]]))
 
     def _note(self, site: Site, reached: Sequence[Allocation]) -> None:
         """Note what an access reads, and save what it writes."""
@@ -201,8 +201,8 @@ class ObservedCallbacks(Callbacks):
             for touched in work.touched(self.memory, operands):
                 self.tags.read(touched)
 
-    def _remember(self, number: int, site: Site, found: Allocation) -> None:
-        """Remember the allocation of an access site, where its next access probably is.
+    def _remember(self, number: int, site: Site, found: Allocation, address: int) -> None:
+        """Remember the allocation of an access site, where its next access probably is; of windows, the one of an address.
 
         The code checks that all lanes are in it before it reads tags.
         """
@@ -210,6 +210,7 @@ class ObservedCallbacks(Callbacks):
         if found.home is not None:
             if found.space is not Space.SHARED:
                 return
+            start += (address - start) // found.stride * found.stride if found.pieces > 1 else 0
             end = start + found.window
         low = -(-start // min(site.size, 16)) * min(site.size, 16)
         room = end - low

@@ -13,7 +13,9 @@ is ordered by a barrier, and no race.  Memory that the grid does not write has n
 
 Where barriers are for some of the threads, *epoch* is the clock of a warp, and an access is ordered where the warp of the later
 one knows the clock in the tag of the earlier one (`memory.cta_clocks`).  Warps come to such barriers as a whole, or it is
-suspicious.  Of a whole warp that arrives at an mbarrier the phase has all accesses, of some lanes those that all lanes of the
+suspicious.  The warps of a cluster have clocks together, and its barrier is one more.  An access in the shared memory of
+another CTA is suspicious where some CTA of the cluster has ended, or ends without knowing the last such access of a warp.
+Of a whole warp that arrives at an mbarrier the phase has all accesses, of some lanes those that all lanes of the
 warp know.  Of several reads a tag has the latest clock and the groups of their warps, which is no less than they are.
 
 **Why one run answers for all schedules**, where values do not depend on the schedule: such a kernel has no atomics, no

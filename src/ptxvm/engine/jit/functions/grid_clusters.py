@@ -43,7 +43,7 @@ def parts(kernel: KernelContext) -> dict[str, str | int]:
         "ended": "over" if ctas > 1 else "replace",
         "coordinates": "\n".join(_coordinates(cluster)) if ctas > 1 else LINEAR,
         "window": "\n".join(_window(kernel)),
-        "window_size": (ctas - 1) * kernel.shared_stride + kernel.shared_size,
+        "window_size": kernel.shared_together,
     }
 
 

@@ -10,6 +10,7 @@ from ptxvm.engine.jit.abi.states import RUNNABLE
 from ptxvm.engine.jit.functions import grid_clusters
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, streaming_stores
+from ptxvm.engine.jit.memory.shadow_tags import clear_marks
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.isa.special_registers import WARP
 
@@ -64,3 +65,5 @@ def cleared_windows(kernel: KernelContext) -> Iterator[str]:
         yield f"  %{name}.offset = mul i64 %slot, {stride}"
         yield f"  %{name}.own = getelementptr i8, ptr %{name}, i64 %{name}.offset"
         yield f"  call void @llvm.memset.p0.i64(ptr %{name}.own, i8 0, i64 {size}, i1 false)"
+    if kernel.uses_local:
+        yield from clear_marks(kernel, "%local.own", kernel.local_stride * kernel.threads)

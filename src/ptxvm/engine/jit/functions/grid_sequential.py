@@ -10,6 +10,7 @@ from ptxvm.engine.jit.functions import grid_whole_warps
 from ptxvm.engine.jit.functions.float_environment import BODY
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, streaming_stores
+from ptxvm.engine.jit.memory.shadow_tags import clear_marks
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
 
@@ -43,13 +44,7 @@ def _clear(kernel: KernelContext) -> Iterator[str]:
     if kernel.uses_local:
         size = kernel.local_stride * kernel.threads
         yield f"  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 {size}, i1 false)"
-        if kernel.marks_local:
-            yield from (
-                f"  %marks.pointer = getelementptr i8, ptr %ctx, i64 {offset('local_marks')}",
-                "  %marks.distance = load i64, ptr %marks.pointer, align 8",
-                "  %marks = getelementptr i8, ptr %local, i64 %marks.distance",
-                f"  call void @llvm.memset.p0.i64(ptr %marks, i8 0, i64 {size}, i1 false)",
-            )
+        yield from clear_marks(kernel, "%local", size)
     yield barrier_epochs.cta_begins(kernel)
 
 

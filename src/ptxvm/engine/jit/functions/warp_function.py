@@ -84,7 +84,11 @@ def _barrier_functions(kernel: KernelContext) -> str:
         "cluster_warps": kernel.cluster_size * kernel.warps, "cta_size": kernel.cta_size, "warps_of_group": warpgroup.WARPS,
     }  # fmt: skip
     opens = "  call void @ptxvm.clocks.open(ptr %m, i32 %n, i32 %expected)" if kernel.clocked else ""
-    barriers = runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets, **sizes, opens=opens)
+    more = {"opens": opens, "meets": "", "ends": ""}
+    if kernel.clocked and kernel.meets_cluster:
+        more["meets"] = "  call void @ptxvm.clocks.cluster.open(ptr %first)"
+        more["ends"] = "  call void @ptxvm.clocks.cluster.left(ptr %m)"
+    barriers = runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets, **sizes, **more)
     return f"{cta_clocks.functions(kernel)}{barriers}\n"
 
 
@@ -264,6 +268,8 @@ def _cluster(kernel: KernelContext) -> list[str]:
         f"  %cluster.base = shl i64 %cluster.rank.wide, {RANK}",
         f"  %cluster.before = mul i64 %cluster.rank.wide, {kernel.shared_stride}",
         "  %cluster.start = sub i64 %shared.address, %cluster.before",
+        f"  %cluster.warps.before = mul i32 %cluster.rank, {kernel.warps}",
+        "  %cluster.warp = add i32 %cluster.warps.before, %warp",
         f"  %cluster.records.before = mul i32 %cluster.rank, {-kernel.cta_size}",
         "  %cluster.records = getelementptr i8, ptr %cta_barriers, i32 %cluster.records.before",
     ]

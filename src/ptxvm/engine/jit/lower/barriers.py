@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.types import pred, u32
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
@@ -46,9 +47,10 @@ def record_arrivals(at: NodeBuilder, bound: Bound, number: Value, threads: Value
     code.run(f"call void @ptxvm.arrive(ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, {arguments})")
 
 
-def arrive_at_cluster(at: NodeBuilder) -> None:
+def arrive_at_cluster(at: NodeBuilder, order: Order) -> None:
     """Record which lanes arrive at the barrier of the cluster."""
     at.code.one_warp()
+    barrier_epochs.warp_arrives_at_cluster(at, releases=order is Order.RELEASE)
     first = cluster_records(at.kernel)
     at.code.run(f"call void @ptxvm.cluster.arrive(ptr %cta_barriers, ptr {first}, i32 %warp, i32 {at.active_text()})")
 
@@ -57,6 +59,7 @@ def wait_for_cluster(at: NodeBuilder) -> None:
     """Record which lanes wait for the threads of the cluster."""
     at.code.one_warp()
     at.waits_as_one = True
+    barrier_epochs.warp_waits_for_cluster(at)
     at.code.run(f"call void @ptxvm.cluster.wait(ptr %cta_barriers, i32 %warp, i32 {at.active_text()})")
 
 

@@ -110,7 +110,7 @@ class Cluster(Port):
 
     def arrive_at_cluster(self, order: Order) -> None:
         """Arrive at the barrier of the cluster."""
-        barriers.arrive_at_cluster(self.at)
+        barriers.arrive_at_cluster(self.at, order)
 
     def await_cluster(self) -> Request:
         """Wait for the threads of the cluster."""

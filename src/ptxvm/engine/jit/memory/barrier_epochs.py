@@ -18,9 +18,12 @@ ALL = (1 << 32) - 1  # lanes
 
 
 def cta_begins(kernel: KernelContext) -> str:
-    """Begin a CTA: its epoch is new, its shared memory has no tags, and its threads have done nothing yet."""
+    """Begin a CTA: its epoch is new, its shared memory has no tags, and its threads have done nothing yet.
+
+    The CTAs of a cluster, which begin before any of them runs, have one epoch.
+    """
     unset, copies = kernel.unset_registers, header_size(kernel) if kernel.logs_copies else 0
-    masks = unset.size(kernel.warps) if unset is not None else 0
+    masks = unset.size(kernel.warps_together) if unset is not None else 0
     return _new_epoch(kernel) + _cleared("register_masks", masks) + _cleared("copies", copies)
 
 
@@ -40,9 +43,11 @@ def _new_epoch(kernel: KernelContext) -> str:
         return ""
     kernel.unit.helper("ptxvm.epoch", _next_epoch(kernel, kernel.shadow))
     if kernel.clocked:
-        return "  call void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared)\n"
-    size = GRAIN * -(-kernel.shared_size // kernel.shadow.grain[True])
-    return f"  call void @ptxvm.epoch(ptr %ctx, i1 true, ptr %shared, i64 {size})\n"
+        return "  call void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared, i64 %slot)\n"
+    size = GRAIN * -(-kernel.shared_together // kernel.shadow.grain[True])
+    is_first = "  %is.first = icmp eq i64 %slot, 0\n" if kernel.cluster_size > 1 else ""
+    begins = "%is.first" if is_first else "true"
+    return f"{is_first}  call void @ptxvm.epoch(ptr %ctx, i1 {begins}, ptr %shared, i64 {size})\n"
 
 
 def barrier_opens(kernel: KernelContext) -> list[str]:
@@ -80,6 +85,26 @@ def warp_arrives(at: NodeBuilder, numbers: str, counts: str) -> None:
         return
     arguments = f"ptr %cta_barriers, i32 %warp, i32 {at.active_text()}, ptr {numbers}, ptr {counts}"
     wrong, good = at.code.emit(f"call i1 @ptxvm.clocks.arrive({arguments})", pure=False), at.code.label()
+    at.code.branch(wrong, "suspect", good, likely=False)
+    at.code.block(good)
+
+
+def warp_arrives_at_cluster(at: NodeBuilder, *, releases: bool) -> None:
+    """Suspect lanes that arrive at the barrier of the cluster, unless they are a whole warp that comes in its turn."""
+    _at_cluster(at, "arrive", f", i1 {str(releases).lower()}")
+
+
+def warp_waits_for_cluster(at: NodeBuilder) -> None:
+    """The same of lanes that wait there."""
+    _at_cluster(at, "wait", "")
+
+
+def _at_cluster(at: NodeBuilder, step: str, more: str) -> None:
+    if not at.kernel.clocked:
+        return
+    arguments = f"ptr %cta_barriers, i32 %warp, i32 {at.active_text()}{more}"
+    wrong = at.code.emit(f"call i1 @ptxvm.clocks.cluster.{step}({arguments})", pure=False)
+    good = at.code.label()
     at.code.branch(wrong, "suspect", good, likely=False)
     at.code.block(good)
 

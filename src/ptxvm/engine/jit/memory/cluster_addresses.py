@@ -19,10 +19,10 @@ BYTE = np.dtype(np.uint8)
 
 
 class ClusterAddresses:
-    """The addresses that an instruction uses in the shared memory of a cluster of several CTAs."""
+    """Addresses in the shared memory of a cluster of several CTAs."""
 
-    def __init__(self, at: NodeBuilder, bound: Bound) -> None:
-        self.at, self.alg, self.bound = at, at.alg, bound
+    def __init__(self, at: NodeBuilder) -> None:
+        self.at, self.alg = at, at.alg
 
     def _scalar(self, name: str, bits: int = -1) -> Value:
         return Value(self.alg, u64, Affine(name, bits=bits))
@@ -64,14 +64,22 @@ class ClusterAddresses:
         found: Value = (rank << RANK) | (distance - rank * stride)
         return found
 
-    def check(self, address: Value, size: int) -> None:
+    def of_others(self, address: Value) -> Value:
+        """Does a generic address lie in the shared memory of another CTA of the cluster?"""
+        kernel = self.at.kernel
+        near = (address - self.start).compare("lt", address.lift(kernel.cluster_size * kernel.shared_stride))
+        own = (address - self._scalar("%shared.address")).compare("lt", address.lift(kernel.shared_stride))
+        found: Value = near & ~own
+        return found
+
+    def check(self, bound: Bound, address: Value, size: int) -> None:
         """Refuse an access outside the memory of the CTAs of the cluster."""
         kernel, within = self.at.kernel, address & WITHIN
         if kernel.trusted:
             return
         beyond = within.compare("ge", within.lift(max(kernel.shared_size - size + 1, 0)))
         wrong = self.rank(address).compare("ge", address.lift(kernel.cluster_size)) | beyond | (within & (size - 1)).ne(0)
-        self.at.refuse(self.bound, wrong, OutsideCluster(size), [(u64, address.raw)])
+        self.at.refuse(bound, wrong, OutsideCluster(size), [(u64, address.raw)])
 
 
 @dataclass(frozen=True, slots=True)

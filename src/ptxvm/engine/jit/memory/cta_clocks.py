@@ -1,17 +1,22 @@
-"""Vector clocks of the warps of a CTA, for the checks of kernels with barriers for some of its threads (PTX 9.7.13.1).
+"""Vector clocks of warps, for the checks of kernels with barriers for some threads of a CTA or for a cluster (PTX 9.7.13).
 
 A warp has a clock, which is the epoch of the tags that it leaves, and a row: up to which clock the accesses of each warp are
 ordered before its own.  A barrier has such a row as well.  Warps that arrive add what they know to it, and warps that wait
-learn it when it opens.  All of it is in a table of words of 32 bits, one for each launch, since its CTAs run one after the
-other:
+learn it when it opens.  All of it is in a table of words of 32 bits, one for each launch, since its CTAs, or clusters, run one
+after the other.  The warps of a cluster are numbered CTA by CTA.
 
     0       the address of the field `suspicion` of the launch record
     2       how often all warps have run since one of them arrived or waited successfully
+    3       has a CTA of the cluster ended?
     32      the clock of each warp
     64      the row of each warp
-    1088    the row of each barrier
-    1600    the row of each barrier when it opened last
-    2112    the rows of each mbarrier, of 8 bytes of shared memory: of this phase, and of the last one
+    1088    the clock of the last access of each warp in the shared memory of another CTA
+    1120    must each warp wait at the barrier of the cluster before it arrives there again?
+    1152    the row of the barrier of the cluster
+    1184    the row of that barrier when it opened last
+    1216    the rows of the barriers of each CTA
+    ...     the rows of each of them when it opened last
+    ...     the rows of each mbarrier, of 8 bytes of shared memory: of this phase, and of the last one
 
 An mbarrier passes on what whole warps know that arrive (PTX 9.7.13.15.13), and of some lanes of a warp what all its lanes
 know; a warp learns it if all its lanes find the phase over.  `bar.warp.sync` of a whole warp lets its lanes know each other.
@@ -21,10 +26,14 @@ from __future__ import annotations
 
 from ptxvm.algebra.asynchronous import MbarrierStep
 from ptxvm.algebra.memory_order import Order
+from ptxvm.algebra.types import u64
+from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.abi.cta_barriers import BARRIERS, CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.ir.lane_values import Raw
 from ptxvm.engine.jit.ir.runtime import runtime
+from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.tags import EPOCH, LAST
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN
@@ -37,9 +46,8 @@ LANES = f"<{WARP} x i32>"
 ROW = 32  # words: the most warps of a CTA
 NOW, KNOWN = ROW, 2 * ROW
 CLOCKS = slice(NOW, KNOWN)
-OF_BARRIERS = KNOWN + ROW * ROW
-OF_PHASES = OF_BARRIERS + BARRIERS * ROW
-OF_MBARRIERS = OF_PHASES + BARRIERS * ROW
+REMOTE = KNOWN + ROW * ROW
+MUST_WAIT, OF_CLUSTER, OF_CLUSTER_PHASE, OF_BARRIERS = (REMOTE + n * ROW for n in range(1, 5))
 MBARRIER = 8  # bytes
 MOST_STALLED = 1 << 15  # passes over warps that wait for each other; then they are suspected to wait for another CTA
 MOST_GROUPS = 10  # for which a tag has a bit
@@ -47,18 +55,31 @@ MOST_GROUPS = 10  # for which a tag has a bit
 
 def words(kernel: KernelContext) -> int:
     """The size of the table."""
-    return OF_MBARRIERS + (2 * ROW * (kernel.shared_size // MBARRIER + 1) if kernel.polls else 0)
+    return _of_mbarriers(kernel) + (2 * ROW * _mbarriers(kernel) * kernel.cluster_size if kernel.polls else 0)
+
+
+def _of_phases(kernel: KernelContext) -> int:
+    return OF_BARRIERS + BARRIERS * ROW * kernel.cluster_size
+
+
+def _of_mbarriers(kernel: KernelContext) -> int:
+    return _of_phases(kernel) + BARRIERS * ROW * kernel.cluster_size
+
+
+def _mbarriers(kernel: KernelContext) -> int:
+    """The most mbarriers of a CTA."""
+    return kernel.shared_size // MBARRIER + 1
 
 
 def row(at: NodeBuilder) -> str:
     """The address of the row of the warp."""
-    words = at.code.emit(f"add i32 {at.code.emit(f'mul i32 %warp, {ROW}')}, {KNOWN}")
+    words = at.code.emit(f"add i32 {at.code.emit(f'mul i32 {at.kernel.warp_among}, {ROW}')}, {KNOWN}")
     return at.code.emit(f"getelementptr i32, ptr {at.kernel.context(at.code, 'clocks')}, i32 {words}")
 
 
 def now(at: NodeBuilder) -> str:
     """The clock of the warp; an arrival in the same node may change it."""
-    clocks, word = at.kernel.context(at.code, "clocks"), at.code.emit(f"add i32 %warp, {NOW}")
+    clocks, word = at.kernel.context(at.code, "clocks"), at.code.emit(f"add i32 {at.kernel.warp_among}, {NOW}")
     pointer = at.code.emit(f"getelementptr i32, ptr {clocks}, i32 {word}")
     return at.code.emit(f"load i32, ptr {pointer}, align 4", pure=False)
 
@@ -105,14 +126,15 @@ def functions(kernel: KernelContext) -> str:
     unit.declare("llvm.umax.v32i32", "<32 x i32>", "<32 x i32>", "<32 x i32>")
     barriers = CtaBarriers(kernel.warps)
     checks = kernel.shadow.checks
-    return runtime(
-        "cta_clocks",
+    parts = dict(
         **barriers.offsets,
         epoch_step=EPOCH,
         epoch_place=offset("epoch"),
         clocks_place=offset("clocks"),
         suspicion_place=offset("suspicion"),
-        cells=GRAIN * -(-kernel.shared_size // kernel.shadow.grain[True]),
+        cells=GRAIN * -(-kernel.shared_together // kernel.shadow.grain[True]),
+        ctas=kernel.cluster_size,
+        together=kernel.warps_together,
         capacity=kernel.warps * WARP,
         threads=kernel.threads,
         last_warp=kernel.warps - 1,
@@ -120,13 +142,38 @@ def functions(kernel: KernelContext) -> str:
         last_epoch=LAST,
         now=NOW,
         known=KNOWN,
+        remote=REMOTE,
+        must_wait=MUST_WAIT,
+        of_cluster=OF_CLUSTER,
+        of_cluster_phase=OF_CLUSTER_PHASE,
         of_barriers=OF_BARRIERS,
-        of_phases=OF_PHASES,
-        of_mbarriers=OF_MBARRIERS,
+        of_phases=_of_phases(kernel),
+        of_mbarriers=_of_mbarriers(kernel),
+        mbarriers=_mbarriers(kernel),
         most_stalled=MOST_STALLED,
-        rows=2 * BARRIERS,
+        rows=(_of_mbarriers(kernel) - REMOTE) // ROW,
+        cta_size=kernel.cta_size,
         sync="true" if "sync" in checks else "false",
+        race="true" if "race" in checks else "false",
     )
+    return runtime("cta_clocks", **parts) + (runtime("cluster_clocks", **parts) if kernel.meets_cluster else "")
+
+
+def cluster_reached(at: NodeBuilder, raw: Raw) -> None:
+    """The active lanes access generic addresses: suspect those in other CTAs of a cluster of which one has ended."""
+    kernel, code = at.kernel, at.code
+    if kernel.cluster_size == 1 or not kernel.clocked:
+        return
+    code.one_warp()
+    found = at.bits_of(ClusterAddresses(at).of_others(Value(at.alg, u64, raw)).raw)
+    there, onward = code.label(), code.label()
+    code.branch(code.emit(f"icmp eq i32 {code.emit(f'and i32 {found}, {at.active_text()}')}, 0"), onward, there, likely=None)
+    with code.scope():
+        code.block(there)
+        arguments = f"ptr {kernel.context(code, 'clocks')}, i32 {kernel.warp_among}"
+        wrong = code.emit(f"call i1 @ptxvm.clocks.cluster.reach({arguments})", pure=False)
+        code.branch(wrong, "suspect", onward, likely=False)
+    code.block(onward)
 
 
 # ── mbarriers, and lanes that meet ──────────────────────────────────────────────────────
@@ -165,4 +212,4 @@ def lanes_synchronise(at: NodeBuilder, bound: Bound, members: str) -> None:
 def _caller(at: NodeBuilder) -> str:
     """The table, the warp and its active lanes."""
     at.code.one_warp()
-    return f"ptr {at.kernel.context(at.code, 'clocks')}, i32 %warp, i32 {at.active_text()}"
+    return f"ptr {at.kernel.context(at.code, 'clocks')}, i32 {at.kernel.warp_among}, i32 {at.active_text()}"

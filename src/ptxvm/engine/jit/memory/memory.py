@@ -56,7 +56,7 @@ class Memory(Port):
     def __init__(self, at: NodeBuilder, bound: Bound) -> None:
         super().__init__(at, bound)
         self.addressing = addressing.Addressing(at, bound)
-        self.cluster = ClusterAddresses(at, bound)
+        self.cluster, self.in_cluster = ClusterAddresses(at), False
         self.access = Access(Verb.READ, Space.GENERIC)
 
     def load(
@@ -188,7 +188,8 @@ class Memory(Port):
         word, raw = space.window, address.raw
         if word is Space.SHARED and self.at.kernel.cluster_size > 1:
             if space is Space.SHARED_CLUSTER:
-                self.cluster.check(address, size)
+                self.cluster.check(self.bound, address, size)
+                self.in_cluster = True
                 return Space.GENERIC, self.cluster.to_generic(address).raw
             return word, self.cluster.own_offset(raw)
         if word is Space.LOCAL:
@@ -224,7 +225,8 @@ class Memory(Port):
             self._compare(site, space, raw, size)
             variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
         if self.at.kernel.shadow is not None:
-            ShadowCheck(self.at, self.addressing, self.at.kernel.shadow).check(site, space, raw, size, self.access)
+            check = ShadowCheck(self.at, self.addressing, self.at.kernel.shadow, in_cluster=self.in_cluster)
+            check.check(site, space, raw, size, self.access)
         if isinstance(raw, Affine) and not raw.terms:
             return self.addressing.pointer(space, raw)
         return ""

@@ -23,13 +23,13 @@ WORDS, POINTERS = f"<{WARP} x i32>", f"<{WARP} x ptr>"
 
 
 def log_size(kernel: KernelContext) -> int:
-    """Bytes of the logs of a CTA, the headers first."""
-    return kernel.warps * (HEADER + ENTRIES * ENTRY)
+    """Bytes of the logs of a CTA or a cluster, the headers first."""
+    return kernel.warps_together * (HEADER + ENTRIES * ENTRY)
 
 
 def header_size(kernel: KernelContext) -> int:
-    """Bytes of the headers, which are zero where a CTA begins."""
-    return kernel.warps * HEADER
+    """Bytes of the headers, which are zero where a CTA or a cluster begins."""
+    return kernel.warps_together * HEADER
 
 
 class PendingCopies:
@@ -84,7 +84,8 @@ class PendingCopies:
         return found
 
     def _number(self, warp: int) -> str:
-        return self.code.emit(f"add i32 %warp, {warp}") if warp else "%warp"
+        first = self.kernel.warp_among
+        return self.code.emit(f"add i32 {first}, {warp}") if warp else first
 
     def _entries(self, warp: int) -> str:
         """The address of the entries of a warp."""

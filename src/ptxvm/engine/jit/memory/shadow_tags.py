@@ -26,13 +26,16 @@ from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
 from ptxvm.dataclass import dataclass
+from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
+from ptxvm.engine.jit.memory import cta_clocks
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import Chunk, constant_offsets, pieces
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
 from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, STRONG, UNTAGGED
+from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
@@ -58,12 +61,24 @@ class LaneTags:
         self.addressing.store(self.space, "i32", GRAIN, self.places, tags)
 
 
-class ShadowCheck(CellVectors):
-    """Writes the check of an access against the tags of its cells, and their update."""
+def clear_marks(kernel: KernelContext, local: str, size: int) -> Iterator[str]:
+    """Lines that clear the marks of the local memory of a CTA, which begins at an address."""
+    if kernel.marks_local:
+        yield f"  %marks.pointer = getelementptr i8, ptr %ctx, i64 {offset('local_marks')}"
+        yield "  %marks.distance = load i64, ptr %marks.pointer, align 8"
+        yield f"  %marks = getelementptr i8, ptr {local}, i64 %marks.distance"
+        yield f"  call void @llvm.memset.p0.i64(ptr %marks, i8 0, i64 {size}, i1 false)"
 
-    def __init__(self, at: NodeBuilder, addressing: Addressing, shadow: Shadow) -> None:
+
+class ShadowCheck(CellVectors):
+    """Writes the check of an access against the tags of its cells, and their update.
+
+    The addresses of accesses that are `in_cluster` are generic, and known to be in the shared memory of the cluster.
+    """
+
+    def __init__(self, at: NodeBuilder, addressing: Addressing, shadow: Shadow, *, in_cluster: bool = False) -> None:
         super().__init__(at.code)
-        self.at, self.addressing, self.shadow = at, addressing, shadow
+        self.at, self.addressing, self.shadow, self.in_cluster = at, addressing, shadow, in_cluster
         self.width = at.code.width
         self._wrong: dict[int, str] = {}  # the suspicions so far, by the number of cells in a vector
         self._moved = ""  # the distance from an address, scaled to cells, to its tag
@@ -82,6 +97,8 @@ class ShadowCheck(CellVectors):
         self.cells = max(size // self.shadow.grain[self.own], 1)
         self.verb, self.coherent, self.late, self._wrong = access.verb, access.coherent, access.asynchronous, {}
         self._moved = self._displacement()
+        if space is Space.GENERIC and self.shadow.race:
+            cta_clocks.cluster_reached(self.at, raw)
         if self.own:
             self._check_cells(raw, size, access)
             return
@@ -90,7 +107,7 @@ class ShadowCheck(CellVectors):
 
     def _check_cells(self, raw: Raw, size: int, access: Access) -> None:
         """Check an access of cells that have tags."""
-        self.order = (ClockOrder if self.at.kernel.clocked else EpochOrder)(self.at, own=self.own)
+        self.order = (ClockOrder if self.at.kernel.clocked else EpochOrder)(self.at, own=self.own or self.in_cluster)
         if access.strong:
             self._strong_lanes(raw, access)
         else:
@@ -294,8 +311,10 @@ class ShadowCheck(CellVectors):
         """Check strong accesses, which do not suspect others of their kind."""
         self.shadow.scheduled = True
         scope = access.scope or Scope.SYS
-        if not self.own and scope not in WIDE:
+        if scope not in WIDE and not (self.own or (self.in_cluster and scope is Scope.CLUSTER)):
             self.shadow.doubts.add(f"strong accesses of scope .{scope} outside shared memory")
+        elif scope is Scope.CTA and self.at.kernel.cluster_size > 1 and access.mbarrier is None:
+            self.shadow.doubts.add("strong accesses of scope .cta in a cluster, to which those of other CTAs are weak")
         code, mask, count = self.code, self.at.active_vector(), self.width
         llvm, kind = f"<{count} x i32>", STRONG + access.element.bit_length()
         mine = self.order.mine(range(count))

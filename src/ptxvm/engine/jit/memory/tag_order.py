@@ -40,7 +40,7 @@ class CellVectors:
 
 
 class TagOrder(CellVectors, ABC):
-    """The order of the accesses behind tags before one access; `own` says that its cells are the CTA's shared memory."""
+    """The order of the accesses behind tags before one access; `own` says that its cells are in shared memory."""
 
     def __init__(self, at: NodeBuilder, *, own: bool) -> None:
         super().__init__(at.code)
@@ -86,7 +86,7 @@ class TagOrder(CellVectors, ABC):
 
     def first(self) -> str:
         """The tag of the first lane of the warp."""
-        thread = self.code.emit(f"mul i32 %warp, {WARP}")
+        thread = self.code.emit(f"mul i32 {self.kernel.warp_among}, {WARP}")
         return self.code.emit(f"add i32 {self.now()}, {thread}")
 
     def mine(self, lanes: Iterable[int]) -> str:
@@ -172,7 +172,8 @@ class ClockOrder(TagOrder):
 
     def many(self) -> str:
         """The clock, a mark, and the group of the warp."""
-        group = self.code.emit(f"lshr i32 %warp, {cta_clocks.group_bits(self.kernel.warps)}")
+        bits = cta_clocks.group_bits(self.kernel.warps_together)
+        group = self.code.emit(f"lshr i32 {self.kernel.warp_among}, {bits}")
         marked = self.code.emit(f"or i32 {self.code.emit(f'shl i32 1, {group}')}, {MANY}")
         return self.code.emit(f"or i32 {self.now()}, {marked}")
 
@@ -210,7 +211,7 @@ class ClockOrder(TagOrder):
     def _asked(self, question: str, one: str, count: int, tag: str, mine: str, many: str = "") -> str:
         """Ask a runtime function about tags."""
         code, vector = self.code, f"<{count} x i32>"
-        name = question_of(code.unit, self.kernel.warps, question, count)
+        name = question_of(code.unit, self.kernel.warps_together, question, count)
         arguments = [(vector, code.emit(f"bitcast i32 {each} to {vector}") if count == 1 else each) for each in (tag, mine)]
         more = [("i32", many)] if many else []
         found = code.call(f"<{count} x {one}>", name, *arguments, ("ptr", self.row), *more, pure=False)

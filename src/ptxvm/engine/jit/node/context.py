@@ -244,6 +244,26 @@ class KernelContext:
         """CTAs of a cluster."""
         return prod(self.cluster or (1,))
 
+    @cached_property
+    def meets_cluster(self) -> bool:
+        """Do threads wait for those of their cluster, of one or several CTAs?"""
+        return self.cluster_size > 1 or any("cluster" in bound.i.of.effects for bound in self.instructions)
+
+    @property
+    def warps_together(self) -> int:
+        """The warps of a CTA, or of its cluster: those that checks tell apart."""
+        return self.warps * self.cluster_size
+
+    @property
+    def warp_among(self) -> str:
+        """The number of a warp among them."""
+        return "%warp" if self.cluster_size == 1 else "%cluster.warp"
+
+    @property
+    def shared_together(self) -> int:
+        """Bytes of the shared memory of a CTA, or from that of the first CTA of its cluster to the end of the last one's."""
+        return (self.cluster_size - 1) * self.shared_stride + self.shared_size
+
     @property
     def shared_stride(self) -> int:
         """Bytes from the shared memory of a resident CTA to that of the next."""
@@ -271,8 +291,10 @@ class KernelContext:
     @property
     def most_resident(self) -> int:
         """The most CTAs that are resident at once: more than one if they may wait for each other."""
-        if (not self.fair or self.shadow is not None) and self.cluster_size == 1:
+        if self.cluster_size == 1 and (not self.fair or self.shadow is not None):
             return 1
+        if self.follows_threads:  # their tags tell one cluster from those before it
+            return self.cluster_size
         clusters = min(MOST_THREADS // self.threads, MOST_BYTES // self.resident_size) // self.cluster_size
         return max(1, clusters) * self.cluster_size
 

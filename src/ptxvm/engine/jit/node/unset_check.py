@@ -97,6 +97,7 @@ class UnsetCheck:
         return self.code.emit(f"load {self.word}, ptr {self._masks(register)}, align 4", pure=False)
 
     def _masks(self, register: Register) -> str:
-        masks = self.at.kernel.context(self.code, "register_masks")
-        first = self.code.emit(f"add i32 %warp, {self.number[register] * self.at.kernel.warps}")
+        kernel = self.at.kernel
+        masks = kernel.context(self.code, "register_masks")
+        first = self.code.emit(f"add i32 {kernel.warp_among}, {self.number[register] * kernel.warps_together}")
         return self.code.emit(f"getelementptr i32, ptr {masks}, i32 {first}")

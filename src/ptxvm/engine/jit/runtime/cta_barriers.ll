@@ -1,6 +1,6 @@
 ; The barriers of a CTA and of its cluster (PTX 9.7.13.1, 9.7.13.3).  %m is the record of the CTA, which `abi.cta_barriers` describes; $$warps and the like are offsets of its words.
 
-; Open barrier %n if all expected threads have arrived; $$opens are the lines of instrumented code for that.  A whole warp counts as 32 threads, even if some lanes have ended.
+; Open barrier %n if all expected threads have arrived; $$opens are the lines of instrumented code for that, $$meets those for the barrier of the cluster, $$ends those for lanes that end.  A whole warp counts as 32 threads, even if some lanes have ended.
 define internal void @ptxvm.settle(ptr %m, i32 %n) #0 {
 entry:
   %expected.at = add i32 %n, $expected
@@ -190,6 +190,7 @@ look:
   %all = icmp eq i32 %n.next, 16
   br i1 %all, label %end, label %look
 end:
+$ends
   call void @ptxvm.warpgroup.settle(ptr %m, i32 %warp)
   call void @ptxvm.cluster.settle(ptr %cluster)
   ret void
@@ -271,9 +272,12 @@ on:
   br i1 %all, label %judge, label %look
 judge:
   %none = icmp eq i32 %some.next, 0
-  br i1 %none, label %end, label %open
+  br i1 %none, label %end, label %opens
+opens:
+$meets
+  br label %open
 open:
-  %v = phi i32 [ 0, %judge ], [ %v.next, %open ]
+  %v = phi i32 [ 0, %opens ], [ %v.next, %open ]
   %v.c = udiv i32 %v, $warps
   %v.w = urem i32 %v, $warps
   %v.offset = mul i32 %v.c, $cta_size

@@ -1,13 +1,22 @@
 ; The clocks of the warps of a CTA (`memory.cta_clocks` has the layout of their table): the words 2 and 3 of the CTA's barrier
-; record %m are its address.
+; record %m are its address, and the word 4 is the rank of the CTA in its cluster.
 
-; A CTA begins: no warp knows anything of the others, and all clocks are later than those of the CTA before.
-define internal void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared) #0 {
+; A CTA begins in a slot, which is its rank: before the first one no warp knows anything of the others, and all clocks are later
+; than those of the CTAs before.
+define internal void @ptxvm.clocks.begin(ptr %ctx, ptr %m, ptr %shared, i64 %slot) #0 {
 entry:
   %clocks.pointer = getelementptr i8, ptr %ctx, i64 $clocks_place
   %clocks = load ptr, ptr %clocks.pointer, align 8
   %own.pointer = getelementptr i32, ptr %m, i32 2
   store ptr %clocks, ptr %own.pointer, align 8
+  %rank = trunc i64 %slot to i32
+  %rank.pointer = getelementptr i32, ptr %m, i32 4
+  store i32 %rank, ptr %rank.pointer, align 8
+  %is.first = icmp eq i64 %slot, 0
+  br i1 %is.first, label %fresh, label %end
+fresh:
+  %ended = getelementptr i32, ptr %clocks, i32 3
+  store i32 0, ptr %ended, align 4
   %suspicion = getelementptr i8, ptr %ctx, i64 $suspicion_place
   store ptr %suspicion, ptr %clocks, align 8
   %now.pointer = getelementptr i32, ptr %clocks, i32 $now
@@ -25,7 +34,7 @@ entry:
   %before = sub <32 x i32> %first.all, splat (i32 $epoch_step)
   br label %rows
 rows:
-  %w = phi i32 [ 0, %entry ], [ %w.next, %rows ]
+  %w = phi i32 [ 0, %fresh ], [ %w.next, %rows ]
   %row.first = mul i32 %w, 32
   %row.at = add i32 %row.first, $known
   %row = getelementptr i32, ptr %clocks, i32 %row.at
@@ -36,7 +45,7 @@ rows:
 barriers:
   %n = phi i32 [ 0, %rows ], [ %n.next, %barriers ]
   %barrier.first = mul i32 %n, 32
-  %barrier.at = add i32 %barrier.first, $of_barriers
+  %barrier.at = add i32 %barrier.first, $remote
   %barrier = getelementptr i32, ptr %clocks, i32 %barrier.at
   store <32 x i32> zeroinitializer, ptr %barrier, align 64
   %n.next = add i32 %n, 1
@@ -106,15 +115,21 @@ compare:
 add:
   %clocks.pointer = getelementptr i32, ptr %m, i32 2
   %clocks = load ptr, ptr %clocks.pointer, align 8
-  %own.first = mul i32 %warp, 32
+  %rank.pointer = getelementptr i32, ptr %m, i32 4
+  %rank = load i32, ptr %rank.pointer, align 8
+  %before.warp = mul i32 %rank, $warps
+  %own.warp = add i32 %before.warp, %warp
+  %own.first = mul i32 %own.warp, 32
   %own.at = add i32 %own.first, $known
   %own = getelementptr i32, ptr %clocks, i32 %own.at
   %known = load <32 x i32>, ptr %own, align 64
-  %now.at = add i32 %warp, $now
+  %now.at = add i32 %own.warp, $now
   %now.pointer = getelementptr i32, ptr %clocks, i32 %now.at
   %now = load i32, ptr %now.pointer, align 4
-  %known.now = insertelement <32 x i32> %known, i32 %now, i32 %warp
-  %barrier.first = mul i32 %n, 32
+  %known.now = insertelement <32 x i32> %known, i32 %now, i32 %own.warp
+  %before.barrier = mul i32 %rank, 16
+  %own.barrier = add i32 %before.barrier, %n
+  %barrier.first = mul i32 %own.barrier, 32
   %phase.at = add i32 %barrier.first, $of_phases
   %phase = getelementptr i32, ptr %clocks, i32 %phase.at
   %over = load <32 x i32>, ptr %phase, align 64
@@ -166,8 +181,14 @@ entry:
   %arrived = getelementptr i32, ptr %m, i32 %arrived.at
   %waiting.at = add i32 %row.first, $waiting
   %waiting = getelementptr i32, ptr %m, i32 %waiting.at
-  %nows = getelementptr i32, ptr %clocks, i32 $now
-  %barrier.first = mul i32 %n, 32
+  %rank.pointer = getelementptr i32, ptr %m, i32 4
+  %rank = load i32, ptr %rank.pointer, align 8
+  %before.warp = mul i32 %rank, $warps
+  %nows.at = add i32 %before.warp, $now
+  %nows = getelementptr i32, ptr %clocks, i32 %nows.at
+  %before.barrier = mul i32 %rank, 16
+  %own.barrier = add i32 %before.barrier, %n
+  %barrier.first = mul i32 %own.barrier, 32
   %barrier.at = add i32 %barrier.first, $of_barriers
   %barrier = getelementptr i32, ptr %clocks, i32 %barrier.at
   br label %look
@@ -205,7 +226,8 @@ raise:
   %r.waits = icmp ne i32 %r.stays, 0
   br i1 %r.waits, label %raise.one, label %raise.on
 raise.one:
-  %r.pointer = getelementptr i32, ptr %barrier, i32 %r
+  %r.own = add i32 %before.warp, %r
+  %r.pointer = getelementptr i32, ptr %barrier, i32 %r.own
   store i32 %top.next, ptr %r.pointer, align 4
   br label %raise.on
 raise.on:
@@ -228,7 +250,8 @@ learn:
   %v.waits = icmp ne i32 %v.stays, 0
   br i1 %v.waits, label %learn.one, label %learn.on
 learn.one:
-  %v.first = mul i32 %v, 32
+  %v.own = add i32 %before.warp, %v
+  %v.first = mul i32 %v.own, 32
   %v.at = add i32 %v.first, $known
   %v.row = getelementptr i32, ptr %clocks, i32 %v.at
   %v.old = load <32 x i32>, ptr %v.row, align 64
@@ -264,7 +287,7 @@ end:
   ret i1 %long
 }
 
-; Mbarriers begin at the offsets of some lanes.
+; Mbarriers begin at the offsets of some lanes.  Here and below %warp is the number of the warp among those of the cluster.
 define internal void @ptxvm.clocks.made(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets) #0 {
 entry:
   br label %head
@@ -277,7 +300,7 @@ body:
   %less = add i32 %rest, -1
   %fewer = and i32 %rest, %less
   %offset = extractelement <32 x i32> %offsets, i32 %lane
-  %own = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %offset)
+  %own = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %warp, i32 %offset)
   store <32 x i32> zeroinitializer, ptr %own, align 64
   %last = getelementptr i8, ptr %own, i64 128
   store <32 x i32> zeroinitializer, ptr %last, align 64
@@ -286,10 +309,13 @@ end:
   ret void
 }
 
-; The rows of the mbarrier at an offset.
-define internal ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %offset) #0 {
+; The rows of the mbarrier at an offset of the shared memory of the CTA of a warp.
+define internal ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %warp, i32 %offset) #0 {
 entry:
-  %number = lshr i32 %offset, 3
+  %of.cta = lshr i32 %offset, 3
+  %rank = udiv i32 %warp, $warps
+  %before = mul i32 %rank, $mbarriers
+  %number = add i32 %before, %of.cta
   %first = mul i32 %number, 64
   %at = add i32 %first, $of_mbarriers
   %pointer = getelementptr i32, ptr %clocks, i32 %at
@@ -301,7 +327,8 @@ entry:
 ; ends before its last lane: the lanes behind belong to the next one.
 define internal i1 @ptxvm.clocks.signal(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %offsets, <32 x i64> %before, i1 %arrives, ptr %shared) #0 {
 entry:
-  %is.last = icmp eq i32 %warp, $last_warp
+  %of.cta = urem i32 %warp, $warps
+  %is.last = icmp eq i32 %of.cta, $last_warp
   %all.lanes = select i1 %is.last, i32 $last_lanes, i32 -1
   %first.offset = shufflevector <32 x i32> %offsets, <32 x i32> poison, <32 x i32> zeroinitializer
   %other = icmp ne <32 x i32> %offsets, %first.offset
@@ -357,7 +384,7 @@ found:
   %new = phi i64 [ %word, %final ], [ %seen, %later ]
   %changed = xor i64 %old, %new
   %turned = icmp slt i64 %changed, 0
-  %row = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %offset)
+  %row = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %warp, i32 %offset)
   %held = load <32 x i32>, ptr %row, align 64
   %more = call <32 x i32> @llvm.umax.v32i32(<32 x i32> %held, <32 x i32> %gives)
   %early = xor i1 %is.end, true
@@ -390,7 +417,8 @@ entry:
 some:
   %waited = getelementptr i8, ptr %clocks, i64 8
   store i32 0, ptr %waited, align 8
-  %is.last = icmp eq i32 %warp, $last_warp
+  %of.cta = urem i32 %warp, $warps
+  %is.last = icmp eq i32 %of.cta, $last_warp
   %all.lanes = select i1 %is.last, i32 $last_lanes, i32 -1
   %first.offset = shufflevector <32 x i32> %offsets, <32 x i32> poison, <32 x i32> zeroinitializer
   %other = icmp ne <32 x i32> %offsets, %first.offset
@@ -403,7 +431,7 @@ some:
   br i1 %learns, label %learn, label %end
 learn:
   %offset = extractelement <32 x i32> %offsets, i64 0
-  %row = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %offset)
+  %row = call ptr @ptxvm.clocks.mbarrier(ptr %clocks, i32 %warp, i32 %offset)
   %last = getelementptr i8, ptr %row, i64 128
   %known = load <32 x i32>, ptr %last, align 64
   %own.first = mul i32 %warp, 32
@@ -427,7 +455,8 @@ end:
 ; Lanes meet at a barrier of their warp: if they are all its lanes, and every one names all, each knows what all have done.
 define internal void @ptxvm.clocks.warp(ptr %clocks, i32 %warp, i32 %lanes, <32 x i32> %members) #0 {
 entry:
-  %is.last = icmp eq i32 %warp, $last_warp
+  %of.cta = urem i32 %warp, $warps
+  %is.last = icmp eq i32 %of.cta, $last_warp
   %all.lanes = select i1 %is.last, i32 $last_lanes, i32 -1
   %all.here = icmp eq i32 %lanes, %all.lanes
   %all.one = insertelement <32 x i32> poison, i32 %all.lanes, i64 0

@@ -19,6 +19,7 @@ from ptxvm.machine.options import Check
 WIDTHS = {256: 0.75, 128: 0.8, 64: 0.85, WARP: 1.0}  # the time of a warp in code for so many lanes, about
 ALONE = 2.0  # that of a warp for which there is no group, in the masked version
 REGISTERS = 28  # vectors that may be live at once: the processor has 32
+MOST_WARPS = 32  # of a cluster that have clocks of their own
 ONE_GROUP = 1.3  # times as many where a CTA with barriers is one group, whose barriers are free: others spill all registers
 HOPE = {256: 1.0, 128: 1.3, 64: 1.3}  # wider versions may need fewer than their width says, since equal parts share one ...
 HOPE_OF_ONE = 2.0  # ... and one group is worth more tries
@@ -93,8 +94,8 @@ def _first(make: Callable[..., KernelContext], threads: int) -> Versions:
     if found is not None:
         return found
     kernel = make()
-    if kernel.cluster_size > 1 and kernel.follows_threads:
-        raise Unsupported("checks of what the threads of clusters do one after the other, in the JIT")
+    if kernel.clocked and kernel.warps_together > MOST_WARPS:
+        raise Unsupported(f"checks of clusters of more than {MOST_WARPS} warps, in the JIT")
     return Versions(make, kernel, translate(kernel))
 
 

@@ -10,6 +10,7 @@ import random
 
 import numpy as np
 import pytest
+from ordered_warps import Ordered
 from warp_roles import by_warp
 
 import ptxvm
@@ -116,29 +117,16 @@ def test_a_barrier_that_other_warps_may_come_to_is_left_to_the_exact_checker(qui
     assert not quick()
 
 
+def test_local_memory_that_an_earlier_cta_has_written_is_not_initialised(quick):
+    role = ".local .b32 l; setp.ne.u32 %p1, %ctaid.x, 0; @!%p1 st.local.u32 [l], 1; bar.sync 1, 32; ld.local.u32 %r1, [l];"
+    role = role.replace("%ctaid.x", "%r2").replace("l; setp", "l; mov.u32 %r2, %ctaid.x; setp") + "st.shared.u32 [%own], %r1;"
+    found, _ = launched([role], check=("init",))
+    assert found
+    assert not quick()
+    assert found == launched([role], "interp", check=("init",))[0]
+
+
 # ── random kernels ──────────────────────────────────────────────────────────────────────
-
-
-class Ordered:
-    """Vector clocks of warps, kept here once more: may a warp access a word without a race?"""
-
-    def __init__(self, warps):
-        self.now = [1] * warps
-        self.known = [[0] * warps for _ in range(warps)]
-        self.past = {}
-
-    def fine(self, warp, word, how):
-        before = [(v, c) for v, c, other in self.past.get(word, ()) if "st" in (how, other)]
-        return all(self.known[warp][v] >= c for v, c in before)
-
-    def meets(self, arriving, waiting):
-        row = [0] * len(self.now)
-        for warp in (*arriving, *waiting):
-            row = [max(pair) for pair in zip(row, self.known[warp], strict=True)]
-            row[warp] = max(row[warp], self.now[warp])
-            self.now[warp] += 1
-        for warp in waiting:
-            self.known[warp] = [max(pair) for pair in zip(self.known[warp], row, strict=True)]
 
 
 def random_roles(seed, wrong):
