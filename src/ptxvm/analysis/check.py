@@ -33,6 +33,12 @@ def _analyse(source: Source, target: str | None) -> tuple[Program, Report]:
     return _checked(source, *parse(source), target)
 
 
+def check_tree(source: Source, module: tree.Module, syntax: list[Diagnostic]) -> Report:
+    """What `analyse` finds in a text that has been read as a whole, with the errors of syntax that were found meanwhile."""
+    with usual_arithmetic(), NoCollection():
+        return _checked(source, module, syntax, None)[1]
+
+
 def _checked(
     source: Source, module: tree.Module, syntax: list[Diagnostic], target: str | None, unread: UnreadParts | None = None
 ) -> tuple[Program, Report]:

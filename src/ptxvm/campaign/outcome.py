@@ -63,6 +63,10 @@ class Outcome:
         return (self.verdict, self.kind) == (other.verdict, other.kind)
 
 
+TRIAL = -1
+"""The number of a job that is no case: a failure is run again, or made smaller."""
+
+
 class Job(NamedTuple):
     """A case to run: its number, or other parameters in place of those of the number, or another text of the kernel."""
 
@@ -84,4 +88,4 @@ class Done(NamedTuple):
         return self.job.number
 
 
-__all__ = ["MEANINGS", "Done", "Job", "Outcome", "Verdict"]
+__all__ = ["MEANINGS", "TRIAL", "Done", "Job", "Outcome", "Verdict"]

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ptxvm.campaign.case import DISAGREE, Runner
 from ptxvm.campaign.declaration import Declaration
-from ptxvm.campaign.outcome import Job, Outcome, Verdict
+from ptxvm.campaign.outcome import TRIAL, Job, Outcome, Verdict
 from ptxvm.campaign.parameter_space import Position
 from ptxvm.campaign.results import Case
 from ptxvm.dataclass import dataclass
@@ -68,7 +68,7 @@ class Trial:
         """Does it fail alike?  At the same place, unless that does not matter."""
         if time.monotonic() > self.until:
             return False
-        job = Job(-1, parameters, text)
+        job = Job(TRIAL, parameters, text)
         found = next(each.outcome for done in self.runner.outcomes(iter([job])) for each in done)
         placed = anywhere or line_of(found.place) == line_of(self.wanted.place)
         if found.is_as(self.wanted) and placed:

@@ -30,7 +30,7 @@ from ptxvm.diagnostics import DiagnosticCode, Severity, register_lookup
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
 from ptxvm.isa.exactness import DEFINED, Exactness
-from ptxvm.isa.notation import Form, opcodes, parse_forms
+from ptxvm.isa.notation import Form, Operand, opcodes, parse_forms
 from ptxvm.isa.targets import Need, Target, Version, parse_need
 
 KEEPS_SUBNORMALS = 20  # the first target with subnormal f32 values
@@ -212,14 +212,14 @@ class Instruction:
 
     def variants(self) -> Iterator[Decoded]:
         """Every combination of modifiers that the syntax allows, legal or not."""
-        seen = set()
+        found: dict[tuple[Operand, ...], set[str]] = {}  # the mnemonics of forms with the same operands
         for form in self.forms:
+            seen = found.setdefault(form.operands, set())
             options = [(*((None,) if s.optional else ()), *s.order) for s in form.slots]
             for words in itertools.product(*options):
                 d = Decoded(self, form, {s.name: w for s, w in zip(form.slots, words, strict=True) if w})
-                key = (d.mnemonic, form.operands)
-                if key not in seen:
-                    seen.add(key)
+                if d.mnemonic not in seen:
+                    seen.add(d.mnemonic)
                     yield d
 
 
@@ -412,7 +412,7 @@ class Decoded:
         if slot.literal:
             return name in self.bound
         word = self.bound.get(name)
-        return Type.named.get(word, word) if word and slot in self.form.slots else word  # `.b1` may be a selector
+        return Type.named.get(word, word) if word and slot not in self.form.marks else word  # `.b1` may be a selector
 
     @property
     def flushes(self) -> bool:

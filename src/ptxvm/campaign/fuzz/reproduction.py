@@ -10,7 +10,6 @@ from pathlib import Path
 from ptxvm.campaign.case import Runner
 from ptxvm.campaign.fuzz.workload import Kind
 from ptxvm.campaign.outcome import Verdict
-from ptxvm.campaign.random_kernels.kernels import all_positions
 from ptxvm.campaign.reproduction import one_line
 from ptxvm.campaign.results import Reason
 from ptxvm.campaign.shrink import PATIENCE, Trial, fewest, statement_extents, word_extents
@@ -51,6 +50,8 @@ def smaller(kind: Kind, reason: Reason, runner: Runner) -> str:
         return text
     trial = Trial(runner, found, time.monotonic() + PATIENCE)
     if kind is Kind.ENGINES:
+        from ptxvm.campaign.random_kernels.kernels import all_positions  # noqa: PLC0415 - it imports all declarations
+
         text = all_positions(text)
     extents = statement_extents(text) if kind is Kind.KERNELS else word_extents(text)[kind is Kind.ENGINES :]
     if not trial.fails({}, text):

@@ -16,7 +16,6 @@ from random import Random
 
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.fuzz.reproduction import write_cases
-from ptxvm.campaign.fuzz.seeds import seeds
 from ptxvm.campaign.fuzz.workload import HAS_CORPUS, OTHER, FuzzWorkload, Kind
 from ptxvm.campaign.outcome import Done, Job, Verdict
 from ptxvm.campaign.page import page
@@ -88,6 +87,8 @@ class Fuzzing:
         self.known: set[str] = set()
         self.texts: list[str] = []
         if kind in HAS_CORPUS:
+            from ptxvm.campaign.fuzz.seeds import seeds  # noqa: PLC0415 - it imports all declarations
+
             self.texts = [*(Path(path).read_text(errors="replace") for path in corpus), *seeds(SEEDS, seed)]
             for text, features in results.corpus():
                 self.texts.append(text)

@@ -7,29 +7,33 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from random import Random
 
-from ptxvm.analysis.check import analyse
+from ptxvm.analysis.check import analyse, check_tree
 from ptxvm.diagnostics import FORMATS, Diagnostic, render
 from ptxvm.syntax import parse, print_module
 from ptxvm.syntax.lexer import END, Tokens
 from ptxvm.syntax.source import Source
+from ptxvm.syntax.tree import Module
 
 PUNCTUATION = "; , { } [ ] ( ) @ ! | : < > = + - * / % ? . # & ~ ^ \" ' ` _ $ \\ /* */ // \n \r \t \0 é"
 WORDS = """5 0x 0f3F80000 08 1.0e "s" .reg .b32 .global .entry .func .visible .align .v2 .loc .pragma .section .version
     @@DWARF %r1 %tid.x WARP_SZ ld.global.u32 call"""
 PIECES = PUNCTUATION.split(" ") + WORDS.split()
 MISPLACED = "P0105"  # a directive in a wrong place is understood nevertheless
-SELDOM = 4  # one text of so many is rendered, in one of the formats
+CHANGES = (1, 1, 1, 2, 2, 3, 4, 6)
 LONGEST = 30_000  # characters of a text
 
 
 def mutated(text: str, other: str, random: Random) -> str:
-    """The text with one to six changes of its tokens; `other` is what some come from."""
+    """The text with one to six changes of its tokens; `other` is what some come from.
+
+    Few changes are more likely than many: what is nearly right is understood further than what has no syntax.
+    """
     pieces: Sequence[str] = tokens(text)
     foreign = tokens(other)
-    for _ in range(random.randint(1, 6)):
+    for _ in range(random.choice(CHANGES)):
         if pieces:
             pieces = changed(pieces, foreign, random)
     return "".join(pieces)[:LONGEST]
@@ -39,7 +43,7 @@ def changed(pieces: Sequence[str], foreign: Sequence[str], random: Random) -> li
     """The tokens with one change; `foreign` are those of another text."""
     at, there = random.randrange(len(pieces)), random.randrange(len(foreign) + 1)
     before, piece, behind = [*pieces[:at]], pieces[at], [*pieces[at:]]
-    match random.randrange(8):
+    match random.randrange(14):
         case 0:
             return before + behind[random.randint(1, 4) :]
         case 1:
@@ -51,11 +55,22 @@ def changed(pieces: Sequence[str], foreign: Sequence[str], random: Random) -> li
         case 4:
             return [*before, random.choice(PIECES), *behind]
         case 5:
-            return before if random.random() < 0.5 else behind
+            return before if random.random() < 0.2 else behind
         case 6:
             return [*before, *foreign[there : there + random.randint(1, 40)], *behind]
-    alike = [each for each in foreign if each[:1] == piece[:1]]
+        case 7 | 8:
+            end = statement_end(pieces, at)
+            return [*pieces[:end], *foreign[statement_end(foreign, there) : statement_end(foreign, there + 20)], *pieces[end:]]
+        case 9:
+            start = statement_end(pieces, at)
+            return [*pieces[:start], *pieces[statement_end(pieces, start) :]]
+    alike = [each for each in random.choice([pieces, foreign]) if each[:1] == piece[:1]]
     return [*before, random.choice(alike or [""]), *behind[1:]]
+
+
+def statement_end(pieces: Sequence[str], at: int) -> int:
+    """The first place behind the next `;`, or the end."""
+    return next((n + 1 for n in range(at, len(pieces)) if pieces[n].startswith(";")), len(pieces))
 
 
 @lru_cache(maxsize=1024)
@@ -66,22 +81,40 @@ def tokens(text: str) -> tuple[str, ...]:
     return tuple(text[start:end] for start, end in pairwise(starts))
 
 
-def survive(text: str | bytes) -> Sequence[Diagnostic]:
-    """Read and check a text; AssertionError where something is wrong with the reader.  Gives what it found."""
+def survive(text: str | bytes, *, in_every_way: bool = True) -> Sequence[Diagnostic]:
+    """Read and check a text; AssertionError where something is wrong with the reader.  Gives what it found.
+
+    `in_every_way` reads it in parts, too, prints it and reads it back, and renders the diagnostics in one of the formats,
+    which takes three times as long.
+    """
     source = Source(text, "fuzz.ptx")
     module, found = parse(source)
     assert_placed(source, found)
+    report = check_tree(source, module, list(found))
+    assert_placed(source, report.diagnostics)
+    if in_every_way:
+        assert_read_back(module)
+        assert_read_in_parts(source, report.diagnostics)
+        render([(source, report.diagnostics)], FORMATS[len(source.text) % len(FORMATS)])
+    return report.diagnostics
+
+
+def assert_read_back(module: Module) -> None:
+    """AssertionError where what is printed of a module is read back as another one."""
     again, errors = parse(print_module(module))
     if not {each.code for each in errors} <= {MISPLACED}:
         raise AssertionError(f"what was printed is not read back: {errors[0].message}")
     if again != module:
         raise AssertionError("what was printed is read back as another module")
+
+
+def assert_read_in_parts(source: Source, whole: Sequence[Diagnostic]) -> None:
+    """AssertionError where a module of which parts are read on demand has other diagnostics."""
     _, report = analyse(source)
-    assert_placed(source, report.diagnostics)
-    form = len(source.text) % (SELDOM * len(FORMATS))
-    if form < len(FORMATS):
-        render([(source, report.diagnostics)], FORMATS[form])
-    return report.diagnostics
+    parts, known = [each.message for each in report.diagnostics], [each.message for each in whole]
+    if parts != known:
+        differing = next(pair for pair in zip_longest(parts, known) if pair[0] != pair[1])
+        raise AssertionError(f"what is read in parts has other diagnostics: {differing[0]!r} for {differing[1]!r}")
 
 
 def assert_placed(source: Source, found: Sequence[Diagnostic]) -> None:

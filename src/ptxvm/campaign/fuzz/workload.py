@@ -1,19 +1,21 @@
-"""What the workers of a fuzzing campaign run: a case is made from its number and from texts of the corpus."""
+"""What the workers of a fuzzing campaign run: a case is made from its number and from texts of the corpus.
+
+What a kind needs is imported when its first case runs: a worker runs one kind, and the campaign itself none.
+"""
 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+import os
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import cache
 from random import Random
 
-from ptxvm.api import load
 from ptxvm.campaign.case import outcome
-from ptxvm.campaign.fuzz import engines, kernels, litmus, text
 from ptxvm.campaign.fuzz.coverage import EVERY, Coverage, Tracer
-from ptxvm.campaign.outcome import Job, Outcome
-from ptxvm.campaign.random_kernels.kernels import kernel_of
+from ptxvm.campaign.outcome import TRIAL, Job, Outcome
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import InvalidPTX
 
@@ -36,6 +38,7 @@ MEANINGS = {
 HAS_CORPUS = (Kind.TEXT, Kind.KERNELS)
 OTHER = "other"
 """The parameter of a job that is mutated: another text of the corpus.  Without it the text is run as it stands."""
+IN_EVERY_WAY = 8  # one text of so many is read in every way
 
 
 @dataclass(frozen=True)
@@ -49,23 +52,32 @@ class FuzzWorkload:
         """Run a case; gives what it ran where it failed, or showed something new."""
         made, names = self.made(job)
         shown: set[str] = set()
-        found = outcome(lambda: shown.update(self.perform(made, names, job.number)))
+        with no_disk_cache():
+            found = outcome(lambda: shown.update(self.perform(made, names, job.number)))
         features = coverage().new(shown) if self.kind in HAS_CORPUS and not found.failed else ()
         return replace(found, text=made if found.failed or features else "", features=features)
 
     def made(self, job: Job) -> tuple[str, list[str]]:
         """The text of a case, and the kernels in it that changed."""
         random = Random(f"{self.seed} {job.number}")  # noqa: S311 - no secret
-        if self.kind is Kind.ENGINES:
-            return job.text or str(self.seed + job.number), []
-        if self.kind is Kind.LITMUS:
-            return job.text or litmus.random_test(self.seed + job.number), []
         other = (job.parameters or {}).get(OTHER)
-        if other is None:
-            return job.text or "", []
-        if self.kind is Kind.TEXT:
-            return text.mutated(job.text or "", str(other), random), []
-        return kernels.mutated(job.text or "", random)
+        match self.kind:
+            case Kind.ENGINES:
+                return job.text or str(self.seed + job.number), []
+            case Kind.LITMUS:
+                from ptxvm.campaign.fuzz.litmus import random_test  # noqa: PLC0415
+
+                return job.text or random_test(self.seed + job.number), []
+            case _ if other is None:
+                return job.text or "", []
+            case Kind.TEXT:
+                from ptxvm.campaign.fuzz import text  # noqa: PLC0415
+
+                return text.mutated(job.text or "", str(other), random), []
+            case Kind.KERNELS:
+                from ptxvm.campaign.fuzz import kernels  # noqa: PLC0415
+
+                return kernels.mutated(job.text or "", random)
 
     def perform(self, made: str, names: list[str], number: int) -> Iterable[str]:
         """Run what was made, and raise what is wrong; gives the features that it showed."""
@@ -73,26 +85,55 @@ class FuzzWorkload:
             case Kind.TEXT:
                 return self.checked(made, number)
             case Kind.KERNELS:
-                return features_of(made) if kernels.run_all(made, names) else ()
+                from ptxvm.campaign.fuzz.kernels import run_all  # noqa: PLC0415
+
+                return features_of(made) if run_all(made, names) else ()
             case Kind.ENGINES:
-                engines.compare(kernel_of(made))
+                from ptxvm.campaign.fuzz.engines import compare  # noqa: PLC0415
+                from ptxvm.campaign.random_kernels.kernels import kernel_of  # noqa: PLC0415
+
+                compare(kernel_of(made))
             case Kind.LITMUS:
-                litmus.confirm(made, number)
+                from ptxvm.campaign.fuzz.litmus import confirm  # noqa: PLC0415
+
+                confirm(made, abs(number))
         return ()
 
     @staticmethod
     def checked(made: str, number: int) -> set[str]:
         """Check a text: the codes of its diagnostics, and of some texts the lines that ran."""
+        from ptxvm.campaign.fuzz import text  # noqa: PLC0415
+
         codes: set[str] = set()
-        work: Callable[[], None] = lambda: codes.update(each.code for each in text.survive(made))  # noqa: E731 - for the tracer
+        is_trial = number == TRIAL
+
+        def work() -> None:
+            codes.update(each.code for each in text.survive(made, in_every_way=is_trial or number % IN_EVERY_WAY == 0))
+
         if number % EVERY:
             work()
             return codes
         return tracer().traced(work) | codes
 
 
+@contextmanager
+def no_disk_cache() -> Iterator[None]:
+    """Within `with` compiled kernels are not kept: random ones never come again, and the user's would make way for them."""
+    before = os.environ.get("PTXVM_CACHE")
+    os.environ["PTXVM_CACHE"] = "off"
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ["PTXVM_CACHE"]
+        else:
+            os.environ["PTXVM_CACHE"] = before
+
+
 def features_of(made: str) -> set[str]:
     """The mnemonics of a valid module."""
+    from ptxvm.api import load  # noqa: PLC0415
+
     try:
         functions = [each for program in load(made.encode()).programs for each in program.functions.values()]
     except InvalidPTX:
@@ -115,7 +156,7 @@ def tracer() -> Tracer:
 def repeat(kind: str, made: str) -> None:
     """Run a case again, and raise what is wrong: a text, or what a random kernel is made of."""
     workload = FuzzWorkload(Kind(kind))
-    workload.perform(made, [], 1)
+    workload.perform(made, [], TRIAL)
 
 
 __all__ = ["HAS_CORPUS", "MEANINGS", "OTHER", "FuzzWorkload", "Kind", "repeat"]

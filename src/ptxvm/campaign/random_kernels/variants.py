@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from functools import cache
 
 from ptxvm.algebra.types import Type
@@ -54,21 +54,7 @@ class Variant:
 
     def held(self, name: str) -> str:
         """The letters of the registers that hold its type, the narrowest first."""
-        type, marks = self.of.type_of(name), self.of.operand_type(name).marks
-        if type is None or type.bits > 64:
-            return ""
-        if type.kind == "p":
-            return "p"
-        if type.is_float and type.bits >= 32 and not type.is_packed:
-            return "f" if type.bits == 32 else "g"
-        if type.bits < 32 and "wide" in marks and type.is_int:
-            return "hr" if type.bits <= 16 else "r"
-        return {16: "h", 32: "r", 64: "d"}.get(type.bits, "")
-
-    def shape(self, name: str) -> Shape:
-        """The register that stands for an operand."""
-        letters = self.letters(name)
-        return Shape("register", Type.named[HELD[letters[0]]] if letters else self.of.type_of(name))
+        return letters_of(self.of.type_of(name), self.of.operand_type(name).marks)
 
     def constant(self, name: str) -> bool:
         """Is it a constant always?"""
@@ -100,14 +86,38 @@ def checkable(instruction: Instruction) -> bool:
     return instruction.executes and not instruction.effects - {"cc"} and plain and scalar and bool(results)
 
 
-def legal(instruction: Instruction) -> Iterator[Variant]:
+@cache
+def letters_of(type: Type | None, marks: frozenset[str]) -> str:
+    """The letters of the registers that hold a type, the narrowest first."""
+    if type is None or type.bits > 64:
+        return ""
+    if type.kind == "p":
+        return "p"
+    if type.is_float and type.bits >= 32 and not type.is_packed:
+        return "f" if type.bits == 32 else "g"
+    if type.bits < 32 and "wide" in marks and type.is_int:
+        return "hr" if type.bits <= 16 else "r"
+    return {16: "h", 32: "r", 64: "d"}.get(type.bits, "")
+
+
+@cache
+def shape_of(type: Type | None, marks: frozenset[str]) -> Shape:
+    """The narrowest register that holds a type."""
+    letters = letters_of(type, marks)
+    return Shape("register", Type.named[HELD[letters[0]]] if letters else type)
+
+
+@cache
+def legal(instruction: Instruction) -> list[Variant]:
     """The variants that the target has, with the registers that we have."""
+    found = []
     for i in instruction.variants():
-        case = Variant(i)
-        shapes = {n: case.shape(n) for o in i.form.operands if not o.optional for n in o.names}
+        names = [n for o in i.form.operands if not o.optional for n in o.names]
+        shapes = {n: shape_of(i.type_of(n), i.operand_type(n).marks) for n in names}
         there = Decoded(i.of, i.form, i.bound, shapes, VERSION, TARGET)
         if not there.problems() and all(gives(VERSION, n.version) and n.met_by(TARGET) for _, n in there.requirements()):
-            yield Variant(there)
+            found.append(Variant(there))
+    return found
 
 
 @cache

@@ -40,7 +40,7 @@ def test_the_corpus_grows_by_what_is_new(tmp_path: Path) -> None:
 def test_what_is_found_is_told_once_and_made_small(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """A defect is put in: a reader that stumbles over `ret`."""
 
-    def stumbles(text: str) -> list[object]:
+    def stumbles(text: str, *, in_every_way: bool) -> list[object]:
         if "ret" in text:
             raise KeyError("ret")
         return []

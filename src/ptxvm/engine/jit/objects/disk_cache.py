@@ -31,6 +31,7 @@ MAGIC = b"ptxvm 2\n"
 SUFFIX = ".kernel"
 DAY = 86_400  # seconds
 FILLED = 0.8  # of the size remains after a trim
+BETWEEN_TRIMS = 1 / 32  # of the size is stored between two trims, on average: a trim looks at every entry
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe does not block
 WRITE = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
@@ -66,15 +67,17 @@ class DiskCache:
         return None
 
     def put(self, key: str, contents: bytes) -> None:
-        """Store an entry; if that fails, the log says why, once."""
+        """Store an entry, and trim the cache now and then; if that fails, the log says why, once."""
         if self._refused:
             return
-        name = key + SUFFIX
+        name, digest = key + SUFFIX, Digest().add(contents).bytes
+        share = int.from_bytes(digest[:4]) / (1 << 32)  # from 0 to 1, and as good as random
         try:
             self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             with self._opened() as folder:
-                _write(name, folder, MAGIC + Digest().add(contents).bytes + contents)
-                self._trim(folder)
+                _write(name, folder, MAGIC + digest + contents)
+                if len(contents) > share * BETWEEN_TRIMS * self.limit:
+                    self._trim(folder)
         except (OSError, Untrusted) as wrong:
             self._refuse(wrong)
 

@@ -155,7 +155,7 @@ def test_what_a_dead_process_left_goes_after_a_day(tmp_path: Path) -> None:
     for path in (old, new):
         path.write_bytes(b"half of an entry")
     os.utime(old, (1, 1))
-    DiskCache(tmp_path).put("b", b"code")
+    DiskCache(tmp_path, limit=100).put("b", b"code")
     assert not old.exists()
     assert new.exists()
 
@@ -219,3 +219,16 @@ def test_the_usual_folder_is_that_of_platformdirs(xdg: str | None, monkeypatch: 
     found = disk_cache.from_environment()
     assert found is not None
     assert found.folder == user_cache_path("ptxvm", appauthor=False) / "kernels"
+
+
+def test_entries_are_looked_through_now_and_then(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A trim looks at every entry, so that one follows a thirty-second of the size, on average, and not each entry."""
+    scans: list[int] = []
+    scandir = os.scandir
+    monkeypatch.setattr(os, "scandir", lambda folder: scans.append(folder) or scandir(folder))
+    kept = DiskCache(tmp_path, limit=32_000)
+    for n in range(1000):
+        kept.put(f"k{n}", n.to_bytes(4) * 25)
+    # each is a tenth of what is stored between two trims: 100 on average, with a deviation of 9.5
+    assert 60 < len(scans) < 140
+    assert sum(path.stat().st_size for path in tmp_path.iterdir()) < 1.3 * 32_000
