@@ -7,7 +7,8 @@ BIN := $(VENV)/bin
 PYTHON ?= $(shell for python in python3 python3.14 python3.13 python3.12 python3.11 python; do \
 	if $$python -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null; then echo $$python; break; fi; done)
 
-PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --require-virtualenv
+# Byte code is made where a module is imported: most never are.
+PIP_INSTALL := $(BIN)/python -m pip --disable-pip-version-check install -qq --no-compile --require-virtualenv
 
 # Nothing of the caller's Python leaks in; tests whose byte code is kept are collected in half the time.
 unexport PYTHONPATH PYTHONHOME PYTHONDONTWRITEBYTECODE

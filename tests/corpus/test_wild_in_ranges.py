@@ -50,7 +50,7 @@ def single(case):
 
 @pytest.mark.skipif(not SMALL, reason=f"the kernels are missing: no {FOLDER / 'cases.py'}")
 @pytest.mark.parametrize(
-    "case", [pytest.param(each, id=each.name, marks=[pytest.mark.long] if n % 3 else []) for n, each in enumerate(SMALL)]
+    "case", [pytest.param(each, id=each.name, marks=[pytest.mark.long] if n % 5 else []) for n, each in enumerate(SMALL)]
 )
 def test_a_kernel_in_ranges_passes_the_same_check(case, monkeypatch):
     monkeypatch.setattr("ptxvm.campaign.spread.runner", InThisProcess)

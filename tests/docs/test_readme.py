@@ -91,6 +91,7 @@ def shell(tmp_path_factory):
         "PYTHONPATH": os.pathsep.join(filter(None, (str(Path(ptxvm.__file__).parents[1]), os.environ.get("PYTHONPATH")))),
         "COLUMNS": "80",
         "NO_COLOR": "1",
+        "PTXVM_CACHE": str(tmp_path_factory.mktemp("kept")),
     }
 
     def run(line: str) -> subprocess.CompletedProcess[str]:

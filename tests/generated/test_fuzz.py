@@ -14,8 +14,8 @@ import pytest
 import ptxvm
 from ptxvm.campaign.fuzz.kernels import mutated
 
-MUTANTS = int(os.environ.get("PTXVM_MUTANTS", "30"))
-BATCH = 30
+MUTANTS = int(os.environ.get("PTXVM_MUTANTS", "20"))
+BATCH = 20
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 # What runs a file of mutants: one after the other, each named before it runs; of kernels those that changed, of which the
 # file beside it has the names, and all where a function changed.

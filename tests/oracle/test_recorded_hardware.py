@@ -126,8 +126,8 @@ def read(path: Path) -> tuple[str, np.ndarray, np.ndarray]:
     return function, np.arange(low, high, dtype=np.uint32), results
 
 
-def test_a_part_of_every_sweep(shared: Path, rng: np.random.Generator) -> None:
-    for path in sweeps(shared):
+def test_a_part_of_some_sweeps(shared: Path, rng: np.random.Generator) -> None:
+    for path in rng.choice(sweeps(shared), 3, replace=False):
         function, inputs, results = read(path)
         some = np.unique(rng.integers(0, len(inputs), 20_000))
         assert np.count_nonzero(approximate(function, inputs[some]) != results[some]) == 0, path.name

@@ -176,7 +176,7 @@ def simd(
 DRAWN = {"video": video_cases, "vmad": vmad_cases, "simd": simd_cases}
 
 
-@pytest.mark.parametrize("share", [pytest.param(0.3, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
+@pytest.mark.parametrize("share", [pytest.param(0.15, id="some"), pytest.param(1, id="all", marks=pytest.mark.long)])
 @pytest.mark.parametrize("family", DRAWN)
 def test_video_definition(family: str, share: float, rng: np.random.Generator) -> None:
     """The same for video instructions, with selectors drawn by chance."""

@@ -45,20 +45,20 @@ class Graph:
 
     def function(self, node: FUNCTION, module: str, owner: str, name: str, around: dict[str, str]) -> None:
         """The edges of a function, and of those within it."""
-        inner = {each.name: f"{name}.{each.name}" for each in ast.walk(node) if isinstance(each, FUNCTION) and each is not node}
-        around, bound = {**around, **inner}, bound_names(node) - set(inner)
+        own, within = parts(node)
+        bound = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
+        bound |= {n.id for n in own if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)} - {
+            each.name for each in within
+        }
+        around = {**around, **{each.name: f"{name}.{each.name}" for each in within}}
         found = self.edges.setdefault(name, set())
-        work = list(node.body)
-        while work:
-            each = work.pop()
-            if isinstance(each, FUNCTION):
-                self.function(each, module, owner, f"{name}.{each.name}", around)
-                continue
+        for each in within:
+            self.function(each, module, owner, f"{name}.{each.name}", around)
+        for each in own:
             if isinstance(each, ast.Name) and each.id not in bound:
                 found.add(around.get(each.id) or self.named(module, each.id))
             elif isinstance(each, ast.Attribute) and isinstance(each.value, ast.Name):
                 found.update(self.attribute(module, owner, each.value.id, each.attr))
-            work += ast.iter_child_nodes(each)
         found.discard("")
 
     def named(self, module: str, name: str) -> str:
@@ -141,17 +141,35 @@ def reached(edges: dict[str, set[str]], start: str, without: set[str]) -> set[st
 
 def imports(tree: ast.Module) -> Iterator[tuple[str, tuple[str, str]]]:
     """Each name that is imported from the package, with its module there and its own name."""
-    for node in ast.walk(tree):
+    for node in statements(tree):
         if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("ptxvm"):
             within = (node.module or "").removeprefix("ptxvm").removeprefix(".")
             for each in node.names:
                 yield each.asname or each.name, (within, each.name)
 
 
-def bound_names(node: FUNCTION) -> set[str]:
-    """The parameters and variables of a function."""
-    arguments = {each.arg for each in ast.walk(node.args) if isinstance(each, ast.arg)}
-    return arguments | {n.id for n in ast.walk(node) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+def statements(tree: ast.Module) -> Iterator[ast.AST]:
+    """The statements of a module, at all depths."""
+    work: list[ast.AST] = [tree]
+    while work:
+        node = work.pop()
+        yield node
+        for field in ("body", "orelse", "handlers", "finalbody", "cases"):
+            work += getattr(node, field, ())
+
+
+def parts(node: FUNCTION) -> tuple[list[ast.AST], list[FUNCTION]]:
+    """What the body of a function consists of, and the functions within it."""
+    own, within = [], []
+    work: list[ast.AST] = [*node.body]
+    while work:
+        each = work.pop()
+        if isinstance(each, FUNCTION):
+            within.append(each)
+        else:
+            own.append(each)
+            work += ast.iter_child_nodes(each)
+    return own, within
 
 
 PARSED = "the parser takes 128 levels (`syntax.cursor.DEEPEST`)"
