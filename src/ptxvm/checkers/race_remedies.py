@@ -5,7 +5,12 @@ from __future__ import annotations
 from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.strength import WIDE, Site
 from ptxvm.isa.special_registers import WARP
-from ptxvm.machine.events import Scene, Scenes
+from ptxvm.machine.events import EQUAL_VALUES, Scene, Scenes
+
+OF_PROXIES = {
+    Cause.INCOHERENT: "another grid for one of the two: in the grid that writes nothing makes what it wrote visible there",
+    Cause.UNFENCED: "fence.proxy.async after the write, before the threads synchronise for the copy",
+}
 
 
 def remedy(race: Race, scenes: Scenes) -> str:
@@ -14,10 +19,10 @@ def remedy(race: Race, scenes: Scenes) -> str:
     scene = scenes.of(one)
     size, first = scene.shape.threads, scene.first
     apart = scene is not scenes.of(other) or (one - first) // size != (other - first) // size
-    if race.cause is Cause.INCOHERENT:
-        return "another grid for one of the two: in the grid that writes nothing makes what it wrote visible there"
-    if race.cause is Cause.UNFENCED:
-        return "fence.proxy.async after the write, before the threads synchronise for the copy"
+    if race.equal_values:
+        return f"a store by one thread alone; where all are meant to store the value, {EQUAL_VALUES} can be allowed"
+    if race.cause in OF_PROXIES:
+        return OF_PROXIES[race.cause]
     late = [site for site in race.sites if site.asynchronous]
     if late and race.sites[0].asynchronous:  # what begins after the other access is not waited for before it
         alone = one == other or len(late) == len(race.sites)

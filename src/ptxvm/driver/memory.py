@@ -83,7 +83,7 @@ class MemoryBlocks:
         self.by_address: dict[int, MemoryBlock] = {}
         self.pages: dict[int, Pages] = {}  # of memory that can be shared, by address
         self.opened: Counter[int] = Counter()  # the number of times that memory of other processes was opened, by address
-        self.parts: dict[bytes, int] = {}  # the address, by handle
+        self.parts: dict[tuple[bytes, int], int] = {}  # the address, by handle and pool
 
     @staticmethod
     def memory(device: int = 0) -> Memory:
@@ -112,24 +112,24 @@ class MemoryBlocks:
             self.memory(device).share(allocation)
         return self.enter(MemoryBlock(allocation, kind, next(NUMBERS), size, flags, device))
 
-    def share(self, address: int) -> bytes:
-        """A handle of memory for other processes; DriverError for memory that cannot be shared."""
+    def share(self, address: int, pool: int = 0) -> bytes:
+        """A handle of memory for other processes, of a pool or of none; DriverError for memory that cannot be shared."""
         found = self.find(address)
         if found is None or found[0] not in self.pages:
             raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory that was allocated here and can be shared")
         start, block = found
         pages = self.pages[start]
-        return pages.share().handle(start - address_of(pages.array), block.size)
+        return pages.share().handle(start - address_of(pages.array), block.size, pool)
 
-    def open(self, handle: bytes, kind: AllocationKind = AllocationKind.DEVICE) -> int:
-        """The address of memory of another process, which is of a kind; DriverError where there is none."""
-        if handle not in self.parts:
-            part = opened(handle)
+    def open(self, handle: bytes, kind: AllocationKind = AllocationKind.DEVICE, pool: int = 0) -> int:
+        """The address of memory that a process has shared, of a kind and a pool; DriverError where there is none."""
+        if (handle, pool) not in self.parts:
+            part = opened(handle, pool)
             data = part.file.mapped()[part.offset : part.offset + part.size]
             allocation = self.adopt(data, f"{part.size} bytes of another process")
-            self.parts[handle] = self.enter(MemoryBlock(allocation, kind, next(NUMBERS), part.size)).address
-        self.opened[self.parts[handle]] += 1
-        return self.parts[handle]
+            self.parts[handle, pool] = self.enter(MemoryBlock(allocation, kind, next(NUMBERS), part.size)).address
+        self.opened[self.parts[handle, pool]] += 1
+        return self.parts[handle, pool]
 
     def close(self, address: int) -> None:
         """Close memory of another process, once for each time that it was opened; DriverError where it is not open."""
@@ -137,7 +137,7 @@ class MemoryBlocks:
             raise DriverError(Result.INVALID_VALUE, f"no memory of another process is open at {address:#x}")
         self.opened[address] -= 1
         if not self.opened[address]:
-            self.parts = {handle: at for handle, at in self.parts.items() if at != address}
+            self.parts = {key: at for key, at in self.parts.items() if at != address}
             self.free(address)
 
     def register(self, address: int, size: int, flags: int = 0, device: int = 0) -> MemoryBlock:

@@ -29,8 +29,8 @@ FIXED, NO_REPLACE = 0x10, 0x100000  # MAP_FIXED, MAP_FIXED_NOREPLACE
 NO_ACCESS, NO_RESERVE = 0, 0x4000  # PROT_NONE, MAP_NORESERVE
 RESERVING = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | NO_RESERVE
 FAILED, LARGEST = (1 << 64) - 1, 1 << 47  # MAP_FAILED, and the addresses of a process
-HANDLE = struct.Struct("<8sIIQQQQ")
-"""The fields of a handle: `MAGIC`, process, descriptor, inode, size of the file, offset and size of the part, in bytes."""
+HANDLE = struct.Struct("<8sIIQQQQQ")
+"""The fields of a handle: `MAGIC`, process, descriptor, inode, bytes of the file, offset and bytes of the part, pool."""
 MAGIC = b"ptxvmipc"
 POLL = 50e-6  # seconds between two checks of another process
 
@@ -76,11 +76,14 @@ class File:
         with refusals(self.size):
             return np.frombuffer(mmap.mmap(self.number, self.size), np.uint8)
 
-    def handle(self, offset: int = 0, size: int | None = None) -> bytes:
-        """A handle of 64 bytes for a part of the file, which other processes can open while this one lives."""
+    def handle(self, offset: int = 0, size: int | None = None, pool: int = 0) -> bytes:
+        """A handle of 64 bytes for a part of the file, which can be opened while this process lives.
+
+        `pool` is the number of the pool that it is of; what is of none is opened by other processes alone.
+        """
         RUNNING.share()
         whole = self.size if size is None else size
-        packed = HANDLE.pack(MAGIC, os.getpid(), self.number, os.fstat(self.number).st_ino, self.size, offset, whole)
+        packed = HANDLE.pack(MAGIC, os.getpid(), self.number, os.fstat(self.number).st_ino, self.size, offset, whole, pool)
         return packed.ljust(64, b"\0")
 
 
@@ -92,12 +95,17 @@ class Part(NamedTuple):
     size: int
 
 
-def opened(handle: bytes) -> Part:
-    """Open a handle of another process; DriverError for one of this process, or of a process that has ended."""
-    magic, process, number, inode, whole, offset, size = HANDLE.unpack(handle[: HANDLE.size])
+def opened(handle: bytes, pool: int = 0) -> Part:
+    """Open a handle of a pool, or of none; DriverError for one of another, or of a process that has ended.
+
+    This process opens what it has shared itself only where it is of a pool.
+    """
+    magic, process, number, inode, whole, offset, size, owner = HANDLE.unpack(handle[: HANDLE.size])
     if magic != MAGIC:
         raise DriverError(Result.INVALID_VALUE, "the bytes are no handle of this driver")
-    if process == os.getpid():
+    if owner != pool:
+        raise DriverError(Result.INVALID_VALUE, "the handle is of another pool")
+    if process == os.getpid() and not pool:
         raise DriverError(Result.INVALID_CONTEXT, "a handle cannot be opened in the process that made it")
     RUNNING.share()
     try:

@@ -230,7 +230,7 @@ class Finding:
         }  # fmt: skip
 
     def __str__(self) -> str:
-        lines = [f"{self.kind}: {self.message}", *(f"  {each}" for each in self.accesses)]
+        lines = [f"{self.code}: {self.message}", *(f"  {each}" for each in self.accesses)]
         return "\n".join([*lines, f"  missing: {self.missing}"] if self.missing else lines)
 
     def _repr_html_(self) -> str:

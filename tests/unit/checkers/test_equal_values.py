@@ -75,6 +75,8 @@ def test_the_message_says_so():
     (found,) = kernel.launch(1, 32, [np.zeros(64, np.uint32)], check=("race",)).findings
     assert found.message.endswith("are not ordered, and store the same value")
     assert found.details["equal_values"] is True
+    assert str(found).startswith("race-of-equal-values: ")
+    assert "race-of-equal-values can be allowed" in found.missing  # a barrier between two runs of one instruction cannot be
 
 
 @pytest.mark.parametrize(

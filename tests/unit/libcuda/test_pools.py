@@ -142,6 +142,30 @@ def test_processes_share_the_memory_of_a_pool(cuda, place, memory_type):
     assert cuda.library.cuMemPoolExportToShareableHandle(byref(number), pool_of(cuda), FILE, c_uint64(0)) == INVALID_VALUE
 
 
+@pytest.mark.skipif(sys.platform != "linux", reason="memory is shared by files of Linux")
+def test_the_process_that_shares_a_pool_imports_it_too(cuda):
+    """Nothing in the driver API rules that out; another pool's memory is no value for it (`cuMemPoolImportPointer`)."""
+    imported, data, digit = [], (c_uint64 * 8)(), c_uint(2)
+    pools = [pool_of(cuda, handles=FILE) for _ in "12"]
+    for pool in pools:
+        number = c_int()
+        cuda.cuMemPoolExportToShareableHandle(byref(number), pool, FILE, c_uint64(0))
+        imported.append(cuda.handle("cuMemPoolImportFromShareableHandle", c_uint64(number.value), FILE, c_uint64(0)))
+    address = allocated(cuda, pools[0])
+    cell = c_uint.from_address(address.value)
+    cell.value = 1
+    cuda.cuMemPoolExportPointer(data, address)
+    second = cuda.handle("cuMemPoolImportPointer", imported[0], data)
+    assert second.value not in (0, address.value)
+    cuda.launch(None, b"append", c_uint.from_address(second.value), digit.value)
+    cuda.cuCtxSynchronize()
+    assert (cell.value, c_uint.from_address(second.value).value) == (12, 12)
+    for wrong in (imported[1], pools[0]):
+        assert cuda.library.cuMemPoolImportPointer(byref(c_uint64()), wrong, data) == INVALID_VALUE
+    cuda.cuMemFreeAsync(second, None)
+    cuda.cuMemFreeAsync(address, None)
+
+
 def test_managed_memory_has_pools_of_its_own(cuda):
     """Of no place, or of a device; they are not the pools of its other memory (driver API, `cuMemGetMemPool`)."""
     anywhere, device = Location(0, 0), Location(ON_DEVICE, 0)

@@ -31,7 +31,7 @@ FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 PINNED, MANAGED = 1, 2  # CUmemAllocationType
 ON_DEVICE = LocationType.DEVICE
 NO_ACCESS, READ_WRITE = 0, 3  # CUmemAccess_flags
-SOURCE = struct.Struct("<3i")  # of a pool, in the file that stands for it: its location and the type of its memory
+SOURCE = struct.Struct("<3iQ")  # of a pool, in the file that stands for it: its location, the type of its memory, its number
 
 
 class PoolAttribute(IntEnum):
@@ -73,6 +73,7 @@ class Pool:
     reserved: int = 0
     high: dict[PoolAttribute, int] = field(default_factory=lambda: dict.fromkeys(HIGH_MARKS, 0))
     is_imported: bool = False
+    number: int = 0  # of a pool that processes share, the same in all of them
     readers: set[int] = field(default_factory=set)  # the devices that may use its memory, beside its own
 
     @property
@@ -432,7 +433,7 @@ def export_pool(out: int, handle: int, kind: int, flags: int) -> None:
     if kind != FILE or not found.handle_types & FILE:
         raise DriverError(Result.INVALID_VALUE, "the pool was not created to be shared by a file")
     file = File(mmap.PAGESIZE)
-    os.pwrite(file.number, SOURCE.pack(*found.location, found.type), 0)
+    os.pwrite(file.number, SOURCE.pack(*found.location, found.type, number_of(found)), 0)
     put_i32(out, os.dup(file.number))
 
 
@@ -442,10 +443,17 @@ def import_pool(out: int, file: int, kind: int, flags: int) -> None:
     if kind != FILE:
         raise DriverError(Result.NOT_SUPPORTED, "memory is shared by files alone")
     try:
-        *location, type = SOURCE.unpack(os.pread(file, SOURCE.size, 0))
+        *location, type, number = SOURCE.unpack(os.pread(file, SOURCE.size, 0))
     except (OSError, struct.error) as wrong:
         raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file of a pool: {wrong}") from wrong
-    put_u64(out, session().handles.handle(Pool((location[0], location[1]), type, FILE, is_imported=True)))
+    put_u64(out, session().handles.handle(Pool((location[0], location[1]), type, FILE, is_imported=True, number=number)))
+
+
+def number_of(shared: Pool) -> int:
+    """The number of a pool that processes share, which no other pool has."""
+    if not shared.number:
+        shared.number = int.from_bytes(os.urandom(8)) | 1
+    return shared.number
 
 
 @function("cuMemPoolExportPointer")
@@ -454,12 +462,13 @@ def export_pointer(out: int, address: int) -> None:
     owner = OWNERS.get(address)
     if owner is None or not owner[0].handle_types & FILE:
         raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory of a pool that is shared")
-    put_bytes(out, session().driver.blocks.share(address))
+    put_bytes(out, session().driver.blocks.share(address, number_of(owner[0])))
 
 
 @function("cuMemPoolImportPointer")
 def import_pointer(out: int, handle: int, exported: int) -> None:
-    """The address of memory of a pool of another process."""
-    if not pool(handle).is_imported:
-        raise DriverError(Result.INVALID_VALUE, "the pool is not one of another process")
-    put_u64(out, session().driver.blocks.open(bytes_from(exported, 64), pool(handle).kind))
+    """The address of memory of a pool that was imported: of another process, or a second one of memory of this process."""
+    found = pool(handle)
+    if not found.is_imported:
+        raise DriverError(Result.INVALID_VALUE, "the pool was not imported")
+    put_u64(out, session().driver.blocks.open(bytes_from(exported, 64), found.kind, found.number))
