@@ -20,6 +20,7 @@ from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.objects import disk_cache
 from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
 from ptxvm.engine.jit.objects.loader import FlatCode, Loaded, NotFlatError
+from ptxvm.engine.jit.objects.recent_translations import RECENT, Remembered
 from ptxvm.engine.jit.objects.version import Version
 from ptxvm.machine.image import Image
 
@@ -28,7 +29,6 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.translate.translation import Translation
 
 MOMENT = 0.1  # seconds after which a wait looks for what the handlers of signals have to do
-REMEMBERED = 8  # translations
 ABOVE = {"campaign", "cli", "debug", "driver", "libcudart", "lsp", "playground", "reference", "report", "triton_backend"}
 """The rooms that use engines, but for libcuda, which keeps native code of its own: no code of kernels depends on them."""
 
@@ -41,7 +41,7 @@ class CodeCache:
     def __init__(self, image: Image) -> None:
         self.image = image
         self.store = disk_cache.from_environment()
-        self._translations: dict[Specialisation, Translation] = {}
+        self._translations: dict[Specialisation, Remembered] = {}
         self._lock = allocate_lock()
 
     def get(self, wanted: Specialisation, kind: VersionKind, tier: Tier, *, background: bool = False) -> Version:
@@ -55,10 +55,8 @@ class CodeCache:
 
         with self._lock:
             if wanted not in self._translations:
-                self._translations[wanted] = Translation(self.image, wanted)
-                for old in list(self._translations)[:-REMEMBERED]:
-                    del self._translations[old]
-            return self._translations[wanted]
+                self._translations[wanted] = Remembered(functools.partial(Translation, self.image, wanted))
+        return RECENT.get(self._translations[wanted])
 
     def host_calls(self, wanted: Specialisation, kinds: Iterable[VersionKind]) -> Sequence[HostCallSite]:
         """The host calls of some versions of a kernel, in order, found by translating it again."""
@@ -87,6 +85,7 @@ class CodeCache:
         log, began = logging.getLogger("ptxvm.jit"), time.perf_counter()
         translation = self.translation(wanted)
         text, facts = translation.text(kind)
+        RECENT.measure(self._translations[wanted], text)
         if tier is Tier.SKETCH and translation.loops:
             tier = Tier.QUICK
         data = object_code(text, tier, background=background)
