@@ -34,7 +34,7 @@ OF_ANY_STATE: set[str] = set()
 STATELESS: set[str] = set()
 """The functions that work before `cuInit` too, and in a fork of an initialised process."""
 BY_VALUE: set[type] = {Graph, Node, Executable, UserObject}
-"""The objects for which INVALID_VALUE, not INVALID_HANDLE, says that a handle is none (driver API, "Graph Management")."""
+"""The objects for which INVALID_VALUE, not INVALID_HANDLE, says that a handle is none (driver API, what functions return)."""
 NO_STREAM, LEGACY_STREAM, STREAM_OF_THREAD = range(3)  # null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 

@@ -187,8 +187,8 @@ def test_a_graph_with_memory_keeps_its_nodes_and_dependencies(cuda):
 
 
 @pytest.mark.parametrize("handle", [0, 12345])
-def test_a_graph_or_a_pool_that_there_is_not_is_a_wrong_value(cuda, handle):
-    """These calls document no INVALID_HANDLE (driver API, "Graph Management", "Stream Ordered Memory Allocator")."""
+def test_a_graph_or_memory_that_there_is_not_is_a_wrong_value(cuda, handle):
+    """These calls document no INVALID_HANDLE (driver API, what each returns)."""
     out, none = c_void_p(), c_void_p(handle)
     calls = [
         ("cuGraphLaunch", none, None),
@@ -197,5 +197,10 @@ def test_a_graph_or_a_pool_that_there_is_not_is_a_wrong_value(cuda, handle):
         ("cuGraphNodeGetType", none, byref(ctypes.c_int())),
         ("cuGraphExecDestroy", none),
         ("cuMemPoolTrimTo", none, c_size_t(0)),
+        ("cuMemRelease", none),
+        ("cuMemMap", c_uint64(0), c_size_t(1 << 21), c_size_t(0), none, c_uint64(0)),
+        ("cuMemExportToShareableHandle", byref(out), none, 1, c_uint64(0)),
+        ("cuTexRefSetFlags", none, 0),
+        ("cuGreenCtxCreate", byref(out), none, 0, 1),
     ]
     assert [cuda.library[name](*arguments) for name, *arguments in calls] == [INVALID_VALUE] * len(calls)

@@ -13,7 +13,7 @@ from ptxvm.libcuda.structures import AccessDescription, AllocationProperties, Mu
 
 MIB = 1 << 20
 UNIT = 2 * MIB
-INVALID_VALUE, INVALID_DEVICE, INVALID_HANDLE, ILLEGAL_ADDRESS, NOT_PERMITTED, NOT_SUPPORTED = 1, 101, 400, 700, 800, 801
+INVALID_VALUE, INVALID_DEVICE, ILLEGAL_ADDRESS, NOT_PERMITTED, NOT_SUPPORTED = 1, 101, 700, 800, 801
 READ_WRITE, FILE, MULTICAST_SUPPORTED = 3, 1, 132
 KERNELS = b"""
 .version 8.1
@@ -175,8 +175,8 @@ def test_wrong_sizes_offsets_and_flags_are_refused(hopper, team, memory):
     wrong = [(0, 0, UNIT // 2), (UNIT // 2, 0, UNIT), (0, UNIT // 2, UNIT), (UNIT, 0, 2 * UNIT), (0, UNIT, 2 * UNIT), (0, 0, 0)]
     assert [bind(hopper, team, offset, memory, start, size) for offset, start, size in wrong] == [INVALID_VALUE] * len(wrong)
     assert bind(hopper, team, 0, memory, 0, UNIT, flags=1) == INVALID_VALUE
-    assert bind(hopper, memory, 0, memory, 0, UNIT) == INVALID_HANDLE
-    assert bind(hopper, team, 0, team, 0, UNIT) == INVALID_HANDLE
+    assert bind(hopper, memory, 0, memory, 0, UNIT) == INVALID_VALUE
+    assert bind(hopper, team, 0, team, 0, UNIT) == INVALID_VALUE
     for_device = hopper.library.cuMulticastBindMem_v2
     given = c_size_t(0), memory, c_size_t(0), c_size_t(UNIT), c_uint64(0)
     assert for_device(team, c_int(1), *given) == INVALID_DEVICE
@@ -198,7 +198,7 @@ def test_the_device_comes_before_memory_and_addresses(hopper, place, memory):
     hopper.cuMulticastAddDevice(made, c_int(0))
     assert hopper.library.cuMulticastAddDevice(made, c_int(0)) == INVALID_VALUE
     hopper.cuMemRelease(made)
-    assert bind(hopper, made, 0, memory, 0, UNIT) == INVALID_HANDLE
+    assert bind(hopper, made, 0, memory, 0, UNIT) == INVALID_VALUE
 
 
 def test_objects_of_several_devices_or_processes_are_not_there(hopper):

@@ -17,7 +17,7 @@ from ptxvm.libcuda.c_values import put_u64, put_u64_if
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.calls.device_resources import Description, put_of
 from ptxvm.libcuda.calls.stream import clamped
-from ptxvm.libcuda.session import function, session
+from ptxvm.libcuda.session import BY_VALUE, function, session
 
 DEFAULT_STREAM = 1  # CU_GREEN_CTX_DEFAULT_STREAM
 
@@ -33,6 +33,9 @@ class GreenContext:
 
     def __post_init__(self) -> None:
         self.context = Context(self.device, part=self.count)
+
+
+BY_VALUE.add(Description)
 
 
 def green(handle: int) -> GreenContext:
