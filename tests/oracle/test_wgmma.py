@@ -192,7 +192,7 @@ def test_products_are_compiled(shape, types, scales, name):
     """They go through the function of `mma`, whatever their order, signs and types."""
     line = f"wgmma.mma_async.sync.aligned.{shape}.{types} {{d}}, %da, %db, %p, {scales};"
     text = kernel(line, 8, (0, 0)).dump("llvm", block=128)
-    assert f"@ptxvm.mma.{name}" in text
+    assert f"@ptxvm.library.ptxvm.mma.{name}" in text
     assert ".wgmma." in text
 
 

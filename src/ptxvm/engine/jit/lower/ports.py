@@ -44,7 +44,7 @@ class Peers(Exchange):
         inputs = [(v.type, v.raw) for part in parts for v in part]
         type = Type.named[f"b{product.d.register}"]
         work = mma_on_host.Multiplication.of(self.bound, product, tuple(map(len, parts)))
-        quick = mma.written(self.code.unit, product, work.architecture, fast=self.emitter.kernel.fast)
+        quick = mma.shared(self.code.unit, product, work.architecture, fast=self.emitter.kernel.fast)
         return self.emitter.host_call(self.bound, work, inputs, [type] * product.d.registers, quick)
 
 

@@ -15,7 +15,7 @@ from ptxvm.algebra.float_environment import DefaultEnvironment
 from ptxvm.analysis.collector import NoCollection
 from ptxvm.engine.jit.abi.metadata import HostCallSite
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
-from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.ir import cpu, libraries
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.objects import disk_cache
 from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
@@ -91,7 +91,7 @@ class CodeCache:
         data = object_code(text, tier, background=background)
         took = time.perf_counter() - began
         log.debug("%s, %s for %s: compiled in %.3f s", facts.name, kind, wanted.block, took)
-        linked, code = link(data, kind.entry, facts.name)
+        linked, code = link(data, kind.entry, facts.name, libraries.needed(text), tier)
         if code is not None and self.store is not None and not wanted.checks:
             self.store.put(self.key(wanted, kind), packed(facts, code, tier))
         return Version(facts, linked, linked.address(kind.entry), tier, took)
@@ -170,19 +170,28 @@ def _beside_signals(text: str, tier: Tier, *, background: bool) -> bytes:
     return made[0]
 
 
-def link(data: bytes, entry: str, name: str) -> tuple[Loaded | LinkedObject, FlatCode | None]:
-    """The code of an object file, in memory, and in the form that is kept on disk; None where it has none."""
-    from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415 - code that is ready needs none
+def link(
+    data: bytes, entry: str, name: str, needed: Sequence[str] = (), tier: Tier = Tier.BEST
+) -> tuple[Loaded | LinkedObject, FlatCode | None]:
+    """The code of an object file, in memory, and in the form that is kept on disk; None where it has none.
 
+    The libraries that are `needed` are joined to it.
+    """
+    from ptxvm.engine.jit.objects import library_code  # noqa: PLC0415 - code that is ready needs none
+    from ptxvm.engine.jit.objects.elf import flatten  # noqa: PLC0415 - ... of these
+
+    compiled = functools.partial(object_code, background=False)
     try:
         code = flatten(data)
+        parts = {each: library_code.code_of(each, tier, compiled, ourselves()) for each in needed}
+        code = library_code.joined(code, parts) if parts else code
     except NotFlatError as reason:  # on processors that the linker does not know
         import logging  # noqa: PLC0415
 
         from ptxvm.engine.jit.objects.codegen import LinkedObject  # noqa: PLC0415
 
         logging.getLogger("ptxvm.jit").debug("%s is not cached: %s", name, reason)
-        return LinkedObject(data, [entry]), None
+        return LinkedObject([data, *[library_code.object_of(each, tier, compiled) for each in needed]], [entry]), None
     return Loaded(code), code
 
 

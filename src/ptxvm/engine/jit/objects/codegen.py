@@ -179,13 +179,15 @@ def _linker() -> llvm.LLJIT:
 
 
 class LinkedObject:
-    """An object file that LLVM's linker has loaded, on processors whose relocations `elf` does not know."""
+    """Object files that LLVM's linker has loaded, on processors whose relocations `elf` does not know."""
 
     count = 0
 
-    def __init__(self, data: bytes, names: Sequence[str]) -> None:
+    def __init__(self, files: Sequence[bytes], names: Sequence[str]) -> None:
         LinkedObject.count += 1
-        builder = llvm.JITLibraryBuilder().add_object_img(data).add_current_process()
+        builder = llvm.JITLibraryBuilder().add_current_process()
+        for data in files:
+            builder.add_object_img(data)
         for name in names:
             builder.export_symbol(name)
         self._tracker = builder.link(_linker(), f"kernel{LinkedObject.count}")

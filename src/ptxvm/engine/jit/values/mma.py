@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import lru_cache
 
 from ptxvm.algebra.types import f16, f32, f64, s32
+from ptxvm.engine.jit.ir import cpu, libraries
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import f16_soft, mma_half_bytes, mma_scaled, mma_small, mma_sparse
 from ptxvm.engine.jit.values.mma_doubles import Doubles, fused
@@ -13,6 +15,25 @@ from ptxvm.engine.jit.values.mma_integers import Bits, Integers
 from ptxvm.engine.jit.values.mma_writer import ProductWriter
 from ptxvm.isa.fragments import Product, Scaling, Sparsity
 from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_of
+
+
+@lru_cache(maxsize=256)
+def _library(product: Product, by: Architecture | Core, _processor: str, *, fast: bool) -> str | None:
+    unit = Unit()
+    if isinstance(by, Core):
+        function = written_for(unit, product, by, small=True, fast=fast)
+    else:
+        function = written(unit, product, by, fast=fast)
+    return None if function is None else libraries.enter(unit, function)
+
+
+def shared(unit: Unit, product: Product, by: Architecture | Core, *, fast: bool) -> str | None:
+    """Declare the function for a product, which all kernels share; returns its name, or None where no writer handles it.
+
+    A product by a tensor core is one of small numbers, as `written_for` has it.
+    """
+    name = _library(product, by, cpu.identity(), fast=fast)
+    return None if name is None else libraries.declared(unit, name)
 
 
 def written(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:

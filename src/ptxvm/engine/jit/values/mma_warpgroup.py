@@ -160,10 +160,8 @@ def written(unit: Unit, spec: WarpgroupProduct, architecture: Architecture, shar
     if product.further:
         return None
     tile_product = mma_small.tile(product)
-    if mma_small.is_small(product):
-        called = mma.written_for(unit, tile_product, unit_of(product, architecture), small=True, fast=fast)
-    else:
-        called = mma.written(unit, tile_product, architecture, fast=fast)
+    by = unit_of(product, architecture) if mma_small.is_small(product) else architecture
+    called = mma.shared(unit, tile_product, by, fast=fast)
     if called is None:
         return None
     columns = product.d.shape[1]

@@ -49,7 +49,7 @@ def code(request: pytest.FixtureRequest) -> Loaded | LinkedObject:
     """The module in memory."""
     data = object_code(MODULE)
     if request.param == "LLVM's linker":
-        return LinkedObject(data, ["entry", "clear", "far", "near"])
+        return LinkedObject([data], ["entry", "clear", "far", "near"])
     if cpu.platform.machine() != "x86_64":
         pytest.skip("our loader knows x86-64 only")
     return Loaded(flatten(data))

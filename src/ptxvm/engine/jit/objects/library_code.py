@@ -1,0 +1,79 @@
+"""The code of libraries: compiled when a kernel first needs it, kept on disk, and linked into all that do."""
+
+from __future__ import annotations
+
+from _thread import allocate_lock
+from collections.abc import Callable, Mapping
+
+from ptxvm.analysis.collector import NoCollection
+from ptxvm.engine.jit.abi.specialisation import Tier
+from ptxvm.engine.jit.ir.digest import Digest
+from ptxvm.engine.jit.ir.libraries import LIBRARIES
+from ptxvm.engine.jit.objects import disk_cache
+from ptxvm.engine.jit.objects.cache_entry import packed_code, unpacked_code
+from ptxvm.engine.jit.objects.elf import flatten
+from ptxvm.engine.jit.objects.loader import FlatCode
+
+LEAST = Tier.QUICK
+"""The tier of a library in code that is made for one run: it is there for the next kernels too."""
+PAGE = 4096  # what code for some processors refers to by its place in a page
+_LOCK = allocate_lock()
+_FOUND: dict[tuple[str, Tier], FlatCode] = {}
+_OBJECTS: dict[tuple[str, Tier], bytes] = {}
+
+Compile = Callable[[str, Tier], bytes]
+
+
+def text_of(name: str) -> str:
+    """The text of a library, whose function has a name for other modules."""
+    with NoCollection():
+        from ptxvm.engine.jit.functions.warp_function import module_text  # noqa: PLC0415 - code that is ready needs none
+    library = LIBRARIES[name]
+    return module_text(library.unit, f"@{name} = alias i32 (ptr), ptr @{library.function}")
+
+
+def object_of(name: str, tier: Tier, compiled: Compile) -> bytes:
+    """The object file of a library."""
+    key = name, max(tier, LEAST)
+    with _LOCK:
+        found = _OBJECTS.get(key)
+    if found is None:
+        found = compiled(text_of(name), key[1])
+        with _LOCK:
+            _OBJECTS[key] = found
+    return found
+
+
+def code_of(name: str, tier: Tier, compiled: Compile, sources: str) -> FlatCode:
+    """The code of a library; `sources` is a digest of what it depends on beside its name."""
+    key = name, max(tier, LEAST)
+    with _LOCK:
+        found = _FOUND.get(key)
+    if found is None:
+        store = disk_cache.from_environment()
+        entry = Digest().add(repr((*key, sources))).text
+        data = None if store is None else store.get(entry)
+        found = None if data is None else unpacked_code(data)
+        if found is None:
+            found = flatten(object_of(name, tier, compiled))
+            if store is not None:
+                store.put(entry, packed_code(found))
+        with _LOCK:
+            _FOUND[key] = found
+    return found
+
+
+def joined(code: FlatCode, libraries: Mapping[str, FlatCode]) -> FlatCode:
+    """A block of code, and behind it those with the functions that it calls."""
+    block, inner, outer = bytearray(code.code), dict(code.inner), dict(code.outer)
+    for name, library in libraries.items():
+        block += bytes(-len(block) % PAGE)
+        start = len(block)
+        block += library.code
+        calls = [at for at, called in outer.items() if called == name]
+        for at in calls:
+            inner[at] = start + library.functions[name]
+            del outer[at]
+        inner |= {start + at: start + target for at, target in library.inner.items()}
+        outer |= {start + at: called for at, called in library.outer.items()}
+    return FlatCode(bytes(block), code.functions, inner, outer)
