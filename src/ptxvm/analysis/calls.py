@@ -9,6 +9,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.analysis.report import Report
 from ptxvm.analysis.scope import special
+from ptxvm.analysis.shapes import shape_of
 from ptxvm.analysis.signatures import Formal
 from ptxvm.analysis.symbols import Prototype, Register, Signature, Table, Variable
 from ptxvm.diagnostics import codes
@@ -91,6 +92,22 @@ def check_list(
     for formal, actual in zip(formals, actuals, strict=False):
         for wrong in misfits(formal, actual, bound, caller, result=noun == "results", open=variadic and formal is formals[-1]):
             report.error(WRONG_ARGUMENT, f"{wrong.message}, for '{formal.name}'", actual, ptxas=wrong.ptxas)
+
+
+def undeclared_arguments(bound: Bound) -> Iterator[str]:
+    """What ptxas says of the results and arguments of a call that have undeclared names."""
+    func = bound.operands.get("func")
+    callee = bound.scope.find(func.text) if isinstance(func, tree.Name) else None
+    for signature in signatures(callee, bound):
+        for formals, role in ((signature.results, "ret"), (signature.parameters, "args")):
+            group = bound.operands.get(role)
+            actuals = group.items if isinstance(group, tree.Group) else []
+            if len(actuals) == len(formals):
+                for formal, actual in zip(formals, actuals, strict=True):
+                    if isinstance(actual, tree.Name) and shape_of(actual, bound.scope).kind == "unknown":
+                        yield f"Illegal argument for formal parameter '{formal.name}'"
+                        yield f"Type of argument does not match formal parameter '{formal.name}'"
+                        yield f"Alignment of argument does not match formal parameter '{formal.name}'"
 
 
 class Misfit(NamedTuple):

@@ -6,13 +6,14 @@ asks for them), so it is cached: a module repeats few of them.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import partial
 from itertools import takewhile
 from typing import Any
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.algebra.types import Type
 from ptxvm.analysis import remedies, repairs
 from ptxvm.analysis.operand_matching import match_operands
 from ptxvm.dataclass import dataclass
@@ -113,7 +114,18 @@ class Recogniser:
             fitting = (self.fit(decoded, order, values) for decoded in candidates(opcode, other))
             return any(not any(p.code in UNFIT for p in verdict.problems) for verdict in fitting)
 
-        return repairs.misfit(opcode, words, shapes, accepts, takes)
+        found = repairs.misfit(opcode, words, shapes, accepts, takes)
+        if found.code != REFUSED or found.word in Type.named:
+            return found
+        at = words.index(found.word)
+        rest = candidates(opcode, (*words[:at], *words[at + 1 :]))
+        problems = min((self.fit(each, shapes, values).problems for each in rest), key=weights, default=())
+        said = next((each.ptxas for each in problems if each.code in WRONG_OPERANDS), "")
+        if not said:
+            return found
+        if found.ptxas.startswith(WHILE_READING):
+            return replace(found, consequence=said)
+        return replace(found, ptxas=said, consequence="")
 
     def accepts(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> bool:
         """Is there a form without problems?"""
@@ -135,7 +147,7 @@ class Recogniser:
             return Recognition(None, problems=(self.misfit(opcode, words, shapes, values),))
         verdicts = [self.fit(decoded, shapes, values) for decoded in fitting]
         asked = any(v.asks_for_value for v in verdicts)
-        best = min(verdicts, key=lambda v: sum(weight(p) for p in v.problems))
+        best = min(verdicts, key=lambda v: weights(v.problems))
         needs = best.needs if all(is_wrong_anywhere(v) for v in takewhile(lambda v: v is not best, verdicts)) else None
         if (best.asks_for_value, best.needs) == (asked, needs):
             return best
@@ -230,12 +242,28 @@ def mentions_unknown(shape: Shape) -> bool:
     return shape.kind == "unknown" or any(mentions_unknown(s) for s in shape.items)
 
 
+REFUSED = "P0305"
+"""The code of a modifier that does not fit; ptxas judges the operands as if it were not there."""
+WRONG_OPERANDS = frozenset({"P0302", "P0303", "P0304"})
+WHILE_READING = ("Unknown modifier", "Multiple ", "Duplicate ")
+"""What ptxas says of a modifier before it looks at the operands; all else only where these are right."""
+
+
+def weights(problems: Sequence[Problem]) -> int:
+    """The weight of the problems of a form."""
+    return sum(weight(each) for each in problems)
+
+
 def weight(p: Problem) -> int:
     """The weight of a problem in the choice of a form: a wrong operand weighs more than a missing version."""
     return {"P0302": 1000, "P0303": 100, "P0306": 1, "P0307": 1}.get(p.code, 10)
 
 
 # ── operands ────────────────────────────────────────────────────────────────────────────
+
+
+NO_RESULT = {"integer": "Result register required", "sink": "Result discard mode is not allowed"}
+"""What ptxas says where nothing is wrong but what stands for the result."""
 
 
 def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]:
@@ -247,8 +275,8 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
         for name, shape, type in typed
         if (said := problem(shape, type, decoded.operand_type(name), destination=name in destinations))
     ]
-    no_result = len(wrong) == 1 and wrong[0][0] in destinations and wrong[0][1].kind == "integer"
-    ptxas = f"{'Result register required' if no_result else 'Arguments mismatch'} for instruction '{decoded.opcode}'"
+    kind = wrong[0][1].kind if len(wrong) == 1 and wrong[0][0] in destinations else ""
+    ptxas = f"{NO_RESULT.get(kind, 'Arguments mismatch')} for instruction '{decoded.opcode}'"
     return [
         Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas)
         for name, shape, type, said in wrong

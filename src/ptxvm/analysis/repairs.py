@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from functools import cache
-from itertools import permutations
+from itertools import permutations, takewhile
 
 from ptxvm.algebra.types import Type
 from ptxvm.diagnostics import closest, did_you_mean, edit_distance, habits, listed
@@ -67,7 +67,7 @@ def misfit(opcode: str, words: Words, shapes: tuple[Shape, ...], accepts: Accept
     nearest = [(form, match) for form, match in matches if distance(match) == least]
     if nearest[0][1].extra:
         return too_much(opcode, words, nearest[0], shapes, accepts)
-    return missing(opcode, nearest, shapes, accepts, takes)
+    return missing(opcode, words, nearest, shapes, accepts, takes)
 
 
 def distance(match: Match) -> tuple[int, int]:
@@ -82,10 +82,21 @@ def too_much(opcode: str, words: Words, near: tuple[Form, Match], shapes: tuple[
     word = words[at]
     help = other_word(opcode, words, at, shapes, accepts) or f"the form nearest to this is `{form.text};`"
     type = next((Type.named[each] for each in words if each in Type.named), None)
-    differs = word in UNSIGNED and type is not None and type.kind != "u"
+    own = opcode_words(opcode, words)
+    others = (*words[len(own) : at], *words[at + 1 :])
+    differs = word in UNSIGNED and type is not None and type.kind != "u" and at >= len(own)
     return Problem("P0305", f"'.{word}' does not fit here in '{opcode}'", word=word, help=help,
-                   ptxas=refused_by_ptxas(opcode, word),
+                   ptxas=refused_by_ptxas(".".join((opcode, *own)), word, others, within=at < len(own)),
                    consequence="Mismatch between instruction type and comparison qualifier" if differs else "")  # fmt: skip
+
+
+def opcode_words(opcode: str, words: Words) -> Words:
+    """The words that belong to the opcode in some form: `wide` in `mul.wide`."""
+    found = [
+        sum(1 for _ in takewhile(lambda pair: pair[0] in pair[1].choices, zip(words, form.slots[: form.fixed], strict=False)))
+        for _, form in ISA.by_opcode[opcode]
+    ]
+    return words[: max(found)]
 
 
 def other_word(opcode: str, words: Words, at: int, shapes: tuple[Shape, ...], accepts: Accepts) -> str:
@@ -150,24 +161,51 @@ KINDS = {
 }
 """What ptxas 13.0 says of modifiers that it knows by their kind."""
 KIND_OF = {word: said for said, words in KINDS.items() for word in words.split()}
+SEVERAL = {
+    "Multiple rounding modifiers specified": KINDS["Illegal rounding modifier for"],
+    "Multiple comparisons set": KINDS["Comparison qualifier is not allowed for"],
+    "Multiple permute modifiers specified": KINDS["Illegal modifier 'Permute' for"],
+    "Multiple dimension modifiers specified": KINDS["Illegal modifier 'dimension' for"],
+    "Multiple clamp modifiers specified": KINDS["Illegal modifier 'Clamp' for"],
+    "Multiple vector modifiers specified": KINDS["Vector qualifier is not allowed for"],
+    "Multiple cache operation modifiers specified": "ca cg cs cv lu wb wt",
+    "Multiple scope modifiers specified": "cluster cta gpu sys",
+    "Multiple shuffle modifiers specified": "bfly down idx up",
+    "Multiple .any/.all modifiers specified": "all any",
+    "Multiple instruction post-operation flags set": "add and cas dec exch inc max min or xor",
+}
+"""What it says of a modifier beside another of its kind."""
+SEVERAL_OF = {word: (said, frozenset(words.split())) for said, words in SEVERAL.items() for word in words.split()}
 UNSIGNED = frozenset({"lo", "ls", "hi", "hs"})
 """Comparisons of unsigned numbers, which ptxas compares with the type of the instruction."""
+CLAMPS = frozenset({"clamp", "wrap"})
 WITHIN = frozenset({"full", "wide"})
 """Modifiers that ptxas takes for a part of the opcode, and does not know behind others."""
 
 
-def refused_by_ptxas(opcode: str, word: str) -> str:
-    """What ptxas says of a modifier: a type, one that some instruction has, or none."""
+def refused_by_ptxas(opcode: str, word: str, others: Words = (), *, within: bool = False) -> str:
+    """What ptxas says of a modifier: a type, one that some instruction has, one of a kind that is among `others`, or none.
+
+    A modifier `within` the opcode is right, and so the type is wrong.
+    """
+    if within or word in Type.named:
+        return f"Unexpected instruction types specified for '{opcode}'"
     if word not in known_words() or word in WITHIN:
         return f"Unknown modifier '.{word}'"
-    if word in Type.named:
-        return f"Unexpected instruction types specified for '{opcode}'"
+    several, kind = SEVERAL_OF.get(word, (f"Duplicate .{word} modifier", {word}))
+    if not kind.isdisjoint(others):
+        return several
     said = KIND_OF.get(word, f"Illegal modifier '.{word}' for")
     return f"{said} instruction '{opcode}'"
 
 
 def missing(
-    opcode: str, nearest: list[tuple[Form, Match]], shapes: tuple[Shape, ...], accepts: Accepts, takes: Accepts
+    opcode: str,
+    words: Words,
+    nearest: list[tuple[Form, Match]],
+    shapes: tuple[Shape, ...],
+    accepts: Accepts,
+    takes: Accepts,
 ) -> Problem:
     """The problem of a missing modifier: names all choices, and suggests those that fit the operands."""
     choices = dict.fromkeys(f".{c}" for _, match in nearest for c in match.missing[0].order)
@@ -179,7 +217,7 @@ def missing(
     form, match = nearest[0]
     help = heads_help(opcode, fitting) or f"the form is `{form.text};`"
     return Problem("P0308", f"'{opcode}' lacks a modifier: {one_of}{listed(list(choices))}", help=help,
-                   ptxas=missed_by_ptxas(opcode, match.missing[0]))  # fmt: skip
+                   ptxas=missed_by_ptxas(".".join((opcode, *opcode_words(opcode, words))), match.missing))  # fmt: skip
 
 
 def unlikelihood(head: Words) -> int:
@@ -201,12 +239,17 @@ def completed(form: Form, match: Match, slot: ModifierSlot) -> Iterable[Words]:
         yield tuple(bound[s.name] for s in form.slots if s.name in bound)
 
 
-def missed_by_ptxas(opcode: str, slot: ModifierSlot) -> str:
-    """What ptxas says where a modifier is missing."""
+def missed_by_ptxas(opcode: str, slots: Sequence[ModifierSlot]) -> str:
+    """What ptxas says where modifiers are missing: of the type before all others."""
+    slot = next((slot for slot in slots if slot.is_type), slots[0])
     if slot.literal and not slot.is_type:
         return f".{slot.name} modifier required for instruction '{opcode}'"
     if slot.name == "rnd":
         return f"Rounding modifier required for instruction '{opcode}'"
+    if slot.name == "CmpOp":
+        return f"Comparison modifier required for instruction '{opcode}'"
+    if slot.choices == CLAMPS:
+        return f"Clamp modifier required for instruction '{opcode}'"
     return f"Unexpected instruction types specified for '{opcode}'"
 
 

@@ -15,6 +15,9 @@ from ptxvm.diagnostics.findings import Findings, Text
 SYMBOL = "Unknown symbol"
 """How the findings begin that ptxas prints when it has read the whole module; what names none it says at once."""
 
+DISCARD = "Result discard mode is not allowed"
+"""How an error of operands begins at which ptxas stops; it goes on behind all others."""
+
 ABORTED = "ptxas fatal   : Ptx assembly aborted due to errors"
 _WORDS = {Severity.ERROR: "error", Severity.WARNING: "warning", Severity.NOTE: "info"}
 
@@ -45,8 +48,10 @@ def lines(source: Text, diagnostics: Sequence[Diagnostic]) -> list[str]:
 
 def stops(diagnostic: Diagnostic) -> bool:
     """Whether ptxas reads no further."""
+    if diagnostic.severity is not Severity.ERROR:
+        return False
     code = explain(diagnostic.code)
-    return code is not None and code.stops_ptxas and diagnostic.severity is Severity.ERROR
+    return (code is not None and code.stops_ptxas) or diagnostic.ptxas.startswith(DISCARD)
 
 
 def _line(diagnostic: Diagnostic, source: Text) -> int:

@@ -343,8 +343,8 @@ def policy_without_hint(i: Decoded) -> Problem | None:
                        ptxas=f"Arguments mismatch for instruction '{i.form.opcode}'")  # fmt: skip
     return Problem("P1811", "a cache policy needs '.L2::cache_hint'", operand="policy",
                    help="write `.L2::cache_hint` in the instruction",
-                   ptxas=f".L2::cache_hint modifier required for instruction '{i.form.opcode}' with 3 arguments",
-                  )  # fmt: skip
+                   ptxas=f".L2::cache_hint modifier required for instruction '{i.form.opcode}' with {len(i.shapes)} arguments",
+                   consequence=f"Arguments mismatch for instruction '{i.form.opcode}'")  # fmt: skip
 
 
 def cache_operator(i: Decoded) -> bool:

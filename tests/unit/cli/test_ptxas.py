@@ -282,6 +282,86 @@ def test_names_are_looked_for_when_all_is_read(ptxas: Call) -> None:
     assert "Unknown symbol" not in said
 
 
+REFUSED = {
+    "add.rn.rz.f32 %f1, %f2, %f3;": ["Multiple rounding modifiers specified"],
+    "setp.lt.gt.s32 %p1, %r1, %r2;": ["Multiple comparisons set"],
+    "ld.global.ca.cg.u32 %r1, [%rd1];": ["Multiple cache operation modifiers specified"],
+    "atom.global.add.min.u32 %r1, [%rd1], %r2;": ["Multiple instruction post-operation flags set"],
+    "shfl.sync.up.down.b32 %r1, %r2, 0, 31, -1;": ["Multiple shuffle modifiers specified"],
+    "add.ftz.ftz.f32 %f1, %f2, %f3;": ["Duplicate .ftz modifier"],
+    "add.wide.u32 %rd1, %r1, %r2;": ["Unknown modifier '.wide'", "Arguments mismatch for instruction 'add'"],
+    "mul.lo.wide.s32 %rd1, %r1, %r2;": ["Unknown modifier '.wide'", "Arguments mismatch for instruction 'mul.lo'"],
+    "min.wide.s32 %r1, %r1, %r2;": ["Unknown modifier '.wide'"],
+    "add.ftz.s32 %r1, %r1, %r2;": ["Illegal modifier '.ftz' for instruction 'add'"],
+    "add.ftz.s32 %r1, %rd1, %r2;": ["Arguments mismatch for instruction 'add'"],
+    "add.eq.s32 %r1, %rd1, %r2;": ["Arguments mismatch for instruction 'add'"],
+    "mul.wide.f32 %f1, %f2, %f3;": ["Unexpected instruction types specified for 'mul.wide'"],
+    "mul.lo.f32 %f1, %f2, %f3;": ["Unexpected instruction types specified for 'mul.lo'"],
+    "mul.hi.lo.s32 %r1, %r2, %r3;": [
+        "Comparison qualifier is not allowed for instruction 'mul.hi'",
+        "Mismatch between instruction type and comparison qualifier",
+    ],
+    "shf.l.wrap.u32 %r1, %r2, %r3, %r1;": ["Unexpected instruction types specified for 'shf.l'"],
+    "shf.l.b32 %r1, %r2, %r3, %r1;": ["Clamp modifier required for instruction 'shf.l'"],
+    "shf.r %r1, %r2, %r3, %r1;": ["Unexpected instruction types specified for 'shf.r'"],
+    "setp.s32 %p1, %r1, %r2;": ["Comparison modifier required for instruction 'setp'"],
+    "cvt.ftz.u32.u64 %r1, %rd1;": [
+        "Illegal modifier '.ftz' for instruction 'cvt'", "Modifier '.ftz' does not apply to this type of convert operation",
+    ],
+    "cvt.rn.ftz.f64.s32 %fd1, %r1;": ["Modifier '.ftz' does not apply to this type of convert operation"],
+    "ld.global.u32 %r1, [%rd1], %rd1;": [
+        ".L2::cache_hint modifier required for instruction 'ld' with 3 arguments", "Arguments mismatch for instruction 'ld'",
+    ],
+    "atom.global.add.u32 %r1, [%rd1], %r2, %rd1;": [
+        ".L2::cache_hint modifier required for instruction 'atom' with 4 arguments",
+        "Arguments mismatch for instruction 'atom'",
+    ],
+}  # fmt: skip
+CALLEE = ".func (.reg .b32 out) f(.reg .b32 a, .reg .b32 b);"
+
+
+def test_modifiers_are_judged_before_operands_or_behind_them(ptxas: Call) -> None:
+    """Ptxas 13.0: what it does not know or has met already, it says at once; all else only where the operands are right."""
+    head = HEAD.replace("7.0", "8.0").replace("75", "80")
+    lines = [f"{head}.visible .entry k() {{ {REGISTERS} .reg .pred %p<2>; .reg .f64 %fd<2>;", *REFUSED, "ret; }", ""]
+    expected = [f"ptxas text.ptx, line {n}; error   : {said}\n" for n, each in enumerate(REFUSED, 5) for said in REFUSED[each]]
+    assert of_text(ptxas, "\n".join(lines), "-arch=sm_80") == (255, "".join([*expected, ABORTED]))
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("call (%r1), f, (%r2, %x);", ["b"]),
+        ("call (%x), f, (%y, 3);", ["out", "a"]),
+        ("tex.2d.v4.f32.f32 {%x, %f2, %y, %f4}, [t, {%f1, %f2}];", 3 * ["tex"]),
+        ("st.global.v2.f32 [%rd1], {%f1, %x};", ["st"]),
+        ("st.global.v2.b32 [%rd1], {%r1, %x};", []),
+    ],
+)
+def test_undeclared_names_have_no_type(ptxas: Call, line: str, said: list[str]) -> None:
+    """Ptxas 13.0: an argument fits in no respect, and an element differs from its neighbours that are not bits."""
+    names = list(dict.fromkeys(re.findall(r"%[xy]\b", line)))
+    if line.startswith("call"):
+        ways = ["Illegal argument for", "Type of argument does not match", "Alignment of argument does not match"]
+        expected = [f"{way} formal parameter '{name}'" for name in said for way in ways]
+    else:
+        expected = [f"Illegal expression '{name}'" for name in names]
+        expected += [f"Vector with elements of different types are not allowed in {opcode} instruction" for opcode in said]
+    expected += [f"Unknown symbol '{name}'" for name in names]
+    text = f"{HEAD}.global .texref t; {CALLEE}\n.visible .entry k() {{ {REGISTERS}\n{line}\nret; }}\n"
+    assert of_text(ptxas, text)[1].splitlines()[:-1] == [f"ptxas text.ptx, line 6; error   : {each}" for each in expected]
+
+
+@pytest.mark.parametrize("line", ["add.s32 _, %r1, %r2;", "mov.b32 _, %r1;", "mad.lo.s32 _, %r1, %r2, %r3;"])
+def test_a_result_that_is_discarded_ends_the_reading(ptxas: Call, line: str) -> None:
+    """Ptxas 13.0."""
+    opcode = "mad.lo" if line.startswith("mad") else line[:3]
+    said = f"ptxas text.ptx, line 6; fatal   : Result discard mode is not allowed for instruction '{opcode}'\n"
+    body = f"add.s32 %r1, %f1, 2;\n{line}\nadd.s32 %r1, %f1, 2;"
+    before = "ptxas text.ptx, line 5; error   : Arguments mismatch for instruction 'add'\n"
+    assert of_text(ptxas, f"{HEAD}.visible .entry k() {{ {REGISTERS}\n{body}\nret; }}\n") == (255, f"{before}{said}{ABORTED}")
+
+
 def test_a_module_without_a_version_is_named(ptxas: Call) -> None:
     Path("none.ptx").write_text(".target sm_80\n")
     said = "fatal   : Missing .version directive at start of file 'none.ptx'\n"

@@ -85,7 +85,10 @@ def covers(target, source):
 def ftz_is_for_f32(i):
     """.ftz needs .f32 as the source or the target; up to PTX 1.4 a target of 64 bits excludes it."""
     if i.ftz and (f32 not in (i.dtype, i.atype) or (i.version <= (1, 4) and i.dtype.bits == 64)):
-        return Problem("P1701", "Modifier '.ftz' does not apply to this type of convert operation", word="ftz")
+        said = "Modifier '.ftz' does not apply to this type of convert operation"
+        if i.dtype.is_float or i.atype.is_float:
+            return Problem("P1701", said, word="ftz")
+        return Problem("P1701", said, word="ftz", ptxas="Illegal modifier '.ftz' for instruction 'cvt'", consequence=said)
     return None
 
 
