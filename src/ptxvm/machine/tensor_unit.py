@@ -44,6 +44,7 @@ from ptxvm.machine.warpgroup_matrix import no_fma
 
 SHIFTED = 8  # columns of 32 bytes
 WIDEST = 32  # bits of an element
+BYTE = 8  # bits
 SCALES = "scale_a", "scale_b"
 Operands = Mapping[str, PerLane]
 """The operands of an instruction, each with an element for every lane that does the work."""
@@ -306,8 +307,12 @@ PLAIN = (False, False)
 
 
 def is_plain(work: Multiply, idesc: InstructionDescriptor, operands: Mapping[str, int]) -> bool:
-    """Are A and B K-major and just multiplied, and are all cells of D written, which lie in one part?"""
-    changes = work.pairs or work.blocks or work.shifted or work.sparse or operands.get("scale", 0)
+    """Are A and B K-major and just multiplied, and are all cells of D written, which lie in one part?
+
+    Elements of less than a byte lie in another way in tensor memory than in shared memory.
+    """
+    narrow = work.in_tensor_memory and idesc.a.bits < BYTE
+    changes = narrow or work.pairs or work.blocks or work.shifted or work.sparse or operands.get("scale", 0)
     masks = operands.get("zeros", 0) >> 39 & 1 or any(operands.get(f"disabled{n}", 0) for n in range(4))
     as_it_is = idesc.negated == idesc.transposed == PLAIN
     return as_it_is and not (changes or masks) and not (work.weights and idesc.m < LANES)

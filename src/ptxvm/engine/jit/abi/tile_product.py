@@ -16,8 +16,8 @@ TileFunction: TypeAlias = Callable[[int, int, int, int, int, int, int, int], int
 """`f(a, b, d, out, least, rows, columns, enabled)`: five addresses of tables, the tiles along M and N, and whether D counts.
 
 A and B are given by the address of each piece of 16 bytes along K, D by that of each row of words; `least` has the exponents
-below which a small number of each row of A and column of B counts as having that one.  0 where the function leaves the
-product.
+below which a small number of each row of A and column of B counts as having that one.  Of half bytes it has the registers of
+the scales, those of the tiles along M and then those along N.  0 where the function leaves the product.
 """
 
 
@@ -26,7 +26,7 @@ class TileProduct(NamedTuple):
 
     A product of floats is added by a `core`.  `small` numbers come as wider floats, or in bytes of the types `packed`; of a
     `sparse` A half of the elements at most are not zero; `finite` is `.satfinite`; `fast` is for numerics within the bounds of
-    the manual.
+    the manual.  `scales` are the type of the scales of half bytes, and how many blocks of a row have one.
     """
 
     a: Type
@@ -39,3 +39,4 @@ class TileProduct(NamedTuple):
     finite: bool = False
     fast: bool = False
     packed: tuple[Type, Type] | None = None
+    scales: tuple[Type, int] | None = None

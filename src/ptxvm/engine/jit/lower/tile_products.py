@@ -10,16 +10,21 @@ import numpy as np
 from ptxvm.algebra.types import Type, bf16, f16, f32, s32
 from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.abi.tile_product import HEIGHT, MOST_COLUMNS, MOST_ROWS, WIDTH, TileFunction, TileProduct
+from ptxvm.engine.jit.values import mma_half_bytes
 from ptxvm.engine.jit.values.small_floats import WIDENED, least_exponent
+from ptxvm.isa import fragments
 from ptxvm.isa.fragments import Product, Scaling
 from ptxvm.isa.shared_matrix import PIECE
+from ptxvm.isa.special_registers import WARP
 from ptxvm.machine import tensor_core
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.tensor_core import FORMATS, Accumulation, Architecture, Matrices, unit_of
 from ptxvm.machine.tensor_unit import InPlace
+from ptxvm.machine.warp_matrix import where
 from ptxvm.machine.window import Window
 
 BIAS, NAN = 127, 0x7FC0  # of bf16
+TILE = f"m{HEIGHT}n{WIDTH}k{mma_half_bytes.DEPTH}"  # of half bytes
 SMALL = 8  # bits of small floats, which come to a function as wider ones
 
 
@@ -46,6 +51,30 @@ def scaled_in_bf16(type: Type, matrix: Matrices, of_scales: Type, scales: Matric
     found[(found & 0x7FFF == 0) & (numbers != 0)] = NAN
     least = scales[:, 0].astype(np.int64) + FORMATS[type.name][1]  # a scale has the bias of bf16
     return found.astype(np.uint16), least.clip(0, 2 * BIAS).astype(np.uint16)
+
+
+def in_pairs(matrix: Matrices) -> Matrices:
+    """Half bytes, two in a byte."""
+    found: Matrices = np.ascontiguousarray(matrix[:, ::2] | matrix[:, 1::2] << 4)
+    return found
+
+
+def tile_of_half_bytes(product: Product) -> TileProduct | None:
+    """The tile of a product of half bytes whose blocks have scales; None where there is none."""
+    scaling, depth = product.scaling, product.b.shape[0]
+    if scaling is None or depth != mma_half_bytes.DEPTH or product.sparsity is not None or product.d.type is not f32:
+        return None
+    return TileProduct(product.a.type, product.b.type, f32, depth, None, scales=(scaling.a.type, scaling.a.shape[1]))
+
+
+def registers_of_scales(place: Array, scales: Matrices) -> Array:
+    """The registers of the scales of all tiles; `place` has the lane and the byte of each scale of a tile."""
+    tiles = scales.reshape(-1, *place.shape).astype(np.uint32)
+    found = np.zeros((len(tiles), WARP), np.uint32)
+    for block in range(place.shape[1]):
+        lanes, bytes_ = np.divmod(place[:, block], 4)
+        found[:, lanes] |= tiles[:, :, block] << (8 * bytes_).astype(np.uint32)
+    return found
 
 
 def addresses_of(matrix: Array, step: int) -> Array:
@@ -111,8 +140,6 @@ class Tiles:
             return None
         if product.d.type is s32 or types[0].bits > SMALL:
             return self.function(product, types, depth)
-        if any(type.bits < SMALL for type in types):  # 16 of which have gaps behind them
-            return None
         return self.function(product, (f16, f16), depth, small=True, packed=types)
 
     def in_place(self, product: Product) -> InPlace | None:
@@ -129,6 +156,8 @@ class Tiles:
         """
         if product.a.type.bits < SMALL and product.d.type is s32:
             return None
+        if product.a.halved:
+            return self._of_half_bytes(product, left, right.T, added, further)
         types, small = (product.a.type, product.b.type), product.a.type.bits <= SMALL and product.d.type is not s32
         a, b, least = left, right.T, np.zeros(len(left) + right.shape[1], np.uint16)
         if product.scaling is not None:
@@ -149,6 +178,22 @@ class Tiles:
         found: Matrices = added.astype(np.uint32)
         tables = addresses_of(a, PIECE), addresses_of(b, PIECE), addresses_of(found, found.strides[0])[:, 0]
         return found if _called(function, tables, least, enabled=True) else None
+
+    def _of_half_bytes(
+        self, product: Product, a: Matrices, b: Matrices, added: Matrices, scales: Sequence[Matrices]
+    ) -> Matrices | None:
+        """The product of half bytes whose blocks have scales."""
+        wanted = tile_of_half_bytes(product)
+        function = None if wanted is None else self.host.tile_function(wanted)
+        if function is None or product.scaling is None:
+            return None
+        found: Matrices = added.astype(np.uint32)
+        tile = fragments.scaling(TILE, product.scaling.a.shape[1], product.scaling.a.type)
+        of_a, of_b = where(tile.a)[0], where(tile.b)[0].T
+        held = registers_of_scales(of_a, scales[0]), registers_of_scales(of_b, np.ascontiguousarray(scales[1].T))
+        a, b = in_pairs(a), in_pairs(b)
+        tables = addresses_of(a, PIECE), addresses_of(b, PIECE), addresses_of(found, found.strides[0])[:, 0]
+        return found if _called(function, tables, np.concatenate(held), enabled=True) else None
 
     def _scaled(
         self, product: Product, scaling: Scaling, a: Matrices, b: Matrices, scales: Sequence[Matrices]

@@ -1,4 +1,6 @@
-"""Products of whole matrices in vector registers: of integers tile by tile by the function of `mma`, of floats in panels.
+"""Products of whole matrices in vector registers.
+
+Tiles of integers and of half bytes with scales are multiplied by the function of `mma`, other floats in panels.
 
 A and B are given by the address of each piece of 16 bytes along K, D by the address of each row: matrices may lie in shared
 memory, in tensor memory, or in an array.  D is changed when it is known that the product is not left to the host.
@@ -14,6 +16,7 @@ from ptxvm.engine.jit.abi.tile_product import MOST_COLUMNS, MOST_ROWS, TileProdu
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.values import mma, mma_panels, small_floats
 from ptxvm.engine.jit.values.mma_panels import ACROSS, GROUP, PanelFunctions
+from ptxvm.isa import fragments
 from ptxvm.isa.fragments import Product, mma_fragment
 from ptxvm.isa.shared_matrix import PIECE
 from ptxvm.isa.special_registers import WARP
@@ -22,7 +25,7 @@ from ptxvm.machine.tensor_core import Architecture
 NAME = "ptxvm.tiles"
 BYTES = 4 * WARP  # of a register
 
-# Copies eight pieces of 16 bytes, or of 32, whose addresses stand in a table.
+# Copies eight pieces of 16 bytes, or of 32, whose addresses stand in a table; $$load are the lines that load one as %words.
 COPY = Template("""
 define internal void @$name(ptr %to, ptr %table, i32 %first, i32 %step, i32 %offset) alwaysinline {
 entry:
@@ -35,7 +38,7 @@ next:
   %address = load i64, ptr %slot, align 8
   %piece = inttoptr i64 %address to ptr
   %source = getelementptr i8, ptr %piece, i32 %offset
-  %words = load <$words x i32>, ptr %source, align 4
+$load
   %n.bytes = mul i32 %n, $bytes
   %target = getelementptr i8, ptr %to, i32 %n.bytes
   store <$words x i32> %words, ptr %target, align 16
@@ -45,6 +48,29 @@ next:
 done:
   ret void
 }""")
+
+LOAD = "  %words = load <{} x i32>, ptr %source, align 4"
+# Sixteen elements of four or six bits, and a gap behind them, as bytes (PTX 9.7.16.9.1).
+LOAD_4 = f"""\
+  %held = load <8 x i8>, ptr %source, align 4
+  %even = and <8 x i8> %held, splat (i8 15)
+  %odd = lshr <8 x i8> %held, splat (i8 4)
+  %bytes = shufflevector <8 x i8> %even, <8 x i8> %odd, <16 x i32> <{", ".join(f"i32 {n // 2 + n % 2 * 8}" for n in range(16))}>
+  %moved = shl <16 x i8> %bytes, splat (i8 2)
+  %words = bitcast <16 x i8> %moved to <4 x i32>"""
+FIRST, NEXT = (", ".join(f"i32 {6 * n // 8 + more}" for n in range(16)) for more in (0, 1))
+LOAD_6 = f"""\
+  %held = load <16 x i8>, ptr %source, align 4
+  %wide = zext <16 x i8> %held to <16 x i16>
+  %first.bits = shufflevector <16 x i16> %wide, <16 x i16> poison, <16 x i32> <{FIRST}>
+  %next.bits = shufflevector <16 x i16> %wide, <16 x i16> poison, <16 x i32> <{NEXT}>
+  %above = shl <16 x i16> %next.bits, splat (i16 8)
+  %all.bits = or <16 x i16> %above, %first.bits
+  %moved = lshr <16 x i16> %all.bits, <{", ".join(f"i16 {6 * n % 8}" for n in range(16))}>
+  %six = and <16 x i16> %moved, splat (i16 63)
+  %bytes = trunc <16 x i16> %six to <16 x i8>
+  %words = bitcast <16 x i8> %bytes to <4 x i32>"""
+LOADS = {4: LOAD_4, 6: LOAD_6}
 
 FUNCTION = Template("""
 define i32 @$name(ptr %a, ptr %b, ptr %d, ptr %out, ptr %least, i32 %rows, i32 %columns, i32 %enabled) noinline #0 {
@@ -180,20 +206,27 @@ TOGETHER = ", ".join(f"i32 {n // 2 + n % 2 * WARP}" for n in range(2 * WARP))
 def written(unit: Unit, tile: TileProduct) -> str | None:
     """Write the function of a product; returns its name, or None where none handles it."""
     product = tile_product(tile)
-    unit.helper("ptxvm.tiles.pieces", COPY.substitute(name="ptxvm.tiles.pieces", words=4, bytes=16))
+    for bits in sorted({8, *(type.bits for type in tile.packed or ())}):
+        copy = _copy_of(bits)
+        unit.helper(copy, COPY.substitute(name=copy, load=LOADS.get(bits, LOAD.format(4)), words=4, bytes=16))
     if tile.core is not None:
         panels = mma_panels.functions(unit, product, tile.core, small=tile.small, sparse=tile.sparse, fast=tile.fast)
         return None if panels is None else unit.helper(NAME, _in_panels(NAME, panels, tile))
     called = mma.written(unit, product, Architecture.BLACKWELL, fast=tile.fast)
     if called is None:
         return None
-    unit.helper("ptxvm.tiles.lines", COPY.substitute(name="ptxvm.tiles.lines", words=8, bytes=32))
+    unit.helper("ptxvm.tiles.lines", COPY.substitute(name="ptxvm.tiles.lines", load=LOAD.format(8), words=8, bytes=32))
     return unit.helper(NAME, _text(NAME, called, product))
 
 
 def tile_product(tile: TileProduct) -> Product:
     """The product of a tile."""
     shape = f"m16n8k{tile.depth}"
+    if tile.scales is not None:
+        a, b = (fragments.halved_fragment(name, shape) for name in "ab")
+        c, d = (mma_fragment(name, tile.sums, shape) for name in "cd")
+        of_blocks = fragments.scaling(shape, tile.scales[1], tile.scales[0])
+        return Product(a, b, c, d, scaling=of_blocks, core=fragments.Core.TCGEN05)
     a, b, c, d = (
         mma_fragment(name, each, shape) for name, each in zip("abcd", (tile.a, tile.b, tile.sums, tile.sums), strict=True)
     )
@@ -209,7 +242,7 @@ def _in_panels(name: str, panels: PanelFunctions, tile: TileProduct) -> str:
     lay_a, lay_b = (
         LAY.substitute(
             m=m, before=before, pieces=pieces, least=least, start=start, of_block=of_block, step=deep * along, after=after,
-            blocks=depth // deep, end=end, copies="\n".join(_block_copied(m, pieces, of_block)),
+            blocks=depth // deep, end=end, copies="\n".join(_block_copied(m, pieces, of_block, tile.packed)),
             lay="\n".join(_laid(m, panels, pitch, along, tile.packed)),
         )
         for m, before, least, start, along, pitch, after, end in (
@@ -242,15 +275,20 @@ def _laid(m: str, panels: PanelFunctions, pitch: int, along: int, packed: tuple[
     return lines
 
 
-def _block_copied(matrix: str, pieces: int, count: int) -> list[str]:
+def _copy_of(bits: int) -> str:
+    """The name of the function that copies pieces of elements of so many bits, or of more."""
+    return f"ptxvm.tiles.pieces.{bits}" if bits in LOADS else "ptxvm.tiles.pieces"
+
+
+def _block_copied(matrix: str, pieces: int, count: int, packed: tuple[Type, Type] | None) -> list[str]:
     """Copy the pieces of a block: of eight rows or columns, so many each."""
-    lines = []
+    lines, copy = [], _copy_of(8 if packed is None else packed["ab".index(matrix)].bits)
     for n in range(count):
         first, block = f"%{matrix}.from.{n}", f"%{matrix}.block.{n}"
         lines += [
             f"  {first} = add i32 %{matrix}.from, {n}",
             f"  {block} = getelementptr i8, ptr %block, i64 {BYTES * n}",
-            f"  call void @ptxvm.tiles.pieces(ptr {block}, ptr %{matrix}, i32 {first}, i32 {pieces}, i32 0)",
+            f"  call void @{copy}(ptr {block}, ptr %{matrix}, i32 {first}, i32 {pieces}, i32 0)",
         ]
     return lines
 
@@ -264,9 +302,13 @@ def _text(name: str, called: str, product: Product) -> str:
     prepare += [line for n in range(b) for line in _pieces("b", n, "%work", STEP * (a + n), n, pieces)]
     for half, start in enumerate(("%d.upper", "%d.lower")):
         prepare += _accumulators(half, start, STEP * (a + b + d // 2 * half))
+    scales = 2 if product.scaling is not None else 0
+    if scales:
+        prepare += [*_scales("a", "%i", STEP * (a + b + d)), "  %scales.j = add i32 %rows, %j"]
+        prepare += _scales("b", "%scales.j", STEP * (a + b + d + 1))
     keep = [line for half in (0, 1) for line in _results(half)]
     return FUNCTION.substitute(
-        name=name, tile=called, work=STEP * (a + b + d), held=BYTES * a, lines=2 * BYTES, pieces=pieces,
+        name=name, tile=called, work=STEP * (a + b + d + scales), held=BYTES * a, lines=2 * BYTES, pieces=pieces,
         b_step=8 * pieces, fill_a="\n".join(fill), prepare="\n".join(prepare), keep="\n".join(keep),
     )  # fmt: skip
 
@@ -306,6 +348,17 @@ def _accumulators(half: int, start: str, slot: int) -> list[str]:
         ]
         lines += _stored(key, slot + STEP * odd)
     return lines
+
+
+def _scales(matrix: str, tile: str, slot: int) -> list[str]:
+    """Copy the register of the scales of a tile to its place for the function."""
+    key = f"scales.{matrix}"
+    return [
+        f"  %{key}.offset = shl i32 {tile}, 7",
+        f"  %{key}.from = getelementptr i8, ptr %least, i32 %{key}.offset",
+        f"  %{key} = load <{WARP} x i32>, ptr %{key}.from, align 4",
+        *_stored(key, slot),
+    ]
 
 
 def _stored(key: str, slot: int) -> list[str]:
