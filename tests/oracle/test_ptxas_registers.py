@@ -1,7 +1,7 @@
 """Operands of every sort against a real ptxas, where one is on the PATH: `make verdicts` asks thousands at random.
 
 A case is an instruction that ptxas 13.5 takes, in which one operand has registers of another type of the same size, or is
-a constant.
+a constant, or in which a special register stands for one of its registers.
 """
 
 from __future__ import annotations
@@ -25,6 +25,8 @@ SORTS = {
 }
 SIZES = {"h": 16, "r": 32, "f": 32, "ur": 32, "sr": 32, "d": 64, "fd": 64, "ud": 64}
 """The bits of a register of the table, by the letters of its name."""
+SPECIAL = {16: ["%laneid"], 32: ["%laneid", "%ctaid.y", "%tid", "%clock64"], 64: ["%clock64", "%gridid", "%laneid"]}
+"""Special registers that stand for a register of some bits; `%tid` is a vector."""
 DECLARATIONS = " ".join(f".reg .{type} %{name}<300>;" for sorts in SORTS.values() for name, type in sorts.items())
 REGISTER = re.compile(r"%([a-z]+)(\d+)\b")
 VERDICT = re.compile("error   :|fatal   : (?!.*32-Bit ABI)")
@@ -70,6 +72,10 @@ def others(text: str) -> Iterator[str]:
             changed = REGISTER.sub(rf"%{sort}\2", part)
             yield f"{head} {','.join([*parts[:n], changed, *parts[n + 1 :]])};"
         yield f"{head} {','.join([*parts[:n], REGISTER.sub('1', part), *parts[n + 1 :]])};"
+        for found in REGISTER.finditer(part):
+            for special in SPECIAL[SIZES[found[1]]]:
+                changed = part[: found.start()] + special + part[found.end() :]
+                yield f"{head} {','.join([*parts[:n], changed, *parts[n + 1 :]])};"
 
 
 def cases(table: Any, target: str, random: np.random.Generator, count: int) -> Iterator[tuple[str, str, str]]:

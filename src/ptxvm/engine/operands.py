@@ -234,6 +234,8 @@ class Operands:
         if not isinstance(node, tree.Name) or node.text == "_":
             return
         register = bound.scope.find(node.text)
+        if register is None:  # a special register, which ptxas lets stand within braces: nothing writes it (PTX 10)
+            return
         if isinstance(value, list):
             if register.count > 1:
                 for n, element in enumerate(value):

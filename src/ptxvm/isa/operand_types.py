@@ -231,13 +231,15 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
     items = numbers(shape.items, type) if "coordinates" in spec.marks else shape.items
     if wrong := disparity(items):
         return wrong
-    for item in items:
-        of_integers = item.kind in ("register", "special") and item.type is not None and item.type.is_int
-        if of_integers and has_size(item, type.bits) and type in (f16, f32, f64) and "strict" not in spec.marks:
-            continue  # only within braces may integers of the same size hold floats
-        if wrong := problem(item, type, spec, destination=destination):
-            return wrong
-    return ""
+    return next(filter(None, (_element(item, type, spec, destination) for item in items)), "")
+
+
+def _element(item: Shape, type: Type, spec: OperandType, destination: bool) -> str:
+    """Within braces integers of the same size may hold floats; a special register is bits there, and stands in results too."""
+    of_integers = item.kind == "register" and item.type is not None and item.type.is_int and "strict" not in spec.marks
+    if has_size(item, type.bits) and (item.kind == "special" or (of_integers and type in (f16, f32, f64))):
+        return ""
+    return problem(item, type, spec, destination=destination and item.kind != "special")
 
 
 def _special_within_braces(items: Sequence[Shape], exact: Type | None) -> str:

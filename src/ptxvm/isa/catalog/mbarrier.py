@@ -35,8 +35,11 @@ def updated(i: Decoded, a: Value, how: MbarrierStep, update: Callable[..., Value
 
 
 def outside_of_shared_memory(i: Decoded) -> Problem | None:
-    """A variable that is an mbarrier lies in .shared, at a generic address too."""
+    """A variable that is an mbarrier lies in .shared, at a generic address too; no special register is its address."""
     base = base_of(i.shape("a"))
+    if base.kind == "special":
+        ptxas = f"Illegal state space for address operand '%{base.detail}' with instruction '{i.opcode}'"
+        return Problem("P2908", f"'%{base.detail}' is no address of an mbarrier", operand="a", ptxas=ptxas)
     if not generic_addressing(i) or base.kind != "variable" or base.space.window is Space.SHARED:
         return None
     return Problem("P2908", f"the variable lies in .{base.space.window}, and an mbarrier in .shared", operand="a",

@@ -244,7 +244,7 @@ def not_a_generic_address(i):
     base = base_of(i.shape("a"))
     if base.kind == "integer":
         return "Immediate addresses allowed only for .local state space"
-    if base.kind == "variable" and base.space not in (Space.GLOBAL, Space.LOCAL):
+    if base.kind == "special" or (base.kind == "variable" and base.space not in (Space.GLOBAL, Space.LOCAL)):
         return "Non-generic address is not supported as operand for prefetchu instruction"
     return None
 

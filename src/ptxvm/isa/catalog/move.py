@@ -63,8 +63,11 @@ def type_of_a_function_address(i):
 
 @mov.rule("P1601")
 def one_vector_of_two_or_four(i):
-    """Of the two operands one may be a vector, of two or four elements, where the type is a .b type."""
+    """Of the two operands one may be a vector, of two or four elements, where the type is a .b type; `%tid` is none there."""
     if not any(widths(i)) or (i.type.kind == "b" and sorted(widths(i)) in ([0, 2], [0, 4])):
+        if shape(i, "a").kind == "special" and shape(i, "a").items:
+            said = f"'%{shape(i, 'a').detail}' is a vector: a component of it is needed"
+            return Problem("P1601", said, operand="a", help="write `{}.x`".format, ptxas=MISMATCH)
         return None
     ptxas = "Argument vector size mismatch for instruction 'mov'"
     whole = next((name for name in ("d", "a") if shape(i, name).kind == "special" and shape(i, name).items), "")

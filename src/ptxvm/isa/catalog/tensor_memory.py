@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Generator, Sequence
+from collections.abc import Callable, Generator, Sequence
 from functools import partial
 
 from ptxvm.algebra.asynchronous import AsyncKind
@@ -138,19 +138,31 @@ def result_thrown_away(i: Decoded) -> str | None:
     return vector_of_sinks(i, "d")
 
 
-def special_register(i: Decoded) -> Problem | None:
-    """No element of what is stored is a special register."""
-    if not any(item.kind == "special" for item in i.shape("b").items):
-        return None
-    return Problem("P3504", "a special register stands where one of the program is needed", operand="b",
-                   ptxas="Special register argument not allowed for instruction 'st'")  # fmt: skip
+def special_register(operand: str, opcode: str) -> Callable[[Decoded], Problem | None]:
+    """No element of what is loaded or stored is a special register."""
+
+    def rule(i: Decoded) -> Problem | None:
+        """No element of the vector is a special register."""
+        if not any(item.kind == "special" for item in i.shape(operand).items):
+            return None
+        return Problem("P3504", "a special register stands where one of the program is needed", operand=operand,
+                       ptxas=f"Special register argument not allowed for instruction '{opcode}'")  # fmt: skip
+
+    return rule
 
 
 LOADED = Trait(
-    rules=[*TENSOR_ADDRESS.rules, ("P3503", result_registers), ("P3504", result_thrown_away)], ignored=ORDER_OF_A_MATRIX.ignored
+    rules=[
+        *TENSOR_ADDRESS.rules,
+        ("P3503", result_registers),
+        ("P3504", result_thrown_away),
+        ("P3504", special_register("d", "ld")),
+    ],
+    ignored=ORDER_OF_A_MATRIX.ignored,
 )
 STORED = Trait(
-    rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers), ("P3504", special_register)], ignored=ORDER_OF_A_MATRIX.ignored
+    rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers), ("P3504", special_register("b", "st"))],
+    ignored=ORDER_OF_A_MATRIX.ignored,
 )
 SHAPES = ".tile = { .16x64b, .16x128b, .16x256b, .32x32b };"
 SPLIT = ".tile = { .16x32bx2 };"

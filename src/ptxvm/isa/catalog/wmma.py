@@ -356,6 +356,17 @@ def nothing_loaded(i):
     return vector_of_sinks(i, "d")
 
 
+@wmma_load.rule("P2712")
+@wmma_store.rule("P2712")
+def special_register_moved(i):
+    """No element of what is loaded or stored is a special register: ptxas makes calls of these instructions."""
+    special = next((item for item in i.shape("d" if "d" in i.destinations() else "b").items if item.kind == "special"), None)
+    if special is None:
+        return None
+    said = "a special register stands where one of the program is needed"
+    return Problem("P2712", said, ptxas=f"Call argument '%{special.detail}' has illegal state space")
+
+
 @wmma_load.rule("P2711")
 def loaded_type(i):
     """A and B are of narrow types, C of a wide one."""
