@@ -59,9 +59,18 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     )
 
 
+OTHERS = ("jit", "full_disk")
+"""In their names, the tests among those that are about other rooms."""
+
+
 def is_pure(item: pytest.Item) -> bool:
     """Is a test about the rooms that need no engine?"""
-    return item.nodeid.startswith(PURE) and "jit" not in item.nodeid and "full_disk" not in item.nodeid
+    return item.nodeid.startswith(PURE) and not any(each in item.nodeid for each in OTHERS)
+
+
+def is_pure_file(path: Path, name: str) -> bool:
+    """Are all tests of a file about the rooms that need no engine?"""
+    return name.startswith(PURE) and not any(each in name + path.read_text(encoding="utf-8") for each in OTHERS)
 
 
 collected: Counter[str] = Counter()
@@ -83,9 +92,13 @@ def pytest_itemcollected(item: pytest.Item) -> None:
 
 
 def pytest_ignore_collect(collection_path: Path, config: pytest.Config) -> bool | None:
-    """Leave out whole files whose tests are about other rooms, where only those of the rooms without an engine are wanted."""
-    path = collection_path.relative_to(config.rootpath).as_posix() if collection_path.is_file() else ""
-    return True if path and config.getoption("--pure", None) == "only" and not path.startswith(PURE) else None
+    """Leave out whole files of which no test is wanted."""
+    wanted = config.getoption("--pure", None)
+    if wanted is None or not collection_path.is_file() or collection_path.suffix != ".py":
+        return None
+    path = collection_path.relative_to(config.rootpath).as_posix()
+    left_out = is_pure_file(collection_path, path) if wanted == "not" else not path.startswith(PURE)
+    return True if left_out else None
 
 
 @pytest.hookimpl(trylast=True)
