@@ -121,6 +121,17 @@ def test_what_is_wrong_with_a_command_is_said(console, command, answer):
     assert console.failed
 
 
+def test_until_stops_there_or_before_and_leaves_no_breakpoint(console):
+    barrier, focus, there = LINES["bar.sync 0;"], "[Focus: ", f"<turn>:{LINES['bar.sync 0;']}"
+    first, second = said(console, "start", f"until {barrier}")[-2:]
+    assert first.startswith(focus)
+    assert second.startswith(there)
+    assert said(console, "info breakpoints") == ["there are no breakpoints"]
+    stopped = said(console, "start", "break *turn+1", f"until {barrier}")
+    assert any(each.startswith("Breakpoint 2, ") for each in stopped)
+    assert len(said(console, "info breakpoints")) == 2
+
+
 def test_a_breakpoint_may_be_named_as_its_help_says(console):
     assert "*function+12" in " ".join(said(console, "help break"))
     assert said(console, "break *turn+7") == [f"Breakpoint 1 at <turn>:{LINES['bar.sync 0;']}"]

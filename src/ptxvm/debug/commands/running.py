@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from ptxvm.debug.commands.command import BadCommand, Debugger, Line, command, number
+from ptxvm.debug import inspection
+from ptxvm.debug.commands.command import BadCommand, Debugger, Line, Style, command, number
 from ptxvm.debug.focus import Focus, moved
 from ptxvm.debug.steps import Step
-from ptxvm.debug.stops import Stop
+from ptxvm.debug.stops import Reason, Stop
 from ptxvm.machine.warp_schedule import Choice, WarpSchedule
 
 GROUP, BACKWARDS, ORDER = "Running", "Running backwards", "The order of warps"
@@ -93,8 +94,14 @@ def until(debugger: Debugger, text: str) -> Iterator[Line]:
     """Run until a thread comes to LOCATION, which `break` explains."""
     if not text:
         raise BadCommand("the location is missing")
-    debugger.session.break_at(text, temporary=True)
-    yield from debugger.stopped(debugger.session.resume())
+    session = debugger.session
+    aim = session.break_at(text, temporary=True)
+    stop = session.resume()
+    session.breakpoints.discard(aim.number)  # something else may have come first
+    if stop.numbers == (aim.number,):
+        yield Line(f"[Focus: {inspection.focus_text(session)}]", Style.STOP)
+        stop = Stop(Reason.STEP)
+    yield from debugger.stopped(stop)
 
 
 @command("kill", "k", group=GROUP)
