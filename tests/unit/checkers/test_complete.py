@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -25,6 +26,20 @@ from ptxvm.machine.launch import LaunchShape
 BLOCK = 64  # two warps of a CTA
 ACTIVE = (0, 1, 32, 33)  # those of its threads that access anything
 STRENGTHS = (("weak", "sys"), ("weak", "sys"), ("volatile", "sys"), ("relaxed", "gpu"), ("relaxed", "cta"))
+
+
+MEETING = """
+.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k() { bar.warp.sync -1; ret; }
+"""
+
+
+@cache
+def meeting():
+    """The instruction at which lanes meet, and which orders their accesses (PTX 9.7.13.2)."""
+    return ptxvm.load(MEETING).kernel().function.instructions[0]
 
 
 class Instruction:
@@ -172,7 +187,7 @@ class Trace:
             self.detector.ctas_synchronized(cta * BLOCK, 1)
         elif kind == "warp":
             threads = range(warp, warp + 32)
-            self.detector.warps_synchronized([np.array(threads)])
+            self.detector.warps_synchronized(meeting(), [np.array(threads)])
         else:
             threads = [cta * BLOCK + n for n in sorted(self.random.sample(ACTIVE, 3))]
             self.detector.opened("1", [(None, np.array(threads))])
