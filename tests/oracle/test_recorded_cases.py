@@ -138,7 +138,7 @@ def test_copies_of_tensors(tools: ModuleType, group: str, engine: str, whole: bo
     kept = {name for name, said in answers.items() if not isinstance(said, str) or "ILLEGAL_INSTRUCTION" in said} - OPEN
     cases = [case for case in cases if case.name in kept]
     failed = []
-    for case in some(cases, engine, 16 if engine == "jit" else 6, rng, whole=whole):
+    for case in some(cases, engine, 16 if engine == "jit" else 3, rng, whole=whole):
         said = answers[case.name]
         try:
             left: bytes | None = answer(case, engine)

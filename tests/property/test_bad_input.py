@@ -56,7 +56,7 @@ RUNS = {
     "no instruction": kernel(""),
     "a function without an instruction": functions(".func f() { }"),
     "one line of 200 kB": kernel(".reg .u32 %r<4>; " + "add.u32 %r1, %r2, %r3; " * 8000),
-    "a comment of 20 MB": kernel("ret;", "//" + "x" * 20_000_000),
+    "a comment of 8 MB": kernel("ret;", "//" + "x" * 8_000_000),
 }  # fmt: skip
 
 INVALID = {
