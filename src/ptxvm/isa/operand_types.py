@@ -6,6 +6,7 @@ A shape is all that a check needs to know of an operand, so that equal shapes ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ptxvm.algebra.state_space import Space
@@ -231,13 +232,18 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
     items = numbers(shape.items, type) if "coordinates" in spec.marks else shape.items
     if wrong := disparity(items):
         return wrong
-    return next(filter(None, (_element(item, type, spec, destination) for item in items)), "")
+    as_bits = "strict" not in spec.marks and any(sort_of(item) == BITS for item in items)
+    return next(filter(None, (_element(item, type, spec, destination, as_bits=as_bits) for item in items)), "")
 
 
-def _element(item: Shape, type: Type, spec: OperandType, destination: bool) -> str:
-    """Within braces integers of the same size may hold floats; a special register is bits there, and stands in results too."""
+def _element(item: Shape, type: Type, spec: OperandType, destination: bool, *, as_bits: bool) -> str:
+    """Within braces integers of the same size may hold floats, and beside bits all registers of their size are bits.
+
+    A special register is bits there, and stands in results too.
+    """
     of_integers = item.kind == "register" and item.type is not None and item.type.is_int and "strict" not in spec.marks
-    if has_size(item, type.bits) and (item.kind == "special" or (of_integers and type in (f16, f32, f64))):
+    is_bits = item.kind == "special" or (as_bits and item.kind in ("register", "float"))
+    if has_size(item, type.bits) and (is_bits or (of_integers and type in (f16, f32, f64))):
         return ""
     return problem(item, type, spec, destination=destination and item.kind != "special")
 
@@ -280,14 +286,27 @@ def is_float(shape: Shape) -> bool:
     return shape.kind == "float" or (shape.type is not None and shape.type.is_float)
 
 
+BITS = "bits"
+"""The sort of an element that goes with those of all sorts."""
+
+
+def sort_of(item: Shape) -> str:
+    """What neighbours in a vector must have in common, unless one of them is bits."""
+    if item.kind != "register" or item.type is None:
+        return {"special": BITS, "integer": "integers", "float": "floats"}.get(item.kind, "")
+    if item.type.is_packed:
+        return str(item.type)
+    return {"b": BITS, "f": "floats"}.get(item.type.kind, "integers")
+
+
 def disparity(items: Sequence[Shape]) -> str:
-    """Why elements cannot share a vector: they have one size, and registers and constants are not integers and floats both."""
+    """Why elements cannot share a vector: they have one size, and no integers and floats stand side by side."""
     held = [item for item in items if item.kind in ("register", "special") and item.type is not None]
     if len({item.type.bits for item in held if item.type is not None}) > 1:
         return "the elements of a vector have one size"
-    kinds = {item.type.kind for item in held if item.kind == "register" and item.type is not None}
-    kinds |= {{"integer": "u", "float": "f"}.get(item.kind, "") for item in items}
-    return "the elements of a vector are integers or floats, not both" if "f" in kinds and kinds & {"s", "u"} else ""
+    sorts = [sort for item in items if (sort := sort_of(item))]
+    apart = any(one != other and BITS not in (one, other) for one, other in pairwise(sorts))
+    return "the elements of a vector are integers or floats, not both" if apart else ""
 
 
 def _address(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:

@@ -74,6 +74,20 @@ def test_bits_of_a_half_are_no_float_of_another_format() -> None:
     assert problem(register(F16X2), f32, TYPE, destination=False)
 
 
+@pytest.mark.parametrize(
+    ("types", "type", "fine"),
+    [  # as ptxas 13.0 judges `st`
+        ((b32, f32), u32, True), ((f32, b32), u32, True), ((u32, b32, f32, b32), f32, True), ((b32, u32, f32, b32), u32, False),
+        ((f32, b32, u32, s32), b32, True), ((f32, u32, b32, u32), b32, False), ((b32, F16X2), f32, True),
+        ((F16X2, b32, f32, f32), u32, True), ((b32, F16X2, f32, f32), b32, False), ((F16X2, f32), b32, False),
+        ((u32, s32), f32, True), ((f32, f32), u32, False), ((b16, f16), u16, True), ((u16, f16), b16, False),
+    ],
+)  # fmt: skip
+def test_beside_bits_all_elements_of_a_vector_are_bits(types: tuple[Type, ...], type: Type, fine: bool) -> None:
+    """Neighbours are of one kind, unless one of them is bits."""
+    assert (problem(Shape("vector", items=tuple(map(register, types))), type, TYPE, destination=False) == "") == fine
+
+
 def test_a_vector_of_special_registers_is_no_address() -> None:
     """An address is one register, variable or constant (PTX 6.4.1); %tid has four elements."""
     text = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k() {{ .reg .b32 %r; st.global.u32 [{}], %r; }}\n"
