@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from itertools import pairwise
 
 from ptxvm.analysis.calls import undeclared_arguments
 from ptxvm.analysis.naming import goes
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.shapes import names_in, shape_of
+from ptxvm.isa.operand_types import BITS, sort_of, stand_apart
 from ptxvm.syntax import tree
 
-BITS, NO_TYPE = "bits", "no type"
+NO_TYPE = "no type"
 MISMATCH, ILLEGAL = "Arguments mismatch for instruction", "Illegal operand type to instruction"
 
 
@@ -45,21 +45,19 @@ def of_vector(vector: tree.Vector, bound: Bound) -> Iterator[str]:
     unknown = [each for each in vector.items if is_unknown(each, bound)]
     for each in unknown:
         yield f"Illegal expression '{' '.join(name.text for name in names_in(each))}'"
-    sorts = [sort_of(each, bound) for each in vector.items]
-    for one, next in pairwise(sorts):
-        if unknown and one != next and BITS not in {one, next}:
-            yield f"Vector with elements of different types are not allowed in {bound.node.opcode} instruction"
+    for _ in range(stand_apart([sort_of_element(each, bound) for each in vector.items]) if unknown else 0):
+        yield f"Vector with elements of different types are not allowed in {bound.node.opcode} instruction"
     if unknown and len(unknown) == len(vector.items):
         yield "Unable to infer type of vector elements (assuming .b8)"
         yield MISMATCH
 
 
-def sort_of(element: tree.Operand, bound: Bound) -> str:
-    """What elements of a vector must have in common, unless one is bits: numbers, floats, or no type."""
-    type = shape_of(element, bound.scope).type
-    if type is None:
+def sort_of_element(element: tree.Operand, bound: Bound) -> str:
+    """The sort of an element of a vector; one whose name is not declared has none that goes with others."""
+    shape = shape_of(element, bound.scope)
+    if shape.type is None:
         return NO_TYPE if is_unknown(element, bound) else BITS
-    return {"b": BITS, "f": "floats", "p": "predicates"}.get(type.kind, "integers")
+    return sort_of(shape)
 
 
 def is_unknown(operand: tree.Operand, bound: Bound) -> bool:

@@ -296,7 +296,12 @@ def sort_of(item: Shape) -> str:
         return {"special": BITS, "integer": "integers", "float": "floats"}.get(item.kind, "")
     if item.type.is_packed:
         return str(item.type)
-    return {"b": BITS, "f": "floats"}.get(item.type.kind, "integers")
+    return {"b": BITS, "f": "floats", "p": "predicates"}.get(item.type.kind, "integers")
+
+
+def stand_apart(sorts: Sequence[str]) -> int:
+    """How many neighbours in a vector have sorts that do not go together."""
+    return sum(one != other and BITS not in (one, other) for one, other in pairwise(sorts))
 
 
 def disparity(items: Sequence[Shape]) -> str:
@@ -304,8 +309,7 @@ def disparity(items: Sequence[Shape]) -> str:
     held = [item for item in items if item.kind in ("register", "special") and item.type is not None]
     if len({item.type.bits for item in held if item.type is not None}) > 1:
         return "the elements of a vector have one size"
-    sorts = [sort for item in items if (sort := sort_of(item))]
-    apart = any(one != other and BITS not in (one, other) for one, other in pairwise(sorts))
+    apart = stand_apart([sort for item in items if (sort := sort_of(item))])
     return "the elements of a vector are integers or floats, not both" if apart else ""
 
 
