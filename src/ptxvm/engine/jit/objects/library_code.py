@@ -50,17 +50,28 @@ def code_of(name: str, tier: Tier, compiled: Compile, sources: str) -> FlatCode:
     with _LOCK:
         found = _FOUND.get(key)
     if found is None:
-        store = disk_cache.from_environment()
         entry = Digest().add(repr((*key, sources))).text
-        data = None if store is None else store.get(entry)
-        found = None if data is None else unpacked_code(data)
+        found = kept(entry)
         if found is None:
             found = flatten(object_of(name, tier, compiled))
-            if store is not None:
-                store.put(entry, packed_code(found))
+            keep(entry, found)
         with _LOCK:
             _FOUND[key] = found
     return found
+
+
+def kept(key: str) -> FlatCode | None:
+    """The code alone that an entry of the disk cache has."""
+    store = disk_cache.from_environment()
+    data = None if store is None else store.get(key)
+    return None if data is None else unpacked_code(data)
+
+
+def keep(key: str, code: FlatCode) -> None:
+    """Keep code alone in the disk cache."""
+    store = disk_cache.from_environment()
+    if store is not None:
+        store.put(key, packed_code(code))
 
 
 def joined(code: FlatCode, libraries: Mapping[str, FlatCode]) -> FlatCode:

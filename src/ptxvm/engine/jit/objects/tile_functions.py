@@ -9,9 +9,8 @@ from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.abi.tile_product import CALL, TileFunction, TileProduct
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.digest import Digest
-from ptxvm.engine.jit.objects import disk_cache
-from ptxvm.engine.jit.objects.cache_entry import packed_code, unpacked_code
 from ptxvm.engine.jit.objects.code_cache import link, object_code, ourselves
+from ptxvm.engine.jit.objects.library_code import keep, kept
 from ptxvm.engine.jit.objects.loader import Loaded
 
 NAME = "ptxvm.tiles"
@@ -34,9 +33,7 @@ def _key(tile: TileProduct) -> str:
 
 
 def _from_disk(tile: TileProduct) -> tuple[TileFunction, object] | None:
-    store = disk_cache.from_environment()
-    data = None if store is None else store.get(_key(tile))
-    code = None if data is None else unpacked_code(data)
+    code = kept(_key(tile))
     if code is None:
         return None
     loaded = Loaded(code)
@@ -53,7 +50,6 @@ def _compiled(tile: TileProduct) -> tuple[TileFunction, object] | None:
     if mma_tiles.written(unit, tile) is None:
         return None
     linked, code = link(object_code(module_text(unit), Tier.BEST, background=False), NAME, NAME)
-    store = disk_cache.from_environment()
-    if code is not None and store is not None:
-        store.put(_key(tile), packed_code(code))
+    if code is not None:
+        keep(_key(tile), code)
     return CALL(linked.address(NAME)), linked
