@@ -15,7 +15,7 @@ from ptxvm.machine.per_lane import Array
 def parse(word: str, random: Random) -> Argument:
     """The argument that a word stands for; raises `WrongCall` where it stands for none."""
     if word.startswith("--"):
-        raise WrongCall(f"no such option: {word.partition('=')[0]}; see 'ptxvm run --help'")
+        raise WrongCall(f"no such option: {word.partition('=')[0]}; see --help")
     try:
         return argument_texts.parse(word, random)
     except ValueError as wrong:

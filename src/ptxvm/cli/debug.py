@@ -19,8 +19,8 @@ from ptxvm.cli import arguments
 from ptxvm.cli.check import known_target, read
 from ptxvm.cli.failures import FINDINGS, WRONG_CALL, InFile, WrongCall
 from ptxvm.cli.run import RunRequest, extent, find_kernel, known_completion, load, refuse_wrong_launch
-from ptxvm.cli.terminal import console
-from ptxvm.debug.commands.command import BadCommand, Line, Style
+from ptxvm.cli.terminal import console, hung, width
+from ptxvm.debug.commands.command import TAB, BadCommand, Line, Style
 from ptxvm.debug.console import Console
 from ptxvm.debug.session import Session
 from ptxvm.debug.stops import Reason
@@ -102,6 +102,7 @@ class Terminal:
         self.debugger = debugger
         self.out = console()
         self.exit_code = 0
+        debugger.columns = width() if sys.stdout.isatty() else None
 
     def printed(self, text: str) -> None:
         """Print what the kernel prints."""
@@ -144,8 +145,10 @@ class Terminal:
             self.exit_code = WRONG_CALL
 
     def show(self, line: Line) -> None:
-        """Print a line."""
-        self.out.print(Text(line.text.expandtabs(4), STYLES[line.style]), soft_wrap=True)
+        """Print a line; on a terminal it is broken where it does not fit."""
+        text, columns = line.text.expandtabs(TAB), self.debugger.columns
+        for part in hung(text, columns, line.hang) if columns is not None else (text,):
+            self.out.print(Text(part, STYLES[line.style]), soft_wrap=True)
 
 
 @contextmanager

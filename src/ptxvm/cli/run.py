@@ -210,7 +210,7 @@ def printing(report: RunReport, form: str) -> Iterator[None]:
 def extent(option: str, text: str | None) -> Extent:
     """`X[,Y,Z]` as numbers."""
     if text is None:
-        raise WrongCall(f"missing option '--{option}'; see 'ptxvm run --help'")
+        raise WrongCall(f"missing option '--{option}'; see --help")
     try:
         sizes = tuple(int(size, 0) for size in text.split(","))
     except ValueError:

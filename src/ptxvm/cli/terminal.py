@@ -84,6 +84,9 @@ GAP = "  "
 LEAST = 20
 """The columns that a cell of words has at least, where it needs them."""
 
+HANG = 4
+"""The column at which a line goes on, where nothing else is said."""
+
 MOST = 110
 """The columns that a line of prose may have, on terminals that are wider."""
 
@@ -95,6 +98,12 @@ def filled(text: str, indent: str = "") -> str:
         return textwrap.fill(part, min(width(), MOST), initial_indent=indent, subsequent_indent=indent)
 
     return "\n\n".join(part if part.startswith(" ") else wrapped(part) for part in text.split("\n\n"))
+
+
+def hung(text: str, columns: int, hang: int) -> list[str]:
+    """A line as lines that fit: those after the first begin at the column `hang`, or further left where little would fit."""
+    indent = " " * (hang if columns - hang >= LEAST else HANG)
+    return textwrap.wrap(text, columns, subsequent_indent=indent, break_on_hyphens=False, replace_whitespace=False) or [""]
 
 
 def labelled(label: str, rows: Rows, *, right: bool = False) -> Text:

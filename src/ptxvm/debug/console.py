@@ -12,15 +12,14 @@ import ptxvm.debug.commands.help
 import ptxvm.debug.commands.running  # noqa: F401 - each declares commands
 from ptxvm.analysis.program import Function
 from ptxvm.debug import inspection
-from ptxvm.debug.commands.command import COMMANDS, BadCommand, Line, Style
-from ptxvm.debug.focus import NotThere, shown
+from ptxvm.debug.commands.command import COMMANDS, GAP, TAB, BadCommand, Line, Style
+from ptxvm.debug.focus import Focus, NotThere, shown
 from ptxvm.debug.session import Session
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.values import NoValue
 from ptxvm.diagnostics.errors import Fault, Unsupported
 from ptxvm.machine.launch import LaunchShape
 
-GAP = "  "
 WITHOUT_FOCUS = frozenset({Reason.ENDED})
 
 
@@ -41,9 +40,11 @@ class Console:
     def __init__(self, session: Session, files: Files | None = None) -> None:
         self.session, self.files = session, files
         self.is_done = False
+        self.columns: int | None = None
         self.breaks_on_launch = True
         self.listed = 0
         self.grid = 0  # the number of the grid of which was spoken last
+        self.focus: Focus | None = None  # that was told last
         self.last = ""
         self.failed = False
         """Did the last command fail?"""
@@ -105,9 +106,14 @@ class Console:
         yield from self.reason(stop)
         has_ended = stop.reason is Reason.FAULT and not inspection.stack(self.session)  # a grid that it launched has the fault
         if stop.reason not in WITHOUT_FOCUS and not has_ended:
-            if stop.reason is not Reason.STEP:
-                yield Line(f"[Focus: {inspection.focus_text(self.session)}]", Style.STOP)
+            if stop.reason is not Reason.STEP or self.session.execution.focus != self.focus:
+                yield from self.tell_focus()
             yield from self.where()
+
+    def tell_focus(self) -> Iterator[Line]:
+        """Name the thread in focus."""
+        self.focus = self.session.execution.focus
+        yield Line(f"[Focus: {inspection.focus_text(self.session)}]", Style.STOP)
 
     def reason(self, stop: Stop) -> Iterator[Line]:
         """Why it has stopped."""
@@ -142,7 +148,7 @@ class Console:
             self.session.view()  # raises why there are none
         each = frames[min(self.session.frame, len(frames) - 1)]
         origin = f"  ({each.origin})" if each.origin else ""
-        yield Line(f"{each.file}:{each.line}\t{each.text}{origin}", Style.CURRENT)
+        yield Line(f"{each.file}:{each.line}\t{each.text}{origin}", Style.CURRENT, hang=TAB)
 
     def table(self, headings: Iterable[str], rows: Iterable[Iterable[str]]) -> Iterator[Line]:
         """A table; rows may have a mark before the columns of the headings."""
@@ -150,9 +156,10 @@ class Console:
         if body and len(body[0]) > len(head):
             head.insert(0, " ")
         widths = [max(len(row[n]) for row in [head, *body]) for n in range(len(head))]
+        hang = sum(widths[:-1]) + len(GAP) * len(widths[:-1])
         for n, row in enumerate([head, *body]):
             text = GAP.join(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-            yield Line(text, Style.HEADING if not n else Style.CURRENT if row[0] == "*" else Style.PLAIN)
+            yield Line(text, Style.HEADING if not n else Style.CURRENT if row[0] == "*" else Style.PLAIN, hang)
 
 
 __all__ = ["Console", "Files"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import partial
 
 import numpy as np
@@ -13,7 +13,7 @@ from ptxvm.dataclass import dataclass
 from ptxvm.debug.focus import coordinates, shown
 from ptxvm.debug.lanes import Frame, LanePlaces, Status
 from ptxvm.debug.session import Session
-from ptxvm.debug.source_types import ArrayOf, Number, Structure
+from ptxvm.debug.source_types import ArrayOf, Number, Pointer, Structure
 from ptxvm.debug.values import MemoryPlace, NoValue, RegisterPlace, Values, View, bits_of
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import value_text
@@ -258,6 +258,8 @@ def text_of(values: Values) -> str:
     names = values.source.names if isinstance(values.source, Number) else {}
     if names and (name := names.get(int(values.raw[0]))) is not None:
         return name
+    if isinstance(values.source, Pointer):
+        return value_text.hexadecimal(values.type.as_bits, bits_of(values)[0])
     return value_text.text(values.type, bits_of(values)[0])
 
 
@@ -345,15 +347,28 @@ def declared(variable: Variable | Register) -> str:
     return f"{space}{spelling(variable)} {variable.name}"
 
 
-def focus_text(session: Session) -> str:
-    """The thread in focus, as cuda-gdb names it."""
+def focus_coordinates(session: Session) -> dict[str, str]:
+    """The kernel, block, thread, warp and lane in focus, by these names."""
     focus = session.execution.focus
     block, thread = session.shape.ctaid(focus.cta), coordinates(focus.thread, session.shape.block)
-    return f"kernel 0, block {shown(block)}, thread {shown(thread)}, warp {focus.warp}, lane {focus.lane}"
+    return {
+        "kernel": str(session.launch[0]), "block": shown(block), "thread": shown(thread), "warp": str(focus.warp),
+        "lane": str(focus.lane),
+    }  # fmt: skip
+
+
+def focus_text(session: Session) -> str:
+    """The thread in focus, as cuda-gdb names it."""
+    return named(focus_coordinates(session))
+
+
+def named(coordinates: Mapping[str, object]) -> str:
+    """`block (0,0,0), thread (3,0,0)`."""
+    return ", ".join(f"{name} {value}" for name, value in coordinates.items())
 
 
 __all__ = [
     "BarrierView", "FrameView", "GroupView", "LaneView", "ListedLine", "RegisterView", "WarpView", "barriers",
-    "current_line", "declared", "file_of", "focus_text", "listing", "registers", "source_variables", "special_registers",
-    "stack", "text_at", "text_of", "thread_runs", "variables", "warp_lanes", "warps",
+    "current_line", "declared", "file_of", "focus_coordinates", "focus_text", "listing", "named", "registers",
+    "source_variables", "special_registers", "stack", "text_at", "text_of", "thread_runs", "variables", "warp_lanes", "warps",
 ]  # fmt: skip

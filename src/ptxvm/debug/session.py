@@ -92,7 +92,7 @@ class Session:
     def execution(self) -> Execution:
         """The run; NotRunning where there is none."""
         if self._execution is None:
-            raise NotRunning("the kernel is not being run")
+            raise NotRunning("the kernel is not being run: start it first")
         return self._execution
 
     @property

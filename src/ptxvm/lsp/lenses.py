@@ -10,6 +10,7 @@ from urllib.request import url2pathname
 from lsprotocol import types
 
 from ptxvm.algebra.types import Type
+from ptxvm.isa.special_registers import WARP
 from ptxvm.lsp.document import Document
 from ptxvm.lsp.names import NameKind
 from ptxvm.syntax import tree
@@ -43,13 +44,15 @@ def lenses(document: Document) -> list[types.CodeLens]:
 
 
 def arguments(kernel: tree.Function) -> list[str]:
-    """The block that the kernel asks for, and an argument for each parameter, to be edited."""
-    found = []
+    """The smallest grid that the kernel may have, and an argument for each parameter, to be edited."""
+    grid, block = "1", str(WARP)
     for directive in kernel.directives:
-        sizes = [str(each.value) for each in directive.arguments if isinstance(each, tree.Integer)]
+        sizes = ",".join(str(each.value) for each in directive.arguments if isinstance(each, tree.Integer))
         if directive.name in ("reqntid", "maxntid") and sizes:
-            found = ["--block", ",".join(sizes)]
-    return [*found, *(argument(each) for each in kernel.parameters)]
+            block = sizes
+        elif directive.name == "reqnctapercluster" and sizes:
+            grid = sizes
+    return ["--grid", grid, "--block", block, *(argument(each) for each in kernel.parameters)]
 
 
 def argument(parameter: tree.Variable) -> str:

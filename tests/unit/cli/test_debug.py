@@ -50,6 +50,16 @@ ring\[33\] = {{33, 34, 35}}
     ), done.out
 
 
+def test_lines_fit_a_terminal(ptxvm, ring, monkeypatch):
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True)
+    looks = ("info b", "info cuda lanes %r* %tid.x", "info cuda threads", "info cuda", "list", "info time", "p %tid.x")
+    done = ptxvm("debug", ring, *LAUNCH, *carried_out(f"b {STORE} if %r1 == 33 && %tid.x != 4 && %ctaid.x < 99", "r", *looks))
+    lines = [line for line in done.out.splitlines() if not line.startswith("(ptxvm)")]
+    assert max(map(len, lines)) <= 80
+    assert [line.split() for line in lines if line.startswith("   Ln")][1][0] == "Ln"  # a second part of the table
+    assert lines[-1] == "%tid.x = 33"
+
+
 def test_a_failed_command_fails_a_batch(ptxvm, ring):
     done = ptxvm("debug", ring, *LAUNCH, *carried_out("frobnicate"))
     assert (done.code, done.out) == (2, "(ptxvm) frobnicate\nthere is no command 'frobnicate'; `help` lists the commands\n")

@@ -167,8 +167,8 @@ PARAMETERS = "(out .u64, in .u64, by .f32, scale_param_3 .u32)"
 @pytest.mark.parametrize(
     ("words", "line"),
     [
-        (["--block", "4"], "missing option '--grid'; see 'ptxvm run --help'"),
-        (["--grid", "4"], "missing option '--block'; see 'ptxvm run --help'"),
+        (["--block", "4"], "missing option '--grid'; see --help"),
+        (["--grid", "4"], "missing option '--block'; see --help"),
         (["--grid", "2,x", "--block", "4"], "--grid takes X, X,Y or X,Y,Z, not '2,x'"),
         (["--grid", "1,1,1,1", "--block", "4"], "--grid takes X, X,Y or X,Y,Z, not '1,1,1,1'"),
         (["--grid", "1", "--block", "0"], "--block takes X, X,Y or X,Y,Z, not '0'"),
@@ -180,7 +180,7 @@ PARAMETERS = "(out .u64, in .u64, by .f32, scale_param_3 .u32)"
         ),
         ([*LAUNCH, "0", "0", "1", "2.5"], "argument 3 (`scale_param_3`, .u32) is no floating-point number"),
         ([*LAUNCH, "--entry", "nix"], "the module has no kernel 'nix'; it has scale"),
-        ([*LAUNCH, "--gird", "4"], "no such option: --gird; see 'ptxvm run --help'"),
+        ([*LAUNCH, "--gird", "4"], "no such option: --gird; see --help"),
         ([*LAUNCH, "0", "0", "1", "0", "--check", "x"], "there is no check 'x'; there are memory, init, sync, race"),
         ([*LAUNCH, "0", "0", "1", "0", "--engine", "x"], "there is no engine 'x'; there are auto, interp"),
         ([*LAUNCH, "0", "0", "1", "0", "--save", "0=x"], "--save 0=x: argument 0 is no array"),

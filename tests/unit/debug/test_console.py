@@ -95,12 +95,28 @@ def test_the_address_of_a_variable_is_in_its_state_space(console):
     at_barrier = ("break ODD", "run")
     assert said(console, *at_barrier, "x/4xw &ring") == said(console, "x/4xw ring")
     assert said(console, "x/2xw &ring[1]")[0].startswith("0x4:\t")
+    assert said(console, "print &ring[1]") == ["&ring[1] = 0x0000000000000004"]
 
 
 def test_a_table_of_lanes_says_why_an_expression_has_no_value(console):
     assert said(console, "start", "info cuda lanes %r1 no_such") == [
         "there is no 'no_such' here; see info locals, info registers and info variables"
     ]
+
+
+def test_a_thread_is_named_as_cuda_gdb_names_it(console):
+    said(console, "start")
+    focus = "[Focus: kernel 0, block (0,0,0), thread (40,0,0), warp 1, lane 8]"
+    for named in ("kernel 0 block 0 thread 40", "grid 1, block (0,0,0), thread (40,0,0)", "device 0 sm 0 warp 1 lane 8"):
+        assert said(console, "thread 0", f"cuda {named}")[0] == focus, named
+    assert said(console, "cuda grid warp lane") == ["grid 1, warp 1, lane 8"]
+    assert said(console, "cuda kernel 7 block 0") == ["kernel 7 does not run: there is kernel 0"]
+    assert said(console, "cuda block 0 thread") == ["the number of the thread is missing"]
+
+
+def test_a_step_that_leaves_another_thread_in_focus_names_it(console):
+    assert said(console, "start", "issue warp 1")[0].endswith("warp 1, lane 0]")
+    assert len(said(console, "stepwarp")) == 1  # the same thread: nothing is said of it
 
 
 @pytest.mark.parametrize(

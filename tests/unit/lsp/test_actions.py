@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shlex
+
 import pytest
 
 pytest.importorskip("lsprotocol", reason="the language server needs the extra 'lsp'")
@@ -9,6 +11,7 @@ pytest.importorskip("lsprotocol", reason="the language server needs the extra 'l
 from lsprotocol.types import CodeActionKind, Position, Range
 
 from ptxvm.analysis.incremental import IncrementalChecker
+from ptxvm.cli import main
 from ptxvm.lsp.actions import actions
 from ptxvm.lsp.diagnostics import findings
 from ptxvm.lsp.document import Document
@@ -67,11 +70,24 @@ def test_each_kernel_has_commands_with_arguments_of_its_parameters():
     text = (
         ".version 8.0\n.target sm_90\n.address_size 64\n.func f() { ret; }\n"
         ".entry k(.param .u64 a, .param .f32 b, .param .align 4 .b8 c[2]) .reqntid 32, 2 { ret; }\n"
+        ".entry pair() .explicitcluster .reqnctapercluster 2 { ret; }\n"
     )
     found = lenses(Document("file:///tmp/my%20kernel.ptx", DocumentText(text)))
-    assert [each.command.title for each in found] == ["Run", "Profile", "Debug"]
-    assert found[0].command.arguments == ["ptxvm run '/tmp/my kernel.ptx' --entry k --block 32,2 'f32[1024]' 1 hex:0000"]
-    assert {each.range.start.line for each in found} == {4}
+    assert [each.command.title for each in found] == ["Run", "Profile", "Debug"] * 2
+    first = "ptxvm run '/tmp/my kernel.ptx' --entry k --grid 1 --block 32,2 'f32[1024]' 1 hex:0000"
+    assert found[0].command.arguments == [first]
+    assert found[5].command.arguments == ["ptxvm debug '/tmp/my kernel.ptx' --entry pair --grid 2 --block 32"]
+    assert {each.range.start.line for each in found} == {4, 5}
+
+
+def test_the_command_of_a_lens_runs(tmp_path):
+    path = tmp_path / "fill.ptx"
+    path.write_text(
+        ".version 8.0\n.target sm_80\n.address_size 64\n.entry fill(.param .u64 out, .param .f32 x) {\n"
+        ".reg .b64 %a; .reg .f32 %x; ld.param.u64 %a, [out]; ld.param.f32 %x, [x]; st.global.f32 [%a], %x; ret; }\n"
+    )
+    run = lenses(Document(path.as_uri(), DocumentText(path.read_text())))[0].command.arguments[0]
+    assert main(shlex.split(run)[1:]) == 0
 
 
 def test_a_litmus_test_has_a_command():

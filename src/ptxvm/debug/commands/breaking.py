@@ -132,7 +132,8 @@ def ignore(debugger: Debugger, text: str) -> Iterator[Line]:
     which, _, count = text.partition(" ")
     made = debugger.session.breakpoints.get(number(which, "the breakpoint"))
     made.ignore = max(number(count.strip(), "the count"), 0)
-    yield Line(f"The next {made.ignore} warps at breakpoint {made.number} pass.")
+    verb = "passes" if made.ignore == 1 else "pass"
+    yield Line(f"The next {plural(made.ignore, 'warp')} at breakpoint {made.number} {verb}.")
 
 
 @command("delete", "d", usage="[NUMBER...]", group=GROUP)

@@ -13,6 +13,11 @@ from ptxvm.debug.session import Session
 from ptxvm.debug.stops import Stop
 from ptxvm.diagnostics import did_you_mean
 
+GAP = "  "
+"""Between the columns of a table."""
+TAB = 4
+"""The columns of a tab stop, and of what goes on in the next line."""
+
 
 class Style(enum.Enum):
     """What a line of output is."""
@@ -31,6 +36,8 @@ class Line:
 
     text: str
     style: Style = Style.PLAIN
+    hang: int = 0
+    """The column at which it goes on where a terminal is narrower."""
 
 
 class BadCommand(ValueError):  # noqa: N818 - it says what happened
@@ -42,6 +49,8 @@ class Debugger(Protocol):
 
     session: Session
     is_done: bool
+    columns: int | None
+    """The columns of the terminal; None where a line may have any length."""
     breaks_on_launch: bool
     """Does each launch of a program stop before its first instruction?"""
     listed: int
@@ -57,6 +66,10 @@ class Debugger(Protocol):
 
     def read(self, path: str) -> str:
         """The text of a file; BadCommand where there is none."""
+        ...
+
+    def tell_focus(self) -> Iterator[Line]:
+        """Name the thread in focus."""
         ...
 
     def where(self) -> Iterator[Line]:
@@ -174,4 +187,4 @@ def number(text: str, what: str, default: int | None = None, *, least: int | Non
     return found
 
 
-__all__ = ["COMMANDS", "BadCommand", "Command", "Debugger", "Line", "Style", "command", "number"]
+__all__ = ["COMMANDS", "GAP", "TAB", "BadCommand", "Command", "Debugger", "Line", "Style", "command", "number"]

@@ -2,36 +2,46 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 from itertools import groupby
 
 from ptxvm.debug import inspection
-from ptxvm.debug.commands.command import BadCommand, Debugger, Line, Style, command
-from ptxvm.debug.commands.running import named_focus, none
+from ptxvm.debug.commands.command import GAP, BadCommand, Debugger, Line, command
+from ptxvm.debug.commands.running import COORDINATES, named_focus, none, ones
 from ptxvm.debug.focus import coordinates, shown
 from ptxvm.debug.inspection import WarpView
 from ptxvm.isa.special_registers import WARP
 
 GROUP = "Threads"
+LANE = 2
+"""The columns of the table of lanes that say which lane it is: the mark of the focus, and the number."""
+COORDINATE = re.compile(r"\([^)]*\)?|[^\s,(]+")
+"""A word, or a place in brackets; commas between them may stand, as cuda-gdb prints them."""
 
 
-@command("cuda", usage="[block B] [thread T] [warp W] [lane L]", group=GROUP)
+@command("cuda", usage="[kernel K] [block B] [thread T] [warp W] [lane L]", group=GROUP)
 def cuda(debugger: Debugger, text: str) -> Iterator[Line]:
     """Let another thread have the focus: `cuda block 1 thread (3,0,0)`, `cuda warp 2 lane 5`; without one, name it.
 
-    `kernel`, `grid` and `device` name the only ones that there are: `cuda kernel block thread` tells them.
+    `cuda kernel block thread` names these coordinates alone.  Of kernels and grids there is the one that runs, as `info cuda
+    kernels` has it; of devices and SMs there is number 0.
     """
-    words = [word for word in text.split() if word not in ("kernel", "grid", "device", "sm")]
-    if len(words) == sum(word in ("block", "thread", "warp", "lane") for word in words):
-        yield Line(inspection.focus_text(debugger.session))
+    words = COORDINATE.findall(text)
+    if all(word in COORDINATES for word in words):
+        found = inspection.focus_coordinates(debugger.session) | ones(debugger)
+        yield Line(inspection.named({name: found[name] for name in words}) or inspection.focus_text(debugger.session))
         return
     yield from focused(debugger, words)
 
 
 def focused(debugger: Debugger, words: list[str]) -> Iterator[Line]:
     """Give another thread the focus."""
+    if len(words) % 2:
+        raise BadCommand(f"the number of the {words[-1]} is missing")
     debugger.session.focus_on(named_focus(debugger, words))
-    yield Line(f"[Focus: {inspection.focus_text(debugger.session)}]", Style.STOP)
+    yield from debugger.tell_focus()
     yield from debugger.where()
 
 
@@ -118,9 +128,11 @@ def warps(debugger: Debugger, text: str) -> Iterator[Line]:
 def lanes(debugger: Debugger, text: str) -> Iterator[Line]:
     """The warp in focus as a table: for each lane its thread, what it does, its line, and the values of EXPRESSIONs.
 
-    `info cuda lanes %r1 %f2 %p1`; above the table stand the groups of lanes that are at one place, with their masks.
+    `info cuda lanes %r1 %f2 %p1`, `info cuda lanes %r*`, which is all registers that begin so; above the table stand the
+    groups of lanes that are at one place, with their masks.  What a terminal is too narrow for stands in a table below.
     """
-    session, names = debugger.session, text.split()
+    session = debugger.session
+    names = [name for word in text.split() for name in matching(debugger, word)]
     views = inspection.warp_lanes(session, names)
     if not views:
         raise BadCommand("the block in focus does not run")
@@ -132,9 +144,32 @@ def lanes(debugger: Debugger, text: str) -> Iterator[Line]:
     yield from groups(view)
     rows = [
         ("*" if each.lane == focus.lane else " ", str(each.lane), each.status, shown(each.thread), str(each.line or "-"),
-         *each.values) for each in views
+         *(each.values or ("",) * len(names))) for each in views
     ]  # fmt: skip
-    yield from debugger.table(("Ln", "State", "ThreadIdx", "Line", *names), rows)
+    headings = (" ", "Ln", "State", "ThreadIdx", "Line", *names)
+    for part in fitting([max(map(len, column)) for column in zip(headings, *rows, strict=True)], debugger.columns):
+        yield from debugger.table([headings[n] for n in part], [[row[n] for n in part] for row in rows])
+
+
+def matching(debugger: Debugger, word: str) -> list[str]:
+    """The registers that `%r*` stands for; else the expression itself."""
+    if not word.endswith("*"):
+        return [word]
+    found = [each.name for each in inspection.registers(debugger.session) if fnmatchcase(each.name, word)]
+    if not found:
+        raise BadCommand(f"the function has no register {word}")
+    return found
+
+
+def fitting(widths: Sequence[int], columns: int | None) -> list[list[int]]:
+    """The numbers of columns of these widths, in parts that fit a terminal: the mark and the lane are in each."""
+    parts = [list(range(LANE))]
+    for n, width in enumerate(widths[LANE:], LANE):
+        used = sum(widths[each] + len(GAP) for each in parts[-1])
+        if columns is not None and used + width > columns and len(parts[-1]) > LANE:
+            parts.append(list(range(LANE)))
+        parts[-1].append(n)
+    return parts
 
 
 def groups(view: WarpView) -> Iterator[Line]:

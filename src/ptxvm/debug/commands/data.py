@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from ptxvm.algebra.types import Type
 from ptxvm.debug import inspection
-from ptxvm.debug.commands.command import BadCommand, Debugger, Line, Style, command, number
+from ptxvm.debug.commands.command import TAB, BadCommand, Debugger, Line, Style, command, number
 from ptxvm.debug.commands.running import none
 from ptxvm.debug.source_types import ArrayOf, Structure
 from ptxvm.debug.values import MemoryPlace, Values, bits_of
@@ -238,7 +238,9 @@ def list_(debugger: Debugger, text: str) -> Iterator[Line]:
     debugger.listed = lines[-1].number
     for each in lines:
         mark = "=>" if each.current else "b " if each.breakpoint else "  "
-        yield Line(f"{mark} {each.number:>4}  {each.text}".rstrip(), Style.CURRENT if each.current else Style.PLAIN)
+        head = f"{mark} {each.number:>4}  "
+        style = Style.CURRENT if each.current else Style.PLAIN
+        yield Line(f"{head}{each.text}".rstrip(), style, hang=len(head) + TAB)
 
 
 @command("info line", usage="", group=CODE)

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from functools import partial
 
-from ptxvm.debug import inspection
-from ptxvm.debug.commands.command import BadCommand, Debugger, Line, Style, command, number
+from ptxvm.debug.commands.command import BadCommand, Debugger, Line, command, number
 from ptxvm.debug.focus import Focus, moved
 from ptxvm.debug.steps import Step
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.machine.warp_schedule import Choice, WarpSchedule
 
+COORDINATES = ("block", "thread", "warp", "lane", "kernel", "grid", "device", "sm")
 GROUP, BACKWARDS, ORDER = "Running", "Running backwards", "The order of warps"
 
 
@@ -99,7 +99,7 @@ def until(debugger: Debugger, text: str) -> Iterator[Line]:
     stop = session.resume()
     session.breakpoints.discard(aim.number)  # something else may have come first
     if stop.numbers == (aim.number,):
-        yield Line(f"[Focus: {inspection.focus_text(session)}]", Style.STOP)
+        yield from debugger.tell_focus()
         stop = Stop(Reason.STEP)
     yield from debugger.stopped(stop)
 
@@ -169,13 +169,22 @@ def named_focus(debugger: Debugger, words: list[str]) -> Focus:
     """The thread that pairs of words name, from the one in focus on: `block 1 warp 2 lane 3`, `thread (4,0,0)`."""
     chosen: dict[str, str] = {}
     for name, value in zip(words[::2], words[1::2], strict=False):
-        if name not in ("block", "thread", "warp", "lane"):
-            raise BadCommand(f"'{name}' is no coordinate: there are block, thread, warp and lane")
+        if name not in COORDINATES:
+            raise BadCommand(f"'{name}' is no coordinate: there are {', '.join(COORDINATES)}")
         chosen[name] = value
+    for name, only in ones(debugger).items():
+        if name in chosen and (asked := number(chosen[name], f"the {name}")) != only:
+            raise BadCommand(f"{name} {asked} does not run: there is {name} {only}")
     block, thread = (place(chosen[name], name) if name in chosen else None for name in ("block", "thread"))
     warp, lane = (number(chosen[name], f"the {name}") if name in chosen else None for name in ("warp", "lane"))
     session = debugger.session
     return moved(session.execution.focus, session.shape, block=block, thread=thread, warp=warp, lane=lane)
+
+
+def ones(debugger: Debugger) -> dict[str, int]:
+    """The coordinates of which there is one at a time, by their numbers: one grid runs, on a device that is one SM."""
+    number = debugger.session.launch[0]
+    return {"device": 0, "sm": 0, "kernel": number, "grid": number + 1}
 
 
 def place(text: str, what: str) -> tuple[int, int, int]:
@@ -193,4 +202,4 @@ def none(text: str) -> None:
         raise BadCommand(f"the command takes no '{text}'")
 
 
-__all__ = ["named_focus", "none"]
+__all__ = ["COORDINATES", "named_focus", "none", "ones"]
