@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from typing import NamedTuple
 
 import numpy as np
 
@@ -108,7 +109,7 @@ class Execution:
         self.logged = logged
         self._focus, self._focused = Focus(), 0
         self.passed: Passed | None = None
-        self.came_before = Stop(Reason.STEP)  # what stops a run that goes back to before an instruction
+        self.came_before: Before | None = None  # what stops a run that goes back to before an instruction
 
     # ── the thread in focus ─────────────────────────────────────────────────────────────
 
@@ -353,15 +354,12 @@ class Execution:
         return has_nan(self.view(issue, issue.numbers)) if wanted else None
 
     def caught(self, issue: Issue, before: Array | None) -> Stop | None:
-        """The stop after an instruction that has made a NaN where none was."""
-        if before is None:
-            return None
-        lanes = issue.numbers[has_nan(self.view(issue, issue.numbers)) & ~before]
-        known = [each for each in self.breakpoints.catchpoints if each.caught is Caught.NAN and len(lanes)]
-        found = [each for each in known if len(counted(each, issue, self.holding(each, issue, lanes)))]
+        """The stop after an instruction that has made a NaN where none was; a lane that has one has the focus."""
+        catches = self.nan_catches(issue, before)
+        found = {each: left for each, lanes in catches.items() if len(left := counted(each, issue, lanes))}
         if not found:
             return None
-        self.focus_on(issue, lanes)
+        self.focus_on(issue, next(iter(found.values())))
         said = troubles(found) or nan_text(issue)
         return Stop(Reason.CATCHPOINT, numbers(found), said, finding=Caught.NAN)
 
@@ -398,7 +396,7 @@ class Execution:
 
     def back(self, matches: Callable[[Issue], bool], *, stops: bool = False) -> Stop:
         """Go back to the last instruction that matches, or before which or after which a breakpoint `stops`."""
-        known, nans = 0, None
+        known, nans, self.came_before = 0, None, None
 
         def before(issue: Issue) -> bool:
             nonlocal known, nans
@@ -437,39 +435,44 @@ class Execution:
                 found.append(each)
                 lanes = hit
         asking = self.asking(issue)
-        self.focus_on(issue, lanes if found or not len(asking) else asking)
+        if not found:
+            lanes = asking if len(asking) else self.came_before.lanes if self.came_before is not None else lanes
+        self.focus_on(issue, lanes)
         self.passed = passed_by(issue)
         if not found and len(asking):
             return Stop(Reason.BREAKPOINT, message=asked(issue))
-        return Stop(Reason.BREAKPOINT, numbers(found), troubles(found)) if found else self.came_before
+        if not found:
+            return self.came_before.stop if self.came_before is not None else Stop(Reason.STEP)
+        return Stop(Reason.BREAKPOINT, numbers(found), troubles(found))
 
-    def comes_before(self, issue: Issue, known: int, nans: Array | None) -> Stop | None:
+    def comes_before(self, issue: Issue, known: int, nans: Array | None) -> Before | None:
         """The stop before an instruction, which was executed just now, for what it has accessed, made or shown.
 
         `known` are the findings, and `nans` the NaNs of its lanes, that there were before it.
         """
-        accesses = ((watch, np.intersect1d(lanes, issue.numbers)) for watch, lanes in self.accesses.take())
-        if watches := [watch for watch, lanes in accesses if len(self.holding(watch, issue, lanes))]:
-            return Stop(Reason.WATCHPOINT, numbers(dict.fromkeys(watches)), troubles(watches) or "before the access")
+        accesses = [(watch, np.intersect1d(lanes, issue.numbers)) for watch, lanes in self.accesses.take()]
+        if watches := {watch: held for watch, lanes in accesses if len(held := self.holding(watch, issue, lanes))}:
+            said = troubles(watches) or "before the access"
+            return Before(Stop(Reason.WATCHPOINT, numbers(watches), said), next(iter(watches.values())))
         fresh = self.findings[known:]
         kinds = {Caught.by(each.kind) for each in fresh}
         wanted = [each for each in self.breakpoints.catchpoints if each.caught in kinds]
         catches = [each for each in wanted if len(self.holding(each, issue, issue.numbers))]
         if catches or (Caught.MEMORY in kinds and not wanted):
             said = troubles(catches) or f"before it is found: {fresh[-1].message}"
-            return Stop(Reason.CATCHPOINT, numbers(catches), said, finding=fresh[-1].kind)
-        if catches := self.nan_catches(issue, nans):
-            said = troubles(catches) or f"before {nan_text(issue)}"
-            return Stop(Reason.CATCHPOINT, numbers(catches), said, finding=Caught.NAN)
+            return Before(Stop(Reason.CATCHPOINT, numbers(catches), said, finding=fresh[-1].kind), issue.numbers)
+        if made := self.nan_catches(issue, nans):
+            said = troubles(made) or f"before {nan_text(issue)}"
+            return Before(Stop(Reason.CATCHPOINT, numbers(made), said, finding=Caught.NAN), next(iter(made.values())))
         return None
 
-    def nan_catches(self, issue: Issue, before: Array | None) -> list[Catchpoint]:
-        """The catchpoints for NaNs that an instruction has made in lanes that had none `before`."""
+    def nan_catches(self, issue: Issue, before: Array | None) -> dict[Catchpoint, LaneNumbers]:
+        """The catchpoints for NaNs that an instruction has made in lanes that had none `before`, with their lanes."""
         if before is None:
-            return []
+            return {}
         lanes = issue.numbers[has_nan(self.view(issue, issue.numbers)) & ~before]
         known = [each for each in self.breakpoints.catchpoints if each.caught is Caught.NAN and len(lanes)]
-        return [each for each in known if len(self.holding(each, issue, lanes))]
+        return {each: held for each in known if len(held := self.holding(each, issue, lanes))}
 
     # ── where the warp in focus is ──────────────────────────────────────────────────────
 
@@ -491,6 +494,13 @@ def asked(issue: Issue) -> str:
 def nan_text(issue: Issue) -> str:
     """What is said of an instruction that has made a NaN."""
     return f"line {issue.bound.line} made a NaN: {issue.bound.text}"
+
+
+class Before(NamedTuple):
+    """A stop before an instruction for what it is about to do, and the lanes that do it."""
+
+    stop: Stop
+    lanes: LaneNumbers
 
 
 class Observing:

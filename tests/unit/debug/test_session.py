@@ -372,6 +372,18 @@ NAN = """.version 8.0
 """
 
 
+def test_the_condition_of_a_catchpoint_chooses_the_thread_both_ways(debugged):
+    x = np.array([-4, 9, -1, -16], np.float32)
+    session = debugged(NAN, 1, 4, [x])
+    session.catch("nan", "%tid.x == 3")
+    session.start()
+    assert session.resume().reason is Reason.CATCHPOINT
+    assert session.execution.focus.lane == 3
+    session.focus_on(Focus(lane=1))
+    assert session.reverse_resume().reason is Reason.CATCHPOINT
+    assert session.execution.focus.lane == 3
+
+
 def test_the_first_nan_is_caught_where_it_is_made(debugged):
 
     x = np.array([4, 9, -1, 16], np.float32)

@@ -90,6 +90,7 @@ def test_watchpoints_say_their_numbers_backwards_and_hear_their_conditions(turn)
     assert turn.resume().reason is Reason.ENDED
     stop = turn.reverse_resume()
     assert (stop.reason, stop.numbers) == (Reason.WATCHPOINT, (made.number,))
+    assert turn.execution.focus.thread == 4
     assert turn.reverse_resume().reason is Reason.BEGIN  # the store is that of thread 5
 
 
