@@ -14,10 +14,13 @@ from queue import SimpleQueue
 from typing import BinaryIO
 
 import ptxvm
+from ptxvm.cli.dap_exec import ClientProgram, is_client
 from ptxvm.cli.dap_program import PythonProgram, is_python
+from ptxvm.cli.dap_relay import Relay
 from ptxvm.cli.debug import LocalFiles, prepared
 from ptxvm.cli.failures import WrongCall, one_line
 from ptxvm.cli.run import RunRequest
+from ptxvm.debug.dap.adapter import Program
 from ptxvm.debug.dap.fields import Arguments, Refused, sequence, text, whole
 from ptxvm.debug.dap.framing import BadMessage, Decoder, Message, encode
 from ptxvm.debug.dap.pending_launch import PendingLaunch
@@ -29,6 +32,12 @@ READ = 1 << 16
 HOST = "127.0.0.1"
 STOPPING = ("pause", "terminate", "disconnect", "restart")
 """Requests that interrupt a step too; a run that continues is suspended for any request, and goes on behind it."""
+KEPT = frozenset({
+    "initialize", "launch", "setBreakpoints", "setFunctionBreakpoints", "setExceptionBreakpoints", "configurationDone",
+})  # fmt: skip
+"""Requests that say how launches are debugged, of whatever process."""
+OURS = frozenset({"disconnect", "terminate"})
+"""Requests that are about the program as a whole."""
 
 
 def serve(port: int | None) -> int:
@@ -65,20 +74,27 @@ class Connection:
 
     A thread reads its requests, and interrupts a run for those that wait for its stop.  Another one answers them, and debugs
     the launches of a program.  The program itself runs in the thread of `serve`, which is the main one, as programs expect.
+    A process of a CUDA program answers requests itself, as long as it is there.
     """
 
     def __init__(self, read: Callable[[int], bytes], out: BinaryIO) -> None:
         self.read, self.out = read, out
         self.work: SimpleQueue[Callable[[], None] | None] = SimpleQueue()
-        self.programs: SimpleQueue[PythonProgram | None] = SimpleQueue()
+        self.programs: SimpleQueue[PythonProgram | ClientProgram | None] = SimpleQueue()
         self.adapter = CompleteAdapter(self.launch, self.send, LocalFiles(), lambda: not self.work.empty())
+        self.relay: Relay | None = None
+        self.kept: list[Message] = []  # requests that are repeated to each process
 
     def serve(self) -> None:
         """Answer requests until the client leaves."""
-        for each in (self.receive, self.answer):
-            threading.Thread(target=each, daemon=True).start()
+        self.begin()
         while (program := self.programs.get()) is not None:
             self.work.put(partial(self.adapter.program_ended, program.run()))
+
+    def begin(self) -> None:
+        """Let threads read requests and answer them."""
+        for each in (self.receive, self.answer):
+            threading.Thread(target=each, daemon=True).start()
 
     def answer(self) -> None:
         """Answer requests, and debug launches, one after the other."""
@@ -89,8 +105,47 @@ class Connection:
         self.adapter.leave()
         self.programs.put(None)
 
-    def launch(self, arguments: Arguments) -> Session | PythonProgram:
+    def handle(self, message: Message) -> None:
+        """Answer a request, or have the process of a program answer it."""
+        name = message.get("command")
+        if name in KEPT:
+            self.kept.append(message)
+        if self.relay is None or name in OURS:
+            self.adapter.handle(message)
+            return
+        self.relay.forward(message)
+        if name in KEPT:
+            self.adapter.note(message)
+
+    def attach(self, connection: socket.socket) -> None:
+        """A process of the program is there: it answers from now on, where none does."""
+        if self.relay is not None:
+            connection.close()
+            self.adapter.output("a process is not debugged, since another one is\n", "console")
+            return
+        self.relay = relay = Relay(connection, self.adapter.send)
+        relay.repeat(self.kept)
+        if self.adapter.stops_at_next:
+            relay.repeat([{"type": "request", "seq": 0, "command": "pause"}])
+            self.adapter.stops_at_next = False
+        threading.Thread(target=self.follow, args=(relay,), daemon=True).start()
+
+    def follow(self, relay: Relay) -> None:
+        """Pass on what a process says, until it ends."""
+        relay.receive()
+        self.work.put(self.detach)
+
+    def detach(self) -> None:
+        """The process has ended."""
+        self.relay = None
+
+    def launch(self, arguments: Arguments) -> Session | Program:
         """What a `launch` request asks for."""
+        if is_client(arguments):
+            return ClientProgram(
+                arguments, self.programs.put, lambda connection: self.work.put(partial(self.attach, connection)),
+                self.adapter.output,
+            )  # fmt: skip
         if is_python(arguments):
             return PythonProgram(arguments, self.programs.put, self.debugged, self.adapter.output)
         return session(arguments)
@@ -115,7 +170,7 @@ class Connection:
         with suppress(OSError):
             while data := self.read(READ):
                 for message in decoder.feed(data):
-                    self.work.put(partial(self.adapter.handle, message))
+                    self.work.put(partial(self.handle, message))
                     if self.adapter.continues or message.get("command") in STOPPING:
                         self.adapter.interrupt()
 

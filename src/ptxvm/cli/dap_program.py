@@ -27,6 +27,11 @@ def is_python(arguments: Arguments) -> bool:
     return bool(arguments.get("module")) or str(arguments.get("program", "")).endswith(".py")
 
 
+def variables(arguments: Arguments) -> dict[str, str]:
+    """The variables of the environment that a `launch` request names."""
+    return {str(name): str(value) for name, value in an_object(arguments.get("env") or {}, "'env'").items()}
+
+
 class PythonProgram:
     """A program that a `launch` request names: `program` or `module`, its `args`, `cwd` and `env`."""
 
@@ -39,7 +44,7 @@ class PythonProgram:
         self.name = text(arguments, "module" if self.is_module else "program")
         self.words = [str(word) for word in sequence(arguments, "args")]
         self.folder = text(arguments, "cwd", ".")
-        self.variables = {str(name): str(value) for name, value in an_object(arguments.get("env") or {}, "'env'").items()}
+        self.variables = variables(arguments)
         self.begin, self.debugged, self.output = start, debugged, output
         self.is_running = False
         if not self.is_module and not Path(self.folder, self.name).is_file():
@@ -100,4 +105,4 @@ class Printed(io.TextIOBase):
         return len(text)
 
 
-__all__ = ["PythonProgram", "is_python"]
+__all__ = ["PythonProgram", "is_python", "variables"]

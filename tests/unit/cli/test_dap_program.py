@@ -9,6 +9,7 @@ from pathlib import Path
 from threading import Timer
 
 import pytest
+from driver_program import FIVE, PROGRAM
 from ring_kernel import KERNEL, LINES
 
 from ptxvm.debug.dap.framing import Decoder, encode
@@ -182,7 +183,33 @@ def test_texts_in_no_file_are_named_after_their_kernels_and_have_references_of_t
 
 def test_a_program_that_is_not_there_is_refused(client):
     client.ask("initialize", adapterID="ptxvm")
+    assert client.ask("launch", exec=True, program="./none")["message"] == "there is no program './none'"
     answer = client.ask("launch", program="none.py")
     assert (answer["success"], answer["message"]) == (False, "there is no file 'none.py'")
     assert json.loads(json.dumps(answer))["body"]["error"]["id"] == 1
+    client.ask("disconnect")
+
+
+def test_a_program_that_calls_cuda_is_debugged_in_its_process(client, tmp_path):
+    (tmp_path / "cuda.py").write_text(PROGRAM.replace("PTX", repr(FIVE)) + "\n")
+    client.begin(exec=True, program=sys.executable, args=["cuda.py"], stopOnEntry=True)
+    for _ in range(2):  # it launches twice
+        thread = client.event("stopped")["threadId"]
+        (frame,) = client.ask("stackTrace", threadId=thread)["body"]["stackFrames"]
+        assert ".entry five" in client.ask("source", **frame["source"])["body"]["content"]
+        (at,) = client.ask("setFunctionBreakpoints", breakpoints=[{"name": "opcode st.*"}])["body"]["breakpoints"]
+        client.ask("continue", threadId=thread)
+        assert client.event("stopped")["hitBreakpointIds"] == [at["id"]]
+        client.ask("setExpression", frameId=frame["id"], expression="%r", value="77")
+        client.ask("continue", threadId=thread)
+    assert client.event("exited") == {"exitCode": 3}
+    assert client.printed().endswith("stored 77\n")
+    client.ask("disconnect")
+
+
+def test_a_program_that_calls_no_cuda_runs_until_it_is_ended(client):
+    client.begin(exec=True, program="sh", args=["-c", "echo $WORD; sleep 100"], env={"WORD": "said"})
+    assert client.event("output") == {"category": "stdout", "output": "said\n"}
+    client.ask("terminate")
+    assert client.event("exited") == {"exitCode": 137}
     client.ask("disconnect")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import traceback
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from itertools import count
 from threading import Lock
 from typing import Protocol, TypeAlias
@@ -112,6 +113,12 @@ class Adapter:
         self.send(answer)
         while self.after:
             self.after.pop(0)()
+
+    def note(self, request: Message) -> None:
+        """Carry out a request that something else answers: breakpoints are known here, too."""
+        with suppress(Refused, NotThere, NoValue):
+            self.handlers[request["command"]](self, an_object(request.get("arguments") or {}, "what stands in 'arguments'"))
+        self.after.clear()
 
     def send(self, message: Message) -> None:
         """Send a message, with its number; other threads may send what a program prints."""
