@@ -104,7 +104,7 @@ def run(**options: Any) -> int:  # noqa: ANN401 - the fields of a Request, which
 @click.argument("arguments", metavar="[ARG]...", nargs=-1)
 @click.option("--lines", metavar="N", type=AT_LEAST_0, default=10, help="How many lines of PTX are listed.")
 @click.option("--sort", metavar="METRIC", help="By what; else by instructions, sectors and wavefronts together.")
-@click.option("--device", metavar="sm_NN", help="The card whose limits are shown.")
+@click.option("--device", metavar="sm_NN", help="The card whose limits are shown, if not that of the target.")
 @click.option("--json", "form", flag_value="json", help="Print all metrics, of each line, as --format json does.")
 @click.option("--html", metavar="FILE", help="Write a page with source, pictures of accesses and lanes, and a roofline, too.")
 @run_options
@@ -112,7 +112,7 @@ def profile(lines: int, sort: str | None, device: str | None, html: str | None, 
     """Run a kernel, and count what it does.
 
     Each ARG is an argument of the kernel, as for `ptxvm run`, whose options this has, too. The counts are exact, of PTX, and
-    called as in Nsight Compute where they are the same. The interpreter makes them. No time of a GPU is claimed.
+    called as in Nsight Compute where they are the same. The last line says which engine counted. No time of a GPU is claimed.
 
     \b
     ptxvm profile transpose.ptx --grid 4,4 --block 32,32 \\

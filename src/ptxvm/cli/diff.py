@@ -14,7 +14,6 @@ from ptxvm.cli.run_report import RunReport
 from ptxvm.cli.terminal import aligned, console, width
 from ptxvm.engine.interp.value_text import text as value
 from ptxvm.isa.effects import Verb
-from ptxvm.machine.faults import plural
 from ptxvm.machine.per_lane import Array
 from ptxvm.profile.stores import Parting, RecordedStore, StoreLog, first_parting
 
@@ -61,7 +60,7 @@ def arguments(one: RunReport, other: RunReport) -> Iterator[str]:
             if len(unequal):
                 at = int(unequal[0])
                 found = f"{mine.reshape(-1)[at]!s} and {theirs.reshape(-1)[at]!s}"
-                count = f"{len(unequal):,} of {plural(mine.size, 'element')} differ"
+                count = f"{len(unequal):,} of {mine.size:,} element{'s' * (mine.size != 1)} differ"
                 yield f"argument {number} ({one.name(number)}): {count}; the first is [{at}], {found}"
 
 

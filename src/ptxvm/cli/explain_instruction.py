@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TypeVar
 
 from rich.text import Text
@@ -94,16 +95,20 @@ def parse_values(reading: Reading, values: Mapping[str, str]) -> dict[str, int]:
 
 
 def chosen(
-    values: Mapping[str, str], known: Mapping[str, Type], reader: str, bits: Callable[[str, Type], Bits]
+    values: Mapping[str, str],
+    known: Mapping[str, Type],
+    reader: str,
+    bits: Callable[[str, Type], Bits],
+    others: Mapping[str, Type] = MappingProxyType({}),
 ) -> dict[str, Bits]:
-    """The values of the registers that are read; none, or all of them."""
-    inputs = {}
+    """The values of the registers that are read, none or all of them; and of others, which may be given, too."""
+    inputs, taken = {}, {**known, **others}
     for key, value in values.items():
-        name = key if key in known else f"%{key.lstrip('%')}"
-        if name not in known:
+        name = key if key in taken else f"%{key.lstrip('%')}"
+        if name not in taken:
             raise WrongCall(f"{reader} not read {name}, but {', '.join(known) or 'none'}")
         try:
-            inputs[name] = bits(value, known[name])
+            inputs[name] = bits(value, taken[name])
         except BadValue as wrong:
             raise WrongCall(f"{name}: {wrong}") from None
     missing = [name for name in known if name not in inputs]
@@ -185,10 +190,8 @@ def print_insight(reading: Reading, inputs: Mapping[str, int]) -> None:
 
 def print_mode(mode: str) -> None:
     """The bytes that a mode of prmt takes, by the two bits of `c`, the highest first."""
-    rows: Rows = [("c", "d.b3", "d.b2", "d.b1", "d.b0")]
-    rows += [(str(control), *(str(p) for p in permutation.byte_selections(control, mode)[::-1])) for control in range(4)]
     console().print()
-    console().print(labelled(f".{mode}", rows, right=True))
+    console().print(labelled(f".{mode}", [permutation.MODE_COLUMNS, *permutation.mode_table(mode)], right=True))
 
 
 def print_truth_table(table: int) -> None:

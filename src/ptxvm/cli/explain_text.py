@@ -37,6 +37,7 @@ from ptxvm.reference.warp import (
     lane_values,
     masks,
     needed,
+    optional,
     run,
 )
 from ptxvm.syntax import tree
@@ -98,7 +99,7 @@ def explain_lanes(readings: Sequence[Reading], values: Mapping[str, str]) -> lis
         raise WrongCall(f"--set has no use here: '{text}' does not work on registers alone")
     try:
         inputs = inputs_of(readings, values) if all(runs) else {}
-        steps = run(readings, inputs) if all(runs) and inputs.keys() == needed(readings).keys() else []
+        steps = run(readings, inputs) if all(runs) and inputs.keys() >= needed(readings).keys() else []
     except NotTogether as wrong:
         raise WrongCall(str(wrong)) from None
     if alone:
@@ -144,7 +145,7 @@ def inputs_of(readings: Sequence[Reading], values: Mapping[str, str]) -> dict[st
     if not values and any(map(is_collective, readings)) and not any(fragments_of(reading.decoded) for reading in readings):
         values = {name: USUAL_PREDICATE if type is pred else USUAL for name, type in known.items()}
     reader = "the instruction does" if len(readings) == 1 else "the instructions do"
-    return chosen(values, known, reader, lane_values)
+    return chosen(values, known, reader, lane_values, optional(readings))
 
 
 # ── what goes in and comes out ──────────────────────────────────────────────────────────
@@ -152,7 +153,7 @@ def inputs_of(readings: Sequence[Reading], values: Mapping[str, str]) -> dict[st
 
 def print_inputs(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]]) -> None:
     """The values of registers."""
-    known = needed(readings) if inputs else {}
+    known = needed(readings) | optional(readings) if inputs else {}
     of_lanes = masks(readings)
     rows = [row for name, bits in inputs.items() for row in in_lanes(Lanes(name, known[name], bits), of_lanes)]
     if rows:
@@ -184,7 +185,7 @@ def print_sequence(readings: Sequence[Reading], steps: Sequence[WarpStep]) -> No
 def results(step: WarpStep, of_lanes: Collection[str]) -> Rows:
     """The rows of what an instruction wrote; the bits of some registers are lanes."""
     if step.outputs and not any(step.outputs[0].active):
-        return [(lanes.name, "is not written: the guard is false in every lane") for lanes in step.outputs]
+        return [row for lanes in step.outputs for row in unwritten(lanes)]
     rows = [row for lanes in step.outputs for row in in_lanes(lanes, of_lanes)]
     kept = [known for lanes in step.outputs for active, known in zip(lanes.active, lanes.known, strict=True) if not active]
     if any(kept):
@@ -192,6 +193,15 @@ def results(step: WarpStep, of_lanes: Collection[str]) -> Rows:
     if not all(kept):
         rows.append(("", f"a lane with {UNKNOWN} has its old value, which is not known: its guard is false"))
     return rows
+
+
+def unwritten(lanes: Lanes) -> Rows:
+    """A register that no lane writes: the value that it keeps, where all lanes have the same one."""
+    said = "is not written: the guard is false in every lane"
+    if all(lanes.known) and len(set(lanes.bits)) == 1:
+        (first, *others) = shown(Quantity("", lanes.name, lanes.type, lanes.bits[0]))
+        return [first, *others, ("", "", said)]
+    return [(lanes.name, said)]
 
 
 def in_lanes(lanes: Lanes, of_lanes: Collection[str] = ()) -> Rows:

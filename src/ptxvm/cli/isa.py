@@ -80,6 +80,17 @@ def print_page(page: Page) -> None:
     for label, rows in blocks:
         if rows:
             out.print(labelled(label, rows))
+    if page.of.name == "prmt":
+        print_modes()
+
+
+def print_modes() -> None:
+    """The bytes that each mode of prmt takes."""
+    from ptxvm.isa.catalog.logic import PERMUTATIONS
+    from ptxvm.reference.permutation import MODE_COLUMNS, mode_table  # which loads the catalog
+
+    rows = [(f".{mode}" if row[0] == "0" else "", *row) for mode in PERMUTATIONS for row in mode_table(mode)]
+    console().print(labelled("modes", [("", *MODE_COLUMNS), *rows]))
 
 
 def _needed_for(modifiers: str) -> str:

@@ -16,7 +16,7 @@ from ptxvm.cli.run_report import RunReport
 from ptxvm.cli.terminal import GAP, console, labelled, tabulated, width
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import did_you_mean
-from ptxvm.driver.models import DEFAULT, MODELS, Model
+from ptxvm.driver.models import MODELS, Model, model_of
 from ptxvm.driver.occupancy import multiprocessor
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.launch_options import LaunchOptions
@@ -47,7 +47,7 @@ class Shown:
         assert profile is not None  # noqa: S101 - for mypy; the launch was asked for it
         grid, block = (",".join(map(str, extent)) for extent in (profile.grid, profile.block))
         out.print(Text.assemble((profile.kernel, "bold"), f"  grid {grid}  block {block}\n"))
-        for label, said in summary(profile, MODELS[self.device or DEFAULT]):
+        for label, said in summary(profile, MODELS[self.device or card_of(report)]):
             out.print(labelled(label, [(said,)]))
         lines = sorted(profile.lines, key=self.weight, reverse=True)[: self.lines]
         if lines:
@@ -60,6 +60,12 @@ class Shown:
         return sum(line[name] or 0 for name in ((self.sort,) if self.sort else COST))
 
 
+def card_of(report: RunReport) -> str:
+    """The card of the target of the module."""
+    assert report.kernel is not None  # noqa: S101 - for mypy; it was launched
+    return model_of(report.kernel.module.programs[0].target)
+
+
 def profile(request: RunRequest, lines: int, sort: str | None, device: str | None, html: str | None) -> int:
     """Load, launch, print; write a page."""
     if sort is not None and sort not in METRICS:
@@ -69,14 +75,14 @@ def profile(request: RunRequest, lines: int, sort: str | None, device: str | Non
     shown = Shown(lines, sort, device)
     if html is None:
         return run(request, Following(shown, profile=True))
-    written = Written(html, device or DEFAULT)
+    written = Written(html, device)
     return run(request, Following(shown, profile=True, begin=written.begin, end=written.end))
 
 
 class Written:
     """The page of a launch, written to a file: a sample is taken before the launch."""
 
-    def __init__(self, path: str, device: str) -> None:
+    def __init__(self, path: str, device: str | None) -> None:
         self.path, self.device = path, device
 
     def begin(self, kernel: Kernel, asking: LaunchOptions, args: Sequence[object]) -> None:
@@ -93,7 +99,7 @@ class Written:
         assert kernel is not None  # noqa: S101 - for mypy; it was launched
         assert result is not None  # noqa: S101
         try:
-            Path(self.path).write_text(page_of(kernel, result, self.sample, self.device), encoding="utf-8")
+            Path(self.path).write_text(page_of(kernel, result, self.sample, self.device or card_of(report)), encoding="utf-8")
         except OSError as wrong:
             raise WrongCall(f"cannot write '{self.path}': {wrong.strerror or wrong}") from None
 
@@ -162,14 +168,17 @@ def occupancy(profile: Profile, card: Model) -> str:
     limits = occupancy_limits(holds, prod(profile.block), profile.shared_bytes)
     each = ", ".join(f"{count} by {LIMITS[limit]}" for limit, count in limits.items())
     share = min(limits.values()) * -(-prod(profile.block) // WARP) * WARP / holds.threads
-    return f"at most {share:.0%} of the warps of {card.name}: CTAs {each}; registers are not known of PTX"
+    return f"at most {share:.0%} of the warps of {card.name}: CTAs {each}; registers are not known from PTX"
 
 
 def shares(profile: Profile) -> Iterator[str]:
-    """The kinds of instructions that were executed most, in percent."""
-    total = profile.counts["inst_executed"]
-    for name, kind in list(profile.kinds.items())[:KINDS]:
-        yield f"{name} {kind.counts['inst_executed'] / total:.0%}"
+    """The kinds of instructions that were executed most, in percent, and the others together."""
+    executed = {name: kind.counts["inst_executed"] for name, kind in profile.kinds.items()}
+    total, listed = sum(executed.values()), list(executed.items())[:KINDS]
+    for name, count in listed:
+        yield f"{name} {count / total:.0%}"
+    if others := total - sum(count for _, count in listed):
+        yield f"others {others / total:.0%}"
 
 
 def rows(lines: Sequence[Line]) -> list[tuple[str, ...]]:

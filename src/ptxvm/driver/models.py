@@ -13,6 +13,7 @@ from functools import cache
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.attributes import Attribute
+from ptxvm.isa.targets import Target
 
 KIB = 1024
 DEFAULT = "sm_89"  # the newest whose every instruction runs
@@ -161,6 +162,11 @@ MODELS = {
 }
 
 
+def model_of(target: Target) -> str:
+    """The name of the model that code for a target is shown for: the last whose compute capability is not above it."""
+    return next((name for name in reversed(MODELS) if int(name.removeprefix("sm_")) <= target.number), next(iter(MODELS)))
+
+
 @cache
 def chosen() -> tuple[Model, int]:
     """The model of the process's devices and how many there are; ValueError for a wrong environment variable."""
@@ -172,4 +178,4 @@ def chosen() -> tuple[Model, int]:
     return MODELS[name], int(count)
 
 
-__all__ = ["MODELS", "Model", "chosen"]
+__all__ = ["MODELS", "Model", "chosen", "model_of"]

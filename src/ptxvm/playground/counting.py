@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.models import DEFAULT, MODELS
+from ptxvm.driver.models import MODELS, model_of
 from ptxvm.playground.launching import document, launched
 from ptxvm.playground.requests import LaunchRequest, RequestError
 from ptxvm.profile.profile import Line
@@ -21,7 +21,7 @@ def count(request: LaunchRequest) -> dict[str, object]:
     done = launched(request, profile=True)
     found = document(done)
     profile = done.result.profile if done.result is not None else None
-    if profile is None:
+    if profile is None or done.kernel is None:
         return found
     sampled = Trace(0, limit=SAMPLED)
     launched(request, trace=sampled)
@@ -29,7 +29,7 @@ def count(request: LaunchRequest) -> dict[str, object]:
         **found,
         "metrics": [
             {"title": each.title, "value": each.value, "ideal": each.ideal, "part": each.part, "sentence": each.sentence}
-            for each in counts(profile, MODELS[DEFAULT])
+            for each in counts(profile, MODELS[model_of(done.kernel.module.programs[0].target)])
         ],
         "lines": [line(each) for each in profile.lines],
         "pictures": [

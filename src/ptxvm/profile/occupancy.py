@@ -1,6 +1,6 @@
 """Occupancy: how many CTAs a multiprocessor holds at once (CUDA C++ Programming Guide, "Multiprocessor Level").
 
-Registers limit it too; how many a thread has is not known of PTX, as ptxas gives them out.
+Registers limit it too; how many a thread has is not known from PTX, as ptxas gives them out.
 """
 
 from __future__ import annotations

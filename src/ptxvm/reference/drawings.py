@@ -16,7 +16,7 @@ from ptxvm.reference.evaluation import Quantity, constants_of, number
 from ptxvm.reference.matrices import fragments_of, matrix_of
 from ptxvm.reference.pictures import box, bytes_of_prmt, color, grid, label, matrix_of_fragment, picture, table_of_lop3
 from ptxvm.reference.reading import Reading
-from ptxvm.reference.warp import Lanes, WarpStep, needed
+from ptxvm.reference.warp import Lanes, WarpStep, needed, optional
 from ptxvm.syntax.printer import print_operand
 
 SIZE = re.compile(r"viewBox='0 0 (\S+) (\S+)'")
@@ -47,7 +47,7 @@ def of_lanes(readings: Sequence[Reading], inputs: Mapping[str, tuple[int, ...]],
         for reading in readings
         for operand, fragment in fragments_of(reading.decoded).items()
     ]
-    known = needed(readings) if inputs else {}
+    known = needed(readings) | optional(readings) if inputs else {}
     registers = [Lanes(name, known[name], bits) for name, bits in inputs.items()]
     registers += [lanes for step in steps for lanes in step.outputs]
     return [*drawn, registers_of_lanes(registers)] if registers else drawn

@@ -23,7 +23,7 @@ from ptxvm.reference.examples import Computation, ExampleRun, WorkedExample, exa
 from ptxvm.reference.markdown import Files, also_called, code, escaped, prose, table, toctree
 from ptxvm.reference.matrices import HELD, fragments_of, matrix_of, period
 from ptxvm.reference.page import Page, pages
-from ptxvm.reference.permutation import byte_selections
+from ptxvm.reference.permutation import MODE_COLUMNS, mode_table
 from ptxvm.reference.syntax_lines import hanging
 from ptxvm.reference.words import SOUGHT
 
@@ -215,11 +215,9 @@ def _pictures(instruction: Instruction) -> Iterator[tuple[str, str]]:
 def _modes() -> list[str]:
     """The bytes of prmt's result by its modes and `c`, the highest first."""
     rows = [
-        (code(f".{mode}"), str(control), *(code(str(byte)) for byte in byte_selections(control, mode)[::-1]))
-        for mode in PERMUTATIONS
-        for control in range(4)
+        (code(f".{mode}"), control, *map(code, selected)) for mode in PERMUTATIONS for control, *selected in mode_table(mode)
     ]
-    return table(("mode", "c", "d.b3", "d.b2", "d.b1", "d.b0"), rows)
+    return table(("mode", *MODE_COLUMNS), rows)
 
 
 SHUFFLES = (("up", 2, 0), ("down", 2, 31), ("bfly", 1, 31), ("idx", 5, 31), ("down", 1, 0x181F))

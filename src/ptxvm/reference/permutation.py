@@ -5,6 +5,9 @@ from __future__ import annotations
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog.logic import PERMUTATIONS
 
+MODE_COLUMNS = ("c", "d.b3", "d.b2", "d.b1", "d.b0")
+"""The columns of `mode_table`."""
+
 
 @dataclass(frozen=True, slots=True)
 class ByteSelection:
@@ -33,6 +36,11 @@ def byte_selections(control: int, mode: str | None = None) -> tuple[ByteSelectio
         control = PERMUTATIONS[mode][control & 3]
     first, second, third, fourth = (_pick(control >> 4 * n & 0xF) for n in range(4))
     return first, second, third, fourth
+
+
+def mode_table(mode: str) -> list[tuple[str, ...]]:
+    """The bytes of the result by the two bits of `c` that a mode takes, the highest byte first."""
+    return [(str(control), *map(str, byte_selections(control, mode)[::-1])) for control in range(4)]
 
 
 def _pick(selector: int) -> ByteSelection:

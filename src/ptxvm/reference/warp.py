@@ -18,7 +18,7 @@ from ptxvm.analysis.shapes import names_in
 from ptxvm.api import Kernel, load
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import InvalidPTX
-from ptxvm.isa.special_registers import WARP
+from ptxvm.isa.special_registers import WARP, SpecialRegister, lookup
 from ptxvm.reference.evaluation import CARRY, BadValue, bits_of, computes_registers, names_an_address, wanted
 from ptxvm.reference.inference import Names
 from ptxvm.reference.reading import Reading
@@ -28,6 +28,9 @@ from ptxvm.syntax.source import Source
 
 LANE = "lane"
 """The name of a lane's number in values."""
+
+NAME = re.compile(r"%\w+(\.\w+)?")
+"""The name of a register, special ones with their component."""
 
 SLOT = 16
 """Bytes of a register of a lane in memory: the most that one has."""
@@ -95,6 +98,34 @@ def needed(readings: Sequence[Reading]) -> dict[str, Type]:
     return found
 
 
+def optional(readings: Sequence[Reading]) -> dict[str, Type]:
+    """What may be given beside what is `needed`, each with its type.
+
+    Special registers, which else are those of a kernel of one warp; and registers that no instruction reads, but of which a
+    lane keeps the old value where its guard is false.
+    """
+    read, written = needed(readings), set[str]()
+    found: dict[str, Type] = {}
+    for reading in readings:
+        found |= _special_registers(reading)
+        names = dict(written_by(reading))
+        if reading.bound.node.guard is None:
+            written |= names.keys()
+        else:
+            found |= {name: type for name, type in names.items() if name not in written | read.keys() | found.keys()}
+    return found
+
+
+def _special_registers(reading: Reading) -> dict[str, Type]:
+    """The special registers of one element that the instruction reads."""
+    named = {name: _special(name) for name in wanted(reading)}
+    return {name: found.type for name, found in named.items() if found is not None and found.count == 1}
+
+
+def _special(name: str) -> SpecialRegister | None:
+    return lookup(*name.split(".")) if name.startswith("%") else None
+
+
 def written_by(reading: Reading) -> list[tuple[str, Type]]:
     """The registers that an instruction writes, with their types."""
     found, i = [], reading.decoded
@@ -160,11 +191,11 @@ def _of_expression(text: str) -> list[int]:
 
 
 def run(readings: Sequence[Reading], values: Mapping[str, tuple[int, ...]]) -> list[WarpStep]:
-    """What each instruction writes, from the bits in each lane of all that is `needed`.
+    """What each instruction writes, from the bits in each lane of all that is `needed`, and of what is `optional` where known.
 
     Raises `NotTogether` where no version and target takes them all, or a register has two sizes.
     """
-    inputs = needed(readings)
+    inputs = needed(readings) | {name: type for name, type in optional(readings).items() if name in values}
     outputs = [[*written_by(reading), *([(CARRY, pred)] if reading.bound.summary.writes_carry else [])] for reading in readings]
     memory = np.zeros((max(1, len(inputs)), WARP, SLOT), np.uint8)
     for n, name in enumerate(inputs):
@@ -206,14 +237,21 @@ def _body(readings: Sequence[Reading], inputs: Mapping[str, Type], outputs: Sequ
     yield ".reg .b32 $word; .reg .b64 $in, $out; .reg .pred $some;"
     yield "mov.u32 $word, %laneid; ld.param.u64 $in, [$given]; ld.param.u64 $out, [$found];"
     yield f"mad.wide.u32 $in, $word, {SLOT}, $in; mad.wide.u32 $out, $word, {SLOT}, $out;"
-    for n, name in enumerate(inputs):
-        yield from _load(name, registers.get(name, pred), f"[$in+{n * WARP * SLOT}]")
+    stand_ins = {}
+    for n, (name, type) in enumerate(inputs.items()):
+        if _special(name) is None:
+            yield from _load(name, registers.get(name, pred), f"[$in+{n * WARP * SLOT}]")
+            continue
+        stand_ins[name] = f"$value{n}"
+        yield f".reg .{type.name} $value{n};"
+        yield from _load(f"$value{n}", type, f"[$in+{n * WARP * SLOT}]")
     slot = 0
     for reading, names in zip(readings, outputs, strict=True):
         guard = reading.bound.node.guard
         holds = "1" if guard is None else f"{int(not guard.negated)}, {int(guard.negated)}, {guard.name.text}"
         yield f"{'mov' if guard is None else 'selp'}.u32 $word, {holds}; st.global.u32 [$out+{slot * WARP * SLOT}], $word;"
-        yield reading.text if reading.text.endswith((";", "}")) else f"{reading.text};"
+        text = reading.text if reading.text.endswith((";", "}")) else f"{reading.text};"
+        yield NAME.sub(lambda found: stand_ins.get(found[0], found[0]), text)
         for n, (name, _) in enumerate(names, slot + 1):
             yield from _store(name, registers.get(name, pred), f"[$out+{n * WARP * SLOT}]")
         slot += 1 + len(names)

@@ -99,7 +99,8 @@ def occupancy(profile: Profile, card: Model) -> Count:
     named = {"blocks": "the number of CTAs", "warps": "the number of warps", "shared_mem": "shared memory"}
     by = next(named[name] for name, limit in limits.items() if limit == min(limits.values()))
     said = (
-        f"A multiprocessor of {card.name} holds so many of its warps at once, limited by {by}; registers are not known of PTX."
+        f"A multiprocessor of {card.name} holds so many of its warps at once, limited by {by}; "
+        "PTX does not say how many registers a thread has."
     )
     return Count("Resident warps", "", warps, most, "warp", warps / most, said)
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from ptxvm.api import Kernel
 from ptxvm.dataclass import dataclass
-from ptxvm.driver.models import DEFAULT, MODELS
+from ptxvm.driver.models import MODELS, model_of
 from ptxvm.machine import options
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import Extent
@@ -44,15 +44,16 @@ def launch_report(
     *,
     shared: int = 0,
     cluster: Extent | None = None,
-    device: str = DEFAULT,
+    device: str | None = None,
 ) -> LaunchReport:
     """Launch a kernel for a profile and a page about it: source with heat, counters, accesses, lanes over time, a roofline.
 
-    The arguments are those of `Kernel.launch`; `device` is the card whose published figures are drawn.  The kernel runs up to
-    two times before the launch, for a sample of its first CTA and for a timeline, and memory is put back after each.  Raises
-    what a launch raises, and ValueError for an unknown device.
+    The arguments are those of `Kernel.launch`; `device` is the card whose published figures are drawn, if not that of the
+    module's target.  The kernel runs up to two times before the launch, for a sample of its first CTA and for a timeline, and
+    memory is put back after each.  Raises what a launch raises, and ValueError for an unknown device.
     """
     options.instance("a kernel", kernel, Kernel, "of a module")
+    device = model_of(kernel.module.programs[0].target) if device is None else device
     options.one_of("device", device, tuple(MODELS), "there is no model of")
     args = options.arguments(args)
     asking = LaunchOptions(

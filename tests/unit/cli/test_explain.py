@@ -376,6 +376,27 @@ def test_lanes_whose_guard_is_false_keep_what_they_have(ptxvm):
     assert block(out, "result")[-1].strip() == "a lane in brackets has its old value: its guard is false"
 
 
+def test_the_old_value_of_a_register_that_is_only_written_may_be_given(ptxvm):
+    call = ("explain", "@%p1 add.u32 %r1, %r2, 5; mul.lo.u32 %r3, %r1, 2;", "--set", "r2=1", "--set", "r1=9")
+    out = ptxvm(*call, "--set", "p1=lane%2").out
+    assert "(9)" in block(out, "result")[0]
+    assert out.splitlines()[-4].split()[-8:] == ["18", "12"] * 4
+    out = ptxvm(*call, "--set", "p1=false").out
+    assert [line.split()[-1] for line in out.splitlines() if "%r3  0x" in line] == ["18"]
+    assert "values are missing: --set %r2=VALUE" in ptxvm("explain", call[1], "--set", "p1=0", "--set", "r1=9").err
+
+
+def test_special_registers_have_given_values_in_lanes_and_through_instructions(ptxvm):
+    """Without values they are those of a kernel of one warp."""
+    out = ptxvm("explain", "mov.u32 %r1, %tid.x", "--set", "%tid.x=lane+64").out
+    assert block(out, "result")[-1].split()[-8:] == [str(64 + lane) for lane in range(24, 32)]
+    text = "mov.u32 %r1, %ctaid.x; mov.u32 %r2, %tid.x; mad.lo.s32 %r3, %r1, 16, %r2;"
+    assert ptxvm("explain", text, "--set", "ctaid.x=5").out.splitlines()[-1].split()[-1] == str(5 * 16 + 31)
+    assert ptxvm("explain", text).out.splitlines()[-1].split()[-1] == "31"
+    # a register of the program may have the name, without the percent sign
+    assert "2" in block(ptxvm("explain", "add.u32 d, tid, lane;", "--set", "tid=1", "--set", "lane=1").out, "result")[0]
+
+
 def test_what_no_lane_has_written_is_not_made_up(ptxvm):
     out = ptxvm("explain", "@%p1 mov.b32 %r1, 5", "--set", "p1=false").out
     assert block(out, "result") == ["%r1  is not written: the guard is false in every lane"]
@@ -454,6 +475,8 @@ def test_a_mode_of_prmt_is_a_table(ptxvm):
     """The table of modes in PTX 9.7.9.7: rc8 takes one byte four times."""
     out = ptxvm("explain", "prmt.b32.rc8 d, a, b, c;").out
     assert [row.split() for row in block(out, ".rc8")][3] == ["2", *["a.b2"] * 4]
+    # the page of the opcode has all of them: b4e with 1 takes a.b1, a.b0, b.b3, b.b2, the lowest first
+    assert "1  b.b2  b.b3  a.b0  a.b1" in "\n".join(block(ptxvm("explain", "prmt").out, "modes"))
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,8 @@ def test_it_prints_what_the_kernel_did(ptxvm, column):
         "branches     2, 1 of them divergent\n"
         "global       256 bytes in 8 sectors, ideal 8 (100.0 %); 4 a request\n"
         "shared       512 bytes in 128 wavefronts, ideal 4; 124 by bank conflicts\n"
-        "occupancy    at most 46% of the warps of L4: CTAs 24 by their number, 24 by\n"
-        "             warps, 11 by shared memory; registers are not known of PTX\n"
+        "occupancy    at most 56% of the warps of A100: CTAs 32 by their number, 32 by\n"
+        "             warps, 18 by shared memory; registers are not known from PTX\n"
         "engine       jit\n"
         "\n"
         "line  warps  lanes  sectors  wavefronts\n"
@@ -130,7 +130,7 @@ def test_a_page_is_written_beside_what_is_printed(ptxvm, column, tmp_path):
     usual = ptxvm("profile", column, *LAUNCH)
     done = ptxvm("profile", column, *LAUNCH, "--html", "page.html", "--device", "sm_90")
     assert (done.code, done.err) == (0, "")
-    assert done.out.replace("H100", "L4").splitlines()[:6] == usual.out.splitlines()[:6]
+    assert done.out.replace("H100", "A100").splitlines()[:6] == usual.out.splitlines()[:6]
     page = (tmp_path / "page.html").read_text(encoding="utf-8")
     assert "<title>column - ptxvm profile</title>" in page
     assert "A multiprocessor of H100" in page
