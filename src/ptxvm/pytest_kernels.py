@@ -13,8 +13,9 @@ An option that stands several times runs each test that launches kernels so ofte
 
 from __future__ import annotations
 
+import errno
 import itertools
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -52,11 +53,15 @@ class PtxModule(Protocol):
 
 @dataclass
 class KernelRunner:
-    """Launches kernels in the variant of a test, and keeps what the checks found."""
+    """Launches kernels in the variant of a test, and keeps what the checks found.
+
+    `frames`: what it raises has the frames of ptxvm.
+    """
 
     variant: Variant
     load: Callable[[str | Path], Module]
     allowed: frozenset[str]
+    frames: bool = False
     findings: list[str] = field(default_factory=list)
 
     def __call__(
@@ -72,6 +77,15 @@ class KernelRunner:
         `options` are those of `Kernel.launch`, such as `grid` and `block`; they come before those of the command line.
         Fails the test for an error that a check finds, and raises what the launch raises.
         """
+        __tracebackhide__ = not self.frames
+        try:
+            return self._launch(kernel, entry, args, options)
+        except told() as wrong:
+            raise wrong.with_traceback(wrong.__traceback__ if self.frames else None) from None
+
+    def _launch(
+        self, kernel: Kernel | Module | str | Path, entry: str | None, args: Sequence[object], options: Mapping[str, Any]
+    ) -> LaunchResult:
         from ptxvm.api import Module  # noqa: PLC0415 - see above
 
         module = self.load(kernel) if isinstance(kernel, (str, Path)) else kernel
@@ -79,7 +93,7 @@ class KernelRunner:
         chosen: dict[str, Any] = {"engine": self.variant.engine, "allow": self.allowed}
         if self.variant.checks:
             chosen["check"] = listed(self.variant.checks)
-        result = found.launch(args=args, **chosen | options)
+        result = found.launch(args=args, **{**chosen, **options})
         self._judge(found, result)
         return result
 
@@ -93,6 +107,13 @@ class KernelRunner:
         wrong = [text for text, each in zip(texts, diagnostics, strict=True) if each.severity is Severity.ERROR]
         if wrong:
             pytest.fail(f"in kernel {kernel.name}:\n" + "\n\n".join(wrong), pytrace=False)
+
+
+def told() -> tuple[type[Exception], ...]:
+    """What says all in its message: faults, wrong PTX and missing files are raised without the frames of ptxvm."""
+    from ptxvm.diagnostics.errors import PTXVMError  # noqa: PLC0415
+
+    return PTXVMError, FileNotFoundError
 
 
 RUNNER = pytest.StashKey[KernelRunner]()
@@ -164,25 +185,40 @@ def ptx_modules() -> dict[tuple[str, str | None], Module]:
 @pytest.fixture
 def ptx_module(request: pytest.FixtureRequest, ptx_modules: dict[tuple[str, str | None], Module]) -> PtxModule:
     """Loads modules: `ptx_module("saxpy.ptx")`."""
-    from ptxvm.api import load as load_module  # noqa: PLC0415
+    from ptxvm import api  # noqa: PLC0415
 
-    target = request.config.option.ptx_target
+    target, frames = request.config.option.ptx_target, request.config.option.fulltrace
 
     def load(source: str | Path) -> Module:
-        beside = request.path.parent / source if len(str(source).splitlines()) == 1 else None
-        chosen = str(beside) if beside is not None and beside.is_file() else str(source)
+        __tracebackhide__ = not frames
+        try:
+            return loaded(source)
+        except told() as wrong:
+            raise wrong.with_traceback(wrong.__traceback__ if frames else None) from None
+
+    def loaded(source: str | Path) -> Module:
+        is_text = isinstance(source, str) and api.IS_TEXT.match(source)
+        chosen = str(source) if is_text else str(file_of(source, request.path.parent))
         if (chosen, target) not in ptx_modules:
-            ptx_modules[chosen, target] = load_module(chosen, target)
+            ptx_modules[chosen, target] = api.load(chosen, target)
         return ptx_modules[chosen, target]
 
     return load
+
+
+def file_of(name: str | Path, folder: Path) -> Path:
+    """The file beside a test, in its folder, or else below the folder of the run."""
+    found = next((path for path in (folder / name, Path(name)) if path.is_file()), None)
+    if found is None:
+        raise FileNotFoundError(errno.ENOENT, f"there is no such file in {folder} or {Path.cwd()}", str(name))
+    return found
 
 
 @pytest.fixture
 def run_kernel(request: pytest.FixtureRequest, ptx_variant: Variant, ptx_module: PtxModule) -> KernelRunner:
     """Launches kernels: `run_kernel("saxpy.ptx", block=128, args=[...])`."""
     allowed = frozenset(code for mark in request.node.iter_markers("ptx_allow") for code in mark.args)
-    runner = KernelRunner(ptx_variant, ptx_module, allowed)
+    runner = KernelRunner(ptx_variant, ptx_module, allowed, request.config.option.fulltrace)
     request.node.stash[RUNNER] = runner
     return runner
 

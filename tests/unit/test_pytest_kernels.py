@@ -80,3 +80,25 @@ def test_wrong_options_are_refused_before_any_test(run_pytest, option, said):
     assert done.code == 4
     assert said in done.err
     assert "Traceback" not in done.err
+
+
+FAILING = """
+import numpy as np
+
+def test_fault(run_kernel):
+    run_kernel("kernels.ptx", entry="in_order", block=64, args=[np.zeros(63, np.uint32)])
+
+def test_file(ptx_module):
+    ptx_module("kernel.ptx")
+"""
+
+
+def test_what_a_test_is_told_stands_at_its_own_line(run_pytest):
+    """Frames inside ptxvm are left out, unless `--full-trace` asks for them."""
+    done = run_pytest("ptxvm.pytest_kernels", FAILING, **{"kernels.ptx": MODULE})
+    assert set(done.outcomes.values()) == {"FAILED"}, done.out + done.err
+    assert "out-of-bounds: writing 4 bytes" in done.out
+    assert "there is no such file in " in done.out
+    assert "pytest_kernels.py" not in done.out
+    whole = run_pytest("ptxvm.pytest_kernels", FAILING, "--full-trace", **{"kernels.ptx": MODULE})
+    assert "pytest_kernels.py" in whole.out
