@@ -203,6 +203,12 @@ class Module:
         return Prefilter(self.jit)
 
     @property
+    def share(self) -> float | None:
+        """How much of the grid that compiled code runs now has begun, from 0 to 1; None where that is not known."""
+        progress = self._jit.progress if self._jit is not None else None
+        return progress.share if progress is not None else None
+
+    @property
     def compiling(self) -> float:
         """The seconds for which launches have waited for compiled code."""
         return self._jit.seconds if self._jit is not None else 0.0

@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 
@@ -112,9 +113,10 @@ def known_target(target: str | None) -> None:
 
 def findings(sources: Sequence[Source], target: str | None, *, lints: bool = False) -> Iterator[Found]:
     """Each source with what is wrong with it."""
-    for number, source in enumerate(sources, 1):
-        which = f" ({number} of {len(sources)})" if len(sources) > 1 else ""
-        with working(f"checking {source.name}{which}"):
+    began, count = time.monotonic(), len(sources)
+    for number, source in enumerate(sources):
+        which, share = (f" ({number + 1} of {count})", number / count) if count > 1 else ("", None)
+        with working(f"checking {source.name}{which}", share, began=began):
             program, report = analyse(source, target)
             found = [*report.diagnostics, *(_linted(program) if lints and not report.has_errors else ())]
         yield source, found

@@ -46,9 +46,10 @@ def litmus(
     every = [(file, test) for file in files for test in tests_of(file)]
     for number, (name, test) in enumerate(every, 1):
         which = f"{test.name}, {number} of {len(every)}" if len(every) > 1 else test.name
-        with working(f"judging {which}"), time_limit(limit):
+        share = (number - 1) / len(every) if len(every) > 1 else None
+        with working(f"judging {which}", share), time_limit(limit):
             judgement = judged(name, test, model, solver, witnesses=witnesses or drawings is not None)
-        with working(f"running {which}"):
+        with working(f"running {which}", share):
             shown = seen(judgement, name, runs) if runs else None
         if form == "json":
             print(json.dumps(judgement.as_json() | {"file": name} | (shown.as_json() if shown else {})))

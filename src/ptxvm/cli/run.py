@@ -122,7 +122,8 @@ def run(request: RunRequest, following: Following = ARRAYS) -> int:
         how = request.engine, named, request.threads, request.numerics
         refuse_wrong_launch(kernel, (grid, block, cluster), args, how, following.trace)
         saved = [which_to_save(kernel, args, each) for each in request.save]
-        with working(f"running {kernel.name} on {prod(grid) * prod(block):,} threads"), printing(report, request.form):
+        what = f"running {kernel.name} on {prod(grid) * prod(block):,} threads"
+        with working(what, lambda: kernel.module.share), printing(report, request.form):
             following.begin(kernel, asked(request, grid, block, cluster), args)
             if request.workers is not None or request.scheduler is not None:
                 result = report.result = launch_spread(request, kernel, grid, block, args)

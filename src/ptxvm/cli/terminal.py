@@ -7,6 +7,7 @@ import shutil
 import sys
 import textwrap
 import threading
+import time
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from itertools import zip_longest
@@ -17,6 +18,8 @@ from ptxvm.reference.syntax_lines import wrapped
 if TYPE_CHECKING:
     from rich.console import Console
     from rich.text import Text
+
+    from ptxvm.cli.progress_bar import Share
 
 PATIENCE = 1.0
 """Seconds that work may take before it shows that it is under way."""
@@ -54,17 +57,24 @@ def console(stream: IO[str] | None = None) -> Console:
 
 
 @contextmanager
-def working(task: str) -> Iterator[None]:
-    """Around work that may be long: after a second a terminal shows what is done, and since when."""
+def working(task: str, share: Share = None, *, began: float | None = None) -> Iterator[None]:
+    """Around work that may be long: after a second a terminal shows what is done, how much of it, and since when.
+
+    `began`, of `time.monotonic()`, is when the work began of which this is a part: many short parts are long work.
+    """
     if not sys.stderr.isatty():
         yield
         return
     from rich.progress import Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    columns = (SpinnerColumn(), TextColumn("{task.description}"), TimeElapsedColumn())
+    from ptxvm.cli.progress_bar import Bar, shortened
+
+    columns = (SpinnerColumn(), Bar(share), TimeElapsedColumn(), TextColumn("{task.description}"))
     progress = Progress(*columns, console=console(sys.stderr), transient=True, redirect_stdout=False, redirect_stderr=False)
-    progress.add_task(task, total=None)
-    timer = threading.Timer(PATIENCE, progress.start)
+    now = time.monotonic()
+    progress.add_task(shortened(task, width()), total=None)
+    progress.tasks[0].start_time = now if began is None else began
+    timer = threading.Timer(PATIENCE if began is None else max(0.0, began + PATIENCE - now), progress.start)
     timer.daemon = True
     timer.start()
     try:

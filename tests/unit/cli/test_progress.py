@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import pty
+import re
 import sys
 import time
 from collections.abc import Callable
@@ -12,8 +13,15 @@ from pathlib import Path
 
 import pytest
 
-from ptxvm.cli import litmus, main, terminal
+import ptxvm
+from ptxvm.cli import check, litmus, main, progress_bar, terminal
+from ptxvm.engine.jit.run import cta_distribution
 
+EMPTY = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k() { .reg .u32 %r<2>; mov.u32 %r1, %ctaid.x; ret; }
+"""
 LONG = """.version 8.0
 .target sm_80
 .address_size 64
@@ -76,6 +84,47 @@ def test_a_command_that_runs_long_says_what_it_does(screen, tmp_path):
     shown = screen(lambda: main(words))
     assert "running forever on 64 threads" in shown
     assert "timeout" in shown
+
+
+def test_many_short_files_are_long_work(screen, monkeypatch, tmp_path):
+    """None of them takes as long as the patience, but all together do."""
+    monkeypatch.setattr(terminal, "PATIENCE", 0.2)
+    usual = check.analyse
+
+    def slow(*words):
+        time.sleep(0.1)
+        return usual(*words)
+
+    monkeypatch.setattr(check, "analyse", slow)
+    for n in range(5):
+        (tmp_path / f"{n}.ptx").write_text(LONG)
+    shown = screen(lambda: main(["check", str(tmp_path)]))
+    assert "4.ptx (5 of 5)" in shown
+    assert max(map(len, re.sub(r"\x1b\[[^A-Za-z]*[A-Za-z]", "", shown).split("\r"))) <= 80
+
+
+def test_a_bar_is_as_full_as_the_work_is_done(screen):
+    def half() -> None:
+        with terminal.working("half of it", lambda: 0.5):
+            time.sleep(0.3)
+
+    shown = screen(half)
+    assert f" \x1b[91m{'━' * (progress_bar.WIDTH // 2)}" in shown
+
+
+def test_compiled_code_knows_how_far_it_is():
+    """The part of the CTAs that have begun, while a grid runs; nothing before and behind it."""
+    module = ptxvm.load(EMPTY)
+    seen: list[float | None] = []
+    usual = cta_distribution.Progress.remaining.fget
+    assert usual is not None
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(cta_distribution.Progress, "remaining", property(lambda self: seen.append(module.share) or usual(self)))
+        module.kernel().launch(64, 32, engine="jit", threads=2)
+    assert seen == sorted(seen)
+    assert seen
+    assert all(0 <= share <= 1 for share in seen)
+    assert module.share is None
 
 
 def test_litmus_tests_are_counted(screen, monkeypatch):

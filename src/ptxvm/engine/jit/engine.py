@@ -73,6 +73,7 @@ class Jit:
     def __init__(self, image: Image, timeline: Timeline | None = None) -> None:
         self.image, self.timeline = image, timeline
         self.code_cache = CodeCache(image)
+        self.progress: cta_distribution.Progress | None = None  # of the grid that runs now
         self._compiled: dict[Specialisation, Compiled] = {}
         self._relaunches: dict[tuple[Function, LaunchOptions, bool], Relaunch] = {}  # the last: of profiled code?
         self._takes: dict[Function, bool] = {}
@@ -252,6 +253,7 @@ class Jit:
         compiled = self.compiled(wanted, shape)
         launch = Launch(self.image, compiled.facts, shape, limits, children, self.timeline, recording, ends)
         progress, runners = cta_distribution.Progress(ctas or range(shape.ctas), compiled.rate), []
+        before, self.progress = self.progress, progress
         paging = recording.paging if recording is not None else None
         kind = deferring_callbacks() if wanted.deferred else PagedCallbacks if paging is not None else Callbacks
         paged = [each for each in allocations if paging is not None and paging.at(each.start) is not None]
@@ -272,6 +274,7 @@ class Jit:
                     runner.tell(events)
                 compiled.runners.append(runner)
             launch.release()
+            self.progress = before
         self._ran(wanted, compiled, progress)
         return launch.counters()
 

@@ -30,6 +30,11 @@ class Progress:
         return self.ctas - self.first
 
     @property
+    def share(self) -> float:
+        """The part of the CTAs that have begun."""
+        return (self.next - self.first) / self.count
+
+    @property
     def remaining(self) -> float:
         """The estimated seconds of work left."""
         return (self.ctas - self.next) * (self.rate or 0.0)
