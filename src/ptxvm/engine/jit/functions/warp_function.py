@@ -1,4 +1,4 @@
-"""The warp function, which runs the nodes of a warp and can suspend at barriers; and the text of a module."""
+"""The warp function, which runs the nodes of a warp and can suspend at barriers; and the module of a version."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from ptxvm.engine.jit.functions import (
     reconvergence,
 )
 from ptxvm.engine.jit.functions.lane_scheduler import LaneScheduler
-from ptxvm.engine.jit.ir.builder import PIECES, SELDOM, Code, Unit
+from ptxvm.engine.jit.ir.builder import Code
+from ptxvm.engine.jit.ir.module_text import module_text
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, slow_path
 from ptxvm.engine.jit.node import counters
@@ -30,7 +31,6 @@ from ptxvm.isa import warpgroup
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.window import RANK
 
-ATTRIBUTES = 'nounwind noredzone "prefer-vector-width"="512" "min-legal-vector-width"="512" }'
 MASKS = 16  # lane masks of an array that are compared at once (`runtime/first_pending.ll`)
 ENDS = ("fault:", "  ret i32 -2", "done:", "  ret i32 -1")
 
@@ -45,25 +45,6 @@ def module(kernel: KernelContext) -> str:
         grid += "\n" + float_environment.grid(unit)
     unit.declare("llvm.memset.p0.i64", "void", "ptr", "i8", "i64", "i1 immarg")
     return module_text(unit, warp, grid)
-
-
-def module_text(unit: Unit, *functions: str) -> str:
-    """The text of a module: what a unit has declared and defined, and further functions."""
-    return "\n".join(
-        [
-            *(_immediates(d) for d in unit.declarations.values()),
-            *unit.helpers.values(),
-            *functions,
-            f"attributes #0 = {{ {ATTRIBUTES}",
-            f"{PIECES}{ATTRIBUTES}",
-            f"attributes #2 = {{ noinline {SELDOM} {ATTRIBUTES}",
-            '!1 = !{!"branch_weights", i32 100000, i32 1}',
-            '!2 = !{!"branch_weights", i32 1, i32 100000}',
-            '!3 = !{!"branch_weights", i32 100000, i32 1, i32 1}',
-            "!4 = !{i32 1}",
-            "",
-        ]
-    )
 
 
 def _grid_function(kernel: KernelContext) -> str:
@@ -90,14 +71,6 @@ def _barrier_functions(kernel: KernelContext) -> str:
         more["ends"] = "  call void @ptxvm.clocks.cluster.left(ptr %m)"
     barriers = runtime("cta_barriers", **CtaBarriers(kernel.warps).offsets, **sizes, **more)
     return f"{cta_clocks.functions(kernel)}{barriers}\n"
-
-
-def _immediates(declaration: str) -> str:
-    """Mark the arguments of intrinsics that must be literals."""
-    for name in ("llvm.ctlz", "llvm.cttz"):
-        if name in declaration:
-            return declaration.replace("i1)", "i1 immarg)")
-    return declaration
 
 
 # ── a warp ──────────────────────────────────────────────────────────────────────────────

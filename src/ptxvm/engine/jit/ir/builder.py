@@ -51,7 +51,7 @@ class Unit:
         """Define a function for a shared piece of code: `write` writes its body and returns its result."""
         if name not in self.helpers:
             self.helper(name, "")  # the helpers that its body needs come before it
-            code = Code(self)
+            code = Code(self, whole=True)
             answer = write(code)
             lines = "\n".join([*code.lines, f"  ret {result} {answer}"])
             del self.helpers[name]
@@ -66,10 +66,12 @@ class Unit:
 
 
 class Code:
-    """Lines of one function under construction."""
+    """Lines of one function under construction; of `whole` ones, which read the same in any module."""
 
-    def __init__(self, unit: Unit) -> None:
+    def __init__(self, unit: Unit, *, whole: bool = False) -> None:
         self.unit, self.width = unit, unit.width
+        self.count = 0
+        self._numbered: Unit | Code = self if whole else unit
         self.lines: list[str] = []
         self.memo: dict[str, str] = {}
         self.sums: dict[str, tuple[str, int]] = {}  # scalars that are the sum of another scalar and a constant
@@ -85,13 +87,13 @@ class Code:
 
     def name(self) -> str:
         """The name of a new value."""
-        self.unit.count += 1
-        return f"%v{self.unit.count}"
+        self._numbered.count += 1
+        return f"%v{self._numbered.count}"
 
     def label(self) -> str:
         """The name of a new block."""
-        self.unit.count += 1
-        return f"L{self.unit.count}"
+        self._numbered.count += 1
+        return f"L{self._numbered.count}"
 
     def run(self, text: str) -> None:
         """Append an instruction without a result."""

@@ -1,37 +1,33 @@
 """Libraries: modules with a function that kernels share.
 
-Such a function depends on nothing of a kernel, is long, and uses the memory that its argument points to alone.  A kernel's
-module declares it; it is compiled once, and linked into each kernel that calls it (`engine.jit.objects.library_code`).
+Such a function depends on nothing of a kernel.  It is compiled once, kept on disk, and linked into each kernel that calls it
+(`engine.jit.objects.library_code`); a kernel's module declares it.  Those that are long are written apart, such as matrix
+products; others are found in the text of a module (`engine.jit.objects.shared_functions`).
 """
 
 from __future__ import annotations
 
 import re
-from typing import NamedTuple
 
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Unit
 from ptxvm.engine.jit.ir.digest import Digest
+from ptxvm.engine.jit.ir.module_text import module_text
 
 PREFIX = "ptxvm.library."
 DECLARED = re.compile(rf"^declare .*@({re.escape(PREFIX)}[^(]+)\(", re.MULTILINE)
 
-
-class Library(NamedTuple):
-    """A module, and its function that takes an address and returns an i32."""
-
-    unit: Unit
-    function: str
-
-
-LIBRARIES: dict[str, Library] = {}
-"""The libraries that have been written, by the names of their functions in other modules."""
+LIBRARIES: dict[str, str] = {}
+"""The texts of the libraries that have been written, by the names of their functions."""
 
 
 def enter(unit: Unit, function: str) -> str:
-    """Let other modules call a function of a unit; its name tells it from all others for a processor.  Returns the new name."""
+    """Let other modules call a function of a unit; its name tells it from all others for a processor.  Returns the new name.
+
+    It takes an address, uses the memory there alone, and returns an i32.
+    """
     name = f"{PREFIX}{function}.{Digest().add(cpu.identity()).text[:16]}"
-    LIBRARIES[name] = Library(unit, function)
+    LIBRARIES[name] = module_text(unit, f"@{name} = alias i32 (ptr), ptr @{function}")
     return name
 
 
@@ -42,5 +38,12 @@ def declared(unit: Unit, name: str) -> str:
 
 
 def needed(text: str) -> list[str]:
-    """The names of the libraries that a module declares."""
-    return DECLARED.findall(text)
+    """The names of the libraries that a module declares, and of those that they do."""
+    found: dict[str, None] = {}
+    waiting = DECLARED.findall(text)
+    while waiting:
+        name = waiting.pop()
+        if name not in found:
+            found[name] = None
+            waiting += DECLARED.findall(LIBRARIES[name])
+    return list(found)

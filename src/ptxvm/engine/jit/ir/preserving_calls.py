@@ -7,7 +7,8 @@ processors it is an ordinary call.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import re
+from collections.abc import Mapping, Sequence
 
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, Unit
@@ -17,6 +18,7 @@ WORDS = ("rsi", "rdx", "rcx", "r8", "r9", "r10", "r11")  # registers for words o
 VECTORS, MASKS = 32, 8
 ROOM = VECTORS * 64 + MASKS * 8
 CLOBBERS = "~{memory},~{dirflag},~{fpsr},~{flags}"
+BY_ADDRESS = re.compile(r"callq \$\{\d:P\}([^\n]*?)ptr @([\w.]+)")
 
 
 def call(code: Code, function: str, argument: str) -> None:
@@ -46,6 +48,16 @@ def ask(code: Code, function: str, room: str, words: Sequence[tuple[int, str, st
     arguments = ", ".join(f"{type} {operand}" for _, (_, type, operand) in held)
     asm = f'asm sideeffect "callq ${{1:P}}", "={{rax}},i,{{rdi}},{constraints},{CLOBBERS}"'
     return code.emit(f"call i64 {asm}(ptr @{name}, ptr {room}, {arguments})", pure=False)
+
+
+def elsewhere(text: str, names: Mapping[str, str]) -> str:
+    """A text whose calls reach functions of other modules, by these names: inline assembly names what it has no address of."""
+
+    def named(found: re.Match[str]) -> str:
+        between, function = found.groups()
+        return f"callq {names[function]}@PLT{between}i64 0" if function in names else found[0]
+
+    return BY_ADDRESS.sub(named, text)
 
 
 def _has_much_to_lose() -> bool:

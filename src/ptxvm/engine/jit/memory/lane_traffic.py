@@ -92,7 +92,7 @@ def _ordered(code: Code, elements: str) -> str:
 
 def _sort(unit: Unit) -> str:
     """Sort the numbers of 32 lanes, by Batcher's bitonic network."""
-    code = Code(unit)
+    code = Code(unit, whole=True)
     name, value = "ptxvm.sort_lanes", "%a"
     size = 2
     while size <= WARP:
@@ -143,7 +143,7 @@ def _pass(unit: Unit, groups: int) -> str:
 
 def _conflicts(unit: Unit, groups: int) -> str:
     """The most different elements that one of so many groups of banks is asked for."""
-    code, log = Code(unit), groups.bit_length() - 1
+    code, log = Code(unit, whole=True), groups.bit_length() - 1
     filled = _filled(code, "%elements", "%mask")
     least, most = (code.intrinsic("i32", f"llvm.vector.reduce.{end}.v{WARP}i32", (WORDS, filled)) for end in ("umin", "umax"))
     near = code.emit(f"icmp ult i32 {code.emit(f'sub i32 {most}, {least}')}, {groups}")
@@ -225,7 +225,7 @@ def _contention(unit: Unit, log: int, *, banks: bool) -> str:
     These are 16 bits each, from bit 0 on.  An address is a multiple of 2 bytes at least, and one of shared memory has fewer
     than 32 bits, so numbers with the highest bit are free for lanes that are not active.
     """
-    code = Code(unit)
+    code = Code(unit, whole=True)
     elements = code.emit(f"lshr {WORDS} %places, splat (i32 {log})")
     if banks:  # to sort them by bank
         top = code.emit(f"shl {WORDS} {code.emit(f'and {WORDS} {elements}, splat (i32 {BANKS - 1})')}, splat (i32 {BANK_AT})")

@@ -245,7 +245,7 @@ def _learn(unit: Unit, shape: Shape) -> str:
     if name in unit.helpers:
         return name
     unit.helper(name, "")
-    code, classes = Code(unit), shape.classes
+    code, classes = Code(unit, whole=True), shape.classes
     all_rows = f"<{classes * ROW} x i64>"
     for n, (field, llvm) in enumerate(CALLER):
         code.run(f"%{field}.at = getelementptr i64, ptr %q, i64 {n}")

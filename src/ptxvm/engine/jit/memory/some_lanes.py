@@ -126,7 +126,7 @@ def _rows_loaded(unit: Unit, llvm: str, size: int) -> str:
 
     The last row ends at the element of the last lane.
     """
-    code, row = Code(unit), f"<{WARP} x {llvm}>"
+    code, row = Code(unit, whole=True), f"<{WARP} x {llvm}>"
     for step in _steps(size):
         code.block(f"rows.{step}")
         rows = []
@@ -151,7 +151,7 @@ def _evens(code: Code, llvm: str, a: str, b: str, behind: int) -> str:
 
 def _rows_stored(unit: Unit, llvm: str, size: int) -> str:
     """Blocks that store rows with gaps, under constant masks: only AVX-512 has these for little."""
-    code = Code(unit)
+    code = Code(unit, whole=True)
     for step in _steps(size):
         code.block(f"rows.{step}")
         if not cpu.has("avx512f"):
@@ -179,7 +179,7 @@ def _pointer(offset: str, distance: str, count: int = 0) -> str:
 
 def _blocks(unit: Unit, llvm: str, offset: str, size: int) -> str:
     """Load `%offsets` from `%base` for the lanes `%active`: a row for neighbours, else a gather."""
-    code, held, lanes = Code(unit), f"<{BLOCK} x {llvm}>", f"<{BLOCK} x {offset}>"
+    code, held, lanes = Code(unit, whole=True), f"<{BLOCK} x {llvm}>", f"<{BLOCK} x {offset}>"
     gather, pointers = f"llvm.masked.gather.v{BLOCK}{short(llvm)}.v{BLOCK}p0", f"<{BLOCK} x ptr>"
     unit.declarations[gather] = f"declare {held} @{gather}({pointers}, i32 immarg, <{BLOCK} x i1>, {held})"
     row, found = vector_literal(offset, tuple(size * n for n in range(BLOCK))), []
@@ -263,7 +263,7 @@ def _store(code: Code, llvm: str, size: int) -> str:
     name = f"ptxvm.store_some.{llvm}"
     if name in code.unit.helpers:
         return name
-    inner, ones, held = Code(code.unit), (1 << BLOCK) - 1, f"<{BLOCK} x {llvm}>"
+    inner, ones, held = Code(code.unit, whole=True), (1 << BLOCK) - 1, f"<{BLOCK} x {llvm}>"
     inner.splat("i32", "%mask", BLOCK)
     for first in range(0, WARP, BLOCK):
         part = inner.shuffle(llvm, WARP, "%values", "poison", list(range(first, first + BLOCK)))

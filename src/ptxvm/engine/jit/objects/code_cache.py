@@ -88,6 +88,9 @@ class CodeCache:
         RECENT.measure(self._translations[wanted], text)
         if tier is Tier.SKETCH and translation.loops:
             tier = Tier.QUICK
+        from ptxvm.engine.jit.objects.shared_functions import set_apart  # noqa: PLC0415 - code that is ready needs none
+
+        text = set_apart(text, tier)
         data = object_code(text, tier, background=background)
         took = time.perf_counter() - began
         log.debug("%s, %s for %s: compiled in %.3f s", facts.name, kind, wanted.block, took)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from _thread import allocate_lock
 from collections.abc import Callable, Mapping
 
-from ptxvm.analysis.collector import NoCollection
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.ir.libraries import LIBRARIES
@@ -24,21 +23,13 @@ _OBJECTS: dict[tuple[str, Tier], bytes] = {}
 Compile = Callable[[str, Tier], bytes]
 
 
-def text_of(name: str) -> str:
-    """The text of a library, whose function has a name for other modules."""
-    with NoCollection():
-        from ptxvm.engine.jit.functions.warp_function import module_text  # noqa: PLC0415 - code that is ready needs none
-    library = LIBRARIES[name]
-    return module_text(library.unit, f"@{name} = alias i32 (ptr), ptr @{library.function}")
-
-
 def object_of(name: str, tier: Tier, compiled: Compile) -> bytes:
     """The object file of a library."""
     key = name, max(tier, LEAST)
     with _LOCK:
         found = _OBJECTS.get(key)
     if found is None:
-        found = compiled(text_of(name), key[1])
+        found = compiled(LIBRARIES[name], key[1])
         with _LOCK:
             _OBJECTS[key] = found
     return found
@@ -75,16 +66,16 @@ def keep(key: str, code: FlatCode) -> None:
 
 
 def joined(code: FlatCode, libraries: Mapping[str, FlatCode]) -> FlatCode:
-    """A block of code, and behind it those with the functions that it calls."""
+    """A block of code, and behind it those with the functions that it and they call."""
     block, inner, outer = bytearray(code.code), dict(code.inner), dict(code.outer)
+    entries = {}
     for name, library in libraries.items():
         block += bytes(-len(block) % PAGE)
         start = len(block)
         block += library.code
-        calls = [at for at, called in outer.items() if called == name]
-        for at in calls:
-            inner[at] = start + library.functions[name]
-            del outer[at]
+        entries[name] = start + library.functions[name]
         inner |= {start + at: start + target for at, target in library.inner.items()}
         outer |= {start + at: called for at, called in library.outer.items()}
+    inner |= {at: entries[called] for at, called in outer.items() if called in entries}
+    outer = {at: called for at, called in outer.items() if called not in entries}
     return FlatCode(bytes(block), code.functions, inner, outer)

@@ -43,8 +43,8 @@ def _from_disk(tile: TileProduct) -> tuple[TileFunction, object] | None:
 def _compiled(tile: TileProduct) -> tuple[TileFunction, object] | None:
     """Compile the function, and keep it on disk."""
     with NoCollection():
-        from ptxvm.engine.jit.functions.warp_function import module_text  # noqa: PLC0415 - code that is ready needs none
-        from ptxvm.engine.jit.ir.builder import Unit  # noqa: PLC0415 - ... of these
+        from ptxvm.engine.jit.ir.builder import Unit  # noqa: PLC0415 - code that is ready needs none ...
+        from ptxvm.engine.jit.ir.module_text import module_text  # noqa: PLC0415 - ... of these
         from ptxvm.engine.jit.values import mma_tiles  # noqa: PLC0415
     unit = Unit()
     if mma_tiles.written(unit, tile) is None:

@@ -363,7 +363,7 @@ def _out_of_line(alg: VectorAlgebra, name: str, a: str, derivation: Callable[[Va
     held, helper = alg.vector_type(f32), f"ptxvm.{name}"
     if helper not in alg.code.unit.helpers:
         alg.code.unit.helper(helper, "")  # it must not call itself
-        code = Code(alg.code.unit)
+        code = Code(alg.code.unit, whole=True)
         within = alg.within(code)
         within.derives = True
         argument = code.emit(f"load {held}, ptr %room, align 64", pure=False)
