@@ -96,11 +96,15 @@ def operands(text: str) -> int:
 def words_in(text: str) -> Iterator[Word]:
     """The words of every instruction of a text, in every form that takes them."""
     for m in INSTRUCTION.finditer(re.sub(r"//[^\n]*", "", text).replace(";", ";;")):
-        opcode, *words = m["head"].split(".")
-        count = operands(m["operands"])
-        for decoded in candidates(opcode, tuple(words)):
-            if decoded.form.counts[0] <= count <= decoded.form.counts[1]:
-                yield from words_of(decoded.of.name, decoded.form, decoded)
+        yield from words_of_an_instruction(m["head"], operands(m["operands"]))
+
+
+@cache
+def words_of_an_instruction(head: str, count: int) -> frozenset[Word]:
+    """The words of an opcode with modifiers, in every form that takes so many operands."""
+    opcode, *words = head.split(".")
+    forms = (each for each in candidates(opcode, tuple(words)) if each.form.counts[0] <= count <= each.form.counts[1])
+    return frozenset(word for each in forms for word in words_of(each.of.name, each.form, each))
 
 
 @cache

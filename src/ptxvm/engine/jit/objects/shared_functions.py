@@ -1,7 +1,7 @@
 """The functions of a module that are libraries: they stand the same in the modules of many kernels.
 
-Slow paths are such functions in each tier, what many instructions call in code that is made quickly: the best tier inlines it.
-A function is one with all that it calls, unless that is a library too, and with the tables that they read.
+Slow paths are such functions in each tier, and in code that is made quickly all that a kernel's own function calls: the best
+tier inlines it.  A function is a library with all that it calls, unless that is one too, and with the tables that they read.
 """
 
 from __future__ import annotations
@@ -25,9 +25,9 @@ TABLE = re.compile(r"\n@([\w.]+) = internal constant [^\n]*")
 DECLARED = re.compile(r"\ndeclare [^@\n]*@([\w.]+)\([^\n]*")
 REFERENCE = re.compile(r"@([\w.]+)")
 APART = re.compile(r"\bnoinline\b|#2\b")
-PIECE = "#1"
+OWN = "warp"  # the function that no other kernel has
 NAMELESS = "itself"
-SHORT, LONG = 24, 100  # lines of what is compiled as soon as linked, and of what is a library even where one other calls it
+SHORT, LONG = 40, 100  # lines of what is compiled as soon as linked, and of what is a library even where one other calls it
 
 
 def set_apart(text: str, tier: Tier) -> str:
@@ -40,6 +40,7 @@ class _Function:
     text: str
     declaration: str
     names: frozenset[str]  # of what it refers to
+    is_called: bool  # not inlined
 
 
 class _Module:
@@ -50,29 +51,30 @@ class _Module:
         self.declarations = {found[1]: found[0] for found in DECLARED.finditer(text)}
         others, end = [], 0
         for found in DEFINED.finditer(text):
-            if APART.search(found["how"]) or (tier < Tier.BEST and PIECE in found["how"]):
-                stop = text.index(END, found.end()) + len(END)
-                if self._takes(found, text[found.start() : stop]):
-                    others.append(text[end : found.start()])
-                    end = stop
+            stop = text.index(END, found.end()) + len(END)
+            if self._takes(found, text[found.start() : stop], tier):
+                others.append(text[end : found.start()])
+                end = stop
         self.rest = "".join([*others, text[end:]])
 
-    def _takes(self, found: re.Match[str], text: str) -> bool:
+    def _takes(self, found: re.Match[str], text: str, tier: Tier) -> bool:
         """Can it be in a library?  A function stands behind those that it calls."""
-        name, cold = found["name"], " cold" if "cold" in found["how"] else ""
+        name, how = found["name"], found["how"]
         names = frozenset(REFERENCE.findall(text)) - {name}
-        if not names <= self.functions.keys() | self.tables.keys() | self.declarations.keys():
+        if name == OWN or not names <= self.functions.keys() | self.tables.keys() | self.declarations.keys():
             return False
+        cold = " cold" if "cold" in how else ""
         declaration = f"\ndeclare {found['result']} @{name}({found['parameters']}) nounwind{cold}"
-        self.functions[name] = _Function(text, declaration, names)
+        self.functions[name] = _Function(text, declaration, names, is_called=tier < Tier.BEST or bool(APART.search(how)))
         return True
 
     def without_libraries(self) -> str:
         """The text with declarations of the libraries."""
         called = REFERENCE.findall(self.rest)
         users = Counter(name for function in self.functions.values() for name in function.names)
-        for name in self.functions:
-            if name in called or users[name] > 1 or self.functions[name].text.count("\n") >= LONG:
+        for name, function in self.functions.items():
+            alone = name not in called and users[name] == 1 and function.text.count("\n") < LONG
+            if function.is_called and not alone:
                 self._enter(name)
         kept = self._reached(called)
         return self._declared([*called, *self._names(kept)]) + self._moved("".join([*self._texts(kept), self.rest]))
@@ -113,6 +115,6 @@ class _Module:
         names = sorted(self._names([*parts, name]))
         before = [found[each] for found in (self.declarations, self.tables) for each in names if each in found]
         text = "".join([*before, self._declared(names), self._moved(body), "\n", "\n".join(NAMED)])
-        library = f"{PREFIX}{name.removeprefix('ptxvm.')}.{Digest().add(cpu.identity()).add(text).text[:16]}"
+        library = PREFIX + Digest().add(cpu.identity()).add(text).text
         self.libraries[name] = library
         LIBRARIES[library] = text.replace(f"@{NAMELESS}(", f"@{library}(")

@@ -56,7 +56,7 @@ def test_one_of_another_name_and_module_is_the_same_library() -> None:
 
 @pytest.mark.parametrize(("how", "tier", "apart"), [
     ("#1", Tier.SKETCH, True), ("#1", Tier.QUICK, True), ("#1", Tier.BEST, False),
-    ("#2", Tier.QUICK, True), ("cold #2", Tier.BEST, True), ("#0", Tier.QUICK, False),
+    ("#2", Tier.QUICK, True), ("cold #2", Tier.BEST, True), ("#0", Tier.QUICK, True), ("#0", Tier.BEST, False),
 ])  # fmt: skip
 def test_what_is_called_is_a_library_and_what_is_inlined_is_not(how: str, tier: Tier, apart: bool) -> None:
     text = module(function("piece", how, 40), calls="piece")
