@@ -86,6 +86,8 @@ class IncrementalChecker:
     def __init__(self) -> None:
         self.bodies: dict[Key, CheckedBody] = {}
         self.latest: dict[str, CheckedBody] = {}  # by their text alone
+        self.mentions: dict[str, frozenset[str]] = {}  # the names that bodies mention, by their text
+        self.labels: dict[str, frozenset[str]] = {}  # those of the labels of bodies that were found right
         self.read = 0  # the bodies that the last check has looked at
         self.waiting = 0  # those that it has left to the next one
         self._bound: Program | None = None
@@ -116,9 +118,9 @@ class IncrementalChecker:
 
     def _by_bodies(self, source: Source, outline: Outline, target: str | None, slice: int | None) -> Report | None:
         """The report of a module body by body; None where that cannot be."""
-        if len(self.bodies) > MOST_BODIES:
-            self.bodies.clear()
-            self.latest.clear()
+        if max(len(self.bodies), len(self.mentions)) > MOST_BODIES:
+            for known in (self.bodies, self.latest, self.mentions, self.labels):
+                known.clear()
         unread = RememberedBodies(outline, self, slice)
         report = Report(source)
         try:
@@ -221,19 +223,29 @@ class RememberedBodies(Bodies):
 
     def leave(self, function: Function, body: tree.Unread) -> None:
         """Leave a body unread that was checked earlier."""
-        labels = labels_in(self.outline.plain.text, body)
-        function.lazy = Unneeded(self.outline, function, body, (), labels)
+        text, known = self.outline.plain.text, self.checker.labels
+        own = text[body.start : body.end]
+        if own not in known:
+            known[own] = labels_in(text, body)
+        function.lazy = Unneeded(self.outline, function, body, (), known[own])
 
     def meanings(self, program: Program, text: str) -> Key:
         """The declarations of the names of the module that a body mentions; and do they stand above it?"""
         families = tuple(self.declared_names[prefix] for prefix in program.scope.families)
-        named = words_of(text) & self.declared_names.keys()
+        named = self.names_in(text) & self.declared_names.keys()
         return (families, *((name, name in program.scope.names, *self.declared_names[name]) for name in sorted(named)))
 
     def mentioned(self, function: Function) -> Iterable[str]:
         """The names that the body of a function may mention, read or not."""
         body = function.node.body
-        return words_of(self.outline.plain.text[body.start : body.end]) if body is not None else ()
+        return self.names_in(self.outline.plain.text[body.start : body.end]) if body is not None else ()
+
+    def names_in(self, text: str) -> frozenset[str]:
+        """The names that a body may mention."""
+        known = self.checker.mentions
+        if text not in known:
+            known[text] = words_of(text)
+        return known[text]
 
     def _checked(self, binder: Binder, function: Function, body: tree.Unread) -> tree.Block:
         """What has to be read of the body; its errors of syntax are those of the body alone."""

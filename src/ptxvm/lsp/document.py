@@ -32,7 +32,7 @@ class Document:
     def source(self) -> Source:
         """The text for the reader of PTX, character by character the same."""
         text = self.text.text
-        return Source(f" {text[1:]}" if text.startswith(MARK) else text, self.uri)
+        return Source(f" {text[1:]}" if text.startswith(MARK) else text, self.uri, self.text.line_starts)
 
     @cached_property
     def module(self) -> ModuleView:

@@ -6,8 +6,8 @@ Only a text without errors of syntax has an outline, as an error can change what
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
-from collections.abc import Iterable, Iterator, Sequence
+from bisect import bisect_left
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import chain
 
@@ -15,12 +15,12 @@ from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics import Diagnostic, codes
 from ptxvm.syntax import tree
 from ptxvm.syntax.alike import LikeStatement, WrongModel, covered, like_statements, merged
-from ptxvm.syntax.lexer import END, PlainText, Tokens
+from ptxvm.syntax.lexer import END, PlainText, Tokens, places
 from ptxvm.syntax.parser import Parser
 from ptxvm.syntax.source import Source
 from ptxvm.syntax.tables import tables
 
-_BRACE = re.compile(r'"[^"\n]*"|[{}]')
+_STRING = re.compile(r'"[^"\n]*"')
 _BRACE_OR_HEAD = re.compile(r'"[^"\n]*"|[{}]|^[ \t]*(?:\.\w+\s+)?\.(?:entry|func)\b', re.ASCII | re.MULTILINE)
 MOST_READ = 3
 """The bodies of a sketch that are read: an error above one ends within it, in most texts that are being written."""
@@ -103,7 +103,7 @@ def sketch(source: Source, *, parses_all: bool = False) -> Outline:
 def _read(source: Source, plain: PlainText, most_read: int, *, parses_all: bool = False) -> Outline:
     """The outline of a text; up to so many bodies and tables are read that an error has parted from their heads."""
     bodies = list(_bodies(plain.text))
-    data = list(_outside(bodies, tables(plain.text)))
+    data = [place for start, end in _between(bodies, len(plain.text)) for place in tables(plain.text, start, end)]
     matched = plain.text.count("{") == plain.text.count("}")
     if matched and not parses_all and (like := like_statements(plain.text, bodies)):
         with suppress(WrongModel):
@@ -146,13 +146,10 @@ def _outlined(
     return Outline(module, source, plain, parser.diagnostics, not missed), min(missed, default=None)
 
 
-def _outside(bodies: Sequence[tuple[int, int]], places: Iterable[tuple[int, int]]) -> Iterator[tuple[int, int]]:
-    """The places that lie in no body."""
-    ends = [end for _, end in bodies]
-    for start, end in places:
-        body = bisect_right(ends, start)
-        if body == len(bodies) or end <= bodies[body][0]:
-            yield start, end
+def _between(bodies: Sequence[tuple[int, int]], length: int) -> Iterator[tuple[int, int]]:
+    """The places around the bodies, which do not overlap, in a text of a length."""
+    edges = [0, *chain.from_iterable(bodies), length]
+    yield from zip(edges[::2], edges[1::2], strict=True)
 
 
 def _bodies(text: str) -> Iterator[tuple[int, int]]:
@@ -161,18 +158,34 @@ def _bodies(text: str) -> Iterator[tuple[int, int]]:
     Where braces do not match, the head of a function ends what is open above it, as in the parser: the bodies below are found.
     """
     depth = start = last = 0
-    for found in (_BRACE if text.count("{") == text.count("}") else _BRACE_OR_HEAD).finditer(text):
-        if found[0] == "{":
+    for at in _braces(text) if text.count("{") == text.count("}") else _braces_and_heads(text):
+        if text[at] == "{":
             if depth == 0:
-                start = found.start()
+                start = at
             depth += 1
-        elif found[0] == "}":
+        elif text[at] == "}":
             depth -= 1
             if depth <= 0:
                 head = max(last, text.rfind(";", last, start) + 1)
-                last = found.end()
+                last = at + 1
                 if depth == 0 and _FUNCTION.search(text, head, start):
                     yield start, last
                 depth = 0
-        elif depth and found[0][0] != '"':
-            depth, last = 0, found.start()
+        elif depth:
+            depth, last = 0, at
+
+
+def _braces(text: str) -> list[int]:
+    """The places of the braces that stand in no string."""
+    found = sorted([*places(text, "{"), *places(text, "}")])  # which takes a tenth of the time of an expression
+    end = 0
+    for quote in places(text, '"'):
+        if quote >= end and (string := _STRING.match(text, quote)) is not None:
+            end = string.end()
+            del found[bisect_left(found, quote) : bisect_left(found, end)]
+    return found
+
+
+def _braces_and_heads(text: str) -> Iterator[int]:
+    """The places of the braces that stand in no string, and of the heads of functions."""
+    return (found.start() for found in _BRACE_OR_HEAD.finditer(text) if found[0][0] != '"')

@@ -79,12 +79,12 @@ class Constants(Sequence[tree.Operand]):
         return repr(list(self))
 
 
-def tables(text: str) -> Iterator[tuple[int, int]]:
-    """The places of both, with their braces; a string or a body may hold what looks like one."""
-    for found in _SECTION.finditer(text) if ".section" in text else ():
+def tables(text: str, begin: int, end: int) -> Iterator[tuple[int, int]]:
+    """The places of both between two places of a text, with their braces; a string may hold what looks like one."""
+    for found in _SECTION.finditer(text, begin, end) if text.find(".section", begin, end) >= 0 else ():
         if all(map(_LINE.fullmatch, set(text[found.start(1) + 1 : found.end(1) - 1].split("\n")))):
             yield found.span(1)
-    for found in _LIST.finditer(text) if "=" in text else ():
+    for found in _LIST.finditer(text, begin, end) if text.find("=", begin, end) >= 0 else ():
         if found.lastindex and found.end() - found.start() >= SHORTEST:
             yield found.span()
 
