@@ -27,15 +27,25 @@ class WarpgroupWaits:
         self._waits: dict[int, list[tuple[Threads, Ints]]] = defaultdict(list)
 
     def awaited(self, threads: Threads) -> None:
-        """Whole warps have waited for products."""
-        now, first = self.clocks.now[threads], np.flatnonzero((threads - self.clocks.home(threads)) % WARP == 0)
-        for n in first.tolist():
-            self._waits[int(threads[n])].append((threads[n : n + WARP], now[n : n + WARP]))
-        self.clocks.tick(threads[first])  # so that the clock tells by which wait a product has ended
+        """Threads have waited for products.  The lanes of a warp come to a wait together, or in parts one after the other."""
+        first = threads - (threads - self.clocks.home(threads)) % WARP
+        for reader in np.unique(first).tolist():
+            mine = threads[first == reader]
+            part, waits = (mine, self.clocks.now[mine]), self._waits[reader]
+            if waits and not np.isin(mine, waits[-1][0]).any():
+                earlier = waits.pop()
+                threads_of, stamps = (np.concatenate(both) for both in zip(earlier, part, strict=True))
+                order = np.argsort(threads_of)
+                part = threads_of[order], stamps[order]
+            waits.append(part)
+        if (leaders := threads[first == threads]).size:
+            self.clocks.tick(leaders)  # so that the clock tells by which wait a product has ended
 
     def over(self, thread: int, reader: int, stamp: int) -> bool:
         """Does a thread know that the product has ended which the first lane of a warp counts as its read?"""
         own = self._waits.get(reader, [])
+        if own and own[-1][0][0] != reader:  # other lanes are at a wait that the first one has not come to
+            own = own[:-1]
         number = bisect_right(own, stamp, key=lambda wait: int(wait[1][0])) - 1
         home = int(self.clocks.home(reader))
         first = reader - (reader - home) % (WARPS * WARP)

@@ -71,6 +71,16 @@ def test_a_buffer_that_is_reused_before_the_wait_is_a_race(before, after):
     assert set(findings(before, after)) == {"race"}
 
 
+def test_in_a_random_schedule_the_lanes_of_a_warp_come_to_the_wait_in_parts():
+    def kinds(before: str, after: str, seed: int) -> set[str]:
+        made = kernel(before, after).launch(grid=1, block=128, args=[np.zeros(128, np.float32)], check=("race",), seed=seed)
+        return {each.kind for each in made.findings}
+
+    for seed in range(6):
+        assert kinds("", OVERWRITE, seed) == set(), seed
+        assert kinds(BARRIER + OVERWRITE, "", seed) == {"race"}, seed
+
+
 @pytest.mark.parametrize("use", ["mov.f32 %d0, 0f00000000;", "mov.b32 %one, %d2;"])
 def test_a_register_that_is_used_before_the_wait_is_named(use):
     result = kernel(use, "").launch(grid=1, block=128, args=[np.zeros(128, np.float32)], check=("race",))

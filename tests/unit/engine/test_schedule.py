@@ -224,3 +224,27 @@ def test_three_dimensional_grids() -> None:
     memory = np.zeros(2 * 3 * 2 * 5 * 3 * 4, np.uint32)
     kernel(body).launch(grid=(2, 3, 2), block=(5, 3, 4), args=[memory])
     assert (memory == 1).all()
+
+
+def test_a_lane_that_spins_leaves_the_steps_to_the_lanes_that_work() -> None:
+    """It polls once where all others wait or spin, and at intervals: a thousand turns of a loop are not a thousand polls."""
+    body = """
+    .shared .b32 flag;
+    mov.b32 %r5, 0;
+    setp.ge.u32 %p1, %r1, 32;
+    @%p1 bra WORK;
+    POLL: add.u32 %r5, %r5, 1;
+    ld.volatile.shared.b32 %r6, [flag];
+    setp.eq.u32 %p2, %r6, 0;
+    @%p2 bra POLL;
+    bra DONE;
+    WORK: add.u32 %r5, %r5, 1;
+    setp.lt.u32 %p2, %r5, 1000;
+    @%p2 bra WORK;
+    st.volatile.shared.b32 [flag], 1;
+    DONE: st.global.u32 [%rd3], %r5;
+    """
+    memory = np.zeros(64, np.uint32)
+    kernel(body).launch(block=64, args=[memory], engine="interp")
+    assert 1 < memory[0] < 100
+    assert (memory[32:] == 1000).all()

@@ -6,6 +6,7 @@ from functools import cached_property
 
 from ptxvm.analysis.program import Function
 from ptxvm.analysis.provenance import Provenance, of_program
+from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import CallSites, call_sites
 from ptxvm.engine.dynamic_parallelism import Children
 from ptxvm.engine.interp.routine import Routine
@@ -43,6 +44,7 @@ class Executable:
         ]  # fmt: skip
         self._of = {routine.function: routine for routine in self.routines}
         self._call_sites: dict[Function, CallSites] = {}
+        self._spin_branches: dict[Function, frozenset[tuple[int, int]]] = {}
 
     def another(self, *, registers: bool, addresses: bool, clustered: bool) -> Executable:
         """Another one of the image, with the functions of the device of this one."""
@@ -61,6 +63,21 @@ class Executable:
         if kernel not in self._call_sites:
             self._call_sites[kernel] = call_sites(self.image, kernel)
         return self._call_sites[kernel]
+
+    def spin_branches(self, kernel: Function) -> frozenset[tuple[int, int]]:
+        """The segments, as routine and number, that end with the branch of a spin loop of a kernel or its functions.
+
+        Each group of CTAs asks, so the answer is remembered.
+        """
+        if kernel not in self._spin_branches:
+            ends = spin_loops.spins(self.image, kernel)
+            self._spin_branches[kernel] = frozenset(
+                (routine.number, n)
+                for routine in self.routines
+                for n, segment in enumerate(routine.segments)
+                if routine.function.instructions[segment.end - 1] in ends
+            )
+        return self._spin_branches[kernel]
 
     def routine(self, function: Function) -> Routine | None:
         """The routine of a function's definition; None for a function without a body."""

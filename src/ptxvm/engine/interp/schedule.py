@@ -1,13 +1,14 @@
 """The scheduler of a cohort: divergence, reconvergence, waiting and the end of lanes.
 
 Lanes at the same segment are a group.  The group that is deepest in calls, and least far in the code, runs first, so that
-diverged lanes reconverge.  At intervals the group that has waited longest runs instead: a lane that spins cannot starve
-the lane that it waits for (PTX 3.1, sm_70 and later).
+diverged lanes reconverge.  A group that goes round a spin loop runs after all that do not, and at intervals the group that
+has waited longest runs: a lane that spins cannot starve the lane that it waits for (PTX 3.1, sm_70 and later).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import cached_property
 from typing import TypeAlias
 
 import numpy as np
@@ -48,6 +49,7 @@ class Schedule:
         self.cohort, self.code, self.kernel = cohort, code, kernel
         self.ready: dict[Key, list[Lanes]] = {(0, kernel.number, 0): [None]} if kernel.end else {}
         self.since: dict[Key, int] = {}
+        self.spinning: set[Key] = set()  # groups that go round a spin loop once more
         self.files: dict[tuple[int, int], RegisterFile] = {}
         cohort.own = code.module.fresh_file()
         self.warps = WarpWaits(cohort)
@@ -125,13 +127,20 @@ class Schedule:
         """The group that runs next."""
         if len(self.ready) == 1:
             return next(iter(self.ready))
-        if self.steps % FAIR == 0:
+        others = [key for key in self.ready if key not in self.spinning] if self.spinning else self.ready
+        if not others or self.steps % FAIR == 0:
             return min(self.ready, key=lambda k: self.since.get(k, 0))
-        return min(self.ready)
+        return min(others)
+
+    @cached_property
+    def spin_branches(self) -> frozenset[tuple[int, int]]:
+        """The segments, as routine and number, that end with the branch of a spin loop."""
+        return self.code.spin_branches(self.kernel.function)
 
     def take(self, key: Key) -> Lanes:
         """The lanes of a group, in order; None for all lanes of the cohort."""
         self.since[key] = self.steps
+        self.spinning.discard(key)
         parts = self.ready.pop(key)
         if len(parts) == 1:
             return parts[0]
@@ -202,7 +211,7 @@ class Schedule:
         chosen = going if guard is not None and going is not lanes else None
         match action.jump:
             case Jump.GOTO:
-                self.push((key[0], key[1], self.code.routines[key[1]].segment_at(action.symbol.index)), going)
+                self.go(key, (key[0], key[1], self.code.routines[key[1]].segment_at(action.symbol.index)), going)
             case Jump.SWITCH:
                 self.switch(action, key, going, self.pick(raws[0], lanes, chosen))
             case Jump.CALL:
@@ -214,6 +223,12 @@ class Schedule:
                 self.exit(going)
             case Jump.TRAP:
                 raise self.refuse("trap", "the kernel executed trap", self.last(key), going)
+
+    def go(self, key: Key, target: Key, lanes: Lanes) -> None:
+        """Send lanes to the target of the branch at the end of a segment, which may be the one of a spin loop."""
+        self.push(target, lanes)
+        if key[1:] in self.spin_branches:
+            self.spinning.add(target)
 
     def split(self, lanes: Lanes, guard: Guard) -> tuple[PerLane, PerLane]:
         """The lanes whose guard holds, and the others (None: there are no others)."""
