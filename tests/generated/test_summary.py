@@ -251,12 +251,16 @@ def test_a_sum_reads_the_carry_where_its_opcode_says_so() -> None:
     ]
 
 
+COPIED_MAP = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+
+
 @pytest.mark.parametrize(
     ("line", "proxy"),
     [
         ("fence.proxy.async;", "async"),
         ("fence.proxy.alias;", "alias"),
         ("fence.proxy.tensormap::generic.release.gpu;", "tensormap"),
+        (f"{COPIED_MAP} [%d1], [%d2], 128;", "tensormap"),
         ("fence.acq_rel.gpu;", None),
     ],
 )

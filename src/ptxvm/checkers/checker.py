@@ -6,7 +6,7 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from ptxvm.algebra.asynchronous import AsyncKind
-from ptxvm.algebra.memory_order import FenceKind, GridStep, Scope
+from ptxvm.algebra.memory_order import FenceKind, GridStep, Order, Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.checkers.allow_comments import allowed_at
@@ -212,6 +212,18 @@ class Checker:
             self._mbarriers.copying(access, threads, allocation, offsets, verb)
         if self._race is not None:
             self._race.copying(access, threads, allocation, offsets, verb)
+
+    def mapped(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have started a copy by a tensor map that lies there."""
+        if self._init is not None:
+            self._init.read(access, threads, allocation, offsets)
+        if self._race is not None:
+            self._race.mapped(access, threads, allocation, offsets)
+
+    def tensormap_fenced(self, threads: Threads, order: Order) -> None:
+        """Threads have executed a fence of the tensormap proxy."""
+        if self._race is not None:
+            self._race.tensormap_fenced(threads, order)
 
     def tensor_started(
         self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]

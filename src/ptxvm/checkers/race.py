@@ -32,6 +32,7 @@ from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.shadow import AllocationShadow, Cells, Packing, Records
 from ptxvm.checkers.strength import Sites, invalidates
 from ptxvm.checkers.tensor_order import MOVES, TensorOrder, TensorRace
+from ptxvm.checkers.tensormap_fences import TensormapFences
 from ptxvm.checkers.warpgroup_waits import WarpgroupWaits
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.effects import Verb
@@ -65,6 +66,7 @@ class RaceDetector:
         self.patterns = self.communication.patterns
         self.report, self.ends = report, ends
         self.proxy_fences = ProxyFences(self.clocks, self.packing)
+        self.tensormap_fences = TensormapFences(self.clocks)
         self.grid_order = GridOrder(self.clocks)
         self._agents: Agents | None = None
         self.tensor_order = TensorOrder(self.patterns, partial(getattr, self, "agents"), tensors)
@@ -195,6 +197,28 @@ class RaceDetector:
                 ends, byte = (writer, int(threads[n])), int(cells[n]) << shadow.shift
                 self.report(Race(shadow.allocation, (earlier, later), ends, byte, cause=Cause.UNFENCED))
                 return
+
+    def mapped(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have started a copy by a tensor map, which it reads through the tensormap proxy."""
+        if allocation.space in PRIVATE:
+            return
+        shadow, site, _, cells, wide, every = self._recorded(access, Verb.READ, threads, allocation, offsets)
+        self._compare_with_writes(shadow, site, cells, wide)
+        self._record_reads(shadow, cells, every, wide)
+        last = shadow.wrote[cells]
+        writers, stamps = self.packing.thread_of(last), self.packing.stamp_of(last)
+        for n in np.flatnonzero((last != 0) & (writers < self.grids.agents)).tolist():
+            writer, thread, stamp = int(writers[n]), int(wide[n]), int(stamps[n])
+            ordered = self.grids.grid(writer) == self.grids.grid(thread) and self.clocks.knows(thread, writer, stamp)
+            if ordered and not self.tensormap_fences.between(writer, stamp, thread):
+                pair = self.sites[int(self.packing.site_of(last[n]))], self.sites[site]
+                byte = int(cells[n]) << shadow.shift
+                self.report(Race(shadow.allocation, pair, (writer, thread), byte, cause=Cause.UNMAPPED))
+                return
+
+    def tensormap_fenced(self, threads: Threads, order: Order) -> None:
+        """Threads have executed a fence of the tensormap proxy."""
+        self.tensormap_fences.fence(threads, order)
 
     def grouped(self, threads: Threads, kind: AsyncKind) -> None:
         """Threads have completed groups of copies."""

@@ -15,6 +15,7 @@ class Cause(enum.Enum):
 
     UNORDERED = "nothing orders them"
     UNFENCED = "one goes through the async proxy, without a proxy fence between them"
+    UNMAPPED = "one reads a tensor map through the tensormap proxy, without fences of that proxy between them"
     INCOHERENT = "they go through different caches, for which there is no fence"
     EXECUTED = "only a collective of the warp is between them, which waits for lanes and orders none of their accesses"
 

@@ -10,6 +10,10 @@ from ptxvm.machine.events import EQUAL_VALUES, Scene, Scenes
 OF_PROXIES = {
     Cause.INCOHERENT: "another grid for one of the two: in the grid that writes nothing makes what it wrote visible there",
     Cause.UNFENCED: "fence.proxy.async after the write, before the threads synchronise for the copy",
+    Cause.UNMAPPED: (
+        "fence.proxy.tensormap::generic.release (or tensormap.cp_fenceproxy) after the write, and "
+        "fence.proxy.tensormap::generic.acquire before the copy, with synchronisation between the two"
+    ),
 }
 
 

@@ -9,6 +9,6 @@ from ptxvm.isa.model import Decoded
 def proxy_of_fence(i: Decoded) -> Proxy | None:
     """The proxy; None for a fence that is no proxy fence."""
     _, *words = i.mnemonic.split(".")
-    if "proxy" not in words:
+    if not {"proxy", "cp_fenceproxy"} & set(words):
         return None
     return next((proxy for proxy in (Proxy.ALIAS, Proxy.ASYNC) if any(proxy in word for word in words)), Proxy.TENSORMAP)

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from ptxvm.algebra.asynchronous import AsyncKind
-from ptxvm.algebra.memory_order import FenceKind, Scope
+from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
@@ -362,6 +362,12 @@ class Watcher(Protocol):
 
         It is `atomic` where what it writes is combined with what is there.
         """
+
+    def mapped(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
+        """Threads have started a copy by a tensor map that lies there."""
+
+    def tensormap_fenced(self, threads: Threads, order: Order) -> None:
+        """Threads have executed a fence of the tensormap proxy, which releases, acquires or does both."""
 
     def tensor_started(
         self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]

@@ -1,7 +1,7 @@
 """Small kernels with asynchronous work, each right as it stands; and each with one mistake, which a check names.
 
 The expectations come from the manual: what orders asynchronous work (PTX 9.7.9.25.3, 9.7.13.15, 9.7.16.6), which proxy fence it
-needs (9.7.13.4), and what the barrier of a cluster asks of a thread (9.7.13.3).
+and its tensor map need (9.7.13.4, 9.7.13.16), and what the barrier of a cluster asks of a thread (9.7.13.3).
 """
 
 from __future__ import annotations
@@ -54,7 +54,55 @@ DESCRIPTOR = 1 << 46 | GROUP_DESCRIPTOR
 SHAPE = 1 << 4 | 8 // 8 << 17 | 128 // 16 << 24
 LOAD_TENSOR = "tcgen05.ld.sync.aligned.32x32b.x2.b32"
 
+TENSOR_LOAD = "cp.async.bulk.tensor.1d.shared::cta.global.tile.mbarrier::complete_tx::bytes"
+COPY_MAP = "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned"
+ACQUIRE_MAP = "fence.proxy.tensormap::generic.acquire.gpu [%b], 128;"
+RELEASE_MAP = "fence.proxy.tensormap::generic.release.gpu;"
+COPY_BY_STORES = "ld.shared.b32 %v, [%mine+1024]; cvt.u64.u32 %a, %t; mad.lo.u64 %a, %a, 4, %b; st.global.b32 [%a], %v;"
+REPLACE, REPLACED = "@%one tensormap.replace.tile", "tensormap.replace.tile.global_address.global.b1024.b64"
+
 KERNELS = {
+    "tensor map": Kernel(
+        f"""
+        .global .align 128 .b8 map[128];
+        mov.b64 %b, map; mov.u32 %v, tile; add.u32 %v, %v, 1024;
+        st.shared.b32 [%mine+1024], 0;
+        @%one {INIT} [bar], 1;
+        bar.sync 0;
+        {REPLACE}.global_address.shared::cta.b1024.b64 [%v], %i;
+        {REPLACE}.rank.shared::cta.b1024.b32 [%v], 0;
+        {REPLACE}.box_dim.shared::cta.b1024.b32 [%v], 0, 32;
+        {REPLACE}.global_dim.shared::cta.b1024.b32 [%v], 0, 64;
+        {REPLACE}.element_stride.shared::cta.b1024.b32 [%v], 0, 1;
+        {REPLACE}.elemtype.shared::cta.b1024.b32 [%v], 2;
+        bar.warp.sync -1;
+        {COPY_MAP} [%b], [%v], 128;
+        bar.sync 0;
+        {ACQUIRE_MAP}
+        @%one mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;
+        @%one {TENSOR_LOAD} [tile], [%b, {{0}}], [bar];
+        {wait("over", "bar")}
+        bar.sync 0;
+        {REPLACE}.global_address.global.b1024.b64 [%b], %i;
+        {RELEASE_MAP}
+        bar.sync 0;
+        setp.eq.u32 %first, %t, 31; @!%first bra last;
+        {ACQUIRE_MAP}
+        mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], 128;
+        {TENSOR_LOAD} [tile], [%b, {{0}}], [bar];
+        last:
+        {wait("again", "bar", "1")}
+        """,
+        {
+            "copied by stores": (f"{COPY_MAP} [%b], [%v], 128;", COPY_BY_STORES, "race", ("st.global.b32", TENSOR_LOAD)),
+            "not acquired": (f"bar.sync 0;\n        {ACQUIRE_MAP}", "bar.sync 0;", "race", (COPY_MAP, TENSOR_LOAD)),
+            "not released": (RELEASE_MAP, "fence.acq_rel.gpu;", "race", (REPLACED, TENSOR_LOAD)),
+            "acquired by another thread": (
+                f"@!%first bra last;\n        {ACQUIRE_MAP}", f"@%one {ACQUIRE_MAP} @!%first bra last;", "race",
+                (REPLACED, TENSOR_LOAD),
+            ),
+        },
+    ),
     "store": Kernel(
         f"""
         st.shared.b32 [%mine], %t;

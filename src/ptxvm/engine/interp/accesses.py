@@ -18,6 +18,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.eager import EAGER
+from ptxvm.isa.tensor_map import SIZE
 from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.machine.per_lane import PerLane
 
@@ -106,6 +107,11 @@ class Transferring:
         if combines:
             attributes |= {"order": Order.RELAXED, "scope": Scope.GPU}
         return Access(self.bound, window_of(space), type, count, attributes)
+
+    @cached_property
+    def map(self) -> Access:
+        """The read of a tensor map."""
+        return Access(self.bound, Space.GLOBAL, b64, SIZE // b64.bytes, {"proxy": Proxy.TENSORMAP})
 
     @cached_property
     def barrier(self) -> Access:

@@ -146,8 +146,8 @@ class Copies:
                 made = pieces(copying.transfer, self.cohort.mem.machine, self.cohort.clusters, own)
             except AccessFault as wrong:
                 raise wrong.placed(copying.bound, lane) from None
-            one = lanes[n : n + 1]
-            begun = UnderWay(copying, one, made, self.groups[copying.kind][one], self.began)
+            one, map = lanes[n : n + 1], own["map"][0] if "map" in own else None
+            begun = UnderWay(copying, one, made, self.groups[copying.kind][one], self.began, map)
             if len(made.target) and begun.reachable(self.cohort):
                 self._begin_transfer(begun)
         self._end_early()

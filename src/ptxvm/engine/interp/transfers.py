@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 class UnderWay:
     """A transfer of one lane; `group` is the number of groups that the lane had committed before.
 
-    `began` is a number for the transfers that lanes started together.
+    `began` is a number for the transfers that lanes started together; `map` the address of the tensor map, if there is one.
     """
 
     copying: Transferring
@@ -31,6 +31,7 @@ class UnderWay:
     pieces: Pieces
     group: PerLane
     began: int
+    map: int | None = None
 
     @property
     def kind(self) -> AsyncKind:

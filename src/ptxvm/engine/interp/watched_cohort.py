@@ -7,7 +7,7 @@ from functools import partial
 
 import numpy as np
 
-from ptxvm.algebra.asynchronous import AsyncKind
+from ptxvm.algebra.asynchronous import AsyncKind, Proxy
 from ptxvm.algebra.memory_order import FenceKind, Order, Scope
 from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.state_space import Space
@@ -32,6 +32,7 @@ from ptxvm.engine.interp.texture_memory import Images
 from ptxvm.engine.interp.transfers import UnderWay
 from ptxvm.engine.interp.watched_memory import WatchedMemory
 from ptxvm.isa.effects import Verb
+from ptxvm.isa.fences import proxy_of_fence
 from ptxvm.isa.mbarrier import COUNT, EXPECTED, PENDING, TRANSACTION_BITS, TRANSACTIONS
 from ptxvm.machine import texture_unit
 from ptxvm.machine.builtins import Cohort as Caller, Function
@@ -189,6 +190,10 @@ class WatchedCohort(Cohort):
     def transfer_started(self, begun: UnderWay) -> None:
         """Report the reads and writes that a transfer will do, for each mbarrier that counts bytes of it."""
         repeats = self._repeats(begun)
+        if begun.map is not None:
+            access, where = begun.copying.map, np.array([begun.map], np.uint64)
+            for allocation, those, offsets in self.mem.touched(access, begun.lanes, where):
+                self.watcher.mapped(access, those, allocation, offsets)
         if not begun.pieces.barriers:
             self._report_transfer(begun, repeats=repeats)
         for barrier, one in zip(begun.pieces.barriers, begun.by_barrier(), strict=True):
@@ -306,7 +311,10 @@ class WatchedCohort(Cohort):
             _, lanes = self.layout.chosen(lanes, guard)
             if lanes is not None and not len(lanes):
                 return
-        self.watcher.fenced(self.mem.threads_of(lanes), order, scope)
+        threads = self.mem.threads_of(lanes)
+        self.watcher.fenced(threads, order, scope)
+        if isinstance(order, Order) and proxy_of_fence(bound.i) is Proxy.TENSORMAP:
+            self.watcher.tensormap_fenced(threads, order)
 
     def ctas_synchronized(self) -> None:
         """Report that all lanes have met at the barriers of their CTAs."""
