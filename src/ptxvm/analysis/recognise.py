@@ -117,15 +117,35 @@ class Recogniser:
         found = repairs.misfit(opcode, words, shapes, accepts, takes)
         if found.code != REFUSED or found.word in Type.named:
             return found
-        at = words.index(found.word)
-        rest = candidates(opcode, (*words[:at], *words[at + 1 :]))
-        problems = min((self.fit(each, shapes, values).problems for each in rest), key=weights, default=())
-        said = next((each.ptxas for each in problems if each.code in WRONG_OPERANDS), "")
-        if not said:
-            return found
         if found.ptxas.startswith(WHILE_READING):
-            return replace(found, consequence=said)
-        return replace(found, ptxas=said, consequence="")
+            return self.read_on(found, opcode, words, shapes, values)
+        at = words.index(found.word)
+        problems = self.least(opcode, (*words[:at], *words[at + 1 :]), shapes, values)
+        said = next((each.ptxas for each in problems if each.code in WRONG_OPERANDS), "")
+        return replace(found, ptxas=said, consequence="") if said else found
+
+    def read_on(self, found: Problem, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> Problem:
+        """The problem of a modifier, with what ptxas says of the instruction when it has read on, a few modifiers far."""
+
+        def none(_: Words, __: tuple[Shape, ...]) -> bool:
+            return False
+
+        said, last = found.consequence.splitlines(), found
+        for _ in range(READ_ON):
+            words = repairs.read_by_ptxas(opcode, words, last.word)
+            if candidates(opcode, words):
+                said += [each for p in self.least(opcode, words, shapes, values) for each in lines_of(p)]
+                break
+            last = repairs.misfit(opcode, words, shapes, none, none)
+            said += lines_of(last)
+            if last.code != REFUSED or not last.ptxas.startswith(WHILE_READING):
+                break
+        return replace(found, consequence="\n".join(said))
+
+    def least(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> tuple[Problem, ...]:
+        """The problems of the form that has the fewest of those that take the modifiers."""
+        fitting = candidates(opcode, words)
+        return min((self.fit(each, shapes, values).problems for each in fitting), key=weights, default=())
 
     def accepts(self, opcode: str, words: Words, shapes: tuple[Shape, ...], values: Values) -> bool:
         """Is there a form without problems?"""
@@ -247,6 +267,15 @@ REFUSED = "P0305"
 WRONG_OPERANDS = frozenset({"P0302", "P0303", "P0304"})
 WHILE_READING = ("Unknown modifier", "Multiple ", "Duplicate ")
 """What ptxas says of a modifier before it looks at the operands; all else only where these are right."""
+
+
+READ_ON = 8
+"""Modifiers of which is told what ptxas says of each."""
+
+
+def lines_of(problem: Problem) -> list[str]:
+    """The lines that ptxas prints of a problem."""
+    return [problem.ptxas or problem.message, *problem.consequence.splitlines()]
 
 
 def weights(problems: Sequence[Problem]) -> int:

@@ -81,13 +81,9 @@ def too_much(opcode: str, words: Words, near: tuple[Form, Match], shapes: tuple[
     at = match.extra[0]
     word = words[at]
     help = other_word(opcode, words, at, shapes, accepts) or f"the form nearest to this is `{form.text};`"
-    type = next((Type.named[each] for each in words if each in Type.named), None)
-    own = opcode_words(opcode, words)
-    others = (*words[len(own) : at], *words[at + 1 :])
-    differs = word in UNSIGNED and type is not None and type.kind != "u" and at >= len(own)
+    ptxas, *others = refused_by_ptxas(opcode, words, at)
     return Problem("P0305", f"'.{word}' does not fit here in '{opcode}'", word=word, help=help,
-                   ptxas=refused_by_ptxas(".".join((opcode, *own)), word, others, within=at < len(own)),
-                   consequence="Mismatch between instruction type and comparison qualifier" if differs else "")  # fmt: skip
+                   ptxas=ptxas, consequence="\n".join(others))  # fmt: skip
 
 
 def opcode_words(opcode: str, words: Words) -> Words:
@@ -169,34 +165,101 @@ SEVERAL = {
     "Multiple clamp modifiers specified": KINDS["Illegal modifier 'Clamp' for"],
     "Multiple vector modifiers specified": KINDS["Vector qualifier is not allowed for"],
     "Multiple cache operation modifiers specified": "ca cg cs cv lu wb wt",
-    "Multiple scope modifiers specified": "cluster cta gpu sys",
+    "Multiple scope modifiers specified": "cluster cta gl gpu sys",
     "Multiple shuffle modifiers specified": "bfly down idx up",
     "Multiple .any/.all modifiers specified": "all any",
     "Multiple instruction post-operation flags set": "add and cas dec exch inc max min or xor",
 }
 """What it says of a modifier beside another of its kind."""
 SEVERAL_OF = {word: (said, frozenset(words.split())) for said, words in SEVERAL.items() for word in words.split()}
+SEMANTICS = frozenset("acq_rel acquire relaxed release sc volatile weak".split())
+"""How an access is ordered: ptxas names the later of two as a duplicate."""
+SPACES = frozenset(KINDS["No state space qualifier expected for"].split())
+FLOATING = frozenset("equ geu gtu leu ltu nan neu num".split())
 UNSIGNED = frozenset({"lo", "ls", "hi", "hs"})
-"""Comparisons of unsigned numbers, which ptxas compares with the type of the instruction."""
+"""Comparisons of floating-point and of unsigned numbers, which ptxas compares with the type of the instruction."""
+TWICE = frozenset({"Illegal modifier 'Clamp' for", "Illegal query modifier for"})
+"""What it says twice."""
 CLAMPS = frozenset({"clamp", "wrap"})
-WITHIN = frozenset({"full", "wide"})
+WITHIN = frozenset(
+    """arrive arrive_drop base bulk c check_layout commit commit_group complete_tx cp_fenceproxy cvt d exclusive expect_tx fence
+    fence::after_thread_sync fence::before_thread_sync fractional full grad init inval l ld_reduce level load mask mma_async
+    multimem p pack parity pending_count prefetch proxy query_cancel range red reduce relinquish_alloc_permit replace store
+    sync_restrict::read tensor test_wait to try_cancel try_wait valid_addr wait::ld wait::st wait_all wait_group warp wide
+    ws""".split()
+)
 """Modifiers that ptxas takes for a part of the opcode, and does not know behind others."""
 
 
-def refused_by_ptxas(opcode: str, word: str, others: Words = (), *, within: bool = False) -> str:
-    """What ptxas says of a modifier: a type, one that some instruction has, one of a kind that is among `others`, or none.
+def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
+    """What ptxas says of a modifier: a type, one that some instruction has, one of a kind that there is already, or none.
 
-    A modifier `within` the opcode is right, and so the type is wrong.
+    A modifier within the opcode is right, and so the type is wrong.
     """
-    if within or word in Type.named:
-        return f"Unexpected instruction types specified for '{opcode}'"
-    if word not in known_words() or word in WITHIN:
-        return f"Unknown modifier '.{word}'"
-    several, kind = SEVERAL_OF.get(word, (f"Duplicate .{word} modifier", {word}))
-    if not kind.isdisjoint(others):
-        return several
+    word, own = words[at], opcode_words(opcode, words)
+    name = ".".join((opcode, *own))
+    others = (*words[len(own) : at], *words[at + 1 :])
+    if word not in Type.named and at >= len(own) and (word not in known_words() or word in WITHIN):
+        return [f"Unknown modifier '.{word}'"]
+    if name in COMPOUND:
+        return [f"Not a name of any known instruction: '{name}'"]
+    if at < len(own) or word in Type.named:
+        return [f"Unexpected instruction types specified for '{name}'"]
+    if word in SPACES and takes_space(opcode) and not SPACES.isdisjoint(others):
+        return [f"Unexpected number of state spaces specified in instruction '{name}'"]
+    same = [words[n] for n in of_its_kind(opcode, words, word)]
+    if len(same) > 1:
+        return [SEVERAL_OF[each][0] if each in SEVERAL_OF else f"Duplicate .{each} modifier" for each in same[1:]]
+    if needs_one_of(opcode, words):
+        return [f"Rounding modifier or '.approx' modifier required for instruction '{name}'"]
     said = KIND_OF.get(word, f"Illegal modifier '.{word}' for")
-    return f"{said} instruction '{opcode}'"
+    return [f"{said} instruction '{name}'", *refused_besides(name, words, word, said)]
+
+
+def refused_besides(name: str, words: Words, word: str, said: str) -> list[str]:
+    """What ptxas says of a modifier after it has refused its kind."""
+    type = next((Type.named[each] for each in words if each in Type.named), None)
+    scope = next((each for each in words if each in SEVERAL["Multiple scope modifiers specified"].split()), "")
+    if scope and word in {"weak", "volatile"}:
+        return [f"Modifier '.{word}' cannot be combined with modifier '.{scope}'"]
+    if said in TWICE and word != "memory_layout":
+        return [f"{said} instruction '{name}'"]
+    if said == "Illegal modifier 'Geometry' for":
+        part = "Multi-sample geometry" if word.endswith("2dms") else f".{word}"
+        return [f"Illegal modifier '{part}' for instruction '{name}'"]
+    if said == "Illegal modifier '.level::eviction_priority' for":
+        return [f"Illegal modifier '.{word.partition('::')[2]}' for instruction '{name}'"]
+    if type is not None and ((word in UNSIGNED and type.kind != "u") or (word in FLOATING and not type.is_float)):
+        return ["Mismatch between instruction type and comparison qualifier"]
+    return []
+
+
+def of_its_kind(opcode: str, words: Words, word: str) -> list[int]:
+    """The places of a modifier and of others of its kind, behind the words of the opcode."""
+    kind = SEVERAL_OF[word][1] if word in SEVERAL_OF else SEMANTICS if word in SEMANTICS else {word}
+    return [n for n in range(len(opcode_words(opcode, words)), len(words)) if words[n] in kind]
+
+
+def read_by_ptxas(opcode: str, words: Words, word: str) -> Words:
+    """The modifiers with which ptxas goes on: without one that it does not know, or with the last of a kind."""
+    same = of_its_kind(opcode, words, word)
+    left_out = same[:-1] if len(same) > 1 else same
+    return tuple(each for n, each in enumerate(words) if n not in left_out)
+
+
+def takes_space(opcode: str) -> bool:
+    """Has some form of an opcode a state space?"""
+    return any(slot.is_space for _, form in ISA.by_opcode[opcode] for slot in form.slots)
+
+
+def needs_one_of(opcode: str, words: Words) -> bool:
+    """Has an instruction both a way to round and `.approx`, of which its opcode takes one for the type?"""
+    rounding = KINDS["Illegal rounding modifier for"].split()
+    if "approx" not in words or not set(rounding) & set(words):
+        return False
+    slots = [(form, {choice for slot in form.slots for choice in slot.choices}) for _, form in ISA.by_opcode[opcode]]
+    types = {word for word in words if word in Type.named}
+    return any("rn" in known for _, known in slots) and any({"approx", *types} <= known for _, known in slots)
 
 
 def missing(
@@ -216,8 +279,9 @@ def missing(
     one_of = "one of " if len(choices) > 1 else ""
     form, match = nearest[0]
     help = heads_help(opcode, fitting) or f"the form is `{form.text};`"
+    ptxas, *others = missed_by_ptxas(".".join((opcode, *opcode_words(opcode, words))), match.missing)
     return Problem("P0308", f"'{opcode}' lacks a modifier: {one_of}{listed(list(choices))}", help=help,
-                   ptxas=missed_by_ptxas(".".join((opcode, *opcode_words(opcode, words))), match.missing))  # fmt: skip
+                   ptxas=ptxas, consequence="\n".join(others))  # fmt: skip
 
 
 def unlikelihood(head: Words) -> int:
@@ -239,8 +303,38 @@ def completed(form: Form, match: Match, slot: ModifierSlot) -> Iterable[Words]:
         yield tuple(bound[s.name] for s in form.slots if s.name in bound)
 
 
-def missed_by_ptxas(opcode: str, slots: Sequence[ModifierSlot]) -> str:
+COMPOUND = frozenset(
+    """brx clusterlaunchcontrol cp createpolicy mbarrier multimem setmaxnreg shf suld sured sust tcgen05 tensormap wgmma
+    wmma""".split()
+)
+"""Opcodes that ptxas knows with their first modifier alone."""
+NEEDED = {
+    "bar": "Barrier modifier required for", "barrier": "Barrier modifier required for",
+    "cp.async": "'.ca or .cg' modifier required for", "match": "'.any' or '.all' modifier required for",
+    "prefetch": "Cache level modifier required for", "redux": "Reduction operation is required for",
+    "shfl": "Shuffle modifier required for", "vote": ".mode modifier required for",
+}  # fmt: skip
+"""What it says where one of the modifiers is missing that say what an instruction does."""
+
+
+BARRIERS = frozenset({"bar", "barrier"})
+"""Opcodes whose `.sync` says what they do."""
+
+
+def missed_by_ptxas(opcode: str, slots: Sequence[ModifierSlot]) -> list[str]:
     """What ptxas says where modifiers are missing: of the type before all others."""
+    if opcode in COMPOUND:
+        return [f"Not a name of any known instruction: '{opcode}'"]
+    if any(slot.is_space for slot in slots):
+        return [f"State space {said} for instruction '{opcode}'" for said in ("modifier required", "incorrect")]
+    others = [slot for slot in slots if slot.is_type or (slot.name == "sync" and opcode not in BARRIERS)]
+    if opcode in NEEDED and not others:
+        return [f"{NEEDED[opcode]} instruction '{opcode}'"]
+    return [missed_slot(opcode, slots)]
+
+
+def missed_slot(opcode: str, slots: Sequence[ModifierSlot]) -> str:
+    """What ptxas says of one missing modifier."""
     slot = next((slot for slot in slots if slot.is_type), slots[0])
     if slot.literal and not slot.is_type:
         return f".{slot.name} modifier required for instruction '{opcode}'"

@@ -407,10 +407,29 @@ def vector_size(operand: str) -> Check:
         if shape.kind == "sink" or elements(shape) == count(i):
             return None
         said = f"{count(i)} element{'s' if i.vec else ''} expected, not {elements(shape)}"
-        return Problem("P1815", said, operand=operand,
-                       ptxas=f"Argument vector size mismatch for instruction '{i.form.opcode}'")  # fmt: skip
+        ptxas, *others = size_mismatch(i, operand)
+        return Problem("P1815", said, operand=operand, ptxas=ptxas, consequence="\n".join(others))
 
     return size
+
+
+SIZES = frozenset({1, 2, 4, 8})
+"""The numbers of elements in braces that ptxas takes for those of a vector."""
+
+
+def size_mismatch(i: Decoded, operand: str) -> list[str]:
+    """What ptxas says of an operand with another number of elements than `.vec`: of a result that should be a vector, twice."""
+    shape, opcode = i.shape(operand), i.form.opcode
+    is_result = operand in i.destinations() and bool(i.vec)
+    said = []
+    if elements(shape) not in SIZES:
+        said.append(f"Illegal vector size: {elements(shape)}")
+    if is_result and shape.kind == "register" and not shape.detail:
+        said.append("Result vector expected")
+    if i.vec and opcode in {"atom", "red"}:
+        number = list(i.shapes).index(operand)
+        said.append(f"Argument {number} of instruction '{opcode} instruction with vector types': Argument vector size mismatch")
+    return [*said, *[f"Argument vector size mismatch for instruction '{opcode}'"] * (1 + is_result)]
 
 
 def vector_of_sinks(i: Decoded, operand: str) -> str | None:

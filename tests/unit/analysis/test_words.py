@@ -212,3 +212,64 @@ def test_a_mistake_has_one_message_with_a_way_out(line, place, message, help):
 )  # fmt: skip
 def test_ptxas_has_its_own_words(line, said):
     assert the_one(line)[1].ptxas == said
+
+
+SIZE = "Argument vector size mismatch for instruction 'ld'"
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [  # as ptxas 13.0 says it: of two modifiers of a kind the last counts, and of a result that is no vector it speaks twice
+        ("ld.global.v4.f32 {%f1,%f2}, [%rd1];", [SIZE, SIZE]),
+        (
+            "ld.global.v2.f32 %f1, [%rd1];",
+            ["Result vector expected", SIZE, SIZE],
+        ),
+        (
+            "st.global.v2.f32 [%rd1], {%f1,%f2,%f3};",
+            ["Illegal vector size: 3", "Argument vector size mismatch for instruction 'st'"],
+        ),
+        ("ld.global.shared.u32 %r1, [%rd1];", ["Unexpected number of state spaces specified in instruction 'ld'"]),
+        ("add.global.shared.s32 %r1, %r2, %r3;", ["No state space qualifier expected for instruction 'add'"]),
+        (
+            "ld.v2.v4.f32 {%f1,%f2}, [%rd1];",
+            ["Multiple vector modifiers specified", SIZE, SIZE],
+        ),
+        ("ld.v2.v4.f32 {%f1,%f2,%f3,%f4}, [%rd1];", ["Multiple vector modifiers specified"]),
+        ("mul.full.u32 %r1, %r2, %r3;", ["Unknown modifier '.full'", "Unexpected instruction types specified for 'mul'"]),
+        ("add.foo.bar.s32 %r1, %r2, %r3;", ["Unknown modifier '.foo'", "Unknown modifier '.bar'"]),
+        ("rcp.approx.rn.f32 %f1, %f2;", ["Rounding modifier or '.approx' modifier required for instruction 'rcp'"]),
+        ("rsqrt.approx.rn.f32 %f1, %f2;", ["Illegal rounding modifier for instruction 'rsqrt'"]),
+        (
+            "cvt.rzi.rn.s32.f32 %r1, %f2;",
+            ["Multiple rounding modifiers specified", "Illegal rounding modifier for instruction 'cvt'"],
+        ),
+        ("cvt.rn.rzi.s32.f32 %r1, %f2;", ["Multiple rounding modifiers specified"]),
+        (
+            "ld.acquire.release.gpu.u32 %r1, [%rd1];",
+            ["Duplicate .release modifier", "Illegal modifier '.release' for instruction 'ld'"],
+        ),
+        ("ld.release.acquire.gpu.u32 %r1, [%rd1];", ["Duplicate .acquire modifier"]),
+        ("membar.gl.cta;", ["Multiple scope modifiers specified"]),
+        ("shf.wrap.b32 %r1, %r2, %r3, %r1;", ["Not a name of any known instruction: 'shf'"]),
+        ("shf.foo.wrap.b32 %r1, %r2, %r3, %r1;", ["Unknown modifier '.foo'", "Not a name of any known instruction: 'shf'"]),
+        ("shfl.sync.b32 %r1, %r2, 1, 31, -1;", ["Shuffle modifier required for instruction 'shfl'"]),
+        ("bar.sync.arrive 0;", ["Unknown modifier '.arrive'"]),
+        ("add.clamp.s32 %r1, %r2, %r3;", ["Illegal modifier 'Clamp' for instruction 'add'"] * 2),
+        (
+            "cvta.u64 %rd1, %rd2;",
+            ["State space modifier required for instruction 'cvta'", "State space incorrect for instruction 'cvta'"],
+        ),
+    ],
+)
+def test_ptxas_goes_on_after_a_modifier(line, said):
+    one = the_one(line)[1]
+    assert [one.ptxas or one.message, *one.consequences.splitlines()] == said
+
+
+def test_ptxas_names_the_argument_of_a_vector_atomic():
+    line = "atom.global.add.v2.f32 {%f0,%f1}, [%rd1], {%f0,%f1,%f2,%f3};"
+    frame = FRAME.replace(".version 7.8", ".version 8.1").replace("sm_80", "sm_90")
+    (one,) = analyse(Source(frame.replace("LINE", line)))[1].diagnostics
+    named = "Argument 2 of instruction 'atom instruction with vector types': Argument vector size mismatch"
+    assert [one.ptxas, *one.consequences.splitlines()] == [named, "Argument vector size mismatch for instruction 'atom'"]
