@@ -81,6 +81,20 @@ def test_an_example_of_mma_tells_the_elements_apart():
     assert rows["%f4"] == [10 * (row + 8) + column + 1.5 for row, column in lanes]
 
 
+@pytest.mark.parametrize(
+    ("name", "registers", "depth"),
+    [("mma_alternate", ("%f1", "%f4"), 8), ("mma_small", ("%f1", "%f4"), 32), ("mma_f64", ("%fd3",), 4)],
+)
+def test_the_other_examples_of_mma_tell_rows_and_columns_apart(name, registers, depth):
+    """D[r][n] is depth r n + 0.5; lane 4g + t holds the columns 2t and 2t + 1 (PTX 9.7.14.5)."""
+    mma = next(i for i in ISA.instructions if i.meaning.__name__ == name)
+    rows = {each: [float(value) for value in values] for each, *values in example_of(mma).work().rows}
+    lanes = [(lane // 4, 2 * (lane % 4)) for lane in range(8)]
+    assert rows[registers[0]] == [depth * row * column + 0.5 for row, column in lanes]
+    if len(registers) > 1:
+        assert rows[registers[1]] == [depth * (row + 8) * (column + 1) + 0.5 for row, column in lanes]
+
+
 def test_the_picture_of_an_example_stands_behind_it(handful):
     """Four bytes are picked by 0x5A10, one of them its sign."""
     behind = handful["reference/instructions/logic/prmt.md"].partition("**Example.**")[2]

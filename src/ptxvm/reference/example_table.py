@@ -430,10 +430,10 @@ mov.b32 %r1, 0x11111111;
 mov.b32 %r2, 0x33333333;
 mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32.and.popc {%r3, %r4}, {%r1}, {%r2}, {%r0, %r0};
 
-== mma.mma_f64 | 32/2 | %fd3 %fd4
-mov.f64 %fd1, 0.5;
-mov.f64 %fd2, 3.0;
-mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64 {%fd3, %fd4}, {%fd1}, {%fd2}, {%fd1, %fd2};
+== mma.mma_f64 | 32/8 | %fd3 %fd4
+shr.u32 %r1, %r0, 2; cvt.rn.f64.u32 %fd1, %r1; mov.f64 %fd2, 0.5;
+mma.sync.aligned.m8n8k4.row.col.f64.f64.f64.f64    // A[r][k] = r and B[k][n] = n: D[r][n] = 4 r n + 0.5
+    {%fd3, %fd4}, {%fd1}, {%fd1}, {%fd2, %fd2};
 
 == matrix.ldmatrix | 32/8 | %r1
 .shared .align 16 .b32 s[32];
@@ -570,17 +570,19 @@ wmma.mma.sync.aligned.row.col.m16n16k16.f32.bf16.bf16.f32
     {%f2, %f3, %f4, %f5, %f6, %f7, %f8, %f9}, {%r1, %r1, %r1, %r1},
     {%r2, %r2, %r2, %r2}, {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1};
 
-== mma.mma_alternate | 32/2 | %f1 %f2 %f3 %f4
-mov.b32 %r1, 0x3f803f80;
-mov.b32 %r2, 0x40004000;  // A is all ones, B all twos
+== mma.mma_alternate | 32/8 | %f1 %f2 %f3 %f4
+shr.u32 %r4, %r0, 2; cvt.rn.f32.u32 %f5, %r4; add.f32 %f6, %f5, 8.0;
+cvt.rn.bf16x2.f32 %r1, %f5, %f5; cvt.rn.bf16x2.f32 %r2, %f6, %f6;
 mov.f32 %f0, 0.5;
-mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32
-    {%f1, %f2, %f3, %f4}, {%r1, %r1}, {%r2}, {%f0, %f0, %f0, %f0};
+mma.sync.aligned.m16n8k8.row.col.f32.bf16.bf16.f32    // A[r][k] = r and B[k][n] = n: D[r][n] = 8 r n + 0.5
+    {%f1, %f2, %f3, %f4}, {%r1, %r2}, {%r1}, {%f0, %f0, %f0, %f0};
 
-== mma.mma_small | 32/2 | %f1 %f2 %f3 %f4
-mov.b32 %r1, 0x38383838;
-mov.b32 %r2, 0x40404040;  // A is all ones, B all twos
+== mma.mma_small | 32/8 | %f1 %f2 %f3 %f4
+.reg .b16 %h<2>;
+shr.u32 %r4, %r0, 2; cvt.rn.f32.u32 %f5, %r4; add.f32 %f6, %f5, 8.0;
+cvt.rn.satfinite.e4m3x2.f32 %h0, %f5, %f5; cvt.rn.satfinite.e4m3x2.f32 %h1, %f6, %f6;
+mov.b32 %r1, {%h0, %h0}; mov.b32 %r2, {%h1, %h1};
 mov.f32 %f0, 0.5;
-mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32
-    {%f1, %f2, %f3, %f4}, {%r1, %r1, %r1, %r1}, {%r2, %r2}, {%f0, %f0, %f0, %f0};
+mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32    // A[r][k] = r and B[k][n] = n: D[r][n] = 32 r n + 0.5
+    {%f1, %f2, %f3, %f4}, {%r1, %r2, %r1, %r2}, {%r1, %r1}, {%f0, %f0, %f0, %f0};
 """
