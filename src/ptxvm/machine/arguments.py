@@ -15,7 +15,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis.symbols import Register, Variable, short, spelling
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.backing import Bytes
+from ptxvm.machine.backing import Bytes, address_of, bytes_at
 from ptxvm.machine.device_array import DeviceArray, is_usable
 from ptxvm.machine.initialise import number_bits
 from ptxvm.machine.layout import parameter_bank
@@ -37,6 +37,7 @@ RAW = (
 SWAPPED = ">" if sys.byteorder == "little" else "<"  # the mark of the other byte order in the format of a buffer
 POINTED = (Space.GLOBAL, Space.CONST, Space.SHARED, Space.LOCAL)  # what `.ptr` may name beside opaque types
 MANY_DIGITS = 10**40
+WIDE = 64  # bits of addresses that are those of the host
 
 
 class Arguments:
@@ -92,9 +93,10 @@ def pack_arguments(
 
     NumPy arrays, and what shares its memory with one (`__array_interface__`, DLPack, buffers such as `array.array`), are
     pointers to memory that the kernel uses in place; NumPy scalars, `bytes` and ctypes are passed as their bytes, and a
-    `memoryview` where no pointer can be; Python numbers are converted to the type of the parameter; a tuple or list fills
-    an array or vector; None is a null pointer.  All have the byte order of the host.  TypeError and ValueError name the
-    parameter; a `DeviceArray` that has been freed is a Fault.
+    `memoryview` where no pointer can be; the NumPy array of a `TensorMap` is memory that the kernel uses in place, too; Python
+    numbers are converted to the type of the parameter; a tuple or list fills an array or vector; None is a null pointer.  All
+    have the byte order of the host.  TypeError and ValueError name the parameter; a `DeviceArray` that has been freed is a
+    Fault.
     """
     return Bank(parameters, kernel).pack(args, memory)
 
@@ -133,7 +135,7 @@ class ParameterSlot:
             case tuple() | list():
                 return self._sequence(value)
         if isinstance(value, RAW) or (isinstance(value, memoryview) and not self._is_pointer(packed.memory)):
-            return self._raw(value)
+            return self._raw(value, packed)
         return self._array(self._array_like(value), packed)
 
     def _array_like(self, value: object) -> Array:
@@ -194,6 +196,15 @@ class ParameterSlot:
             )
         return address.to_bytes(self.size, "little")
 
+    def _tensor(self, array: Array, packed: Arguments) -> None:
+        """Let the kernel use the array of a `TensorMap`: its bytes from the first to the last, where a view leaves some out."""
+        if packed.memory.address_bits == WIDE:  # a smaller memory would have a copy of it, at another address
+            steps = sum((size - 1) * stride for size, stride in zip(array.shape, array.strides, strict=True))
+            whole = bytes_at(address_of(array), steps + array.itemsize, array.flags.writeable)
+            adopted = packed.memory.adopt(whole, self.name, detail=f"the tensor of {self.detail}")
+            packed.adopted.append(adopted)
+            packed.allocations.append(adopted.allocation)
+
     def _must_be_pointer(self, subject: str, memory: Memory) -> None:
         if not self._is_pointer(memory):
             hint = "bytes or a structured NumPy scalar" if self.count > 1 else "a NumPy scalar or a Python number"
@@ -211,7 +222,9 @@ class ParameterSlot:
             raise TypeError(f"{self} {_unusable(value)}")
         return self._exactly(value.tobytes(), value)
 
-    def _raw(self, value: object) -> bytes:
+    def _raw(self, value: object, packed: Arguments) -> bytes:
+        if isinstance(tensor := getattr(value, "tensor", None), np.ndarray):
+            self._tensor(tensor, packed)
         held = memoryview(value)  # type: ignore[arg-type]
         if SWAPPED in held.format:
             raise TypeError(

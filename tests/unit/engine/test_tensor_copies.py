@@ -80,6 +80,21 @@ def boxed(array, first, sizes, steps=None, fill=0):
 
 
 @pytest.mark.parametrize("engine", ENGINES)
+def test_the_array_of_a_map_is_memory_of_the_kernel(engine):
+    """As an array among the arguments is: whole, or a view that leaves out the ends of its rows; at each launch again."""
+    whole = np.arange(160, dtype=np.uint32).reshape(10, 16)
+    for array in (whole, whole[:, 4:12]):
+        made, load = TensorMap.tiled(TensorType.UINT32, array, (8, 4)), kernel(2)
+        for add in (0, 1):
+            whole += np.uint32(add)
+            found = loaded(engine, load, made, 128, 0, 6).view(np.uint32).reshape(4, 8)
+            assert (found == array[6:10, :8]).all()
+    bare = TensorMap.tiled(TensorType.UINT32, whole.ctypes.data, (8, 4), sizes=(16, 10), strides=(64,))
+    with pytest.raises(ptxvm.Fault, match="an argument of a launch that has ended"):
+        loaded(engine, kernel(2), bare, 128, 0, 0)
+
+
+@pytest.mark.parametrize("engine", ENGINES)
 def test_boxes_of_one_to_five_dimensions(engine):
     for shape, box, first in (
         ((64,), (16,), (52,)),
