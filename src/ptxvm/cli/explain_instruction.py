@@ -10,7 +10,7 @@ from rich.text import Text
 
 from ptxvm.algebra.types import Type, pred
 from ptxvm.cli.failures import WrongCall
-from ptxvm.cli.terminal import GAP, LABEL, console, filled, labelled, width
+from ptxvm.cli.terminal import GAP, LABEL, console, filled, labelled, tinted, width
 from ptxvm.engine.interp.value_text import signed
 from ptxvm.reference import boolean, permutation
 from ptxvm.reference.evaluation import (
@@ -33,6 +33,9 @@ from ptxvm.reference.syntax_lines import syntax_lines
 from ptxvm.syntax.printer import print_operand
 
 Rows = list[tuple[str, ...]]
+
+SHADES = ("red", "yellow", "green", "cyan", "blue", "magenta", "bright_red", "bright_blue")
+"""The colours of the bytes of `a` and `b`, the lowest first."""
 Bits = TypeVar("Bits", int, tuple[int, ...])
 
 
@@ -221,5 +224,6 @@ def print_bytes(reading: Reading, control: int, inputs: Mapping[str, int]) -> No
     a, b = bits["a"], bits["b"]
     if a is not None and b is not None:
         rows.append(("value", *(f"0x{p.of(a, b):02x}" for p in picked)))
+    shades = [SHADES[4 * (p.operand == "b") + p.byte] for p in picked]
     out.print()
-    out.print(labelled("bytes", rows, right=True))
+    out.print(tinted("bytes", rows, [("", *shades)] * len(rows), right=True))

@@ -127,9 +127,9 @@ def labelled(label: str, rows: Rows, *, right: bool = False) -> Text:
     return made
 
 
-def tinted(label: str, rows: Rows, styles: Rows) -> Text:
+def tinted(label: str, rows: Rows, styles: Rows, *, right: bool = False) -> Text:
     """Rows behind a label, each cell in the style at its place; an empty style is the usual one."""
-    made, at = labelled(label, rows), len(label)
+    made, at = labelled(label, rows, right=right), len(label)
     for cells, wanted in zip(rows, styles, strict=True):
         for cell, style in zip(cells, wanted, strict=True):
             for word in cell.split():  # the last cell of a row may be wrapped

@@ -715,6 +715,15 @@ def test_memory_has_colours_on_a_terminal(ptxvm, monkeypatch):
     assert "\x1b[31m2;\x1b[0m" in shared
 
 
+def test_the_bytes_of_prmt_have_colours_on_a_terminal(ptxvm, monkeypatch):
+    """A byte of the result has the colour of the byte that it comes from."""
+    monkeypatch.delenv("NO_COLOR")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    out = ptxvm("explain", "prmt.b32 %r1, %r2, %r3, 0x0050;").out
+    assert out.count("\x1b[31m%r2.b0\x1b[0m") == 3
+    assert out.count("\x1b[35m%r3.b1\x1b[0m") == 1
+
+
 def test_a_constant_of_the_language_is_no_register(ptxvm):
     """PTX 4.3."""
     for name in ("WARP_SZ", "%WARP_SZ"):
