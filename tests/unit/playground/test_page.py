@@ -46,6 +46,15 @@ def test_a_kernel_is_written_and_run(page):
     assert page.locator("svg.plot title").text_content() == "data: u32, 32 values from 0 to 62"
 
 
+def test_an_argument_stays_with_its_parameter(page):
+    page.wait_for_selector("#fields label:has-text('y')")
+    parameters = ".param .u64 y, .param .f32 a, .param .f32 b, .param .u64 other"  # of n .u32, a .f32, x .u64, y .u64
+    written(page, f".version 8.0\n.target sm_80\n.visible .entry changed({parameters}) {{ ret; }}\n")
+    page.wait_for_selector("#fields label:has-text('other')")
+    values = page.eval_on_selector_all("#fields input", "inputs => inputs.map((each) => each.value)")
+    assert values == ["2", "32", "f32[64]=ones", "2.5", "", "f32[64]=ones"]
+
+
 def test_what_is_wrong_is_marked_listed_and_found_by_key(page):
     written(page, DOUBLE.replace("add.u32", "add.u33"))
     page.wait_for_selector("#problems li.error")

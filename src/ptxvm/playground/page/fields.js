@@ -2,12 +2,13 @@
 
 import { h } from "./dom.js";
 
-/** Fill in the fields for the kernels of the text; what the user wrote stays. */
+/** Fill in the fields for the kernels of the text; what the user wrote stays, where a parameter still is of its type. */
 export function fillFields(root, state, kernels) {
   const kernel = kernels.find(({ name }) => name === state.entry) ?? kernels[0];
   const parameters = kernel ? kernel.parameters : state.args.map((_, n) => ({ name: `argument ${n}`, type: "" }));
   const shape = JSON.stringify([kernels.map(({ name }) => name), kernel?.name, parameters]);
   if (root.dataset.shape === shape) return;
+  if (kernel && root.dataset.shape) state.args = carried(state.args, JSON.parse(root.dataset.shape)[2], parameters);
   root.dataset.shape = shape;
   state.args.length = parameters.length;
   root.replaceChildren(
@@ -18,6 +19,15 @@ export function fillFields(root, state, kernels) {
       field(short(name, kernel), type, state.args[n] ?? "", 16, (value) => (state.args[n] = value)),
     ),
   );
+}
+
+/** The arguments of other parameters: that of the same name and type, or at the same place, where the type is not another. */
+function carried(args, before, after) {
+  return after.map(({ name, type }, n) => {
+    const same = before.findIndex((each) => each.name === name && each.type === type);
+    if (same >= 0) return args[same];
+    return before[n] && ["", type].includes(before[n].type) ? args[n] : "";
+  });
 }
 
 /** Forget what the fields were made for: a new state has other values. */
