@@ -6,13 +6,12 @@ import io
 import os
 import signal
 import threading
-import traceback
 from collections.abc import Callable, Sequence
 from contextlib import chdir, redirect_stderr, redirect_stdout
 from pathlib import Path
 
 from ptxvm.analysis.program import Function
-from ptxvm.cli.debug_program import run_python
+from ptxvm.cli.debug_program import print_exception, run_python
 from ptxvm.debug.dap.fields import Arguments, Refused, an_object, sequence, text
 from ptxvm.debug.dap.pending_launch import PendingLaunch
 from ptxvm.machine.image import Image
@@ -76,8 +75,8 @@ class PythonProgram:
         """Its exit status; an exception that it lets pass is printed."""
         try:
             return run_python(self.name, self.words, self.launched, module=self.is_module)
-        except Exception:  # noqa: BLE001 - whatever it is, it is the program's
-            traceback.print_exc()
+        except Exception as wrong:  # noqa: BLE001 - whatever it is, it is the program's
+            print_exception(wrong)
             return 1
 
     def launched(self, image: Image, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult:

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import os
 import runpy
 import sys
-from collections.abc import Sequence
+import traceback
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from pathlib import Path
+from typing import TextIO
 
 from ptxvm.analysis.program import Function
 from ptxvm.cli.debug import LocalFiles, Terminal
@@ -19,16 +23,29 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
 
+RUNPY = "<frozen runpy>"
+"""The file of the frames in which Python runs a program."""
+
 
 def debug_program(program: str, words: Sequence[str], commands: Sequence[str], *, module: bool, batch: bool) -> int:
     """Run a script, or a module as `python -m` does, with these arguments; its exit status."""
-    launches = Launches(commands, batch=batch)
+    if not module and not Path(program).is_file():
+        raise WrongCall(f"cannot run {program}: there is no such file")
     try:
-        return run_python(program, words, launches.run, module=module)
-    except (FileNotFoundError, ImportError) as wrong:
-        if launches.count:
-            raise
-        raise WrongCall(f"cannot run {program}: {wrong}") from None
+        return run_python(program, words, Launches(commands, batch=batch, streams=OwnStreams()).run, module=module)
+    except Exception as wrong:  # noqa: BLE001 - whatever it is, it is the program's
+        if module and isinstance(wrong, ImportError) and wrong.name is None:  # which `runpy` says of the module itself
+            raise WrongCall(f"cannot run {program}: {wrong}") from None
+        print_exception(wrong)
+        return 1
+
+
+def print_exception(wrong: Exception) -> None:
+    """Print what a program has let pass, as Python does: from its own first line on."""
+    frames = wrong.__traceback__
+    while frames is not None and frames.tb_frame.f_code.co_filename.startswith((RUNPY, str(Path(__file__).parent))):
+        frames = frames.tb_next
+    traceback.print_exception(wrong.with_traceback(frames))
 
 
 def run_python(program: str, words: Sequence[str], runs: Runs, *, module: bool) -> int:
@@ -52,18 +69,48 @@ def run_python(program: str, words: Sequence[str], runs: Runs, *, module: bool) 
     return 0
 
 
+class OwnStreams:
+    """The standard input and output as they are now: a program may put others in their place, as pytest does."""
+
+    def __init__(self) -> None:
+        self.streams, self.files = (sys.stdin, sys.stdout), (os.dup(0), os.dup(1))
+
+    @contextmanager
+    def restored(self) -> Iterator[None]:
+        """Within it they are those of the process."""
+        streams, files = (sys.stdin, sys.stdout), (os.dup(0), os.dup(1))
+        self.put(self.streams, self.files)
+        try:
+            yield
+        finally:
+            self.put(streams, files)
+            for each in files:
+                os.close(each)
+
+    def put(self, streams: tuple[TextIO, TextIO], files: tuple[int, int]) -> None:
+        """Let others be the streams of the process."""
+        sys.stdout.flush()
+        for number, each in enumerate(files):
+            os.dup2(each, number)
+        sys.stdin, sys.stdout = streams
+
+
 class Launches:
     """Debugs one launch after the other; `commands` are carried out in each."""
 
-    def __init__(self, commands: Sequence[str], *, batch: bool) -> None:
-        self.commands, self.batch = commands, batch
-        self.count = 0
+    def __init__(self, commands: Sequence[str], *, batch: bool, streams: OwnStreams | None = None) -> None:
+        """`streams` are those of the user, where the program has others."""
+        self.commands, self.batch, self.streams = commands, batch, streams
         self.breakpoints = Breakpoints()
         self.breaks_on_launch = True
 
     def run(self, image: Image, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult:
         """Stop before the first instruction, carry out commands, and run to the end; SystemExit after `quit`."""
-        self.count += 1
+        with self.streams.restored() if self.streams is not None else nullcontext():
+            return self.debugged(image, kernel, options, args)
+
+    def debugged(self, image: Image, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult:
+        """The same, with the streams of the user."""
         session = Session(image, kernel, options, args, breakpoints=self.breakpoints)
         front = Terminal(Console(session, LocalFiles()))
         front.debugger.breaks_on_launch = self.breaks_on_launch
@@ -103,4 +150,4 @@ def is_over(session: Session) -> bool:
     return session.stop is not None and session.stop.reason is Reason.ENDED
 
 
-__all__ = ["debug_program", "run_python"]
+__all__ = ["debug_program", "print_exception", "run_python"]

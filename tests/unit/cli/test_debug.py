@@ -250,6 +250,27 @@ def test_a_fault_goes_on_to_the_script(ptxvm, module, tmp_path):
     assert done.out.count("caught null-pointer\n") == 2
 
 
+def test_what_a_program_lets_pass_is_its_own_error(ptxvm, tmp_path):
+    (tmp_path / "app.py").write_text("import no_such_module\n")
+    done = ptxvm("debug", "app.py", "--batch")
+    assert (done.code, done.out) == (1, "")
+    assert done.err.splitlines()[1:] == [
+        '  File "app.py", line 1, in <module>', "    import no_such_module",
+        "ModuleNotFoundError: No module named 'no_such_module'",
+    ]  # fmt: skip
+
+
+def test_a_program_that_has_other_streams_is_debugged_at_those_of_the_user(ring, tmp_path):
+    """As pytest has them in each test: the input is closed, and the output goes to a file."""
+    redirected = "import os\nfor n, flag in enumerate((os.O_RDONLY, os.O_WRONLY)):\n    os.dup2(os.open(os.devnull, flag), n)\n"
+    (tmp_path / "app.py").write_text(redirected + SCRIPT)
+    command = [sys.executable, "-m", "ptxvm", "debug", "app.py"]
+    typed = "print %tid.x\ncontinue\n" * 2
+    done = subprocess.run(command, input=typed, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (0, "")
+    assert done.stdout.count("(ptxvm) print %tid.x\n%tid.x = 0\n") == 2
+
+
 def test_a_program_that_is_not_there_is_refused(ptxvm):
     for words in (["no.py"], ["-m", "no_such_module"]):
         done = ptxvm("debug", *words, "--batch")
