@@ -41,7 +41,17 @@ BYTES = "wmma.mma.sync.aligned.row.col.m8n32k16.s32.s8.s8.s32"
 PRODUCT = "wgmma.mma_async.sync.aligned"
 TENSOR = "tcgen05.mma.cta_group::1.kind::f16"
 EXTREME = "tcgen05.ld.red.sync.aligned.32x32b.x2.min"
+QUARTERS, BITS = "mma.sync.aligned.m8n8k4.row.col.f16.f16.f16.f16", "mma.sync.aligned.m8n8k128.row.col.s32.b1.b1.s32"
+HALF_BYTES = "mma.sync.aligned.m8n8k32.row.col.s32.s4.s4.s32"
+SPARSE_HALF_BYTES, WMMA = (
+    "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32",
+    "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32",
+)
 TAKEN = [
+    ("sm_75", f"{QUARTERS} {vector('r', 4)}, {{%laneid, %r2}}, {vector('r', 2)}, {vector('r', 4)};"),
+    ("sm_89", f"{HALF_BYTES} {vector('r', 2)}, {{%laneid}}, {{%r2}}, {{%r3, %laneid}};"),
+    ("sm_90a", f"{BITS}.and.popc {vector('r', 2)}, {{%laneid}}, {{%r2}}, {vector('r', 2)};"),
+    ("sm_89", f"{WMMA} {vector('r', 2)}, {{%r1}}, {{%r2}}, {{%laneid, %r3}};"),
     ("sm_90a", "st.shared.v2.f32 [s], {%f1, %tid.y};"),
     ("sm_90a", "st.shared.v2.b16 [s], {%tid.x, %tid.y};"),
     ("sm_90a", "st.shared.v2.b64 [s], {%d1, %clock64};"),
@@ -142,6 +152,13 @@ REFUSED = [
     ("sm_90a", "ld.global.v2.b32 {%r1, %tid}, [%d1];", "P0304"),
     ("sm_90a", "ld.global.v2.b32 {%r1, %clock64}, [%d1];", "P0304"),
     ("sm_90a", "wmma.load.a.sync.aligned.m16n16k16.row.global.u8 {%r1, %laneid}, [%d1];", "P2712"),
+    ("sm_80", f"{QUARTERS} {vector('r', 4)}, {{%laneid, %r2}}, {vector('r', 2)}, {vector('r', 4)};", "P2712"),
+    ("sm_90a", f"{HALF_BYTES} {vector('r', 2)}, {{%r1}}, {{%r2}}, {{%r3, %laneid}};", "P2712"),
+    ("sm_90a", f"{BITS}.xor.popc {vector('r', 2)}, {{%laneid}}, {{%r2}}, {vector('r', 2)};", "P2712"),
+    ("sm_100a", f"{BITS}.and.popc {vector('r', 2)}, {{%laneid}}, {{%r2}}, {vector('r', 2)};", "P2712"),
+    ("sm_90a", f"{SPARSE_HALF_BYTES} {vector('r', 4)}, {vector('r', 2)}, {{%tid.x, %r1}}, {vector('r', 4)}, %r1, 0;", "P2712"),
+    ("sm_90a", f"{WMMA} {vector('r', 2)}, {{%r1}}, {{%laneid}}, {vector('r', 2)};", "P2712"),
+    ("sm_89", f"{WMMA} {vector('r', 2)}, {{%r1}}, {{%laneid}}, {vector('r', 2)};", "P2712"),
     ("sm_90a", "mov.b32 %r1, %tid;", "P1601"),
     ("sm_90a", "mbarrier.inval.shared.b64 [%laneid];", "P2908"),
     ("sm_90a", "prefetchu.L1 [%clock64];", "P1823"),

@@ -11,6 +11,7 @@ from ptxvm.algebra.value import Value
 from ptxvm.diagnostics import Severity
 from ptxvm.isa import fragments
 from ptxvm.isa.access import Trait, elements, has, no_address, vector_of_sinks
+from ptxvm.isa.emulated_products import special_in_an_emulated_product
 from ptxvm.isa.exactness import SPARSE_SUMS, SUMS
 from ptxvm.isa.fragments import Fragment, Product, Scaling, Sparsity
 from ptxvm.isa.matrix import all_lanes, one_word, selected, wrong_sort
@@ -106,6 +107,7 @@ PRODUCT = Trait(
         ("P2741", types_of_a_sparse_product),
         ("P2742", registers_of_a_sparse_product),
         ("P2743", selector_of_metadata),
+        ("P2712", special_in_an_emulated_product),
     ]
 )
 TYPES = "d a b c: b32, metadata: b32 plain word registers, selector: u32 imm"

@@ -11,6 +11,7 @@ from ptxvm.algebra.ports import Memory, Warp
 from ptxvm.algebra.types import Type, f16, f32, s32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import ADDRESS, WEAK, has, of_a_word, vector_of_sinks, window
+from ptxvm.isa.emulated_products import special_in_a_call, special_in_an_emulated_product
 from ptxvm.isa.exactness import MOVED, SUMS
 from ptxvm.isa.fragments import Arithmetic, Core, Fragment, Product, wmma_fragment
 from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
@@ -360,11 +361,22 @@ def nothing_loaded(i):
 @wmma_store.rule("P2712")
 def special_register_moved(i):
     """No element of what is loaded or stored is a special register: ptxas makes calls of these instructions."""
-    special = next((item for item in i.shape("d" if "d" in i.destinations() else "b").items if item.kind == "special"), None)
-    if special is None:
+    return special_in_a_call(i, "d" if "d" in i.destinations() else "b")
+
+
+for each in (wmma_mma_integer, wmma_mma_bits):
+    each.rule("P2712")(special_in_an_emulated_product)
+
+
+@wmma_mma_integer.rule("P2712")
+@wmma_mma_bits.rule("P2712")
+def special_register_multiplied(i):
+    """No element of A or B is a special register, where the tensor core multiplies them one register at a time."""
+    one_by_one = i.target.number < (90 if i.atype.bits < 8 else 80)
+    if not one_by_one or all(item.kind != "special" for name in "ab" for item in i.shape(name).items):
         return None
     said = "a special register stands where one of the program is needed"
-    return Problem("P2712", said, ptxas=f"Call argument '%{special.detail}' has illegal state space")
+    return Problem("P2712", said, ptxas="Special register argument not allowed for instruction '_mma'")
 
 
 @wmma_load.rule("P2711")
