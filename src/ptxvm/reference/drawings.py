@@ -20,6 +20,7 @@ from ptxvm.reference.warp import Lanes, WarpStep, needed, optional
 from ptxvm.syntax.printer import print_operand
 
 SIZE = re.compile(r"viewBox='0 0 (\S+) (\S+)'")
+HEAD = re.compile(r"<svg (.*?) style='[^']*'")
 GAP = 12
 COLORS = (
     "<style>svg { color: black; background: white } "
@@ -123,5 +124,9 @@ def standalone(drawn: Sequence[str]) -> str:
     """A file of pictures below each other, whose colours follow those of the viewer."""
     sizes = [tuple(map(float, found.groups())) for each in drawn if (found := SIZE.search(each))]
     tops = [sum(height + GAP for _, height in sizes[:n]) for n in range(len(sizes))]
-    moved = [each.replace("<svg ", f"<svg y='{top:g}' ", 1) for each, top in zip(drawn, tops, strict=True)]
+    # A picture within a picture has the height that is said, without which it is as high as all of them.
+    moved = [
+        HEAD.sub(rf"<svg y='{top:g}' height='{height:g}' \1", each, count=1)
+        for each, top, (_, height) in zip(drawn, tops, sizes, strict=True)
+    ]
     return picture(max(width for width, _ in sizes), tops[-1] + sizes[-1][1], "ptxvm explain", [COLORS, *moved]) + "\n"

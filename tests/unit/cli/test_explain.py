@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from itertools import takewhile
+from itertools import pairwise, takewhile
+from xml.etree import ElementTree as ET
 
 import pytest
 
@@ -713,6 +714,19 @@ def test_memory_has_colours_on_a_terminal(ptxvm, monkeypatch):
     assert "\x1b[33m0-3\x1b[0m" in partly
     shared = ptxvm("explain", "ld.shared.f32 %f1, [%r1];", "--set", "%r1=lane*8").out
     assert "\x1b[31m2;\x1b[0m" in shared
+
+
+def test_pictures_of_a_file_stand_below_each_other(ptxvm, tmp_path):
+    """A picture within a picture is as high as it says, and begins behind the one before."""
+    operands = "{%f0,%f1,%f2,%f3}, {%r0,%r1}, {%r2}, {%f4,%f5,%f6,%f7}"
+    ptxvm("explain", f"mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {operands}", "--svg", "fragments.svg")
+    whole = ET.parse(tmp_path / "fragments.svg").getroot()  # noqa: S314 - our own
+    inner = whole.findall("{http://www.w3.org/2000/svg}svg")
+    places = [(float(each.attrib["y"]), float(each.attrib["height"])) for each in inner]
+    assert len(places) == 4
+    assert not any("style" in each.attrib for each in inner)  # which would give it another height
+    assert all(top + height < after for (top, height), (after, _) in pairwise(places))
+    assert sum(places[-1]) == float(whole.attrib["viewBox"].split()[-1])
 
 
 def test_the_bytes_of_prmt_have_colours_on_a_terminal(ptxvm, monkeypatch):
