@@ -20,7 +20,8 @@ from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.engine.operands import OperandValue
 
 LINES = 10  # of LLVM IR from which an instruction is long ...
-SEVERAL = 3  # ... and how many of a form stand in their places: a call would cost a short kernel more than it saves
+SEVERAL = 3  # ... and how many of a form stand in their places: a call would cost a short kernel more than it saves ...
+MANY = 40  # ... but for those of so many lines, of which one does
 
 
 class Given(NamedTuple):
@@ -45,6 +46,7 @@ class Form:
 
     piece: str  # the name of theirs
     count: int = 0
+    in_place: int = 0  # how many stand in their places
     results: list[Result] = field(default_factory=list)  # of the piece, where they are long
     single: bool = True  # they give a value, no tuple of values
 
@@ -73,16 +75,18 @@ class SharedMeanings:
         long = self.long.get(mnemonic)
         if long and _kinds(operands) in long:
             form, given = self._form(alg, mnemonic, operands)
-            if form is not None and form.results and form.count > SEVERAL:
+            if form is not None and form.results and form.count > form.in_place:
                 return _called(alg, form, meaning, given, pointers)
         before = len(alg.code.lines)
         made = meaning(*operands)
-        if len(alg.code.lines) - before >= LINES and "v" in (kinds := _kinds(operands)):
+        written = len(alg.code.lines) - before
+        if written >= LINES and "v" in (kinds := _kinds(operands)):
             self.long.setdefault(mnemonic, set()).add(kinds)
             if form is None:
                 form, _ = self._form(alg, mnemonic, operands)
             if form is not None and not form.results:
                 _describe(form, made)
+                form.in_place = 1 if written >= MANY else SEVERAL
         return made
 
     def _form(self, alg: LlvmAlgebra, mnemonic: Hashable, operands: Sequence[Value]) -> tuple[Form | None, list[Given]]:
