@@ -18,11 +18,10 @@ from ptxvm.engine.jit.abi.launch_record import AT, Record
 from ptxvm.engine.jit.abi.metadata import Site
 from ptxvm.engine.jit.checks import spare_memory
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, Tags
-from ptxvm.engine.jit.memory.cta_clocks import CLOCKS, words
-from ptxvm.engine.jit.memory.pending_copies import log_size
-from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.memory.cta_clocks import CLOCKS
 from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.runner import address, aligned
+from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import Bytes
@@ -53,7 +52,7 @@ class ObservedLaunch:
     """
 
     memory: Memory
-    kernel: KernelContext
+    kernel: CheckedKernel
     new: frozenset[Allocation] = frozenset()
     written: frozenset[Allocation] | None = None
     unread: frozenset[Allocation] = frozenset()
@@ -98,7 +97,7 @@ class ObservedLaunch:
         for copy in self.before.values():
             spare_memory.COPIES.give(copy)
         self.before.clear()
-        if self.tags is not None and not self.kernel.logs_copies:
+        if self.tags is not None and not self.kernel.copies_size:
             self.tags.leave(self.last_epoch)
 
     @cached_property
@@ -117,15 +116,15 @@ class ObservedLaunch:
             raise TypeError(f"{calls} are not the callbacks of an observed launch")
         calls.observed = self
         shadow, unset = self.kernel.shadow, self.kernel.unset_registers
-        if self.kernel.clocked:
-            room = np.zeros(words(self.kernel) + 2 * LINE, np.uint32)
+        if self.kernel.clock_words:
+            room = np.zeros(self.kernel.clock_words + 2 * LINE, np.uint32)
             calls.clocks = room[-room.ctypes.data % (2 * LINE) // room.itemsize :]
             record[AT["clocks"]] = calls.clocks.ctypes.data
-        if self.kernel.logs_copies:
-            calls.copies = np.zeros(log_size(self.kernel) + LINE, np.uint8)
+        if self.kernel.copies_size:
+            calls.copies = np.zeros(self.kernel.copies_size + LINE, np.uint8)
             record[AT["copies"]] = aligned(calls.copies)
         if unset is not None:
-            calls.masks = np.zeros(unset.size(self.kernel.warps_together) + WIDEST, np.uint8)
+            calls.masks = np.zeros(self.kernel.masks_size + WIDEST, np.uint8)
             record[AT["register_masks"]] = calls.masks.ctypes.data
         if shadow is not None and shadow.init and (local := calls.windows.get(Space.LOCAL)) is not None:
             calls.marks = np.zeros_like(local.allocation.bytes)

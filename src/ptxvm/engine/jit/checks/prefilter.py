@@ -46,8 +46,8 @@ from ptxvm.engine.jit.cfg import unset_registers
 from ptxvm.engine.jit.checks.cell_tags import Suspicious, WrittenLater
 from ptxvm.engine.jit.checks.observed_launch import ObservedLaunch, Overwritten
 from ptxvm.engine.jit.engine import Jit
-from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.run.runner import pointers_at
+from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel
 from ptxvm.engine.limits import Limits
 from ptxvm.engine.protocol import Counters
 from ptxvm.engine.time_box import GivenUp
@@ -72,12 +72,12 @@ class Prefilter:
     def __init__(self, jit: Jit) -> None:
         self.jit = jit
         self.long: set[tuple[Function, int, int]] = set()
-        self._decided: dict[tuple[KernelContext, Callable[[Bound], bool]], Bound | None] = {}
-        self._unset: dict[KernelContext, str | None] = {}
+        self._decided: dict[tuple[Function, Callable[[Bound], bool]], Bound | None] = {}
+        self._unset: dict[Function, str | None] = {}
         self._alone: dict[Function, bool] = {}  # the kernels whose threads need no others
-        self._outputs: dict[KernelContext, list[int]] = {}  # the offsets of the parameters through which it writes
-        self._inputs: dict[KernelContext, list[int] | None] = {}  # of those through which it reads; None if it may read others
-        self._written_anywhere: set[KernelContext] = set()  # kernels that write memory which no such parameter points to
+        self._outputs: dict[Function, list[int]] = {}  # the offsets of the parameters through which it writes
+        self._inputs: dict[Function, list[int] | None] = {}  # of those through which it reads; None if it may read others
+        self._written_anywhere: set[Function] = set()  # kernels that write memory which no such parameter points to
 
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
@@ -92,7 +92,7 @@ class Prefilter:
         shape = self.jit.clustered(kernel, shape)
         wanted = self._wanted(watch, kernel, shape, options, limits)
         try:
-            translated = self.jit.code_cache.translation(wanted).versions.kernel
+            translated = self.jit.code_cache.checked(wanted)
             reason = self._doubt(translated, watch)
             if reason is None:
                 unread = self._unread(translated, parameters) if watch.host is None else frozenset[Allocation]()
@@ -101,7 +101,7 @@ class Prefilter:
                 try:
                     return launch(translated, written)
                 except WrittenLater:
-                    self._written_anywhere.add(translated)
+                    self._written_anywhere.add(translated.function)
                     if limits is not None:
                         limits.renew()
                     return launch(translated, None)
@@ -114,7 +114,7 @@ class Prefilter:
 
     def _observed(
         self, wanted: Specialisation, shape: LaunchShape, parameters: int, limits: Limits | None, new: frozenset[Allocation],
-        unread: frozenset[Allocation], kernel: KernelContext, written: frozenset[Allocation] | None,
+        unread: frozenset[Allocation], kernel: CheckedKernel, written: frozenset[Allocation] | None,
     ) -> tuple[Counters, str]:  # fmt: skip
         """Run instrumented code; whatever ends it early restores memory."""
         observed = ObservedLaunch(self.jit.image.memory, kernel, new, written, unread)
@@ -125,29 +125,29 @@ class Prefilter:
             raise
         finally:
             if observed.reread is not None:
-                self._inputs[kernel] = None
+                self._inputs[kernel.function] = None
         observed.leave()
         return counters, "".join(observed.library.output)
 
-    def _written(self, kernel: KernelContext, parameters: int) -> frozenset[Allocation] | None:
+    def _written(self, kernel: CheckedKernel, parameters: int) -> frozenset[Allocation] | None:
         """The memory that a launch is expected to write, by the parameters through which it writes; None for all memory."""
-        if kernel in self._written_anywhere:
+        if kernel.function in self._written_anywhere:
             return None
-        if kernel not in self._outputs:
-            self._outputs[kernel] = self._offsets(kernel, written_parameters(kernel.function))
-        return self._pointed_to(parameters, self._outputs[kernel])
+        if kernel.function not in self._outputs:
+            self._outputs[kernel.function] = self._offsets(kernel, written_parameters(kernel.function))
+        return self._pointed_to(parameters, self._outputs[kernel.function])
 
-    def _unread(self, kernel: KernelContext, parameters: int) -> frozenset[Allocation]:
+    def _unread(self, kernel: CheckedKernel, parameters: int) -> frozenset[Allocation]:
         """The memory that a launch is expected to write, and not to read, by its parameters; a host beside it may read it."""
-        if kernel not in self._inputs:
+        if kernel.function not in self._inputs:
             through = read_parameters(kernel.function)
-            self._inputs[kernel] = None if through is None else self._offsets(kernel, through)
-        inputs, written = self._inputs[kernel], self._written(kernel, parameters)
+            self._inputs[kernel.function] = None if through is None else self._offsets(kernel, through)
+        inputs, written = self._inputs[kernel.function], self._written(kernel, parameters)
         if inputs is None or written is None:
             return frozenset()
         return written - self._pointed_to(parameters, inputs)
 
-    def _offsets(self, kernel: KernelContext, parameters: Iterable[Variable]) -> list[int]:
+    def _offsets(self, kernel: CheckedKernel, parameters: Iterable[Variable]) -> list[int]:
         offsets = self.jit.image.parameters(kernel.function).offsets
         return [offsets[each] for each in parameters]
 
@@ -160,7 +160,7 @@ class Prefilter:
         """Could instrumented code clear the kernel?"""
         try:
             wanted = self._wanted(watch, kernel, self.jit.clustered(kernel, shape), options, limits)
-            return bool(watch.checks) and self._doubt(self.jit.code_cache.translation(wanted).versions.kernel, watch) is None
+            return bool(watch.checks) and self._doubt(self.jit.code_cache.checked(wanted), watch) is None
         except Unsupported:
             return False
 
@@ -183,9 +183,9 @@ class Prefilter:
             self._alone[kernel] = not any(needs_others(bound) for each in functions for bound in each.instructions)
         return (watch.checks - {"sync"} or frozenset({"memory"})) if self._alone[kernel] else watch.checks
 
-    def _doubt(self, kernel: KernelContext, watch: Watch) -> str | None:
+    def _doubt(self, kernel: CheckedKernel, watch: Watch) -> str | None:
         """Why instrumented code cannot judge a kernel; None if it can."""
-        if kernel.image.memory.address_bits != 64:
+        if kernel.address_bits != 64:
             return "addresses have 32 bits"
         if (unknown := self._first(kernel, known, expected=False)) is not None:
             return f"'{unknown.i.mnemonic}' has effects that instrumented code does not see"
@@ -195,7 +195,7 @@ class Prefilter:
             return next(iter(kernel.shadow.doubts))
         if kernel.several:
             return f"only a run tells which object the address of '{kernel.several[0].i.mnemonic}' belongs to"
-        if "init" in watch.checks and kernel.uses_local and not kernel.marks_local:
+        if "init" in watch.checks and kernel.loses_local:
             return "local memory may be read before it is written"
         if kernel.shadow is not None and kernel.shadow.init and (unset := self._unset_doubt(kernel)):
             return unset
@@ -209,16 +209,15 @@ class Prefilter:
             return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
         return None
 
-    def _unset_doubt(self, kernel: KernelContext) -> str | None:
+    def _unset_doubt(self, kernel: CheckedKernel) -> str | None:
         """Why masks do not tell whether a register is unset; None if they do."""
-        if kernel not in self._unset:
-            functions = {frame.function for frame in kernel.plan.frames}
-            self._unset[kernel] = unset_registers.doubt(kernel.function, functions, kernel.unset_registers)
-        return self._unset[kernel]
+        if kernel.function not in self._unset:
+            self._unset[kernel.function] = unset_registers.doubt(kernel.function, kernel.functions, kernel.unset_registers)
+        return self._unset[kernel.function]
 
-    def _first(self, kernel: KernelContext, question: Callable[[Bound], bool], *, expected: bool) -> Bound | None:
+    def _first(self, kernel: CheckedKernel, question: Callable[[Bound], bool], *, expected: bool) -> Bound | None:
         """The first instruction for which a question has the expected answer."""
-        key = kernel, question
+        key = kernel.function, question
         if key not in self._decided:
             self._decided[key] = next((bound for bound in kernel.instructions if question(bound) is expected), None)
         return self._decided[key]

@@ -26,6 +26,7 @@ from ptxvm.machine.image import Image
 
 if TYPE_CHECKING:
     from ptxvm.engine.jit.objects.codegen import LinkedObject
+    from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel
     from ptxvm.engine.jit.translate.translation import Translation
 
 MOMENT = 0.1  # seconds after which a wait looks for what the handlers of signals have to do
@@ -42,6 +43,7 @@ class CodeCache:
         self.image = image
         self.store = disk_cache.from_environment()
         self._translations: dict[Specialisation, Remembered] = {}
+        self._checked: dict[Specialisation, CheckedKernel] = {}
         self._lock = allocate_lock()
 
     def get(self, wanted: Specialisation, kind: VersionKind, tier: Tier, *, background: bool = False) -> Version:
@@ -57,6 +59,18 @@ class CodeCache:
             if wanted not in self._translations:
                 self._translations[wanted] = Remembered(functools.partial(Translation, self.image, wanted))
         return RECENT.get(self._translations[wanted])
+
+    def checked(self, wanted: Specialisation) -> CheckedKernel:
+        """What instrumented code is like."""
+        return self._checked.get(wanted) or self._note(wanted, self.translation(wanted))
+
+    def _note(self, wanted: Specialisation, translation: Translation) -> CheckedKernel:
+        from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel  # noqa: PLC0415 - few launches are checked
+
+        made = CheckedKernel.of(translation.versions.kernel)
+        made.know_doubts(self._checked.get(wanted))
+        self._checked[wanted] = made
+        return made
 
     def host_calls(self, wanted: Specialisation, kinds: Iterable[VersionKind]) -> Sequence[HostCallSite]:
         """The host calls of some versions of a kernel, in order, found by translating it again."""
@@ -86,6 +100,8 @@ class CodeCache:
         translation = self.translation(wanted)
         text, facts = translation.text(kind)
         RECENT.measure(self._translations[wanted], text)
+        if wanted.checks:
+            self._note(wanted, translation)
         if tier is Tier.SKETCH and translation.loops:
             tier = Tier.QUICK
         from ptxvm.engine.jit.objects.shared_functions import set_apart  # noqa: PLC0415 - code that is ready needs none

@@ -13,6 +13,9 @@ from ptxvm.engine.jit.abi.specialisation import Specialisation
 from ptxvm.engine.jit.objects import recent_translations
 from ptxvm.engine.jit.objects.code_cache import CodeCache
 from ptxvm.engine.jit.objects.recent_translations import RecentTranslations, Remembered
+from ptxvm.engine.jit.translate.translation import Translation
+
+begun = Translation.__init__
 
 
 class Made:
@@ -94,3 +97,28 @@ def test_modules_that_live_do_not_keep_their_translations(monkeypatch):
         module.kernel().launch(1, 32, [out], engine="jit")
         assert (out == np.arange(32) + n).all()
     assert len(recent_translations.RECENT._used) <= recent_translations.MOST
+
+
+def test_checked_launches_need_no_translation_again(monkeypatch):
+    """Else launches of several kernels in turn would translate each time, which took a hundred times as long as to run them."""
+    monkeypatch.setattr("ptxvm.engine.jit.objects.code_cache.RECENT", RecentTranslations(most=1))
+    translated = []
+    monkeypatch.setattr(Translation, "__init__", lambda self, *a: (translated.append(a), begun(self, *a))[-1])
+    kernels = [ptxvm.load(PTX.format(n)).kernel() for n in (1, 2)]
+    for _ in range(3):
+        for kernel in kernels:
+            assert kernel.launch(1, 32, [np.zeros(32, np.uint32)], engine="jit", check=("memory", "race")).findings == []
+    assert len(translated) == 2
+
+
+def test_doubts_outlive_the_translation_that_had_them():
+    module = ptxvm.load(PTX.format(1))
+    wanted = Specialisation(module.kernel().function, (32, 1, 1), checks=frozenset({"race"}))
+    cache = CodeCache(module.image)
+    before = cache.checked(wanted)
+    before.shadow.doubts.add("of a version that came later")
+    cache._translations.clear()
+    made = cache._note(wanted, cache.translation(wanted))
+    assert made is not before
+    assert made is cache.checked(wanted)
+    assert made.shadow.doubts == {"of a version that came later"}

@@ -1,0 +1,45 @@
+"""What a launch with checks asks of its kernel's instrumented code: it outlives the translation, which takes much memory."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from ptxvm.analysis.program import Bound, Function
+from ptxvm.dataclass import dataclass
+from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
+from ptxvm.engine.jit.memory import cta_clocks, pending_copies
+from ptxvm.engine.jit.node.context import KernelContext
+from ptxvm.engine.jit.node.instrumentation import Shadow
+
+
+@dataclass(frozen=True, eq=False)
+class CheckedKernel:
+    """A kernel as instrumented code has it."""
+
+    function: Function
+    functions: frozenset[Function]  # with those that it calls
+    instructions: Sequence[Bound]  # of all of them
+    shadow: Shadow | None
+    unset_registers: UnsetRegisters | None  # which may be read before they are written
+    masks_size: int  # of theirs, in bytes
+    several: Sequence[Bound]  # accesses whose variable only a run tells
+    address_bits: int
+    loses_local: bool  # local memory may be read before it is written, and nothing marks what is
+    clock_words: int  # of the clocks of warps; 0 where they have none
+    copies_size: int  # of the log of asynchronous copies, in bytes; 0 where there is none
+
+    @classmethod
+    def of(cls, kernel: KernelContext) -> CheckedKernel:
+        """What the first version of a kernel says."""
+        unset, functions = kernel.unset_registers, frozenset(frame.function for frame in kernel.plan.frames)
+        return cls(
+            kernel.function, functions, kernel.instructions, kernel.shadow, unset,
+            unset.size(kernel.warps_together) if unset is not None else 0, kernel.several, kernel.image.memory.address_bits,
+            kernel.uses_local and not kernel.marks_local, cta_clocks.words(kernel) if kernel.clocked else 0,
+            pending_copies.log_size(kernel) if kernel.logs_copies else 0,
+        )  # fmt: skip
+
+    def know_doubts(self, before: CheckedKernel | None) -> None:
+        """Take over the doubts of versions that a translation before this one has written."""
+        if self.shadow is not None and before is not None and before.shadow is not None:
+            self.shadow.doubts |= before.shadow.doubts
