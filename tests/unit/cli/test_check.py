@@ -64,7 +64,9 @@ def test_as_ptxas_prints_it(ptxvm, module):
     done = ptxvm("check", "--format", "ptxas", module(BAD), module(GOOD, "good.ptx"))
     assert done.code == 1
     assert done.out == (
-        "ptxas m.ptx, line 7; error   : Unknown modifier '.u31'\nptxas fatal   : Ptx assembly aborted due to errors\n"
+        "ptxas m.ptx, line 7; error   : Unknown modifier '.u31'\n"
+        "ptxas m.ptx, line 7; error   : Unexpected instruction types specified for 'add'\n"
+        "ptxas fatal   : Ptx assembly aborted due to errors\n"
     )
 
 
