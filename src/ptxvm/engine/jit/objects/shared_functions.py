@@ -97,8 +97,9 @@ class _Module:
         return [self.functions[each].text for each in functions]
 
     def _declared(self, names: Iterable[str]) -> str:
-        """Declarations of the libraries among these names."""
-        return self._moved("".join(self.functions[name].declaration for name in self.libraries if name in names))
+        """Declarations of the libraries among these names: of functions that are the same by other names, one."""
+        each = {library: self.functions[name].declaration for name, library in self.libraries.items() if name in names}
+        return self._moved("".join(each.values()))
 
     def _moved(self, text: str) -> str:
         """A text that calls the libraries."""

@@ -54,6 +54,17 @@ def test_one_of_another_name_and_module_is_the_same_library() -> None:
     assert answer(another, Tier.QUICK, 1) == 101
 
 
+def test_two_functions_of_a_module_that_are_the_same_are_one_library() -> None:
+    alike = function("one", "noinline #0", 120), function("other", "noinline #0", 120)
+    both = (
+        "define internal i64 @both(i64 %a) #0 {\n  %x = call i64 @one(i64 %a)\n  %y = call i64 @other(i64 %x)\n  ret i64 %y\n}"
+    )
+    text = module(*alike, both, calls="both")
+    left = set_apart(text, Tier.QUICK)
+    assert left.count("\ndeclare ") == len(libraries.needed(left)) == 1
+    assert answer(left, Tier.QUICK, 1) == answer(text, Tier.QUICK, 1) == 241
+
+
 @pytest.mark.parametrize(("how", "tier", "apart"), [
     ("#1", Tier.SKETCH, True), ("#1", Tier.QUICK, True), ("#1", Tier.BEST, False),
     ("#2", Tier.QUICK, True), ("cold #2", Tier.BEST, True), ("#0", Tier.QUICK, True), ("#0", Tier.BEST, False),
