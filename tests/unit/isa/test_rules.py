@@ -41,6 +41,7 @@ ASYNCHRONOUS = [  # PTX 9.7.9.12, 9.7.9.13, 9.7.13.7
     (f"{STORED}.v2.b32 [%d0], {{%r0, %r1, %r2, %r3}}, [%d1];", {"P3203"}),
     ("st.async.release.gpu.global.v2.b32 [%d0], {%r0, %r1};", {"P3203"}),
     ("st.async.release.sys.global.u32 [%d0], %r0, [%d1];", {"P3201"}),
+    ("st.async.release.gpu.shared::cluster.u32 [%d0], %r0;", {"P3201", "P3202"}),
     ("st.async.weak.shared::cluster.u32 [%d0], %r0, [%d1];", {"P3201"}),
     (f"{COMBINED.format('cluster')}.add.u32 [%d0], %r0, [%d1];", set()),
     (f"{COMBINED.format('cluster')}.and.u32 [%d0], %r0, [%d1];", {"P3205"}),
@@ -85,6 +86,10 @@ MEMORY = [  # PTX 9.7.9.15 to 9.7.9.20, 9.7.13.4, 9.7.19
     ("mov.u32 _, %r0;", {"P1602"}),
     ("st.global.v2.u32 [g], {_, %r0};", {"P1817"}),
     ("prefetch.local.L2::evict_last [%d0];", {"P1822"}),
+    ("isspacep.global %p0, 5;", set()),
+    ("isspacep.global %p0, 1.5;", {"P1825"}),
+    ("multimem.ld_reduce.relaxed.gpu.global.add.f16 %h0, [%d0];", {"P3102"}),
+    ("multimem.ld_reduce.relaxed.gpu.global.min.acc::f32.v2.f16x2 {%r0, %r1}, [%d0];", {"P3104"}),
     ("alloca.u64 %d0, 8, 16;", set()),
     ("alloca.u64 %d0, 8, 3;", {"P2305"}),
     ("ldmatrix.sync.aligned.m16n16.x4.trans.shared.b8 {%r0, %r1, %r2, %r3}, [s];", {"P2730"}),
@@ -114,6 +119,9 @@ TENSORS = [  # PTX 9.7.9.27, 9.7.9.28, 9.7.16
     ("tcgen05.cp.cta_group::1.128x256b.warpx4 [%r0], %d0;", {"P3506"}),
     ("tcgen05.mma.cta_group::1.kind::f16.ashift.collector::a::fill [%r0], [%r1], %d1, %r2, %p0;", {"P3603"}),
     ("tcgen05.mma.cta_group::1.kind::mxf8f6f4.block_scale.scale_vec::4X [%r0], %d0, %d1, %r1, [%r2], [%r3], %p0;", {"P3604"}),
+    ("tcgen05.mma.cta_group::1.kind::f16 [%r0], %d1, %d2, %r3, %p1, 15;", set()),
+    ("tcgen05.mma.cta_group::1.kind::f16 [%r0], %d1, %d2, %r3, %p1, 16;", {"P3602"}),
+    ("tcgen05.mma.cta_group::1.kind::f8f6f4 [%r0], %d1, %d2, %r3, %p1, 3;", {"P3602"}),
     ("mapa.shared::cluster.u32 %r0, s, %r1;", set()),
     ("mapa.shared::cluster.u32 %r0, g, %r1;", {"P3001"}),
     ("prefetch.global.L1 g[1];", {"P0304"}),
@@ -124,6 +132,18 @@ TENSORS = [  # PTX 9.7.9.27, 9.7.9.28, 9.7.16
 @pytest.mark.parametrize(("line", "expected"), [*ASYNCHRONOUS, *CLUSTERS, *MEMORY, *SURFACES, *TENSORS])
 def test_rules(line: str, expected: set[str]) -> None:
     assert codes(line, "sm_100a", "8.8") == expected
+
+
+@pytest.mark.parametrize("sum", ["add.acc::f32.u32", "and.acc::f32.b64"])
+def test_sums_in_f32_are_of_halves(sum: str) -> None:
+    """There is no page of the manual: ptxas 13.5.37 refuses these."""
+    bulk = "fabric.try_pullred.async.multimem.shared::cta.mbarrier::complete_tx::bytes.mbarrier::report::fabric.relaxed.sys"
+    assert codes(f"{bulk}.{sum}.sync [%r0], [%r1, %d2], 16, [%r2], 0xffffffff;", "sm_103a", "9.5") == {"P3702"}
+
+
+def test_a_sparse_product_of_no_shape_has_no_registers_to_count() -> None:
+    line = "mma.sp.sync.aligned.m16n8k128.row.col.f16.bf16.bf16.f16 {%r0, %r1}, {%r2, %r3, %r4, %r5}, {%r6, %r7, %r8, %r9}, "
+    assert codes(line + "{%r0, %r1}, %r10, 0;", "sm_100a", "8.8") == {"P2701", "P2741"}
 
 
 def test_a_mask_of_bytes_goes_with_its_word() -> None:
