@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import deque
 from functools import cache, partial
 
 import numpy as np
@@ -10,7 +9,8 @@ import numpy.typing as npt
 
 from ptxvm.algebra.asynchronous import Proxy
 from ptxvm.algebra.state_space import Space
-from ptxvm.checkers.clocks import Clocks, Knowledge
+from ptxvm.checkers.clocks import Clocks
+from ptxvm.checkers.remembered_fences import RememberedFences
 from ptxvm.checkers.shadow import Packing, Records
 from ptxvm.machine.events import Threads
 
@@ -20,16 +20,13 @@ ASYNC_SPACES = {
 """The state spaces whose accesses a fence of a proxy orders."""
 
 
-FENCES = 8  # of a thread that are remembered: a thread that runs ahead of others makes further ones
-
-
 class ProxyFences:
     """The last proxy fences of each thread, for each state space."""
 
     def __init__(self, clocks: Clocks, packing: Packing) -> None:
         self.clocks, self.packing = clocks, packing
         self._fenced = {space: np.zeros(len(clocks.now), np.int64) for space in ASYNC_SPACES[Proxy.ASYNC]}  # clocks of threads
-        self._known: dict[tuple[int, Space], deque[tuple[int, Knowledge]]] = {}  # and at their last fences, with what they knew
+        self.fences = RememberedFences[Space](clocks)
 
     def grow(self, threads: int) -> None:
         """Add the threads of a new grid."""
@@ -40,11 +37,7 @@ class ProxyFences:
         """Threads have executed `fence.proxy.async`, for some state spaces."""
         for space in spaces:
             self._fenced[space][threads] = self.clocks.now[threads]
-        for thread in threads.tolist():
-            known = self.clocks.snapshot(np.array([thread], np.int64))
-            for space in spaces:
-                self._known.setdefault((thread, space), deque(maxlen=FENCES)).append((int(self.clocks.now[thread]), known))
-        self.clocks.tick(threads)
+        self.fences.add(threads, spaces)
 
     def unfenced(self, space: Space, last: Records, threads: Threads, copied: npt.NDArray[np.bool_]) -> npt.NDArray[np.int64]:
         """The positions of last writes that are ordered before the threads' accesses, without a proxy fence between.
@@ -65,17 +58,11 @@ class ProxyFences:
 
     def _fenced_between(self, space: Space, thread: int, writer: int, stamp: int) -> bool:
         """Has the thread executed a fence behind the write, or does it know one of another thread behind the write?"""
-        home = int(self.clocks.home(writer))
-        own = self._known.get((thread, space), ())
-        if any(home in known and known[home][writer - home] >= stamp for _, known in own):
+        if any(self.fences.covers(fence, writer, stamp) for fence in self.fences.of_thread(space, thread)):
             return True
         return any(
-            of == space
-            and any(
-                home in known and known[home][writer - home] >= stamp and self.clocks.knows(thread, other, at)
-                for at, known in fences
-            )
-            for (other, of), fences in self._known.items()
+            self.fences.covers(fence, writer, stamp) and self.clocks.knows(thread, fence.thread, fence.stamp)
+            for fence in self.fences.of(space)
         )
 
 

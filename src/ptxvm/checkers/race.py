@@ -207,10 +207,11 @@ class RaceDetector:
         self._record_reads(shadow, cells, every, wide)
         last = shadow.wrote[cells]
         writers, stamps = self.packing.thread_of(last), self.packing.stamp_of(last)
+        fenced = cache(self.tensormap_fences.between)  # most cells of a map have one writer
         for n in np.flatnonzero((last != 0) & (writers < self.grids.agents)).tolist():
             writer, thread, stamp = int(writers[n]), int(wide[n]), int(stamps[n])
             ordered = self.grids.grid(writer) == self.grids.grid(thread) and self.clocks.knows(thread, writer, stamp)
-            if ordered and not self.tensormap_fences.between(writer, stamp, thread):
+            if ordered and not fenced(writer, stamp, thread):
                 pair = self.sites[int(self.packing.site_of(last[n]))], self.sites[site]
                 byte = int(cells[n]) << shadow.shift
                 self.report(Race(shadow.allocation, pair, (writer, thread), byte, cause=Cause.UNMAPPED))
