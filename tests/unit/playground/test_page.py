@@ -55,6 +55,24 @@ def test_an_argument_stays_with_its_parameter(page):
     assert values == ["2", "32", "f32[64]=ones", "2.5", "", "f32[64]=ones"]
 
 
+def test_what_is_said_of_an_older_text_leaves_the_arguments(page):
+    held = []
+
+    def hold(route):
+        held.append(route)
+
+    page.route("**/answer", hold, times=1)
+    with page.expect_request("**/answer"):
+        written(page, DOUBLE)
+    while not held:
+        page.wait_for_timeout(10)
+    answer = held[0].fetch()
+    page.select_option("#examples", "lesson bank-conflict")
+    held[0].fulfill(response=answer)  # before the new text is checked
+    page.click("#count")
+    page.wait_for_selector(".metrics")
+
+
 def test_what_is_wrong_is_marked_listed_and_found_by_key(page):
     written(page, DOUBLE.replace("add.u32", "add.u33"))
     page.wait_for_selector("#problems li.error")

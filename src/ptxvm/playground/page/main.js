@@ -41,7 +41,7 @@ const lessons = new Lessons({
 });
 let state = cleaned({});
 let python = null;
-const turns = { check: 0, run: 0 };
+let launches = 0;
 let checked = null; // the text that was checked last, for whose kernels the fields are
 let launched = null; // the text that was launched last, whose findings stand until it changes
 
@@ -96,9 +96,9 @@ function check() {
 }
 
 async function checkOnce() {
-  const [turn, source] = [++turns.check, state.source];
+  const { source } = state;
   const found = await ask("check", { source });
-  if (found === null || turn !== turns.check) return;
+  if (found === null || source !== state.source) return; // the kernels of another text would take the arguments of this one
   checked = source;
   if (state.source !== launched) problems(found.diagnostics);
   if (found.kernels.length || !found.diagnostics.length) fillFields(at("fields"), state, found.kernels);
@@ -168,13 +168,13 @@ async function run(event) {
 
 /** Launch the kernel in some way; null where that failed, or another launch has begun since. */
 async function start(method, more, doing) {
-  const turn = ++turns.run;
+  const turn = ++launches;
   if (state.source !== checked) await check(); // a text that was pasted just now has its own fields
   const params = { ...launch(), ...more };
   launched = params.source;
   const done = await ask(method, params, doing);
   if (done === null) launched = null;
-  return turn === turns.run ? done : null;
+  return turn === launches ? done : null;
 }
 
 function finished(done) {
