@@ -2,9 +2,9 @@
 
     python tools/driver_functions.py INCLUDE
 
-INCLUDE has `cuda.h` and `cudaTypedefs.h`; `gcc` preprocesses the former.  A line of the file is a symbol, the kinds of its
-parameters (`ptxvm.libcuda.signatures` names them), and, where `cuGetProcAddress` knows the symbol, the name that it is asked
-for and the version of CUDA since which that name means this symbol.
+INCLUDE has `cuda.h`, `cudaTypedefs.h` and `cudaProfilerTypedefs.h`; `gcc` preprocesses the first.  A line of the file is
+a symbol, the kinds of its parameters (`ptxvm.libcuda.signatures` names them), and, where `cuGetProcAddress` knows the symbol,
+the name that it is asked for and the version of CUDA since which that name means this symbol.
 """
 
 from __future__ import annotations
@@ -17,10 +17,9 @@ from pathlib import Path
 OUT = Path(__file__).parent.parent / "src" / "ptxvm" / "libcuda" / "functions.txt"
 VIEWS = ("", "-DCUDA_API_PER_THREAD_DEFAULT_STREAM", "-D__CUDA_API_VERSION_INTERNAL")
 PROTOTYPE = re.compile(r"CUresult\s+(cu\w+)\s*\(([^;{}]*?)\)\s*;", re.DOTALL)
-POINTER_TYPE = re.compile(r"typedef CUresult \(CUDAAPI \*PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)\((.*?)\);", re.DOTALL)
+POINTER_TYPE = re.compile(r"typedef CUresult\s*\(CUDAAPI \*PFN_(cu\w+?)_v(\d+)(_ptds|_ptsz)?\)\((.*?)\);", re.DOTALL)
 ENUM = re.compile(r"typedef\s+enum\s*\w*\s*\{[^}]*\}\s*(\w+)\s*;")
 ALIAS = re.compile(r"typedef\s+(\w+)\s+(\w+)\s*;")
-PROFILER = {"cuProfilerInitialize": "ppi", "cuProfilerStart": "", "cuProfilerStop": ""}  # of `cudaProfiler.h`
 SUFFIX = re.compile(r"(cu\w+?)((?:_v\d+)?)((?:_ptds|_ptsz)?)")
 KINDS = {
     "float": "f", "double": "d", "char": "i", "short": "i", "int": "i", "CUdevice": "i", "CUdevice_v1": "i", "GLint": "i",
@@ -28,13 +27,14 @@ KINDS = {
     "size_t": "Q", "long": "Q", "CUdeviceptr": "Q", "CUdeviceptr_v2": "Q", "cuuint64_t": "Q", "CUtexObject": "Q",
     "CUtexObject_v1": "Q", "CUsurfObject": "Q", "CUsurfObject_v1": "Q", "CUmemGenericAllocationHandle": "Q",
     "CUmemGenericAllocationHandle_v1": "Q", "CUgraphConditionalHandle": "Q", "CUmemLocation": "Q", "CUmemLocation_v1": "Q",
-    "CUipcMemHandle": "S", "CUipcMemHandle_v1": "S", "CUipcEventHandle": "S", "CUipcEventHandle_v1": "S",
+    "CUoutput_mode": "i", "CUipcMemHandle": "S", "CUipcMemHandle_v1": "S", "CUipcEventHandle": "S", "CUipcEventHandle_v1": "S",
 }  # fmt: skip
 
 
 def main(include: str) -> None:
     """Write the file."""
-    header, types = Path(include, "cuda.h"), Path(include, "cudaTypedefs.h").read_text(encoding="utf-8")
+    header = Path(include, "cuda.h")
+    types = "".join(Path(include, name).read_text(encoding="utf-8") for name in ("cudaTypedefs.h", "cudaProfilerTypedefs.h"))
     views = [preprocessed(header, view) for view in VIEWS]
     enums = {name for text in views for name in ENUM.findall(text)}
     enums |= {alias for text in views for name, alias in ALIAS.findall(text) if name in enums}
@@ -48,7 +48,6 @@ def main(include: str) -> None:
         if stream and not any(each.startswith(base) and each.endswith(stream) for each in symbols):
             symbols.setdefault(base + stream, signature(parameters, enums))
         since.setdefault(base + stream, []).append(int(version))
-    symbols |= PROFILER
     asked = {
         symbol: row for name, versions in since.items() for symbol, row in by_version(name, sorted(set(versions)), symbols)
     }

@@ -26,7 +26,7 @@ from weakref import WeakSet
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import PTXVMError
 from ptxvm.driver.captures import Agreed, Capture, CaptureMode, Recapture
-from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, ORDINAL, PENDING, Cells, cells
+from ptxvm.driver.cells import A_CONTEXT, AN_EVENT, CAPTURED, FAILURE, KIND, NO_KIND, ORDINAL, PENDING, Cells, cells
 from ptxvm.driver.device import LIMITS, Device
 from ptxvm.driver.graph import NO_EDGES, Graph, KernelError, Node, Task
 from ptxvm.driver.graph_edges import COMPLETE, Edge
@@ -59,6 +59,7 @@ class Context:
     part: int | None = None  # its multiprocessors, of a context that does not have all
     streams: WeakSet[Stream] = field(default_factory=WeakSet)
     cells: Cells = field(default_factory=lambda: cells(A_CONTEXT))
+    is_detached: bool = False
 
     def __post_init__(self) -> None:
         self.cells[ORDINAL] = self.device.ordinal
@@ -110,6 +111,15 @@ class Context:
         for each in streams:
             each.order.sync()
 
+    def detach(self) -> None:
+        """Wait until no stream has pending work; later calls for the streams fail, and their captures are invalid."""
+        self.finish()
+        self.is_detached = True
+        for each in list(self.streams):
+            each.queue.cells[KIND] = NO_KIND  # so that native code leaves the stream to Python
+            if each.capture is not None:
+                each.capture.is_invalid = True
+
     def sync(self) -> None:
         """cuCtxSynchronize: wait for all streams; DriverError where a kernel has failed, or a stream is captured.
 
@@ -130,8 +140,10 @@ class Context:
 
     def enable_peer_access(self, peer: Context) -> None:
         """Let kernels use the memory of another device; DriverError where they may already."""
+        if peer is self:
+            raise DriverError(Result.INVALID_CONTEXT, "a context is no peer of itself")
         if peer.device is self.device:
-            raise DriverError(Result.INVALID_DEVICE, "a device is no peer of itself")
+            raise DriverError(Result.PEER_ACCESS_UNSUPPORTED, "a device is no peer of itself")
         if peer in self.peers:
             raise DriverError(Result.PEER_ACCESS_ALREADY_ENABLED)
         self.peers.append(peer)

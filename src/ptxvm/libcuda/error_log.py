@@ -33,9 +33,9 @@ class ErrorLog:
         self._bytes = 0
         self._lock = threading.Lock()
 
-    def add(self, name: str, wrong: DriverError) -> None:
-        """Enter the error of a function."""
-        if wrong.result in EXPECTED:
+    def add(self, name: str, wrong: Exception) -> None:
+        """Enter the error of a function, of the driver or the runtime."""
+        if isinstance(wrong, DriverError) and wrong.result in EXPECTED:
             return
         text = f"[{datetime.now(UTC):%H:%M:%S.%f}][{threading.get_native_id()}][CUDA][E] {name}: {wrong}"
         with self._lock:

@@ -33,8 +33,11 @@ OF_ANY_STATE: set[str] = set()
 """Those that also work after a kernel has failed."""
 STATELESS: set[str] = set()
 """The functions that work before `cuInit` too, and in a fork of an initialised process."""
-BY_VALUE: set[type] = {Graph, Node, Executable, UserObject}
-"""The objects for which INVALID_VALUE, not INVALID_HANDLE, says that a handle is none (driver API, what functions return)."""
+NO_HANDLE: dict[type, Result] = {
+    **dict.fromkeys((Graph, Node, Executable, UserObject), Result.INVALID_VALUE),
+    Context: Result.INVALID_CONTEXT,
+}
+"""The error for a handle that is none, by the type of the object, where it is not INVALID_HANDLE (driver API, "Returns")."""
 NO_STREAM, LEGACY_STREAM, STREAM_OF_THREAD = range(3)  # null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 
@@ -114,8 +117,7 @@ class Handles:
         """The object of a handle; DriverError where it is of another type, or of none."""
         found = self.objects.get(handle)
         if not isinstance(found, type):
-            code = Result.INVALID_VALUE if type in BY_VALUE else Result.INVALID_HANDLE
-            raise DriverError(code, f"{handle:#x} is no handle of a {type.__name__}")
+            raise DriverError(NO_HANDLE.get(type, Result.INVALID_HANDLE), f"{handle:#x} is no handle of a {type.__name__}")
         return found
 
     def drop(self, handle: int) -> None:
@@ -199,7 +201,10 @@ class Session:
     def stream(self, handle: int) -> Stream:
         """A stream by its handle; 0 is the default one of the current context, or of the thread in it."""
         if handle > STREAM_OF_THREAD:
-            return self.handles.object(handle, Stream)
+            found = self.handles.object(handle, Stream)
+            if found.context.is_detached:
+                raise DriverError(Result.STREAM_DETACHED, "the green context of the stream was destroyed")
+            return found
         if handle == LEGACY_STREAM or (handle == NO_STREAM and not self.thread.has_default):
             return self.context.default_stream
         context, streams = self.context, self.thread.streams
@@ -246,8 +251,8 @@ def session() -> Session:
 
 
 __all__ = [
-    "BY_VALUE",
     "FUNCTIONS",
+    "NO_HANDLE",
     "OF_ANY_STATE",
     "Handles",
     "OpaqueObject",

@@ -11,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from ptxvm.driver.results import DriverError, Result, result_of
+from ptxvm.libcuda.error_log import error_log
 from ptxvm.libcuda.library import Libraries, install as install_driver, lacking
 from ptxvm.libcuda.session import with_default_of_thread
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
@@ -50,6 +51,7 @@ def guarded(name: str, entry: RuntimeFunction, kind: str) -> Callable[..., int]:
             done = implementation(*arguments)
         except (DriverError, RuntimeApiError) as wrong:
             LOG.info("%s: %s", name, wrong)
+            error_log().add(name, wrong)
             code = int(wrong.result)
         except Exception as wrong:
             LOG.exception("%s failed", name)

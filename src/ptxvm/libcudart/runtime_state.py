@@ -122,7 +122,7 @@ class ProgramThread(PerThread):
 
     def __init__(self) -> None:
         super().__init__()
-        self.device = 0
+        self.device: int | None = None  # until the thread chooses one
         self.error = 0
         self.launching: list[Launching] = []
 
@@ -135,6 +135,8 @@ class Runtime:
         self.functions: dict[int, RegisteredSymbol] = {}
         self.variables: dict[int, RegisteredSymbol] = {}
         self.thread = ProgramThread()
+        self.first_device = 0
+        """The device of threads that choose none."""
 
     def kernel(self, address: int) -> Kernel:
         """The kernel of a function of the program, or of a handle; RuntimeApiError for an address that is neither."""
@@ -158,7 +160,7 @@ class Runtime:
         if not current.initialised:
             current.initialise()
         if current.stack.current is None:
-            self.choose(self.thread.device)
+            self.choose(self.first_device if self.thread.device is None else self.thread.device)
         current.check(any_state=any_state)
 
     def choose(self, ordinal: int) -> None:

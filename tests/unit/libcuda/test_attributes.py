@@ -25,6 +25,8 @@ def test_a_stream_keeps_and_tells_its_attributes(cuda):
     cuda.cuStreamGetAttribute(stream, DOMAIN_MAP, told)
     assert bytes(told)[:2] == b"\0\1"
     cuda.cuStreamSetAttribute(stream, WINDOW, value(1, 2, 3))
+    for wrong in (value(0, 0, 0, 0, 0x4000_0000), value(0, 0, 0, 0, 0, 2, 2)):  # a ratio of 2; misses that persist
+        assert cuda.library.cuStreamSetAttribute(stream, WINDOW, wrong) == INVALID_VALUE
     cuda.cuStreamCopyAttributes(other, stream)
     cuda.cuStreamGetAttribute(other, WINDOW, told)
     assert list(told)[:4] == [1, 2, 3, 0]

@@ -17,6 +17,7 @@ from ptxvm.libcuda.structures import (
     WorkQueueResource,
 )
 
+INVALID_CONTEXT, DETACHED = 201, 917
 INVALID_VALUE, NOT_READY, TOO_LARGE, NOT_SUPPORTED, RESOURCE_TYPE, CONFIGURATION = 1, 600, 720, 801, 914, 915
 UNSUPPORTED_AFFINITY, NO_TYPE = 224, 7
 MULTIPROCESSORS, CONFIGURATION_OF_QUEUES, WORK_QUEUE, DEFAULT_STREAM, NON_BLOCKING = 1, 1000, 10000, 1, 1
@@ -113,6 +114,18 @@ def test_an_event_is_recorded_behind_all_work_of_a_context(cuda, green):
     cuda.flag.value = 1
     cuda.cuStreamSynchronize(other)
     assert (cuda.cell.value, c_int(cuda.library.cuEventQuery(event)).value) == (12, 0)
+
+
+def test_streams_of_a_context_that_was_destroyed_can_only_be_destroyed(cuda, whole):
+    """STREAM_DETACHED, and captures are invalid (driver API, `cuGreenCtxDestroy`)."""
+    made, told = green_of(cuda, whole), c_int()
+    stream = cuda.handle("cuGreenCtxStreamCreate", made, c_uint(NON_BLOCKING), 0)
+    cuda.cuStreamBeginCapture_v2(stream, 2)
+    cuda.cuGreenCtxDestroy(made)
+    assert cuda.library.cuGreenCtxDestroy(made) == INVALID_CONTEXT
+    for call, *arguments in (("cuStreamQuery",), ("cuStreamSynchronize",), ("cuStreamIsCapturing", byref(told))):
+        assert cuda.library[call](stream, *arguments) == DETACHED
+    cuda.cuStreamDestroy_v2(stream)
 
 
 def test_launches_and_occupancy_are_confined_to_the_part(cuda, green, monkeypatch):

@@ -324,6 +324,8 @@ def test_what_is_no_function_has_no_address(cuda):
     assert (found.value, status.value) == (None, 1)  # CU_GET_PROC_ADDRESS_SYMBOL_NOT_FOUND
     cuda.function("cuGetProcAddress_v2")(b"cuCtxSynchronize", byref(found), 1000, c_uint64(0), byref(status))
     assert (found.value, status.value) == (None, 2)  # CU_GET_PROC_ADDRESS_VERSION_NOT_SUFFICIENT
+    cuda.function("cuGetProcAddress_v2")(b"cuGreenCtxCreate", byref(found), 12030, c_uint64(0), byref(status))
+    assert (found.value, status.value) == (None, 2)  # it is of version 12.4
 
 
 def test_no_function_is_one_of_a_version_after_the_driver_s(cuda):

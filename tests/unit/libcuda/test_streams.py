@@ -190,6 +190,7 @@ def test_a_callback_is_told_of_an_error_and_a_function_of_the_host_is_not_called
     cuda.launch(stream, b"wild")
     cuda.cuLaunchHostFunc(stream, host, None)
     cuda.cuStreamAddCallback(stream, callback, None, 0)
+    assert cuda.library.cuStreamAddCallback(stream, callback, None, 1) == 1  # INVALID_VALUE: its flags are 0
     cuda.flag.value = 1
     assert cuda.library.cuStreamSynchronize(stream) == ILLEGAL_ADDRESS
     assert called == [ILLEGAL_ADDRESS]

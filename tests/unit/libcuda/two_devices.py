@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ctypes import CDLL, byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p, cast as c_cast, pointer
+from threading import Thread
 
 from stream_driver import Driver
 
@@ -10,7 +11,8 @@ from ptxvm.libcuda.structures import AccessDescription
 from ptxvm.libcudart.library import install, soname
 from ptxvm.libcudart.structures import LaunchConfig as RuntimeConfig, ThreeSizes
 
-READ_WRITE, ON_DEVICE, INVALID_HANDLE, ILLEGAL_ADDRESS, ALREADY, NOT_ENABLED = 3, 1, 400, 700, 704, 705
+READ_WRITE, ON_DEVICE, CARVEOUT = 3, 1, 9
+INVALID_DEVICE, INVALID_CONTEXT, INVALID_HANDLE, ILLEGAL_ADDRESS, ALREADY, NOT_ENABLED = 101, 201, 400, 700, 704, 705
 COPY = b"""
 .version 8.0
 .target sm_80
@@ -73,6 +75,8 @@ def peers(pair: Pair) -> None:
     assert able.value == 1
     cuda.cuCtxEnablePeerAccess(pair.contexts[1], 0)
     assert cuda.library.cuCtxEnablePeerAccess(pair.contexts[1], 0) == ALREADY
+    assert cuda.library.cuCtxEnablePeerAccess(pair.contexts[0], 0) == INVALID_CONTEXT
+    assert cuda.library.cuMemcpyPeer(y, kernel, x, pair.contexts[0], c_size_t(4)) == INVALID_CONTEXT
     assert pair.copy(0, kernel, x, y) == 0
     assert pair.read(x) == 2
     cuda.cuCtxDisablePeerAccess(pair.contexts[1])
@@ -126,6 +130,34 @@ def host(pair: Pair) -> None:
     assert pair.read(managed) == 8
 
 
+def kernels(pair: Pair) -> None:
+    """An attribute of a kernel is that of a device (driver API, `cuKernelSetAttribute`)."""
+    cuda, told = pair.cuda, c_int()
+    pair.use(0)
+    kernel = cuda.handle("cuLibraryGetKernel", cuda.handle("cuLibraryLoadData", COPY, None, None, 0, None, None, 0), b"copy")
+    cuda.cuKernelSetAttribute(CARVEOUT, 50, kernel, 1)
+    for device, value in ((0, -1), (1, 50)):
+        cuda.cuKernelGetAttribute(byref(told), CARVEOUT, kernel, device)
+        assert told.value == value
+
+
+def runtime(pair: Pair) -> None:
+    """The runtime has numbers for devices, and a first device for threads that choose none."""
+    library, (x, y) = CDLL(str(install().folder / soname("13"))), (pair.allocate(0, 1), pair.allocate(1, 2))
+    assert library.cudaSetDevice(0) == 0
+    assert library.cudaDeviceEnablePeerAccess(0, 0) == INVALID_DEVICE
+    assert library.cudaMemcpyPeer(y, 2, x, 0, c_size_t(4)) == INVALID_DEVICE
+    assert library.cudaMemcpyPeer(y, 1, x, 0, c_size_t(4)) == 0
+    assert pair.read(y) == 1
+    assert library.cudaSetValidDevices((c_int * 1)(2), 1) == INVALID_DEVICE
+    assert library.cudaSetValidDevices((c_int * 2)(1, 0), 2) == 0
+    current = c_int()
+    thread = Thread(target=lambda: library.cudaGetDevice(byref(current)))
+    thread.start()
+    thread.join()
+    assert current.value == 1
+
+
 def together(pair: Pair) -> None:
     """The library's devices are those of the driver."""
     import ptxvm
@@ -176,5 +208,5 @@ def streams(pair: Pair) -> None:
 
 
 if __name__ == "__main__":
-    for program in (libraries, host, together, pools, streams, peers):
+    for program in (libraries, kernels, runtime, host, together, pools, streams, peers):
         program(Pair())

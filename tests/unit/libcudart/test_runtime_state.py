@@ -10,6 +10,7 @@ import pytest
 from scale_kernel import scale
 
 from ptxvm.driver.code_images import FATBIN, WRAPPER
+from ptxvm.libcuda.error_log import error_log
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import DeviceResource, LaunchAttribute
 from ptxvm.libcudart.library import install, soname
@@ -124,6 +125,7 @@ def test_errors_stay_with_the_thread_until_they_are_asked_for(program):
     assert program.cudaGetSymbolAddress(byref(data), data) == INVALID_SYMBOL
     assert program.cudaFuncGetName(byref(data), byref(data)) == BAD_FUNCTION
     assert program.cudaSetDevice(7) == NO_DEVICE_101
+    assert "cudaSetDevice: CUDA_ERROR_INVALID_DEVICE: there is no device 7" in error_log().entries[-1].text
     name, description = program.cudaGetErrorName, program.cudaGetErrorString
     name.restype = description.restype = ctypes.c_char_p
     assert name(98) == b"cudaErrorInvalidDeviceFunction"

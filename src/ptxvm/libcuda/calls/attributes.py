@@ -55,6 +55,8 @@ OF_NODES = OF_BOTH | {
     A.PREFERRED_SHARED_MEMORY_CARVEOUT, A.DEVICE_UPDATABLE_KERNEL_NODE,
 }  # fmt: skip
 OF_LAUNCHES = frozenset(A) - {A.SYNCHRONIZATION_POLICY}
+WINDOW = struct.Struct("<QQfii")  # CUaccessPolicyWindow: an address, a size, a ratio of hits, properties of hits and misses
+PROPERTIES, PERSISTING = range(3), 2  # CUaccessProperty
 UPDATABLE = struct.Struct("<i4xQ")  # is a node one that kernels change, and its handle for them?
 DEFAULTS: Mapping[int, bytes] = {
     A.SYNCHRONIZATION_POLICY: struct.pack("<i", 1),  # CU_SYNC_POLICY_AUTO
@@ -68,6 +70,14 @@ def known(number: int, allowed: frozenset[LaunchAttributeId], owner: str) -> Lau
     if number not in allowed:
         raise DriverError(Result.INVALID_VALUE, f"{owner} has no attribute {number}")
     return LaunchAttributeId(number)
+
+
+def check_value(which: LaunchAttributeId, value: bytes) -> None:
+    """DriverError for a value that an attribute of no owner has."""
+    if which is A.ACCESS_POLICY_WINDOW:
+        _, _, ratio, hit, miss = WINDOW.unpack_from(value)
+        if not 0 <= ratio <= 1 or hit not in PROPERTIES or miss not in PROPERTIES or miss == PERSISTING:
+            raise DriverError(Result.INVALID_VALUE, f"no window has the ratio {ratio} and the properties {hit} and {miss}")
 
 
 def told(out: int, value: bytes) -> None:
@@ -90,7 +100,9 @@ def of_stream(handle: int, number: int, out: int) -> None:
 def set_of_stream(handle: int, number: int, value: int) -> None:
     """Set an attribute of a stream."""
     stream, which = session().stream(handle), known(number, OF_STREAMS, "a stream")
-    stream.attributes[which] = bits = bytes_from(value, SIZE)
+    bits = bytes_from(value, SIZE)
+    check_value(which, bits)
+    stream.attributes[which] = bits
     if which is A.PRIORITY:
         stream.priority = clamped(*struct.unpack_from("<i", bits))
 
@@ -134,7 +146,8 @@ def set_of_node(handle: int, number: int, value: int) -> None:
 
 
 def put_on_node(node: Node, which: LaunchAttributeId, value: bytes) -> None:
-    """Set an attribute; DriverError for a cluster that the launch cannot have."""
+    """Set an attribute; DriverError for a value that there is not, or a cluster that the launch cannot have."""
+    check_value(which, value)
     if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
         x, y, z = (max(size, 1) for size in struct.unpack_from("<3I", value))
         try:

@@ -7,6 +7,7 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxvm.dataclass import dataclass
+from ptxvm.driver.context import Context
 from ptxvm.driver.cuda_arrays import CudaArray, Mipmapped
 from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import Rectangle, copy, copy_rectangle, fill, fill_rectangle
@@ -146,13 +147,20 @@ def anywhere_async(target: int, source: int, size: int, stream: int) -> None:
 @function("cuMemcpyPeer")
 def to_peer(target: int, to: int, source: int, at: int, size: int) -> None:
     """From one device to another."""
-    put(0, copied(target, source, size, (target, source)))
+    to_peer_async(target, to, source, at, size, 0)
 
 
 @function("cuMemcpyPeerAsync")
 def to_peer_async(target: int, to: int, source: int, at: int, size: int, stream: int) -> None:
     """From one device to another, in the order of a stream."""
+    check_contexts(to, at)
     put(stream, copied(target, source, size, (target, source)))
+
+
+def check_contexts(*handles: int) -> None:
+    """DriverError where a copy names a context that is none; the contexts share all memory."""
+    for each in handles:
+        session().handles.object(each, Context)
 
 
 # ── rectangles ──────────────────────────────────────────────────────────────────────────
@@ -246,14 +254,16 @@ def copy_3d_async(description: int, stream: int) -> None:
 
 @function("cuMemcpy3DPeer")
 def copy_3d_peer(description: int) -> None:
-    """Copy slices of rows, from one device to another: they share all memory."""
-    copy_3d(description)
+    """Copy slices of rows, from one device to another."""
+    copy_3d_peer_async(description, 0)
 
 
 @function("cuMemcpy3DPeerAsync")
 def copy_3d_peer_async(description: int, stream: int) -> None:
     """Copy slices of rows, from one device to another, in the order of a stream."""
-    copy_3d_async(description, stream)
+    d = structure_at(Copy3D, description)
+    check_contexts(d.source_context, d.target_context)
+    put(stream, rectangular(d))
 
 
 # ── one row of an array ─────────────────────────────────────────────────────────────────

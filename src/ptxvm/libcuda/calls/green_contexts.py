@@ -17,7 +17,7 @@ from ptxvm.libcuda.c_values import put_u64, put_u64_if
 from ptxvm.libcuda.calls.context import of
 from ptxvm.libcuda.calls.device_resources import Description, put_of
 from ptxvm.libcuda.calls.stream import clamped
-from ptxvm.libcuda.session import BY_VALUE, function, session
+from ptxvm.libcuda.session import NO_HANDLE, function, session
 
 DEFAULT_STREAM = 1  # CU_GREEN_CTX_DEFAULT_STREAM
 
@@ -35,7 +35,8 @@ class GreenContext:
         self.context = Context(self.device, part=self.count)
 
 
-BY_VALUE.add(Description)
+NO_HANDLE[Description] = Result.INVALID_VALUE
+NO_HANDLE[GreenContext] = Result.INVALID_CONTEXT
 
 
 def green(handle: int) -> GreenContext:
@@ -87,9 +88,9 @@ def create(out: int, description: int, ordinal: int, flags: int) -> None:
 
 @function("cuGreenCtxDestroy", any_state=True)
 def destroy(handle: int) -> None:
-    """End a green context, when its work is done."""
+    """End a green context, when its work is done; its streams can only be destroyed."""
     found, handles = green(handle), session().handles
-    found.context.finish()
+    found.context.detach()
     if id(found.context) in handles.numbers:
         handles.drop(handles.numbers[id(found.context)])
     handles.drop(handle)

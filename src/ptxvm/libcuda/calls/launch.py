@@ -15,7 +15,7 @@ from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import bytes_from, put_i32, put_u64, structure_at, u64, u64s
-from ptxvm.libcuda.calls.attributes import OF_LAUNCHES, LaunchAttributeId as A, known
+from ptxvm.libcuda.calls.attributes import OF_LAUNCHES, LaunchAttributeId as A, check_value, known
 from ptxvm.libcuda.calls.updatable_nodes import set_updatable
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import LaunchAttribute
@@ -150,7 +150,7 @@ def attributes_at(address: int, count: int) -> list[LaunchAttribute]:
     """The attributes of a launch; DriverError for one that launches do not have."""
     found = [structure_at(LaunchAttribute, address + n * ctypes.sizeof(LaunchAttribute)) for n in range(count)]
     for each in found:
-        known(each.id, OF_LAUNCHES, "a launch")
+        check_value(known(each.id, OF_LAUNCHES, "a launch"), bytes(each.value))
     return found
 
 

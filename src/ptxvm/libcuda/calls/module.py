@@ -8,6 +8,7 @@ from pathlib import Path
 
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.code_images import texts_at
+from ptxvm.driver.device import Device
 from ptxvm.driver.kernel_clusters import ClusterAttribute
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.module import Kernel, Module
@@ -206,8 +207,12 @@ def is_loaded(out: int, handle: int) -> None:
 @function("cuFuncGetAttribute")
 def kernel_attribute(out: int, number: int, handle: int) -> None:
     """An attribute of a kernel."""
-    kernel = session().handles.object(handle, Kernel)
-    major, minor = session().context.device.model.capability  # what the code is compiled for
+    put_attribute(out, number, session().handles.object(handle, Kernel), session().context.device)
+
+
+def put_attribute(out: int, number: int, kernel: Kernel, device: Device) -> None:
+    """Put an attribute of a kernel that is compiled for a device."""
+    major, minor = device.model.capability
     values = {
         0: kernel.most_threads, 1: kernel.shared, 2: kernel.constant, 3: kernel.local, 4: kernel.registers,
         5: kernel.architecture, 6: 10 * major + minor, 7: 0,
@@ -221,15 +226,20 @@ def kernel_attribute(out: int, number: int, handle: int) -> None:
 @function("cuKernelGetAttribute")
 def kernel_attribute_on(out: int, number: int, handle: int, device: int) -> None:
     """An attribute of a kernel on a device."""
-    kernel_attribute(out, number, handle)
+    on = session().driver.device(device)
+    put_attribute(out, number, session().handles.object(handle, Kernel).on(on), on)
 
 
 @function("cuFuncSetAttribute")
 def set_kernel_attribute(handle: int, number: int, value: int) -> None:
     """Set an attribute of a kernel."""
-    kernel = session().handles.object(handle, Kernel)
+    set_attribute(session().handles.object(handle, Kernel), session().context.device, number, value)
+
+
+def set_attribute(kernel: Kernel, device: Device, number: int, value: int) -> None:
+    """Set an attribute of a kernel that is compiled for a device."""
     if number == MAX_DYNAMIC_SHARED:
-        most = session().context.device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - kernel.shared
+        most = device.attribute(Attribute.MAX_SHARED_MEMORY_PER_BLOCK_OPTIN) - kernel.shared
         if not 0 <= value <= most:
             raise DriverError(
                 Result.INVALID_VALUE, f"a block of the kernel has 0 to {most} bytes of dynamic shared memory, not {value}"
@@ -248,7 +258,8 @@ def set_kernel_attribute(handle: int, number: int, value: int) -> None:
 @function("cuKernelSetAttribute")
 def set_kernel_attribute_on(number: int, value: int, handle: int, device: int) -> None:
     """Set an attribute of a kernel on a device."""
-    set_kernel_attribute(handle, number, value)
+    on = session().driver.device(device)
+    set_attribute(session().handles.object(handle, Kernel).on(on), on, number, value)
 
 
 @function("cuFuncSetCacheConfig", "cuKernelSetCacheConfig", "cuFuncSetSharedMemConfig")

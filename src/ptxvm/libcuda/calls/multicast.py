@@ -8,12 +8,12 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.virtual_memory import GRANULARITY, Physical
 from ptxvm.libcuda.c_values import not_null, put_u64, structure_at
 from ptxvm.libcuda.calls.virtual_memory import physical
-from ptxvm.libcuda.session import BY_VALUE, function, session
+from ptxvm.libcuda.session import NO_HANDLE, function, session
 from ptxvm.libcuda.structures import MulticastProperties
 
 OPTIONS = range(2)  # CUmulticastGranularity_flags: the least granularity, and the recommended one
 
-BY_VALUE.add(Multicast)
+NO_HANDLE[Multicast] = Result.INVALID_VALUE
 
 
 def multicast(handle: int) -> Multicast:

@@ -23,7 +23,7 @@ from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.driver.shared_memory import File
 from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls.locations import LocationType, location_of
-from ptxvm.libcuda.session import BY_VALUE, function, session, then_failure
+from ptxvm.libcuda.session import NO_HANDLE, function, session, then_failure
 from ptxvm.libcuda.structures import AccessDescription, AllocationNode, Location, PoolProperties
 
 ALLOCATE, FREE = 10, 11  # CUgraphNodeType
@@ -126,7 +126,7 @@ class Pool:
         return own.get(which, self.chosen.get(which, int(which in SWITCHES)))
 
 
-BY_VALUE.add(Pool)
+NO_HANDLE[Pool] = Result.INVALID_VALUE
 
 
 Source = tuple[tuple[int, int], int]  # a location, and the type of its memory

@@ -136,6 +136,8 @@ def add_callback(handle: int, callback: int, data: int, flags: int) -> None:
     """Call a function of the client, with the state of the stream, when the stream reaches this point."""
     stream = session().stream(handle)
     called = CALLBACK(not_null(callback))
+    if flags:
+        raise DriverError(Result.INVALID_VALUE, "the flags of a callback are 0")
     if stream.capture is not None:
         raise DriverError(Result.STREAM_CAPTURE_UNSUPPORTED, "a callback cannot be captured")
     stream.put(Callback(host_call(lambda: called(handle, int(stream.context.failure), data)), is_short=False), HOST_NODE)

@@ -14,7 +14,7 @@ from ptxvm.driver.cuda_arrays import CudaArray, Elements, Format, Linear, Mipmap
 from ptxvm.driver.module import Module
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_f32, put_i32, put_u64, put_u64_if, string, structure_at
-from ptxvm.libcuda.session import BY_VALUE, function, session
+from ptxvm.libcuda.session import NO_HANDLE, function, session
 from ptxvm.libcuda.structures import ArrayDescriptor
 from ptxvm.machine.opaque import Opaque
 
@@ -57,7 +57,7 @@ class Reference:
         return self.resource
 
 
-BY_VALUE.add(Reference)
+NO_HANDLE[Reference] = Result.INVALID_VALUE
 
 
 def reference(handle: int) -> Reference:

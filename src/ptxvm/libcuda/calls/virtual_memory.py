@@ -9,13 +9,13 @@ from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
 from ptxvm.driver.virtual_memory import GRANULARITY, NONE, Mappable, Physical
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
-from ptxvm.libcuda.session import BY_VALUE, function, session
+from ptxvm.libcuda.session import NO_HANDLE, function, session
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties, Location
 
 FILE = 1  # CU_MEM_HANDLE_TYPE_POSIX_FILE_DESCRIPTOR
 ON_DEVICE = 1  # CUmemLocationType
 
-BY_VALUE.update({Mappable, Physical})
+NO_HANDLE.update(dict.fromkeys((Mappable, Physical), Result.INVALID_VALUE))
 
 
 def physical(handle: int) -> Physical:

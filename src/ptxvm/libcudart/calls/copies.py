@@ -7,6 +7,7 @@ from functools import partial
 from ptxvm.driver.memory import Rectangle, copy_rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.calls import copies as driver
+from ptxvm.libcuda.session import session
 from ptxvm.libcudart.calls.module import symbol
 from ptxvm.libcudart.runtime_state import RuntimeApiError, RuntimeResult, function
 from ptxvm.libcudart.structures import Extent, PitchedPointer
@@ -49,13 +50,20 @@ def copy_async(target: int, source: int, size: int, kind: int, stream: int) -> N
 @function("cudaMemcpyPeer")
 def copy_peer(target: int, to: int, source: int, at: int, size: int) -> None:
     """From one device to another."""
-    driver.to_peer(target, to, source, at, size)
+    copy_peer_async(target, to, source, at, size, 0)
 
 
 @function("cudaMemcpyPeerAsync")
 def copy_peer_async(target: int, to: int, source: int, at: int, size: int, stream: int) -> None:
     """From one device to another, in the order of a stream."""
-    driver.to_peer_async(target, to, source, at, size, stream)
+    check_devices(to, at)
+    driver.put(stream, driver.copied(target, source, size, (target, source)))
+
+
+def check_devices(*ordinals: int) -> None:
+    """DriverError where a copy names a device that there is not; the devices share all memory."""
+    for each in ordinals:
+        session().driver.device(each)
 
 
 # ── variables ───────────────────────────────────────────────────────────────────────────

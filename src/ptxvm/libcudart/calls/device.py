@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import not_null, put_bytes, put_i32
+from ptxvm.libcuda.c_values import i32, not_null, put_bytes, put_i32
 from ptxvm.libcuda.calls import context, device as driver
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.properties import properties
@@ -32,9 +32,14 @@ def choose(ordinal: int, *flags: int) -> None:
     runtime().choose(ordinal)
 
 
-@function("cudaSetValidDevices")
+@function("cudaSetValidDevices", stateless=True)
 def set_devices(first: int, count: int) -> None:
-    """Set the order in which devices are tried; it has no effect."""
+    """Set the devices among which the runtime chooses: the first is that of threads that choose none."""
+    devices = session().driver.devices
+    if not 0 <= count <= len(devices):
+        raise DriverError(Result.INVALID_VALUE, f"there are {len(devices)} devices, not {count}")
+    given = [devices.index(session().driver.device(i32(not_null(first) + 4 * n))) for n in range(count)]
+    runtime().first_device = given[0] if given else 0
 
 
 @function("cudaSetDeviceFlags")
@@ -99,6 +104,8 @@ def attribute(out: int, number: int, ordinal: int) -> None:
 @function("cudaDeviceEnablePeerAccess")
 def enable_peer(ordinal: int, flags: int) -> None:
     """Let kernels of the thread's device use memory of another."""
+    if session().driver.device(ordinal) is session().context.device:
+        raise DriverError(Result.INVALID_DEVICE, "a device is no peer of itself")
     peer = session().handles.handle(session().driver.primary_context(ordinal))
     context.enable_peer(peer, flags)
 

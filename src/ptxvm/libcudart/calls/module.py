@@ -8,7 +8,7 @@ from ptxvm.driver.kernel_facts import attributes_of
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, string
 from ptxvm.libcuda.calls.entry import PER_THREAD, VERSION, address_v2
-from ptxvm.libcuda.calls.module import MAX_DYNAMIC_SHARED, set_kernel_attribute
+from ptxvm.libcuda.calls.module import set_attribute
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.runtime_state import Fatbin, RegisteredSymbol, RuntimeApiError, RuntimeResult, function, runtime
 
@@ -148,13 +148,17 @@ def attributes(out: int, address: int) -> None:
     put_bytes(out, attributes_of(runtime().kernel(address), session().context.device.model))
 
 
-@function("cudaFuncSetAttribute", "cudaKernelSetAttributeForDevice")
-def set_attribute(address: int, number: int, value: int, device: int = 0) -> None:
+@function("cudaFuncSetAttribute")
+def set_kernel_attribute(address: int, number: int, value: int) -> None:
     """Set an attribute of a kernel; the numbers are the driver's."""
-    kernel = runtime().kernel(address)
-    if number == MAX_DYNAMIC_SHARED and not 0 <= value + kernel.shared <= session().context.device.model.optin:
-        raise DriverError(Result.INVALID_VALUE, f"a block has at most {session().context.device.model.optin} bytes")
-    set_kernel_attribute(session().handles.handle(kernel), number, value)
+    set_attribute(runtime().kernel(address), session().context.device, number, value)
+
+
+@function("cudaKernelSetAttributeForDevice")
+def set_kernel_attribute_on(address: int, number: int, value: int, device: int) -> None:
+    """Set an attribute of a kernel on a device."""
+    on = session().driver.device(device)
+    set_attribute(runtime().kernel(address).on(on), on, number, value)
 
 
 @function("cudaFuncSetCacheConfig", "cudaFuncSetSharedMemConfig")

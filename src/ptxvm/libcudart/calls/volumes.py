@@ -8,7 +8,7 @@ from ptxvm.libcuda import structures as driver
 from ptxvm.libcuda.c_values import structure_at
 from ptxvm.libcuda.calls.copies import ARRAY, MEMCPY, UNIFIED, copied, put, rectangular
 from ptxvm.libcuda.session import session
-from ptxvm.libcudart.calls.copies import DEFAULT, check_kind, check_pitch
+from ptxvm.libcudart.calls.copies import DEFAULT, check_devices, check_kind, check_pitch
 from ptxvm.libcudart.runtime_state import function
 from ptxvm.libcudart.structures import Copy3D, CopyPeer3D, Extent, PitchedPointer
 
@@ -69,13 +69,15 @@ def copy_3d_async(description: int, stream: int) -> None:
 @function("cudaMemcpy3DPeer")
 def copy_3d_peer(description: int) -> None:
     """Copy slices of rows, from one device to another."""
-    put(0, rectangular(volume(structure_at(CopyPeer3D, description))), MEMCPY)
+    copy_3d_peer_async(description, 0)
 
 
 @function("cudaMemcpy3DPeerAsync")
 def copy_3d_peer_async(description: int, stream: int) -> None:
     """Copy slices of rows, from one device to another, in the order of a stream."""
-    put(stream, rectangular(volume(structure_at(CopyPeer3D, description))), MEMCPY)
+    d = structure_at(CopyPeer3D, description)
+    check_devices(d.source_device, d.target_device)
+    put(stream, rectangular(volume(d)), MEMCPY)
 
 
 # ── rows of arrays, whose positions count bytes ─────────────────────────────────────────
