@@ -113,8 +113,9 @@ class PredicatedRegion:
     # ── blocks ──────────────────────────────────────────────────────────────────────────
 
     def _blocks(self, masks: Masks) -> None:
-        """Write the blocks that lanes come to."""
+        """Write the blocks that lanes come to, and count them behind all: a node that is left within is run again."""
         masks, own = dict(masks), dict[int, Raw | None]()
+        ran: list[tuple[int, str | None]] = []
         for n, block in enumerate(self.region.blocks):
             if block.start not in masks:
                 continue
@@ -122,8 +123,11 @@ class PredicatedRegion:
             if (equal := self.above[n]) in own:
                 lanes = own[equal]
             own[n] = lanes
+            ran.append((n, self._bits(lanes)))
             self._block(n, lanes)
             self._leave(n, lanes, masks)
+        for n, bits in ran:
+            counters.predicated(self.at, self.positions[n], len(self.region.blocks[n]), bits)
 
     def _block(self, n: int, lanes: Raw | None) -> None:
         block = self.region.blocks[n]
@@ -152,8 +156,6 @@ class PredicatedRegion:
         at.region_guard, at.escapes = lanes, at.node.escapes[n]
         branches = len(block) - 1 if at.node.code[first + len(block) - 1].summary.jump is not None else len(block)
         self.instructions(first, first + branches)
-        at.guard = lanes
-        counters.predicated(at, first, len(block))
         at.region_guard, at.escapes, at.guard = None, None, None
 
     def _leave(self, n: int, lanes: Raw | None, masks: Masks) -> None:
@@ -184,11 +186,13 @@ class PredicatedRegion:
 
     def _some(self, lanes: Raw | None) -> str:
         """Is any active lane among some?"""
-        at, word = self.at, f"i{self.code.width}"
-        at.guard = lanes
-        bits = self.code.mask_bits(at.active_vector() or "")
-        at.guard = None
-        return self.code.emit(f"icmp ne {word} {bits}, 0")
+        return self.code.emit(f"icmp ne i{self.code.width} {self._bits(lanes)}, 0")
+
+    def _bits(self, lanes: Raw | None) -> str | None:
+        """Some of the active lanes, as bits; None for all lanes."""
+        self.at.guard = None if isinstance(lanes, Affine) and lanes.constant == 1 else lanes
+        active, self.at.guard = self.at.active_vector(), None
+        return None if active is None else self.code.mask_bits(active)
 
     def _not(self, a: Raw) -> Raw:
         return self.alg.integer("xor", pred, a, Affine(1))

@@ -83,18 +83,15 @@ class StepLimitExceeded:
         raise limits.overrun(host.place(self.numbers[max(index, 0)], int(threads[0])))
 
 
-def predicated(at: NodeBuilder, first: int, length: int) -> None:
-    """Count predicated instructions for the lanes that ran them."""
+def predicated(at: NodeBuilder, first: int, length: int, bits: str | None) -> None:
+    """Count predicated instructions for the lanes that ran them, as bits, or None for all."""
     code, word = at.code, f"i{at.width}"
-    lanes = at.active_vector()
     if at.events is not None:
-        bits = None if lanes is None else at.code.mask_bits(lanes)
         at.events.block(at.node.code[first : first + length], at.kernel.instruction_number, ("block", first), bits)
-    if lanes is None:
+    if bits is None:
         _add(at, WHOLE, str(length))
         meter(at, first, length, str(at.width))
         return
-    bits = code.mask_bits(lanes)
     count = _count(at, bits)
     ran = code.emit(f"zext i1 {code.emit(f'icmp ne {word} {bits}, 0')} to i64")
     _add(at, PARTS, code.emit(f"mul i64 {ran}, {length}"))

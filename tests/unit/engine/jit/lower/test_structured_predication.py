@@ -316,6 +316,25 @@ def test_lanes_that_part_are_counted(threads: int) -> None:
     assert counts[0] == counts[1]
 
 
+def test_what_ran_before_a_node_was_left_is_counted_once() -> None:
+    body = """
+    shr.u32 %r11, %r4, 31;
+    setp.eq.u32 %p0, %r11, 0;
+    @!%p0 bra ELSE;
+    mul.lo.u32 %r10, %r0, 0x9000004;
+    cvt.u64.u32 %d5, %r10;
+    bra END;
+ELSE:
+    @%p0 mov.u32 %r12, 0;
+END:
+"""  # the product wraps in some lane, so the vector code is left; %p0 is false in each lane that comes to ELSE
+    data = np.random.default_rng(5).integers(0, 2**32, 1024, np.uint32)
+    arms = np.where(data >> 31 == 0, 3, 1).sum()
+    for engine in ("interp", "jit"):
+        done = kernel(body).launch(1, 1024, [data, np.zeros_like(data), np.uint32(0)], engine=engine)
+        assert done.thread_instructions == 1024 * (14 + 3 + 1) + arms
+
+
 # A warp walks over a row twice; the second loop counts in the register from which the first one began.
 ROW = """
     mov.u32 %r10, 0;
