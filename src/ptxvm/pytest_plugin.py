@@ -18,6 +18,7 @@ from pathlib import Path
 import pytest
 
 FINDINGS = pytest.StashKey[Path]()
+OF_THE_DRIVER = ("device", "check", "allow", "suppress")  # options that mean nothing without --ptxvm
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -28,6 +29,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption(
         "--ptxvm-check", metavar="memory,init,sync,race", help="what to look for in every kernel; an error fails the test"
     )
+    group.addoption("--ptxvm-allow", metavar="CODE,...", help="findings that are meant, by their codes")
+    group.addoption("--ptxvm-suppress", metavar="FILE", help="findings that are meant: a line CODE KERNEL:LINE for each")
 
 
 @pytest.hookimpl(tryfirst=True)
@@ -35,8 +38,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     """Become the driver before any conftest imports a client."""
     chosen = early_config.known_args_namespace
     if not chosen.ptxvm:
-        if chosen.ptxvm_device or chosen.ptxvm_check:
-            raise pytest.UsageError("--ptxvm-device and --ptxvm-check are of --ptxvm, which is missing")
+        if given := [f"--ptxvm-{name}" for name in OF_THE_DRIVER if getattr(chosen, f"ptxvm_{name}")]:
+            raise pytest.UsageError(f"{given[0]} is of --ptxvm, which is missing")
         return
     from ptxvm.driver.models import MODELS  # noqa: PLC0415 - see above
     from ptxvm.libcudart.process import enter  # noqa: PLC0415
@@ -46,6 +49,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         if chosen.ptxvm_device not in MODELS:
             raise pytest.UsageError(f"--ptxvm-device: there is no '{chosen.ptxvm_device}'; there are {', '.join(MODELS)}")
         os.environ["PTXVM_DEVICE"] = chosen.ptxvm_device
+    set_known_findings(chosen.ptxvm_allow, chosen.ptxvm_suppress)
     if chosen.ptxvm_check:
         try:
             options.checks([each.strip() for each in chosen.ptxvm_check.split(",")])
@@ -57,6 +61,22 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         early_config.stash[FINDINGS] = Path(path)
         os.environ["PTXVM_FINDINGS"] = path  # of this process and the programs that its tests start
     enter()
+
+
+def set_known_findings(allow: str | None, suppress: str | None) -> None:
+    """Tell the driver which findings are meant; UsageError for an unknown code, or a file that there is not."""
+    from ptxvm.machine import options  # noqa: PLC0415 - see above
+
+    if allow:
+        try:
+            options.allowed(allow.split(","))
+        except ValueError as wrong:
+            raise pytest.UsageError(f"--ptxvm-allow: {wrong}") from wrong
+        os.environ["PTXVM_ALLOW"] = allow
+    if suppress:
+        if not (file_of_suppressions := Path(suppress).resolve()).is_file():
+            raise pytest.UsageError(f"--ptxvm-suppress: there is no file {file_of_suppressions}")
+        os.environ["PTXVM_SUPPRESS"] = str(file_of_suppressions)
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
@@ -97,7 +117,10 @@ def pytest_runtest_makereport(
     path = item.config.stash.get(FINDINGS, None)
     if path is None or call.when == "setup":
         return report
-    found = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    from ptxvm.driver.launch_checks import suppressions  # noqa: PLC0415 - see above
+
+    written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
+    found = [each for each in written if not suppressions().names(each["kernel"], each["code"], each["line"])]
     path.write_bytes(b"")
     if found:
         report.sections.append(("ptxvm", "\n\n".join(each["text"] for each in found)))

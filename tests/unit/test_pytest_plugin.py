@@ -76,11 +76,25 @@ def test_without_checks_only_the_test_itself_decides(run_pytest):
     assert (done.code, set(done.outcomes.values())) == (0, {"PASSED"}), done.out + done.err
 
 
+def test_findings_that_are_meant_fail_no_test(run_pytest, tmp_path):
+    """By their codes, and by a file: the store stands on line 11 of the module."""
+    known = tmp_path / "known.txt"
+    for rule, outcome in (("race all_*:11", "PASSED"), ("race all_*:12", "FAILED")):
+        known.write_text(rule)
+        options = ("--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=race", f"--ptxvm-suppress={known}")
+        assert run_pytest("ptxvm.pytest_plugin", TESTS, *options).outcomes["test_all_at_once[1]"] == outcome
+    options = ("--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=race", "--ptxvm-allow=race")
+    assert set(run_pytest("ptxvm.pytest_plugin", TESTS, *options).outcomes.values()) == {"PASSED"}
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (["--ptxvm-check=race"], "of --ptxvm, which is missing"),
         (["--ptxvm", "--ptxvm-check=rice"], "rice"),
+        (["--ptxvm-allow=race"], "--ptxvm-allow is of --ptxvm, which is missing"),
+        (["--ptxvm", "--ptxvm-allow=rice"], "rice"),
+        (["--ptxvm", "--ptxvm-suppress=none.txt"], "there is no file"),
         (["--ptxvm", "--ptxvm-device=sm_20"], "there is no 'sm_20'; there are sm_75"),
     ],
 )

@@ -12,7 +12,15 @@ import click
 
 from ptxvm.cli import checkout
 from ptxvm.cli.failures import TRACEBACK
-from ptxvm.cli.run_options import AT_LEAST_0, AT_LEAST_1, debug_options, launch_options, refuse_options_of_launches, run_options
+from ptxvm.cli.run_options import (
+    ALLOW,
+    AT_LEAST_0,
+    AT_LEAST_1,
+    debug_options,
+    launch_options,
+    refuse_options_of_launches,
+    run_options,
+)
 
 NUMBERS = {"ignore_unknown_options": True}  # so that `-3` is an argument, and no option
 files = click.argument("files", metavar="FILE...", nargs=-1, required=True)
@@ -295,10 +303,18 @@ def examples(name: str | None) -> int:
     "--check", "checks", metavar="memory,init,sync,race", default="", show_default=False,
     help="What to look for in every kernel.",
 )  # fmt: skip
+@ALLOW
 @click.option("--suppress", metavar="FILE", help="Findings that are meant: a line CODE KERNEL:LINE for each.")
 @click.option("--summary", is_flag=True, help="End with a table: kernels, launches, time, findings.")
 def execute(
-    command: Sequence[str], device: str | None, devices: int | None, checks: str, suppress: str | None, *, summary: bool
+    command: Sequence[str],
+    device: str | None,
+    devices: int | None,
+    checks: str,
+    allow: str,
+    suppress: str | None,
+    *,
+    summary: bool,
 ) -> int:
     """Run a program with ptxvm as its CUDA driver.
 
@@ -310,7 +326,7 @@ def execute(
     """  # noqa: D301
     from ptxvm.cli.exec import execute
 
-    return execute(command, device, devices, checks, suppress, summary=summary)
+    return execute(command, device, devices, checks, allow, suppress, summary=summary)
 
 
 @app.command()

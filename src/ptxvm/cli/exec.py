@@ -26,11 +26,19 @@ Lines = Sequence[Mapping[str, Any]]  # the key tells the type of a value
 
 
 def execute(
-    command: Sequence[str], device: str | None, devices: int | None, checks: str, suppress: str | None = None, *, summary: bool
+    command: Sequence[str],
+    device: str | None,
+    devices: int | None,
+    checks: str,
+    allow: str,
+    suppress: str | None,
+    *,
+    summary: bool,
 ) -> int:
     """Run a program to its end; its exit status, or 1 where a check found an error in a kernel and the program none."""
     try:
         options.checks([each.strip() for each in checks.split(",")] if checks else None)
+        options.allowed([each for each in allow.split(",") if each])
     except ValueError as wrong:
         return say(f"ptxvm exec: {wrong}", WRONG_CALL)
     if device is not None and device not in MODELS:
@@ -40,6 +48,7 @@ def execute(
         findings, launches = Path(folder, "findings.jsonl"), Path(folder, "launches.jsonl")
         chosen: dict[str, object] = {"PTXVM_DEVICE": device, "PTXVM_DEVICES": devices}
         chosen |= {"PTXVM_CHECK": checks, "PTXVM_FINDINGS": findings} if checks else {}
+        chosen |= {"PTXVM_ALLOW": allow} if allow else {}
         chosen |= {"PTXVM_SUPPRESS": Path(suppress).resolve()} if suppress is not None else {}
         chosen |= {"PTXVM_PROFILE": launches} if summary else {}
         environment = (

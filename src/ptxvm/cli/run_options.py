@@ -31,6 +31,9 @@ SEED = click.option("--seed", metavar="N", type=AT_LEAST_0, help="For arrays of 
 ASYNCHRONOUS = click.option(
     "--async", "asynchronous", metavar="early|late|random", help="When copies, wgmma and tcgen05 end; random by --seed."
 )
+ALLOW = click.option(
+    "--allow", metavar="CODE,...", default="", show_default=False, help="Findings that are meant, such as race-of-equal-values."
+)
 OPTIONS = (
     *SHAPE,
     click.option("--save", metavar="I=FILE.npy", multiple=True, help="Keep argument I (from 0, or a name) in a file."),
@@ -40,10 +43,7 @@ OPTIONS = (
         "--check", "checks", metavar="NAME,...", default="", show_default=False,
         help="What to look for: memory init sync race; none trusts every access.",
     ),
-    click.option(
-        "--allow", metavar="CODE,...", default="", show_default=False,
-        help="Findings that are meant, such as race-of-equal-values.",
-    ),
+    ALLOW,
     click.option(
         "--schedules", metavar="N", type=AT_LEAST_1, default=1, help="Check it so often: as usual, then in random schedules."
     ),

@@ -1,7 +1,8 @@
 """The checks of all kernels of a process, how work runs under them, and their findings.
 
 `PTXVM_CHECK` names the checks (`memory,race`).  Each finding is logged once, but for those that `PTXVM_SUPPRESS` names, and
-appended as a line of JSON to the file that `PTXVM_FINDINGS` names, where `ptxvm exec` counts them.
+appended as a line of JSON to the file that `PTXVM_FINDINGS` names, where `ptxvm exec` counts them.  Findings of the codes in
+`PTXVM_ALLOW` are not reported.
 """
 
 from __future__ import annotations
@@ -37,6 +38,12 @@ def suppressions() -> Suppressions:
     """Those of the file that `PTXVM_SUPPRESS` names, whose patterns are of kernels: the modules of a program have no names."""
     path = os.environ.get("PTXVM_SUPPRESS")
     return Suppressions.parse(Path(path).read_text(encoding="utf-8")) if path else Suppressions()
+
+
+@cache
+def allowed() -> frozenset[str]:
+    """The codes of findings that are meant, by `PTXVM_ALLOW`; ValueError for an unknown code."""
+    return options.allowed([each for each in os.environ.get("PTXVM_ALLOW", "").split(",") if each])
 
 
 def exact_bounds() -> bool:
@@ -100,7 +107,7 @@ class Findings:
     def add(self, finding: Finding) -> None:
         """Report a finding, unless one like it was reported before."""
         key = (finding.kernel, finding.code, finding.line)
-        if key in self.seen:
+        if key in self.seen or finding.code in allowed():
             return
         self.seen.add(key)
         if not suppressions().names(finding.kernel, finding.code, finding.line):
@@ -119,4 +126,4 @@ class Findings:
 
 FINDINGS = Findings()
 
-__all__ = ["FINDINGS", "Checked", "HostThread", "exact_bounds", "wanted"]
+__all__ = ["FINDINGS", "Checked", "HostThread", "exact_bounds", "suppressions", "wanted"]

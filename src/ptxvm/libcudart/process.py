@@ -88,6 +88,7 @@ def prepare(folder: Path) -> dict[str, str]:
     return {
         "PTXVM_LIBCUDA": str(folder),
         "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", folder),
+        "LIBRARY_PATH": before("LIBRARY_PATH", folder),  # where compilers look for what -lcuda and -lcudart name
         "PYTHONPATH": before("PYTHONPATH", folder, PACKAGES),
         "TRITON_LIBCUDA_PATH": str(folder),
         "TRITON_PTXAS_PATH": str(ptxas),

@@ -34,6 +34,7 @@ VARIABLES = (
     Variable("PTXVM_DEVICES", "a number", "1", "How many devices the CUDA driver has."),
     Variable("PTXVM_CHECK", "`memory,init,sync,race`", "", "What the CUDA driver looks for in every kernel."),
     Variable("PTXVM_SUPPRESS", "a file", "", "Findings that are meant, for the CUDA driver: a line CODE KERNEL:LINE for each."),
+    Variable("PTXVM_ALLOW", "`race-of-equal-values,...`", "", "Findings that are meant, for the CUDA driver, by their codes."),
     Variable("PTXVM_FINDINGS", "a file", "", "Where the CUDA driver writes findings, in lines of JSON."),
     Variable("PTXVM_PROFILE", "a file", "", "Where the CUDA driver counts launches, by kernel, in lines of JSON."),
     Variable("PTXVM_IMPORT", "modules", "", "Python modules that the CUDA driver imports when it is initialised."),

@@ -440,6 +440,14 @@ def test_the_summary_has_the_launches_of_a_program_without_python(tmp_path):
     assert "ptxvm: 1 launch of 1 kernel" in done.stderr
 
 
+@pytest.mark.skipif(not (library_of_python() and shutil.which("cc")), reason="it needs cc and a shared library of Python")
+def test_a_program_is_linked_with_the_driver_where_there_is_no_toolkit(tmp_path):
+    (tmp_path / "main.c").write_text("int cuInit(unsigned); int main(void) { return cuInit(0); }")
+    run = [sys.executable, "-m", "ptxvm", "exec", "--", "sh", "-c", "cc main.c -lcuda -o main && ./main"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
 def executed(*words: str) -> subprocess.CompletedProcess[str]:
     """Run the program with checks."""
     command = [sys.executable, "-m", "ptxvm", "exec", "--check", "memory", *words, "--", sys.executable, "-c"]
@@ -459,6 +467,10 @@ def test_a_finding_that_is_meant_is_not_told(tmp_path):
     ]
     file.write_text("out-of-bounds one_*:7\n")
     assert executed("--suppress", str(file)).returncode == 1
+    done = executed("--allow", "out-of-bounds")
+    assert (done.returncode, done.stderr) == (0, "ptxvm: 0 errors and 0 warnings in kernels\n")
+    done = executed("--allow", "out-of-bound")
+    assert (done.returncode, "out-of-bounds" in done.stderr) == (2, True)
 
 
 def test_suppressions_that_cannot_be_read(tmp_path):
