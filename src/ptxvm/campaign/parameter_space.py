@@ -5,7 +5,7 @@ A case is a number; its parameters are computed from it, so that a space of mill
 
 from __future__ import annotations
 
-import random
+import hashlib
 from collections.abc import Mapping, Sequence
 from functools import cached_property
 from math import prod
@@ -14,6 +14,7 @@ from ptxvm.dataclass import dataclass
 
 Position = tuple[int, ...]
 """Of a case: for each parameter the index of its value."""
+ROUNDS = 4  # of the Feistel network
 
 
 @dataclass(frozen=True)
@@ -36,14 +37,13 @@ class ParameterSpace:
 
     @property
     def is_sampled(self) -> bool:
-        """Are cases drawn, each on its own?"""
+        """Are there fewer cases than combinations?"""
         return 0 < self.sample < self.combinations
 
     def position(self, number: int) -> Position:
-        """The position of a case: drawn by the seed and the number, or the last parameter is the fastest."""
+        """The position of a case: the last parameter is the fastest; a sample has them in a random order, by the seed."""
         if self.is_sampled:
-            drawn = random.Random(f"{self.seed} {number}")  # noqa: S311 - no secret
-            return tuple(drawn.randrange(len(values)) for values in self.axes.values())
+            number = permuted(number, self.combinations, self.seed)
         return tuple(number // step % size for step, size in self._steps)
 
     @cached_property
@@ -55,6 +55,19 @@ class ParameterSpace:
     def parameters(self, position: Position) -> dict[str, object]:
         """The values at a position."""
         return {name: values[index] for (name, values), index in zip(self.axes.items(), position, strict=True)}
+
+
+def permuted(number: int, count: int, seed: int) -> int:
+    """Where a random permutation of `range(count)` takes a number: a Feistel network, walked until it is within the range."""
+    half = (count - 1).bit_length() + 1 >> 1
+    while True:
+        left, right = number >> half, number & (1 << half) - 1
+        for turn in range(ROUNDS):
+            digest = hashlib.shake_128(f"{seed} {turn} {right}".encode()).digest(half + 7 >> 3)
+            left, right = right, left ^ int.from_bytes(digest, "little") & (1 << half) - 1
+        number = left << half | right
+        if number < count:
+            return number
 
 
 def axes(table: Mapping[str, object]) -> dict[str, Sequence[object]]:

@@ -32,6 +32,12 @@ def test_a_sample_is_the_same_for_the_same_seed_and_even() -> None:
     assert max(abs(count - cases / 64) for count in Counter(a for a, _ in drawn).values()) < 6 * deviation
 
 
+@pytest.mark.parametrize("cases", [1, 7, 29])
+def test_no_combination_is_drawn_twice(cases: int) -> None:
+    space = ParameterSpace(AXES, sample=cases, seed=3)
+    assert len({space.position(number) for number in range(space.cases)}) == cases
+
+
 def test_a_sample_of_as_many_as_there_are_is_all_of_them() -> None:
     space = ParameterSpace(AXES, sample=1000)
     assert len({space.position(number) for number in range(space.cases)}) == space.cases == 30
