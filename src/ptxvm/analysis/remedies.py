@@ -8,6 +8,7 @@ from collections.abc import Callable
 from ptxvm.algebra.types import Type, f16, f32, f64, pred
 from ptxvm.diagnostics import numbers
 from ptxvm.isa.operand_types import Shape
+from ptxvm.syntax.lexer import integer
 
 Remedy = str | Callable[[str], str]
 
@@ -30,7 +31,9 @@ def remedy(shape: Shape, type: Type | None) -> Remedy:
 def integer_as_float(text: str, type: Type) -> str:
     """The help for an integer such as `1` where a float is required."""
     if type not in (f32, f64):
-        return in_register(float(int(text.removesuffix("U"), 0)), type) if text.lstrip("-").isdecimal() else ""
+        digits = text.lstrip("-")
+        found = integer(digits) if digits.isdecimal() else None
+        return "" if found is None else in_register(found[0] * (-1) ** (len(text) - len(digits)), type)
     number = numbers.as_float(text, type.bits)
     return f"write `{number}`" if number else "a float has a point, or is exact bits: `1.0`, `0f3F800000`"
 
@@ -51,10 +54,10 @@ def in_register(value: float, type: Type) -> str:
     if type.bits != 16:
         return ""
     try:
-        bits = int.from_bytes(struct.pack(">e", value)) if type is f16 else int.from_bytes(struct.pack(">f", value)) >> 16
+        packed = struct.pack(">e" if type is f16 else ">f", float(value))
     except OverflowError:
         return ""
-    return f"a {type} has no constants: `mov.b16 h, 0x{bits:04X};` puts the bits into a register"
+    return f"a {type} has no constants: `mov.b16 h, 0x{packed[:2].hex().upper()};` puts the bits into a register"
 
 
 def conversion(actual: Type, type: Type) -> Remedy:

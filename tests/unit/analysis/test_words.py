@@ -175,6 +175,7 @@ MISTAKES = [
     (".reg u32 %z1;", "u32", "expected a type", "`.u32`"),
     (".reg .int %z1;", ".int", "not the type", "`.s32` or `.u32`"),
     ("call other();", "(", "expected", "`call (results), other, (arguments);`"),
+    ("add.f16 %h1, %h2, 010;", "010", "an integer constant stands", "0x4800"),  # octal: 8
 ]  # fmt: skip
 
 
@@ -188,6 +189,11 @@ def test_a_mistake_has_one_message_with_a_way_out(line, place, message, help):
     assert pointed == place
     assert message in one.message
     assert help in one.help
+
+
+def test_an_integer_that_no_float_holds_is_refused_as_others_are():
+    _, found = found_in(f"add.f16 %h1, %h2, {'9' * 400};")
+    assert "an integer constant stands where a .f16 operand is needed" in {each.message for each in found}
 
 
 @pytest.mark.parametrize(
