@@ -1,6 +1,7 @@
 """Mutated modules: the reader never raises and never hangs, and what it understood is printed and read back.
 
-A text has some of its tokens deleted, doubled, swapped, replaced or joined with those of another text.
+A text has some of its tokens deleted, doubled, swapped, replaced or joined with those of another text, or what no author
+writes: numbers of thousands of digits, thousands of brackets, half of a token where the text ends, marks of Unicode.
 """
 
 from __future__ import annotations
@@ -21,6 +22,14 @@ PUNCTUATION = "; , { } [ ] ( ) @ ! | : < > = + - * / % ? . # & ~ ^ \" ' ` _ $ \\
 WORDS = """5 0x 0f3F80000 08 1.0e "s" .reg .b32 .global .entry .func .visible .align .v2 .loc .pragma .section .version
     @@DWARF %r1 %tid.x WARP_SZ ld.global.u32 call"""
 PIECES = PUNCTUATION.split(" ") + WORDS.split()
+NUMBERS = f"""{"9" * 30} {"9" * 400} {"1" * 5000} 0x1{"f" * 20} 0b{"1" * 70} {1 << 64} 077777 -010 5U 1. 1e999 0f123
+    0d{"F" * 17} 0f7F800001""".split()
+"""Numbers that are too large, too long, broken off, or written in a rare way."""
+NESTED = [("(", ")"), ("{", "}"), ("[", "]"), ("((.u64) ", ")"), ("-", ""), ("~", "")]
+DEPTHS = (2, 30, 2000)
+MARKS = "\u202e\ufeff\x85\u2028\x0b\xa0\u00b2\u0661\u212a\U0001d54f"
+"""Ends of lines, blanks, digits and letters of Unicode, which are none of PTX."""
+UNUSUAL = 0.2  # of the changes
 MISPLACED = "P0105"  # a directive in a wrong place is understood nevertheless
 CHANGES = (1, 1, 1, 2, 2, 3, 4, 6)
 LONGEST = 30_000  # characters of a text
@@ -35,7 +44,7 @@ def mutated(text: str, other: str, random: Random) -> str:
     foreign = tokens(other)
     for _ in range(random.choice(CHANGES)):
         if pieces:
-            pieces = changed(pieces, foreign, random)
+            pieces = unusual(pieces, random) if random.random() < UNUSUAL else changed(pieces, foreign, random)
     return "".join(pieces)[:LONGEST]
 
 
@@ -66,6 +75,22 @@ def changed(pieces: Sequence[str], foreign: Sequence[str], random: Random) -> li
             return [*pieces[:start], *pieces[statement_end(pieces, start) :]]
     alike = [each for each in random.choice([pieces, foreign]) if each[:1] == piece[:1]]
     return [*before, random.choice(alike or [""]), *behind[1:]]
+
+
+def unusual(pieces: Sequence[str], random: Random) -> list[str]:
+    """The tokens with one change to what no author writes."""
+    at = random.randrange(len(pieces))
+    before, piece, behind = [*pieces[:at]], pieces[at], [*pieces[at + 1 :]]
+    match random.randrange(4):
+        case 0:
+            return [*before, piece[: random.randint(0, len(piece))]]
+        case 1:
+            (opens, closes), depth = random.choice(NESTED), random.choice(DEPTHS)
+            return [*before, opens * depth, piece, closes * random.randint(depth - 1, depth), *behind]
+        case 2:
+            return [*before, random.choice(MARKS), piece, *behind]
+    number = next((n for n in range(at, len(pieces)) if pieces[n][:1].isdigit()), at)
+    return [*pieces[:number], f"{random.choice(NUMBERS)} ", *pieces[number + 1 :]]
 
 
 def statement_end(pieces: Sequence[str], at: int) -> int:
