@@ -100,6 +100,14 @@ def registers_in(node: tree.Operand, bound: Bound) -> Iterator[Register]:
             yield symbol
 
 
+def address_registers(bound: Bound) -> Iterator[Register]:
+    """The registers of the addresses that an instruction accesses."""
+    for operand in bound.node.operands:
+        if isinstance(operand, tree.Address):
+            for item in operand.items:
+                yield from registers_in(item, bound)
+
+
 def reads_and_writes(bound: Bound) -> tuple[int, int]:
     """The registers of the function that an instruction reads, and those that it writes in all cases, as bits."""
     if bound.reads_and_writes is None:

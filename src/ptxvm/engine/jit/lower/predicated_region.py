@@ -11,13 +11,16 @@ from collections.abc import Callable
 from functools import partial
 
 from ptxvm.algebra.types import pred
+from ptxvm.analysis.flow import address_registers, bit_of, changes
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.cfg.if_conversion import Region
-from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, from_lanes, text
 from ptxvm.engine.jit.lower.conditionals import Conditionals
 from ptxvm.engine.jit.node import counters
 from ptxvm.isa.special_registers import WARP
 
+ALL = -1  # registers
+MOST_TURNS = 4  # lanes that run a block one after the other
 FEW = 8  # instructions without effects that are run for no lane rather than skipped
 SCATTERED = re.compile("gather|scatter|permuted")  # notes of accesses that are written a warp at a time
 Masks = dict[int, Raw | None]  # the lanes that come to some instructions; None for all that are active
@@ -153,10 +156,37 @@ class PredicatedRegion:
     def _run(self, n: int, lanes: Raw | None) -> None:
         """Write a block for some lanes."""
         at, block, first = self.at, self.region.blocks[n], self.positions[n]
-        at.region_guard, at.escapes = lanes, at.node.escapes[n]
+        turns = self._turns(n, lanes)
+        at.escapes = at.node.escapes[n] if len(turns) == 1 else ALL  # what a lane leaves is read where another has run since
         branches = len(block) - 1 if at.node.code[first + len(block) - 1].summary.jump is not None else len(block)
-        self.instructions(first, first + branches)
+        for at.region_guard in turns:
+            self.instructions(first, first + branches)
         at.region_guard, at.escapes, at.guard = None, None, None
+
+    def _turns(self, n: int, lanes: Raw | None) -> list[Raw | None]:
+        """The lanes that run a block together.
+
+        Where one lane of each warp is known to, and the places that they access are no formula of the lane, each of these runs
+        it by itself, in scalars.
+        """
+        known = lanes.lanes if isinstance(lanes, Varying) and self.at.full else None
+        if known is None or sum(known) > MOST_TURNS or not self._anywhere(n):
+            return [lanes]
+        alone = [lane for lane, runs in enumerate(known) if runs]
+        if len({lane // WARP for lane in alone}) < len(alone):
+            return [lanes]
+        return [from_lanes(pred, tuple([int(each == lane) for each in range(len(known))])) for lane in alone]
+
+    def _anywhere(self, n: int) -> bool:
+        """Do lanes access memory in a block at addresses that are no formulas of the lane?"""
+        at, first, written = self.at, self.positions[n], 0
+        for bound in at.node.code[first : first + len(self.region.blocks[n])]:
+            for register in address_registers(bound) if bound.summary.accesses else ():
+                value = at.current.get(at.key(register))
+                if bit_of(register) & written or (value is not None and isinstance(value.raw, Varying)):
+                    return True
+            written |= changes(bound)
+        return False
 
     def _leave(self, n: int, lanes: Raw | None, masks: Masks) -> None:
         """Add the lanes of a block to those that come to its successors."""

@@ -15,7 +15,7 @@ from functools import cached_property, partial
 from typing import NamedTuple
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import bit_of, registers_in
+from ptxvm.analysis.flow import address_registers, bit_of
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
@@ -25,7 +25,6 @@ from ptxvm.engine.jit.memory.near_lines import NearLines
 from ptxvm.engine.jit.node import small_elements
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.special_registers import WARP
-from ptxvm.syntax import tree
 
 BLOCK = 8  # lanes that are looked at together
 SIZES = {"i8": 1, "i16": 2, "i32": 4, "float": 4, "i64": 8, "double": 8}  # of elements in bytes
@@ -48,13 +47,7 @@ def probable(at: NodeBuilder, bound: Bound | None, space: Space) -> bool:
     """Are the lanes of an access probably neighbours, and is it cheap to look?  Other processors have no mask registers."""
     if bound is None or space is Space.LOCAL or not cpu.has("avx512f"):
         return False
-    registers = [
-        bit_of(register)
-        for operand in bound.node.operands
-        if isinstance(operand, tree.Address)
-        for item in operand.items
-        for register in registers_in(item, bound)
-    ]
+    registers = [bit_of(register) for register in address_registers(bound)]
     loaded = at.kernel.by_memory(at.node.frame)
     return bool(registers) and all(bit and not bit & loaded for bit in registers)
 

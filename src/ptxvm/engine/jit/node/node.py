@@ -162,6 +162,24 @@ class NodeBuilder(operands.Operands):
     def _lanes(self) -> str:
         return self.code.all_lanes(self.mask or "-1")
 
+    def lone_lane(self) -> int | None:
+        """The lane that alone runs the block of a predicated region, where that is known."""
+        lanes = getattr(self.region_guard, "lanes", None) if self.full else None
+        return lanes.index(1) if lanes is not None and sum(lanes) == 1 else None
+
+    def of_lane(self, value: Value, lane: int) -> Value:
+        """The value of a lane, as that of all lanes."""
+        raw, type = value.raw, value.type
+        if isinstance(raw, Varying):
+            one = self.code.emit(f"extractelement {self.alg.vector_type(type)} {raw.name}, i64 {lane}")
+            return Value(self.alg, type, Affine(one if raw.lanes is None else raw.lanes[lane], loose=raw.loose))
+        if not raw.terms:
+            return value
+        base = raw.base
+        for pattern, u in raw.terms:
+            base = self.alg.scalar("add", type.bits, base, self.alg.scalar("mul", type.bits, u, pattern[lane]))
+        return Value(self.alg, type, Affine(base))
+
     def active_vector(self) -> str | None:
         """The active lanes as a vector of predicates; None for all."""
         guard = self.alg.vector(pred, self.guard) if self.guard is not None else None

@@ -8,11 +8,12 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u64
 from ptxvm.algebra.value import Value
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.analysis.symbols import Variable
+from ptxvm.analysis.symbols import Register, Variable
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.node import special_registers, stack
 from ptxvm.engine.jit.node.context import SYMBOL_ALIGNMENT
 from ptxvm.engine.jit.node.node import NodeBuilder
+from ptxvm.engine.operands import OperandValue
 from ptxvm.machine.image import Placement
 from ptxvm.machine.window import RANK
 
@@ -35,6 +36,13 @@ class Operands(NodeBuilder):
     def memory(self, bound: Bound) -> MemoryPort:
         """The port `mem`."""
         raise NotImplementedError
+
+    def register(self, register: Register, component: str | None, type: Type | None) -> OperandValue:
+        """A register's value: where a single lane is known to run, that of this lane, one scalar."""
+        found, lane = super().register(register, component, type), self.lone_lane()
+        if lane is None:
+            return found
+        return [self.of_lane(each, lane) for each in found] if isinstance(found, list) else self.of_lane(found, lane)
 
     def special_register(self, bound: Bound, name: str, type: Type, *, volatile: bool) -> Value:
         """The value of a special register."""

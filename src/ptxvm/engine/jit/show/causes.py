@@ -11,7 +11,7 @@ from dataclasses import field
 from textwrap import wrap
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import registers_in
+from ptxvm.analysis.flow import address_registers
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.analysis.unset import use
@@ -19,7 +19,6 @@ from ptxvm.dataclass import dataclass
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.node_code import ON_HOST
 from ptxvm.isa.effects import Verb
-from ptxvm.syntax import tree
 
 GATHERED = {
     "gather": "the address is a formula of the lane that gives no rows, or lanes are masked",
@@ -77,7 +76,7 @@ def cause(definitions: Definitions, bound: Bound, note: str) -> str:
     """One line on a slow access or branch; empty where the note tells of none."""
     note = note.removesuffix(IN_STEP)
     if note in GATHERED:
-        finding, unknown, registers = note, GATHERED[note], list(addressed(bound))
+        finding, unknown, registers = note, GATHERED[note], list(address_registers(bound))
     elif note in PARTS:
         guard = bound.guard()
         registers = [guard[0]] if guard is not None else read(bound)
@@ -93,14 +92,6 @@ def cause(definitions: Definitions, bound: Bound, note: str) -> str:
     reasons = list(dict.fromkeys(definitions.roots(registers)))
     said = "; ".join(reasons) if reasons else unknown
     return "\n".join(wrap(f"line {bound.line}: {finding}: {said}", WIDTH, subsequent_indent="    "))
-
-
-def addressed(bound: Bound) -> Iterator[Register]:
-    """The registers of the addresses of an instruction."""
-    for operand in bound.node.operands:
-        if isinstance(operand, tree.Address):
-            for item in operand.items:
-                yield from registers_in(item, bound)
 
 
 def read(bound: Bound) -> list[Register]:

@@ -146,13 +146,15 @@ def _time(warps: int, width: int) -> float:
 
 
 def _wide(make: Callable[..., KernelContext], width: int, one_warp: Callable[[], Versions | None]) -> Versions | None:
-    """The straight version for several warps, whose lanes part within regions only where those of one warp do."""
+    """The straight version for several warps, whose lanes part only where those of one warp do."""
     found = _straight(make, make(straight=True, width=width))
-    if found is None or not found.kernel.parts.parted:
+    if found is None or not (found.kernel.parts.parted or found.kernel.parting):
         return found
     one = one_warp()
-    if one is None or found.kernel.parts.parted <= one.kernel.parts.parted:
-        return found if one is not None else None
+    if one is None or not found.kernel.parting.keys() <= one.kernel.parting.keys():
+        return None  # warps that go different ways, as where the first one of a CTA has a part of its own
+    if found.kernel.parts.parted <= one.kernel.parts.parted:
+        return found
     return _straight(make, make(straight=True, width=width, one_warp=one.kernel))
 
 

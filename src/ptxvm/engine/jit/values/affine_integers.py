@@ -17,6 +17,7 @@ from ptxvm.engine.jit.ir.lane_values import Affine, Pattern, Raw, Scalar, from_l
 from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra
 
 LOGIC = ("and", "or", "xor")
+MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
 def ones(count: int) -> int:
@@ -266,7 +267,7 @@ def relation(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> R
 def comparison(op: str, type: Type, a: Affine, b: Affine, width: int) -> int | None:
     """The result of a comparison with a constant in all lanes, if the known bits decide it."""
     if a.constant is not None:
-        a, b, op = b, a, {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}.get(op, op)
+        a, b, op = b, a, MIRRORED.get(op, op)
     found = AffineParts.of(type, a, width) if b.constant is not None else None
     if found is None or found.values >> (type.bits - type.is_signed):
         return None
@@ -282,3 +283,21 @@ def comparison(op: str, type: Type, a: Affine, b: Affine, width: int) -> int | N
     if (op == "lt" and least >= n) or (op == "gt" and most <= n):
         return 0
     return None
+
+
+def of_rows(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Affine | None:
+    """A comparison that holds in all lanes or in none, since a constant lies between the rows that the lanes are in.
+
+    Where the offsets are below a power of two, of which the base is a multiple, all lanes are in one row of so many numbers.
+    `tid > 31` asks whether a warp is the first one.
+    """
+    if a.constant is not None:
+        a, b, op = b, a, MIRRORED.get(op, op)
+    found = AffineParts.of(type, a, alg.width) if b.constant is not None else None
+    if found is None or not found.disjoint or found.values >> (type.bits - type.is_signed):
+        return None
+    last = ones(reduce(or_, found.lanes).bit_length())
+    if found.bits & last or (b.constant or 0) & last != {"gt": last, "le": last, "ge": 0, "lt": 0}.get(op):
+        return None
+    word = f"i{type.bits}"
+    return Affine(alg.code.emit(f"icmp u{op} {word} {text(word, found.base)}, {b.constant}"))

@@ -244,7 +244,8 @@ class LlvmAlgebra(VectorAlgebra):
             decided = affine_integers.comparison(op, type, a, b, self.width)
             if decided is not None:
                 return Affine(decided)
-            if (found := affine_integers.relation(self, op, type, a, b)) is not None:
+            found = affine_integers.relation(self, op, type, a, b) or affine_integers.of_rows(self, op, type, a, b)
+            if found is not None:
                 return found
         varies, llvm, (x, y) = self.operands(type, a, b)
         if type.is_float and not type.is_packed:

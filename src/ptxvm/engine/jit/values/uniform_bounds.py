@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from ptxvm.algebra.types import Type
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
+from ptxvm.engine.jit.values.affine_integers import MIRRORED
 from ptxvm.engine.jit.values.vector_algebra import Extremes, VectorAlgebra
 
-MIRRORED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 # By the relation of an affine value to a uniform one: which end tells of all lanes and how, which of none and how.
 TESTS = {
     "lt": ("high", "slt", "low", "sge"),

@@ -524,3 +524,121 @@ def test_where_lanes_part_in_every_warp_they_do_so_under_masks() -> None:
     _, out = same(made, [data, np.zeros_like(data), np.uint32(0)], block=64)
     t = np.arange(64)
     assert out[:64].tolist() == np.where(t % 32 < 2, t + 64, t).tolist()
+
+
+# The last lane of each warp loads and stores at the number of its warp, as C divides; it alone counts its element up, odd ones
+# once more, which nobody reads behind the blocks, and a sum, which all store.
+LAST_LANES = """
+    and.b32 %r10, %r0, 31;
+    mov.u32 %r13, 7;
+    setp.ne.u32 %p0, %r10, 31;
+    @%p0 bra ON;
+    shr.s32 %r11, %r3, 31;
+    shr.u32 %r11, %r11, 27;
+    add.u32 %r12, %r3, %r11;
+    shr.s32 %r12, %r12, 5;
+    mul.wide.s32 %d5, %r12, 4;
+    add.u64 %d6, %d3, %d5;
+    ld.global.u32 %r16, [%d6];
+    and.b32 %r14, %r4, 1;
+    add.u32 %r4, %r4, %r0;
+    setp.eq.u32 %p1, %r14, 0;
+    @%p1 bra EVEN;
+    ld.global.u32 %r15, [%d2];
+    and.b32 %r15, %r15, 1;
+    add.u32 %r4, %r4, %r15;
+EVEN:
+    add.u32 %r4, %r4, %r16;
+    add.u32 %r13, %r13, %r4;
+    st.global.u32 [%d6], %r4;
+ON:
+    st.global.u32 [%d2], %r13;
+"""
+
+
+@pytest.mark.parametrize("threads", [32, 64, 128, 256, 80])
+def test_one_lane_of_each_warp_runs_a_block_in_scalars(threads: int) -> None:
+    made, ctas = kernel(LAST_LANES), 3
+    if threads % 32 == 0:
+        assert any("[%d6], %r4" in line and line.endswith("single store") for line in made.dump("shapes", threads).splitlines())
+    data = np.random.default_rng(2).integers(0, 2**32, ctas * threads, np.uint32)
+    before = np.arange(data.size, dtype=np.uint32) * 3
+    after, out = same(made, [data, before, np.uint32(5)], grid=ctas, block=threads)
+    thread = np.arange(data.size, dtype=np.uint32) % threads
+    last = np.flatnonzero(thread % 32 == 31)
+    stored = (data + thread + data % 2)[last] + before[last // 32]
+    expected = np.full_like(data, 7)
+    expected[last] += stored
+    assert after.tolist() == expected.tolist()
+    before[last // 32] = stored
+    assert out.tolist() == before.tolist()
+
+
+# Each warp sums its elements; the first one sums the sums, which all threads add to their element.
+FIRST_WARP = """
+    and.b32 %r10, %r0, 31;
+    redux.sync.add.u32 %r11, %r4, -1;
+    setp.ne.u32 %p0, %r10, 0;
+    @%p0 bra STORED;
+    shr.u32 %r12, %r0, 5;
+    shl.b32 %r12, %r12, 2;
+    add.u32 %r12, %r12, %r6;
+    st.shared.u32 [%r12], %r11;
+STORED:
+    bar.sync 0;
+    setp.gt.u32 %p1, %r0, 31;
+    @%p1 bra SUMMED;
+    shr.u32 %r13, %r2, 5;
+    mov.u32 %r14, 0;
+    setp.ge.u32 %p2, %r0, %r13;
+    @%p2 bra LOADED;
+    ld.shared.u32 %r14, [%r7];
+LOADED:
+    redux.sync.add.u32 %r15, %r14, -1;
+    st.shared.u32 [s+1024], %r15;
+SUMMED:
+    bar.sync 0;
+    ld.shared.u32 %r16, [s+1024];
+    add.u32 %r17, %r16, %r4;
+    st.global.u32 [%d4], %r17;
+"""
+
+
+@pytest.mark.parametrize("threads", [64, 256, 1024])
+def test_the_first_warp_has_a_part_of_its_own(threads: int) -> None:
+    made, ctas = kernel(FIRST_WARP), 3
+    assert not any(line.endswith("else masked") for line in made.dump("shapes", threads).splitlines())
+    data = np.random.default_rng(3).integers(0, 2**32, ctas * threads, np.uint32)
+    _, out = same(made, [data, np.zeros_like(data), np.uint32(5)], grid=ctas, block=threads)
+    sums = data.reshape(ctas, threads).sum(axis=1, dtype=np.uint32)
+    assert out.tolist() == (data + np.repeat(sums, threads)).tolist()
+
+
+LIMITS = (0, 1, 30, 31, 32, 33, 63, 64, 95, 96, 0xFFFF_FFFF)
+
+
+COMPARED = """
+    setp.{0} %p0, {1};
+    selp.b32 %r11, 1, 0, %p0;
+    shf.l.wrap.b32 %r10, %r10, %r10, 1;
+    xor.b32 %r10, %r10, %r11;
+"""
+COMPARISONS = [*(f"{word}.{type}" for word in ("lt", "le", "gt", "ge") for type in ("u32", "s32")), "eq.u32"]
+
+
+@pytest.mark.parametrize("operation", COMPARISONS)
+@pytest.mark.parametrize("threads", [64, 96, 256])
+def test_threads_beside_the_ends_of_warps(operation: str, threads: int) -> None:
+    """The number of a thread is compared with constants in and between warps, on both sides (PTX 9.7.5: setp)."""
+    lines = [COMPARED.format(operation, sides) for n in LIMITS for sides in (f"%r0, {n}", f"{n}, %r0")]
+    made = kernel("mov.u32 %r10, 0;\n" + "\n".join(lines) + "\nst.global.u32 [%d4], %r10;")
+    data = np.zeros(2 * threads, np.uint32)
+    _, out = same(made, [data, np.zeros_like(data), np.uint32(5)], grid=2, block=threads)
+    compare = {"lt": int.__lt__, "le": int.__le__, "gt": int.__gt__, "ge": int.__ge__, "eq": int.__eq__}[operation[:2]]
+    for thread in range(threads):
+        found = 0
+        for n in LIMITS:
+            limit = n - (1 << 32) if operation[3] == "s" and n >> 31 else n
+            for holds in (compare(thread, limit), compare(limit, thread)):
+                found = ((found << 1 | found >> 31) & 0xFFFF_FFFF) ^ holds
+        assert out[thread] == found == out[threads + thread]
