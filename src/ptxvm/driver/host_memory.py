@@ -66,7 +66,7 @@ class HostMemory:
                 self._close()
 
     def _adopt(self, start: int, size: int) -> Allocation:
-        return self.memory.adopt(bytes_at(start, size), f"{size} bytes of the host").allocation
+        return self.memory.adopt(bytes_at(start, size), "memory of the host").allocation
 
     def _unknown(self, arguments: Iterable[bytes]) -> list[int]:
         """The words of arguments that may be addresses of pageable memory: in no allocation, nor in one whose memory rests."""

@@ -126,7 +126,7 @@ class MemoryBlocks:
         if (handle, pool) not in self.parts:
             part = opened(handle, pool)
             data = part.file.mapped()[part.offset : part.offset + part.size]
-            allocation = self.adopt(data, f"{part.size} bytes of another process")
+            allocation = self.adopt(data, "memory of another process", "is no longer open")
             self.parts[handle, pool] = self.enter(MemoryBlock(allocation, kind, next(NUMBERS), part.size)).address
         self.opened[self.parts[handle, pool]] += 1
         return self.parts[handle, pool]
@@ -146,13 +146,13 @@ class MemoryBlocks:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes at {address:#x} are no memory")
         if any(start < address + size and address < start + each.size for start, each in self.by_address.items()):
             raise DriverError(Result.HOST_MEMORY_ALREADY_REGISTERED)
-        adopted = self.adopt(bytes_at(address, size), f"registered memory of {size} bytes")
+        adopted = self.adopt(bytes_at(address, size), "registered memory", "is no longer registered")
         made = MemoryBlock(adopted, AllocationKind.HOST, next(NUMBERS), size, flags, device, registered=True)
         return self.enter(made, address)
 
-    def adopt(self, data: Array, name: str) -> Allocation:
-        """Let all devices use memory that the driver did not allocate."""
-        return self.memory().share(self.memory().adopt(data, name).allocation)
+    def adopt(self, data: Array, name: str, fate: str) -> Allocation:
+        """Let all devices use memory that the driver did not allocate; `fate` says in messages how it ends."""
+        return self.memory().share(self.memory().adopt(data, name, fate=fate).allocation)
 
     def enter(self, block: MemoryBlock, address: int | None = None) -> MemoryBlock:
         """Add a block."""

@@ -218,7 +218,7 @@ class VirtualMemory:
             size = run[-1].end - run[0].start
             data = bytes_at(run[0].start, size, run[0].most == READ_WRITE)
             first, *others = run[0].access
-            allocation = self.blocks.memory(first).adopt(data, f"mapped memory of {size} bytes").allocation
+            allocation = self.blocks.memory(first).adopt(data, "mapped memory", fate="is no longer mapped").allocation
             for device in others:
                 self.blocks.memory(device).table.grant(allocation)
             made = MemoryBlock(allocation, AllocationKind.DEVICE, next(NUMBERS), size, device=run[0].device)

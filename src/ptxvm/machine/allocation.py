@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 NEAR = 64  # an access within this distance of an allocation is out of its bounds, whatever host array lay there before
 NULL_LIMIT = 1 << 16  # no host maps anything below
 FREED_REMEMBERED = 4096
+FREED = "has been freed"
 RESTING = 32 << 20  # bytes of freed memory of a device that go back to the host late
 FAR = 1 << 62  # no address is so far from another
 CLOSE = 4096  # messages name an allocation within this distance, however small it is
@@ -82,7 +83,7 @@ class Allocation:
         detail: str = "",
         owners: list[Array] | None = None,
         *,
-        fate: str = "has been freed",
+        fate: str = FREED,
         guard: int = 0,
         live: bool = True,
     ) -> None:

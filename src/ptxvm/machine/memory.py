@@ -17,7 +17,7 @@ import numpy as np
 from ptxvm.algebra.state_space import Space
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.machine import backing
-from ptxvm.machine.allocation import NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable, in_pieces
+from ptxvm.machine.allocation import FREED, NOWHERE, NULL_LIMIT, REACHES, Allocation, AllocationTable, in_pieces
 from ptxvm.machine.backing import address_of, bytes_at, world
 from ptxvm.machine.per_lane import Addresses, Array, LaneNumbers, Lanes, PerLane
 
@@ -84,7 +84,9 @@ class Memory:
         self.table.insert(allocation)
         return allocation
 
-    def adopt(self, array: Array, name: str = "", *, space: Space = Space.GLOBAL, detail: str = "") -> Adopted:
+    def adopt(
+        self, array: Array, name: str = "", *, space: Space = Space.GLOBAL, detail: str = "", fate: str = ADOPTED
+    ) -> Adopted:
         """Let kernels use a host array in place, until it is released; a read-only array stays read-only.
 
         A 32-bit module works on a copy below 4 GiB, which goes back when the array is released.  Arrays that overlap
@@ -95,7 +97,7 @@ class Memory:
             return Adopted(start, Allocation(start, 0, space, name, writable, detail, live=False))
         if self.address_bits < 64:
             return self._adopt_copy(bytes_at(start, array.nbytes, writable), name, space, detail)
-        allocation = Allocation(start, array.nbytes, space, name, writable, detail, [array], fate=ADOPTED)
+        allocation = Allocation(start, array.nbytes, space, name, writable, detail, [array], fate=fate)
         with self.lock:
             for other in self.table.overlapping(start, allocation.end):
                 if other.yields:
@@ -131,7 +133,7 @@ class Memory:
             owners, table = tuple(allocation.owners), allocation.table or self.table
             allocation.retire()
             table.remove(allocation)
-            if allocation.space is Space.GLOBAL and allocation.fate != ADOPTED:
+            if allocation.space is Space.GLOBAL and allocation.fate == FREED:
                 table.rest(allocation, owners)
 
     def open(self, start: int, end: int, name: str, *, writable: bool) -> None:

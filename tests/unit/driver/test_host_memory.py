@@ -79,7 +79,7 @@ def test_memory_that_the_client_describes_ends_with_its_last_byte(run, alone):
     describe(address_of(result), address_of(result), 64 * 4)
     found = run(address_of(whole) + 4, address_of(result), check=("memory",)).findings
     assert [each.code for each in found] == ["out-of-bounds"]
-    assert found[0].message.endswith("that is just past the end of 240 bytes of the host (240 bytes)")
+    assert found[0].message.endswith("that is just past the end of memory of the host (240 bytes)")
 
 
 def test_memory_of_the_driver_that_was_freed_is_not_memory_of_the_host(run):

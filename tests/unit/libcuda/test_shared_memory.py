@@ -125,6 +125,16 @@ def test_pieces_side_by_side_are_one_memory_to_kernels(cuda, place):
     assert library.cuMemAddressReserve(byref(start), c_size_t(5), c_size_t(0), c_uint64(0), c_uint64(0)) == INVALID_VALUE
 
 
+def test_a_fault_says_that_memory_is_no_longer_mapped(cuda, caplog):
+    place, memory = reserved(cuda, 2 * MIB), created(cuda, 2 * MIB)
+    mapped(cuda, place, memory, 2 * MIB)
+    cuda.cuMemUnmap(c_uint64(place), c_size_t(2 * MIB))
+    cuda.launch(None, b"append", c_uint64.from_address(place), 6)
+    assert cuda.library.cuCtxSynchronize() == ILLEGAL_ADDRESS
+    assert "that was byte 0 of mapped memory (2097152 bytes), which is no longer mapped" in caplog.text
+    cuda.cuMemRelease(memory)
+
+
 def reserved(cuda, size, address=0, alignment=0):
     start = c_uint64()
     cuda.cuMemAddressReserve(byref(start), c_size_t(size), c_size_t(alignment), c_uint64(address), c_uint64(0))

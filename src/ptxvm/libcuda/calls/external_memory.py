@@ -51,7 +51,7 @@ def mapped_buffer(out: int, handle: int, description: int) -> None:
     if d.flags or not d.size or d.offset + d.size > memory.size:
         raise DriverError(Result.INVALID_VALUE, f"{d.size} bytes at {d.offset} are not in {memory.size}, or there are flags")
     data, blocks = memory.file.mapped()[d.offset : d.offset + d.size], session().driver.blocks
-    adopted = blocks.adopt(data, f"{d.size} bytes of external memory")
+    adopted = blocks.adopt(data, "external memory", "was destroyed")
     device = session().context.device.ordinal
     put_u64(out, blocks.enter(MemoryBlock(adopted, AllocationKind.DEVICE, next(NUMBERS), d.size, device=device)).address)
 
