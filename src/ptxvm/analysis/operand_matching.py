@@ -103,6 +103,8 @@ def count_message(form: Form, found: int) -> str:
 def misplaced(operand: Operand, shape: Shape) -> str:
     """The reason why an operand of this shape cannot stand there; empty if it can."""
     if shape.kind == "pair":
+        if part := next((item for item in shape.items if item.kind == "component"), None):
+            return _component(operand, part)
         return "" if operand.second else "a pair of destinations stands where one is expected"
     if operand.second and not operand.second_optional:
         return f"two destinations are expected: `{operand.name}|{operand.second}`"

@@ -91,12 +91,19 @@ class Operands:
                 element = type
                 if split and type is not None:
                     element = Type.named[f"b{type.bits // len(node.items)}"]
-                return [self.value(bound, item, element) for item in node.items]
+                return [self.element(bound, item, element) for item in node.items]
             case tree.Group():
                 return [self.argument(bound, item) for item in node.items]
             case tree.Name():
                 return self.named(bound, node, type)
         return self.expression(bound, node, type)
+
+    def element(self, bound: Bound, node: tree.Operand, type: Type | None) -> OperandValue:
+        """The value of an element in braces."""
+        value = self.value(bound, node, type)
+        if isinstance(value, Value) and value.type is pred and type is not pred:
+            raise Unsupported(A_PREDICATE)
+        return value
 
     def expression(self, bound: Bound, node: tree.Operand, type: Type | None) -> Value:
         """A register behind `!` or `-`, a register plus an offset, which ptxas adds to its bits, or a constant expression."""
@@ -242,8 +249,14 @@ class Operands:
                     self.assign(self.key(register, n), register.type, element)
                 return
             (value,) = value
+        if register.type is pred and value.type is not pred:
+            raise Unsupported(A_PREDICATE)
         part = VECTOR_PARTS.get(node.component or "", 0) if register.count > 1 else 0
         self.assign(self.key(register, part), register.type, value)
+
+
+A_PREDICATE = "a predicate among the elements of a vector"
+"""What ptxas takes beside registers of bits; no section gives it a meaning, and its code differs from case to case."""
 
 
 def fitting(value: Value, type: Type) -> Value:

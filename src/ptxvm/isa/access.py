@@ -167,7 +167,7 @@ def of_a_word(*operands: str, least: int = 32, when: Condition = lambda _: True)
         """The register of an address has 32 or 64 bits; of some instructions, 64."""
         shapes = ((operand, i.shape(operand)) for operand in operands if when(i))
         for operand, base in ((operand, base_of(shape)) for operand, shape in shapes if shape is not None):
-            if base.kind == "register" and base.type is not None and base.type.bits < least:
+            if base.kind in ("register", "special") and base.type is not None and base.type.bits < least:
                 said = f"the address is in a {base.type} register, and one of {least} bits is needed"
                 return Problem("P1833", said, operand=operand, ptxas="Arguments mismatch for instruction 'mov'")
         return None

@@ -16,7 +16,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.access import elements
 from ptxvm.isa.fragments import Arithmetic, Fragment, Product
 from ptxvm.isa.model import Condition, Declaration, Decoded, Instruction, Meaning, OperandType, Problem, instruction
-from ptxvm.isa.operand_types import problem
+from ptxvm.isa.operand_types import has_size, problem
 
 Shapes = Mapping[str, Mapping[str, str]]
 """Types (`s8 u8`), then shapes (`m8n32k16 m32n8k16`), with what they need."""
@@ -193,13 +193,15 @@ def wrong_sort(i: Decoded, operand: str, type: Type, *, constant: bool = True) -
     items = i.shape(operand).items or (i.shape(operand),)
     said = f"Arguments mismatch for instruction '{i.opcode}'"
     kinds = {item.kind for item in items}
-    if kinds <= CONSTANTS and not (constant and kinds <= ALONE.get(type, set())):
+    words = type.kind == "b" and all(item.kind == "float" and item.detail == type.bits for item in items)  # 0f3f800000
+    if kinds <= CONSTANTS and not words and not (constant and kinds <= ALONE.get(type, set())):
         wrong = f"{items[0].kind} constants alone stand where {type} registers are needed"
         return Problem("P2703", wrong, operand=operand, ptxas=said)
     spec = OperandType(type.name if type.is_int else "")
-    if len({item.type for item in items if item.kind == "register"}) > 1:
-        type = type.as_bits  # ptxas looks only at the size of registers of several types
+    mixed = len({item.type for item in items if item.kind == "register"}) > 1
     for item in items:
+        if mixed and has_size(item, type.bits):  # ptxas looks only at the size of registers of several types
+            continue
         if item.kind == "register" and (wrong := problem(item, type, spec, destination=False)):
             return Problem("P2703", wrong, operand=operand, ptxas=said)
     return None

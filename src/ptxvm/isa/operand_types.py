@@ -10,7 +10,7 @@ from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, f16, f16x2, f32, f64, pred, u32
+from ptxvm.algebra.types import Type, b32, f16, f16x2, f32, f64, pred, u32
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
 
@@ -212,6 +212,18 @@ def _named(kind: ShapeKind) -> Callable[[Shape, Type | None, OperandType, bool],
     return check
 
 
+NO_FUNCTION = frozenset({"reg", "imm", "word", "untyped", "loose", "registers", "mask"})
+"""Marks of operands that are never the address of a function."""
+
+
+def _function(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    """The address of a function may be an operand of the instruction's own type, whichever that is, as ptxas takes it."""
+    if destination or type is None or type is pred or spec.marks & NO_FUNCTION:
+        return _named("function")(shape, type, spec, destination)
+    own = type.kind == "b" or not no_packed_ones(spec)
+    return "" if own else _named("function")(shape, type, spec, destination)
+
+
 def _sink(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     return "" if destination or "sink" in spec.marks else "'_' is for results only"
 
@@ -224,12 +236,13 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
         if rest or f"b{bits}" not in Type.named:
             return f"{len(shape.items)} elements do not make up a {type} operand"
         type = Type.named[f"b{bits}"]
-    wrong = _special_within_braces(shape.items, type if "split" in spec.marks else None)
+    wrong = _part_within_braces(shape.items) or _special_within_braces(shape.items, type if "split" in spec.marks else None)
     if wrong or "packed" in spec.marks:
         return wrong
-    if misplaced := _misplaced_within_braces(shape.items, spec):
+    items = [item.items[0] if item.kind == "component" else item for item in shape.items]
+    if misplaced := _misplaced_within_braces(items, spec):
         return misplaced
-    items = numbers(shape.items, type) if "coordinates" in spec.marks else shape.items
+    items = numbers(items, type) if "coordinates" in spec.marks else items
     if wrong := disparity(items):
         return wrong
     as_bits = "strict" not in spec.marks and any(sort_of(item) == BITS for item in items)
@@ -239,13 +252,22 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
 def _element(item: Shape, type: Type, spec: OperandType, destination: bool, *, as_bits: bool) -> str:
     """Within braces integers of the same size may hold floats, and beside bits all registers of their size are bits.
 
-    A special register is bits there, and stands in results too.
+    A special register is bits there, and stands in results too; a predicate is a word, beside bits alone.
     """
     of_integers = item.kind == "register" and item.type is not None and item.type.is_int and "strict" not in spec.marks
-    is_bits = item.kind == "special" or (as_bits and item.kind in ("register", "float"))
+    constant = item.kind == "float" and not destination
+    special = item.kind == "special" and item.type is not pred
+    is_bits = special or (as_bits and (constant or item.kind in ("register", "special")))
     if has_size(item, type.bits) and (is_bits or (of_integers and type in (f16, f32, f64))):
         return ""
     return problem(item, type, spec, destination=destination and item.kind != "special")
+
+
+def _part_within_braces(items: Sequence[Shape]) -> str:
+    """What picks a part of a register there (`%r1.b0`), which ptxas ignores, picks it of a register of 32 bits."""
+    parts = (item for item in items if item.kind == "component")
+    wrong = next((part for part in parts if is_vector_register(part.items[0]) or not has_size(part.items[0], b32.bits)), None)
+    return f"'.{wrong.detail}' picks a part of a register of 32 bits alone" if wrong else ""
 
 
 def _special_within_braces(items: Sequence[Shape], exact: Type | None) -> str:
@@ -266,10 +288,10 @@ def _misplaced_within_braces(items: Sequence[Shape], spec: OperandType) -> str:
     return ""
 
 
-def numbers(point: Sequence[Shape], type: Type) -> Sequence[Shape]:
+def numbers(point: list[Shape], type: Type) -> list[Shape]:
     """The elements of a point that have to be of the type: not an index before them, and none where one is bits."""
     if any(item.type is type.as_bits for item in point) and all(has_size(item, type.bits) for item in point):
-        return ()
+        return []
     indexed = disparity(point) and has_size(point[0], type.bits) and not is_float(point[0])
     return point[1:] if indexed else point
 
@@ -277,8 +299,13 @@ def numbers(point: Sequence[Shape], type: Type) -> Sequence[Shape]:
 def has_size(shape: Shape, bits: int) -> bool:
     """Is it a constant, or a register of that size?"""
     if shape.kind in ("register", "special"):
-        return shape.type is not None and shape.type.bits == bits
+        return shape.type is not None and _size(shape.type) == bits
     return shape.kind in ("integer", "float")
+
+
+def _size(type: Type) -> int:
+    """The bits of an element in braces, where ptxas gives a predicate a word."""
+    return b32.bits if type is pred else type.bits
 
 
 def is_float(shape: Shape) -> bool:
@@ -292,11 +319,13 @@ BITS = "bits"
 
 def sort_of(item: Shape) -> str:
     """What neighbours in a vector must have in common, unless one of them is bits."""
+    if item.type is pred:
+        return "predicates"
     if item.kind != "register" or item.type is None:
         return {"special": BITS, "integer": "integers", "float": "floats"}.get(item.kind, "")
     if item.type.is_packed:
         return str(item.type)
-    return {"b": BITS, "f": "floats", "p": "predicates"}.get(item.type.kind, "integers")
+    return {"b": BITS, "f": "floats"}.get(item.type.kind, "integers")
 
 
 def stand_apart(sorts: Sequence[str]) -> int:
@@ -307,7 +336,7 @@ def stand_apart(sorts: Sequence[str]) -> int:
 def disparity(items: Sequence[Shape]) -> str:
     """Why elements cannot share a vector: they have one size, and no integers and floats stand side by side."""
     held = [item for item in items if item.kind in ("register", "special") and item.type is not None]
-    if len({item.type.bits for item in held if item.type is not None}) > 1:
+    if len({_size(item.type) for item in held if item.type is not None}) > 1:
         return "the elements of a vector have one size"
     apart = stand_apart([sort for item in items if (sort := sort_of(item))])
     return "the elements of a vector are integers or floats, not both" if apart else ""
@@ -354,7 +383,7 @@ CHECKS: dict[str, Callable[[Shape, Type | None, OperandType, bool], str]] = {
     "variable": _variable,
     "special": _special,
     "label": _named("label"),
-    "function": _named("function"),
+    "function": _function,
     "table": _named("table"),
     "prototype": _named("prototype"),
     "sink": _sink,

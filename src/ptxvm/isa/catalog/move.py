@@ -6,6 +6,7 @@ from ptxvm.algebra.derived.packed import elements, pack
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.diagnostics import Severity
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa import special_registers
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.operand_types import UNKNOWN
@@ -155,18 +156,34 @@ def function_address(i):
     .type = { .b16, .b32, .b64, .u16, .u32, .u64, .s16, .s32, .s64, .f32, .f64 };
     """,
     section="9.7.9.3",
-    types="d: type, a: type passed",
+    types="d: type, a: type function passed",
     needs={"": "PTX 1.0"},
 )
 def mov_vector(i, a):
-    """Copy a vector, or a special register of four components (PTX 1.0; the manual has it no longer)."""
-    return a
+    """Copy a vector, or a special register of four components (PTX 1.0; the manual has it no longer).
+
+    Of one register ptxas moves the parts: each becomes an element, with zeros above it.
+    """
+    if isinstance(a, list):
+        return a
+    bits = i.type.bits // size(i)
+    if bits < 8 or i.type.is_float:
+        raise Unsupported(f"'mov.{i.vec}{i.type}' of one register")
+    parts = elements(a.view(i.type.as_bits), Type.named[f"b{bits}"])
+    return [part.to(i.type.as_bits).view(i.type) for part in parts]
+
+
+def size(i):
+    """How many elements the vectors have."""
+    return 2 if i.vec == "v2" else 4
 
 
 @mov_vector.rule("P1607")
 def vectors_of_that_size(i):
-    """Both operands are vectors of that size."""
-    size = 2 if i.vec == "v2" else 4
-    if widths(i) != [size, size]:
+    """The destination is a vector of that size, and the source one, or one register or constant."""
+    d, a = widths(i)
+    if d == 0:
+        return "Result vector expected"
+    if d != size(i) or a not in (0, d):
         return "Argument vector size mismatch for instruction 'mov'"
     return None

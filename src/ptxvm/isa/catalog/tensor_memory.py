@@ -139,14 +139,19 @@ def result_thrown_away(i: Decoded) -> str | None:
 
 
 def special_register(operand: str, opcode: str) -> Callable[[Decoded], Problem | None]:
-    """No element of what is loaded or stored is a special register."""
+    """No element of what is loaded or stored is a special register, nor a part of a register."""
 
     def rule(i: Decoded) -> Problem | None:
-        """No element of the vector is a special register."""
-        if not any(item.kind == "special" for item in i.shape(operand).items):
+        """No element of the vector is a special register, nor a part of one."""
+        kinds = {item.kind for item in i.shape(operand).items}
+        if "special" in kinds:
+            return Problem("P3504", "a special register stands where one of the program is needed", operand=operand,
+                           ptxas=f"Special register argument not allowed for instruction '{opcode}'")  # fmt: skip
+        if "component" not in kinds:
             return None
-        return Problem("P3504", "a special register stands where one of the program is needed", operand=operand,
-                       ptxas=f"Special register argument not allowed for instruction '{opcode}'")  # fmt: skip
+        where = "destination" if operand == "d" else "source operand"
+        return Problem("P3504", "a part of a register stands where a whole one is needed", operand=operand,
+                       ptxas=f"Video selector is not allowed on {where} for instruction '{opcode}'")  # fmt: skip
 
     return rule
 
