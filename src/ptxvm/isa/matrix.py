@@ -200,6 +200,9 @@ def wrong_sort(i: Decoded, operand: str, type: Type, *, constant: bool = True) -
     spec = OperandType(type.name if type.is_int else "")
     mixed = len({item.type for item in items if item.kind == "register"}) > 1
     for item in items:
+        if item.kind == "component" and operand not in i.destinations():
+            wrong = "a part of a register stands where a whole one is needed"
+            return Problem("P2703", wrong, operand=operand, ptxas=said)
         if mixed and has_size(item, type.bits):  # ptxas looks only at the size of registers of several types
             continue
         if item.kind == "register" and (wrong := problem(item, type, spec, destination=False)):

@@ -69,20 +69,3 @@ def test_a_declaration_without_a_meaning_uses_nothing_of_the_machine():
         assert not each.effects, each.name
         named = {name for form in each.forms for operand in form.operands for name in operand.names}
         assert set(each.sources) <= named, each.name
-
-
-@pytest.mark.parametrize(
-    ("line", "said"),
-    [
-        ("mov.v2.f32 {%f0, %f1}, %f2;", "'mov.v2.f32' of one register"),
-        ("mov.v4.b16 {%h0, %h1, %h2, %h3}, %h4;", "'mov.v4.b16' of one register"),
-        ("mov.b64 %d, {%p, %r};", "a predicate among the elements of a vector"),
-        ("mov.b64 {%p, %r}, %d;", "a predicate among the elements of a vector"),
-    ],
-)
-@pytest.mark.parametrize("engine", ["interp", "jit"])
-def test_what_ptxas_takes_without_a_meaning_is_not_run(engine, line, said):
-    registers = ".reg .f32 %f<3>; .reg .b16 %h<5>; .reg .b64 %d; .reg .b32 %r; .reg .pred %p;"
-    module = ptxvm.load(f"{HEAD}.entry k ()\n{{\n  {registers}\n  {line}\n  ret;\n}}\n")
-    with pytest.raises(ptxvm.Unsupported, match=said):
-        module.kernel().launch(engine=engine)

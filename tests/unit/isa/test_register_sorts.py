@@ -47,6 +47,7 @@ SPARSE_HALF_BYTES, WMMA = (
     "mma.sp.sync.aligned.m16n8k64.row.col.s32.s4.s4.s32",
     "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32",
 )
+SMALL = "mma.sync.aligned.m16n8k16.row.col.f16.e4m3.e4m3.f16"
 TAKEN = [
     ("sm_75", f"{QUARTERS} {vector('r', 4)}, {{%laneid, %r2}}, {vector('r', 2)}, {vector('r', 4)};"),
     ("sm_89", f"{HALF_BYTES} {vector('r', 2)}, {{%laneid}}, {{%r2}}, {{%r3, %laneid}};"),
@@ -93,6 +94,9 @@ TAKEN = [
     ("sm_90a", "mov.b64 {%r1, %laneid}, %d1;"),
     ("sm_90a", "atom.global.v2.f32.add {%f1, %laneid}, [%d1], {%f1, %f2};"),
     ("sm_90a", "mov.v2.b32 {%r1, %r2}, %r3;"),
+    ("sm_90a", f"{SMALL} {vector('r', 2)}, {{%laneid, %r1}}, {{%laneid}}, {vector('r', 2)};"),
+    ("sm_120a", f"{SMALL} {{%r1, _}}, {vector('r', 2)}, {{%r1}}, {{%r1, %laneid}};"),
+    ("sm_120a", f"{SMALL} {{%r1, %r2.b0}}, {vector('r', 2)}, {{%r1}}, {vector('r', 2)};"),
     ("sm_90a", "mov.v4.u32 {%u1, %u2, %u3, %u4}, %laneid;"),
     ("sm_90a", "mov.v2.f32 {%f1, %f2}, 1.5;"),
     ("sm_90a", "mov.v2.b64 {%d1, %d2}, s+4;"),
@@ -208,6 +212,10 @@ REFUSED = [
     ("sm_90a", "st.shared.v2.b16 [s], {%h1.h1, %h2};", "P0304"),
     ("sm_90a", "st.shared.v2.b64 [s], {%d1.b3, %d2};", "P0304"),
     ("sm_90a", "elect.sync %r1.b0|%p1, 1;", "P0303"),
+    ("sm_90a", f"{SMALL} {vector('r', 2)}, {vector('r', 2)}, {{%r1}}, {{%r1, %laneid}};", "P2712"),
+    ("sm_100a", f"{SMALL} {{%r1, %laneid}}, {vector('r', 2)}, {{%r1}}, {vector('r', 2)};", "P2712"),
+    ("sm_103a", f"{SMALL} {{%r1, _}}, {vector('r', 2)}, {{%r1}}, {vector('r', 2)};", "P2712"),
+    ("sm_120a", f"{SMALL} {vector('r', 2)}, {vector('r', 2)}, {{%r1}}, {{%r1, %r1.b0}};", "P2703"),
     ("sm_100a", "tcgen05.ld.sync.aligned.32x32b.x2.b32 {%r2.b0, %r3}, [%r1];", "P3504"),
     ("sm_100a", "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {%r2.b0, %r3};", "P3504"),
     ("sm_90a", "redux.sync.add.u32 %r1, k, -1;", "P0304"),
@@ -229,3 +237,21 @@ def test_a_register_that_ptxas_takes(target, line):
 @pytest.mark.parametrize(("target", "line", "code"), REFUSED)
 def test_a_register_that_ptxas_refuses(target, line, code):
     assert codes(target, line) == {code}
+
+
+@pytest.mark.parametrize(
+    ("line", "said"),
+    [
+        ("mov.v2.f32 {%f0, %f1}, %f2;", "'mov.v2.f32' of one register"),
+        ("mov.v4.b16 {%h0, %h1, %h2, %h3}, %h4;", "'mov.v4.b16' of one register"),
+        ("mov.b64 %d, {%p, %r};", "a predicate among the elements of a vector"),
+        ("mov.b64 {%p, %r}, %d;", "a predicate among the elements of a vector"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_what_ptxas_takes_without_a_meaning_is_not_run(engine, line, said):
+    head = ".version 9.0\n.target sm_90a\n.address_size 64\n"
+    registers = ".reg .f32 %f<3>; .reg .b16 %h<5>; .reg .b64 %d; .reg .b32 %r; .reg .pred %p;"
+    module = ptxvm.load(f"{head}.entry k ()\n{{\n  {registers}\n  {line}\n  ret;\n}}\n")
+    with pytest.raises(ptxvm.Unsupported, match=said):
+        module.kernel().launch(engine=engine)

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Unpack
 
 from ptxvm.algebra.types import Type, f16, f32
-from ptxvm.isa.emulated_products import special_in_an_emulated_product
+from ptxvm.isa.emulated_products import added_elsewhere, special_in_an_emulated_product
 from ptxvm.isa.exactness import SUMS
 from ptxvm.isa.fragments import NARROW, Arithmetic, Fragment, Product, mma_fragment, quarter_fragment
 from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
@@ -205,6 +205,7 @@ for each in (mma, mma_alternate, mma_small, mma_f64, mma_integer, mma_bits):
     each.rule("P2722")(order_of_matrices)
 for each in (mma, mma_integer, mma_bits):
     each.rule("P2712")(special_in_an_emulated_product)
+mma_small.rule("P2712")(added_elsewhere)
 
 
 @mma_small.rule("P2725")
