@@ -91,19 +91,12 @@ class Operands:
                 element = type
                 if split and type is not None:
                     element = Type.named[f"b{type.bits // len(node.items)}"]
-                return [self.element(bound, item, element) for item in node.items]
+                return [within_braces(self.value(bound, item, element), element) for item in node.items]
             case tree.Group():
                 return [self.argument(bound, item) for item in node.items]
             case tree.Name():
                 return self.named(bound, node, type)
         return self.expression(bound, node, type)
-
-    def element(self, bound: Bound, node: tree.Operand, type: Type | None) -> OperandValue:
-        """The value of an element in braces."""
-        value = self.value(bound, node, type)
-        if isinstance(value, Value) and value.type is pred and type is not pred:
-            raise Unsupported(A_PREDICATE)
-        return value
 
     def expression(self, bound: Bound, node: tree.Operand, type: Type | None) -> Value:
         """A register behind `!` or `-`, a register plus an offset, which ptxas adds to its bits, or a constant expression."""
@@ -257,6 +250,13 @@ class Operands:
 
 A_PREDICATE = "a predicate among the elements of a vector"
 """What ptxas takes beside registers of bits; no section gives it a meaning, and its code differs from case to case."""
+
+
+def within_braces(value: OperandValue, type: Type | None) -> OperandValue:
+    """The value of an element in braces; `Unsupported` for a predicate that stands for a word."""
+    if isinstance(value, Value) and value.type is pred and type is not pred:
+        raise Unsupported(A_PREDICATE)
+    return value
 
 
 def fitting(value: Value, type: Type) -> Value:
