@@ -146,6 +146,8 @@ def _fits(shape: Shape, i: Decoded, operand: Operand, bracket: str) -> bool:
         return bracket == "(" and shape.kind in ("register", "variable")
     results = i.destinations()
     for name in operand.names:
+        if shape.kind == "function" and "function" not in i.operand_type(name).marks:
+            continue  # ptxas takes the address of a function as any number, which no author means
         wanted = Shape("address", items=(shape,)) if operand.address else shape
         if bracket == "{":
             wanted = Shape("vector", items=(shape,))
