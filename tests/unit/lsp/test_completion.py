@@ -59,6 +59,7 @@ def test_modifiers_that_the_target_lacks_come_last_and_say_what_they_need(at):
         ("ld.param.u32 %r2, [^", {"n", "out"}, {"LOOP", "%p1"}),
         ("setp.eq.s32 %p1, %r1, ^", {"%r1"}, {"%p1", "%f1"}),
         ("st.global.v2.f32 [%rd1], {%f1, ^", {"%f1"}, {"%p1", "LOOP"}),
+        ("mov.u64 %rd1, ^", {"k", "tile", "%rd1"}, {"%f1", "%p1"}),
         ("mov.u32 %r2, ^", {"%laneid", "%tid", "%r1", "WARP_SZ"}, {"%f1", "%p1"}),
     ],
 )
