@@ -52,7 +52,7 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
     set_known_findings(chosen.ptxvm_allow, chosen.ptxvm_suppress)
     if chosen.ptxvm_check:
         try:
-            options.checks([each.strip() for each in chosen.ptxvm_check.split(",")])
+            options.checks_in(chosen.ptxvm_check)
         except ValueError as wrong:
             raise pytest.UsageError(f"--ptxvm-check: {wrong}") from wrong
         os.environ["PTXVM_CHECK"] = chosen.ptxvm_check
@@ -69,7 +69,7 @@ def set_known_findings(allow: str | None, suppress: str | None) -> None:
 
     if allow:
         try:
-            options.allowed(allow.split(","))
+            options.allowed_in(allow)
         except ValueError as wrong:
             raise pytest.UsageError(f"--ptxvm-allow: {wrong}") from wrong
         os.environ["PTXVM_ALLOW"] = allow

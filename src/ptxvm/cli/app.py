@@ -306,16 +306,7 @@ def examples(name: str | None) -> int:
 @ALLOW
 @click.option("--suppress", metavar="FILE", help="Findings that are meant: a line CODE KERNEL:LINE for each.")
 @click.option("--summary", is_flag=True, help="End with a table: kernels, launches, time, findings.")
-def execute(
-    command: Sequence[str],
-    device: str | None,
-    devices: int | None,
-    checks: str,
-    allow: str,
-    suppress: str | None,
-    *,
-    summary: bool,
-) -> int:
+def execute(command: Sequence[str], **options: Any) -> int:  # noqa: ANN401 - what `cli.exec` takes, which click has converted
     """Run a program with ptxvm as its CUDA driver.
 
     \b
@@ -326,7 +317,7 @@ def execute(
     """  # noqa: D301
     from ptxvm.cli.exec import execute
 
-    return execute(command, device, devices, checks, allow, suppress, summary=summary)
+    return execute(command, **options)
 
 
 @app.command()

@@ -13,7 +13,7 @@ def debug_command(command: Sequence[str], commands: Sequence[str], *, batch: boo
     """Run a program to its end; its exit status.  The debugger is in its processes, which have the same terminal."""
     os.environ["PTXVM_IMPORT"] = "ptxvm.cli.debug_client"
     os.environ["PTXVM_DEBUG"] = json.dumps({"commands": list(commands), "batch": batch})
-    return execute(command, None, None, "", "", None, summary=False)
+    return execute(command)
 
 
 __all__ = ["debug_command"]

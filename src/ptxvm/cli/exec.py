@@ -26,19 +26,13 @@ Lines = Sequence[Mapping[str, Any]]  # the key tells the type of a value
 
 
 def execute(
-    command: Sequence[str],
-    device: str | None,
-    devices: int | None,
-    checks: str,
-    allow: str,
-    suppress: str | None,
-    *,
-    summary: bool,
-) -> int:
+    command: Sequence[str], device: str | None = None, devices: int | None = None, checks: str = "", allow: str = "",
+    suppress: str | None = None, *, summary: bool = False,
+) -> int:  # fmt: skip
     """Run a program to its end; its exit status, or 1 where a check found an error in a kernel and the program none."""
     try:
-        options.checks([each.strip() for each in checks.split(",")] if checks else None)
-        options.allowed([each for each in allow.split(",") if each])
+        options.checks_in(checks)
+        options.allowed_in(allow)
     except ValueError as wrong:
         return say(f"ptxvm exec: {wrong}", WRONG_CALL)
     if device is not None and device not in MODELS:

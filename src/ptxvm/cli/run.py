@@ -275,7 +275,7 @@ def which_to_save(kernel: ptxvm.Kernel, args: Sequence[object], text: str) -> tu
 def known_findings(text: str) -> frozenset[str]:
     """The codes of findings to say nothing of."""
     try:
-        return options.allowed([code for code in text.split(",") if code])
+        return options.allowed_in(text)
     except ValueError as wrong:
         raise WrongCall(f"--allow {text}: {wrong}") from None
 

@@ -29,8 +29,7 @@ MOMENT = 0.1  # seconds after which a function of the client is taken to wait fo
 @cache
 def wanted() -> frozenset[options.Check] | None:
     """The checks that `PTXVM_CHECK` names, None where it names none; ValueError for an unknown name."""
-    text = os.environ.get("PTXVM_CHECK", "")
-    return options.checks([each.strip() for each in text.split(",")]) if text else None
+    return options.checks_in(os.environ.get("PTXVM_CHECK", ""))
 
 
 @cache
@@ -43,7 +42,7 @@ def suppressions() -> Suppressions:
 @cache
 def allowed() -> frozenset[str]:
     """The codes of findings that are meant, by `PTXVM_ALLOW`; ValueError for an unknown code."""
-    return options.allowed([each for each in os.environ.get("PTXVM_ALLOW", "").split(",") if each])
+    return options.allowed_in(os.environ.get("PTXVM_ALLOW", ""))
 
 
 def exact_bounds() -> bool:

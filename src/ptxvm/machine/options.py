@@ -149,6 +149,11 @@ def checks(value: object) -> frozenset[Check] | None:
     return frozenset(check for check in CHECKS if check in found)
 
 
+def checks_in(text: str) -> frozenset[Check] | None:
+    """The checks in a text such as `memory, race`, None where it is empty; ValueError for an unknown one."""
+    return checks([each.strip() for each in text.split(",")]) if text else None
+
+
 def instance(name: str, value: T, kinds: type | tuple[type, ...], said: str) -> T:
     """An object of a class."""
     if not isinstance(value, kinds):
@@ -179,3 +184,8 @@ def allowed(codes: Collection[str]) -> frozenset[str]:
         if each not in KINDS:
             raise ValueError(f"there is no finding '{each}'; {did_you_mean(each, KINDS) or 'there are ' + ', '.join(KINDS)}")
     return found
+
+
+def allowed_in(text: str) -> frozenset[str]:
+    """The same in a text such as `race,uninitialised`."""
+    return allowed([each for each in text.split(",") if each])
