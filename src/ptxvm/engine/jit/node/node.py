@@ -17,7 +17,7 @@ from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import Code, short
-from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, scalar_type, text, wrapped
+from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
 from ptxvm.engine.jit.node import small_elements
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.event_counters import NodeCounters
@@ -135,9 +135,7 @@ class NodeBuilder(operands.Operands):
         """Give a register a new value, where the guard holds."""
         value = fitting(value, type)
         if self.kernel.scalar and isinstance(value.raw, Varying):  # of an operation that only vectors have
-            llvm = scalar_type(type)
-            one = self.code.emit(f"extractelement <1 x {llvm}> {self.alg.vector(type, value.raw)}, i64 0")
-            value = Value(self.alg, type, Affine(one, loose=value.raw.loose))
+            value = self.of_lane(value, 0)
         if self.guard is not None and self._escapes(key):
             old = self.slot(key, type)
             value = Value(self.alg, type, self.alg.select(type, self.guard, value.raw, old.raw))
@@ -164,15 +162,19 @@ class NodeBuilder(operands.Operands):
 
     def lone_lane(self) -> int | None:
         """The lane that alone runs the block of a predicated region, where that is known."""
-        lanes = getattr(self.region_guard, "lanes", None) if self.full else None
-        return lanes.index(1) if lanes is not None and sum(lanes) == 1 else None
+        lanes = self.region_guard.lanes if self.full and isinstance(self.region_guard, Varying) else None
+        return lanes.index(1) if lanes is not None and lanes.count(1) == 1 else None
 
     def of_lane(self, value: Value, lane: int) -> Value:
         """The value of a lane, as that of all lanes."""
         raw, type = value.raw, value.type
         if isinstance(raw, Varying):
-            one = self.code.emit(f"extractelement {self.alg.vector_type(type)} {raw.name}, i64 {lane}")
-            return Value(self.alg, type, Affine(one if raw.lanes is None else raw.lanes[lane], loose=raw.loose))
+            one: Scalar
+            if raw.lanes is not None:
+                one = raw.lanes[lane]
+            else:
+                one = self.code.emit(f"extractelement {self.alg.vector_type(type)} {raw.name}, i64 {lane}")
+            return Value(self.alg, type, Affine(one, loose=raw.loose))
         if not raw.terms:
             return value
         base = raw.base

@@ -266,16 +266,11 @@ def relation(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> R
 
 def comparison(op: str, type: Type, a: Affine, b: Affine, width: int) -> int | None:
     """The result of a comparison with a constant in all lanes, if the known bits decide it."""
-    if a.constant is not None:
-        a, b, op = b, a, MIRRORED.get(op, op)
-    found = AffineParts.of(type, a, width) if b.constant is not None else None
-    if found is None or found.values >> (type.bits - type.is_signed):
+    if (sides := _with_constant(op, type, a, b, width)) is None:
         return None
-    least, most, n = (
-        min(found.lanes),
-        found.values if found.disjoint else found.most,
-        constant_folding.signed(type, b.constant or 0),
-    )
+    op, found, constant = sides
+    least, most = min(found.lanes), found.values if found.disjoint else found.most
+    n = constant_folding.signed(type, constant)
     if most < n or least > n:
         return int(op == "ne" or op in (("lt", "le") if most < n else ("gt", "ge")))
     if (op == "ge" and least >= n) or (op == "le" and most <= n):
@@ -291,13 +286,22 @@ def of_rows(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> Af
     Where the offsets are below a power of two, of which the base is a multiple, all lanes are in one row of so many numbers.
     `tid > 31` asks whether a warp is the first one.
     """
-    if a.constant is not None:
-        a, b, op = b, a, MIRRORED.get(op, op)
-    found = AffineParts.of(type, a, alg.width) if b.constant is not None else None
-    if found is None or not found.disjoint or found.values >> (type.bits - type.is_signed):
+    sides = _with_constant(op, type, a, b, alg.width)
+    if sides is None or not sides[1].disjoint:
         return None
+    op, found, constant = sides
     last = ones(reduce(or_, found.lanes).bit_length())
-    if found.bits & last or (b.constant or 0) & last != {"gt": last, "le": last, "ge": 0, "lt": 0}.get(op):
+    if found.bits & last or constant & last != {"gt": last, "le": last, "ge": 0, "lt": 0}.get(op):
         return None
     word = f"i{type.bits}"
-    return Affine(alg.code.emit(f"icmp u{op} {word} {text(word, found.base)}, {b.constant}"))
+    return Affine(alg.code.emit(f"icmp u{op} {word} {text(word, found.base)}, {constant}"))
+
+
+def _with_constant(op: str, type: Type, a: Affine, b: Affine, width: int) -> tuple[str, AffineParts, int] | None:
+    """A comparison with its constant on the right; None where there is none, or where a lane of the other side may wrap."""
+    if a.constant is not None:
+        a, b, op = b, a, MIRRORED.get(op, op)
+    found = AffineParts.of(type, a, width) if b.constant is not None else None
+    if found is None or b.constant is None or found.values >> (type.bits - type.is_signed):
+        return None
+    return op, found, b.constant

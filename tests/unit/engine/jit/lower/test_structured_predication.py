@@ -615,8 +615,6 @@ def test_the_first_warp_has_a_part_of_its_own(threads: int) -> None:
 
 
 LIMITS = (0, 1, 30, 31, 32, 33, 63, 64, 95, 96, 0xFFFF_FFFF)
-
-
 COMPARED = """
     setp.{0} %p0, {1};
     selp.b32 %r11, 1, 0, %p0;
