@@ -62,9 +62,9 @@ class PageServer(socketserver.ThreadingTCPServer):
             while True:
                 number, first, end = REQUEST.unpack(received(connection, REQUEST.size))
                 part = self.arrays[number][first:end]
-                connection.sendall(part.data)
                 with self._lock:
-                    self.sent += part.nbytes
+                    self.sent += part.nbytes  # before they are there: who has them may ask
+                connection.sendall(part.data)
         except (EOFError, OSError):
             return
         finally:

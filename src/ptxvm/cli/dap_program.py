@@ -62,6 +62,7 @@ class PythonProgram:
         """Run it to its end; its exit status."""
         os.environ.update(self.variables)
         printed, errors = Printed(self.output, "stdout"), Printed(self.output, "stderr")
+        before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored where an editor runs in the background
         self.is_running = True
         try:
             with chdir(self.folder), redirect_stdout(printed), redirect_stderr(errors):
@@ -70,6 +71,7 @@ class PythonProgram:
             return INTERRUPTED
         finally:
             self.is_running = False
+            signal.signal(signal.SIGINT, before)
 
     def status(self) -> int:
         """Its exit status; an exception that it lets pass is printed."""

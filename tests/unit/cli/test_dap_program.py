@@ -42,7 +42,8 @@ class Client:
     """Asks an adapter of its own process, and waits for events."""
 
     def __init__(self, folder: Path) -> None:
-        command = [sys.executable, "-m", "ptxvm", "debug", "--dap"]
+        background = ["sh", "-c", 'trap "" INT; exec "$@"', "sh"]  # SIGINT is ignored in what a shell starts there
+        command = [*background, sys.executable, "-m", "ptxvm", "debug", "--dap"]
         self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=folder)
         self.messages, self.decoder, self.number = [], Decoder(), 0
         self.watchdog = Timer(60, self.process.kill)
