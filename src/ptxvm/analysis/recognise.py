@@ -23,6 +23,7 @@ from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Decoded, Problem, candidates
 from ptxvm.isa.notation import Form
 from ptxvm.isa.operand_types import Shape, problem
+from ptxvm.isa.special_registers import lookup
 from ptxvm.isa.targets import Need, Target, Version, gives
 
 Words = tuple[str, ...]
@@ -183,7 +184,7 @@ class Recogniser:
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
         judged = CheckedInstruction(decoded.of, decoded.form, bound, named, constants)
         judged.version, judged.target, judged.options = self.version, self.target, self.options
-        needs = judged.requirements()
+        needs = [*judged.requirements(), *needs_of_registers(named)]
         broken = judged.problems()
         errors, doubts = ([p for p in broken if (p.severity is Severity.ERROR) is wrong] for wrong in (True, False))
         problems = [*operand_problems(judged, named), *misplaced_unified(judged, named, at), *errors, *self.demands(needs)]
@@ -310,6 +311,13 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
         Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas)
         for name, shape, type, said in wrong
     ]
+
+
+def needs_of_registers(named: dict[str, Shape]) -> Iterator[tuple[str, Need]]:
+    """What the special registers within braces and brackets need; those that stand alone are up to rules of instructions."""
+    for item in (item for shape in named.values() for item in shape.items):
+        if item.kind == "special" and (known := lookup(item.detail)) is not None:
+            yield f"%{item.detail}", known.need
 
 
 UNIFIED = (1,)

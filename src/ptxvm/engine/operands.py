@@ -126,6 +126,8 @@ class Operands:
         if isinstance(symbol, Label | Table | Prototype):
             return symbol
         if isinstance(symbol, Function):
+            if type is pred:
+                raise Unsupported("a function as a predicate")
             return symbol if type is None else self.fit(self.function_address(symbol), type)
         if isinstance(symbol, Variable):
             return self.fit(self.variable_address(symbol), type or u64)

@@ -176,15 +176,19 @@ def of_a_word(*operands: str, least: int = 32, when: Condition = lambda _: True)
 
 
 def no_address(*operands: str, when: Condition = lambda _: True) -> Trait:
-    """Operands that are no address of a variable, with an offset neither, in the instructions that a condition picks."""
+    """Operands that are no address of a variable or function, with an offset neither, in instructions that a condition picks.
+
+    These are the ones that ptxas writes out as calls, whose arguments have no such addresses.
+    """
 
     def address_as_a_number(i: Decoded) -> Problem | None:
-        """The address of a variable is no operand here, with an offset neither."""
+        """The address of a variable or function is no operand here, with an offset neither."""
         for operand in operands:
             shape = i.shape(operand)
-            if shape is not None and shape.kind == "variable" and when(i):
-                return Problem("P1834", "the address of a variable is no operand here", operand=operand,
-                               help="move it to a register first", ptxas="Parsing error near '+': syntax error")  # fmt: skip
+            if shape is not None and shape.kind in ("variable", "function") and when(i):
+                ptxas = "Parsing error near '+': syntax error" if shape.kind == "variable" else ""
+                return Problem("P1834", f"the address of a {shape.kind} is no operand here", operand=operand,
+                               help="move it to a register first", ptxas=ptxas)  # fmt: skip
         return None
 
     return Trait(rules=[("P1834", address_as_a_number)])

@@ -138,7 +138,7 @@ HOLDERS = {f16: f16x2, bf16: bf16x2, tf32: tf32, f32: f32, f64: f64}
 
 
 CONSTANTS = {"integer", "float"}
-ALONE = {u32: {"integer"}, f32: {"float"}, b64: CONSTANTS}
+ALONE = {u32: {"integer"}, f32: {"float"}, f64: {"float"}, b64: CONSTANTS}
 """Which constants may be the whole of a vector, by what its registers hold; beside a register any may stand."""
 NEVER_CONSTANT = ("s8", "u8", "b1")
 """Of these types no fragment is of constants alone, as ptxas 13.0 takes it."""

@@ -6,11 +6,12 @@ A shape is all that a check needs to know of an operand, so that equal shapes ar
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import pairwise
 from typing import Any, Literal, NamedTuple, TypeAlias
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, b32, f16, f16x2, f32, f64, pred, u32
+from ptxvm.algebra.types import Type, b32, f16, f16x2, f32, f32x2, f64, pred, u32
 from ptxvm.isa.model import OperandType
 from ptxvm.isa.special_registers import lookup
 
@@ -195,7 +196,7 @@ def _special(shape: Shape, type: Type | None, spec: OperandType, destination: bo
         return "a special register cannot be written"
     if "imm" in spec.marks:
         return f"{in_words(shape)} stands where a constant is needed"
-    if "loose" in spec.marks:
+    if "loose" in spec.marks or "coordinates" in spec.marks:
         return f"{in_words(shape)} stands where a register is needed"
     known = lookup(shape.detail)
     kinds = (shape.type, *known.legacy) if known else (shape.type,)
@@ -212,16 +213,21 @@ def _named(kind: ShapeKind) -> Callable[[Shape, Type | None, OperandType, bool],
     return check
 
 
+FLOATS = (f16, f16x2, f32, f64, f32x2)
+"""The types of floats that are no alternate ones, which registers of bits hold."""
+
+CONSTANTS = ("integer", "float")
+
 NO_FUNCTION = frozenset({"reg", "imm", "word", "untyped", "loose", "registers", "mask"})
 """Marks of operands that are never the address of a function."""
 
 
 def _function(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     """The address of a function may be an operand of the instruction's own type, whichever that is, as ptxas takes it."""
-    if destination or type is None or type is pred or spec.marks & NO_FUNCTION:
+    if destination or type is None or spec.marks & NO_FUNCTION:
         return _named("function")(shape, type, spec, destination)
     own = type.kind == "b" or not no_packed_ones(spec)
-    return "" if own else _named("function")(shape, type, spec, destination)
+    return "" if own and (not type.is_float or type in FLOATS) else _named("function")(shape, type, spec, destination)
 
 
 def _sink(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
@@ -231,31 +237,42 @@ def _sink(shape: Shape, type: Type | None, spec: OperandType, destination: bool)
 def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
     if type is None or "imm" in spec.marks:
         return _mismatch(shape, type)
+    if any(item.kind == "function" for item in shape.items):
+        return "a function stands within braces"
     if "split" in spec.marks:
         bits, rest = divmod(type.bits, len(shape.items))
         if rest or f"b{bits}" not in Type.named:
             return f"{len(shape.items)} elements do not make up a {type} operand"
         type = Type.named[f"b{bits}"]
-    wrong = _part_within_braces(shape.items) or _special_within_braces(shape.items, type if "split" in spec.marks else None)
+    exact = "split" in spec.marks or not spec.marks & {"wide", "packed"}
+    wrong = _part_within_braces(shape.items) or _special_within_braces(shape.items, type if exact else None)
     if wrong or "packed" in spec.marks:
         return wrong
     items = [item.items[0] if item.kind == "component" else item for item in shape.items]
-    if misplaced := _misplaced_within_braces(items, spec):
+    if misplaced := _misplaced_within_braces(items, type, spec):
         return misplaced
-    items = numbers(items, type) if "coordinates" in spec.marks else items
-    if wrong := disparity(items):
+    indexed = "coordinates" in spec.marks and has_index(items, type)
+    if wrong := disparity(items[indexed:]):
         return wrong
+    if "coordinates" in spec.marks and are_bits(items, type):
+        return ""
+    items = items[indexed:]
     as_bits = "strict" not in spec.marks and any(sort_of(item) == BITS for item in items)
-    return next(filter(None, (_element(item, type, spec, destination, as_bits=as_bits) for item in items)), "")
+    floats = any(item.kind == "register" and is_float(item) and has_size(item, type.bits) for item in items)
+    beside = partial(_element, type=type, spec=spec, destination=destination, as_bits=as_bits, beside_floats=floats)
+    return next(filter(None, map(beside, items)), "")
 
 
-def _element(item: Shape, type: Type, spec: OperandType, destination: bool, *, as_bits: bool) -> str:
+def _element(item: Shape, type: Type, spec: OperandType, destination: bool, *, as_bits: bool, beside_floats: bool) -> str:
     """Within braces integers of the same size may hold floats, and beside bits all registers of their size are bits.
 
-    A special register is bits there, and stands in results too; a predicate is a word, beside bits alone.
+    A special register is bits there, and stands in results too; a predicate is a word, beside bits alone.  A floating-point
+    constant beside a register of floats has that register's size.
     """
     of_integers = item.kind == "register" and item.type is not None and item.type.is_int and "strict" not in spec.marks
-    constant = item.kind == "float" and not destination
+    constant = item.kind in CONSTANTS and not destination
+    if constant and item.kind == "float" and beside_floats and "strict" not in spec.marks:
+        return ""
     special = item.kind == "special" and item.type is not pred
     is_bits = special or (as_bits and (constant or item.kind in ("register", "special")))
     if has_size(item, type.bits) and (is_bits or (of_integers and type in (f16, f32, f64))):
@@ -280,20 +297,24 @@ def _special_within_braces(items: Sequence[Shape], exact: Type | None) -> str:
     return ""
 
 
-def _misplaced_within_braces(items: Sequence[Shape], spec: OperandType) -> str:
+def _misplaced_within_braces(items: Sequence[Shape], type: Type, spec: OperandType) -> str:
     if nested := next((item for item in items if is_vector_register(item)), None):
         return f"{in_words(nested)} stands within braces"
+    if type.is_packed and type.is_float and items[0].kind in CONSTANTS:
+        return _mismatch(items[0], type)
     if "registers" in spec.marks and all(item.kind == "integer" for item in items):
         return "integer constants alone stand where registers are needed"
     return ""
 
 
-def numbers(point: list[Shape], type: Type) -> list[Shape]:
-    """The elements of a point that have to be of the type: not an index before them, and none where one is bits."""
-    if any(item.type is type.as_bits for item in point) and all(has_size(item, type.bits) for item in point):
-        return []
-    indexed = disparity(point) and has_size(point[0], type.bits) and not is_float(point[0])
-    return point[1:] if indexed else point
+def has_index(point: list[Shape], type: Type) -> bool:
+    """Does a point begin with the index of a layer, which does not go with the coordinates behind it?"""
+    return bool(disparity(point)) and has_size(point[0], type.bits) and not is_float(point[0])
+
+
+def are_bits(point: list[Shape], type: Type) -> bool:
+    """Are all elements of a point bits, as one of them is?"""
+    return any(item.type is type.as_bits for item in point) and all(has_size(item, type.bits) for item in point)
 
 
 def has_size(shape: Shape, bits: int) -> bool:

@@ -48,6 +48,10 @@ SPARSE_HALF_BYTES, WMMA = (
     "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32",
 )
 SMALL = "mma.sync.aligned.m16n8k16.row.col.f16.e4m3.e4m3.f16"
+SMALL_BYTES = "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32"
+DOUBLES = "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"
+CONVERTED = "wmma.mma.sync.aligned.row.row.m16n16k16.f16.f32"
+TF32 = "wmma.mma.sync.aligned.row.row.m16n16k8.f32.tf32.tf32.f32"
 TAKEN = [
     ("sm_75", f"{QUARTERS} {vector('r', 4)}, {{%laneid, %r2}}, {vector('r', 2)}, {vector('r', 4)};"),
     ("sm_89", f"{HALF_BYTES} {vector('r', 2)}, {{%laneid}}, {{%r2}}, {{%r3, %laneid}};"),
@@ -111,6 +115,28 @@ TAKEN = [
     ("sm_90a", "vadd.u32.u32.u32 %r1, %r2, k;"),
     ("sm_90a", "bfi.b32 %r1, %r2, k, 3, 4;"),
     ("sm_90a", "st.shared.v2.f32 [s], {%u1.b0, %u2};"),
+    ("sm_90a", "st.shared.v2.b32 [s], {1.5, %f1};"),
+    ("sm_90a", "mov.b64 %d1, {%f1, 0d3FF0000000000000};"),
+    ("sm_100a", "multimem.st.relaxed.gpu.global.v4.f16x2 [%d1], {%r1, %r2, %r3, 1};"),
+    ("sm_90a", "tex.a2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%d1, {%u1, %f2, %f3, %r4}];"),
+    ("sm_90a", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%d1, {%laneid}];"),
+    (
+        "sm_80",
+        f"tex.grad.3d.v4.f32.f32 {vector('f', 4)}, [%d1, {vector('f', 4)}], {{%laneid, %f1, %f2, %f3}}, {vector('f', 4)};",
+    ),
+    ("sm_90a", f"tex.grad.2d.v4.f32.f32 {vector('f', 4)}, [%d1, {vector('f', 2)}], {{%laneid, %f1}}, {vector('f', 2)};"),
+    ("sm_90a", "div.rn.f64 %fd1, k, %fd2;"),
+    ("sm_90a", "sqrt.rz.f32 %f1, k;"),
+    ("sm_90a", "shfl.sync.idx.b32 %r1, k, %r2, %r3, -1;"),
+    ("sm_90a", "fma.rn.f16 %h1, %h2, k, %h3;"),
+    ("sm_90a", f"{DOUBLES} {{%fd1, %clock64}}, {{1.5}}, {{%fd2}}, {{1.5, 1.5}};"),
+    ("sm_90a", f"{SMALL_BYTES} {vector('r', 2)}, {{%r1}}, {{%r2}}, {{0f3F800000, %r2}};"),
+    ("sm_100a", f"{SMALL_BYTES} {vector('r', 2)}, {{%r1}}, {{%f2}}, {{%f1, %r2}};"),
+    ("sm_80", f"{BYTES} {vector('r', 8)}, {{%r1}}, {{%r1, %f2, %r3, %r4}}, {vector('r', 8)};"),
+    ("sm_90a", f"{TF32} {vector('f', 8)}, {{%r1, %p1, %r2, %r3}}, {vector('r', 4)}, {vector('f', 8)};"),
+    ("sm_90a", f"{CONVERTED} {{%r1, %r2, %r3, %r4}}, {vector('r', 8)}, {vector('r', 8)}, {{%laneid, {vector('f', 7)[1:]};"),
+    ("sm_90a", "and.pred %p1, k, %p2;"),
+    ("sm_100a", "st.bulk [%laneid], %d1, 0;"),
 ]
 REFUSED = [
     ("sm_90a", "st.shared.v4.b32 [s], {%r1, %tid, %r1, %r1};", "P0304"),
@@ -220,6 +246,46 @@ REFUSED = [
     ("sm_100a", "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {%r2.b0, %r3};", "P3504"),
     ("sm_90a", "redux.sync.add.u32 %r1, k, -1;", "P0304"),
     ("sm_90a", "multimem.red.relaxed.sys.global.add.u32 [%laneid], %r1;", "P1833"),
+    ("sm_90a", "st.shared.v2.b32 [s], {k, %r1};", "P0304"),
+    ("sm_90a", "add.bf16x2 %r1, k, %r2;", "P0304"),
+    ("sm_100a", "multimem.st.relaxed.gpu.global.v4.f16x2 [%d1], {1, %r2, %r3, %r4};", "P0304"),
+    ("sm_90a", "tex.a2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%d1, {%r1, %f2, %f3, %u4}];", "P0304"),
+    ("sm_90a", "tex.3d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%d1, {%r1, %f2, %f3, 2}];", "P0304"),
+    ("sm_90a", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%d1, %laneid];", "P0304"),
+    ("sm_90a", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%d1, {%gridid}];", "P0304"),
+    ("sm_90a", f"mma.sync.aligned.{WIDE[0]} {vector('f', 4)}, {vector('r', 4)}, {{%r1, %gridid}}, {vector('f', 4)};", "P0304"),
+    (
+        "sm_90a",
+        f"tex.grad.3d.v4.f32.f32 {vector('f', 4)}, [%d1, {vector('f', 4)}], {{%laneid, %f1, %f2, %f3}}, {vector('f', 4)};",
+        "P2818",
+    ),
+    (
+        "sm_90a",
+        f"tex.grad.cube.v4.f32.f32 {vector('f', 4)}, [%d1, {{%f1.h1, %f2, %f3, %f4}}], {vector('f', 4)}, {vector('f', 4)};",
+        "P2818",
+    ),
+    ("sm_90a", "div.u64 %w1, k, %w2;", "P1834"),
+    ("sm_90a", "rem.s64 %w1, %w2, k;", "P1834"),
+    ("sm_90a", "div.rz.f32 %f1, k, %f2;", "P1834"),
+    ("sm_90a", "sqrt.rz.f64 %fd1, k;", "P1834"),
+    ("sm_80", "shfl.sync.idx.b32 %r1, k, %r2, %r3, -1;", "P1834"),
+    ("sm_80", "match.any.sync.b32 %r1, k, -1;", "P1834"),
+    ("sm_80", "st.shared.v2.b32 [s], {%cluster_ctarank, %r1};", "P0307"),
+    ("sm_80", "st.shared.b32 [%cluster_ctarank], %r1;", "P0307"),
+    ("sm_90a", f"{DOUBLES} {vector('fd', 2)}, {{%clock64}}, {{%fd2}}, {vector('fd', 2)};", "P2712"),
+    ("sm_90a", f"{SMALL_BYTES} {vector('r', 2)}, {{%f1}}, {{%r2}}, {vector('r', 2)};", "P2703"),
+    ("sm_90a", f"{SMALL_BYTES} {vector('r', 2)}, {{%r1}}, {{0f3F800000}}, {vector('r', 2)};", "P2703"),
+    ("sm_100a", f"{SMALL_BYTES} {vector('r', 2)}, {{%f1}}, {{%r2}}, {vector('r', 2)};", "P2703"),
+    ("sm_100a", f"{SMALL_BYTES} {vector('r', 2)}, {{%r1}}, {{%r2}}, {{%r2, 0f3F800000}};", "P2703"),
+    ("sm_90a", f"{TF32} {vector('f', 8)}, {vector('r', 4)}, {{%r1, %f1, %r2, %r3}}, {vector('f', 8)};", "P2703"),
+    ("sm_90a", f"{TF32} {vector('f', 8)}, {vector('r', 4)}, {{%r1, %r2, %r3, %p1}}, {vector('f', 8)};", "P2703"),
+    ("sm_90a", f"{CONVERTED} {{%r1, %r2, %r3, %laneid}}, {vector('r', 8)}, {vector('r', 8)}, {vector('f', 8)};", "P2712"),
+    ("sm_90a", "selp.u32 %r1, %r2, %r3, k;", "P0304"),
+    ("sm_90a", "wmma.store.d.sync.aligned.row.m8n8k4.f64 [%d1], {%clock64, %fd1};", "P2712"),
+    ("sm_90a", "wmma.load.b.sync.aligned.row.m8n8k4.f64 {%clock64}, [%d1];", "P2712"),
+    ("sm_75", f"{BYTES} {vector('r', 8)}, {{%r1}}, {{%r1, %f2, %r3, %r4}}, {vector('r', 8)};", "P2703"),
+    ("sm_100a", "st.bulk.shared::cta [%laneid], %d1, 0;", "P3208"),
+    ("sm_90a", "stackrestore.u32 k;", "P2304"),
 ]
 
 
@@ -246,6 +312,7 @@ def test_a_register_that_ptxas_refuses(target, line, code):
         ("mov.v4.b16 {%h0, %h1, %h2, %h3}, %h4;", "'mov.v4.b16' of one register"),
         ("mov.b64 %d, {%p, %r};", "a predicate among the elements of a vector"),
         ("mov.b64 {%p, %r}, %d;", "a predicate among the elements of a vector"),
+        ("and.pred %p, k, %p;", "a function as a predicate"),
     ],
 )
 @pytest.mark.parametrize("engine", ["interp", "jit"])

@@ -249,11 +249,18 @@ def size_of_a_fill(i):
 
 
 def fill_at_a_variable(i):
-    """The address is in a register, or generic: a variable does not stand where .shared::cta is named."""
-    if generic_addressing(i) or base_of(i.shape("a")).kind != "variable":
+    """The address is in a register, or generic: no variable or special register stands where .shared::cta is named."""
+    said = IN_NO_ADD.get(base_of(i.shape("a")).kind)
+    if said is None or generic_addressing(i):
         return None
-    return Problem("P3208", "the address is in a register here, and no variable", operand="a",
-                   ptxas="Argument 1 of instruction 'add': must be register")  # fmt: skip
+    return Problem("P3208", "the address is in a register of the program here", operand="a", ptxas=said)
+
+
+IN_NO_ADD = {
+    "variable": "Argument 1 of instruction 'add': must be register",
+    "special": "Special register argument not allowed for instruction 'add'",
+}
+"""What ptxas says of an address that it adds the start of the window to."""
 
 
 def value_of_a_fill(i):

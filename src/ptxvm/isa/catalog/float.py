@@ -23,6 +23,7 @@ from ptxvm.algebra.derived.packed import each
 from ptxvm.algebra.derived.rounding import arithmetic, finish
 from ptxvm.algebra.types import f32, f64
 from ptxvm.algebra.value import select
+from ptxvm.isa.access import has, no_address
 from ptxvm.isa.exactness import ANGLES, BOUNDED, DIVISION, REFINED, REST, SHORTENED, SILICON
 from ptxvm.isa.model import Problem, alu
 
@@ -164,6 +165,12 @@ def mad_rnd_f32(i):
     return bool(i.rnd) and i.type is f32
 
 
+def is_called(i):
+    """Does ptxas make a call of it: of a quotient, or of a root in f64, that is not rounded to nearest?"""
+    return i.rnd in ("rz", "rm", "rp") and (i.type is f64 or i.opcode == "div")
+
+
+@has(no_address("a", "b", when=is_called))
 @alu(
     """
     div{.approx}{.ftz}.f32  d, a, b;
@@ -291,6 +298,7 @@ for _extreme in (min_, max_):
 ROOT_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 
 
+@has(no_address("a", when=is_called))
 @alu(
     """
     rcp{.approx}{.ftz}.f32  d, a;
@@ -312,6 +320,7 @@ def rcp(i, a):
     return canonical_nan(ftz(a.lift(1.0).floating("div", a, rounding=i.rnd or "rn")))
 
 
+@has(no_address("a", when=is_called))
 @alu(
     """
     sqrt{.approx}{.ftz}.f32  d, a;

@@ -11,6 +11,7 @@ from ptxvm.isa.exactness import SUMS
 from ptxvm.isa.fragments import NARROW, Arithmetic, Fragment, Product, mma_fragment, quarter_fragment
 from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
 from ptxvm.isa.model import Decoded, Problem
+from ptxvm.isa.operand_types import BITS, in_words, sort_of
 
 SHAPES = {
     "f16":       {"m8n8k4": "PTX 6.4, sm_70", "m16n8k8": "PTX 6.5, sm_75", "m16n8k16": "PTX 7.0, sm_80"},
@@ -206,6 +207,23 @@ for each in (mma, mma_alternate, mma_small, mma_f64, mma_integer, mma_bits):
 for each in (mma, mma_integer, mma_bits):
     each.rule("P2712")(special_in_an_emulated_product)
 mma_small.rule("P2712")(added_elsewhere)
+
+
+@mma_integer.rule("P2703")
+def words_of_bytes(i):
+    """The small product of bytes has words: ptxas makes a larger product, or one of its own, of it.
+
+    Before sm_100 that is a product of `wmma`; later one of `.m16n8k16`, with words of zero beside the rows of A and C.
+    """
+    if i.mnk != "m8n8k16":
+        return None
+    padded = [*(("a", item) for item in i.shape("a").items), *(("c", item) for item in i.shape("c").items[1:])]
+    called = [(name, item) for name in "ab" for item in i.shape(name).items]
+    for name, item in padded if i.target.number >= 100 else called:
+        if sort_of(item) not in (BITS, "integers"):
+            return Problem("P2703", f"{in_words(item)} stands where a word is needed", operand=name,
+                           ptxas="Arguments mismatch for instruction 'mma'")  # fmt: skip
+    return None
 
 
 @mma_small.rule("P2725")

@@ -26,7 +26,7 @@ def stackrestore(i, a, mem):
 @stackrestore.rule("P2304")
 def saved_pointer(i):
     """The stack pointer comes from a register."""
-    if i.shape("a").kind in ("integer", "float", "variable"):
+    if i.shape("a").kind in ("integer", "float", "variable", "function"):
         return "Result register required for instruction 'stackrestore'"
     return None
 

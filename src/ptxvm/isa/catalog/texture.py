@@ -37,6 +37,7 @@ GEOMETRY = {
     "2dms": Geometry(4, None, 2, "s32"),
     "a2dms": Geometry(4, None, 2, "s32", is_array=True),
 }
+VOLUME = GEOMETRY["3d"]
 ANY_SIZE = ("cube", "acube")  # whose gradients ptxas lets have any size
 
 
@@ -157,6 +158,26 @@ def size_of_gradients(i: Decoded) -> Problem | None:
     return None
 
 
+MOVED_KINDS = {
+    "special": "Special register argument not allowed for instruction 'mov'",
+    "component": "Video selector is not allowed on source operand for instruction 'mov'",
+}
+"""What ptxas says of elements that it cannot move."""
+
+
+def moved_gradients(i: Decoded) -> Problem | None:
+    """With gradients of three directions coordinates and gradients are whole registers from sm_90 on: ptxas moves them."""
+    first, gradients, _ = arguments(i)
+    if not i.grad or GEOMETRY[i.geom].gradient != VOLUME.gradient or before_hopper(i):
+        return None
+    for name, shape in (first, *gradients):
+        for item in shape.items:
+            if item.kind in MOVED_KINDS:
+                return Problem("P2818", f"{in_words(item)} stands where a whole register is needed", operand=name,
+                               ptxas=MOVED_KINDS[item.kind])  # fmt: skip
+    return None
+
+
 def size_of_offset(i: Decoded) -> Problem | None:
     """An offset has an element for each direction of the geometry; cubes have none."""
     _, _, rest = arguments(i)
@@ -255,6 +276,7 @@ RULES = {
     "P2813": discarded_pair,
     "P2816": outside_of_registers,
     "P2817": sampler_of_volume_gradients,
+    "P2818": moved_gradients,
 }
 
 

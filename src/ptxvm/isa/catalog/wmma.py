@@ -8,7 +8,7 @@ from functools import partial
 from typing import Unpack
 
 from ptxvm.algebra.ports import Memory, Warp
-from ptxvm.algebra.types import Type, f16, f32, s32, u64
+from ptxvm.algebra.types import Type, f16, f32, s32, tf32, u64
 from ptxvm.algebra.value import Value
 from ptxvm.isa.access import ADDRESS, WEAK, has, of_a_word, vector_of_sinks, window
 from ptxvm.isa.emulated_products import special_in_a_call, special_in_an_emulated_product
@@ -358,7 +358,9 @@ def nothing_loaded(i):
 
 
 @wmma_load.rule("P2712")
+@wmma_load_f64.rule("P2712")
 @wmma_store.rule("P2712")
+@wmma_store_f64.rule("P2712")
 def special_register_moved(i):
     """No element of what is loaded or stored is a special register: ptxas makes calls of these instructions."""
     return special_in_a_call(i, "d" if "d" in i.destinations() else "b")
@@ -368,15 +370,49 @@ for each in (wmma_mma_integer, wmma_mma_bits):
     each.rule("P2712")(special_in_an_emulated_product)
 
 
+def is_one_by_one(i: Decoded) -> bool:
+    """Does the tensor core multiply the registers of integers one at a time?"""
+    return i.target.number < (90 if i.atype.bits < 8 else 80)
+
+
+def special_multiplied(i: Decoded) -> Problem | None:
+    """No element of A or B is a special register."""
+    if all(item.kind != "special" for name in "ab" for item in i.shape(name).items):
+        return None
+    said = "a special register stands where one of the program is needed"
+    return Problem("P2712", said, ptxas="Special register argument not allowed for instruction '_mma'")
+
+
 @wmma_mma_integer.rule("P2712")
 @wmma_mma_bits.rule("P2712")
 def special_register_multiplied(i):
     """No element of A or B is a special register, where the tensor core multiplies them one register at a time."""
-    one_by_one = i.target.number < (90 if i.atype.bits < 8 else 80)
-    if not one_by_one or all(item.kind != "special" for name in "ab" for item in i.shape(name).items):
-        return None
-    said = "a special register stands where one of the program is needed"
-    return Problem("P2712", said, ptxas="Special register argument not allowed for instruction '_mma'")
+    return special_multiplied(i) if is_one_by_one(i) else None
+
+
+@wmma_mma.rule("P2712")
+def special_sum_that_is_converted(i):
+    """Where C and D have two types, no element of the one of f16 is a special register: ptxas calls a conversion of it."""
+    return special_in_a_call(i, "d" if i.dtype is f16 else "c") if i.dtype is not i.ctype else None
+
+
+@wmma_mma_f64.rule("P2712")
+def special_register_of_64_bits(i):
+    """No element of A or B is a special register: each is an operand of its own."""
+    return special_multiplied(i)
+
+
+@wmma_mma_alternate.rule("P2703")
+@wmma_mma_integer.rule("P2703")
+@wmma_mma_bits.rule("P2703")
+def registers_of_integers(i):
+    """B of tf32, and integers that are multiplied a register at a time, are in registers of bits and integers."""
+    one_by_one = "ab" if i.atype.is_int and is_one_by_one(i) else ""
+    for name in "b" if i.atype is tf32 else one_by_one:
+        if any(item.kind == "register" and not item.type.is_int for item in i.shape(name).items):
+            return Problem("P2703", f"registers of bits or integers hold elements of {i.atype}", operand=name,
+                           ptxas="Arguments mismatch for instruction '_mma'")  # fmt: skip
+    return None
 
 
 @wmma_load.rule("P2711")
