@@ -39,7 +39,7 @@ def texts_at(address: int, capability: tuple[int, int] = ANY) -> list[bytes]:
         address = ctypes.c_uint64.from_address(address + 8).value
     head = ctypes.string_at(address, 4)
     if word_at(address) == FATBIN:
-        return [newest(fatbin_at(address), capability)]
+        return [newest(ptx_of(fatbin_at(address)), capability)]
     if head == ELF:
         raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
     if head == LINKED[:4] and ctypes.string_at(address) == LINKED[:-1]:
@@ -60,9 +60,9 @@ def linked_texts(address: int, capability: tuple[int, int]) -> list[bytes]:
     """
     found = []
     while fatbin := ctypes.c_uint64.from_address(address).value:
-        text = newest(fatbin_at(fatbin), capability)
-        if DEVICE_RUNTIME not in text:
-            found.append(text)
+        each = ptx_of(fatbin_at(fatbin))
+        if not any(DEVICE_RUNTIME in text for text in each.values()):
+            found.append(newest(each, capability))
         address += 8
     return found
 
@@ -89,13 +89,20 @@ def unpacked(data: bytes) -> list[bytes]:
     return [text.encode("latin-1") for text in json.loads(data)]
 
 
-def newest(fatbin: bytes, capability: tuple[int, int] = ANY) -> bytes:
-    """The PTX of a fatbin for the newest architecture that a device can run, else for the oldest; DriverError without PTX."""
-    found = dict(entries(fatbin))
-    if not found:
+def ptx_of(fatbin: bytes) -> dict[int, bytes]:
+    """The PTX of a fatbin by architecture; DriverError without PTX."""
+    if not (found := dict(entries(fatbin))):
         raise DriverError(Result.NO_BINARY_FOR_GPU, HOW_TO_GET_PTX)
-    fitting = [each for each in found if divmod(each, 10) <= capability]
-    return found[max(fitting)] if fitting else found[min(found)]
+    return found
+
+
+def newest(texts: dict[int, bytes], capability: tuple[int, int]) -> bytes:
+    """The PTX for the newest architecture that a device can run; DriverError where all are newer than the device."""
+    if fitting := [each for each in texts if divmod(each, 10) <= capability]:
+        return texts[max(fitting)]
+    major, minor = capability
+    said = f"the image has PTX for sm_{min(texts)} and newer, and the device is sm_{major}{minor}; PTXVM_DEVICE chooses another"
+    raise DriverError(Result.NO_BINARY_FOR_GPU, said)
 
 
 def entries(fatbin: bytes) -> Iterator[tuple[int, bytes]]:

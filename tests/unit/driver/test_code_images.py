@@ -9,7 +9,7 @@ import pytest
 
 from ptxvm.driver.code_images import FATBIN, WRAPPER, texts_at
 from ptxvm.driver.compression import lz4_block, zstandard
-from ptxvm.driver.results import DriverError
+from ptxvm.driver.results import DriverError, Result
 
 PLAIN, LZ4, ZSTANDARD = 0x11, 0x2011, 0x8011
 
@@ -35,11 +35,14 @@ def test_the_newest_ptx_that_the_device_has_is_chosen():
     image = fatbin(*(entry(b"for %d" % n, n) for n in (75, 86, 90)), entry(b"machine code", 89, kind=2))
     assert texts(image, (8, 9)) == [b"for 86"]
     assert texts(image, (12, 0)) == [b"for 90"]
-    assert texts(image, (7, 0)) == [b"for 75"]  # which then says what it needs
+    with pytest.raises(DriverError, match="PTX for sm_75 and newer, and the device is sm_70") as raised:
+        texts(image, (7, 0))
+    assert raised.value.result is Result.NO_BINARY_FOR_GPU
 
 
 def test_modules_that_were_linked_are_those_of_the_list_without_the_device_runtime():
-    images = [fatbin(entry(text, 80)) for text in (b"one", b".global .u32 __CNPRT_VERSION_NUMBER__ = 1;", b"two")]
+    runtime = fatbin(entry(b".global .u32 __CNPRT_VERSION_NUMBER__ = 1;", 120))  # for any device
+    images = [fatbin(entry(b"one", 80)), runtime, fatbin(entry(b"two", 80))]
     buffers = [ctypes.create_string_buffer(image, len(image)) for image in images]
     listed = (ctypes.c_uint64 * 4)(*map(ctypes.addressof, buffers), 0)
     assert texts(pack("<IIQQ", WRAPPER, 2, 0, ctypes.addressof(listed))) == [b"one", b"two"]

@@ -163,8 +163,9 @@ def _of_bits(alg: VectorAlgebra, op: str, type: Type, a: Affine, b: Affine) -> A
         return _logic(alg, op, type, first, b.constant)
     if op == "shr":
         return _shift(alg, type, first, b.constant)
-    power = b.constant.bit_length() - 1
-    if op in ("div", "rem") and b.constant == 1 << power and not first.values >> (type.bits - type.is_signed):
+    is_power = b.constant > 0 and not b.constant & (b.constant - 1)
+    if op in ("div", "rem") and is_power and not first.values >> (type.bits - type.is_signed):
+        power = b.constant.bit_length() - 1
         return _shift(alg, type, first, power) if op == "div" else _logic(alg, "and", type, first, b.constant - 1)
     return None
 

@@ -120,6 +120,18 @@ def test_logic_and_shifts_stay_affine(instructions: str, shape: str) -> None:
     assert lines[0].split(";", 1)[1].strip() == shape
 
 
+@pytest.mark.parametrize("name", ["div.u32", "div.s32", "rem.u32", "rem.s32"])
+def test_lanes_divided_by_zero_are_what_the_reference_interpreter_makes_of_them(name: str) -> None:
+    """The result has no meaning (PTX 9.7.1.9, 9.7.1.10), and the kernel runs."""
+    text = f"""{HEAD}.visible .entry k(.param .u64 out) {{ .reg .b32 %r<4>; .reg .b64 %d<3>;
+        ld.param.u64 %d0, [out]; mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mad.lo.u32 %r2, %r1, 64, %r0;
+        {name} %r3, %r2, 0; mul.wide.u32 %d1, %r2, 4; add.u64 %d2, %d0, %d1; st.global.u32 [%d2], %r3; ret; }}"""
+    results = {engine: np.zeros(128, np.uint32) for engine in ("interp", "jit")}
+    for engine, out in results.items():
+        ptxvm.load(text).kernel("k").launch(grid=2, block=64, args=[out], engine=engine)
+    assert (results["jit"] == results["interp"]).all()
+
+
 @pytest.mark.parametrize(
     ("instructions", "shape"),
     [
