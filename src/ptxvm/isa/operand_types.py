@@ -94,7 +94,9 @@ def holds(register: Type, type: Type, *, wide: bool = False, bits: bool = False)
 
 def problem(shape: Shape, type: Type | None, spec: OperandType, *, destination: bool) -> str:
     """What is wrong with an operand of this shape where that type is expected; empty where nothing is."""
-    type = judged(type, spec)
+    own, type = type, judged(type, spec)
+    if shape.kind == "function" and own is not type:
+        return _mismatch(shape, own)
     check = CHECKS.get(shape.kind)
     if "plain" in spec.marks and not plain(shape, spec):
         subject = "a special register" if shape.kind == "special" else in_words(shape)
@@ -394,6 +396,8 @@ def is_offset_register(shape: Shape, type: Type | None) -> bool:
 
 
 def _not(shape: Shape, type: Type | None, spec: OperandType, destination: bool) -> str:
+    if shape.items[0].kind == "function":
+        return "a function cannot be negated"
     return problem(shape.items[0], type, spec, destination=destination)
 
 

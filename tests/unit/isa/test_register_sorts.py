@@ -136,6 +136,7 @@ TAKEN = [
     ("sm_90a", f"{TF32} {vector('f', 8)}, {{%r1, %p1, %r2, %r3}}, {vector('r', 4)}, {vector('f', 8)};"),
     ("sm_90a", f"{CONVERTED} {{%r1, %r2, %r3, %r4}}, {vector('r', 8)}, {vector('r', 8)}, {{%laneid, {vector('f', 7)[1:]};"),
     ("sm_90a", "and.pred %p1, k, %p2;"),
+    ("sm_100a", "add.f32.f16 %f1, %h1, k;"),
     ("sm_100a", "st.bulk [%laneid], %d1, 0;"),
 ]
 REFUSED = [
@@ -281,6 +282,8 @@ REFUSED = [
     ("sm_90a", f"{TF32} {vector('f', 8)}, {vector('r', 4)}, {{%r1, %r2, %r3, %p1}}, {vector('f', 8)};", "P2703"),
     ("sm_90a", f"{CONVERTED} {{%r1, %r2, %r3, %laneid}}, {vector('r', 8)}, {vector('r', 8)}, {vector('f', 8)};", "P2712"),
     ("sm_90a", "selp.u32 %r1, %r2, %r3, k;", "P0304"),
+    ("sm_90a", "and.pred %p1, !k, %p2;", "P0304"),
+    ("sm_100a", "add.f32.bf16 %f1, k, %f2;", "P0304"),
     ("sm_90a", "wmma.store.d.sync.aligned.row.m8n8k4.f64 [%d1], {%clock64, %fd1};", "P2712"),
     ("sm_90a", "wmma.load.b.sync.aligned.row.m8n8k4.f64 {%clock64}, [%d1];", "P2712"),
     ("sm_75", f"{BYTES} {vector('r', 8)}, {{%r1}}, {{%r1, %f2, %r3, %r4}}, {vector('r', 8)};", "P2703"),

@@ -14,13 +14,13 @@ SUM = """
 NEEDS = {"": "PTX 8.6, sm_100"}
 
 
-@alu(SUM.replace("OP", "add"), section="9.7.5.1", types="a: atype bf16=u16, *: f32", needs=NEEDS)
+@alu(SUM.replace("OP", "add"), section="9.7.5.1", types="a: atype bf16=u16, *: f32 function", needs=NEEDS)
 def add(i, a, c):
     """Add an f32 to a narrower number."""
     return finish(i, arithmetic("add", i.rnd or "rn", a.to(f32), c))
 
 
-@alu(SUM.replace("OP", "sub"), section="9.7.5.2", types="a: atype bf16=u16, *: f32", needs=NEEDS)
+@alu(SUM.replace("OP", "sub"), section="9.7.5.2", types="a: atype bf16=u16, *: f32 function", needs=NEEDS)
 def sub(i, a, c):
     """Subtract an f32 from a narrower number."""
     return finish(i, arithmetic("sub", i.rnd or "rn", a.to(f32), c))
@@ -33,7 +33,7 @@ def sub(i, a, c):
     .rnd = { .rn, .rz, .rm, .rp };
     """,
     section="9.7.5.3",
-    types="a b: abtype bf16=u16, *: f32",
+    types="a b: abtype bf16=u16, *: f32 function",
     needs=NEEDS,
 )
 def fma(i, a, b, c):
