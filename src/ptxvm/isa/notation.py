@@ -33,8 +33,8 @@ class ModifierSlot:
 
     @cached_property
     def is_type(self) -> bool:
-        """Are its choices types?"""
-        return all(c in Type.named for c in self.choices)
+        """Are its choices types?  Those of a selector behind an operand are not listed."""
+        return bool(self.choices) and all(c in Type.named for c in self.choices)
 
     @cached_property
     def order_of(self) -> str:
@@ -43,12 +43,12 @@ class ModifierSlot:
             return "types"
         if self.is_space:
             return "spaces"
-        return "layouts" if self.choices <= LAYOUTS else ""
+        return "layouts" if self.choices and self.choices <= LAYOUTS else ""
 
     @cached_property
     def is_space(self) -> bool:
         """Are its choices state spaces?"""
-        return all(c.partition("::")[0] in SPACES for c in self.choices)
+        return bool(self.choices) and all(c.partition("::")[0] in SPACES for c in self.choices)
 
     def __str__(self) -> str:
         return f"{{.{self.name}}}" if self.optional else f".{self.name}"

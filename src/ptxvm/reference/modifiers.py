@@ -77,9 +77,11 @@ def _collected(matrix: str, buffer: str, usage: str) -> str:
 
 
 def _selected(kind: str, digits: str) -> str:
-    """`b0` or `h10`: the bytes or halves of a word that are meant."""
-    noun = "byte" if kind == "b" else "half"
-    return f"{noun} {digits}" if len(digits) == 1 else f"{'bytes' if kind == 'b' else 'halves'} {', '.join(reversed(digits))}"
+    """`b0` or `h10`: the bytes or halves of a word that are meant; those of `b` come after those of `a` (PTX 9.7.18.2)."""
+    if len(digits) == 1:
+        return f"{'byte' if kind == 'b' else 'half'} {digits}"
+    nouns, beyond = ("bytes", "4") if kind == "b" else ("halves", "2")
+    return f"{nouns} {', '.join(reversed(digits))}{' of {b, a}' * (max(digits) >= beyond)}"
 
 
 READ: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
@@ -87,7 +89,7 @@ READ: tuple[tuple[re.Pattern[str], Callable[..., str]], ...] = (
     (re.compile(r"(\d+)x(\d+)b"), lambda lanes, bits: f"{lanes} lanes of {bits} bits each"),
     (re.compile(r"(\d+)x(\d+)bx2"), lambda lanes, bits: f"{lanes} lanes of {bits} bits each, at two places"),
     (re.compile(r"collector::([ab])(\d?)::(\w+)"), _collected),
-    (re.compile(r"([bh])([0-3]+)"), _selected),
+    (re.compile(r"([bh])([0-7]+)"), _selected),
 )
 """Words that are read, and not looked up."""
 

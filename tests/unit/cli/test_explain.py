@@ -594,6 +594,25 @@ def test_a_whole_mnemonic_has_its_modifiers_in_words_and_only_the_declaration_th
     assert "D and C, 16 × 8 of .f32: lane and its elements\n" in said
 
 
+@pytest.mark.parametrize(
+    ("text", "selectors", "result"),
+    [
+        ("vsub4.u32.u32.u32 %r1, %r2.b0000, %r3, %r4;", [".b0000  bytes 0, 0, 0, 0"], "0xfffefdfc"),
+        (
+            "vadd2.u32.s32.s32 %r1.h1, %r2.h10, %r3.h32, %r4;",
+            [".h1   half 1", ".h10  halves 0, 1", ".h32  halves 2, 3 of {b, a}"],
+            "0x06080000",
+        ),
+    ],
+)
+def test_the_parts_that_a_video_instruction_picks_are_named(ptxvm, text, selectors, result):
+    """PTX 9.7.18.2: a selector names elements of {b, a}, the lowest last, a mask those of the result that are written."""
+    done = ptxvm("explain", text, "--set", "%r2=0x01020304", "--set", "%r3=0x05060708", "--set", "%r4=0")
+    assert done.code == 0
+    assert block(done.out, "modifiers")[-len(selectors) :] == selectors
+    assert block(done.out, "result")[0].split()[1] == result
+
+
 @pytest.mark.parametrize("opcode", sorted({page.of.forms[0].opcode for of_family in pages().values() for page in of_family}))
 def test_the_first_mnemonic_of_every_declaration_is_explained(ptxvm, opcode):
     for page in find(opcode):

@@ -68,6 +68,22 @@ def test_misaligned_lanes_are_known():
 
 
 @pytest.mark.parametrize(
+    ("text", "size"),
+    [
+        ("atom.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%rd1], {%f5, %f6, %f7, %f8};", 16),
+        ("red.global.add.noftz.v8.bf16 [%rd1], {%h1, %h2, %h3, %h4, %h5, %h6, %h7, %h8};", 16),
+        ("ld.global.v2.u64 {%rd2, %rd3}, [%rd1];", 16),
+        ("red.global.add.u32 [%rd1], %r1;", 4),
+    ],
+)
+def test_the_size_is_that_of_the_whole_vector(text, size):
+    """PTX 9.7.13.5: a vector atomic operation updates each of its elements."""
+    place = place_of(read(text))
+    assert place is not None
+    assert (place.size, place.space) == (size, Space.GLOBAL)
+
+
+@pytest.mark.parametrize(
     "text",
     [
         "add.u32 %r1, %r2, %r3;",
