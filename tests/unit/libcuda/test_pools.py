@@ -49,6 +49,14 @@ def test_a_pool_counts_what_is_in_use(cuda):
     assert cuda.library.cuMemPoolGetAttribute(pool, 99, byref(c_uint64())) == INVALID_VALUE
 
 
+def test_a_pool_has_no_hardware_for_decompression(cuda):
+    """CU_MEMPOOL_ATTR_HW_DECOMPRESS_ENABLED is an int, and can only be asked for."""
+    pool, told = pool_of(cuda), (c_int * 2)(-1, -1)
+    cuda.cuMemPoolGetAttribute(pool, 14, byref(told))
+    assert tuple(told) == (0, -1)
+    assert cuda.library.cuMemPoolSetAttribute(pool, 14, byref(c_int(1))) == INVALID_VALUE
+
+
 def test_a_pool_keeps_free_memory_up_to_its_threshold(cuda):
     pool = pool_of(cuda)
     cuda.cuMemPoolSetAttribute(pool, THRESHOLD, byref(c_uint64(120)))

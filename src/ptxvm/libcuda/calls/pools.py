@@ -50,6 +50,7 @@ class PoolAttribute(IntEnum):
     LOCATION_ID = 11
     LOCATION_TYPE = 12
     MAX_POOL_SIZE = 13
+    HW_DECOMPRESS_ENABLED = 14
 
 
 A = PoolAttribute
@@ -57,7 +58,7 @@ SWITCHES = frozenset({
     A.REUSE_FOLLOW_EVENT_DEPENDENCIES, A.REUSE_ALLOW_OPPORTUNISTIC, A.REUSE_ALLOW_INTERNAL_DEPENDENCIES,
 })  # fmt: skip
 HIGH_MARKS = {A.RESERVED_MEM_HIGH: A.RESERVED_MEM_CURRENT, A.USED_MEM_HIGH: A.USED_MEM_CURRENT}
-OF_32_BITS = SWITCHES | {A.ALLOCATION_TYPE, A.EXPORT_HANDLE_TYPES, A.LOCATION_ID, A.LOCATION_TYPE}
+OF_32_BITS = SWITCHES | {A.ALLOCATION_TYPE, A.EXPORT_HANDLE_TYPES, A.LOCATION_ID, A.LOCATION_TYPE, A.HW_DECOMPRESS_ENABLED}
 
 
 @dataclass(eq=False)
@@ -122,6 +123,7 @@ class Pool:
             A.USED_MEM_CURRENT: self.used, A.RESERVED_MEM_CURRENT: self.reserved,
             A.ALLOCATION_TYPE: self.type, A.EXPORT_HANDLE_TYPES: self.handle_types, A.LOCATION_TYPE: self.location[0],
             A.LOCATION_ID: self.location[1], A.MAX_POOL_SIZE: self.most,
+            A.HW_DECOMPRESS_ENABLED: 0,  # no model of a device has an engine for it
         }  # fmt: skip
         return own.get(which, self.chosen.get(which, int(which in SWITCHES)))
 
