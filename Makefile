@@ -24,7 +24,9 @@ help: ## show this list
 run: $(VENV)/run.done ## run five examples that nvcc compiled, and compare the results with NumPy
 	@$(BIN)/python examples/run.py
 
-test: lint types layers coverage ## everything that continuous integration runs
+test: $(VENV)/dev.done ## everything that continuous integration runs
+	@$(MAKE) --no-print-directory --jobs=3 --output-sync=target lint types layers
+	@$(MAKE) --no-print-directory coverage
 
 # ── the parts of `make test` ────────────────────────────────────────────────────────────
 

@@ -35,7 +35,7 @@ PURE = tuple(
 SHARED_IS_EXPECTED = ON_CI or os.environ.get("PTXVM_SHARED") == "expected"
 
 # A kernel's first run compiles it, so the time of one example says nothing (deadline).
-settings.register_profile("ptxvm", print_blob=True, deadline=None, derandomize=ON_CI)
+settings.register_profile("ptxvm", print_blob=True, deadline=None, derandomize=ON_CI, max_examples=50)
 settings.register_profile("long", settings.get_profile("ptxvm"), max_examples=4000, derandomize=False)
 settings.load_profile("ptxvm")
 

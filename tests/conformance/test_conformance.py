@@ -31,6 +31,7 @@ RUN = re.compile(
 SIZES = {"pred": 1, "f16x2": 4, "bf16x2": 4, "u16x2": 4, "s16x2": 4, "bf16": 2, "tf32": 4}
 NAN = {"f16": 0x7FFF, "bf16": 0x7FFF, "f32": 0x7FFFFFFF}
 BYTES = 64
+FEW = 3  # a file with so few kernels has all of them compiled each time
 
 
 @dataclass
@@ -147,16 +148,31 @@ def files() -> Iterator[object]:
         yield pytest.param(path, id=str(path.relative_to(HERE).with_suffix("")))
 
 
-@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("engine", ["interp", pytest.param("jit", marks=pytest.mark.long)])
 @pytest.mark.parametrize("path", list(files()))
 def test_runs(path: Path, engine: str) -> None:
     """Every `run` line gives what it says, on every engine."""
+    runs_as_it_says(path, engine)
+
+
+@pytest.mark.parametrize("path", list(files()))
+def test_some_kernels_on_the_jit(path: Path, rng: np.random.Generator) -> None:
+    """So do the `run` lines of a fifth of the kernels, each of which is a compilation, in every run of the tests."""
+    runs_as_it_says(path, "jit", rng)
+
+
+def runs_as_it_says(path: Path, engine: str, rng: np.random.Generator | None = None) -> None:
+    """Do the `run` lines give what they say?  With random numbers kernels are chosen."""
     text = path.read_text()
     target, runs, errors = parse(text)
     if errors and not runs:
         return
     module = ptxvm.load(text, target)
     bind(module, text)
+    if rng is not None:
+        kernels = sorted({run.kernel for run in runs})
+        chosen = rng.permutation(kernels)[: max(FEW, len(kernels) // 5)]
+        runs = [run for run in runs if run.kernel in chosen]
     wrong = []
     for run in runs:
         kernel = module.kernel(run.kernel)

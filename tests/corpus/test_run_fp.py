@@ -457,7 +457,7 @@ REFERENCES = {
 }  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("name", "kernel", "engines"), cases(r"nvcc/fp_.*", REFERENCES))
 def test_fp(name, kernel, engines, rng):
     run(name, kernel, engines, REFERENCES, rng, bits=True)

@@ -48,6 +48,7 @@ def single(case):
     return made if plain and not made.steps and made.stdout is None else None
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.skipif(not SMALL, reason=f"the kernels are missing: no {FOLDER / 'cases.py'}")
 @pytest.mark.parametrize(
     "case", [pytest.param(each, id=each.name, marks=[pytest.mark.long] if n % 5 else []) for n, each in enumerate(SMALL)]

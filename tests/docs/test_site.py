@@ -315,7 +315,7 @@ def build(folder: Path, *options: str) -> subprocess.CompletedProcess[str]:
 
 
 def test_a_part_of_the_site_builds(tmp_path):
-    build(tmp_path, "-D", f"opcodes={','.join(HANDFUL)}")
+    build(tmp_path, "-D", f"opcodes={','.join(HANDFUL)}", "-D", "sessions=0")  # tests/docs/test_readme.py runs these
     page = (tmp_path / "html" / "reference" / "instructions" / "logic" / "prmt.html").read_text()
     assert "<svg" in page
     assert "0x55ff1100" in page

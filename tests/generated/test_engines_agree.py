@@ -20,7 +20,7 @@ from ptxvm.campaign.random_kernels.kernels import REGISTERS, RandomKernel, rando
 from ptxvm.campaign.random_kernels.variants import instructions, variants_of
 
 # `--hypothesis-profile=long` runs many.
-KERNELS = int(os.environ.get("PTXVM_RANDOM_KERNELS", settings().max_examples // 8))
+KERNELS = int(os.environ.get("PTXVM_RANDOM_KERNELS", settings().max_examples // 7))
 CONFORMANCE = Path(__file__).parents[1] / "conformance"
 ADDRESS = re.compile(r"0x[0-9a-f]{6,}")  # of memory that each engine takes for itself
 # ── random kernels ──────────────────────────────────────────────────────────────────────

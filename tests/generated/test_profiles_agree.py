@@ -18,7 +18,7 @@ from ptxvm.engine import spin_loops
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 
 # `--hypothesis-profile=long` runs many.
-KERNELS = int(os.environ.get("PTXVM_RANDOM_KERNELS", settings().max_examples // 25))
+KERNELS = int(os.environ.get("PTXVM_RANDOM_KERNELS", settings().max_examples // 12))
 
 
 @settings(max_examples=KERNELS)

@@ -33,7 +33,7 @@ def expectations(path: Path) -> dict[str, dict[str, str]]:
     return found
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("model", ["6.4", "9.1"])
 @pytest.mark.parametrize("path", KERNELS, ids=lambda path: path.stem)
 def test_verdicts(path: Path, model: str):
@@ -72,7 +72,7 @@ def test_the_list_of_what_no_kernel_can_say():
     assert found == {key: why for key, why in REFUSED["as a kernel"].items() if key in known}
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("expected", translated("short"), ids=str)
 def test_a_litmus_test_as_a_kernel_has_the_same_outcomes(expected: Expected):
     same_outcomes(expected)

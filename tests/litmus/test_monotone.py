@@ -88,7 +88,7 @@ def outcomes(expected: Expected) -> frozenset[State]:
 CHOSEN = [each for each in [*own(), *collected()] if "CADP" not in each.path and "Ticketlock" not in each.path]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("part", range(12))
 @pytest.mark.parametrize("change", [stronger, nearer], ids=lambda change: change.__name__)
 def test_stronger_programs_have_no_outcome_more(change, part: int, rng: np.random.Generator):

@@ -107,7 +107,7 @@ def judged(test: Test) -> set[Pair]:
     return {frozenset((race.first, race.second)) for race in judge(test).races}
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("sizes", [False, True], ids=["one size", "several sizes"])
 @pytest.mark.parametrize("first", range(0, 200, 40))
 def test_detector_and_model(first: int, sizes: bool):

@@ -75,6 +75,7 @@ def check(got: np.ndarray, want: list[int | str], type: str, a: np.ndarray) -> N
         assert ok, f"{x:#x} gives {g:#x}, not {w if w == NAN else hex(w)}"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize(
     ("target", "source"),
@@ -200,6 +201,7 @@ def limited(x: int, format: Format, mode: str, *, relu: bool, finite: bool) -> i
     return 0 if relu and exact.negative(w, format) else w
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("relu", "finite"), list(itertools.product((False, True), repeat=2)))
 @pytest.mark.parametrize("mode", ["rn", "rz"])
 @pytest.mark.parametrize("half", ["f16", "bf16"])

@@ -71,6 +71,7 @@ def test_rcp_is_rounded_once(type: str, mode: str, rng: np.random.Generator) -> 
     check(got, [exact.div(one, int(x), format, mode) for x in a], format, [a])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("op", ["add", "sub", "mul", "fma"])
 @pytest.mark.parametrize("format", [F16, BF16], ids=["f16", "bf16"])
 def test_halves_are_rounded_once(op: str, format: Format, rng: np.random.Generator) -> None:
@@ -201,6 +202,7 @@ BOUNDS = [
 ]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("function", "range", "kind", "bound"), BOUNDS, ids=[f"{b[0]}-{b[2]}" + str(n) for n, b in enumerate(BOUNDS)]
 )

@@ -93,7 +93,7 @@ def forms() -> list[tuple[str, str, str, str, str]]:
     return of_f32 + [(op, ".rn", ftz, sat, "f16") for op, (ftz, sat) in itertools.product(HALVES, modifiers)]
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("op", "mode", "ftz", "sat", "type"), forms(), ids="".join)
 def test_every_form(op: str, mode: str, ftz: str, sat: str, type: str, rng: np.random.Generator) -> None:
     """PTX 9.7.3.3 to 9.7.3.15, 9.7.4.1 to 9.7.4.4: rounded once, then `.ftz`, then `.sat`."""
@@ -166,6 +166,7 @@ def integers_of(halves: np.ndarray, type: str, mode: str) -> list[int | str]:
     return [exact.to_integer(int(x), FORMATS[type], mode, -huge, huge) for x in halves]
 
 
+@pytest.mark.sampled(2)
 @HALVES
 @pytest.mark.parametrize("mode", INTEGRAL)
 @pytest.mark.parametrize("source", ["f16", "bf16"])
@@ -201,6 +202,7 @@ def test_every_half_to_an_integral_one(mode: str, sat: str, halves: np.ndarray) 
     check(got, [reference(int(x)) for x in halves], F16, [halves])
 
 
+@pytest.mark.sampled(2)
 @HALVES
 @pytest.mark.parametrize("mode", MODES)
 @pytest.mark.parametrize("source", ["u16", "s16"])

@@ -111,7 +111,7 @@ def check(rng: np.random.Generator, target: str, statements: int) -> None:
         np.testing.assert_array_equal(results, expected, f"{engine}, level {level}, of\n{ptx}")
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("target", TARGETS)
 @pytest.mark.parametrize("n", range(4))
 def test_both_back_ends_compute_the_same(rng: np.random.Generator, target: str, n: int) -> None:

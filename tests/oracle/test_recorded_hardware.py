@@ -103,6 +103,7 @@ def test_approximations_of_random_inputs(shared: Path, function: str) -> None:
     assert np.count_nonzero(got != data[function]) == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("function", FUNCTIONS)
 def test_ftz_flushes_both_sides(shared: Path, function: str) -> None:
     data = np.load(shared / "fidelity" / "sfu_random.npz")

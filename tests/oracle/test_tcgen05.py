@@ -113,7 +113,7 @@ CASES = [
 ]  # fmt: skip
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("kind", "type", "sums", "m", "n", "swizzle", "negated", "transposed"), CASES)
 def test_products_are_exact(kind, type, sums, m, n, swizzle, negated, transposed, engine, rng):
@@ -194,6 +194,7 @@ def put_from_piece(memory: np.ndarray, start: int, piece: int, matrix: np.ndarra
     return start + 16 * piece >> 4 | after >> 4 << 16 | 1024 >> 4 << 32 | 1 << 46 | 1 << 52 | 2 << 61
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("kind", "size", "count"), [("mxf4", "block32", 3), ("mxf4nvf4", "block16", 6)])
 @pytest.mark.parametrize(("piece", "first"), [(0, 0), (3, 2), (6, 0), (7, 2)])
@@ -247,7 +248,7 @@ def packed(values: np.ndarray, type: str) -> np.ndarray:
     return np.packbits(found, axis=-1, bitorder="little").reshape(len(values), -1)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.skipif(not DOTS.is_file(), reason="the reference data is missing")
 @pytest.mark.parametrize(
     ("engine", "only", "count"),

@@ -59,7 +59,7 @@ def half_of_the_lanes(rows: int) -> np.ndarray:
     return row // 16 * 32 + row % 16
 
 
-@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("engine", ["interp", pytest.param("jit", marks=pytest.mark.sampled(2))])
 @pytest.mark.parametrize(
     ("kind", "type", "sums", "rows", "ws", "selector"),
     [("f16", "f16", "f32", 128, "", 0), ("f16", "bf16", "f32", 128, "", 0), ("tf32", "tf32", "f32", 128, "", 0),
@@ -92,7 +92,7 @@ def test_sparse_products_are_exact(kind, type, sums, rows, ws, selector, engine,
     assert (found == a @ b.T + c).all()
 
 
-@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("engine", ["interp", pytest.param("jit", marks=pytest.mark.sampled(2))])
 @pytest.mark.parametrize(("kind", "type", "blocks"), [("mxf8f6f4", "e4m3", 1), ("mxf4", "e2m1", 2)])
 def test_sparse_products_with_scales_are_exact(kind, type, blocks, engine, rng):
     """A block has as many stored elements of A as in a dense product, and twice as many of K."""
@@ -169,7 +169,7 @@ def test_a_shifted_matrix_is_multiplied(engine, rng):
          "the metadata at"),
     ],
 )  # fmt: skip
-@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("engine", ["interp", pytest.param("jit", marks=pytest.mark.sampled(3))])
 def test_what_cannot_be_is_named(instruction, rows, bits, error, said, engine):
     idesc = instruction_descriptor(rows, 64, "f32", "f16", "f16") | bits
     memory, cells = np.zeros(SHARED, np.uint8), np.zeros((ROWS, 64), np.uint32)

@@ -39,7 +39,7 @@ def test_there_are_704_products():
     assert sum(map(len, vectors().values())) == 704
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(("architecture", "kind"), vectors() if VECTORS.is_file() else [])
 def test_products_are_what_silicon_computes(architecture, kind):
     shape, _, types = kind.partition(".")

@@ -147,7 +147,7 @@ def orders_of(any_order):
     return list(itertools.product(ORDERS if any_order else ("row",), ORDERS if any_order else ("col",), ORDERS, ORDERS))
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize(("types", "shape", "target", "any_order"), [(t, s, a, o) for t, shapes, a, o in CASES for s in shapes])
 def test_small_integers_are_exact_in_every_order(types, shape, target, any_order, rng):
     for n, orders in enumerate(orders_of(any_order)):

@@ -46,13 +46,13 @@ def survives(text: str | bytes) -> None:
 
 
 @given(broken())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_broken_modules(text):
     survives(text)
 
 
 @given(st.text(alphabet=st.sampled_from("{}[]()<>;:,.@!|%$_+-*/#\"'\\\n 0f1xU.~^&=?ab\0é\u4e2d"), max_size=200))
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_random_punctuation(text):
     survives(".entry k() {" + text)
 
@@ -63,6 +63,6 @@ def test_random_bytes(data):
 
 
 @given(st.lists(st.sampled_from(PIECES), max_size=60), st.booleans())
-@settings(max_examples=300)
+@settings(max_examples=150)
 def test_random_tokens(pieces, in_body):
     survives((".entry k() {\n" if in_body else "") + " ".join(pieces))

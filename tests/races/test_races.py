@@ -103,7 +103,7 @@ def launched(record, engine, **how):
     return found, [each.tolist() for each in args]
 
 
-@pytest.mark.sampled(5)
+@pytest.mark.sampled(10)
 @pytest.mark.parametrize("how", [{}, {"schedules": 5, "seed": 0}], ids=["one", "several"])
 @pytest.mark.parametrize("record", kernels(), ids=named)
 def test_both_engines_find_the_same(record, how):

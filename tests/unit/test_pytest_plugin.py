@@ -87,6 +87,7 @@ def test_findings_that_are_meant_fail_no_test(run_pytest, tmp_path):
     assert set(run_pytest("ptxvm.pytest_plugin", TESTS, *options).outcomes.values()) == {"PASSED"}
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("options", "said"),
     [

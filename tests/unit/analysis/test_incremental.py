@@ -140,6 +140,7 @@ NUMBERS = ", ".join(map(str, range(64)))
 """Values of a table that is long enough to stay unread."""
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     "typed",
     [

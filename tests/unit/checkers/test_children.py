@@ -196,6 +196,7 @@ RACE_FREE = {
 }
 
 
+@pytest.mark.sampled(2)
 @ENGINES
 @pytest.mark.parametrize("name", RACES)
 def test_what_races(name, engine):
@@ -203,6 +204,7 @@ def test_what_races(name, engine):
     assert [(each.kind, each.hazard, each.space) for each in found(body, engine=engine)] == [("race", hazard, "global")]
 
 
+@pytest.mark.sampled(2)
 @ENGINES
 @pytest.mark.parametrize("name", RACE_FREE)
 def test_what_is_in_order(name, engine):

@@ -240,6 +240,7 @@ def test_the_first_race_of_a_program_is_found_and_nothing_else(operations):
     first_races(operations)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("operations", [("read", "read", "write"), ("read", "write", "atomic")])
 def test_the_first_race_of_images_is_found_and_nothing_else(operations):
     first_races(operations, images=True)

@@ -65,6 +65,7 @@ CASES = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("name", CASES)
 def test_what_comes_before_an_invalidation(name, engine):

@@ -118,7 +118,7 @@ def test_the_pipelines_have_no_findings(name):
     assert findings(name, str) == []
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize(
     ("name", "what"), [("gemm_tcgen05", what) for what in TCGEN05] + [("gemm_wgmma", what) for what in WGMMA]
 )

@@ -157,6 +157,7 @@ def test_an_interruption_is_quiet(tmp_path):
     assert (running.returncode, out, err) == (130, "", "")
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.skipif(sys.platform == "win32", reason="sends signals of POSIX")
 @pytest.mark.parametrize("ends", ["SIGTERM", "SIGHUP"])
 @pytest.mark.parametrize("engine", ["interp", "jit"])
@@ -230,6 +231,7 @@ WORDS = {
 }
 
 
+@pytest.mark.sampled(2)
 @FULL
 @pytest.mark.parametrize("unbuffered", ["", "1"], ids=["buffered", "unbuffered"])
 @pytest.mark.parametrize("which", WORDS)

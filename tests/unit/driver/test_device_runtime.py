@@ -148,6 +148,7 @@ MEMORY = """
 """
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("prefix", "suffix"), [("cuda", ""), ("__cudaCDP2", ""), ("__cudaCDP2", "_ptsz")])
 def test_kernels_copy_and_fill_memory_in_the_order_of_streams(engine, prefix, suffix):

@@ -49,7 +49,7 @@ def launched(name, rng, change=lambda source: source, keys=KEYS, **how):
     return result, np.abs(out - weights / weights.sum(axis=1, keepdims=True) @ v).max()
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", THREADS)
 @pytest.mark.parametrize(
     "how",
@@ -64,7 +64,7 @@ def test_attention_agrees_with_numpy(name, how, rng):
     assert difference < 2e-3  # P is rounded to f16
 
 
-@pytest.mark.sampled(2)
+@pytest.mark.sampled(4)
 @pytest.mark.parametrize("name", THREADS)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 def test_attention_has_no_findings(name, engine, rng):

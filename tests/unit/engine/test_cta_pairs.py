@@ -96,6 +96,7 @@ setp.ne.u32 %done, %i, %i;"""
 DOUBLED = " ".join(f"@%lower add.f16x2 %w{n}, %w{n}, %w{n};" for n in range(8))
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("scaled", "factor"), [("", 1), (DOUBLED, 2)])
 def test_a_pair_multiplies_copies_of_a_in_tensor_memory(engine, scaled, factor, rng):
@@ -142,6 +143,7 @@ def of_sparse_a() -> str:
     return text
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize("rows", [256, 128])
 def test_a_pair_multiplies_a_sparse_matrix(engine, rows, rng):
@@ -174,6 +176,7 @@ SCALED = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(3)
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 @pytest.mark.parametrize(("rows", "columns"), [(256, 64), (128, 128), (128, 80)])
 def test_a_pair_multiplies_blocks_with_scales(engine, rows, columns, rng):

@@ -83,6 +83,7 @@ def clock(monkeypatch):
     monkeypatch.setattr(limits, "time", SimpleNamespace(monotonic=lambda: next(ticks) / 100))
 
 
+@pytest.mark.sampled(2)
 @BOTH
 @pytest.mark.usefixtures("clock")
 @pytest.mark.parametrize("lines", ENDLESS.values(), ids=ENDLESS)

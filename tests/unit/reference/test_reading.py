@@ -85,7 +85,7 @@ def test_instructions_of_all_kinds(shared, rng):
     with gzip.open(shared / "isa" / "variants.jsonl.gz", "rt") as file:
         rows = [json.loads(line)["text"] for line in file]
     read_well = unexplained = 0
-    for text in rng.choice(rows, 1500, replace=False):
+    for text in rng.choice(rows, 500, replace=False):
         try:
             reading = read(text)
         except NotUnderstood as wrong:
@@ -95,5 +95,5 @@ def test_instructions_of_all_kinds(shared, rng):
         if is_computable(reading):
             given = {name: int(rng.integers(1 << min(type.bits, 62))) for name, type in wanted(reading).items()}
             compute(reading, given)
-    assert read_well > 100
+    assert read_well > 35
     assert not unexplained

@@ -141,6 +141,7 @@ def test_the_head_stands_at_the_start_in_order(errors, text):
         (".branchtargets L;", "P0105"),
         ("L: .branchtargets;", "P0101"),
         ("L: .branchtargets A B;", "P0101"),
+        ("L: .branchtargets A<70000>;", "P0119"),
         ("L: .callprototype (.param .b32 a) p;", "P0101"),
     ],
 )

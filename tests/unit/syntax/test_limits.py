@@ -49,6 +49,7 @@ MONSTERS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("name", MONSTERS)
 def test_monsters(name):
     source = Source(MONSTERS[name])

@@ -58,6 +58,7 @@ def text(piece: str = PIECE) -> str:
     return HEAD + KERNEL.replace("PIECE", piece)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("turns", [1, 3])
 @pytest.mark.parametrize("threads", [32, 256, 77])
 @pytest.mark.parametrize("kind", DATA)

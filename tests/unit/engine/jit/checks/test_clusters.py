@@ -214,7 +214,7 @@ def random_warps(seed: int, wrong: float) -> tuple[str, int]:
     return f"mad.lo.u32 %w, %rank, {warps}, %w;\n" + by_warp(numbered), 32 * warps
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("seed", range(8))
 @pytest.mark.parametrize("wrong", [0, 0.02], ids=["ordered", "some not"])
 def test_random_clusters_are_judged_as_by_the_interpreter(seed, wrong, quick):

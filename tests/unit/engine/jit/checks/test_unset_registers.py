@@ -63,6 +63,7 @@ WRONG = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("block", [96, 128, 40])
 @pytest.mark.parametrize("name", FINE)
 def test_a_register_that_these_lanes_have_written_has_a_value(name, block, quick):

@@ -127,6 +127,7 @@ def uneven(data: np.ndarray, t: int, n: int) -> int:
     return (r20 + r21 + r22) & 0xFFFF_FFFF
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("threads", [32, 128, 256, 45])
 @pytest.mark.parametrize("n", [1, 130, 300])
 def test_loops_of_different_lengths(threads: int, n: int) -> None:
@@ -624,6 +625,7 @@ COMPARED = """
 COMPARISONS = [*(f"{word}.{type}" for word in ("lt", "le", "gt", "ge") for type in ("u32", "s32")), "eq.u32"]
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("operation", COMPARISONS)
 @pytest.mark.parametrize("threads", [64, 96, 256])
 def test_threads_beside_the_ends_of_warps(operation: str, threads: int) -> None:

@@ -37,7 +37,7 @@ def matrices(rng, type, m, n, swizzles=(0, 0), transposed=0):
     return a, b, memory, descriptor(da), descriptor(db)
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(12)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("kind", "type", "sums", "m", "n", "swizzle", "negated", "transposed"),
@@ -68,6 +68,7 @@ def test_the_same_product_three_times(rng, on_host, kind, type, sums, m, n, swiz
         assert on_host["Load"] == on_host["Store"] == 0
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize("masks", ["", "{%r0, %r0, %r0, %r0}, ", "{%r0, %r1, %r0, %r0}, "])
 def test_matrices_in_tensor_memory_and_masks_of_lanes(rng, on_host, masks, engine):
@@ -107,6 +108,7 @@ def test_other_matrices_and_infinite_factors(rng, engine):
     assert not np.isfinite(got[5]).any()
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("engine", ENGINES)
 @pytest.mark.parametrize(
     ("wrong", "said"),

@@ -130,7 +130,7 @@ def levels(rng: np.random.Generator, geometry: str, dtype: str, channels: int) -
     return found
 
 
-@pytest.mark.sampled(8)
+@pytest.mark.sampled(16)
 @pytest.mark.parametrize("kind", [KINDS[n] for n in (0, 2, 5, 8)], ids=lambda kind: "-".join(map(str, kind)))
 @pytest.mark.parametrize("filter", ["nearest", "linear"])
 @pytest.mark.parametrize("mipmap", MIPMAPS, ids=str)

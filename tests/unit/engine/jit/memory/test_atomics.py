@@ -56,6 +56,7 @@ COUNTS = """
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("first", [0, 64, 77])  # whole warps, and one of which a part counts
 @pytest.mark.parametrize("threads", [256, 250])
 @pytest.mark.parametrize(("type", "operand"), [("u32", "1"), ("u64", "1"), ("u32", "%v1"), ("u64", "%v1"), ("f32", "%v1")])
@@ -95,6 +96,7 @@ FORMS = {
 }
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tier", ["quick", "best"])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_many_share_a_piece(form: str, tier: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -70,7 +70,7 @@ def kernel(instructions: str, type: str, count: int, *, stores: bool, some: str 
         end: ret; }}""").kernel("k")
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("stores", [False, True], ids=["loads", "stores"])
 @pytest.mark.parametrize("type", TYPES)
 @pytest.mark.parametrize("order", ORDERS)

@@ -61,7 +61,7 @@ STYLES = {
 }
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("style", STYLES)
 @pytest.mark.parametrize("index", INDICES)
 @pytest.mark.parametrize("block", BLOCKS, ids=str)

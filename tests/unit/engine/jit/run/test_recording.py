@@ -93,6 +93,7 @@ CASES: dict[str, tuple[str, Touched]] = {
 }  # fmt: skip
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("ctas", [range(CTAS), range(1, 3)], ids=["all", "some"])
 @pytest.mark.parametrize("case", CASES)
 def test_the_bytes_that_are_touched(case: str, ctas: range, rng: np.random.Generator) -> None:

@@ -406,6 +406,7 @@ AGAIN:
 """
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("text", [LOOP, BARRIERS], ids=["a loop", "a loop of barriers"])
 @pytest.mark.parametrize("threads", [1, 3])
 def test_the_user_can_interrupt_a_kernel(text: str, threads: int, tmp_path: Path) -> None:

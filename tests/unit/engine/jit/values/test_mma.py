@@ -70,6 +70,7 @@ def accumulators(rng, size):
     return np.choose(rng.integers(0, 3, size), [anything, usual, rng.choice(SPECIAL, size)])
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(
     ("shape", "type", "target"), [*((shape, *kind) for shape in SHAPES for kind in KINDS), ((16, 8, 8), "f16", 75)]
 )
@@ -240,6 +241,7 @@ def fma(_, a, b, c):
     return fused.fma_f64(a, b, c)
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize(("shape", "types"), OTHERS)
 def test_other_products_are_those_of_the_tensor_cores(shape, types, rng, asked):
     m, n, k = shape
@@ -288,7 +290,7 @@ def small_bits(rng, type, size, *, finite):
     return found << place
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("sums", ["f32", "f16"])
 @pytest.mark.parametrize("target", ["89", "90", "120a"])
 @pytest.mark.parametrize(("a_type", "b_type"), SMALL_PAIRS)

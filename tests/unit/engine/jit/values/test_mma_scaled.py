@@ -58,7 +58,7 @@ def registers(rng, scales):
     return words
 
 
-@pytest.mark.sampled(4)
+@pytest.mark.sampled(8)
 @pytest.mark.parametrize("b", TYPES)
 @pytest.mark.parametrize("a", TYPES)
 def test_the_bits_are_those_of_the_reference(rng, asked, a, b):

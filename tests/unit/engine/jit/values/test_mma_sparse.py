@@ -49,7 +49,7 @@ def halves(rng, type, count):
     return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.uint32)
 
 
-@pytest.mark.sampled(3)
+@pytest.mark.sampled(6)
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120a"])
 @pytest.mark.parametrize(("type", "sums"), [("f16", "f32"), ("f16", "f16"), ("bf16", "f32")])
 @pytest.mark.parametrize(("depth", "selectors"), [(16, (0, 1, 2, 3)), (32, (0, 1))])

@@ -99,6 +99,7 @@ def repeated(form: str) -> str:
     return f"{HEAD}.visible .entry k({parameters})\n{{\n{registers}{body}\nret;\n}}\n"
 
 
+@pytest.mark.sampled(2)
 @pytest.mark.parametrize("tier", ["quick", "best"])
 @pytest.mark.parametrize("form", FORMS.values(), ids=FORMS)
 def test_as_in_the_interpreter(form: str, tier: str, rng: np.random.Generator, monkeypatch: pytest.MonkeyPatch) -> None:
