@@ -27,7 +27,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--ptxvm", action="store_true", help="make ptxvm the CUDA driver of the tests")
     group.addoption("--ptxvm-device", metavar="sm_NN", help="the card whose limits the device has")
     group.addoption(
-        "--ptxvm-check", metavar="memory,init,sync,race", help="what to look for in every kernel; an error fails the test"
+        "--ptxvm-check", metavar="all|memory,init,sync,race", help="what to look for in every kernel; an error fails the test"
     )
     group.addoption("--ptxvm-allow", metavar="CODE,...", help="findings that are meant, by their codes")
     group.addoption("--ptxvm-suppress", metavar="FILE", help="findings that are meant: a line CODE KERNEL:LINE for each")

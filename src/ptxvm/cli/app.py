@@ -300,7 +300,7 @@ def examples(name: str | None) -> int:
 @click.option("--device", metavar="sm_NN", help="The card whose limits the device has.")
 @click.option("--devices", metavar="N", type=AT_LEAST_0, help="How many devices there are.")
 @click.option(
-    "--check", "checks", metavar="memory,init,sync,race", default="", show_default=False,
+    "--check", "checks", metavar="all|memory,init,sync,race", default="", show_default=False,
     help="What to look for in every kernel.",
 )  # fmt: skip
 @ALLOW

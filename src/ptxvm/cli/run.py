@@ -104,7 +104,7 @@ def run(request: RunRequest, following: Following = ARRAYS) -> int:
         return print_dump(request)
     grid, block = extent("grid", request.grid), extent("block", request.block)
     cluster = extent("cluster", request.cluster) if request.cluster else None
-    named = tuple(name for name in request.checks.split(",") if name not in ("", "none"))
+    named = tuple(name for name in options.names_of_checks(request.checks) if name not in ("", "none"))
     checks = named if request.checks else None  # and for `none` nothing at all
     if request.timeout is not None and not request.timeout > 0:
         raise WrongCall(f"--timeout takes a number of seconds above 0, not {request.timeout:g}")

@@ -41,7 +41,7 @@ OPTIONS = (
     click.option("--engine", metavar="auto|interp|jit", default="auto", help="What runs the kernel."),
     click.option(
         "--check", "checks", metavar="NAME,...", default="", show_default=False,
-        help="What to look for: memory init sync race; none trusts every access.",
+        help="What to look for: memory init sync race, or all; none trusts every access.",
     ),
     ALLOW,
     click.option(

@@ -149,9 +149,14 @@ def checks(value: object) -> frozenset[Check] | None:
     return frozenset(check for check in CHECKS if check in found)
 
 
+def names_of_checks(text: str) -> Sequence[str]:
+    """The names in a text such as `memory, race`, known or not; `all` stands for every check."""
+    return CHECKS if text.strip() == "all" else [each.strip() for each in text.split(",")]
+
+
 def checks_in(text: str) -> frozenset[Check] | None:
     """The checks in a text such as `memory, race`, None where it is empty; ValueError for an unknown one."""
-    return checks([each.strip() for each in text.split(",")]) if text else None
+    return checks(names_of_checks(text)) if text else None
 
 
 def instance(name: str, value: T, kinds: type | tuple[type, ...], said: str) -> T:

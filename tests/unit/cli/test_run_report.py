@@ -74,8 +74,9 @@ def test_a_fault_is_a_field(ran):
     assert found["arguments"][0]["array"] == "f32[3]"
 
 
-def test_with_a_check_it_is_a_finding(ran):
-    found = ran("f32[3]", "1", "--check", "memory", code=1)
+@pytest.mark.parametrize("check", ["memory", "init, memory", "all"])
+def test_with_a_check_it_is_a_finding(ran, check):
+    found = ran("f32[3]", "1", "--check", check, code=1)
     assert (found["outcome"], found["fault"]) == ("done", None)
     assert {each["code"] for each in found["findings"]} == {"out-of-bounds"}
     assert found["counters"]["threads"] == 4
