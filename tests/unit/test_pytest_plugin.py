@@ -83,7 +83,7 @@ def test_findings_that_are_meant_fail_no_test(run_pytest, tmp_path):
         known.write_text(rule)
         options = ("--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=race", f"--ptxvm-suppress={known}")
         assert run_pytest("ptxvm.pytest_plugin", TESTS, *options).outcomes["test_all_at_once[1]"] == outcome
-    options = ("--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=race", "--ptxvm-allow=race")
+    options = ("--ptxvm", "--ptxvm-device=sm_75", "--ptxvm-check=all", "--ptxvm-allow=race")
     assert set(run_pytest("ptxvm.pytest_plugin", TESTS, *options).outcomes.values()) == {"PASSED"}
 
 

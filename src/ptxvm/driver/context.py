@@ -89,11 +89,14 @@ class Context:
         return Stream(self, is_default=True)
 
     def fail(self, error: Exception) -> None:
-        """Log the error of a kernel, and keep its code until the context is reset, as hardware does."""
-        known = isinstance(error, PTXVMError)
+        """Log the error of a kernel, and keep its code until the context is reset, as hardware does.
+
+        An error that kernels do not have is one of ptxvm: its log shows where.
+        """
+        known = isinstance(error, PTXVMError | MemoryError)
         LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
-            self.cells[FAILURE] = result_of(error)
+            self.cells[FAILURE] = result_of(error) if known else Result.UNKNOWN
 
     def captured(self) -> list[Stream]:
         """The streams that are captured, and that the legacy default stream would wait for."""

@@ -111,15 +111,13 @@ class Launch(NamedTuple):
         fitting.add(asked)
 
     def run(self, checked: Checked | None) -> None:
-        """Run the kernel.  A fault becomes the error of the context, and a KernelError; wrong arguments are a DriverError."""
+        """Run the kernel.  Whatever it raises becomes the error of the context, and a KernelError."""
         if (launch := self.present()) is None:
             return
         begun, fault = time.perf_counter(), None
         try:
             with host_memory(self.context.device.ordinal).accessible(launch.arguments):
                 done = launch.run_unchecked() if checked is None else launch.run_checked(checked)
-        except (ValueError, TypeError) as wrong:
-            raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch
             self.context.fail(wrong)
             fault = wrong

@@ -18,13 +18,14 @@ from types import SimpleNamespace
 import pytest
 from scale_kernel import scale
 
+import ptxvm
 from ptxvm.libcuda.embedded import library_of_python
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.structures import AllocationProperties, Copy2D
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, NOT_INITIALIZED, NO_BINARY, INVALID_PTX = 0, 1, 2, 3, 209, 218
-INVALID_HANDLE, NOT_FOUND, ILLEGAL_ADDRESS, NOT_SUPPORTED = 400, 500, 700, 801
+INVALID_HANDLE, NOT_FOUND, ILLEGAL_ADDRESS, NOT_SUPPORTED, UNKNOWN = 400, 500, 700, 801, 999
 N = 1000
 
 HEAD = """
@@ -147,6 +148,20 @@ def test_a_failed_kernel_is_the_result_of_every_later_call(cuda, kernel, caplog)
     assert "in kernel wild" in caplog.text
     cuda.function("cuDevicePrimaryCtxReset_v2")(0)
     cuda.function("cuCtxSynchronize")()
+
+
+def test_a_defect_of_an_engine_is_no_wrong_call_and_its_log_shows_where(cuda, kernel, caplog, monkeypatch):
+    def broken(*arguments, **options):
+        raise ValueError("negative shift count")
+
+    for way in ("relaunch", "launch"):
+        monkeypatch.setattr(ptxvm.Kernel, way, broken)
+    launch(cuda, kernel("wild"))
+    with pytest.raises(CallError, match=str(UNKNOWN)):
+        cuda.function("cuCtxSynchronize")()
+    assert "negative shift count" in caplog.text
+    assert "in broken" in caplog.text  # a traceback
+    cuda.function("cuDevicePrimaryCtxReset_v2")(0)
 
 
 def test_wrong_calls_have_the_results_of_the_manual(cuda, module, data):
