@@ -19,7 +19,7 @@ EFFECTS = {
     "warp": "takes part in what the lanes of a warp do together",
     "cta": "takes part in what the threads of a CTA do together",
     "cluster": "takes part in what the CTAs of a cluster do together",
-    "flow": "says where control goes next",
+    "flow": "acts on control flow: jumps, ends, stops or signals",
     "tasks": "starts or awaits asynchronous work",
     "tmem": "works on tensor memory",
     "tex": "reads textures or surfaces",
