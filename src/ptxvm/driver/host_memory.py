@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
@@ -32,6 +32,9 @@ class Mapping(NamedTuple):
     writable: bool
 
 
+NOTHING = nullcontext()  # to be done for a launch
+
+
 class HostMemory:
     """The memory of the host as launches on a device see it."""
 
@@ -45,15 +48,19 @@ class HostMemory:
         known = not self._unknown([address.to_bytes(8, "little")])
         return not known and any(each.start <= address and address + size <= each.end for each in mappings())
 
-    @contextmanager
-    def accessible(self, arguments: Sequence[bytes]) -> Iterator[None]:
+    def accessible(self, arguments: Sequence[bytes]) -> AbstractContextManager[None]:
         """Let kernels use the memory of the host that arguments point to."""
         now = (arguments, self.memory.table.removed)
-        unknown = self._unknown(arguments) if self._usual != now else []
-        if not unknown:
-            self._usual = now
-            yield
-            return
+        if self._usual == now:
+            return NOTHING
+        if unknown := self._unknown(arguments):
+            return self._opened(unknown)
+        self._usual = now
+        return NOTHING
+
+    @contextmanager
+    def _opened(self, unknown: Sequence[int]) -> Iterator[None]:
+        """Let kernels use the memory of the host at some addresses."""
         described = {DESCRIBED[address] for address in unknown if address in DESCRIBED}
         adopted = [self._adopt(start, size) for start, size in described]
         mapped = self._open([address for address in unknown if address not in DESCRIBED])

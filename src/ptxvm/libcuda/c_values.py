@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 from typing import Any, TypeVar, cast
 
 from ptxvm.driver.results import DriverError, Result
@@ -73,7 +74,7 @@ def u64(address: int) -> int:
 
 def u64s(address: int, count: int) -> list[int]:
     """Read several sizes, pointers or handles."""
-    return list((ctypes.c_uint64 * count).from_address(not_null(address))) if count else []
+    return [*struct.unpack(f"<{count}Q", bytes_from(address, 8 * count))] if count else []
 
 
 def structure_at(type: type[C], address: int) -> C:
