@@ -18,8 +18,7 @@ SURVIVE = {
 }
 """What no verdict can tell from the model, by this reasoning."""
 
-
-PARTS = 3
+PARTS = 3  # of the mutants, one of which is for every run
 
 
 def changed(model: type[PTX64], tests: list[Expected]) -> Expected | None:

@@ -54,12 +54,12 @@ class HostMemory:
         if self._usual == now:
             return NOTHING
         if unknown := self._unknown(arguments):
-            return self._opened(unknown)
+            return self._accessible_at(unknown)
         self._usual = now
         return NOTHING
 
     @contextmanager
-    def _opened(self, unknown: Sequence[int]) -> Iterator[None]:
+    def _accessible_at(self, unknown: Sequence[int]) -> Iterator[None]:
         """Let kernels use the memory of the host at some addresses."""
         described = {DESCRIBED[address] for address in unknown if address in DESCRIBED}
         adopted = [self._adopt(start, size) for start, size in described]

@@ -248,7 +248,7 @@ def size_of_a_fill(i):
     return f"Argument 1 of instruction 'st.bulk': value '{size}' out of range, expected to be in range [0..{MOST}]"
 
 
-def fill_at_a_variable(i):
+def address_of_a_fill(i):
     """The address is in a register, or generic: no variable or special register stands where .shared::cta is named."""
     said = IN_NO_ADD.get(base_of(i.shape("a")).kind)
     if said is None or generic_addressing(i):
@@ -272,4 +272,4 @@ def value_of_a_fill(i):
 
 
 for each in (st_bulk, st_bulk_narrow):
-    has(Trait(rules=[("P3206", size_of_a_fill), ("P3207", value_of_a_fill), ("P3208", fill_at_a_variable)]))(each)
+    has(Trait(rules=[("P3206", size_of_a_fill), ("P3207", value_of_a_fill), ("P3208", address_of_a_fill)]))(each)
