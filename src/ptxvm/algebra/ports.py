@@ -80,6 +80,20 @@ class Memory(Protocol):
         The update knows the modifiers of its instruction, and no values but these: engines may share it.
         """
 
+    def atomic_vector(
+        self,
+        space: Space,
+        type: Type,
+        address: Value,
+        update: Callable[..., Value],
+        operands: Sequence[Value],
+        **attributes: Unpack[AccessAttributes],
+    ) -> list[Value]:
+        """Replace each of some adjacent elements by `update(old, its operand)`; returns the old values.
+
+        It is one access, aligned as a whole, and in one step for each element by itself (PTX 9.7.13.5).
+        """
+
     def fence(self, order: FenceKind, scope: Scope) -> None:
         """Order the accesses before against those after (PTX 9.7.12.3)."""
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ptxvm.algebra.memory_order import Order, Scope
-from ptxvm.algebra.ports import AccessAttributes
+from ptxvm.algebra.ports import AccessAttributes, Memory
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import b128
 from ptxvm.algebra.value import Value
@@ -496,3 +496,17 @@ def attributes(i: Decoded) -> AccessAttributes:
     if i.order == "volatile":
         return {"order": Order.VOLATILE, "scope": Scope.SYS}
     return {"order": Order(i.order or "weak"), "scope": Scope(i.scope) if i.scope else None}
+
+
+def combined(
+    i: Decoded,
+    a: Value,
+    b: Value | Sequence[Value],
+    update: Callable[[Value, Value], Value],
+    mem: Memory,
+    how: AccessAttributes,
+) -> list[Value]:
+    """Combine the element at an address, or each of a vector there, with its operand; returns what was there."""
+    if isinstance(b, Value):
+        return [mem.atomic(window(i), i.type, a, update, [b], **how)]
+    return mem.atomic_vector(window(i), i.type, a, update, b, **how)

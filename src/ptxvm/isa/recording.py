@@ -73,6 +73,19 @@ class Record:
         self._access(Verb.UPDATE, space, type, **attributes)
         return unknown(type)
 
+    def atomic_vector(
+        self,
+        space: Space,
+        type: Type,
+        address: Value,
+        update: Callable[..., Value],
+        operands: Sequence[Value],
+        **attributes: Unpack[AccessAttributes],
+    ) -> list[Value]:
+        """An update of several elements."""
+        self._access(Verb.UPDATE, space, type, len(operands), **attributes)
+        return [unknown(type) for _ in operands]
+
     def fence(self, order: FenceKind, scope: Scope) -> None:
         """A fence."""
         self.fences.append(Fence(order, scope))

@@ -9,7 +9,6 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type
 from ptxvm.analysis import constants
 from ptxvm.dataclass import dataclass
-from ptxvm.isa.access import count as vector_elements
 from ptxvm.isa.catalog.matrix import shared_matrices
 from ptxvm.isa.special_registers import WARP
 from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD
@@ -146,10 +145,7 @@ def place_of(reading: Reading) -> Place | None:
     accesses = [access for access in reading.bound.summary.accesses if not access.asynchronous]
     if len(accesses) != 1 or reading.decoded.of.effects != {"mem"} or accesses[0].type is None:
         return None
-    elements = accesses[0].count
-    if "vec" in reading.decoded.bound:  # an atomic operation updates the elements of a vector one at a time
-        elements = vector_elements(reading.decoded)
-    return Place(base.text, type, offset, accesses[0].window, elements * accesses[0].element)
+    return Place(base.text, type, offset, accesses[0].window, accesses[0].count * accesses[0].element)
 
 
 def _parts(node: tree.Operand) -> tuple[tree.Name | None, int]:

@@ -224,3 +224,20 @@ def test_the_last_block_reads_what_the_others_wrote(fences, ordered, engine):
     args = [np.zeros(128, np.uint32), np.zeros(4, np.uint32)]
     found = module.kernel().launch(2, 64, args, check=("race",), engine=engine).findings
     assert bool(found) != ordered
+
+
+VECTOR = "setp.eq.u32 %p1, %r2, 0; @%p1 red.global.add.v4.f32 [%rd1], {0f3f800000, 0f3f800000, 0f3f800000, 0f3f800000};"
+ELEMENTS = {
+    "the vector": ("@!%p1 red.global.add.v4.f32 [%rd1], {0f00000000, 0f00000000, 0f00000000, 0f3f800000};", []),
+    "an element": ("@!%p1 red.global.add.f32 [%rd1+12], 0f3f800000;", []),
+    "half of it": ("@!%p1 red.global.add.v2.f32 [%rd1+8], {0f3f800000, 0f3f800000};", []),
+    "two elements": ("@!%p1 red.global.add.f64 [%rd1+8], 0d3ff0000000000000;", [("WAW", True)]),
+    "a weak read": ("@!%p1 ld.global.u32 %r3, [%rd1+12];", [("RAW", False)]),
+    "behind it": ("@!%p1 ld.global.u32 %r3, [%rd1+16];", []),
+}
+
+
+@pytest.mark.parametrize(("other", "races"), ELEMENTS.values(), ids=ELEMENTS)
+def test_each_element_of_a_vector_is_an_atomic_of_its_own(other, races):
+    """PTX 8.2.2: a vector is several scalars; 8.7.1: strong accesses that overlap completely do not race."""
+    assert [(each.hazard, each.mixed_size) for each in checked(f"{VECTOR} {other}", schedules=1)] == races

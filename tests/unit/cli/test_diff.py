@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 # Each thread stores its number times three, then adds one to a counter.
-KERNEL = """.version 8.0
-.target sm_80
+KERNEL = """.version 8.1
+.target sm_90
 .address_size 64
 .visible .entry k(.param .u64 k_param_0, .param .u64 k_param_1)
 {
@@ -26,6 +26,8 @@ KERNEL = """.version 8.0
 }
 """
 LAUNCH = ["--grid", "1", "--block", "40", "u32[80]", "u32[1]"]
+
+VECTOR = "red.global.add.v2.f32 [%rd4], {0f3f800000, 0f40000000};"
 
 
 @pytest.fixture
@@ -88,6 +90,16 @@ def test_a_version_with_a_store_less_has_no_such_store(diff):
 def test_a_vector_is_its_elements(diff):
     both = "st.global.u32 [%rd4], %r2;\n    st.global.u32 [%rd4+4], %r1;"
     assert diff(both, "st.global.v2.u32 [%rd4], {%r2, %r1};").code == 0
+
+
+def test_a_vector_atomic_is_its_elements(ptxvm, module):
+    both = "st.global.u32 [%rd4], %r2;\n    st.global.u32 [%rd4+4], %r1;"
+    two = "red.global.add.f32 [%rd4], 0f3f800000;\n    red.global.add.f32 [%rd4+4], 0f40000000;"
+    texts = two, VECTOR, VECTOR.replace("0f40000000", "0f40400000")
+    before, same, other = (module(KERNEL.replace(both, text), f"{n}.ptx") for n, text in enumerate(texts))
+    assert ptxvm("diff", before, same, *LAUNCH).code == 0
+    said = " ".join(ptxvm("diff", before, other, *LAUNCH).out.split())
+    assert said.endswith(f"2.ptx:15 {texts[2]} atomic with param_0+4 = 3.0")
 
 
 def test_random_arguments_are_the_same_for_both(diff):

@@ -11,7 +11,7 @@ import ptxvm
 from ptxvm.profile.metrics import COUNTED, DERIVED, METRICS
 from ptxvm.reference.metrics_page import metrics_page
 
-HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+HEAD = ".version 8.1\n.target sm_90\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<20>; .reg .f64 %d<8>;\n"
 
 
@@ -206,6 +206,12 @@ def test_atomics_count_by_address(profile_of, rivals):
     names = ("atomic_operations", "atomic_addresses", "atomic_steps", "atomic_contention")
     assert counts(found, *names) == (64, 64 // rivals, 2 * rivals, rivals)
     assert counts(found, "global_atomic_requests", "global_atomic_sectors") == (2, 2 * max(4 // rivals, 1))
+
+
+def test_a_vector_atomic_is_one_access(profile_of):
+    found = profile_of(OUT.replace("4;", "16;") + "red.global.add.v4.f32 [%rd3], {%f1, %f1, %f1, %f1};", block=64)
+    assert counts(found, "global_atomic_requests", "global_atomic_bytes", "global_atomic_sectors") == (2, 1024, 32)
+    assert counts(found, "atomic_operations", "atomic_addresses", "atomic_steps") == (64, 64, 2)
 
 
 def test_an_asynchronous_copy_is_a_load_and_a_store(profile_of):

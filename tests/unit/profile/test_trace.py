@@ -8,7 +8,7 @@ import pytest
 import ptxvm
 from ptxvm.isa.effects import Verb
 
-HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"
+HEAD = ".version 8.1\n.target sm_90\n.address_size 64\n"
 REGISTERS = ".reg .pred %p<4>; .reg .b32 %r<20>; .reg .f32 %f<20>; .reg .b64 %rd<20>; .reg .b16 %h<4>;\n"
 OUT = "ld.param.u64 %rd1, [out];\n"
 
@@ -115,6 +115,13 @@ def test_atomics_have_the_values_before_and_after():
     (update,) = only(trace, "atom").accesses  # the fourth thread that adds 5
     assert (update.verb, update.places, update.values) == (Verb.UPDATE, {3: "out+0"}, {3: (15, 20, 5)})
     assert values(only(trace, "atom").writes) == {"%r1": 15}
+
+
+def test_vector_atomics_have_the_elements_before_those_after_and_the_operands():
+    trace = traced(OUT + "red.global.add.v2.f32 [%rd1], {0f3f800000, 0f40000000};", ptxvm.Trace(0, thread=1))
+    (update,) = only(trace, "red").accesses
+    ones, twos, fours = 0x3F800000, 0x40000000, 0x40800000  # 1, 2 and 4; the second thread finds 1 and 2
+    assert (update.places, update.size, update.values) == ({1: "out+0"}, 8, {1: (ones, twos, twos, fours, ones, twos)})
 
 
 def test_vectors_have_a_value_for_each_element():

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import field
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import field, replace
 from functools import cached_property
 
 import numpy as np
@@ -23,7 +23,7 @@ from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.machine.per_lane import PerLane
 
 
-@dataclass(eq=False, slots=True)
+@dataclass(eq=False)
 class Access:
     """An instruction's access to memory."""
 
@@ -37,6 +37,15 @@ class Access:
     def dtype(self) -> np.dtype[np.generic]:
         """The NumPy dtype that holds an element."""
         return arrays.dtype(self.type)
+
+    @cached_property
+    def element(self) -> Access:
+        """The access of a single element of the vector."""
+        return replace(self, count=1)
+
+    def elements(self, address: PerLane) -> Iterator[PerLane]:
+        """The addresses of the elements of vectors: of all first ones, of all second ones, and so on."""
+        return (address + np.uint64(n * self.type.bytes) for n in range(self.count))
 
 
 @dataclass(eq=False)

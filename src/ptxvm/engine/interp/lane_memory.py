@@ -1,7 +1,7 @@
 """Gather, scatter and atomics of the lanes of a cohort: the port `mem` over the machine's memory and its windows.
 
 A guard is resolved first: `load`, `store` and `atomic` select the lanes, then `gather`, `scatter` and `update` access
-memory for them.  Subclasses that watch or replace accesses override the latter three.
+memory for them; `update` goes by `update_element`.  Subclasses that watch or replace accesses override the latter four.
 """
 
 from __future__ import annotations
@@ -140,30 +140,42 @@ class LaneMemory:
     def atomic(
         self, access: Access, lanes: Lanes, guard: Guard, address: PerLane, update: Update, operands: Sequence[PerLane]
     ) -> PerLane:
-        """Update lane after lane; the value before each update.  Lanes whose guard is false get zeros."""
+        """Update lane after lane; the value before each update.  Lanes whose guard is false get zeros.
+
+        A vector has an operand for each of its elements.
+        """
         chosen, lanes_chosen = self.layout.chosen(lanes, guard) if guard is not None else (None, lanes)
         count = self.layout.count(lanes)
         every = np.arange(count) if chosen is None else chosen
+        result = np.zeros((access.count, count) if access.count > 1 else count, access.dtype)
         if not len(every):
-            return np.zeros(count, access.dtype)
+            return result
         old = self.update(access, lanes_chosen, spread(address, every), update, [spread(o, every) for o in operands])
         if chosen is None:
             return old
-        result = np.zeros(count, access.dtype)
-        result[chosen] = old
+        result[..., chosen] = old
         return result
 
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
-        """An atomic for some lanes, with an address and operands for each."""
+        """An atomic for some lanes, with an address and operands for each; of a vector, element after element."""
         try:
-            if (window := self.window(access.space)) is not None:
-                where = window.offsets(address, lanes)
-                return window.atomic(access.dtype, where, update.operation, operands, update, lanes)
-            return self.machine.atomic(
-                access.dtype, address, update.operation, operands, update, space=access.space, lanes=lanes
-            )
+            if access.count == 1:
+                return self.update_element(access, lanes, address, update, operands)
+            self._resolve(access, lanes, address, writing=True)  # which is aligned as a whole (PTX 5.4.5)
+            pairs = zip(access.elements(address), operands, strict=True)
+            return np.stack([self.update_element(access, lanes, where, update, [each]) for where, each in pairs])
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
+
+    def update_element(
+        self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]
+    ) -> PerLane:
+        """An atomic on one element for each lane."""
+        if (window := self.window(access.space)) is not None:
+            where = window.offsets(address, lanes)
+            return window.atomic(access.dtype, where, update.operation, operands, update, lanes)
+        where = self._whole(address)
+        return self.machine.atomic(access.dtype, where, update.operation, operands, update, space=access.space, lanes=lanes)
 
     def _whole(self, address: PerLane) -> PerLane:
         """An address; in a module of 32-bit addresses only its low 32 bits."""
@@ -174,13 +186,17 @@ class LaneMemory:
     def reachable(self, access: Access, lanes: LaneNumbers, address: PerLane, *, writing: bool) -> PerLane:
         """The positions of the lanes whose access is in bounds; here all of them, or a fault."""
         try:
-            if (window := self.window(access.space)) is not None:
-                window.resolve(access.dtype, window.offsets(address, lanes), access.count, lanes, writing=writing)
-            else:
-                self.machine.resolve(access.dtype, address, access.count, access.space, lanes, writing=writing)
+            self._resolve(access, lanes, address, writing=writing)
         except AccessFault as fault:
             raise located(fault, access, lanes) from None
         return np.arange(len(lanes))
+
+    def _resolve(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> None:
+        """Fault where a lane is out of bounds."""
+        if (window := self.window(access.space)) is not None:
+            window.resolve(access.dtype, window.offsets(address, lanes), access.count, lanes, writing=writing)
+        else:
+            self.machine.resolve(access.dtype, self._whole(address), access.count, access.space, lanes, writing=writing)
 
     def fitting(self, access: Access, lanes: Lanes, address: PerLane, *, writing: bool) -> PerLane:
         """Which lanes are in bounds?"""

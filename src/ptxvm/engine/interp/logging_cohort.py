@@ -19,7 +19,7 @@ from ptxvm.machine.per_lane import Lanes, PerLane
 from ptxvm.profile.stores import StoreLog
 from ptxvm.profile.trace import Extent
 
-FOUND = 2  # values of an atomic that depend on the order of threads: those before and after it
+FOUND = 2  # values of an element of an atomic that depend on the order of threads: those before and after it
 
 
 class LoggingMemory(ObservedMemory):
@@ -37,8 +37,8 @@ class LoggingMemory(ObservedMemory):
                 continue
             positions = np.arange(len(every))[position]
             start = offsets - (allocation.start - allocation.origin)
-            for n, element in enumerate(values() if verb is Verb.WRITE else values()[FOUND:]):
-                at = start + (n * access.type.bytes if verb is Verb.WRITE else 0)
+            for n, element in enumerate(values() if verb is Verb.WRITE else values()[FOUND * access.count :]):
+                at = start + (n * access.type.bytes if verb is Verb.WRITE or access.count > 1 else 0)
                 bits = bits_of(at_positions(element, positions), access.type)
                 self.log.stored((access.bound, verb, access.type), place_of(allocation), threads, at, bits)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TypeAlias
 
@@ -20,8 +21,8 @@ class ObservedMemory(LaneMemory):
     def observe(self, access: Access, verb: Verb, lanes: Lanes, address: PerLane, values: Values) -> None:
         """Lanes have accessed memory.
 
-        `values` computes the elements that were read or written; of an atomic the values before
-        and after it, and its operands.
+        `values` computes the elements that were read or written; of an atomic the elements before
+        it, those after it, and its operands.
         """
         raise NotImplementedError
 
@@ -39,7 +40,11 @@ class ObservedMemory(LaneMemory):
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
         """Update, and tell of it."""
         old = super().update(access, lanes, address, update, operands)
-        self.observe(access, Verb.UPDATE, lanes, address, lambda: [old, update(old, *operands), *operands])
+        if access.count == 1:
+            self.observe(access, Verb.UPDATE, lanes, address, lambda: [old, update(old, *operands), *operands])
+        else:
+            pairs = list(zip(old, operands, strict=True))
+            self.observe(access, Verb.UPDATE, lanes, address, lambda: [*old, *itertools.starmap(update, pairs), *operands])
         return old
 
 

@@ -158,6 +158,17 @@ class Memory(Port):
         raws = "".join(f"{o.raw}, " for o in operands)
         return self.value(type, f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))")
 
+    def atomic_vector(
+        self, space: Space, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        **attributes: Unpack[AccessAttributes],
+    ) -> list[Value]:  # fmt: skip
+        """Update the elements of a vector, each in the order of the lanes where they conflict."""
+        self.access = access = self._refer(space, type, len(operands), attributes)
+        how = self.code.refer(Update(update, (type, type), attributes.get("operation") or ""))
+        raws = "".join(f"{o.raw}, " for o in operands)
+        whole = self.code.emit(f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))", pure=False)
+        return [Value(self.alg, type, self.code.emit(f"{whole}[{n}]", pure=False)) for n in range(len(operands))]
+
     def fence(self, order: FenceKind, scope: Scope) -> None:
         """A fence; the accesses of one lane are in order without it, but watchers record it."""
         bound, asked, among = (self.code.refer(each) for each in (self.bound, order, scope))

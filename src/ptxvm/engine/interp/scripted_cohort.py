@@ -73,11 +73,13 @@ class ScriptedMemory(LaneMemory):
         super().scatter(access, lanes, address, values)
         self.script.writes(self.touch(access, lanes, address), [bits(value) for value in values])
 
-    def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
+    def update_element(
+        self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]
+    ) -> PerLane:  # fmt: skip
         """Ask the script for the old value of an atomic."""
-        self.reachable(access, self.layout.every(lanes), address, writing=True)
+        self.reachable(access.element, self.layout.every(lanes), address, writing=True)
         compared = bits(operands[0]) if update.operation == "cas" else None
-        old = self.script.updates(self.touch(access, lanes, address), modification(access, update, operands), compared)
+        old = self.script.updates(self.touch(access.element, lanes, address), modification(access, update, operands), compared)
         self.keep_to_mbarriers(access, lanes, old)
         return raw(access, old)
 

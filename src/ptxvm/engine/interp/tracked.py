@@ -268,14 +268,33 @@ class TrackedMemory(ports.Memory):
         for each in operands:
             self.alg.use(each.raw)
         value = super().atomic(space, type, address, update, operands, **attributes)
+        self._update_tags(self.access, address, attributes.get("operation"), value, operands)
+        return value
+
+    def atomic_vector(
+        self, space: Space, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        **attributes: Unpack[AccessAttributes],
+    ) -> list[Value]:  # fmt: skip
+        """Update the elements of a vector, with the tags before and after."""
+        self.hold(address, writing=True)
+        for each in operands:
+            self.alg.use(each.raw)
+        values = super().atomic_vector(space, type, address, update, operands, **attributes)
+        element = self._refer(space, type, 1, attributes)
+        for n, (value, each) in enumerate(zip(values, operands, strict=True)):
+            self._update_tags(element, address + n * type.bytes, attributes.get("operation"), value, [each])
+        return values
+
+    def _update_tags(
+        self, access: str, address: Value, operation: str | None, old: Value, operands: Sequence[Value]
+    ) -> None:  # fmt: skip
+        """Read the tags of what an atomic has replaced, and store those of its outcome."""
         if self.following.memory:
             tags = "".join(f"{self.alg.tag(each.raw)}, " for each in operands)
             raws = "".join(f"{each.raw}, " for each in operands)
-            where = f"{self.access}, L, {self.guard}, {address.raw}"
-            how = attributes.get("operation") or ""
-            text = f"C.shadow.update_tags({where}, {how!r}, {value.raw}, ({raws}), ({tags}))"
-            self.alg.tags[value.raw] = self.code.emit(text, pure=False)
-        return value
+            where = f"{access}, L, {self.guard}, {address.raw}"
+            text = f"C.shadow.update_tags({where}, {operation or ''!r}, {old.raw}, ({raws}), ({tags}))"
+            self.alg.tags[old.raw] = self.code.emit(text, pure=False)
 
     def to_generic(self, space: Space, address: Value) -> Value:
         """A generic address of the same object."""

@@ -124,10 +124,10 @@ class WatchedMemory(LaneMemory):
             old = super().update(access, lanes, address, update, operands)
         except PlacedFault as fault:
             good = self.without(fault, access, lanes, address, writing=True)
-            old = np.zeros(len(address), access.dtype)
+            old = np.zeros((access.count, len(address)) if access.count > 1 else len(address), access.dtype)
             if len(good):
                 every = self.layout.every(lanes)
-                old[good] = self.update(access, every[good], address[good], update, [each[good] for each in operands])
+                old[..., good] = self.update(access, every[good], address[good], update, [each[good] for each in operands])
             return old
         self.polling.fruitless = 0
         if "mbarrier" in access.attributes:
@@ -136,7 +136,8 @@ class WatchedMemory(LaneMemory):
                 self._note_transactions(access, offsets, (words[0][position], words[1][position]))
                 self.watcher.signalled(access, threads, allocation, offsets, (words[0][position], words[1][position]))
         else:
-            self.report_update(access, lanes, address, old == operands[0] if update.operation == "cas" else None)
+            for where in access.elements(address):
+                self.report_update(access.element, lanes, where, old == operands[0] if update.operation == "cas" else None)
         return old
 
     def _note_transactions(self, access: Access, offsets: PerLane, words: tuple[PerLane, PerLane]) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ptxvm.algebra.memory_order import Order, Scope
-from ptxvm.algebra.ports import Memory
+from ptxvm.algebra.ports import AccessAttributes, Memory
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f32, f64
 from ptxvm.algebra.value import Value, select
@@ -13,7 +13,7 @@ from ptxvm.isa.access import (
     NEEDS,
     SCOPE_NEEDS,
     Trait,
-    as_list,
+    combined,
     count,
     has,
     result_vector,
@@ -39,21 +39,13 @@ def operation(i: Decoded, old: Value, b: Value) -> Value:
 
 
 def update(i: Decoded, a: Value, b: Value | list[Value], mem: Memory) -> list[Value]:
-    """Apply the operation to each element, one at a time, and return what was there."""
-    known = i.op if i.type.is_int or i.type in (f32, f64) else None  # by that name an engine may have it ready-made
-    return [
-        mem.atomic(
-            window(i),
-            i.type,
-            a + n * i.type.bytes,
-            lambda old, x: operation(i, old, x),
-            [x],
-            operation=known,
-            order=Order(i.order or "relaxed"),
-            scope=Scope(i.scope or "gpu"),
-        )
-        for n, x in enumerate(as_list(b))
-    ]
+    """Apply the operation to each element, and return what was there."""
+    how: AccessAttributes = {
+        "operation": i.op if i.type.is_int or i.type in (f32, f64) else None,  # which an engine may have ready-made
+        "order": Order(i.order or "relaxed"),
+        "scope": Scope(i.scope or "gpu"),
+    }
+    return combined(i, a, b, lambda old, x: operation(i, old, x), mem, how)
 
 
 # ── atom, red ───────────────────────────────────────────────────────────────────────────

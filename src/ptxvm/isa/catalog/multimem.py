@@ -6,7 +6,19 @@ from functools import partial
 
 from ptxvm.algebra.memory_order import Order, Scope
 from ptxvm.algebra.types import f32
-from ptxvm.isa.access import Trait, addresses, as_list, count, has, of_a_word, result_vector, source_vector, space_of, window
+from ptxvm.isa.access import (
+    Trait,
+    addresses,
+    as_list,
+    combined,
+    count,
+    has,
+    of_a_word,
+    result_vector,
+    source_vector,
+    space_of,
+    window,
+)
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.updates import INTEGERS, floating
 
@@ -102,13 +114,11 @@ def stored(i, a, b, mem):
 
 def updated(i, a, b, mem):
     """Combine with what lies in the only memory, element by element."""
-    how = {"order": Order(i.order or "relaxed"), "scope": Scope(i.scope or "gpu")}
 
     def update(old, x):
         return floating(i.op, old, x, flushes=i.type is f32) if i.type.is_float else INTEGERS[i.op](old, x)
 
-    for n, each in enumerate(as_list(b)):
-        mem.atomic(window(i), i.type, a + n * i.type.bytes, update, [each], **how)
+    combined(i, a, b, update, mem, {"order": Order(i.order or "relaxed"), "scope": Scope(i.scope or "gpu")})
 
 
 FP8_NEEDS = {**NEEDS, "": "PTX 8.1, sm_90", "type": FP8_TARGETS}

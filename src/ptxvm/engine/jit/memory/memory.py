@@ -457,16 +457,31 @@ class Memory(Port):
         **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """Update for one lane after the other, in order."""
-        space, raw = self._where(space, address, type.bytes)
-        self.access = Access.of(Verb.UPDATE, space, type, **attributes)
-        self.at.note("lane by lane")
-        self._checked(space, raw, type.bytes, writing=True)
-        count_access(self.at, self.bound, self.access, address.raw)
-        self.at.dirty = True
+        raw = self._before_update(space, type, address, 1, attributes)
         old = atomics.updated(self.at, self.bound.i.mnemonic, type, self.access, raw, update, operands)
-        if self._follows_mbarriers(space):
+        if self._follows_mbarriers(self.access.space):
             cta_clocks.mbarrier_signalled(self.at, self.access, self._offsets(raw), self.alg.vector(type, old.raw))
         return old
+
+    def atomic_vector(
+        self, space: Space, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        **attributes: Unpack[AccessAttributes],
+    ) -> list[Value]:  # fmt: skip
+        """Update the first elements of all lanes, then the second ones, and so on."""
+        raw, mnemonic = self._before_update(space, type, address, len(operands), attributes), self.bound.i.mnemonic
+        elements = [self.alg.integer("add", u64, raw, Affine(n * type.bytes)) for n in range(len(operands))]
+        pairs = zip(elements, operands, strict=True)
+        return [atomics.updated(self.at, mnemonic, type, self.access, where, update, [each]) for where, each in pairs]
+
+    def _before_update(self, space: Space, type: Type, address: Value, count: int, attributes: AccessAttributes) -> Raw:
+        """Check and count an update of some elements; returns the significant bits of the address."""
+        space, raw = self._where(space, address, count * type.bytes)
+        self.access = Access.of(Verb.UPDATE, space, type, count, **attributes)
+        self.at.note("lane by lane")
+        self._checked(space, raw, count * type.bytes, writing=True)
+        count_access(self.at, self.bound, self.access, address.raw)
+        self.at.dirty = True
+        return raw
 
     def _follows_mbarriers(self, space: Space) -> bool:
         """Is the access one of an mbarrier, whose phases order others under the check for races?"""
