@@ -248,7 +248,7 @@ def test_the_engines_agree_on_what_late_copies_leave(number, rng):
     assert found["jit"].tolist() == found["interp"].tolist()
 
 
-def test_the_automatic_engine_compiles_and_leaves_checks_to_the_interpreter(monkeypatch):
+def test_the_automatic_engine_compiles(monkeypatch):
     launched = []
     monkeypatch.setattr(
         "ptxvm.engine.interp.engine.Interpreter.launch",
@@ -256,14 +256,43 @@ def test_the_automatic_engine_compiles_and_leaves_checks_to_the_interpreter(monk
     )
     assert run("cp.async", "late", engine="auto") == [7, 42]
     assert not launched
-    kernel = ptxvm.load(COPY.replace("START", KINDS["bulk"][0]).replace("WAIT", KINDS["bulk"][1])).kernel("k")
-    args = [np.full(4, 42, np.uint32), np.zeros(2, np.uint32)]
-    found = kernel.launch(args=args, asynchronous="late", check="race").findings
-    assert {finding.code for finding in found} == {"race"}
-    with pytest.raises(ptxvm.Unsupported, match="that ends late, on the JIT"):
-        kernel.launch(args=args, asynchronous="late", check="race", engine="jit")
+    with pytest.raises(ptxvm.Unsupported, match="a profile of asynchronous work that ends late, on the JIT"):
+        ptxvm.load(GROUPS.replace("BODY", "")).kernel("k").launch(asynchronous="late", profile=True, engine="jit")
     with pytest.raises(ValueError, match="early"):
         run("cp.async", "soon")
+
+
+@pytest.mark.parametrize("engine", ["auto", "jit", "interp"])
+@pytest.mark.parametrize("asynchronous", ["late", "random"])
+def test_checks_follow_work_that_ends_late(asynchronous, engine):
+    """The read comes before the wait for the copy (PTX 9.7.9.25.2): it sees what was there, and races."""
+    kernel = ptxvm.load(COPY.replace("START", KINDS["bulk"][0]).replace("WAIT", KINDS["bulk"][1])).kernel("k")
+    out = np.zeros(2, np.uint32)
+    found = kernel.launch(
+        args=[np.full(4, 42, np.uint32), out], asynchronous=asynchronous, check="race", engine=engine
+    ).findings
+    assert {finding.code for finding in found} == {"race"}
+    assert out[0] == 7 or asynchronous == "random"
+
+
+HANDED_OVER = {
+    "nothing that the schedule changes": ("", ("race", "memory"), ""),
+    "an atomic": ("atom.shared.add.u32 %a, [tile+1020], 0;", ("race", "memory"), "depends on the schedule"),
+    "no check for races": ("", ("memory",), "asynchronous work ends late"),
+}
+
+
+@pytest.mark.parametrize(("more", "checks", "why"), HANDED_OVER.values(), ids=HANDED_OVER)
+def test_the_jit_clears_what_copies_cannot_change_and_says_why_it_hands_over(more, checks, why, caplog):
+    text, _ = BODIES["all groups"]
+    data, out = np.arange(128, dtype=np.uint32), np.zeros((32, 2), np.uint32)
+    kernel = ptxvm.load(GROUPS.replace("BODY", text + more)).kernel("k")
+    with caplog.at_level("INFO", logger="ptxvm.jit"):
+        done = kernel.launch(1, 32, [data, out], asynchronous="late", check=checks, engine="jit")
+    assert (done.findings, out.tolist()) == ([], data.reshape(32, 4)[:, :2].tolist())
+    said = [each.getMessage() for each in caplog.records if "the exact checker runs" in each.getMessage()]
+    assert len(said) == bool(why)
+    assert all(why in each for each in said)
 
 
 def test_products_of_several_functions_are_left_to_the_interpreter():

@@ -25,7 +25,9 @@ another value than in the first run.  Up to there all threads did the same acces
 same order, so the same accesses are ordered, and the write that is last before that read in this order is the same one:
 the value is the same.  So no schedule has a race.  Which warps meet at a barrier for some threads is up to the schedule
 only where a warp may come to a phase before it knows that the last one is over, which is suspicious.  Where a kernel is
-not of this kind, one run of it answers for itself only, and the exact checker runs the other schedules.
+not of this kind, one run of it answers for itself only, and the exact checker runs the other schedules.  The same holds of
+when copies end: what they read and write counts as accesses from their start to the wait for them, so that a run in which
+each ends at its start answers for those in which it ends later.
 """
 
 from __future__ import annotations
@@ -93,7 +95,7 @@ class Prefilter:
         wanted = self._wanted(watch, kernel, shape, options, limits)
         try:
             translated = self.jit.code_cache.checked(wanted)
-            reason = self._doubt(translated, watch)
+            reason = self._doubt(translated, watch, options)
             if reason is None:
                 unread = self._unread(translated, parameters) if watch.host is None else frozenset[Allocation]()
                 launch = partial(self._observed, wanted, shape, parameters, limits, frozenset(new), unread)
@@ -160,7 +162,7 @@ class Prefilter:
         """Could instrumented code clear the kernel?"""
         try:
             wanted = self._wanted(watch, kernel, self.jit.clustered(kernel, shape), options, limits)
-            return bool(watch.checks) and self._doubt(self.jit.code_cache.checked(wanted), watch) is None
+            return bool(watch.checks) and self._doubt(self.jit.code_cache.checked(wanted), watch, options) is None
         except Unsupported:
             return False
 
@@ -183,7 +185,7 @@ class Prefilter:
             self._alone[kernel] = not any(needs_others(bound) for each in functions for bound in each.instructions)
         return (watch.checks - {"sync"} or frozenset({"memory"})) if self._alone[kernel] else watch.checks
 
-    def _doubt(self, kernel: CheckedKernel, watch: Watch) -> str | None:
+    def _doubt(self, kernel: CheckedKernel, watch: Watch, options: LaunchOptions) -> str | None:
         """Why instrumented code cannot judge a kernel; None if it can."""
         if kernel.address_bits != 64:
             return "addresses have 32 bits"
@@ -204,10 +206,17 @@ class Prefilter:
             and len({reduction(bound.i) for bound in kernel.instructions if "cta" in bound.i.of.effects}) > 1
         ):
             return "barriers with different reductions may be mixed"
-        if watch.schedules > 1 or watch.seed is not None:
-            depends = self._first(kernel, scheduled, expected=True)
-            return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
-        return None
+        return self._doubt_of_one_run(kernel, watch, options)
+
+    def _doubt_of_one_run(self, kernel: CheckedKernel, watch: Watch, options: LaunchOptions) -> str | None:
+        """Why one run, in which copies end at once, does not answer for those that are asked for; None if it does."""
+        late = self.jit.defers(kernel.function, options)
+        if late and "race" not in watch.checks:
+            return f"asynchronous work ends {options.asynchronous}, and nothing tells whether threads wait for it"
+        if not late and watch.schedules == 1 and watch.seed is None:
+            return None
+        depends = self._first(kernel, scheduled, expected=True)
+        return f"what '{depends.i.mnemonic}' does depends on the schedule" if depends else None
 
     def _unset_doubt(self, kernel: CheckedKernel) -> str | None:
         """Why masks do not tell whether a register is unset; None if they do."""
