@@ -101,7 +101,7 @@ class Segment(NamedTuple):
 
 @dataclass(eq=False)
 class AddressRange:
-    """Reserved addresses, the pieces that are mapped there, and the blocks of adjacent pieces."""
+    """Reserved addresses, the pieces that are mapped there, and the blocks of adjacent pieces that begin here."""
 
     start: int
     size: int
@@ -157,13 +157,16 @@ class VirtualMemory:
             raise DriverError(Result.INVALID_VALUE, "there is memory already")
         found.pieces[start] = MappedPiece(start, memory)
 
-    def pieces_of(self, start: int, size: int) -> tuple[AddressRange, list[MappedPiece]]:
-        """The pieces at some addresses; DriverError where they are not whole pieces."""
-        found = self.range_of(start, size)
-        pieces = sorted((each for each in found.pieces.values() if start <= each.start < start + size), key=lambda p: p.start)
-        if sum(each.memory.size for each in pieces) != size:
+    def pieces_of(self, start: int, size: int) -> list[tuple[AddressRange, MappedPiece]]:
+        """The pieces at some addresses, in ranges that may be adjacent; DriverError where they are not whole pieces."""
+        found = [
+            (range, each)
+            for range in self.ranges.values()
+            for each in range.pieces.values() if start <= each.start and each.end <= start + size
+        ]  # fmt: skip
+        if not size or sum(each.memory.size for _, each in found) != size:
             raise DriverError(Result.INVALID_VALUE, f"{size} bytes from {start:#x} are not what was mapped")
-        return found, pieces
+        return found
 
     def set_access(self, start: int, size: int, accesses: Mapping[int, int]) -> None:
         """Set the access of some devices to mapped memory, by number; that of others stays.
@@ -172,11 +175,11 @@ class VirtualMemory:
         """
         if wrong := [each for each in accesses.values() if each not in PROTECTION]:
             raise DriverError(Result.INVALID_VALUE, f"there is no access {wrong[0]}")
-        found, pieces = self.pieces_of(start, size)
-        for each in pieces:
+        found = self.pieces_of(start, size)
+        for _, each in found:
             each.access = {device: access for device, access in {**each.access, **accesses}.items() if access != NONE}
             each.map()
-        self.enter(found)
+        self.enter(found[0][0])
 
     def changed(self, memory: Mappable) -> None:
         """Map an object anew, wherever it is mapped: other memory is bound to it now."""
@@ -197,19 +200,21 @@ class VirtualMemory:
 
     def unmap(self, start: int, size: int) -> None:
         """Unmap memory; its addresses stay reserved."""
-        found, pieces = self.pieces_of(start, size)
-        for each in pieces:
-            del found.pieces[each.start]
-        self.enter(found)
+        found = self.pieces_of(start, size)
+        for range, each in found:
+            del range.pieces[each.start]
+        self.enter(found[0][0])
         map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
 
     def enter(self, range: AddressRange) -> None:
-        """Update the blocks: adjacent memory with the same access is one block."""
-        for block in range.blocks:
-            self.blocks.free(block.address)
-        range.blocks.clear()
+        """Update the blocks of a range and of those that adjoin it: adjacent memory with the same access is one block."""
+        ranges = self._adjoining(range)
+        for each in ranges:
+            for block in each.blocks:
+                self.blocks.free(block.address)
+            each.blocks.clear()
         runs: list[list[Segment]] = []
-        for segment in sorted(segments(range)):
+        for segment in sorted(segment for each in ranges for segment in segments(each)):
             if runs and runs[-1][-1].end == segment.start and runs[-1][-1].access == segment.access:
                 runs[-1].append(segment)
             else:
@@ -222,7 +227,18 @@ class VirtualMemory:
             for device in others:
                 self.blocks.memory(device).table.grant(allocation)
             made = MemoryBlock(allocation, AllocationKind.DEVICE, next(NUMBERS), size, device=run[0].device)
-            range.blocks.append(self.blocks.enter(made))
+            self.range_of(run[0].start, 1).blocks.append(self.blocks.enter(made))
+
+    def _adjoining(self, range: AddressRange) -> list[AddressRange]:
+        """A range and those before and behind it without a gap, in order."""
+        found: list[AddressRange] = []
+        for each in sorted(self.ranges.values(), key=lambda each: each.start):
+            if found and found[-1].start + found[-1].size != each.start:
+                if range in found:
+                    break
+                found.clear()
+            found.append(each)
+        return found
 
 
 def segments(range: AddressRange) -> list[Segment]:

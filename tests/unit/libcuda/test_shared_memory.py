@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-from ctypes import byref, c_int, c_longlong, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_int, c_longlong, c_size_t, c_uint, c_uint8, c_uint64, c_void_p
 from pathlib import Path
 
 import pytest
@@ -162,6 +162,27 @@ def test_addresses_are_reserved_where_they_are_asked_for_if_they_are_free(cuda):
     cuda.cuMemUnmap(c_uint64(upper), c_size_t(2 * MIB))
     cuda.cuMemAddressFree(c_uint64(upper), c_size_t(6 * MIB))
     cuda.cuMemRelease(memory)
+
+
+def test_adjacent_ranges_are_made_accessible_and_unmapped_at_once(cuda):
+    """As the growing vector of NVIDIA's sample vectorAddMMAP does, with cuMemUnmap(d_p, alloc_sz) over all its ranges."""
+    first = reserved(cuda, 8 * MIB)
+    cuda.cuMemAddressFree(c_uint64(first), c_size_t(8 * MIB))
+    places = [reserved(cuda, 2 * MIB, first), reserved(cuda, 4 * MIB, first + 2 * MIB)]
+    assert places == [first, first + 2 * MIB]
+    memory = [created(cuda, 2 * MIB), created(cuda, 4 * MIB)]
+    for place, size, handle in zip(places, (2 * MIB, 4 * MIB), memory, strict=True):
+        mapped(cuda, place, handle, size, access=0)
+    allowed = AccessDescription(1, 0, READ_WRITE)
+    cuda.cuMemSetAccess(c_uint64(first), c_size_t(6 * MIB), byref(allowed), c_size_t(1))
+    cuda.cuMemsetD8_v2(c_uint64(first + 2 * MIB - 2), 3, c_size_t(4))  # over the border
+    assert bytes((c_uint8 * 6).from_address(first + 2 * MIB - 3)) == bytes([0, 3, 3, 3, 3, 0])
+    assert cuda.library.cuMemUnmap(c_uint64(first), c_size_t(4 * MIB)) == INVALID_VALUE  # half of the second piece
+    cuda.cuMemUnmap(c_uint64(first), c_size_t(6 * MIB))
+    assert cuda.library.cuMemsetD8_v2(c_uint64(first + 2 * MIB), 3, c_size_t(4)) == INVALID_VALUE
+    for place, size, handle in zip(places, (2 * MIB, 4 * MIB), memory, strict=True):
+        cuda.cuMemAddressFree(c_uint64(place), c_size_t(size))
+        cuda.cuMemRelease(handle)
 
 
 def test_memory_without_access_or_for_reading_alone_is_kept_from_kernels(cuda, place):
