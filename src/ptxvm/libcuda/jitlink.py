@@ -18,6 +18,7 @@ from ptxvm.driver import linker
 from ptxvm.driver.linker import Linker
 from ptxvm.driver.results import DriverError
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, string, u64
+from ptxvm.libcuda.link_options import LinkError, LinkStatus, check_options
 from ptxvm.libcuda.link_time import LTO_IR, LinkInput, linked_ptx, toolkit_linker
 from ptxvm.libcuda.session import session
 from ptxvm.libcuda.shared_library import CFunction, SharedLibrary, write
@@ -26,7 +27,6 @@ from ptxvm.libcuda.signatures import KINDS
 LOG = logging.getLogger("ptxvm.libcuda")
 VERSION = (12, 0)
 NEWEST_MINOR = 9  # of CUDA
-SUCCESS, INVALID_INPUT, PTX_COMPILE, INTERNAL = 0, 3, 4, 6  # nvJitLinkResult
 INPUTS = {1: linker.CUBIN, 2: linker.PTX, 4: linker.FATBINARY, 5: linker.OBJECT, 6: linker.LIBRARY, 10: linker.FATBINARY}
 """The driver's kinds of input, by those of nvJitLink; the last is any kind."""
 
@@ -61,7 +61,7 @@ def symbols(major: str) -> dict[str, str]:
 def write_linker(folder: Path, major: str) -> Path:
     """The file of a library in a folder."""
     soname = f"libnvJitLink.so.{major}"
-    return write(folder, soname, tuple(symbols(major)), INTERNAL, INTERNAL, version=soname)
+    return write(folder, soname, tuple(symbols(major)), LinkStatus.INTERNAL, LinkStatus.INTERNAL, version=soname)
 
 
 def made(signature: str, function: Callable[..., None]) -> CFunction:
@@ -70,13 +70,16 @@ def made(signature: str, function: Callable[..., None]) -> CFunction:
     def call(*arguments: int) -> int:
         try:
             function(*arguments)
+        except LinkError as wrong:
+            LOG.info("nvJitLink: %s", wrong)
+            return wrong.status
         except DriverError as wrong:
             LOG.info("nvJitLink: %s", wrong)
-            return PTX_COMPILE
+            return LinkStatus.PTX_COMPILE
         except Exception:
             LOG.exception("nvJitLink failed")
-            return INTERNAL
-        return SUCCESS
+            return LinkStatus.INTERNAL
+        return LinkStatus.SUCCESS
 
     return ctypes.CFUNCTYPE(ctypes.c_int, *(KINDS[kind] for kind in signature))(call)
 
@@ -87,13 +90,15 @@ def link_of(handle: int) -> Link:
 
 
 def create(out: int, count: int, options: int) -> None:
-    """A new link; of the options only the limit of registers of a thread has an effect on PTX."""
+    """A new link, which has the log where an option is wrong; only the limit of registers of a thread has an effect on PTX."""
     link = Link([string(u64(options + 8 * n)) for n in range(count)])
+    put_u64(out, session().handles.handle(link))
+    with logged(link):
+        check_options(link.options)
     for each in link.options:
         name, _, value = each.partition("=")
         if name == "-maxrregcount":
             link.parts.most_registers = int(value)
-    put_u64(out, session().handles.handle(link))
 
 
 def destroy(handle: int) -> None:
@@ -109,7 +114,7 @@ def logged(link: Link) -> Iterator[None]:
     """Put errors into the log of a link."""
     try:
         yield
-    except DriverError as wrong:
+    except (DriverError, LinkError) as wrong:
         link.errors = str(wrong).encode() + b"\0"
         raise
 

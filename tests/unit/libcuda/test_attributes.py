@@ -10,7 +10,7 @@ from test_graph_nodes import kernel_node
 
 from ptxvm.libcuda.structures import KernelNode, LaunchAttribute, LaunchConfig
 
-INVALID_VALUE, NOT_READY = 1, 600
+INVALID_VALUE, INVALID_CONTEXT, NOT_READY = 1, 201, 600
 WINDOW, SYNC_POLICY, CLUSTER, PRIORITY, DOMAIN_MAP, COMPLETION_EVENT, CARVEOUT = 1, 3, 4, 8, 9, 12, 14
 
 
@@ -74,3 +74,17 @@ def test_an_attribute_of_a_launch_records_an_event(cuda, number):
     assert cuda.library.cuEventElapsedTime(byref(ctypes.c_float()), event, event) == 0
     cuda.cuStreamSynchronize(stream)
     assert c_size_t.from_buffer(attribute.value).value == event.value
+
+
+def test_parameters_of_a_kernel_are_told_in_a_context(cuda):
+    """Without one NVIDIA's driver fails; cuda.core's test of `Kernel.num_arguments` holds it to that."""
+    kernel = cuda.handle("cuModuleGetFunction", cuda.module, b"append")
+    offset, size, count, context = c_size_t(), c_size_t(), c_size_t(), c_void_p()
+    cuda.cuFuncGetParamInfo(kernel, c_size_t(1), byref(offset), byref(size))
+    assert (offset.value, size.value) == (8, 4)
+    cuda.cuCtxPopCurrent_v2(byref(context))
+    assert cuda.library.cuFuncGetParamInfo(kernel, c_size_t(1), byref(offset), byref(size)) == INVALID_CONTEXT
+    assert cuda.library.cuFuncGetParamCount(kernel, byref(count)) == INVALID_CONTEXT
+    cuda.cuCtxPushCurrent_v2(context)
+    cuda.cuFuncGetParamCount(kernel, byref(count))
+    assert count.value == 2

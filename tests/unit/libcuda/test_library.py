@@ -12,7 +12,7 @@ import re
 import shutil
 import subprocess
 import sys
-from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import byref, c_char_p, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from types import SimpleNamespace
 
 import pytest
@@ -285,7 +285,8 @@ def test_nvjitlink_is_of_a_version_that_takes_ptx_and_links_it(cuda):
     major, minor, handle, size = c_uint(), c_uint(), c_void_p(), c_size_t()
     assert linker.nvJitLinkVersion(byref(major), byref(minor)) == 0
     assert (major.value, minor.value) == (12, 0)
-    assert linker["__nvJitLinkCreate_13_5"](byref(handle), 0, None) == 0  # as a program of `nvJitLink.h` calls it
+    options = (c_char_p * 1)(b"-arch=sm_90")
+    assert linker["__nvJitLinkCreate_13_5"](byref(handle), 1, options) == 0  # as a program of `nvJitLink.h` calls it
     text = KERNELS.encode()
     assert linker.nvJitLinkAddData(handle, 2, text, c_size_t(len(text)), b"kernels") == 0
     wrong = text.replace(b"mul.f32", b"mul.f31")

@@ -268,10 +268,15 @@ def set_cache(handle: int, *arguments: int) -> None:
     session().handles.object(handle, Kernel)
 
 
+def kernel_in_context(handle: int) -> Kernel:
+    """A kernel by its handle; DriverError where the thread has no context."""
+    return session().handles.object(handle, Kernel).on(session().context.device)
+
+
 @function("cuFuncGetParamInfo", "cuKernelGetParamInfo")
 def parameter(handle: int, number: int, offset: int, size: int) -> None:
-    """The offset and the size of a parameter."""
-    slots = session().handles.object(handle, Kernel).bank.slots
+    """The offset and the size of a parameter; without a current context there is no answer, as on a GPU."""
+    slots = kernel_in_context(handle).bank.slots
     if number >= len(slots):
         raise DriverError(Result.INVALID_VALUE, f"the kernel has {len(slots)} parameters")
     put_u64(offset, slots[number].offset)
@@ -281,7 +286,7 @@ def parameter(handle: int, number: int, offset: int, size: int) -> None:
 @function("cuFuncGetParamCount", "cuKernelGetParamCount")
 def parameter_count(handle: int, out: int) -> None:
     """The number of parameters."""
-    put_u64(out, len(session().handles.object(handle, Kernel).bank.slots))
+    put_u64(out, len(kernel_in_context(handle).bank.slots))
 
 
 # ── the linker ──────────────────────────────────────────────────────────────────────────

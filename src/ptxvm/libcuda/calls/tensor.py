@@ -1,4 +1,8 @@
-"""Tensor maps: 128 bytes that describe a tensor to copies of boxes (driver API, "Tensor Map Object Management")."""
+"""Tensor maps: 128 bytes that describe a tensor to copies of boxes (driver API, "Tensor Map Object Management").
+
+The API asks for an address that is a multiple of 64.  NVIDIA's driver writes a map anywhere, which clients count on: cuda.core
+keeps maps in objects of Python, at multiples of 16.  Kernels get a copy in a parameter, which is aligned.
+"""
 
 from __future__ import annotations
 
@@ -13,7 +17,6 @@ from ptxvm.libcuda.c_values import bytes_from, put_bytes, structure_at, u64s
 from ptxvm.libcuda.session import function
 from ptxvm.machine.tensor_map import Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TensorType
 
-ALIGNMENT = 64
 WIDE_128 = 1  # CUtensorMapIm2ColWideMode
 
 
@@ -22,13 +25,6 @@ def numbers(address: int, count: int, type: type[ctypes.c_uint32 | ctypes.c_int3
     if not address:
         raise DriverError(Result.INVALID_VALUE, "a pointer is null")
     return list(structure_at((type * count), address))
-
-
-def put(out: int, made: TensorMap) -> None:
-    """Write a map."""
-    if out % ALIGNMENT:
-        raise DriverError(Result.INVALID_VALUE, f"a tensor map begins at a multiple of {ALIGNMENT}, not at {out:#x}")
-    put_bytes(out, bytes(made))
 
 
 def check_rank(rank: int) -> None:
@@ -81,7 +77,7 @@ def tiled(
 ) -> None:  # fmt: skip
     """A map for boxes of a tensor."""
     how = described(rank, sizes, strides, steps, interleave, swizzle, promotion, fill)
-    put(out, TensorMap.tiled(TensorType(type), address, numbers(box, rank), **how))
+    put_bytes(out, bytes(TensorMap.tiled(TensorType(type), address, numbers(box, rank), **how)))
 
 
 @function("cuTensorMapEncodeIm2col")
@@ -93,7 +89,7 @@ def im2col(
     """A map for the columns of images."""
     how = described(rank, sizes, strides, steps, interleave, swizzle, promotion, fill)
     first, last = (numbers(each, max(rank - 2, 0), ctypes.c_int32) for each in (lower, upper))
-    put(out, TensorMap.im2col(TensorType(type), address, first, last, channels, pixels, **how))
+    put_bytes(out, bytes(TensorMap.im2col(TensorType(type), address, first, last, channels, pixels, **how)))
 
 
 @function("cuTensorMapEncodeIm2colWide")
@@ -105,7 +101,9 @@ def im2col_wide(
     """A map for rows of images along W."""
     how = described(rank, sizes, strides, steps, interleave, swizzle, promotion, fill)
     wide = mode == WIDE_128
-    put(out, TensorMap.im2col_wide(TensorType(type), address, lower, upper, channels, pixels, wide_128=wide, **how))
+    put_bytes(
+        out, bytes(TensorMap.im2col_wide(TensorType(type), address, lower, upper, channels, pixels, wide_128=wide, **how))
+    )
 
 
 @function("cuTensorMapReplaceAddress")
