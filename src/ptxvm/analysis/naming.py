@@ -6,7 +6,7 @@ Each function of `WAYS_OUT` recognises one mistake; it returns the help for it, 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
+from functools import cache, lru_cache
 from typing import NamedTuple
 
 from ptxvm.algebra.types import Type
@@ -87,9 +87,15 @@ def _mark(unknown: Unknown) -> str:
     for other in (f"%{bare}", bare, f"%{folded}", folded, f"${bare}"):
         if other != unknown.name.text and unknown.bound.scope.declares(other):
             return _meant(other)
-    whole = unknown.name.text.lower()
-    same = min((other for other in unknown.bound.scope.spellings() if other.lower() == whole), default="")
+    same = in_another_case(unknown.name.text, unknown.bound.scope.spellings())
     return _meant(same) if same else ""
+
+
+@lru_cache(maxsize=256)  # a module repeats its mistakes; each set of names may be large
+def in_another_case(name: str, known: frozenset[str]) -> str:
+    """The first of the known names that has the same letters, large or small; empty where none has."""
+    folded, length = name.lower(), len(name)
+    return min((other for other in known if len(other) == length and other.lower() == folded), default="")
 
 
 def _special(unknown: Unknown) -> str:
@@ -154,7 +160,7 @@ def _opcode(unknown: Unknown) -> str:
 
 def _misspelt(unknown: Unknown) -> str:
     names = unknown.bound.scope.spellings() | {"WARP_SZ"}
-    return did_you_mean(unknown.name.text, names) or did_you_mean(unknown.name.text, squeezed_names().values())
+    return did_you_mean(unknown.name.text, names) or did_you_mean(unknown.name.text, special_names())
 
 
 def _undeclared(unknown: Unknown) -> str:
@@ -213,6 +219,12 @@ def squeezed_names() -> dict[str, str]:
         for axis in AXES if register.count > 1 else ("",):
             found[squeezed(name + axis)] = f"{spelled}.{axis}" if axis else spelled
     return found
+
+
+@cache
+def special_names() -> tuple[str, ...]:
+    """The special registers, with their components."""
+    return tuple(squeezed_names().values())
 
 
 def squeezed(text: str) -> str:

@@ -25,7 +25,7 @@ from ptxvm.diagnostics.errors import Crash
 
 AHEAD = 0.05  # seconds of work that a worker has in advance
 MOST_AHEAD = 512  # cases
-NAP = 0.002  # seconds
+NAP = 0.01  # seconds
 
 
 class Pool(AbstractContextManager["Pool"]):

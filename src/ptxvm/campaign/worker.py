@@ -8,6 +8,7 @@ a while.
 
 from __future__ import annotations
 
+import gc
 import os
 import resource
 import select
@@ -21,18 +22,24 @@ from ptxvm.campaign.outcome import Job, Outcome
 
 MIB = 1 << 20
 IDLE = 60.0  # seconds for which a worker without a setting waits for one
+COLLECTED = (10_000, 10, 50)
+"""The thresholds of the garbage collector: a case makes thousands of objects, few of which live on."""
 
 
 def main(end: socket.socket) -> None:
     """Run what comes."""
+    gc.set_threshold(*COLLECTED)
     with end:
-        reader, setting, descriptors = SocketReader(end), None, list[int]()
+        reader, setting, descriptors, is_new = SocketReader(end), None, list[int](), True
         try:
             while setting is not None or select.select([end], [], [], IDLE)[0]:
                 for content in reader.frames():
                     message = message_in(content, reader.descriptors)
                     if isinstance(message, list):
                         run(end, setting, message)
+                        if is_new:
+                            gc.freeze()  # the declarations, which the first cases have made, stay
+                            is_new = False
                         continue
                     for each in descriptors:
                         os.close(each)

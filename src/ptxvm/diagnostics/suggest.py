@@ -17,16 +17,21 @@ def closest(word: str, known: Iterable[str]) -> str:
     """
     if not 2 <= len(word) <= _LONGEST:
         return ""
+    return _closest(word, known if isinstance(known, frozenset) else tuple(sorted(known) if isinstance(known, set) else known))
+
+
+@lru_cache(maxsize=256)  # a module repeats its mistakes; each set of names may be large
+def _closest(word: str, known: frozenset[str] | tuple[str, ...]) -> str:
     limit = max(1, len(word) // 3)
-    folded, letters = word.lower(), _letters(word.lower())
+    folded, letters, length = word.lower(), _letters(word.lower()), len(word)
     near = [
         (each, other)
         for each in known
-        if abs(len(other := each.lower()) - len(word)) <= limit and (letters ^ _letters(other)).bit_count() <= 2 * limit
+        if -limit <= len(each) - length <= limit and (letters ^ _letters(other := each.lower())).bit_count() <= 2 * limit
     ]
     if len(near) > _MANY:
         near = [(each, other) for each, other in near if _one_slip(folded, other)]
-    if isinstance(known, set | frozenset):  # whose order differs from process to process
+    if isinstance(known, frozenset):  # whose order differs from process to process
         near.sort()
     best, fewest = "", (limit + 1, True, True)
     for each, other in near:

@@ -17,6 +17,7 @@ DEEPEST = 128
 _MOST_ERRORS = 10_000
 _LONGEST_QUOTE = 40
 _MEANINGLESS = frozenset("'`\\#")
+_STOPS = frozenset((END, ";", "{", "}"))
 
 NAME_START = frozenset("%$_abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ")
 """The characters with which an identifier starts (PTX 4.4)."""
@@ -283,20 +284,25 @@ class Cursor:
 
         That is behind a `;`, before a `}` that closes the block, or at a line that looks like a statement.
         """
-        texts, at, stuck = self.texts, start, self.at
-        open_braces = 0
+        texts, starts, source = self.texts, self.starts, self.tokens.text
+        at, stuck, open_braces = start, self.at, 0
+        line_end = -1  # a token behind it is the first of its line; all others are stepped over fast
         while True:
             text = texts[at]
-            if text == END:
-                break
-            if at >= stuck and at > start and open_braces == 0 and self.starts_statement(at):
-                break
-            if text == ";" and at >= stuck:
-                at += 1
-                break
-            if text == "{":
-                open_braces += 1
-            elif text == "}":
-                open_braces = max(0, open_braces - 1)
+            if text in _STOPS or starts[at] > line_end:
+                if text == END:
+                    break
+                if at >= stuck and at > start and open_braces == 0 and self.starts_statement(at):
+                    break
+                if text == ";" and at >= stuck:
+                    at += 1
+                    break
+                if text == "{":
+                    open_braces += 1
+                elif text == "}":
+                    open_braces = max(0, open_braces - 1)
+                if starts[at] > line_end:
+                    found = source.find("\n", self.ends[at])
+                    line_end = found if found >= 0 else len(source)
             at += 1
         self.at = max(at, start + 1) if texts[start] not in {END, "}"} else at

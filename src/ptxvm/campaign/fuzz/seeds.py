@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from random import Random
 
 from ptxvm.campaign.random_kernels.variants import HELD, Variant, instructions, variants_of
@@ -31,6 +32,7 @@ WHOLE = """\
 .section .debug_x { L: .b32 L-M .b8 1, -2 }
 """
 LETTERS = frozenset(HELD)
+OF_FRAME = "r"  # the letter of registers that every kernel uses
 REGISTERS = 4  # of each letter
 MOST = 12  # instructions of a kernel: what is short is read fast, and shows what long texts show
 KERNEL = """\
@@ -66,8 +68,11 @@ def declared_kernel(random: Random) -> str:
     lines = [
         statement(random.choice(variants_of(random.choice(known), LETTERS)), random) for _ in range(random.randint(2, MOST))
     ]
-    registers = "\n".join(f"    .reg .{type} %{letter}<{REGISTERS}>;" for letter, type in HELD.items())
-    return KERNEL.format(registers=registers, lines="\n".join(lines))
+    text = "\n".join(lines)
+    # Declarations that nothing uses would only take mutations from what says more.
+    used = [letter for letter in HELD if letter == OF_FRAME or re.search(rf"%{letter}\d", text)]
+    registers = "\n".join(f"    .reg .{HELD[letter]} %{letter}<{REGISTERS}>;" for letter in used)
+    return KERNEL.format(registers=registers, lines=text)
 
 
 def statement(variant: Variant, random: Random) -> str:
