@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import ptxvm
+from ptxvm.machine.launch_options import LaunchOptions
 
 LIBRARY = ctypes.CDLL(None)
 X86 = platform.machine() in ("x86_64", "AMD64")
@@ -144,6 +145,22 @@ def test_code_that_was_compiled_before_runs_in_it_too(change: str) -> None:
     with Changed(change) as before:
         kernel.launch(3, 32, [out, *ARGUMENTS])
         after = control()
+    assert after == before
+    assert out.tobytes() == ROW * 96
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_repeated_launches_stay_quick_in_it(change: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("ptxvm.engine.jit.run.relaunch.limit", lambda _: math.inf)  # on a busy machine they are short too
+    kernel, out = ptxvm.load(SOURCE).kernel("k"), np.zeros(64 * 96, np.uint8)
+    jit, options = kernel.module.jit, LaunchOptions(3, 32)
+    for _ in range(4):
+        kernel.launch(3, 32, [out, *ARGUMENTS])
+    out[:] = 0
+    with Changed(change) as before:
+        repeated = jit.repeat(kernel.function, options, [out, *ARGUMENTS])
+        after = control()
+    assert repeated is not None
     assert after == before
     assert out.tobytes() == ROW * 96
 

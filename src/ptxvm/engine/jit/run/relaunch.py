@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ptxvm.algebra.float_environment import computes_as_usual
+from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.state_space import Space
 from ptxvm.engine.jit.run.cta_distribution import PIECE
 from ptxvm.engine.jit.run.launch_state import Launch
@@ -94,11 +94,12 @@ class Relaunch:
 
     def run(self, args: Sequence[object], events: EventCounts | None = None) -> LaunchResult | None:
         """Launch the kernel, whose code counts `events` if it is profiled; None where the launch must take the usual way."""
-        if len(args) != len(self.slots) or not computes_as_usual() or not self._busy.acquire(blocking=False):
+        if len(args) != len(self.slots) or not self._busy.acquire(blocking=False):
             return None
         try:
-            allocations = self._pack(args)
-            return self._run(allocations, events) if allocations is not None else None
+            with usual_arithmetic():
+                allocations = self._pack(args)
+                return self._run(allocations, events) if allocations is not None else None
         finally:
             self._arrays.clear()
             self._busy.release()
