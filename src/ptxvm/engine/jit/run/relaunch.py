@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.run.compiled import Compiled
     from ptxvm.engine.jit.run.event_counts import EventCounts
 
-SHORT = 200e-6  # seconds, up to which a launch is short if there are several host threads
+SHORT = 400e-6  # seconds, up to which a launch is short if there are several host threads: what it costs to share one
 WIDEST = 16  # bytes of an access, for which the alignment of an allocation does not matter
 NUMBERS = (int, float, bool, np.generic)
 BYTE = np.dtype(np.uint8)
