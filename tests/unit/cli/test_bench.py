@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import subprocess
 import sys
@@ -10,6 +11,7 @@ import pytest
 
 from ptxvm.cli import bench, checkout
 from ptxvm.cli.bench import load_suite, scaled
+from ptxvm.engine.jit.abi.specialisation import Tier
 
 
 @pytest.fixture
@@ -65,6 +67,28 @@ def test_without_the_repository_it_says_so(ptxvm, monkeypatch, tmp_path):
     done = ptxvm("bench")
     assert done.code == 2
     assert done.err.startswith("ptxvm bench: the benchmarks are part of the repository, not of the package, and ")
+
+
+PRODUCT = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry kernel(.param .u64 at) {
+  .reg .b32 %r<11>; .reg .f32 %f<9>; .reg .b64 %rd;
+  ld.param.u64 %rd, [at]; ld.global.v4.b32 {%r1, %r2, %r3, %r4}, [%rd]; ld.global.v4.f32 {%f1, %f2, %f3, %f4}, [%rd+16];
+  mma.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32
+    {%f5, %f6, %f7, %f8}, {%r1, %r2, %r3, %r4}, {%r1, %r2}, {%f1, %f2, %f3, %f4};
+  st.global.v4.f32 [%rd], {%f5, %f6, %f7, %f8}; ret;
+}
+"""
+
+
+@pytest.mark.parametrize("tier", [Tier.QUICK, Tier.BEST])
+def test_compiling_takes_what_kernels_share_from_elsewhere(tier, monkeypatch, suite):
+    """The function of a matrix product is in a library, which is no part of the kernel's own time."""
+    monkeypatch.syspath_prepend(str(suite.HERE))
+    found = importlib.import_module("compiling").compiled(PRODUCT, "kernel", (32, 1, 1), 0, tier, 1)
+    assert found.instructions == 6
+    assert list(found.stages) == ["translation", "parse", "passes", "code", "link"]
 
 
 BENCHMARKS = (
