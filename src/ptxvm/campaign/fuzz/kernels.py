@@ -16,6 +16,12 @@ REGISTER = re.compile(r"%[a-z]+\d*")
 STRANGE = ["0", "1", "31", "32", "33", "0x7fffffff", "0x80000000", "0xffffffff", "4096", "65536", "5"]
 DEFINED = re.compile(r"(?:\.visible\s+)?\.(?:entry\s+([\w$]+)|func)")
 WORDS = 64  # of each array
+INPUTS = [
+    (2, np.zeros(WORDS, np.uint32), 3),
+    (1, np.full(WORDS, 0xFFFFFFFF, np.uint32), 0),
+    (3, np.resize([int(each, 0) for each in STRANGE], WORDS).astype(np.uint32), 40),
+]
+"""The grids, and what arrays and numbers are, of the launches of each kernel."""
 
 
 def mutated(text: str, random: Random) -> tuple[str, list[str]]:
@@ -52,28 +58,32 @@ def changed_line(line: str, other: str, names: list[str], random: Random) -> str
     return " ".join([theirs[0], *mine[1:]]) if mine and theirs and "@" not in mine[0] + theirs[0] else line
 
 
-def run_all(text: str, names: list[str], engine: EngineName = "jit") -> bool:
-    """Run kernels, or all where none is named, for a few instructions; False where the text is no valid module.
+def run_all(text: str, names: list[str], engine: EngineName = "jit") -> set[str] | None:
+    """Run kernels, or all where none is named, for a few instructions; gives the mnemonics of the module, None of no valid one.
 
     Faults and refusals are results as others are.
     """
     try:
         module = load(text.encode())
     except (InvalidPTX, Unsupported):
-        return False
+        return None
     for kernel in [module.kernel(name) for name in names if name in module.kernels] or list(module.kernels.values()):
         run_kernel(kernel, engine)
-    return True
+    functions = [each for program in module.programs for each in program.functions.values()]
+    return {bound.i.mnemonic for function in functions for bound in function.instructions}
 
 
 def run_kernel(kernel: Kernel, engine: EngineName) -> None:
-    """Run a kernel on small arrays."""
+    """Run a kernel on small arrays of zeros, of ones and of strange words: what takes long is to compile it."""
     parameters = kernel.function.signature.parameters
-    args = [np.zeros(WORDS, np.uint32) if each.type.bits == 64 else 3 for each in parameters]
-    try:
-        kernel.launch(grid=2, block=40, args=args, engine=engine, steps=1)
-    except (Fault, Unsupported, ValueError, TypeError):
-        return
+    for grid, words, number in INPUTS:
+        args = [words.copy() if each.type.bits == 64 else number for each in parameters]
+        try:
+            kernel.launch(grid=grid, block=40, args=args, engine=engine, steps=1)
+        except (Unsupported, ValueError, TypeError):
+            return
+        except Fault:
+            continue
 
 
 __all__ = ["mutated", "run_all"]

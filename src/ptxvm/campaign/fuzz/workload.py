@@ -17,7 +17,6 @@ from ptxvm.campaign.case import outcome
 from ptxvm.campaign.fuzz.coverage import EVERY, Coverage, Tracer
 from ptxvm.campaign.outcome import TRIAL, Job, Outcome
 from ptxvm.dataclass import dataclass
-from ptxvm.diagnostics.errors import InvalidPTX
 
 
 class Kind(enum.StrEnum):
@@ -87,7 +86,7 @@ class FuzzWorkload:
             case Kind.KERNELS:
                 from ptxvm.campaign.fuzz.kernels import run_all  # noqa: PLC0415
 
-                return features_of(made) if run_all(made, names) else ()
+                return run_all(made, names) or ()
             case Kind.ENGINES:
                 from ptxvm.campaign.fuzz.engines import compare  # noqa: PLC0415
                 from ptxvm.campaign.random_kernels.kernels import kernel_of  # noqa: PLC0415
@@ -128,17 +127,6 @@ def no_disk_cache() -> Iterator[None]:
             del os.environ["PTXVM_CACHE"]
         else:
             os.environ["PTXVM_CACHE"] = before
-
-
-def features_of(made: str) -> set[str]:
-    """The mnemonics of a valid module."""
-    from ptxvm.api import load  # noqa: PLC0415
-
-    try:
-        functions = [each for program in load(made.encode()).programs for each in program.functions.values()]
-    except InvalidPTX:
-        return set()
-    return {bound.i.mnemonic for function in functions for bound in function.instructions}
 
 
 @cache

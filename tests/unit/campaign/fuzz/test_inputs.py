@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.campaign.fuzz import engines, litmus, text
+from ptxvm.campaign.fuzz import engines, kernels, litmus, text
 from ptxvm.campaign.fuzz.coverage import Coverage, Tracer
 from ptxvm.campaign.fuzz.seeds import declared_kernel, seeds
 from ptxvm.campaign.random_kernels.control import arms
@@ -21,6 +21,21 @@ from ptxvm.campaign.random_kernels.warps import LOCK
 from ptxvm.engine.jit.cfg import if_conversion
 from ptxvm.engine.jit.memory.addressing import Addressing
 from ptxvm.model import read_litmus
+
+KERNEL = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u32 n)
+{
+    .reg .u64 %p;
+    .reg .u32 %n;
+    ld.param.u64 %p, [p];
+    ld.param.u32 %n, [n];
+    add.u32 %n, %n, 1;
+    st.global.u32 [%p], %n;
+    ret;
+}
+"""
 
 
 def test_kernels_of_declared_instructions_are_valid() -> None:
@@ -35,6 +50,19 @@ def test_mutants_differ_from_their_text_and_survive(rng: object) -> None:
     assert len(mutants) > 25
     for each in mutants:
         text.survive(each)
+
+
+def test_mutated_kernels_run_on_zeros_ones_and_other_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    seen = []
+
+    def launch(_: ptxvm.Kernel, *, args: list[Any], **_how: object) -> None:
+        seen.append((set(args[0].tolist()), args[1]))
+
+    monkeypatch.setattr(ptxvm.Kernel, "launch", launch)
+    assert {"add.u32", "st.global.u32"} <= (kernels.run_all(KERNEL, ["k"]) or set())
+    assert seen[:2] == [({0}, 3), ({0xFFFFFFFF}, 0)]
+    assert {0, 1, 0x80000000, 65536} <= seen[2][0]
+    assert kernels.run_all(KERNEL.replace("add.u32", "add.u31"), ["k"]) is None
 
 
 def test_a_reader_that_prints_another_module_is_noticed(monkeypatch: pytest.MonkeyPatch) -> None:
