@@ -27,6 +27,7 @@ from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
 
 DISAGREE = "where it must agree"
+PACKAGE = Path(api.__file__).parent
 Parameters = Mapping[str, object]
 Arguments = list[object]
 
@@ -100,11 +101,12 @@ def line_of(place: Place) -> str:
 
 
 def place_of(wrong: BaseException) -> str:
-    """The file and line that raised an exception; nothing for what a user is told by its message."""
-    if isinstance(wrong, Unsupported) or (isinstance(wrong, ValueError | TypeError) and not isinstance(wrong, Crash)):
-        return ""
+    """The file and line that raised an exception; nothing for what ptxvm tells a user by its message."""
     frames = traceback.extract_tb(wrong.__traceback__)
-    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}" if frames else ""
+    is_said = isinstance(wrong, Unsupported | ValueError | TypeError) and not isinstance(wrong, Crash)
+    if not frames or (is_said and Path(frames[-1].filename).is_relative_to(PACKAGE)):
+        return ""
+    return f"{Path(frames[-1].filename).name}:{frames[-1].lineno}"
 
 
 # ── what is run ─────────────────────────────────────────────────────────────────────────

@@ -39,8 +39,9 @@ table { border-collapse: collapse; } th { font-weight: 600; text-align: left; }
 .field td { min-width: 2.6rem; height: 1.9rem; padding: 0 .35rem; text-align: center; border: 2px solid var(--back);
   background: color-mix(in oklab, var(--bad) calc(var(--share) * 1%), color-mix(in oklab, var(--good) 22%, var(--back))); }
 .field td.none { background: var(--panel); color: var(--faint); }
-.field th { padding: 0 .5rem; font-weight: 400; color: var(--faint); text-align: right; white-space: nowrap; }
-.field thead th { text-align: center; } .field .name { font-weight: 600; color: var(--text); }
+.field th { padding: 0 .5rem; font-weight: 400; color: var(--faint); text-align: right; max-width: 12rem;
+  overflow-wrap: break-word; }
+.field thead th { text-align: center; vertical-align: bottom; } .field .name { font-weight: 600; color: var(--text); }
 .field tr > th:first-child { position: sticky; left: 0; background: var(--back); text-align: right; }
 details { border: 1px solid var(--line); border-radius: .4rem; margin: .5rem 0; padding: .5rem .8rem; }
 summary { cursor: pointer; overflow-wrap: anywhere; }

@@ -88,3 +88,13 @@ def test_what_is_no_launch_is_an_error_by_name(subjects: Path) -> None:
     assert "it may be 1 to 1024" in found[1, 2000].message
     found = saxpy(subjects, parameters={"n": [1], "block": [32], "engine": ["gpu"]})
     assert "engine" in found[1, 32, "gpu"].message
+
+
+def test_a_wrong_value_in_a_function_has_its_place_and_a_refusal_of_ptxvm_its_message(tmp_path: Path) -> None:
+    file = tmp_path / "cases.py"
+    file.write_text("import ptxvm\ndef refused(n):\n    ptxvm.devices(n)\ndef wrong(n):\n    raise ValueError(n)\n")
+    reasons = {
+        name: outcomes({"campaign": {"function": f"{file}:{name}"}, "parameters": {"n": [0]}})[0,].reason
+        for name in ("wrong", "refused")
+    }
+    assert reasons == {"wrong": "error ValueError at cases.py:5", "refused": "error ValueError"}
