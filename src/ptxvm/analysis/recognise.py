@@ -184,14 +184,15 @@ class Recogniser:
         constants = {name: values[path[0]] for name, path in at.items() if len(path) == 1}
         judged = CheckedInstruction(decoded.of, decoded.form, bound, named, constants)
         judged.version, judged.target, judged.options = self.version, self.target, self.options
-        needs = [*judged.requirements(), *needs_of_registers(named)]
+        of_registers, needs = needs_of_registers(named), judged.requirements()
         broken = judged.problems()
         errors, doubts = ([p for p in broken if (p.severity is Severity.ERROR) is wrong] for wrong in (True, False))
-        problems = [*operand_problems(judged, named), *misplaced_unified(judged, named, at), *errors, *self.demands(needs)]
+        problems = [*operand_problems(judged, named), *misplaced_unified(judged, named, at), *errors]
+        problems = [*self.demands(of_registers), *problems, *self.demands(needs)]
         found = Decoded(decoded.of, decoded.form, bound, named, self.version, self.target)
         if judged.asks_for_value:  # a verdict for these values
             found.constants = constants
-        all_needs = None if judged.asks_for_target else tuple(dict.fromkeys(need for _, need in needs))
+        all_needs = None if judged.asks_for_target else tuple(dict.fromkeys(need for _, need in (*of_registers, *needs)))
         return Recognition(found, at, tuple(problems), judged.asks_for_value, needs=all_needs, doubts=tuple(doubts))
 
     def demands(self, requirements: list[tuple[str, Need]]) -> list[Problem]:
@@ -305,19 +306,28 @@ def operand_problems(decoded: Decoded, named: dict[str, Shape]) -> list[Problem]
         for name, shape, type in typed
         if (said := problem(shape, type, decoded.operand_type(name), destination=name in destinations))
     ]
-    kind = wrong[0][1].kind if len(wrong) == 1 and wrong[0][0] in destinations else ""
-    ptxas = f"{NO_RESULT.get(kind, 'Arguments mismatch')} for instruction '{decoded.opcode}'"
+    of_types = [each for each in wrong if not is_special(each[1], each[2])]
+    kind = of_types[0][1].kind if len(wrong) == 1 and of_types and wrong[0][0] in destinations else ""
+    refusal = NO_RESULT.get(kind, "Arguments mismatch") if of_types else "Special register argument not allowed"
+    ptxas = f"{refusal} for instruction '{decoded.opcode}'"
     return [
         Problem("P0304", said, operand=name, help=remedies.remedy(shape, type), ptxas=ptxas)
-        for name, shape, type, said in wrong
+        for name, shape, type, said in of_types or wrong
     ]
 
 
-def needs_of_registers(named: dict[str, Shape]) -> Iterator[tuple[str, Need]]:
-    """What the special registers within braces and brackets need; those that stand alone are up to rules of instructions."""
-    for item in (item for shape in named.values() for item in shape.items):
-        if item.kind == "special" and (known := lookup(item.detail)) is not None:
-            yield f"%{item.detail}", known.need
+def is_special(shape: Shape, type: Type | None) -> bool:
+    """Is it a special register of the size of a type?  ptxas refuses it where all operands have their types."""
+    if shape.kind != "special" or shape.type is None or type is None:
+        return False
+    return shape.type.bits == type.bits
+
+
+def needs_of_registers(named: dict[str, Shape]) -> list[tuple[str, Need]]:
+    """What the special registers need: those that stand alone, and those within braces and brackets."""
+    items = [item for shape in named.values() for item in ((shape,) if shape.kind == "special" else shape.items)]
+    registers = [(item.detail, lookup(item.detail)) for item in items if item.kind == "special"]
+    return [(f"%{name}", register.need) for name, register in registers if register is not None]
 
 
 UNIFIED = (1,)

@@ -8,7 +8,7 @@ from functools import cache
 
 from ptxvm.algebra.types import Type, b32, pred, u16, u32, u64
 from ptxvm.dataclass import dataclass
-from ptxvm.isa.targets import Need, Target, Version, parse_need
+from ptxvm.isa.targets import Need, parse_need
 
 WARP = 32
 """The lanes of a warp, `WARP_SZ` (PTX 4.3)."""
@@ -179,11 +179,3 @@ SPECIAL: dict[str, SpecialRegister] = {
     r.name: replace(r, always=KNOWN[r.name][0], because=KNOWN[r.name][1]) if r.name in KNOWN else r for r in _registers()
 }
 """All special registers, by name without the `%`."""
-
-
-def lacking(name: str, version: Version, target: Target) -> str:
-    """What a special register needs that a version or target does not have; empty where it is there."""
-    need = SPECIAL[name].need
-    if need.version > version:
-        return f"Feature '%{name}' requires PTX ISA .version {'.'.join(map(str, need.version))} or later"
-    return "" if need.met_by(target) else f"Feature '%{name}' requires .target {need.targets[0]} or higher"

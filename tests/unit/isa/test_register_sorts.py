@@ -325,3 +325,32 @@ def test_what_ptxas_takes_without_a_meaning_is_not_run(engine, line, said):
     module = ptxvm.load(f"{head}.entry k ()\n{{\n  {registers}\n  {line}\n  ret;\n}}\n")
     with pytest.raises(ptxvm.Unsupported, match=said):
         module.kernel().launch(engine=engine)
+
+
+NOT_ALLOWED = "Special register argument not allowed for instruction"
+MISMATCH = "Arguments mismatch for instruction"
+SM_90 = "requires .target sm_90 or higher"
+SPECIAL = {
+    "mov.u32 %r1, %cluster_ctarank;": [f"Feature '%cluster_ctarank' {SM_90}"],
+    "cvt.u64.u32 %d1, %cluster_ctarank;": [f"Feature '%cluster_ctarank' {SM_90}"],
+    "mov.v4.u32 {%r1, %r2, %r3, %r4}, %cluster_ctaid;": [f"Feature '%cluster_ctaid' {SM_90}"],
+    "add.u32 %r1, %cluster_ctarank, 1;": [f"Feature '%cluster_ctarank' {SM_90}", f"{NOT_ALLOWED} 'add'"],
+    "st.shared.b32 [%cluster_ctarank], %cluster_ctarank;": [
+        f"Feature '%cluster_ctarank' {SM_90}", f"Feature '%cluster_ctarank' {SM_90}", f"{NOT_ALLOWED} 'st'",
+    ],
+    "add.u32 %r1, %tid.x, %ctaid.x;": [f"{NOT_ALLOWED} 'add'"] * 2,
+    "add.u32 %r1, %tid.x, %f1;": [f"{MISMATCH} 'add'"],
+    "add.u64 %d1, %tid.x, %d1;": [f"{MISMATCH} 'add'"],
+    "add.f32 %f1, %tid.x, %f1;": [f"{NOT_ALLOWED} 'add'"],
+    "setp.eq.and.u32 %p1, %r1, %r2, %is_explicit_cluster;": [
+        f"Feature '%is_explicit_cluster' {SM_90}", f"{NOT_ALLOWED} 'setp'",
+    ],
+    "bar.sync 0, %ntid.x;": [f"{NOT_ALLOWED} 'bar'"],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("line", "said"), SPECIAL.items())
+def test_special_registers_are_refused_in_the_words_of_ptxas(line, said):
+    """What each needs is told wherever it stands; that it may not stand there, where all operands have their types."""
+    found = ptxvm.check(MODULE.format(target="sm_80", line=line))
+    assert [each.ptxas or each.message for each in found if each.severity is Severity.ERROR] == said

@@ -17,7 +17,6 @@ from ptxvm.algebra.derived.integers import saturate
 from ptxvm.algebra.derived.packed import elements, pack
 from ptxvm.algebra.types import b8, b16, b32, bf16, bf16x2, e4m3x2, e5m2x2, f16, f32, f64, s2f6x2, ue8m0x2
 from ptxvm.algebra.value import select
-from ptxvm.isa import special_registers
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.operand_types import UNKNOWN
 
@@ -142,14 +141,6 @@ def special_register_to_a_float(i):
         return Problem("P1706", said, operand="a", help="move it to a register first",
                        ptxas="Special register argument not allowed for instruction 'cvt'")  # fmt: skip
     return None
-
-
-@cvt.rule("P1707")
-def special_register_of_the_future(i):
-    """A special register needs the version and target that brought it."""
-    a = i.shape("a") or UNKNOWN
-    said = special_registers.lacking(a.detail, i.version, i.target) if a.kind == "special" else ""
-    return Problem("P1707", said, operand="a") if said else None
 
 
 @cvt.needs_when("PTX 7.0, sm_80")

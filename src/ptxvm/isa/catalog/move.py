@@ -7,7 +7,6 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred, u64
 from ptxvm.diagnostics import Severity
 from ptxvm.diagnostics.errors import Unsupported
-from ptxvm.isa import special_registers
 from ptxvm.isa.model import Problem, instruction
 from ptxvm.isa.operand_types import UNKNOWN
 
@@ -95,15 +94,6 @@ def not_is_for_predicates(i):
     if shape(i, "a").kind == "not" and i.type is not pred:
         return Problem("P1603", "only a predicate is negated with '!'", operand="a", ptxas=MISMATCH)
     return None
-
-
-@mov.rule("P1604")
-def special_register_of_the_future(i):
-    """A special register needs the version and target that brought it."""
-    if shape(i, "a").kind != "special":
-        return None
-    said = special_registers.lacking(shape(i, "a").detail, i.version, i.target)
-    return Problem("P1604", said, operand="a") if said else None
 
 
 OPAQUE = {"texref": "texture", "samplerref": "sampler", "surfref": "surface"}
