@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import nullcontext
 from typing import Protocol
@@ -20,7 +21,7 @@ from ptxvm.machine.device_array import DeviceArray
 from ptxvm.machine.events import Scene, Watcher
 from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.image import Image
-from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch import Extent, LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import Check
 
@@ -57,8 +58,8 @@ class Host(Protocol):
 class Prefilter(Protocol):
     """A quick test whether a watcher would find anything."""
 
-    long: set[tuple[Function, int, int]]
-    """The kernels that took long to run for a watcher, each with the CTAs and threads of a launch."""
+    spent: dict[tuple[Function, Extent], float]
+    """The seconds that launches of a kernel, with CTAs of a shape, have taken for watchers in all."""
 
     def clears(
         self, watch: Watch, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions, *,
@@ -82,8 +83,8 @@ class Watch:
     The first run has the usual schedule; the others have random ones, from a seed on.
 
     `checks` names what the watcher looks for; `prefilter` may clear a kernel unwatched: at once from `least` threads on, else
-    when the run takes long.  `another` makes a watcher like this one, which has seen nothing.  `host` is None where the host
-    waits for the end.
+    when the run takes long, with those before.  `another` makes a watcher like this one, which has seen nothing.  `host` is
+    None where the host waits for the end.
     """
 
     watcher: Watcher
@@ -124,14 +125,17 @@ def watched(
     opened = any(each.yields for each in engine.image.memory.table.items)
     alone = not opened and (watch.host is None or watch.host.waits)
     prefilter = watch.prefilter if alone else None
-    launched = kernel, shape.ctas, shape.threads
     small = shape.ctas * shape.threads * watch.schedules < watch.least
-    if prefilter is not None and small and launched not in prefilter.long:
+    if prefilter is not None and small:
+        spent = prefilter.spent.get((kernel, shape.block), 0.0)
+        began, left = time.monotonic(), time_box.SECONDS - spent
         try:
-            return tried(engine, kernel, shape, parameters, options, limits, watch, new, prefilter)
+            if left > 0 or not spent:
+                return tried(engine, kernel, shape, parameters, options, limits, watch, new, prefilter, left)
         except GivenUp:
-            prefilter.long.add(launched)
-            log.info("compiled code looks at '%s', whose run takes more than %g s", kernel.name, time_box.SECONDS)
+            log.info("compiled code looks at '%s', whose runs take more than %g s", kernel.name, time_box.SECONDS)
+        finally:
+            prefilter.spent[kernel, shape.block] = spent + time.monotonic() - began
     if prefilter is not None:
         cleared = clear(prefilter, kernel, shape, parameters, options, limits, watch, new)
         if cleared is not None:
@@ -165,9 +169,12 @@ def give_up() -> None:
 
 def tried(
     engine: WatchedEngine, kernel: Function, shape: LaunchShape, parameters: int, options: LaunchOptions,
-    limits: Limits | None, watch: Watch, new: list[Allocation], prefilter: Prefilter,
+    limits: Limits | None, watch: Watch, new: list[Allocation], prefilter: Prefilter, seconds: float,
 ) -> Counters:  # fmt: skip
-    """Run the grid for the watcher; GivenUp, with memory restored, where it takes long and compiled code can judge it."""
+    """Run the grid for the watcher; GivenUp, with memory restored, where it takes long and compiled code can judge it.
+
+    `seconds` are how long it may take.
+    """
     memory, printed, another = engine.image.memory, engine.library.output, watch.another
     watch.watcher.launched(new)
     if another is None or sum(len(each.bytes) for each in outliving(memory.table.items)) > MOST_COPIED:
@@ -181,7 +188,7 @@ def tried(
             raise GivenUp
 
     try:
-        box = TimeBox(watch.patient(limits), time_box.SECONDS, give_up_if_judged)
+        box = TimeBox(watch.patient(limits), seconds, give_up_if_judged)
         return rehearse(engine, kernel, shape, parameters, options, box, watch)
     except GivenUp:
         before.restore()

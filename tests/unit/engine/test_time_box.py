@@ -5,6 +5,7 @@ import pytest
 
 import ptxvm
 from ptxvm.engine import time_box
+from ptxvm.engine.jit.objects.code_cache import CodeCache
 
 KERNEL = """.version 8.0
 .target sm_80
@@ -25,6 +26,11 @@ LOOP:
 RACE = "st.global.u32 [%rd1], %r2;"
 
 
+def compiled(kernel: ptxvm.Kernel) -> bool:
+    """Has instrumented code been made?"""
+    return any(wanted.checks for wanted in kernel.module.jit._compiled)
+
+
 @pytest.fixture(params=[0.0, 1e9], ids=["no time", "all the time"])
 def seconds(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> float:
     monkeypatch.setattr(time_box, "SECONDS", request.param)
@@ -38,7 +44,36 @@ def test_the_result_is_that_of_one_run(seconds):
         done = kernel.launch(1, 64, [data, 5], check="race")
         assert not done.findings
         assert (data == np.arange(64) + 15).all()
-        assert len(kernel.module.prefilter.long) == (seconds == 0), launches
+        assert compiled(kernel) == (seconds == 0), launches
+
+
+def test_many_short_launches_are_a_long_one(monkeypatch):
+    monkeypatch.setattr(time_box, "SECONDS", 1e9)
+    kernel = ptxvm.load(KERNEL.replace("AFTER", "")).kernel()
+    kernel.launch(1, 64, [np.zeros(64, np.uint32), 5], check="race")
+    ((key, spent),) = kernel.module.prefilter.spent.items()
+    kernel.launch(2, 64, [np.zeros(64, np.uint32), 5], check="race")  # another grid of the same code
+    assert kernel.module.prefilter.spent[key] > spent
+    assert not compiled(kernel)
+    monkeypatch.setattr(time_box, "SECONDS", kernel.module.prefilter.spent[key])
+    data = np.arange(64, dtype=np.uint32)
+    assert not kernel.launch(1, 64, [data, 5], check="race").findings
+    assert (data == np.arange(64) + 15).all()
+    assert compiled(kernel)
+
+
+def test_what_has_no_compiled_code_is_translated_once(monkeypatch):
+    monkeypatch.setattr(time_box, "SECONDS", 0.0)
+    kernel, asked = ptxvm.load(KERNEL.replace("AFTER", "")).kernel(), []
+
+    def refuse(_, wanted):
+        asked.append(wanted)
+        raise ptxvm.Unsupported("that")
+
+    monkeypatch.setattr(CodeCache, "checked", refuse)
+    for _ in range(3):
+        assert kernel.launch(1, 64, [np.zeros(1, np.uint32), 5], check="memory").findings
+    assert len(asked) == 1
 
 
 def test_findings_do_not_depend_on_the_time_box(seconds):

@@ -57,7 +57,7 @@ from ptxvm.engine.watching import Watch
 from ptxvm.isa.cta_barrier import reduction
 from ptxvm.isa.effects import Collective
 from ptxvm.machine.allocation import Allocation
-from ptxvm.machine.launch import LaunchShape
+from ptxvm.machine.launch import Extent, LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import Check
 
@@ -73,7 +73,8 @@ class Prefilter:
 
     def __init__(self, jit: Jit) -> None:
         self.jit = jit
-        self.long: set[tuple[Function, int, int]] = set()
+        self.spent: dict[tuple[Function, Extent], float] = {}
+        self._unsupported: dict[Specialisation, Unsupported] = {}
         self._decided: dict[tuple[Function, Callable[[Bound], bool]], Bound | None] = {}
         self._unset: dict[Function, str | None] = {}
         self._alone: dict[Function, bool] = {}  # the kernels whose threads need no others
@@ -94,7 +95,7 @@ class Prefilter:
         shape = self.jit.clustered(kernel, shape)
         wanted = self._wanted(watch, kernel, shape, options, limits)
         try:
-            translated = self.jit.code_cache.checked(wanted)
+            translated = self._translated(wanted)
             reason = self._doubt(translated, watch, options)
             if reason is None:
                 unread = self._unread(translated, parameters) if watch.host is None else frozenset[Allocation]()
@@ -162,7 +163,7 @@ class Prefilter:
         """Could instrumented code clear the kernel?"""
         try:
             wanted = self._wanted(watch, kernel, self.jit.clustered(kernel, shape), options, limits)
-            return bool(watch.checks) and self._doubt(self.jit.code_cache.checked(wanted), watch, options) is None
+            return bool(watch.checks) and self._doubt(self._translated(wanted), watch, options) is None
         except Unsupported:
             return False
 
@@ -174,6 +175,15 @@ class Prefilter:
         function = self.jit.image.resolve(kernel)
         checks = self._checks(function, watch)
         return Specialisation(function, shape.block, options.shared, checks=checks, metered=metered, cluster=shape.cluster)
+
+    def _translated(self, wanted: Specialisation) -> CheckedKernel:
+        """What instrumented code is like; Unsupported where there is none."""
+        if wanted not in self._unsupported:
+            try:
+                return self.jit.code_cache.checked(wanted)
+            except Unsupported as reason:
+                self._unsupported[wanted] = reason
+        raise self._unsupported[wanted].with_traceback(None)
 
     def _checks(self, kernel: Function, watch: Watch) -> frozenset[Check]:
         """The checks that code is instrumented for: not `sync` where no thread needs another.
