@@ -402,8 +402,7 @@ class RaceDetector:
         strong = self.sites.morally_strong(site, others, self._needed(records, threads))
         racing = np.flatnonzero(~strong)
         if len(racing) and self.patterns.observed:
-            unseen = [n for n in racing.tolist() if not self._seen(shadow, cells[n], records[n], threads[n])]
-            racing = np.array(unseen, np.int64)
+            racing = racing[~self._seen(shadow, cells[racing], records[racing], threads[racing])]
         if len(racing) and not self.warpgroup_waits.sites.isdisjoint(others[racing].tolist()):
             pairs = list(zip(records[racing].tolist(), threads[racing].tolist(), strict=True))
             over = {pair for pair in set(pairs) if self._product_over(*pair)}
@@ -461,13 +460,19 @@ class RaceDetector:
         bound = self.sites[site].bound
         return self.sites[site].verb is Verb.READ and bound not in self._faint(bound.function)
 
-    def _seen(self, shadow: AllocationShadow, cell: int, record: int, thread: int) -> bool:
-        """Does the thread know of an observation of the write?"""
-        size = int(self.sites.size[self.packing.site_of(record)])
-        found = self.patterns.observed.get((shadow.number, int(cell) << shadow.shift & -size))
-        if found is None or found.record != record:
-            return False
-        return any(self.clocks.knows(int(thread), other, stamp) for other, stamp in found.clocks.items())
+    def _seen(self, shadow: AllocationShadow, cells: Cells, records: Records, threads: Threads) -> npt.NDArray[np.bool_]:
+        """Which threads know of an observation of the write?"""
+        places = cells << shadow.shift & -self.sites.size[self.packing.site_of(records)]
+        each, where = np.unique(places, return_inverse=True)
+        observed = [self.patterns.observed.get((shadow.number, place)) for place in each.tolist()]
+        of_place = np.array([found.record if found is not None else 0 for found in observed], np.int64)
+        seen: npt.NDArray[np.bool_] = of_place[where] == records
+        for n in np.flatnonzero(seen).tolist():
+            found = observed[where[n]]
+            seen[n] = found is not None and any(
+                self.clocks.knows(int(threads[n]), other, stamp) for other, stamp in found.clocks.items()
+            )
+        return seen
 
     def _compare_further(
         self,
