@@ -54,7 +54,8 @@ class Memory:
 
     def __init__(self, address_bits: int = 64, lock: RLock | None = None) -> None:
         self.address_bits = address_bits
-        self.lock = RLock() if lock is None else lock  # held while allocations change, or are looked up beside other threads
+        self.lock = RLock() if lock is None else lock
+        """Held while allocations change, or are looked up beside other threads, and while the interpreter writes."""
         self.table = AllocationTable(self.lock)
         self._lent: dict[tuple[int, str, str], list[Allocation]] = {}
         self._backing = backing.anywhere if address_bits == 64 else backing.below_4_gib
@@ -230,7 +231,8 @@ class Memory:
     ) -> None:
         """Write `values`, of `dtype`; where several lanes write to one address, the last value stays."""
         view, index = self.resolve(dtype, address, count, space, lanes, writing=True)
-        put(view, index, values, count)
+        with self.lock:  # so that no update of another device lies around it, which would undo it
+            put(view, index, values, count)
 
     def atomic(
         self,
@@ -248,7 +250,8 @@ class Memory:
         from ptxvm.machine import atomics  # noqa: PLC0415 - compiled code does its own
 
         view, index = self.resolve(dtype, address, 1, space, lanes, writing=True)
-        return atomics.apply(view, index, operation, operands, update, old=old)
+        with self.lock:  # for launches on other devices this is one step (PTX 8.10.3)
+            return atomics.apply(view, index, operation, operands, update, old=old)
 
     def read(self, address: int, size: int, lane: int | None = None) -> bytes:
         """Some bytes, at any alignment, as one lane would read them."""

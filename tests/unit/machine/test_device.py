@@ -6,6 +6,8 @@ Guide, "Peer Device Memory Access".
 
 from __future__ import annotations
 
+from threading import Event, Thread
+
 import numpy as np
 import pytest
 
@@ -234,3 +236,28 @@ def test_misuse_is_refused(pair):
     first.enable_peer_access(second)
     with pytest.raises(ValueError, match="already"):
         first.enable_peer_access(second)
+
+
+def test_a_store_of_one_device_is_never_undone_by_an_update_of_another(pair):
+    """A compare-and-swap that fails writes nothing (PTX 8.10.3): a store beside it comes before it, or after it."""
+    first, second = pair
+    second.enable_peer_access(first)
+    word = first.from_host(np.ones(1, np.uint32))
+    address = np.uint64(word.address)
+    began, ended = Event(), Event()
+
+    def store():
+        began.wait()
+        second.memory.store(np.dtype(np.uint32), address, np.uint32(0))
+        ended.set()
+
+    def unchanged(old, *_):
+        began.set()
+        ended.wait(0.2)
+        return old
+
+    beside = Thread(target=store)
+    beside.start()
+    first.memory.atomic(np.dtype(np.float32), address, "cas", [np.float32(0)], unchanged)
+    beside.join()
+    assert word.array.tolist() == [0]
