@@ -50,6 +50,8 @@ def run_fuzz(request: FuzzRequest) -> int:
     """Fuzz until the cases or the time are over; 1 where something was found."""
     if request.kind is None:
         raise WrongCall(f"fuzz needs --kind: {', '.join(f'{kind} ({meaning})' for kind, meaning in MEANINGS.items())}")
+    if request.cases is None and request.budget is None:
+        raise WrongCall("fuzz needs an end: --cases N, or --budget with a time such as 30s, 10m or 8h")
     with progressing(f"fuzz {request.kind}") as told, wrong_calls():
         done = fuzz(
             request.kind, cases=request.cases, seconds=duration(request.budget), seed=request.seed, corpus=request.corpus,

@@ -49,6 +49,12 @@ def test_a_wrong_file_is_one_line(file: Path, text: str | None, said: str, capsy
     assert capsys.readouterr().err == f"ptxvm campaign: {said}\n"
 
 
+def test_fuzz_asks_for_an_end(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["campaign", "fuzz", "--kind", "text"]) == 2
+    wanted = "--cases N, or --budget with a time such as 30s, 10m or 8h"
+    assert capsys.readouterr().err == f"ptxvm campaign: fuzz needs an end: {wanted}\n"
+
+
 @pytest.mark.long
 def test_the_guide_shows_what_its_campaign_prints(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
