@@ -414,6 +414,23 @@ def driver(setup: Setup) -> Iterator[Measurement]:
         yield Measurement("driver", f"{name}: {what}", [run() for _ in range(setup.repeat)], goal=goal)
 
 
+# ── clients ─────────────────────────────────────────────────────────────────────────────
+
+
+def clients(setup: Setup) -> Iterator[Measurement]:
+    """What a launch by Numba costs, the least of many, and whether a Triton kernel's second process needs LLVM."""
+    sys.path.insert(0, str(HERE))
+    costs = importlib.import_module("clients")
+    if not (costs.HAS_NUMBA and costs.HAS_TRITON):
+        raise Missing("Numba or Triton is not installed; `make clients-quick` makes .venv-clients, whose Python has both")
+    both = [costs.numba_launch() for _ in range(setup.repeat)]
+    yield Measurement("clients", "a launch of 64 threads by Numba", [whole for whole, _ in both], goal=60e-6)
+    yield Measurement("clients", "of it, what Numba does without a driver", [own for _, own in both])
+    again = [costs.triton_again() for _ in range(setup.repeat)]
+    right = all(each.correct and not each.loads_llvm for each in again)
+    yield Measurement("clients", "a Triton kernel kept on disk, without LLVM", [each.seconds for each in again], correct=right)
+
+
 # ── campaigns ───────────────────────────────────────────────────────────────────────────
 
 
@@ -446,6 +463,7 @@ BENCHMARKS: dict[str, Callable[[Setup], Iterator[Measurement]]] = {
     "compile": compiling,
     "litmus": litmus,
     "driver": driver,
+    "clients": clients,
     "campaign": campaigns,
 }
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import ctypes
 import re
 from collections.abc import Mapping, Sequence
 from copy import copy
 from functools import cached_property
+from struct import Struct
 
 from ptxvm import api
 from ptxvm.algebra.state_space import Space
@@ -147,6 +149,19 @@ class Kernel:
     def sizes(self) -> tuple[int, ...]:
         """The size of each parameter in bytes."""
         return tuple(slot.size for slot in self.bank.slots)
+
+    @cached_property
+    def places(self) -> ctypes.Array[ctypes.c_uint64]:
+        """The offset and the size of each parameter, one after the other, for native code."""
+        words = [word for slot in self.bank.slots for word in (slot.offset, slot.size)]
+        return (ctypes.c_uint64 * len(words))(*words)
+
+    @cached_property
+    def layout(self) -> Struct:
+        """The parameters in their block: the bytes of each."""
+        ends = [0, *(slot.offset + slot.size for slot in self.bank.slots)]
+        fields = (f"{slot.offset - end}x{slot.size}s" for slot, end in zip(self.bank.slots, ends, strict=False))
+        return Struct("<" + "".join(fields))
 
     @property
     def shared(self) -> int:

@@ -71,7 +71,9 @@ class Queue:
 
     def __init__(self) -> None:
         self._tasks: deque[Work] = deque()
-        self._changed = threading.Condition(threading.Lock())
+        self._lock = threading.Lock()
+        self._idle = threading.Condition(self._lock)
+        self._waiting = 0  # threads that wait for the queue to be idle
         self.cells = cells(A_STREAM)
 
     @property
@@ -81,12 +83,12 @@ class Queue:
 
     def bind(self, shared: Cells) -> None:
         """Keep the state in cells that native code shares."""
-        with self._changed:
+        with self._lock:
             self.cells = bound(self.cells, shared)
 
     def put(self, work: Work) -> None:
         """Let a worker run a task after all others."""
-        with self._changed:
+        with self._lock:
             self._tasks.append(work)
             begins, self.cells[BUSY] = not self.cells[BUSY], True
         if begins:
@@ -94,16 +96,17 @@ class Queue:
 
     def run(self, work: Work) -> bool:
         """Run a task on the calling thread if the queue is idle; returns whether it ran."""
-        with self._changed:
+        with self._lock:
             if self.cells[BUSY]:
                 return False
             self.cells[BUSY] = True
         try:
             work()
         finally:
-            with self._changed:
+            with self._lock:
                 self.cells[BUSY] = more = bool(self._tasks)
-                self._changed.notify_all()
+                if self._waiting:
+                    self._idle.notify_all()
             if more:
                 self._hand_over()
         return True
@@ -113,17 +116,21 @@ class Queue:
         if self.is_idle:
             return
         refuse_in_queue()
-        with self._changed:
-            while self.cells[BUSY]:
-                self._changed.wait()
+        with self._lock:
+            self._waiting += 1
+            try:
+                while self.cells[BUSY]:
+                    self._idle.wait()
+            finally:
+                self._waiting -= 1
 
     def drain(self) -> None:
         """Run tasks until there are none, on the thread of a worker."""
         while True:
-            with self._changed:
+            with self._lock:
                 if not self._tasks:
                     self.cells[BUSY] = False
-                    self._changed.notify_all()
+                    self._idle.notify_all()
                     return
                 work = self._tasks.popleft()
             try:

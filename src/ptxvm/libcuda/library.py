@@ -54,6 +54,7 @@ class Libraries:
             for library in libraries:
                 library.fill(addresses)
         if self.native is not None:
+            session().gather = self.native.gather
             self.native.set_ready(ready)
 
 

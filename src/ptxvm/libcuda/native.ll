@@ -9,10 +9,35 @@
 @state = external global [128 x i64]
 
 declare ptr @pthread_getspecific(i32)
+declare ptr @memcpy(ptr, ptr, i64)
 declare i32 @PyGILState_Ensure()
 declare void @PyGILState_Release(i32)
 declare void @PyErr_Fetch(ptr, ptr, ptr)
 declare void @PyErr_Restore(ptr, ptr, ptr)
+
+; ── arguments ───────────────────────────────────────────────────────────────────────────
+
+; Copies the arguments of a launch, which %pointers point to, into one block: %places has the offset and the size of each.
+define void @gather(ptr %pointers, ptr %places, i64 %count, ptr %block) {
+begin:
+  %some = icmp ne i64 %count, 0
+  br i1 %some, label %again, label %end
+again:
+  %n = phi i64 [ 0, %begin ], [ %next, %again ]
+  %pointer.at = getelementptr ptr, ptr %pointers, i64 %n
+  %pointer = load ptr, ptr %pointer.at
+  %place = getelementptr [2 x i64], ptr %places, i64 %n
+  %offset = load i64, ptr %place
+  %size.at = getelementptr i64, ptr %place, i64 1
+  %size = load i64, ptr %size.at
+  %to = getelementptr i8, ptr %block, i64 %offset
+  %copied = call ptr @memcpy(ptr %to, ptr %pointer, i64 %size)
+  %next = add i64 %n, 1
+  %more = icmp ult i64 %next, %count
+  br i1 %more, label %again, label %end
+end:
+  ret void
+}
 
 ; ── what is there ───────────────────────────────────────────────────────────────────────
 

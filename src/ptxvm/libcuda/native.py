@@ -10,6 +10,7 @@ import ctypes
 import json
 import platform
 from collections.abc import Mapping
+from functools import cached_property
 from pathlib import Path
 from types import MappingProxyType
 
@@ -22,7 +23,7 @@ from ptxvm.engine.jit.objects import disk_cache
 from ptxvm.engine.jit.objects.cache_entry import fits
 from ptxvm.engine.jit.objects.code_cache import object_code, ourselves
 from ptxvm.engine.jit.objects.loader import FlatCode, Loaded
-from ptxvm.libcuda.session import Session
+from ptxvm.libcuda.session import Gather, Session
 
 READY, KEY, RECORDS, EXTENT, ATTRIBUTES, COLUMNS, DEVICES, TEXTS, NAMES, CODES = range(10)
 """The words of the state: is the driver initialised; the key of stacks; where records are, and their bytes; the table of
@@ -92,6 +93,11 @@ class Native:
             self.words[PYTHON + n] = python[symbols[0]]
         for place, symbol in enumerate(CLEANUP, FIRST_CLEANUP):
             self.words[place] = python[symbol]
+
+    @cached_property
+    def gather(self) -> Gather:
+        """Copies the arguments of a launch into a block.  It keeps the interpreter's lock, which takes longer than to copy."""
+        return ctypes.PYFUNCTYPE(None, *(4 * [ctypes.c_size_t]))(self.code.address("gather"))
 
     def set_ready(self, ready: bool) -> None:  # noqa: FBT001 - it has one parameter
         """Answer calls from now on, or leave them to Python."""

@@ -17,6 +17,7 @@ from ptxvm.driver.graph_executables import Executable
 from ptxvm.driver.imports import import_named
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.system import Driver
+from ptxvm.isa.directives import MOST_PARAMETER_BYTES
 from ptxvm.libcuda import embedded
 from ptxvm.libcuda.host_calls import HERE
 from ptxvm.libcuda.records import Records, Stack
@@ -38,6 +39,8 @@ NO_HANDLE: dict[type, Result] = {
     Context: Result.INVALID_CONTEXT,
 }
 """The error for a handle that is none, by the type of the object, where it is not INVALID_HANDLE (driver API, "Returns")."""
+Gather = Callable[[int, int, int, int], None]
+"""Takes the addresses of pointers to arguments and of their places, their number, and the address of a block."""
 NO_STREAM, LEGACY_STREAM, STREAM_OF_THREAD = range(3)  # null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 
@@ -132,7 +135,8 @@ class Handles:
 class ThreadState(PerThread):
     """The state of each thread: how strictly it lets captures refuse calls, and its default streams, by context.
 
-    `has_default` while it calls a function for which stream 0 is its own default stream.
+    `has_default` while it calls a function for which stream 0 is its own default stream; `arguments` has room for those of
+    a launch.
     """
 
     capture_mode = CaptureMode.GLOBAL
@@ -141,6 +145,7 @@ class ThreadState(PerThread):
     def __init__(self) -> None:
         super().__init__()
         self.streams: dict[Context, Stream] = {}
+        self.arguments = ctypes.create_string_buffer(MOST_PARAMETER_BYTES)
 
 
 class Session:
@@ -160,6 +165,7 @@ class Session:
         self.lent: dict[int, tuple[object, object]] = {}
         self.listeners: list[Callable[[bool], None]] = []  # libraries that depend on the initialisation of the driver
         self.address_of: Callable[[str], int] = _not_loaded  # the address of an exported function
+        self.gather: Gather | None = None  # native code that copies the arguments of a launch into a block
 
     def initialise(self) -> None:
         """Initialise the driver; DriverError without a device, or in a child of an initialised process."""

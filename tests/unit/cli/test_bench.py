@@ -104,6 +104,7 @@ BENCHMARKS = (
     "compile",
     "litmus",
     "driver",
+    "clients",
     "campaign",
 )
 

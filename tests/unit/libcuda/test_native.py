@@ -10,6 +10,7 @@ from ctypes import byref, c_char_p, c_int, c_size_t, c_uint, c_uint64, c_void_p
 import pytest
 
 from ptxvm.driver.context import Event
+from ptxvm.driver.module import Kernel
 from ptxvm.driver.results import Result
 from ptxvm.engine.jit.abi.specialisation import Tier
 from ptxvm.engine.jit.objects import disk_cache
@@ -17,6 +18,7 @@ from ptxvm.engine.jit.objects.code_cache import object_code
 from ptxvm.engine.jit.objects.elf import flatten
 from ptxvm.engine.jit.objects.loader import Loaded
 from ptxvm.libcuda import native as module
+from ptxvm.libcuda.calls.launch import arguments
 from ptxvm.libcuda.library import install
 from ptxvm.libcuda.native import FUNCTIONS, PYTHON, flat_code, packed, unpacked
 from ptxvm.libcuda.records import SOONEST
@@ -221,3 +223,57 @@ def test_a_destructor_may_call_with_an_exception_on_its_way(cuda, native):
     for handle, expected in ((graph.value, 0), (graph.value, INVALID_VALUE)):
         assert call(id(KeyError), destroy, handle, ctypes.addressof(result)) == id(KeyError)
         assert result.value == expected
+
+
+KERNEL_OF_MANY_SIZES = b"""
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry sizes(
+    .param .u8 a, .param .u64 b, .param .align 2 .b8 c[6], .param .u32 d, .param .align 16 .b8 e[48], .param .u16 f
+) { ret; }
+"""
+
+
+def test_arguments_are_gathered_at_any_address(cuda, native, monkeypatch):
+    """The same bytes as Python reads one by one, and as a client's buffer has them."""
+    module = cuda.handle("cuModuleLoadData", KERNEL_OF_MANY_SIZES)
+    handle = cuda.handle("cuModuleGetFunction", module, b"sizes").value
+    kernel = session().handles.object(handle, Kernel)
+    room, values, addresses = ctypes.create_string_buffer(bytes(range(1, 201)), 200), [], []
+    at = ctypes.addressof(room) + 1
+    for size in kernel.sizes:  # side by side, at odd addresses too
+        values.append(ctypes.string_at(at, size))
+        addresses.append(at)
+        at += size
+    pointers = (c_void_p * len(addresses))(*addresses)
+    assert session().gather is native.gather
+    assert arguments(kernel, ctypes.addressof(pointers), 0) == tuple(values)
+    block = bytearray(kernel.bank.size)
+    for slot, value in zip(kernel.bank.slots, values, strict=True):
+        block[slot.offset : slot.offset + slot.size] = value
+    data, size = ctypes.create_string_buffer(bytes(block), len(block)), c_size_t(len(block))
+    extra = (c_uint64 * 5)(1, ctypes.addressof(data), 2, ctypes.addressof(size), 0)
+    assert arguments(kernel, 0, ctypes.addressof(extra)) == tuple(values)
+    monkeypatch.setattr(session(), "gather", None)
+    assert arguments(kernel, ctypes.addressof(pointers), 0) == tuple(values)
+
+
+def test_threads_gather_arguments_apart(cuda, native):
+    """Each has room of its own: what it launches with is what it gave."""
+    kernel = session().handles.object(cuda.handle("cuModuleGetFunction", cuda.module, b"append").value, Kernel)
+    wrong = []
+
+    def gather(seed):
+        for n in range(300):
+            given = c_uint64(seed << 32 | n), c_uint(seed + n)
+            pointers = (c_void_p * 2)(*map(ctypes.addressof, given))
+            if arguments(kernel, ctypes.addressof(pointers), 0) != tuple(map(bytes, given)):
+                wrong.append((seed, n))
+
+    threads = [threading.Thread(target=gather, args=(seed,)) for seed in range(1, 5)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert wrong == []

@@ -30,15 +30,19 @@ SHARED_OF_THREADS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
 
 def arguments(kernel: Kernel, parameters: int, extra: int) -> tuple[bytes, ...]:
     """The bytes of each argument: from an array of pointers, or from one buffer."""
-    slots = kernel.bank.slots
-    if not slots:
+    count = len(kernel.bank.slots)
+    if not count:
         return ()
-    if parameters:
-        return tuple(map(ctypes.string_at, u64s(parameters, len(slots)), kernel.sizes))
-    data = buffer(extra)
-    if slots[-1].offset + slots[-1].size > len(data):
-        raise DriverError(Result.INVALID_VALUE, f"the kernel takes {kernel.bank.size} bytes of parameters, not {len(data)}")
-    return tuple(data[slot.offset : slot.offset + slot.size] for slot in slots)
+    if not parameters:
+        data = buffer(extra)
+        if kernel.layout.size > len(data):
+            raise DriverError(Result.INVALID_VALUE, f"the kernel takes {kernel.bank.size} bytes of parameters, not {len(data)}")
+        return kernel.layout.unpack_from(data)
+    if (gather := session().gather) is None:
+        return tuple(map(ctypes.string_at, u64s(parameters, count), kernel.sizes))
+    block = session().thread.arguments
+    gather(parameters, ctypes.addressof(kernel.places), count, ctypes.addressof(block))
+    return kernel.layout.unpack_from(block)
 
 
 def buffer(extra: int) -> bytes:
