@@ -94,8 +94,11 @@ class Memory(Protocol):
         It is one access, aligned as a whole, and in one step for each element by itself (PTX 9.7.13.5).
         """
 
-    def fence(self, order: FenceKind, scope: Scope) -> None:
-        """Order the accesses before against those after (PTX 9.7.12.3)."""
+    def fence(self, order: FenceKind, scope: Scope, address: Value | None = None) -> None:
+        """Order the accesses before against those after (PTX 9.7.12.3).
+
+        A fence that acquires for the tensormap proxy may be for the tensor map at an address alone (PTX 9.7.13.4).
+        """
 
     def phase_over(
         self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]

@@ -220,10 +220,10 @@ class Checker:
         if self._race is not None:
             self._race.mapped(access, threads, allocation, offsets)
 
-    def tensormap_fenced(self, threads: Threads, order: Order) -> None:
+    def tensormap_fenced(self, threads: Threads, order: Order, addresses: Words | None) -> None:
         """Threads have executed a fence of the tensormap proxy."""
         if self._race is not None:
-            self._race.tensormap_fenced(threads, order)
+            self._race.tensormap_fenced(threads, order, addresses)
 
     def tensor_started(
         self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]

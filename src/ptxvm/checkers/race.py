@@ -211,15 +211,15 @@ class RaceDetector:
         for n in np.flatnonzero((last != 0) & (writers < self.grids.agents)).tolist():
             writer, thread, stamp = int(writers[n]), int(wide[n]), int(stamps[n])
             ordered = self.grids.grid(writer) == self.grids.grid(thread) and self.clocks.knows(thread, writer, stamp)
-            if ordered and not fenced(writer, stamp, thread):
+            byte = int(cells[n]) << shadow.shift
+            if ordered and not fenced(writer, stamp, thread, allocation.origin + byte):
                 pair = self.sites[int(self.packing.site_of(last[n]))], self.sites[site]
-                byte = int(cells[n]) << shadow.shift
                 self.report(Race(shadow.allocation, pair, (writer, thread), byte, cause=Cause.UNMAPPED))
                 return
 
-    def tensormap_fenced(self, threads: Threads, order: Order) -> None:
+    def tensormap_fenced(self, threads: Threads, order: Order, addresses: Words | None) -> None:
         """Threads have executed a fence of the tensormap proxy."""
-        self.tensormap_fences.fence(threads, order)
+        self.tensormap_fences.fence(threads, order, addresses)
 
     def grouped(self, threads: Threads, kind: AsyncKind) -> None:
         """Threads have completed groups of copies."""

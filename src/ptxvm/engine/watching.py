@@ -125,17 +125,15 @@ def watched(
     opened = any(each.yields for each in engine.image.memory.table.items)
     alone = not opened and (watch.host is None or watch.host.waits)
     prefilter = watch.prefilter if alone else None
-    small = shape.ctas * shape.threads * watch.schedules < watch.least
-    if prefilter is not None and small:
-        spent = prefilter.spent.get((kernel, shape.block), 0.0)
-        began, left = time.monotonic(), time_box.SECONDS - spent
+    small, code = shape.ctas * shape.threads * watch.schedules < watch.least, (kernel, shape.block)
+    if prefilter is not None and small and (left := time_box.SECONDS - prefilter.spent.get(code, 0.0)) > 0:
+        began = time.monotonic()
         try:
-            if left > 0 or not spent:
-                return tried(engine, kernel, shape, parameters, options, limits, watch, new, prefilter, left)
+            return tried(engine, kernel, shape, parameters, options, limits, watch, new, prefilter, left)
         except GivenUp:
             log.info("compiled code looks at '%s', whose runs take more than %g s", kernel.name, time_box.SECONDS)
         finally:
-            prefilter.spent[kernel, shape.block] = spent + time.monotonic() - began
+            prefilter.spent[code] = prefilter.spent.get(code, 0.0) + time.monotonic() - began
     if prefilter is not None:
         cleared = clear(prefilter, kernel, shape, parameters, options, limits, watch, new)
         if cleared is not None:

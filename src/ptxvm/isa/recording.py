@@ -86,7 +86,7 @@ class Record:
         self._access(Verb.UPDATE, space, type, len(operands), **attributes)
         return [unknown(type) for _ in operands]
 
-    def fence(self, order: FenceKind, scope: Scope) -> None:
+    def fence(self, order: FenceKind, scope: Scope, _address: Value | None = None) -> None:
         """A fence."""
         self.fences.append(Fence(order, scope))
 

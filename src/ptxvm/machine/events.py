@@ -366,8 +366,11 @@ class Watcher(Protocol):
     def mapped(self, access: Access, threads: Threads, allocation: Allocation, offsets: Offsets) -> None:
         """Threads have started a copy by a tensor map that lies there."""
 
-    def tensormap_fenced(self, threads: Threads, order: Order) -> None:
-        """Threads have executed a fence of the tensormap proxy, which releases, acquires or does both."""
+    def tensormap_fenced(self, threads: Threads, order: Order, addresses: Words | None) -> None:
+        """Threads have executed a fence of the tensormap proxy, which releases, acquires or does both.
+
+        Where there are addresses, each thread acquires for the tensor map at its own.
+        """
 
     def tensor_started(
         self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]

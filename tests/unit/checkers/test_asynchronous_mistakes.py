@@ -64,7 +64,7 @@ REPLACE, REPLACED = "@%one tensormap.replace.tile", "tensormap.replace.tile.glob
 KERNELS = {
     "tensor map": Kernel(
         f"""
-        .global .align 128 .b8 map[128];
+        .global .align 128 .b8 map[256];
         mov.b64 %b, map; mov.u32 %v, tile; add.u32 %v, %v, 1024;
         st.shared.b32 [%mine+1024], 0;
         @%one {INIT} [bar], 1;
@@ -96,6 +96,9 @@ KERNELS = {
         {
             "copied by stores": (f"{COPY_MAP} [%b], [%v], 128;", COPY_BY_STORES, "race", ("st.global.b32", TENSOR_LOAD)),
             "not acquired": (f"bar.sync 0;\n        {ACQUIRE_MAP}", "bar.sync 0;", "race", (COPY_MAP, TENSOR_LOAD)),
+            "acquired for another map": (
+                ACQUIRE_MAP, "fence.proxy.tensormap::generic.acquire.gpu [%b+128], 128;", "race", (COPY_MAP, TENSOR_LOAD)
+            ),
             "not released": (RELEASE_MAP, "fence.acq_rel.gpu;", "race", (REPLACED, TENSOR_LOAD)),
             "acquired by another thread": (
                 f"@!%first bra last;\n        {ACQUIRE_MAP}", f"@%one {ACQUIRE_MAP} @!%first bra last;", "race",

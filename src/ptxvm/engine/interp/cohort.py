@@ -295,7 +295,9 @@ class Cohort:
     def arrival_posted(self, access: Access, lanes: LaneNumbers, address: PerLane) -> None:
         """An mbarrier will receive an arrival when work that lanes have started has ended."""
 
-    def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
+    def fence(
+        self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope, address: PerLane | None = None
+    ) -> None:
         """A fence; the accesses of one lane are in order without it."""
 
     def ctas_synchronized(self) -> None:

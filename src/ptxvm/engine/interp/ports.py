@@ -169,10 +169,11 @@ class Memory(Port):
         whole = self.code.emit(f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))", pure=False)
         return [Value(self.alg, type, self.code.emit(f"{whole}[{n}]", pure=False)) for n in range(len(operands))]
 
-    def fence(self, order: FenceKind, scope: Scope) -> None:
+    def fence(self, order: FenceKind, scope: Scope, address: Value | None = None) -> None:
         """A fence; the accesses of one lane are in order without it, but watchers record it."""
         bound, asked, among = (self.code.refer(each) for each in (self.bound, order, scope))
-        self.code.run(f"C.fence({bound}, L, {self.guard}, {asked}, {among})")
+        where = address.raw if address is not None else None
+        self.code.run(f"C.fence({bound}, L, {self.guard}, {asked}, {among}, {where})")
 
     def phase_over(
         self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]

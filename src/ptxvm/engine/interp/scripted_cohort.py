@@ -122,7 +122,9 @@ class ScriptedCohort(Cohort):
         """The local memory of a lane, up to the end of the frame at a depth of calls."""
         return self.mem.stack_of(lane, int(np.ravel(at(self.ends[depth], np.array([lane])))[0]))
 
-    def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
+    def fence(
+        self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope, _address: PerLane | None = None
+    ) -> None:
         """Report a fence."""
         if not self._stays(guard):
             self.script.fences(bound, order, scope)

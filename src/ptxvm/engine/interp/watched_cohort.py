@@ -305,16 +305,20 @@ class WatchedCohort(Cohort):
 
     # ── order ───────────────────────────────────────────────────────────────────────────
 
-    def fence(self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope) -> None:
+    def fence(
+        self, bound: Bound, lanes: Lanes, guard: Guard, order: FenceKind, scope: Scope, address: PerLane | None = None
+    ) -> None:
         """Report a fence."""
+        chosen: PerLane | None = None
         if guard is not None:
-            _, lanes = self.layout.chosen(lanes, guard)
+            chosen, lanes = self.layout.chosen(lanes, guard)
             if lanes is not None and not len(lanes):
                 return
         threads = self.mem.threads_of(lanes)
         self.watcher.fenced(threads, order, scope)
         if isinstance(order, Order) and proxy_of_fence(bound.i) is Proxy.TENSORMAP:
-            self.watcher.tensormap_fenced(threads, order)
+            every = np.arange(len(threads)) if chosen is None else chosen
+            self.watcher.tensormap_fenced(threads, order, spread(address, every) if address is not None else None)
 
     def ctas_synchronized(self) -> None:
         """Report that all lanes have met at the barriers of their CTAs."""

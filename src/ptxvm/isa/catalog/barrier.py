@@ -274,7 +274,7 @@ def fence_proxy(i, mem):
 def fence_proxy_pair(i, a, size, mem):
     """Order accesses through one proxy before the fence against those through another after it."""
     order = next(order for order in ("acq_rel", "acquire", "release") if getattr(i, order))
-    mem.fence(Order(order), Scope(i.scope or "cluster"))
+    mem.fence(Order(order), Scope(i.scope or "cluster"), a)
 
 
 @fence_proxy_pair.rule("P2104")

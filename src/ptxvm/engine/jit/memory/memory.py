@@ -498,7 +498,7 @@ class Memory(Port):
 
     # ── others ──────────────────────────────────────────────────────────────────────────
 
-    def fence(self, order: FenceKind, scope: Scope) -> None:
+    def fence(self, order: FenceKind, scope: Scope, _address: Value | None = None) -> None:
         """A fence between host threads that run CTAs of the grid."""
         if scope is not Scope.CTA and order in ORDERS:
             self.code.lines += streaming_stores.fence(self.at.kernel) if order is not Order.ACQUIRE else []
