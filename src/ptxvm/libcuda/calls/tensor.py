@@ -1,7 +1,7 @@
 """Tensor maps: 128 bytes that describe a tensor to copies of boxes (driver API, "Tensor Map Object Management").
 
-The API asks for an address that is a multiple of 64.  NVIDIA's driver writes a map anywhere, which clients count on: cuda.core
-keeps maps in objects of Python, at multiples of 16.  Kernels get a copy in a parameter, which is aligned.
+The API asks for an address that is a multiple of 64.  That is not checked: cuda.core keeps maps in objects of Python, at
+multiples of 16, and counts on it.  Kernels get a copy in a parameter, which is aligned.
 """
 
 from __future__ import annotations
