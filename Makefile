@@ -31,7 +31,7 @@ help: ## show this list
 
 # ── the two commands of the README ──────────────────────────────────────────────────────
 
-run: $(VENV)/run.done ## run five examples that nvcc compiled, and compare the results with NumPy
+run: $(VENV)/run.done ## run seven examples that nvcc compiled, and compare the results with NumPy
 	@$(BIN)/python examples/run.py
 
 # mypy takes half a minute of one processor: the first tests run beside it.
@@ -85,7 +85,7 @@ MEASURED = $(BIN)/pytest -n auto --dist worksteal -p probes --probes=.cache/cove
 
 coverage: branches others total ## all tests: at least 92 % of the whole tree, all of the rooms that need no engine
 
-# of tests that have run
+# The report alone, of the tests of `branches` and `others`, which have run.
 total:
 	$(BIN)/coverage combine --keep --quiet .cache/coverage.branches .cache/coverage.others
 	$(BIN)/coverage report --fail-under=92

@@ -145,9 +145,7 @@ def check_speed(setup: Setup) -> Iterator[Measurement]:
 
 def reading(setup: Setup) -> Iterator[Measurement]:
     """What a MB takes to parse and check, in seconds and in memory, by families."""
-    if str(HERE) not in sys.path:
-        sys.path.insert(0, str(HERE))
-    here = importlib.import_module("reading")
+    here = imported("reading")
     load_catalog()
     for name, family in here.FAMILIES.items():
         text = family(here.TEXT_SIZE).encode()
@@ -157,6 +155,13 @@ def reading(setup: Setup) -> Iterator[Measurement]:
             "check", f"parse and check: {name}", [r.seconds for r in runs], unit="s a MB", goal=0.25, correct=correct
         )
         yield Measurement("check", f"{name}: memory", [r.memory for r in runs], unit="MB a MB", goal=12)
+
+
+def imported(name: str, folder: Path = HERE) -> Any:
+    """A module that lies beside this one, or in another folder that is no package."""
+    if str(folder) not in sys.path:
+        sys.path.insert(0, str(folder))
+    return importlib.import_module(name)
 
 
 def member(archive: Path, name: str) -> bytes:
@@ -208,9 +213,7 @@ def measure(setup: Setup, name: str, what: str, launch: Launch, goal: float | No
 def workload(setup: Setup, name: str, engine: str, *, what: str = "", goal: float | None = None) -> Measurement:
     """One of the reference kernels, at its small size, on an engine."""
     folder = setup.need("kernels", "workloads.py").parent
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    work = importlib.import_module("workloads").work(name, small=True)
+    work = imported("workloads", folder).work(name, small=True)
     kernel = ptxvm.load(folder / "kernels.ptx").kernel(name)
     threads = int(np.prod(work["grid"]) * np.prod(work["bd"]))
     launch = Launch(
@@ -227,9 +230,7 @@ def matmul(setup: Setup) -> Iterator[Measurement]:
 def checkers(setup: Setup) -> Iterator[Measurement]:
     """What the checks cost on the interpreter: the tiled matrix product with and without them, in turn."""
     folder = setup.need("kernels", "workloads.py").parent
-    if str(folder) not in sys.path:
-        sys.path.insert(0, str(folder))
-    work = importlib.import_module("workloads").work("mmtiled", small=True)
+    work = imported("workloads", folder).work("mmtiled", small=True)
     kernel = ptxvm.load(folder / "kernels.ptx").kernel("mmtiled")
 
     def run(check: tuple[str, ...] | None) -> ptxvm.LaunchResult:
@@ -266,8 +267,7 @@ def collatz_steps(start: np.ndarray[Any, np.dtype[np.uint32]]) -> np.ndarray[Any
 def kernels(setup: Setup) -> Iterator[Measurement]:
     """All reference kernels, at their small sizes, on both engines."""
     folder = setup.need("kernels", "workloads.py").parent
-    sys.path.insert(0, str(folder))
-    for name in importlib.import_module("workloads").NAMES:
+    for name in imported("workloads", folder).NAMES:
         for engine in ("jit", "interp"):
             yield workload(setup, name, engine)
 
@@ -297,9 +297,7 @@ def tensor(setup: Setup) -> Iterator[Measurement]:
 def wild(setup: Setup) -> Iterator[Measurement]:
     """C's time over ptxvm's on kernels of many kinds."""
     script = setup.need("kernels", "wild", "speed.py")
-    if str(HERE) not in sys.path:
-        sys.path.insert(0, str(HERE))
-    here = importlib.import_module("wild")
+    here = imported("wild")
     for kernel in here.kernels(script):
         found = here.speed(script, kernel, setup.repeat)
         said = f"{kernel}: {found['ms']:.3g} ms, C {found['c_ms']:.3g} ms"
@@ -314,9 +312,7 @@ def wild(setup: Setup) -> Iterator[Measurement]:
 
 def compiling(setup: Setup) -> Iterator[Measurement]:
     """Milliseconds that an instruction takes to compile: unrolled, by Triton, and long; quick code, and the best."""
-    if str(HERE) not in sys.path:
-        sys.path.insert(0, str(HERE))
-    here = importlib.import_module("compiling")
+    here = imported("compiling")
     kernels, archive = setup.need("kernels", "kernels.ptx").read_text(), setup.need("corpus", "corpus.tar.xz")
     from_triton = {name: member(archive, f"triton/{name}_sm80.ptx").decode() for name in ("attn", "matmul_f16")}
     for what, source, name, threads, shared in (
@@ -408,8 +404,7 @@ def start(setup: Setup) -> Iterator[Measurement]:
 
 def driver(setup: Setup) -> Iterator[Measurement]:
     """What a call of the driver and a launch of a small kernel cost a program; the clock is the processor's."""
-    sys.path.insert(0, str(HERE))
-    calls = importlib.import_module("driver_calls")
+    calls = imported("driver_calls")
     for name, what, goal, run in calls.costs():
         yield Measurement("driver", f"{name}: {what}", [run() for _ in range(setup.repeat)], goal=goal)
 
@@ -419,8 +414,7 @@ def driver(setup: Setup) -> Iterator[Measurement]:
 
 def clients(setup: Setup) -> Iterator[Measurement]:
     """What a launch by Numba costs, the least of many, and whether a Triton kernel's second process needs LLVM."""
-    sys.path.insert(0, str(HERE))
-    costs = importlib.import_module("clients")
+    costs = imported("clients")
     if not (costs.HAS_NUMBA and costs.HAS_TRITON):
         raise Missing("Numba or Triton is not installed; `make clients-quick` makes .venv-clients, whose Python has both")
     both = [costs.numba_launch() for _ in range(setup.repeat)]
@@ -436,8 +430,7 @@ def clients(setup: Setup) -> Iterator[Measurement]:
 
 def campaigns(setup: Setup) -> Iterator[Measurement]:
     """What a campaign of small launches costs, and whether more processes are as many times as fast."""
-    sys.path.insert(0, str(HERE))
-    costs = importlib.import_module("campaigns")
+    costs = imported("campaigns")
     workers, times = os.cpu_count() or 1, range(setup.repeat)
     alone, together = [costs.launches(1) for _ in times], [costs.launches(workers) for _ in times]
     yield Measurement("campaign", "small launches, on one process", alone, costs.CASES, "cases/s")

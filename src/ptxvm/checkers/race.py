@@ -212,7 +212,7 @@ class RaceDetector:
             writer, thread, stamp = int(writers[n]), int(wide[n]), int(stamps[n])
             ordered = self.grids.grid(writer) == self.grids.grid(thread) and self.clocks.knows(thread, writer, stamp)
             byte = int(cells[n]) << shadow.shift
-            if ordered and not fenced(writer, stamp, thread, allocation.origin + byte):
+            if ordered and not fenced(writer, stamp, thread, self.tensormap_fences.covering(allocation.origin + byte)):
                 pair = self.sites[int(self.packing.site_of(last[n]))], self.sites[site]
                 self.report(Race(shadow.allocation, pair, (writer, thread), byte, cause=Cause.UNMAPPED))
                 return

@@ -7,13 +7,11 @@ before the copy, ordered after it.  A fence that acquires is for the bytes from 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 
 from ptxvm.algebra.memory_order import Order
 from ptxvm.checkers.clocks import Clocks
-from ptxvm.checkers.remembered_fences import Fence, RememberedFences
+from ptxvm.checkers.remembered_fences import RememberedFences
 from ptxvm.machine.events import Threads, Words
 
 RANGE = 128  # bytes for which a fence with an address acquires, the only size there is (PTX 9.7.13.4)
@@ -29,30 +27,31 @@ class TensormapFences:
 
     def fence(self, threads: Threads, order: Order, addresses: Words | None) -> None:
         """Threads have executed a fence, for the tensor maps at their addresses."""
-        releases = [(Order.RELEASE, None)] if order is not Order.ACQUIRE else []
-        if order is Order.RELEASE:
-            self.fences.add(threads, releases)
+        if addresses is None:
+            self._add(threads, order, None)
             return
-        for address in [None] if addresses is None else np.unique(addresses).tolist():
-            self.acquired.add(address)
-            self.fences.add(
-                threads if addresses is None else threads[addresses == address], [*releases, (Order.ACQUIRE, address)]
-            )
+        for address in np.unique(addresses).tolist():
+            self._add(threads[addresses == address], order, address)
 
-    def between(self, writer: int, stamp: int, thread: int, address: int) -> bool:
-        """Do fences order a write of a thread to an address before what another does there now through the tensormap proxy?"""
-        acquired = [each for each in self._acquiring(address) if self.clocks.knows(thread, each.thread, each.stamp)]
+    def _add(self, threads: Threads, order: Order, address: int | None) -> None:
+        releases = [(Order.RELEASE, None)] if order is not Order.ACQUIRE else []
+        acquires = [(Order.ACQUIRE, address)] if order is not Order.RELEASE else []
+        self.acquired.update(address for _, address in acquires)
+        self.fences.add(threads, [*releases, *acquires])
+
+    def covering(self, address: int) -> tuple[int | None, ...]:
+        """The addresses of the fences that acquire for a byte; for all bytes of a tensor map they are mostly the same."""
+        return tuple(start for start in self.acquired if start is None or start <= address < start + RANGE)
+
+    def between(self, writer: int, stamp: int, thread: int, covering: tuple[int | None, ...]) -> bool:
+        """Do fences, with some addresses, order a write before what another thread does now through the tensormap proxy?"""
+        fences = (each for start in covering for each in self.fences.of((Order.ACQUIRE, start)))
+        acquired = [each for each in fences if self.clocks.knows(thread, each.thread, each.stamp)]
         return any(
             self.fences.covers(release, writer, stamp) and self.fences.covers(acquire, release.thread, release.stamp)
             for release in self.fences.of((Order.RELEASE, None))
             for acquire in acquired
         )
-
-    def _acquiring(self, address: int) -> Iterator[Fence]:
-        """The fences that acquire for an address."""
-        for start in self.acquired:
-            if start is None or start <= address < start + RANGE:
-                yield from self.fences.of((Order.ACQUIRE, start))
 
 
 __all__ = ["TensormapFences"]

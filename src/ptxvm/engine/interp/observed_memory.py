@@ -40,11 +40,9 @@ class ObservedMemory(LaneMemory):
     def update(self, access: Access, lanes: Lanes, address: PerLane, update: Update, operands: Sequence[PerLane]) -> PerLane:
         """Update, and tell of it."""
         old = super().update(access, lanes, address, update, operands)
-        if access.count == 1:
-            self.observe(access, Verb.UPDATE, lanes, address, lambda: [old, update(old, *operands), *operands])
-        else:
-            pairs = list(zip(old, operands, strict=True))
-            self.observe(access, Verb.UPDATE, lanes, address, lambda: [*old, *itertools.starmap(update, pairs), *operands])
+        updates = [(old, *operands)] if access.count == 1 else list(zip(old, operands, strict=True))
+        before = [each[0] for each in updates]
+        self.observe(access, Verb.UPDATE, lanes, address, lambda: [*before, *itertools.starmap(update, updates), *operands])
         return old
 
 

@@ -152,22 +152,29 @@ class Memory(Port):
         **attributes: Unpack[AccessAttributes],
     ) -> Value:  # fmt: skip
         """Read, update, write, in the order of the lanes where they conflict."""
-        self.access = access = self._refer(space, type, 1, attributes)
         types = (type, *(o.type for o in operands))
-        how = self.code.refer(Update(update, types, attributes.get("operation") or ""))
-        raws = "".join(f"{o.raw}, " for o in operands)
-        return self.value(type, f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))")
+        return self.value(
+            type, self._updating(self._refer(space, type, 1, attributes), types, address, update, operands, attributes)
+        )
 
     def atomic_vector(
         self, space: Space, type: Type, address: Value, update: Callable[..., Value], operands: Sequence[Value],
         **attributes: Unpack[AccessAttributes],
     ) -> list[Value]:  # fmt: skip
         """Update the elements of a vector, each in the order of the lanes where they conflict."""
-        self.access = access = self._refer(space, type, len(operands), attributes)
-        how = self.code.refer(Update(update, (type, type), attributes.get("operation") or ""))
-        raws = "".join(f"{o.raw}, " for o in operands)
-        whole = self.code.emit(f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))", pure=False)
+        access = self._refer(space, type, len(operands), attributes)
+        whole = self.code.emit(self._updating(access, (type, type), address, update, operands, attributes), pure=False)
         return [Value(self.alg, type, self.code.emit(f"{whole}[{n}]", pure=False)) for n in range(len(operands))]
+
+    def _updating(
+        self, access: str, types: tuple[Type, ...], address: Value, update: Callable[..., Value], operands: Sequence[Value],
+        attributes: AccessAttributes,
+    ) -> str:  # fmt: skip
+        """The text of an atomic, whose update takes values of some types."""
+        self.access = access
+        how = self.code.refer(Update(update, types, attributes.get("operation") or ""))
+        raws = "".join(f"{o.raw}, " for o in operands)
+        return f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))"
 
     def fence(self, order: FenceKind, scope: Scope, address: Value | None = None) -> None:
         """A fence; the accesses of one lane are in order without it, but watchers record it."""
