@@ -290,6 +290,9 @@ class Tasks(Protocol):
 class TensorMemory(Protocol):
     """`tmem`: tensor memory (PTX 9.7.16)."""
 
+    def converge_for_columns(self, members: Value, columns: Value) -> Request:
+        """To be yielded: wait as `Warp.converge` does, and until so many columns are free; they are the warp's then."""
+
     def tensor(self, work: Symbol, **operands: Value) -> list[Value]:
         """Do, or start, an `isa.tensor_memory.TensorWork`; returns its results.
 

@@ -25,6 +25,7 @@ class Status(enum.Enum):
     WARP = "waits for lanes of its warp"
     BARRIER = "waits at a barrier of its CTA"
     CLUSTER = "waits at the barrier of its cluster"
+    COLUMNS = "waits for columns of tensor memory"
     ENDED = "has ended"
 
 
@@ -68,6 +69,7 @@ class LanePlaces:
         waits: list[tuple[Status, list[Waiting]]] = [(Status.WARP, pool) for pool in schedule.warps.pools.values()]
         waits += [(Status.BARRIER, each.waiting) for each in schedule.barriers.barriers.values()]
         waits.append((Status.CLUSTER, schedule.cluster_barriers.waiting))
+        waits.append((Status.COLUMNS, schedule.columns.waiting))
         for status, pool in waits:
             for waiting in pool:
                 yield status, waiting.key, waiting.lanes

@@ -34,7 +34,7 @@ class Step(enum.Enum):
 
 
 AT_BARRIER = (Status.BARRIER, Status.CLUSTER)
-WAITING = (Status.WARP, *AT_BARRIER)
+WAITING = (Status.WARP, Status.COLUMNS, *AT_BARRIER)
 
 
 class Spot(NamedTuple):

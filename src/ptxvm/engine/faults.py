@@ -62,6 +62,8 @@ def deadlock(found: Iterable[Waiting]) -> tuple[str, Waiting]:
         parts.append(f"{missing} of a warp never came, but the others name {'them' if 'lanes' in missing else 'it'}")
     if any(group.bound.summary.collective is Collective.WARPGROUP for group in ordered):
         parts.append("all four warps of a warpgroup wait for its products")
+    if any(group.bound.summary.collective is Collective.COLUMNS for group in ordered):
+        parts.append("too few columns of tensor memory are free, and none are given back")
     return "no thread can go on: " + "; ".join(parts), ordered[0]
 
 

@@ -41,6 +41,7 @@ class Collective(enum.Enum):
 
     LANES = "the lanes of a mask, which it waits for"
     WARPGROUP = "the warps of the warpgroup, which it waits for"
+    COLUMNS = "the lanes of the warp and columns of tensor memory, which it waits for"
     ACTIVE_LANES = "the lanes of the warp that run it now"
     BARRIER = "threads of the CTA, which it waits for"
     ARRIVAL = "threads of the CTA, which may wait for it"

@@ -251,6 +251,11 @@ class Record:
 
     # `tmem`
 
+    def converge_for_columns(self, members: Value, columns: Value) -> Peers:
+        """Wait for lanes, and for tensor memory."""
+        self.found["collective"] = Collective.COLUMNS
+        return Peers((), self.found)
+
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Work on tensor memory."""
         self.found["uses_tensor_memory"] = True

@@ -22,26 +22,41 @@ class TensorMemory:
     def __init__(self) -> None:
         self.cells: Cells = np.zeros((LANES, COLUMNS), np.uint32)
         self.allocated: dict[int, int] = {}
+        self.requests: dict[int, int] = {}  # of warps that wait: how many columns, in the order in which they came
+        self.granted: dict[int, int] = {}  # to warps that have yet to allocate: the first column
         self.given_up = False
         self.ctas = 0  # of an instruction, which all have in common; 0 before the first
 
-    def allocate(self, columns: int) -> int:
-        """The address of columns that were free."""
+    def request(self, warp: int, columns: int) -> None:
+        """A warp wants columns; `grant` tells when it has them."""
         if columns < UNIT or columns > COLUMNS or columns & (columns - 1):
             raise AccessFault("tensor-memory", f"columns are allocated by 32, 64, 128, 256 or 512, not by {columns}")
         if self.given_up:
             raise AccessFault("tensor-memory", "the CTA has relinquished its permit to allocate tensor memory")
+        self.requests[warp] = columns
+
+    def grant(self) -> list[int]:
+        """Allocate columns for the warps that wait, as far as there are enough; these warps."""
+        found = []
+        for warp, columns in list(self.requests.items()):
+            first = self._free(columns)
+            if first is not None:
+                del self.requests[warp]
+                self.allocated[first] = columns
+                self.granted[warp] = first
+                found.append(warp)
+        return found
+
+    def _free(self, columns: int) -> int | None:
+        """The first of so many columns that are free."""
         free = np.ones(COLUMNS, np.bool_)
         for first, count in self.allocated.items():
             free[first : first + count] = False
-        found = next((at for at in range(0, COLUMNS, columns) if free[at : at + columns].all()), None)
-        if found is None:
-            left = int(free.sum())
-            raise AccessFault(
-                "tensor-memory", f"no {columns} columns of tensor memory are free, and {left} are left: it would wait"
-            )
-        self.allocated[found] = columns
-        return found
+        return next((at for at in range(0, COLUMNS, columns) if free[at : at + columns].all()), None)
+
+    def allocate(self, warp: int) -> int:
+        """The address of the columns that a warp was granted."""
+        return self.granted.pop(warp)
 
     def addresses(self, lanes: PerLane, column: int) -> PerLane:
         """Where the cells of some lanes in a column lie in the memory of this machine."""

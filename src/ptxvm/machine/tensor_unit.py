@@ -143,7 +143,7 @@ def of_warp(work: TensorWork, machine: Machine, lane: int, operands: Operands) -
         for each in ctas(work, machine, lane):
             machine.tensor_memory(each).used_by(work.ctas)
     if isinstance(work, Allocate):
-        machine.store_word(lane, shared["a"], memory.allocate(shared["columns"]))
+        machine.store_word(lane, shared["a"], memory.allocate(warp))
     elif isinstance(work, Free):
         memory.free(address, shared["columns"])
     elif isinstance(work, Relinquish):

@@ -39,7 +39,8 @@ def run(body: str, engine: str, block: int = 32) -> None:
         (ALLOCATE, "tensor-memory", "has not given back 64 columns at 0x0"),
         (ALLOCATE + "add.u32 %d, %d, 0x200000;" + LOAD, "tensor-memory", "warp 0 of the CTA names lane 32"),
         (ALLOCATE + "add.u32 %d, %d, %t;" + LOAD, "tensor-memory", "differ in operand 'a'"),
-        (ALLOCATE.replace("64", "512") + ALLOCATE, "tensor-memory", "no 64 columns"),
+        (ALLOCATE.replace("64", "512") + ALLOCATE, "deadlock", r"32 threads wait .*alloc.*, 64\); too few columns"),
+        (ALLOCATE.replace("64", "%i"), "tensor-memory", "64, 128, 256 or 512, not by 135266320"),
         ("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;" + ALLOCATE, "tensor-memory", "relinquished"),
         (MATRIX + MULTIPLY, "tensor-memory", "matrix D"),
         (ALLOCATE + "mov.b64 %a, 0;" + MULTIPLY, "invalid-descriptor", "bits 46 to 48"),
@@ -55,10 +56,46 @@ def test_misuse_is_named(body, kind, said, engine):
 
 
 @pytest.mark.parametrize("engine", ["interp", "jit"])
-def test_a_warp_needs_all_its_lanes(engine):
+@pytest.mark.parametrize("body", ["tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", ALLOCATE])
+def test_a_warp_needs_all_its_lanes(body, engine):
     with pytest.raises(ptxvm.Fault) as fault:
-        run("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", engine, block=16)
+        run(body, engine, block=16)
     assert fault.value.kind == "incomplete-warp"
+
+
+@pytest.mark.parametrize("how", [{}, {"asynchronous": "random", "seed": 3}, {"check": ("memory", "race", "sync", "init")}])
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_an_allocation_waits_until_others_have_given_columns_back(engine, how):
+    """Of four warps each wants all columns, twice; a fifth has given the first ones back when the others come."""
+    out = np.zeros((2, 160), np.uint32)
+    result = (
+        ptxvm.load("""
+        .version 8.6
+        .target sm_100a
+        .address_size 64
+        .visible .entry k(.param .u64 out)
+        {
+        .reg .b64 %p; .reg .b32 %d, %t, %w, %n, %o, %r; .reg .pred %again; .shared .b32 bases[5];
+        mov.u32 %t, %tid.x; shr.u32 %w, %t, 5; mov.u32 %n, bases; mad.lo.u32 %n, %w, 4, %n;
+        and.b32 %o, %w, 3; shl.b32 %o, %o, 21; setp.ne.u32 %again, %w, 4; mov.u32 %r, 0;
+        L:
+        tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%n], 512; ld.shared.b32 %d, [%n];
+        add.u32 %o, %o, %d; add.u32 %r, %r, %t;
+        tcgen05.st.sync.aligned.32x32b.x1.b32 [%o], {%r}; tcgen05.wait::st.sync.aligned;
+        tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r}, [%o]; tcgen05.wait::ld.sync.aligned;
+        tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 512; bar.warp.sync -1;
+        @!%again bra E;
+        setp.eq.u32 %again, %w, 4; bra L;
+        E: mov.u32 %w, %ctaid.x; mad.lo.u32 %w, %w, 160, %t; ld.param.u64 %p, [out]; mad.wide.u32 %p, %w, 4, %p;
+        st.global.u32 [%p], %r;
+        ret;
+        }""")
+        .kernel("k")
+        .launch(grid=2, block=160, args=[out], engine=engine, **how)
+    )
+    assert not result.findings
+    thread = np.arange(160)
+    assert (out == np.where(thread < 128, 2 * thread, thread)).all()
 
 
 KERNEL = """

@@ -18,6 +18,7 @@ from ptxvm.isa.effects import Collective, Jump
 from ptxvm.machine.per_lane import Guard, Lanes, PerLane
 
 PATIENCE = 1 << 17  # steps after which other lanes run, whatever the code does
+OF_LANES = (Collective.LANES, Collective.WARPGROUP, Collective.COLUMNS)  # collectives of the warp's own lanes
 
 
 class ConvergingSchedule(Schedule):
@@ -58,7 +59,7 @@ class ConvergingSchedule(Schedule):
         """What orders the groups: the lowest one runs."""
         routine = self.code.routines[key[1]]
         start = routine.segments[key[2]].start
-        if routine.function.instructions[start].summary.collective not in (Collective.LANES, Collective.WARPGROUP):
+        if routine.function.instructions[start].summary.collective not in OF_LANES:
             return (False, key)
         function = routine.function  # it waits for lanes of the warp, which come from other code
         position: tuple[int, ...] = (start,)

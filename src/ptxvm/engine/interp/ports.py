@@ -94,6 +94,7 @@ class Wait(enum.Enum):
     """What a yielded instruction waits for."""
 
     WARP = "lanes of the warp"
+    COLUMNS = "lanes of the warp, then columns of tensor memory"
     CTA = "threads of the CTA"
     CLUSTER = "threads of the cluster"
 
@@ -460,6 +461,10 @@ class TensorMemory(Port):
     """`tmem`; `written` are the slots of the registers that the instruction writes."""
 
     written: Sequence[int] = ()
+
+    def converge_for_columns(self, members: Value, columns: Value) -> Request:
+        """Wait for the other lanes, then for columns."""
+        return Request(Wait.COLUMNS, (members.raw, columns.raw), (columns.type,))
 
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Do or start work."""

@@ -16,10 +16,12 @@ import numpy as np
 from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine import faults
+from ptxvm.engine.interp import arrays
 from ptxvm.engine.interp.barriers import CtaBarriers, Key, Waiting, WarpWaits, release_whole
 from ptxvm.engine.interp.calls import Calls
 from ptxvm.engine.interp.cluster_barriers import ClusterBarriers
 from ptxvm.engine.interp.cohort import Cohort
+from ptxvm.engine.interp.column_waits import ColumnWaits
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.lanes import first
 from ptxvm.engine.interp.ports import Action, Wait
@@ -27,7 +29,7 @@ from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.segment import TracedSegment
 from ptxvm.engine.limits import Limits
 from ptxvm.isa.effects import Jump
-from ptxvm.machine.faults import PlacedFault
+from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.per_lane import Guard, Lanes, PerLane, RegisterFile
 
 FAIR = 61  # every so many steps, the group that has waited longest runs
@@ -55,6 +57,7 @@ class Schedule:
         self.warps = WarpWaits(cohort)
         self.barriers = CtaBarriers(cohort)
         self.cluster_barriers = ClusterBarriers(cohort)
+        self.columns = ColumnWaits(cohort)
         self.calls = Calls(self)
         self.limits: Limits | None = None
         self.completion: Completion = at_intervals
@@ -81,7 +84,7 @@ class Schedule:
             if self.limits is not None:
                 self.hold_to_limits(self.limits, key, lanes)
         self.end_copies()
-        if self.warps or self.barriers or self.cluster_barriers:
+        if self.warps or self.barriers or self.cluster_barriers or self.columns:
             raise self.deadlock()
         if (leak := self.cohort.tensor.leaked()) is not None:
             said, bound, lane = leak
@@ -111,7 +114,7 @@ class Schedule:
         """Do all live lanes wait at barriers and collectives, or poll an mbarrier in vain?"""
         waits = polling | ~self.cohort.alive
         pools = [*self.warps.pools.values(), *(each.waiting for each in self.barriers.barriers.values())]
-        pools.append(self.cluster_barriers.waiting)
+        pools += [self.cluster_barriers.waiting, self.columns.waiting]
         for waiting in (each for pool in pools for each in pool):
             waits[waiting.lanes] = True
         return bool(waits.all())
@@ -301,7 +304,7 @@ class Schedule:
                 return
             raws = [None if r is None else self.pick(r, lanes, going) for r in raws]
         request = compiled.request
-        if request is not None and request.wait is Wait.WARP:
+        if request is not None and request.wait in (Wait.WARP, Wait.COLUMNS):
             self.arrive_warp(key, going, raws, request.warps)
         elif request is not None and request.wait is Wait.CLUSTER:
             waiting = Waiting(key, self.cohort.layout.every(going))
@@ -368,7 +371,21 @@ class Schedule:
             self.resume_one(waiting.key, waiting.lanes)
 
     def resume_one(self, key: Key, lanes: Lanes) -> None:
-        """Finish the instruction for one group."""
+        """Finish the instruction for one group; warps for which there are too few columns of tensor memory stay."""
+        request = self.code.routines[key[1]].compiled(key[2], whole=lanes is None).request
+        if request is None or request.wait is not Wait.COLUMNS:
+            self.finish(key, lanes)
+            return
+        every, columns = self.cohort.layout.every(lanes), self.cohort.payload[0, arrays.dtype(request.types[0])]
+        try:
+            going = self.columns.arrive(key, every, columns)
+        except AccessFault as fault:
+            raise self.refuse(fault.kind, str(fault), self.last(key), np.array([fault.lane_index])) from None
+        for waiting in going:
+            self.finish(waiting.key, waiting.lanes)
+
+    def finish(self, key: Key, lanes: Lanes) -> None:
+        """Finish an instruction for one group, and that of warps for which it frees columns of tensor memory."""
         depth, routine = -key[0], self.code.routines[key[1]]
         before, self.cohort.depth = self.cohort.depth, depth
         try:
@@ -377,6 +394,8 @@ class Schedule:
             raise self.fault(fault) from None
         self.cohort.depth = before
         self.push((key[0], key[1], key[2] + 1), lanes)
+        for waiting in self.columns.settle() if self.columns else ():
+            self.finish(waiting.key, waiting.lanes)
 
     # ── faults ──────────────────────────────────────────────────────────────────────────
 
@@ -410,7 +429,7 @@ class Schedule:
         pools = [w for pool in self.warps.pools.values() for w in pool]
         found = [*self.standing(pools, masks=True)]
         found += self.standing([w for b in self.barriers.barriers.values() for w in b.waiting], masks=False)
-        found += self.standing(self.cluster_barriers.waiting, masks=False)
+        found += self.standing(self.cluster_barriers.waiting + self.columns.waiting, masks=False)
         said, example = faults.deadlock(found)
         return self.refuse(
             "deadlock", said, example.bound, np.array([example.cta * self.cohort.layout.threads + min(example.threads)])

@@ -131,9 +131,10 @@ class TensorUnit:
         if not len(numbers):
             return
         if not tensor.work.asynchronous:
-            if isinstance(tensor.work, Free):
-                blocks = tensor_blocks.of_allocation({name: int(each[0]) for name, each in of_lanes.items()})
-                self.cohort.tensor_started(tensor.bound, None, self._cta(int(numbers[0])), numbers, blocks)
+            for first in range(0, len(numbers), WARP) if isinstance(tensor.work, Free) else ():
+                warp = numbers[first : first + WARP]
+                blocks = tensor_blocks.of_allocation({name: int(each[first]) for name, each in of_lanes.items()})
+                self.cohort.tensor_started(tensor.bound, None, self._cta(int(warp[0])), warp, blocks)
             self.do(tensor, numbers, of_lanes)
             return
         if not self._check(tensor, numbers, of_lanes):

@@ -79,7 +79,7 @@ allocating = partial(instruction, section="9.7.16.7.1", needs={**NEEDS, ".exclus
 )
 def tcgen05_alloc(i, a, columns, warp, mem, tmem):
     """Allocate columns of tensor memory, waiting until there are so many; their address goes to shared memory."""
-    yield warp.converge(all_lanes(warp))
+    yield tmem.converge_for_columns(all_lanes(warp), columns)
     tmem.tensor(works.Allocate(i.opcode, pairs(i)), a=a if i.ss else mem.from_generic(Space.SHARED, a), columns=columns)
 
 

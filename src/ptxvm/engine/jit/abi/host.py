@@ -55,6 +55,16 @@ class GridLaunch(Protocol):
         """The grids that it launches; None where its kernel launches none."""
 
 
+class ColumnWaits(Protocol):
+    """The warps that wait for columns of tensor memory (`run.column_waits`)."""
+
+    def arrive(self, bound: Bound, threads: LaneNumbers, columns: int) -> None:
+        """Lanes of a warp of the CTA that runs wait; when all that live have come, the warp asks for its columns."""
+
+    def grant(self, bound: Bound, thread: int) -> None:
+        """Release the warps of the CTA that runs for which there are columns now; `thread` is one of its threads."""
+
+
 class PlanTables(Protocol):
     """Tables of plans for compiled code, which are empty when a launch begins (`run.plan_tables`)."""
 
@@ -111,6 +121,17 @@ class Host(Protocol):
 
     def tile_function(self, tile: TileProduct) -> TileFunction | None:
         """The function that multiplies tiles of matrices; None where there is none."""
+
+    @property
+    def columns(self) -> ColumnWaits:
+        """The warps that wait for columns of tensor memory."""
+
+    @property
+    def barrier_record(self) -> int:
+        """The address of the barrier record of the CTA that runs (`abi.cta_barriers`)."""
+
+    def cta_of(self, thread: int) -> int:
+        """The number of the CTA of a thread of the cluster that runs."""
 
     @property
     def plan_tables(self) -> PlanTables:

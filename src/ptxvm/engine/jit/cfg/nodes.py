@@ -23,7 +23,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import call_targets
 from ptxvm.engine.jit.cfg.if_conversion import Region, regions
 from ptxvm.engine.jit.cfg.loops import repeated
-from ptxvm.engine.jit.cfg.requirements import accumulators
+from ptxvm.engine.jit.cfg.requirements import OF_OTHER_WARPS, accumulators
 from ptxvm.engine.jit.cfg.restart_points import after_stores
 from ptxvm.isa.effects import Collective, Jump
 from ptxvm.isa.model import Decoded
@@ -122,13 +122,13 @@ class Node:
 
 
 def is_barrier(i: Decoded) -> bool:
-    """Does it wait for threads of the CTA, of the cluster, or of the warpgroup?"""
-    return "waits" in i.of.effects and (not i.of.effects.isdisjoint(("cta", "cluster")) or _of_warpgroup(i))
+    """Does it wait for threads of the CTA, of the cluster, or of the warpgroup, or for what they give back?"""
+    return "waits" in i.of.effects and (not i.of.effects.isdisjoint(("cta", "cluster")) or _of_other_warps(i))
 
 
 def is_collective(i: Decoded) -> bool:
     """Does it wait for lanes of the warp alone?"""
-    return "waits" in i.of.effects and "warp" in i.of.effects and not _of_warpgroup(i)
+    return "waits" in i.of.effects and "warp" in i.of.effects and not _of_other_warps(i)
 
 
 def asks_for_lanes(bound: Bound) -> bool:
@@ -136,8 +136,8 @@ def asks_for_lanes(bound: Bound) -> bool:
     return bound.summary.collective is Collective.ACTIVE_LANES
 
 
-def _of_warpgroup(i: Decoded) -> bool:
-    return summary(i).collective is Collective.WARPGROUP
+def _of_other_warps(i: Decoded) -> bool:
+    return summary(i).collective in OF_OTHER_WARPS
 
 
 class Plan:

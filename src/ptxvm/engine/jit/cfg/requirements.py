@@ -17,6 +17,7 @@ from ptxvm.syntax import tree
 
 ASYNCHRONOUS = {"tasks", "tmem"}  # ports of work that goes on beside threads
 LARGEST = 8  # bytes of an element of interleaved memory
+OF_OTHER_WARPS = (Collective.WARPGROUP, Collective.COLUMNS)  # collectives of a warp that wait for others
 
 
 def device_functions(image: Image, kernel: Function) -> frozenset[str]:
@@ -105,12 +106,15 @@ def accumulators(function: Function) -> list[Register]:
 
 
 def partial_barriers(image: Image, kernel: Function) -> bool:
-    """Has it a barrier with a count of threads, with a number known only at run time, of the cluster or of a warpgroup?"""
+    """Has it a barrier with a count of threads, with a number known only at run time, of the cluster or of a warpgroup?
+
+    Waits for columns of tensor memory are such barriers, too.
+    """
     return any(_counts(bound) for each in called(image, kernel) for bound in each.instructions)
 
 
 def _counts(bound: Bound) -> bool:
-    if "cluster" in bound.i.of.effects or bound.summary.collective is Collective.WARPGROUP:
+    if "cluster" in bound.i.of.effects or bound.summary.collective in OF_OTHER_WARPS:
         return True
     if "cta" not in bound.i.of.effects:
         return False

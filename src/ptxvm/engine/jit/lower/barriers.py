@@ -72,6 +72,14 @@ def wait_for_warpgroup(at: NodeBuilder, members: Value | None) -> None:
     at.code.run(f"call void @ptxvm.warpgroup.wait(ptr %cta_barriers, i32 %warp, i32 {at.active_text()})")
 
 
+def wait_for_columns(at: NodeBuilder, bound: Bound, columns: Value | None) -> None:
+    """Tell the host which lanes wait for columns of tensor memory: it releases them."""
+    at.code.one_warp()
+    at.waits_as_one = True
+    if columns is not None:
+        at.host_call(bound, ColumnRequest(), [(columns.type, columns.raw)], [])
+
+
 def cluster_records(kernel: KernelContext) -> str:
     """The barrier record of the first CTA of the cluster."""
     return "%cta_barriers" if kernel.cluster_size == 1 else "%cluster.records"
@@ -93,6 +101,15 @@ class NoSuchBarrier:
         first = int(np.argmax(values[0] >= BARRIERS))
         said = f"there is no barrier {values[0][first]}: they are 0 to 15"
         raise AccessFault("invalid-barrier", said, lane_index=first)
+
+
+@dataclass(frozen=True, slots=True)
+class ColumnRequest:
+    """Host call: lanes of a warp wait for columns of tensor memory."""
+
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> None:
+        """Count them; the warp goes on when all are there, and so many columns are free."""
+        host.columns.arrive(bound, threads, int(values[0][0]))
 
 
 class Outcome:

@@ -224,6 +224,8 @@ class Emitter(Conditionals):
             return self._parts(self.guard)
         if bound.summary.collective is Collective.WARPGROUP:
             barriers.wait_for_warpgroup(self, request.values[0])
+        elif bound.summary.collective is Collective.COLUMNS:
+            barriers.wait_for_columns(self, bound, request.values[1])
         elif "cluster" in bound.i.of.effects:
             barriers.wait_for_cluster(self)
         elif self.kernel.partial_barriers:

@@ -12,9 +12,9 @@ from ptxvm.engine.jit.abi.host import Host
 from ptxvm.engine.jit.lower import tensor_plans
 from ptxvm.engine.jit.lower.tensor_plans import Quick
 from ptxvm.engine.jit.lower.tile_products import Tiles
-from ptxvm.engine.jit.node.port import Port
+from ptxvm.engine.jit.node.port import Port, Request
 from ptxvm.isa.special_registers import WARP
-from ptxvm.isa.tensor_memory import Multiply, TensorWork, instruction_descriptor
+from ptxvm.isa.tensor_memory import Free, Multiply, TensorWork, instruction_descriptor
 from ptxvm.machine import tensor_unit
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
@@ -28,6 +28,10 @@ WORD = np.dtype(np.uint32)
 
 class TensorMemory(Port):
     """The port `tmem`."""
+
+    def converge_for_columns(self, members: Value, columns: Value) -> Request:
+        """Wait for the lanes of the warp, and for columns."""
+        return Request((members, columns))
 
     def tensor(self, work: TensorWork, **operands: Value) -> list[Value]:
         """Do work by a function of the module, or by a host call."""
@@ -50,6 +54,8 @@ class TensorCall:
         """Do it for the active lanes."""
         operands, machine = dict(zip(self.names, values, strict=True)), Machine(host, bound, fast=self.fast)
         found = tensor_unit.perform(self.work, machine, threads, operands)
+        if isinstance(self.work, Free):
+            host.columns.grant(bound, int(threads[0]))
         if not self.work.pairs:
             host.remember_cells(bound, int(threads[0]))
             if isinstance(self.work, Multiply):

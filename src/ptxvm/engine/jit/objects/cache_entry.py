@@ -251,6 +251,7 @@ HOST_CALLS: dict[str, Sequence[Codec] | None] = {
     "engine.jit.node.host_queries:SpecialRegisterQuery": (word,),
     "engine.jit.node.host_queries:IsInSpace": (SPACE,),
     "engine.jit.lower.barriers:NoSuchBarrier": (),
+    "engine.jit.lower.barriers:ColumnRequest": (),
     "engine.jit.memory.cluster_addresses:OutsideCluster": (number,),
     "engine.jit.lower.async_copies:TransferCall": (TRANSFER, several(group(word, number))),
     "engine.jit.lower.async_copies:PartialCopy": (number,),

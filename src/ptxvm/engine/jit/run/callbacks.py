@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.abi.host import Deferral, HostCall
     from ptxvm.engine.jit.abi.launch_record import Record
     from ptxvm.engine.jit.abi.tile_product import TileFunction, TileProduct
+    from ptxvm.engine.jit.run.column_waits import ColumnWaits
     from ptxvm.engine.jit.run.plan_tables import PlanTables
     from ptxvm.machine.environment import Environment
     from ptxvm.machine.per_lane import Array
@@ -57,6 +58,7 @@ class Callbacks:
     again: Callable[[int], HostCall | None]  # finds a host call that the disk cache could not keep
     resident = 1  # CTAs
     _tables: PlanTables | None = None
+    _columns: ColumnWaits | None = None
     known_rows = 0  # rows of the table that a launch begins with; 0 once others have replaced them
 
     def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[Space, Window], record: Record) -> None:
@@ -232,6 +234,20 @@ class Callbacks:
         if cta not in self.tensor_memories:
             self.tensor_memories[cta] = TensorMemory(), bound, thread
         return self.tensor_memories[cta][0]
+
+    @property
+    def columns(self) -> ColumnWaits:
+        """The warps that wait for columns of tensor memory."""
+        if self._columns is None:
+            from ptxvm.engine.jit.run.column_waits import ColumnWaits  # noqa: PLC0415 - few kernels have tensor memory
+
+            self._columns = ColumnWaits(self, self.facts.warps)
+        return self._columns
+
+    @property
+    def barrier_record(self) -> int:
+        """The address of the barrier record of the CTA that runs (`abi.cta_barriers`)."""
+        return int(self.record[AT["cta_barriers"]])
 
     def cta_of(self, thread: int) -> int:
         """The number of the CTA of a thread of the cluster that runs."""

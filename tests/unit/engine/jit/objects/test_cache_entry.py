@@ -18,7 +18,7 @@ from ptxvm.algebra.types import f16, f32, u32, u64
 from ptxvm.engine import jit
 from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout
 from ptxvm.engine.jit.lower.async_copies import PartialCopy, TransferCall
-from ptxvm.engine.jit.lower.barriers import NoSuchBarrier
+from ptxvm.engine.jit.lower.barriers import ColumnRequest, NoSuchBarrier
 from ptxvm.engine.jit.lower.calls import LaunchCall, LibraryCall, MissingBody, NoFunction
 from ptxvm.engine.jit.lower.deferred_work import (
     AwaitGroups,
@@ -55,7 +55,8 @@ WARPGROUP = WarpgroupMultiplication(
     WarpgroupProduct(Product(*FRAGMENTS), True, (False, True), (True, False)), Architecture.HOPPER, (4, 1, 2), True
 )
 WORKS: list[Any] = [
-    NoTarget("list", 3), SpecialRegisterQuery("gridid"), IsInSpace(Space.SHARED), NoSuchBarrier(), OutsideCluster(4), TRANSFER,
+    NoTarget("list", 3), SpecialRegisterQuery("gridid"), IsInSpace(Space.SHARED), NoSuchBarrier(), ColumnRequest(),
+    OutsideCluster(4), TRANSFER,
     PartialCopy(8), StepLimitExceeded((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), MissingBody("f"),
     NoFunction(), Overflow("alloca", 64),
     TextureQuestion(LookUp(Fetch("2d", component=1)), (("handle", 1), ("coordinates", 2))),
