@@ -338,7 +338,7 @@ class Kernel:
         asked, allow = wanted(engine, check, threads, numerics, stream, programmatic), options.allowed(allow)
         ends, seed = options.completion(asynchronous), options.count_or_none("seed", seed)
         refuse_watched(followed, engine, asked, schedules)
-        engine = self._engine(engine, ends, followed, watched=bool(asked or schedules > 1))
+        engine = self._engine(engine, ends, watched=bool(followed or asked or schedules > 1))
         unwatched = trace is None and stream is None and not asked and schedules == 1 and engine != "interp"
         asking = LaunchOptions(
             *extents, options.count("shared", shared), options.count_or_none("steps", steps),
@@ -361,17 +361,15 @@ class Kernel:
 
         return replay(self.module.image, self.function, schedule, options.arguments(args))
 
-    def _engine(self, engine: EngineName, ends: str, followed: str, *, watched: bool) -> EngineName:
+    def _engine(self, engine: EngineName, ends: str, *, watched: bool) -> EngineName:
         """The engine for `auto`: the JIT, unless it cannot defer work that ends late, or the kernel calls many functions.
 
-        A `watched` launch defers nothing in compiled code: the interpreter runs it where that may tell.
+        A `watched` launch, or one for a profile or a trace, defers nothing in compiled code: the interpreter runs it where
+        that may tell.
         """
-        late = ends not in ("", "early")
-        if late and followed and engine == "jit":
-            raise Unsupported(f"{followed} of asynchronous work that ends {ends}, on the JIT", 'engine="interp" has it')
         if engine != "auto":
             return engine
-        deferred = not late or (not followed and (watched or self.module.jit.takes_deferred(self.function)))
+        deferred = ends in ("", "early") or watched or self.module.jit.takes_deferred(self.function)
         return engine if deferred and self.module.jit.takes(self.function) else "interp"
 
     def relaunch(self, asking: LaunchOptions, args: Sequence[object], *, profiled: bool = False) -> LaunchResult | None:

@@ -340,7 +340,11 @@ def misplaced_unified(decoded: Decoded, named: dict[str, Shape], at: dict[str, t
     Such a variable is for modules that are compiled apart, and refused where it is declared.
     """
     for name in (name for name, shape in named.items() if shape.kind == "address" and shape.detail == "unified"):
-        if base_of(named[name]).kind == "variable" or at[name] != UNIFIED or not loads_from_global(decoded.form, decoded.bound):
+        if (
+            base_of(named[name]).kind in ("variable", "special")
+            or at[name] != UNIFIED
+            or not loads_from_global(decoded.form, decoded.bound)
+        ):
             said = "'.unified' is for variables with this attribute, which instructions load from"
             ptxas = f"Illegal use of attribute '.unified' for instruction '{decoded.opcode}'"
             yield Problem("P0303", said, operand=name, help="leave `.unified` out", ptxas=ptxas)

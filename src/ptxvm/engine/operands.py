@@ -199,7 +199,9 @@ class Operands:
     def constant(self, bound: Bound, node: tree.Operand, type: Type) -> Value:
         """A constant expression as a value of a type."""
         if isinstance(node, tree.Float):
-            return Value(self.alg, type.as_bits, self.alg.const(type.as_bits, float_bits(node, type))).view(type)
+            lower = type.kind == "b" and node.width > type.bits  # `1.5` as .b32 is the lower half of its bits (ptxas 13.0)
+            held = node.bits & (1 << type.bits) - 1 if lower else float_bits(node, type)
+            return Value(self.alg, type.as_bits, self.alg.const(type.as_bits, held)).view(type)
         found = constants.evaluate(node, bound.scope.find)
         if isinstance(found, constants.SymbolAddress):
             if isinstance(found.symbol, Variable):

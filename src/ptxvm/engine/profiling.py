@@ -22,6 +22,8 @@ from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.result import LaunchResult
 
 log = logging.getLogger("ptxvm.profile")
+ENDS = {"late": "late", "random": "at random"}
+"""When asynchronous work ends, in words."""
 
 
 @dataclass
@@ -48,6 +50,8 @@ class ProfilingJit:
         """Run a grid; raises Uncounted, before it has run, where its code cannot count."""
         if said := self.jit.uncounted(kernel):
             raise Uncounted(said)
+        if self.jit.defers(kernel, options):
+            raise Uncounted(f"asynchronous work that ends {ENDS[options.asynchronous]}")
         return self.jit.launch(kernel, shape, parameters, options, limits=limits, allocations=allocations, events=self.events)
 
 

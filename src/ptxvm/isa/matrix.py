@@ -10,13 +10,13 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Unpack
 
 from ptxvm.algebra.ports import Peers, Warp
-from ptxvm.algebra.types import Type, b64, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
+from ptxvm.algebra.types import Type, b32, b64, bf16, bf16x2, f16, f16x2, f32, f64, tf32, u32
 from ptxvm.algebra.value import Value
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.access import elements
 from ptxvm.isa.fragments import Arithmetic, Fragment, Product
 from ptxvm.isa.model import Condition, Declaration, Decoded, Instruction, Meaning, OperandType, Problem, instruction
-from ptxvm.isa.operand_types import has_size, problem
+from ptxvm.isa.operand_types import has_size, of_last_size, problem
 
 Shapes = Mapping[str, Mapping[str, str]]
 """Types (`s8 u8`), then shapes (`m8n32k16 m32n8k16`), with what they need."""
@@ -193,8 +193,7 @@ def wrong_sort(i: Decoded, operand: str, type: Type, *, constant: bool = True) -
     items = i.shape(operand).items or (i.shape(operand),)
     said = f"Arguments mismatch for instruction '{i.opcode}'"
     kinds = {item.kind for item in items}
-    words = type.kind == "b" and all(item.kind == "float" and item.detail == type.bits for item in items)  # 0f3f800000
-    if kinds <= CONSTANTS and not words and not (constant and kinds <= ALONE.get(type, set())):
+    if kinds <= CONSTANTS and not of_last_size(items, type) and not (constant and kinds <= ALONE.get(type, set())):
         wrong = f"{items[0].kind} constants alone stand where {type} registers are needed"
         return Problem("P2703", wrong, operand=operand, ptxas=said)
     spec = OperandType(type.name if type.is_int else "")
@@ -208,6 +207,14 @@ def wrong_sort(i: Decoded, operand: str, type: Type, *, constant: bool = True) -
         if item.kind == "register" and (wrong := problem(item, type, spec, destination=False)):
             return Problem("P2703", wrong, operand=operand, ptxas=said)
     return None
+
+
+def double_moved(i: Decoded, operand: str, moved: str) -> Problem | None:
+    """A constant of 64 bits (`1.5`, `0d…`) is no element of 32 bits, where ptxas makes an instruction `moved` of each."""
+    if all(item.kind != "float" or item.detail == b32.bits for item in i.shape(operand).items):
+        return None
+    said = "a constant of 64 bits stands where one of 32 bits is needed, such as 0f3F800000"
+    return Problem("P2703", said, operand=operand, ptxas=f"Arguments mismatch for instruction '{moved}'")
 
 
 def holder(fragment: Fragment, loose: list[str]) -> Type:

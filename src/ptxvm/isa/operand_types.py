@@ -259,6 +259,8 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
     if "coordinates" in spec.marks and are_bits(items, type):
         return ""
     items = items[indexed:]
+    if of_last_size(items, type) and not destination:
+        return ""
     as_bits = "strict" not in spec.marks and any(sort_of(item) == BITS for item in items)
     floats = any(item.kind == "register" and is_float(item) and has_size(item, type.bits) for item in items)
     beside = partial(_element, type=type, spec=spec, destination=destination, as_bits=as_bits, beside_floats=floats)
@@ -307,6 +309,11 @@ def _misplaced_within_braces(items: Sequence[Shape], type: Type, spec: OperandTy
     if "registers" in spec.marks and all(item.kind == "integer" for item in items):
         return "integer constants alone stand where registers are needed"
     return ""
+
+
+def of_last_size(items: Sequence[Shape], type: Type) -> bool:
+    """Are all floating-point constants, the last of them of the type's size?  Bits take them as ptxas does, by the last one."""
+    return type.kind == "b" and {item.kind for item in items} == {"float"} and items[-1].detail == type.bits
 
 
 def has_index(point: list[Shape], type: Type) -> bool:

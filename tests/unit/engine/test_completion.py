@@ -256,10 +256,19 @@ def test_the_automatic_engine_compiles(monkeypatch):
     )
     assert run("cp.async", "late", engine="auto") == [7, 42]
     assert not launched
-    with pytest.raises(ptxvm.Unsupported, match="a profile of asynchronous work that ends late, on the JIT"):
-        ptxvm.load(GROUPS.replace("BODY", "")).kernel("k").launch(asynchronous="late", profile=True, engine="jit")
     with pytest.raises(ValueError, match="early"):
         run("cp.async", "soon")
+
+
+def test_the_interpreter_counts_work_that_ends_late():
+    kernel = ptxvm.load(GROUPS.replace("BODY", PARTS)).kernel("k")
+    args = [np.zeros(4, np.uint32), np.zeros(2, np.uint32)]
+    counted = kernel.launch(args=args, asynchronous="late", profile=True).profile
+    assert (counted.engine, counted.uncounted) == ("interp", "asynchronous work that ends late")
+    with pytest.raises(ptxvm.Unsupported, match="a profile of asynchronous work that ends at random on the JIT"):
+        kernel.launch(args=args, asynchronous="random", profile=True, engine="jit")
+    copies_nothing = ptxvm.load(GROUPS.replace("BODY", "")).kernel("k")
+    assert copies_nothing.launch(args=args, asynchronous="late", profile=True).profile.engine == "jit"
 
 
 @pytest.mark.parametrize("engine", ["auto", "jit", "interp"])

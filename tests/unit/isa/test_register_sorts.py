@@ -117,6 +117,10 @@ TAKEN = [
     ("sm_90a", "st.shared.v2.f32 [s], {%u1.b0, %u2};"),
     ("sm_90a", "st.shared.v2.b32 [s], {1.5, %f1};"),
     ("sm_90a", "mov.b64 %d1, {%f1, 0d3FF0000000000000};"),
+    ("sm_90a", "st.shared.v2.b32 [s], {1.5, 0f3F800000};"),
+    ("sm_90a", "st.shared.v2.b64 [s], {0f3F800000, 1.5};"),
+    ("sm_90a", "stmatrix.sync.aligned.m8n8.x2.shared.b16 [s], {1.5, 0f3F800000};"),
+    ("sm_90a", "wmma.store.d.sync.aligned.row.m8n8k4.f64 [%d1], {1.5, %fd1};"),
     ("sm_100a", "multimem.st.relaxed.gpu.global.v4.f16x2 [%d1], {%r1, %r2, %r3, 1};"),
     ("sm_90a", "tex.a2d.v4.f32.f32 {%f1, %f2, %f3, %f4}, [%d1, {%u1, %f2, %f3, %r4}];"),
     ("sm_90a", "tex.1d.v4.f32.s32 {%f1, %f2, %f3, %f4}, [%d1, {%laneid}];"),
@@ -288,6 +292,12 @@ REFUSED = [
     ("sm_90a", "wmma.load.b.sync.aligned.row.m8n8k4.f64 {%clock64}, [%d1];", "P2712"),
     ("sm_75", f"{BYTES} {vector('r', 8)}, {{%r1}}, {{%r1, %f2, %r3, %r4}}, {vector('r', 8)};", "P2703"),
     ("sm_100a", "st.bulk.shared::cta [%laneid], %d1, 0;", "P3208"),
+    ("sm_90a", "st.shared.v2.b32 [s], {0f3F800000, 1.5};", "P0304"),
+    ("sm_90a", "st.shared.v2.b64 [s], {1.5, 0f3F800000};", "P0304"),
+    ("sm_90a", f"wmma.store.d.sync.aligned.row.m16n16k16.f32 [%d1], {{1.5, {vector('f', 7)[1:]};", "P2703"),
+    ("sm_90a", f"wmma.store.d.sync.aligned.row.m16n16k16.f16 [%d1], {{1.5, {vector('r', 3)[1:]};", "P2703"),
+    ("sm_100a", "tcgen05.st.sync.aligned.32x32b.x2.b32 [%r1], {%r2, 1.5};", "P2703"),
+    ("sm_90a", "ld.global.u32 %r1, [%clock64].unified;", "P0303"),
     ("sm_90a", "stackrestore.u32 k;", "P2304"),
 ]
 

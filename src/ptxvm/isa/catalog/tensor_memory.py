@@ -26,7 +26,7 @@ from ptxvm.isa.access import (
     window,
 )
 from ptxvm.isa.exactness import MOVED
-from ptxvm.isa.matrix import all_lanes
+from ptxvm.isa.matrix import all_lanes, double_moved
 from ptxvm.isa.mbarrier import arrived
 from ptxvm.isa.model import Declaration, Decoded, Problem, instruction
 from ptxvm.isa.tensor_memory import Tile
@@ -156,6 +156,11 @@ def special_register(operand: str, opcode: str) -> Callable[[Decoded], Problem |
     return rule
 
 
+def double_stored(i: Decoded) -> Problem | None:
+    """No element that is stored is a constant of 64 bits."""
+    return double_moved(i, "b", "st")
+
+
 LOADED = Trait(
     rules=[
         *TENSOR_ADDRESS.rules,
@@ -166,7 +171,12 @@ LOADED = Trait(
     ignored=ORDER_OF_A_MATRIX.ignored,
 )
 STORED = Trait(
-    rules=[*TENSOR_ADDRESS.rules, ("P3503", source_registers), ("P3504", special_register("b", "st"))],
+    rules=[
+        *TENSOR_ADDRESS.rules,
+        ("P3503", source_registers),
+        ("P3504", special_register("b", "st")),
+        ("P2703", double_stored),
+    ],
     ignored=ORDER_OF_A_MATRIX.ignored,
 )
 SHAPES = ".tile = { .16x64b, .16x128b, .16x256b, .32x32b };"

@@ -14,7 +14,7 @@ from ptxvm.isa.access import ADDRESS, WEAK, has, of_a_word, vector_of_sinks, win
 from ptxvm.isa.emulated_products import special_in_a_call, special_in_an_emulated_product
 from ptxvm.isa.exactness import MOVED, SUMS
 from ptxvm.isa.fragments import Arithmetic, Core, Fragment, Product, wmma_fragment
-from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
+from ptxvm.isa.matrix import all_lanes, double_moved, of_matrices, product_of
 from ptxvm.isa.model import Decoded, Problem
 
 MULTIPLICANDS = {
@@ -364,6 +364,12 @@ def nothing_loaded(i):
 def special_register_moved(i):
     """No element of what is loaded or stored is a special register: ptxas makes calls of these instructions."""
     return special_in_a_call(i, "d" if "d" in i.destinations() else "b")
+
+
+@wmma_store.rule("P2703")
+def double_stored(i):
+    """No element of 32 bits that is stored is a constant of 64 bits: ptxas moves each."""
+    return double_moved(i, "b", "mov")
 
 
 for each in (wmma_mma_integer, wmma_mma_bits):
