@@ -82,7 +82,8 @@ class RangeWorkload:
 
     Arrays of which the numbers are in `written` are recorded, each range having its own.  The kernel may read the others,
     and a write to one of them shows that the guess was wrong.  With a `file` the arrays are in it, and so are the results;
-    without one, for other machines, they are sent: the paged ones in parts, by the process at the address `pages`.
+    without one, for other machines, they are sent: the paged ones in parts, by the process at the address `pages`.  A range
+    runs on so many `threads`, by default as many as the process may use.
     """
 
     text: str
@@ -95,6 +96,7 @@ class RangeWorkload:
     variables: Mapping[int, bytes]  # those of the module that are not what it gives them (`Image.changed`)
     file: SharedFile | None = None
     pages: PageAddress | None = None
+    threads: int | None = None
 
     @property
     def recorded(self) -> list[int]:
@@ -121,7 +123,7 @@ class RangeWorkload:
         engine = CtaRange(kernel.module.jit, self.ranges[number], recording)
         grid, block, shared = self.launch
         try:
-            found.result = launch(engine, kernel.function, LaunchOptions(grid, block, shared), args)
+            found.result = launch(engine, kernel.function, LaunchOptions(grid, block, shared, threads=self.threads), args)
         except Unsupported as missing:
             found.doubt = str(missing)
         except Fault as fault:

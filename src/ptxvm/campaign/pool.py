@@ -29,12 +29,17 @@ NAP = 0.01  # seconds
 
 
 class Pool(AbstractContextManager["Pool"]):
-    """Some worker processes; with `keep` they stay for a while after their last case, for another pool that keeps its own."""
+    """Some worker processes; with `keep` they stay for a while after their last case, for another pool that keeps its own.
 
-    def __init__(self, workload: Workload, workers: int, limits: CaseLimits, *, keep: bool = False) -> None:
-        self.limits, self.count, self.keep = limits, workers, keep
+    When something is received from `stop`, `outcomes` gives up the cases that run.
+    """
+
+    def __init__(
+        self, workload: Workload, workers: int, limits: CaseLimits, *, keep: bool = False, stop: socket | None = None
+    ) -> None:
+        self.limits, self.count, self.keep, self.stop = limits, workers, keep, stop
         self.setting = packed(Setting(workload, limits.memory))
-        self.environment = worker_process.environment(max(1, (os.cpu_count() or 1) // workers))
+        self.environment = worker_process.environment(max(1, (os.cpu_count() or 1) // max(1, workers)))
         self.workers: dict[socket, WorkerProcess] = {}
         self.again: deque[Job] = deque()
         self.attempts: Counter[int] = Counter()
@@ -52,7 +57,10 @@ class Pool(AbstractContextManager["Pool"]):
             busy = [worker for worker in self.workers.values() if worker.jobs]
             if not busy:
                 return
-            ready = wait([worker.connection for worker in busy], self._patience(busy, until))
+            stop = [] if self.stop is None else [self.stop]
+            ready = wait([*(worker.connection for worker in busy), *stop], self._patience(busy, until))
+            if self.stop in ready:
+                break
             if ready and self._mean < NAP:
                 time.sleep(NAP)  # more outcomes come meanwhile, and are read and written together
             done = [each for connection in ready for each in self._received(self.workers[connection])]  # type: ignore[index]

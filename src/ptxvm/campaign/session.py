@@ -115,12 +115,10 @@ def campaign(
         return Campaign(declaration.subject.name, where, results.counts(), reasons, tests)
 
 
-def runner(
-    workload: Workload, workers: int, scheduler: str | None, limits: CaseLimits, *, keep: bool = False
-) -> Pool | Cluster:
-    """What runs the cases; `keep` is for processes of this machine (`Pool`)."""
+def runner(workload: Workload, workers: int, scheduler: str | None, limits: CaseLimits) -> Pool | Cluster:
+    """What runs the cases."""
     if scheduler is None:
-        return Pool(workload, workers, limits, keep=keep)
+        return Pool(workload, workers, limits)
     from ptxvm.campaign.cluster import Cluster  # noqa: PLC0415 - Dask is an extra
 
     return Cluster(workload, scheduler, limits)

@@ -1,5 +1,7 @@
 """One grid on several processes or machines: CTAs in ranges, each on its own copy of the arrays; their writes are joined.
 
+Of several processes of this machine this one is the first, and runs ranges too.
+
 That is right where no CTA depends on another.  `obstacle` looks at the instructions first.  Then recorded code tells which
 bytes each range has read and written.  Where two ranges wrote a byte differently, or one read what another wrote,
 that is a race: it is a finding, and nothing is joined.  Arrays that the kernel only reduces into begin with the neutral
@@ -23,19 +25,20 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.reductions import Reduction, joinable, reductions
 from ptxvm.api import Kernel
 from ptxvm.campaign.byte_sets import ByteSet, are_apart
-from ptxvm.campaign.cluster import workers_that_fail
+from ptxvm.campaign.cluster import Cluster, workers_that_fail
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.grid_range import Blank, Joinable, Neutral, Paged, RangeAccesses, RangeWorkload, element, neutral
 from ptxvm.campaign.outcome import Job
 from ptxvm.campaign.page_server import PageServer, address_towards, reaches
-from ptxvm.campaign.session import runner
 from ptxvm.campaign.shared_file import shared
+from ptxvm.campaign.work_sharing import WorkSharing
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash
 from ptxvm.engine.call_targets import called
 from ptxvm.engine.jit.checks import prefilter
+from ptxvm.engine.jit.run.cta_distribution import processors
 from ptxvm.isa.effects import Collective, Verb
-from ptxvm.machine import options
+from ptxvm.machine import options, settings
 from ptxvm.machine.events import Finding
 from ptxvm.machine.launch import launch_shape
 from ptxvm.machine.per_lane import Array
@@ -74,9 +77,10 @@ def spread(
 ) -> SpreadLaunch:
     """Run a grid in ranges of CTAs, on processes of this machine or on a Dask cluster, and join what they wrote.
 
-    The arguments are those of `Kernel.launch`; arrays are NumPy's.  Where two ranges race, `result.findings` says where, and
-    the arrays stay as they were.  A fault is that of the first CTAs that have one.  What cannot be cut runs whole in this
-    process, and `reason` says why.
+    `workers` is the number of processes, of which this one is the first, by default one for each core.  The other arguments are
+    those of `Kernel.launch`; arrays are NumPy's.  Where two ranges race, `result.findings` says where, and the arrays stay as
+    they were.  A fault is that of the first CTAs that have one.  What cannot be cut runs whole in this process, and `reason`
+    says why.
     """
     workers = os.cpu_count() or 1 if workers is None else options.count("workers", workers)
     shape = launch_shape(grid, block)
@@ -210,7 +214,8 @@ def performed(workload: RangeWorkload, where: tuple[int, str | None]) -> list[Ra
     arrays = {n: each for n, each in enumerate(workload.args) if isinstance(each, np.ndarray) and each.nbytes}
     with shared(list(arrays.values()), workload.recording().size, len(workload.ranges)) as (file, placed):
         args = dict(enumerate(workload.args)) | dict(zip(arrays, placed, strict=True))
-        found = ranges(replace(workload, args=tuple(args.values()), file=file), workers, None)
+        threads = settings.threads() or max(1, processors() // workers)
+        found = ranges(replace(workload, args=tuple(args.values()), file=file, threads=threads), workers, None)
         for each in found:
             each.written = {n: Joinable(where, file.read(values)) for n, (where, values) in each.stored.items()}
         return found
@@ -236,13 +241,18 @@ def served(workload: RangeWorkload, scheduler: str) -> Iterator[RangeWorkload]:
 def ranges(workload: RangeWorkload, workers: int, scheduler: str | None) -> list[RangeAccesses]:
     """What all ranges did, in their order, as they tell it; processes of this machine stay for the next launch."""
     accesses: dict[int, RangeAccesses] = {}
-    with runner(workload, min(workers, len(workload.ranges)), scheduler, PATIENCE, keep=True) as pool:
+    with runner(workload, min(workers, len(workload.ranges)), scheduler) as pool:
         for done in pool.outcomes(Job(n) for n in range(len(workload.ranges))):
             for each in done:
                 if not isinstance(each.outcome.value, RangeAccesses) or each.outcome.failed:
                     raise Crash(f"CTAs {workload.ranges[each.number]}: {each.outcome.message}")
                 accesses[each.number] = each.outcome.value
     return [accesses[n] for n in sorted(accesses)]
+
+
+def runner(workload: RangeWorkload, processes: int, scheduler: str | None) -> WorkSharing | Cluster:
+    """What runs the ranges: processes of this machine, or a cluster."""
+    return WorkSharing(workload, processes, PATIENCE) if scheduler is None else Cluster(workload, scheduler, PATIENCE)
 
 
 def written_elsewhere(found: Sequence[RangeAccesses]) -> str:

@@ -34,14 +34,14 @@ def test_processes_leave_what_one_launch_does(rng: np.random.Generator) -> None:
     n = 3000
     x, y = rng.random(n, np.float32), rng.random(n, np.float32)
     expected = y + np.float32(2) * x
-    found = ptxvm.spread(ptxvm.load(SAXPY).kernel(), 30, 128, [n, 2.0, x, y], workers=1)
-    assert (found.reason, found.ranges) == ("", (range(15), range(15, 30)))
+    found = ptxvm.spread(ptxvm.load(SAXPY).kernel(), 30, 128, [n, 2.0, x, y], workers=2)
+    assert (found.reason, found.ranges) == ("", (range(8), range(8, 16), range(16, 24), range(24, 30)))
     assert np.allclose(y, expected, rtol=1e-6)
     assert found.result.grid == (30, 1, 1)
 
 
 def test_processes_stay_for_the_next_launch_with_its_arrays_and_variables() -> None:
-    """Workers run three launches: sums of an array and of a variable that the host changes, then gives its first value."""
+    """Two processes run three launches: sums of an array and a variable that the host changes, then gives its first value."""
     close_kept()
     body = "ld.const.u32 %r1, [c]; ld.global.u32 %r2, [%p1]; add.u32 %r1, %r1, %r2; st.global.u32 [%p1], %r1;"
     grid = ptxvm.load(HEAD + ".const .u32 c = 1;\n" + KERNEL.format(body))
@@ -49,7 +49,7 @@ def test_processes_stay_for_the_next_launch_with_its_arrays_and_variables() -> N
     for constant in (1, 100, 1):
         grid.symbol("c")[...] = constant
         array = np.arange(64, dtype=np.uint32)
-        assert ptxvm.spread(grid.kernel(), 64, 1, [array], workers=1).reason == ""
+        assert ptxvm.spread(grid.kernel(), 64, 1, [array], workers=2).reason == ""
         assert array.tolist() == [n + constant for n in range(64)]
         processes.append([each.process.pid for each in KEPT[os.getpid()]])
     assert processes[0] == processes[1] == processes[2] != []

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.jit.translate.checked_kernel import CheckedKernel
     from ptxvm.engine.jit.translate.translation import Translation
 
+LONG = 60.0  # seconds for which code that is compiled in the background is waited for
 MOMENT = 0.1  # seconds after which a wait looks for what the handlers of signals have to do
 ABOVE = {"campaign", "cli", "debug", "driver", "libcudart", "lsp", "playground", "reference", "report", "triton_backend"}
 """The rooms that use engines, but for libcuda, which keeps native code of its own: no code of kernels depends on them."""
@@ -48,7 +49,13 @@ class CodeCache:
 
     def get(self, wanted: Specialisation, kind: VersionKind, tier: Tier, *, background: bool = False) -> Version:
         """Code of a tier, or of a better one that is cached; launches go on beside a compilation in the `background`."""
-        return self._from_disk(wanted, kind, tier) or self._compile(wanted, kind, tier, background=background)
+        found = self._from_disk(wanted, kind, tier)
+        if found is None and self.store is not None and not wanted.checks:
+            patience = LONG if background else disk_cache.PATIENCE
+            with self.store.claimed(f"{self.key(wanted, kind)}.{int(tier)}", patience) as was_claimed:
+                found = self._from_disk(wanted, kind, tier) if was_claimed else None
+                return found or self._compile(wanted, kind, tier, background=background)
+        return found or self._compile(wanted, kind, tier, background=background)
 
     def translation(self, wanted: Specialisation) -> Translation:
         """The translation of a kernel; the latest ones are remembered."""

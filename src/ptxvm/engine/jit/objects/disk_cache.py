@@ -8,6 +8,8 @@ An entry is machine code that this process will run.  So it is used only if no o
 owns the folder and the entry, and no other user may write to them.  The check is made on the opened file, not on its path,
 which could name another file a moment later.
 
+A process that makes an entry claims it, so that others which need it wait for it and do not make it too.
+
 `PTXVM_CACHE` names the folder, or is `off`; `PTXVM_CACHE_SIZE` is its size in MiB (256 by default).
 """
 
@@ -29,8 +31,11 @@ from ptxvm.machine import settings
 
 MAGIC = b"ptxvm 2\n"
 SUFFIX = ".kernel"
+CLAIM = ".claim"  # behind it, of the file by whose lock an entry is claimed
 DAY = 86_400  # seconds
 FILLED = 0.8  # of the size remains after a trim
+PATIENCE = 10.0  # seconds for which a claim is waited for: its process may have been stopped
+NAP = 0.005  # seconds between two looks
 BETWEEN_TRIMS = 1 / 32  # of the size is stored between two trims, on average: a trim looks at every entry
 OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC  # opening a pipe does not block
@@ -82,6 +87,32 @@ class DiskCache:
             self._refuse(wrong)
 
     @contextmanager
+    def claimed(self, key: str, patience: float = PATIENCE) -> Iterator[bool]:
+        """Claim what an entry will be made of, first waiting for another process that has; gives whether there was one.
+
+        A claim ends with its process.  Where `patience` ends before, in seconds, the entry is made twice.
+        """
+        file = None if self._refused else self._claim_file(key)
+        if file is None:
+            yield False
+            return
+        try:
+            yield _waited(file, patience)
+        finally:
+            with suppress(OSError):
+                (self.folder / (key + SUFFIX + CLAIM)).unlink()
+            os.close(file)
+
+    def _claim_file(self, key: str) -> int | None:
+        """The open file whose lock is a claim; None where the folder is no cache, which storing the entry will tell."""
+        try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            with self._opened() as folder:
+                return os.open(key + SUFFIX + CLAIM, WRITE & ~os.O_EXCL, 0o600, dir_fd=folder)
+        except (OSError, Untrusted):
+            return None
+
+    @contextmanager
     def _opened(self) -> Iterator[int]:
         """The open folder; raises Untrusted if other users may write to it."""
         folder = os.open(self.folder, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
@@ -117,6 +148,24 @@ class DiskCache:
                 break
             _remove(name, folder)
             total -= size
+
+
+def _waited(file: int, patience: float) -> bool:
+    """Lock a file; gives whether another process had it, which has ended or taken too long."""
+    from fcntl import LOCK_EX, LOCK_NB, flock  # noqa: PLC0415 - most processes make no entry
+
+    began, late = time.monotonic(), False
+    while not late:
+        try:
+            flock(file, LOCK_EX | LOCK_NB)
+        except BlockingIOError:
+            time.sleep(NAP)
+            late = time.monotonic() - began > patience
+        except OSError:  # a file system without locks
+            return False
+        else:
+            break
+    return time.monotonic() - began >= NAP
 
 
 def others_write(info: os.stat_result) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 import os
 import stat
+import time
 from pathlib import Path
 
 import pytest
@@ -38,6 +39,32 @@ def test_a_damaged_entry_is_none_and_can_be_made_again(
     assert "is damaged" in caplog.text
     kept.put("a", b"new code")
     assert kept.get("a") == b"new code"
+
+
+def test_an_entry_that_is_claimed_is_waited_for(tmp_path: Path) -> None:
+    """Of two that need an entry at once one makes it, and the other finds it."""
+    made: list[int] = []
+
+    def make(number: int) -> None:
+        with DiskCache(tmp_path).claimed("a") as was_claimed:
+            found = DiskCache(tmp_path).get("a")
+            assert was_claimed is (found is not None)
+            if found is None:
+                made.append(number)
+                time.sleep(0.1)
+                DiskCache(tmp_path).put("a", b"code")
+
+    at_once(make, range(2))
+    assert len(made) == 1
+    assert [each.name for each in tmp_path.iterdir()] == ["a.kernel"]
+
+
+def test_a_claim_is_not_waited_for_long_and_ends_with_its_process(tmp_path: Path) -> None:
+    with DiskCache(tmp_path).claimed("a") as first, DiskCache(tmp_path).claimed("a", 0.02) as second:
+        assert (first, second) == (False, True)
+    (tmp_path / "a.kernel.claim").touch()  # what a process that was killed has left
+    with DiskCache(tmp_path).claimed("a") as after:
+        assert not after
 
 
 def left(path: Path) -> Path:
