@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from ptxvm.engine.interp.engine import Interpreter
     from ptxvm.engine.jit.checks.prefilter import Prefilter
     from ptxvm.engine.jit.engine import Jit
+    from ptxvm.engine.jit.run.relaunch import Relaunch
     from ptxvm.engine.protocol import Engine
     from ptxvm.engine.watching import Host, Watch
     from ptxvm.machine.device import Device
@@ -384,9 +385,9 @@ class Kernel:
             DEVICE.waited()
         return done
 
-    def is_short(self, asking: LaunchOptions) -> bool:
-        """Would `relaunch` take it, well under a millisecond, without waiting for the host?"""
-        return self.module.jit.is_short(self.function, asking)
+    def ready(self, asking: LaunchOptions) -> Relaunch | None:
+        """The quick path of unchecked launches with options, for a caller that keeps it; None where `relaunch` has none."""
+        return self.module.jit.ready(self.function, asking)
 
     def may_wait(self) -> bool:
         """Has the kernel a loop that polls memory?  The host may be what it waits for."""

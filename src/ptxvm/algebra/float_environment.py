@@ -16,6 +16,7 @@ from functools import cache
 SIZE = 128  # bytes: more than `fenv_t` of any host
 (LEAST_NORMAL,) = struct.unpack("<d", bytes.fromhex("0000000000001000"))
 HALF, ONE, SMALL = 0.5, 1.0, 2.0**-60
+NOTHING = nullcontext()  # to be done
 
 
 @cache
@@ -46,7 +47,7 @@ class DefaultEnvironment:
 
 def usual_arithmetic() -> AbstractContextManager[None]:
     """The same for what may not trap anyway: nothing is done where arithmetic is as usual."""
-    return nullcontext() if computes_as_usual() else DefaultEnvironment()
+    return NOTHING if computes_as_usual() else DefaultEnvironment()
 
 
 def computes_as_usual() -> bool:

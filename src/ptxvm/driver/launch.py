@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple, cast
+from typing import NamedTuple
 
 from ptxvm.dataclass import dataclass
-from ptxvm.diagnostics.errors import InvalidPTX
+from ptxvm.driver.configuration import Configuration
 from ptxvm.driver.context import Context
 from ptxvm.driver.graph import KernelError, Task
 from ptxvm.driver.host_memory import host_memory
 from ptxvm.driver.launch_checks import FINDINGS, Checked
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
-from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.updatable_nodes import NodeRecord
-from ptxvm.machine.launch import ClusterError, check_shared, launch_shape
-from ptxvm.machine.launch_options import LaunchOptions
-from ptxvm.machine.result import LaunchResult
-
-MOST_FITTING = 1024  # checked options of launches that a kernel remembers
+from ptxvm.machine.events import Finding
+from ptxvm.machine.streams import DEVICE
 
 
 class Launch(NamedTuple):
-    """A launch of a kernel; `shared` is in bytes of dynamic shared memory, and each argument is given by its bytes."""
+    """A launch of a kernel; each argument is given by its bytes."""
 
-    context: Context
-    kernel: Kernel
-    grid: tuple[int, int, int]
-    block: tuple[int, int, int]
-    shared: int
+    configuration: Configuration
     arguments: tuple[bytes, ...]
-    options: LaunchOptions  # for the engine: the extents again, with those of a cluster
     programmatic: bool = False  # may it begin before the launch before it on the stream has ended?
     record: NodeRecord | None = None  # of a node that kernels change
 
     @property
+    def context(self) -> Context:
+        """The context that it runs in."""
+        return self.configuration.context
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel."""
+        return self.configuration.kernel
+
+    @property
     def is_short(self) -> bool:
-        """Was a launch with these options short before, and can the kernel not wait for the host?"""
-        return self.kernel.kernel.is_short(self.options)
+        """Was a launch of this configuration short before, and can the kernel not wait for the host?"""
+        found = self.configuration.relaunch
+        return found is not None and not found.waits
 
     @property
     def may_wait(self) -> bool:
@@ -52,20 +54,13 @@ class Launch(NamedTuple):
         """May it run beside other launches of its stream: may it begin early, or let those that depend on it begin?"""
         return self.programmatic or self.kernel.kernel.lets_dependents_begin
 
-    @property
-    def cluster(self) -> tuple[int, int, int] | None:
-        """The extents of a cluster, None if the launch names none."""
-        return cast("tuple[int, int, int] | None", self.options.cluster)
-
     def as_cooperative(self, cooperative: bool) -> Launch:  # noqa: FBT001 - the value of an attribute
         """The same launch with CTAs that may wait for each other by `grid.sync()`, or without."""
-        return self._replace(options=self.options._replace(cooperative=cooperative))
+        return self._replace(configuration=self.configuration.as_cooperative(cooperative))
 
     def in_clusters(self, cluster: tuple[int, int, int] | None) -> Launch:
         """The same launch in clusters; DriverError where the kernel does not allow them."""
-        made = self._replace(options=self.options._replace(cluster=cluster))
-        made.check()
-        return made
+        return self._replace(configuration=self.configuration.in_clusters(cluster))
 
     @property
     def parameters(self) -> bytes:
@@ -77,7 +72,7 @@ class Launch(NamedTuple):
 
     def of_node(self, record: NodeRecord) -> Launch:
         """The same launch, as one of a node that kernels change."""
-        record.write(self.grid, self.parameters)
+        record.write(self.configuration.grid, self.parameters)
         return self._replace(record=record)
 
     def present(self) -> Launch | None:
@@ -88,65 +83,46 @@ class Launch(NamedTuple):
             return None
         grid, data = self.record.grid, self.record.parameters
         arguments = tuple(data[slot.offset : slot.offset + slot.size] for slot in self.kernel.bank.slots)
-        made = self._replace(grid=grid, arguments=arguments, options=self.options._replace(grid=grid))
-        made.check()
-        return made
-
-    def check(self) -> None:
-        """Check the options: DriverError where the kernel does not allow them."""
-        asked, fitting = self.options, self.kernel.fitting
-        if asked in fitting:
-            return
-        try:
-            launch_shape(self.grid, self.block, self.options.cluster).for_kernel(self.kernel.function)
-            check_shared(self.kernel.function, self.kernel.shared, self.shared)
-        except InvalidPTX as wrong:
-            raise DriverError(Result.INVALID_PTX, str(wrong)) from wrong
-        except ClusterError as wrong:
-            raise DriverError(Result.INVALID_CLUSTER_SIZE, str(wrong)) from wrong
-        except ValueError as wrong:
-            raise DriverError(Result.INVALID_VALUE, str(wrong)) from wrong
-        if len(fitting) >= MOST_FITTING:
-            fitting.clear()
-        fitting.add(asked)
+        return self._replace(configuration=self.configuration.with_grid(grid), arguments=arguments)
 
     def run(self, checked: Checked | None) -> None:
         """Run the kernel.  Whatever it raises becomes the error of the context, and a KernelError."""
-        if (launch := self.present()) is None:
+        if (launch := self if self.record is None else self.present()) is None:
             return
-        begun, fault = time.perf_counter(), None
+        context, profiled, fault = self.configuration.context, profile(), None
+        begun = time.perf_counter() if profiled is not None else 0.0
         try:
-            with host_memory(self.context.device.ordinal).accessible(launch.arguments):
-                done = launch.run_unchecked() if checked is None else launch.run_checked(checked)
+            with host_memory(context.device.ordinal).accessible(launch.arguments):
+                found = launch.run_unchecked() if checked is None else launch.run_checked(checked)
         except Exception as wrong:  # noqa: BLE001 - whatever a launch raises is the result of this launch
-            self.context.fail(wrong)
+            context.fail(wrong)
             fault = wrong
         else:
-            for finding in done.findings:
+            for finding in found:
                 FINDINGS.add(finding)
-        if (counts := profile()) is not None:
-            counts.add(self.kernel.function.name, time.perf_counter() - begun)
+        if profiled is not None:
+            profiled.add(self.kernel.function.name, time.perf_counter() - begun)
         if fault is not None:
             raise KernelError from fault
 
     def cancel(self) -> None:
         """Nothing waits for a kernel alone."""
 
-    def run_unchecked(self) -> LaunchResult:
-        """Run it without checks: as an earlier launch with these options, if there was one."""
-        kernel = self.kernel.kernel
-        done = kernel.relaunch(self.options, self.arguments)
-        if done is None:
-            extents = self.grid, self.block
-            asked = self.options
-            done = kernel.launch(
-                *extents, self.arguments, shared=self.shared, cluster=asked.cluster, threads=asked.threads,
-                cooperative=asked.cooperative,
-            )  # fmt: skip
-        return done
+    def run_unchecked(self) -> Sequence[Finding]:
+        """Run it without checks, which find nothing: as an earlier launch of this configuration, if there was one."""
+        configuration = self.configuration
+        if (found := configuration.relaunch) is not None and found.repeat(self.arguments):
+            DEVICE.waited()
+            return ()
+        asked = configuration.options
+        configuration.kernel.kernel.launch(
+            asked.grid, asked.block, self.arguments, shared=asked.shared, cluster=asked.cluster, threads=asked.threads,
+            cooperative=asked.cooperative,
+        )  # fmt: skip
+        return ()
 
-    def run_checked(self, checked: Checked) -> LaunchResult:
-        """Run it under checks.
+    def run_checked(self, checked: Checked) -> Sequence[Finding]:
+        """Run it under checks; returns what they find.
 
         If the host goes on during a launch, the kernel is taken to wait for it: later launches let the host go on first.
         """
@@ -155,11 +131,11 @@ class Launch(NamedTuple):
             host.go_on()
         waited = host is not None and host.waits
         done = self.kernel.kernel.launch_beside(
-            self.options, self.arguments, checked.checks, checked.order, host, programmatic=self.programmatic
+            self.configuration.options, self.arguments, checked.checks, checked.order, host, programmatic=self.programmatic
         )
         if host is not None and waited and not host.waits:
             self.kernel.waits_for_host = True
-        return done
+        return done.findings
 
 
 @dataclass(frozen=True, slots=True)

@@ -124,6 +124,7 @@ class Kernel:
         self.carveout = -1
         self.clusters = KernelClusters(kernel.function)
         self.fitting: set[LaunchOptions] = set()  # options that passed the checks of a launch
+        self.configurations: dict[tuple[object, ...], object] = {}  # of its launches (`configuration`, which is above this)
         self.waits_for_host = False  # did a launch under checks end only after the host went on?
 
     def take_attributes(self, of: Kernel) -> None:

@@ -130,7 +130,8 @@ class Queue:
             with self._lock:
                 if not self._tasks:
                     self.cells[BUSY] = False
-                    self._idle.notify_all()
+                    if self._waiting:
+                        self._idle.notify_all()
                     return
                 work = self._tasks.popleft()
             try:

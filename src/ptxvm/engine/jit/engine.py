@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Protocol
 from ptxvm.analysis.program import Function
 from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine import spin_loops
-from ptxvm.engine.interception import INTERCEPTOR
 from ptxvm.engine.jit.abi.launch_record import Record
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier, VersionKind
 from ptxvm.engine.jit.objects.code_cache import CodeCache
@@ -152,22 +151,17 @@ class Jit:
         self, kernel: Function, options: LaunchOptions, args: Sequence[object], events: EventCounts | None = None
     ) -> LaunchResult | None:
         """Relaunch a kernel as `prepare` made it ready; None where nothing is ready and `launch` must run it."""
-        key = kernel, options, events is not None
+        found = self.ready(kernel, options, profiled=events is not None)
+        return found.run(args, events) if found is not None else None
+
+    def ready(self, kernel: Function, options: LaunchOptions, *, profiled: bool = False) -> Relaunch | None:
+        """The relaunch that is ready, None where there is none."""
+        key = kernel, options, profiled
         found = self._relaunches.get(key)
-        if found is None or INTERCEPTOR.runs is not None:
-            return None
-        if not found.valid:
+        if found is not None and not found.valid:
             del self._relaunches[key]
             return None
-        result = found.run(args, events)
-        if tiering.pays(found.compiled):
-            tiering.improve(found.compiled, partial(self.code_cache.get, found.wanted, background=True))
-        return result
-
-    def is_short(self, kernel: Function, options: LaunchOptions) -> bool:
-        """Is a relaunch ready, and does the kernel never wait for other threads or the host?"""
-        found = self._relaunches.get((kernel, options, False))
-        return found is not None and found.valid and not found.waits
+        return found
 
     def prepare(self, kernel: Function, options: LaunchOptions, shape: LaunchShape, *, profiled: bool = False) -> None:
         """After a short launch, make relaunches with the same options ready for `repeat`."""
@@ -184,9 +178,12 @@ class Jit:
         short = limit(options.threads or cta_distribution.usual_threads())
         if may_repeat(compiled, shape, short):
             if len(self._relaunches) >= REPEATS:
+                for each in self._relaunches.values():
+                    each.is_retired = True
                 self._relaunches.clear()
+            better = partial(self.code_cache.get, wanted, background=True)
             waits, bank = self.spins(kernel), self.image.bank(kernel)
-            self._relaunches[kernel, options, profiled] = Relaunch(wanted, compiled, shape, bank, short, waits=waits)
+            self._relaunches[kernel, options, profiled] = Relaunch(compiled, shape, bank, short, better, waits=waits)
 
     def defers(self, kernel: Function, options: LaunchOptions) -> bool:
         """Does a launch need code that defers asynchronous work?"""

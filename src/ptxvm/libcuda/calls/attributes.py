@@ -131,9 +131,9 @@ def of_node(handle: int, number: int, out: int) -> None:
     node, which = kernel_node(handle), known(number, OF_NODES, "a kernel node")
     value = node.attributes.get(which)
     if which is A.CLUSTER_DIMENSION and isinstance(node.task, Launch):
-        value = struct.pack("<3I", *node.task.cluster) if node.task.cluster is not None else None
+        value = struct.pack("<3I", *node.task.configuration.cluster) if node.task.configuration.cluster is not None else None
     if which is A.COOPERATIVE and isinstance(node.task, Launch):
-        value = struct.pack("<i", node.task.options.cooperative)
+        value = struct.pack("<i", node.task.configuration.options.cooperative)
     if which is A.DEVICE_UPDATABLE_KERNEL_NODE and isinstance(node.task, Launch) and node.task.record is not None:
         value = UPDATABLE.pack(1, node.task.record.address)
     told(out, value or DEFAULTS.get(which, b""))

@@ -456,8 +456,8 @@ def describe_launch(task: Launch, description: int) -> None:
     pointers, data = parameter_pointers(task)
     session().keep(task, (pointers, data))
     d = structure_at(KernelNode, description)
-    d.function, d.shared = session().handles.handle(task.kernel), task.shared
-    d.grid, d.block = task.grid, task.block
+    d.function, d.shared = session().handles.handle(task.kernel), task.configuration.shared
+    d.grid, d.block = task.configuration.grid, task.configuration.block
     d.parameters, d.extra = ctypes.addressof(pointers), 0
 
 

@@ -25,9 +25,9 @@ def replace(node: Node, task: Task, type: int) -> None:
     if node.type != type:
         raise DriverError(Result.INVALID_VALUE, f"the node is one of type {node.type}, not {type}")
     if isinstance(task, Launch) and isinstance(node.task, Launch):
-        task = task.as_cooperative(node.task.options.cooperative)
-        if node.task.cluster is not None:
-            task = task.in_clusters(node.task.cluster)
+        task = task.as_cooperative(node.task.configuration.options.cooperative)
+        if node.task.configuration.cluster is not None:
+            task = task.in_clusters(node.task.configuration.cluster)
         if node.task.record is not None:
             task = task.of_node(node.task.record)
     node.task = task

@@ -7,6 +7,7 @@ import struct
 from collections.abc import Sequence
 from math import prod
 
+from ptxvm.driver.configuration import Configuration
 from ptxvm.driver.context import Context, Event
 from ptxvm.driver.graph import Node
 from ptxvm.driver.graph_edges import Edge, EdgeType, Port
@@ -22,6 +23,7 @@ from ptxvm.libcuda.structures import LaunchAttribute
 from ptxvm.machine.launch_options import LaunchOptions
 
 KERNEL_NODE = 0  # CUgraphNodeType
+MOST_CONFIGURATIONS = 64  # that a kernel remembers
 END, BUFFER, SIZE = 0, 1, 2  # CU_LAUNCH_PARAM_*
 CONFIG = struct.Struct("<7I4xQQI4x")
 """CUlaunchConfig: grid, block, dynamic shared memory, stream, attributes and their number."""
@@ -65,25 +67,34 @@ def launch(
 ) -> Launch:  # fmt: skip
     """A launch with the arguments of a client, in the current context unless another is named; DriverError if it is invalid."""
     kernel = session().handles.object(handle, Kernel)
-    x, y, z = grid
-    bx, by, bz = block
-    if not (x and y and z and bx and by and bz):
+    context = context or session().context
+    clustered = cluster is not None or kernel.clusters.decides  # which depends on more than the launch
+    key = context, grid, block, shared, cooperative
+    found = None if clustered or shared > kernel.most_dynamic_shared else kernel.configurations.get(key)
+    if isinstance(found, Configuration):
+        return Launch(found, arguments(kernel, parameters, extra))
+    check_extents(kernel, grid, block, shared)
+    values = arguments(kernel, parameters, extra)
+    options = LaunchOptions(
+        grid, block, shared, threads=context.threads, cluster=kernel.clusters.chosen(cluster), cooperative=cooperative
+    )
+    found = Configuration(context, kernel.on(context.device), options)
+    if not clustered:
+        if len(kernel.configurations) >= MOST_CONFIGURATIONS:
+            kernel.configurations.clear()
+        kernel.configurations[key] = found
+    return Launch(found, values)
+
+
+def check_extents(kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], shared: int) -> None:
+    """DriverError for extents of a grid and its blocks, or bytes of dynamic shared memory, that no launch has."""
+    if not all((*grid, *block)):
         raise DriverError(Result.INVALID_VALUE, "a grid and its blocks are not empty")
-    if bx * by * bz > kernel.most_threads:
+    if prod(block) > kernel.most_threads:
         raise DriverError(Result.INVALID_VALUE, f"the kernel takes {kernel.most_threads} threads a block")
     if shared > kernel.most_dynamic_shared:
         said = f"the kernel takes {kernel.most_dynamic_shared} bytes of dynamic shared memory; an attribute of it says so"
         raise DriverError(Result.INVALID_VALUE, said)
-    values = arguments(kernel, parameters, extra)
-    context = context or session().context
-    kernel = kernel.on(context.device)
-    options = LaunchOptions(
-        (x, y, z), (bx, by, bz), shared, threads=context.threads, cluster=kernel.clusters.chosen(cluster),
-        cooperative=cooperative,
-    )  # fmt: skip
-    made = Launch(context, kernel, (x, y, z), (bx, by, bz), shared, values, options)
-    made.check()
-    return made
 
 
 @function("cuLaunchKernel")

@@ -71,7 +71,11 @@ def describe_launch(task: Launch, description: int) -> None:
     session().keep(task, (pointers, data))
     d = structure_at(KernelNode, description)
     d.function = function_of(task)
-    d.grid, d.block, d.shared = ThreeSizes(*task.grid), ThreeSizes(*task.block), task.shared
+    d.grid, d.block, d.shared = (
+        ThreeSizes(*task.configuration.grid),
+        ThreeSizes(*task.configuration.block),
+        task.configuration.shared,
+    )
     d.parameters, d.extra = ctypes.addressof(pointers), 0
 
 

@@ -8,15 +8,17 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from ctypes import addressof, c_char
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 
 from ptxvm.algebra.float_environment import usual_arithmetic
 from ptxvm.algebra.state_space import Space
+from ptxvm.engine.interception import INTERCEPTOR
+from ptxvm.engine.jit.run import tiering
 from ptxvm.engine.jit.run.cta_distribution import PIECE
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.engine.jit.run.signals import Signals
@@ -24,13 +26,15 @@ from ptxvm.engine.launch import mark_written
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.arguments import Arguments, Bank, ParameterSlot
 from ptxvm.machine.device_array import DeviceArray, is_usable
+from ptxvm.machine.handles import HANDLES
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import ADOPTED
 from ptxvm.machine.per_lane import Array
 from ptxvm.machine.result import LaunchResult
 
 if TYPE_CHECKING:
-    from ptxvm.engine.jit.abi.specialisation import Specialisation
+    from ptxvm.engine.jit.abi.specialisation import Tier, VersionKind
+    from ptxvm.engine.jit.objects.version import Version
     from ptxvm.engine.jit.run.compiled import Compiled
     from ptxvm.engine.jit.run.event_counts import EventCounts
 
@@ -39,6 +43,7 @@ WIDEST = 16  # bytes of an access, for which the alignment of an allocation does
 NUMBERS = (int, float, bool, np.generic)
 BYTE = np.dtype(np.uint8)
 NOTHING = object()
+R = TypeVar("R")
 
 
 def limit(threads: int) -> float:
@@ -63,14 +68,18 @@ class Relaunch:
     """
 
     def __init__(
-        self, wanted: Specialisation, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float, *, waits: bool
-    ) -> None:
-        self.wanted, self.short, self.waits = wanted, short, waits
+        self, compiled: Compiled, shape: LaunchShape, bank: Bank, short: float,
+        better: Callable[[VersionKind, Tier], Version], *, waits: bool,
+    ) -> None:  # fmt: skip
+        """`better` compiles a version of the kernel at a tier, in the background."""
+        self.short, self.better, self.waits = short, better, waits
+        self.is_retired = False  # do others keep it though it shall not run any more?
         self.compiled, self.facts, self.shape, self.ctas = compiled, compiled.facts, shape, shape.ctas
         self.memory, self.output = compiled.image.memory, compiled.library.output
         self.slots = bank.slots
         self.runner = compiled.new_runner(shape)
         self.launch = Launch(compiled.image, self.facts, shape, None)
+        self._signals = Signals(self.launch)
         self._bank = self.memory.allocate(max(bank.size, 1), 256, Space.PARAM, "the parameters", writable=False)
         self.memory.hide(self._bank)
         self._bytes = self._bank.view(BYTE, 1).data
@@ -81,6 +90,7 @@ class Relaunch:
         self._known: list[Allocation] = []  # the allocations that the runner knows from the launch before
         self._adopted: list[Allocation] = []
         self._before: tuple[Sequence[object], int] | None = None  # the bytes in the bank, and what had been freed then
+        self._steps = 0  # of the last launch
         self._come = self._appear
         self._busy = threading.Lock()
 
@@ -88,27 +98,48 @@ class Relaunch:
     def valid(self) -> bool:
         """Is the kernel still short, and its code the same but for its tier; has it no rival since?"""
         compiled = self.compiled
-        if compiled.facts is not self.facts or self.runner.paired is (compiled.rival is None):
+        if self.is_retired or compiled.facts is not self.facts or self.runner.paired is (compiled.rival is None):
             return False
         return (compiled.rate or 0.0) * self.ctas <= self.short
 
     def run(self, args: Sequence[object], events: EventCounts | None = None) -> LaunchResult | None:
         """Launch the kernel, whose code counts `events` if it is profiled; None where the launch must take the usual way."""
-        if len(args) != len(self.slots) or not self._busy.acquire(blocking=False):
+        raws = type(args) is tuple and {*map(type, args)} == {bytes}
+        return self._attempt(args, raws, events, self._result)
+
+    def repeat(self, args: tuple[bytes, ...]) -> bool:
+        """Launch the kernel with arguments given by their bytes; False where the launch must take the usual way."""
+        return self._attempt(args, True, None, _nothing) is not None  # noqa: FBT003 - they are bytes
+
+    def _attempt(
+        self, args: Sequence[object], raws: bool, events: EventCounts | None, result: Callable[[float], R]  # noqa: FBT001 - private
+    ) -> R | None:  # fmt: skip
+        """Launch the kernel: the `result` of the seconds that it took, None where the launch must take the usual way."""
+        if len(args) != len(self.slots) or INTERCEPTOR.runs is not None or not self._busy.acquire(blocking=False):
             return None
         try:
             with usual_arithmetic():
-                allocations = self._pack(args)
-                return self._run(allocations, events) if allocations is not None else None
+                allocations = self._pack(args, raws)
+                done = result(self._run(allocations, events)) if allocations is not None else None
         finally:
             self._arrays.clear()
             self._busy.release()
+        if tiering.pays(self.compiled):
+            tiering.improve(self.compiled, self.better)
+        return done
+
+    def _result(self, seconds: float) -> LaunchResult:
+        instructions, thread_instructions = self.runner.counted()
+        shape = self.shape
+        return LaunchResult(shape.grid, shape.block, instructions, thread_instructions, self._steps, seconds)
 
     # ── arguments ───────────────────────────────────────────────────────────────────────
 
-    def _pack(self, args: Sequence[object]) -> list[Allocation] | None:
-        """Fill the parameter bank; returns the memory that the arguments point to, None for an unusual argument."""
-        raws = type(args) is tuple and {*map(type, args)} == {bytes}
+    def _pack(self, args: Sequence[object], raws: bool) -> list[Allocation] | None:  # noqa: FBT001 - private
+        """Fill the parameter bank; returns the memory that the arguments point to, None for an unusual argument.
+
+        `raws` are a tuple of bytes.
+        """
         if raws and self._before == (args, self.memory.table.removed):
             return self._known
         self._before = None
@@ -192,40 +223,41 @@ class Relaunch:
 
     # ── running ─────────────────────────────────────────────────────────────────────────
 
-    def _run(self, allocations: list[Allocation], events: EventCounts | None) -> LaunchResult:
-        launch, table = self.launch, self.memory.table
+    def _run(self, allocations: list[Allocation], events: EventCounts | None) -> float:
+        """Run the grid; returns the seconds that it took."""
+        launch, table, runner = self.launch, self.memory.table, self.runner
         self.output.clear()
         began = time.perf_counter()
         if events is not None:
-            self.runner.placed = self._placed(allocations)
+            runner.placed = self._placed(allocations)
         table.expect(self._come)
         try:
-            if allocations != self._known or not self.runner.calls.known_rows:
-                self.runner.know(allocations)
+            if allocations != self._known or not runner.calls.known_rows:
+                runner.know(allocations)
                 self._known = allocations
-            self.runner.begin(launch, self._bank.start)
+            runner.begin(launch, self._bank.start)
             running = time.perf_counter()
             try:
-                with Signals(launch):
-                    self.runner.run(0, self.ctas)
+                with self._signals:
+                    runner.run(0, self.ctas)
             finally:
                 ran = time.perf_counter() - running
-                self.runner.end()
+                runner.end()
         finally:
             if not table.dismiss(self._come, [each for each in allocations if not each.live]):
                 self._disappear()
-            mark_written([array for _, array in self._arrays])
+            if self._arrays or HANDLES:
+                mark_written([array for _, array in self._arrays])
         seconds = time.perf_counter() - began
         if launch.raised is not None:
             self.launch = Launch(launch.image, self.facts, self.shape, None)
+            self._signals = Signals(self.launch)
             raise launch.raised
         if events is not None:
-            self.runner.tell(events)
+            runner.tell(events)
         self.compiled.record_time(ran / self.ctas, self.ctas)
-        instructions, thread_instructions = self.runner.counted()
-        steps, launch.steps = launch.steps, 0
-        shape = self.shape
-        return LaunchResult(shape.grid, shape.block, instructions, thread_instructions, steps, seconds)
+        self._steps, launch.steps = launch.steps, 0
+        return seconds
 
     def _placed(self, allocations: Sequence[Allocation]) -> list[Allocation] | None:
         """All allocations in the order of their addresses, with those of this launch; None where some overlap."""
@@ -249,6 +281,11 @@ class Relaunch:
         self.runner.hide()
         while self._adopted:
             self.memory.release(self._adopted.pop())
+
+
+def _nothing(seconds: float) -> bool:  # noqa: ARG001 - as every result of a launch
+    """No result but that there was a launch."""
+    return True
 
 
 def _is_at(array: Array, known: Allocation) -> bool:

@@ -194,8 +194,9 @@ class Runner:
 
     def walks_far(self, shape: LaunchShape) -> bool:
         """Shall CTAs run in step: has the kernel grid-stride loops, and does each thread read much memory?"""
-        enough = self._reached >= max(FAR, EACH * shape.ctas * shape.threads)
-        return enough and self.resident > 1 and not self.compiled.facts.side_by_side
+        if self.resident <= 1 or self._reached < FAR or self.compiled.facts.side_by_side:
+            return False
+        return self._reached >= EACH * shape.ctas * shape.threads
 
     def _cached_outputs(self, parameters: int) -> int:
         """A bit for each parameter with streamable stores: 0 if they shall be non-temporal."""

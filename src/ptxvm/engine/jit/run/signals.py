@@ -34,23 +34,27 @@ class Signals:
     """While entered, an error of a handler interrupts the launch, which raises it when all its threads have stopped.
 
     Of nested launches the inner one raises it, within the outer one.  Python runs handlers in the main thread only, so
-    elsewhere this does nothing.
+    elsewhere this does nothing.  A launch that is repeated enters the same object again.
     """
 
     def __init__(self, launch: Launch) -> None:
         self.launch = launch
         self._before: list[tuple[int, object]] = []
+        self._made: dict[int, SignalHandler] = {}  # the last wrapper for each signal
 
     def __enter__(self) -> None:
         for number in KINDS:
             handler = GET(number)
             if callable(handler):
+                usual, made = handler.usual if isinstance(handler, SignalHandler) else handler, self._made.get(number)
+                if made is None or made.usual is not usual:
+                    made = self._made[number] = SignalHandler(usual, self.launch)
                 try:
-                    SET(number, SignalHandler(handler.usual if isinstance(handler, SignalHandler) else handler, self.launch))
+                    SET(number, made)
                 except ValueError:  # this is not the main thread
                     return
                 self._before.append((number, handler))
 
     def __exit__(self, *error: object) -> None:
-        for number, handler in self._before:
-            SET(number, handler)
+        while self._before:
+            SET(*self._before.pop())

@@ -315,3 +315,16 @@ def test_addresses_may_come_as_bytes(repeated: Callable[[], int], monkeypatch: p
     addresses = [each.to_bytes(8, "little") for each in (address, source.address)]
     with pytest.raises(ptxvm.Fault, match="use-after-free"):
         kernel.launch(1, 32, (*addresses, bytes([32, 0, 0, 0]), bytes(4)))
+
+
+def test_a_relaunch_that_gave_way_to_others_is_valid_no_more(monkeypatch, repeated):
+    """Whatever keeps one asks whether it is valid: of all kernels and shapes so many are ready at once."""
+    monkeypatch.setattr("ptxvm.engine.jit.engine.REPEATS", 1)
+    kernel, out = ptxvm.load(SCALE).kernels["scale"], np.zeros(64, np.float32)
+    arguments = (out, np.ones(64, np.float32), 64, 2.0)
+    jit, ready = kernel.module.jit, []
+    for block in (32, 64):
+        for _ in range(4):
+            kernel.launch(1, block, arguments)
+        ready += [each for each in jit._relaunches.values() if each not in ready]
+    assert [each.valid for each in ready] == [False, True]
