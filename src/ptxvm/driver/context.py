@@ -95,7 +95,7 @@ class Context:
         known = isinstance(error, PTXVMError | MemoryError)
         LOG.error("ptxvm: a kernel failed: %s", error, exc_info=None if known else error)
         if self.failure is Result.SUCCESS:
-            self.cells[FAILURE] = result_of(error) if known else Result.UNKNOWN
+            self.cells[FAILURE] = result_of(error)
 
     def captured(self) -> list[Stream]:
         """The streams that are captured, and that the legacy default stream would wait for."""

@@ -190,7 +190,7 @@ OF_FAULTS = {
 
 
 def result_of(error: BaseException) -> Result:
-    """The code for an exception."""
+    """The code for an exception; UNKNOWN for one that no wrong call and no kernel causes: it is a defect of ptxvm."""
     match error:
         case DriverError():
             return error.result
@@ -202,10 +202,6 @@ def result_of(error: BaseException) -> Result:
             return Result.NOT_SUPPORTED
         case MemoryError():
             return Result.OUT_OF_MEMORY
-        case ValueError() | TypeError() | OverflowError():
-            return Result.INVALID_VALUE
-        case KeyError():
-            return Result.NOT_FOUND
     return Result.UNKNOWN
 
 

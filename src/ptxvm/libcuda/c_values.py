@@ -8,7 +8,9 @@ from typing import Any, TypeVar, cast
 
 from ptxvm.driver.results import DriverError, Result
 
+E = TypeVar("E", bound="ctypes.Structure | ctypes.c_int32 | ctypes.c_uint32")
 C = TypeVar("C", bound="ctypes.Structure | ctypes.Array[Any]")  # of any elements
+LARGEST = (1 << 31) - 1  # bytes that ctypes reads at once
 
 
 def not_null(address: int) -> int:
@@ -78,13 +80,26 @@ def u64s(address: int, count: int) -> list[int]:
 
 
 def structure_at(type: type[C], address: int) -> C:
-    """A structure or an array that a client gives, in its memory."""
+    """A structure that a client gives, in its memory."""
     return cast("C", type.from_address(not_null(address)))
 
 
+def array_at(type: type[E], address: int, count: int) -> ctypes.Array[E]:
+    """An array that a client gives, in its memory; DriverError for a number of elements that no memory holds."""
+    check_size(count * ctypes.sizeof(type))
+    return cast("ctypes.Array[E]", (type * count).from_address(not_null(address)))
+
+
 def bytes_from(address: int, size: int) -> bytes:
-    """Read bytes."""
+    """Read bytes; DriverError for a size that no argument has."""
+    check_size(size)
     return ctypes.string_at(not_null(address), size)
+
+
+def check_size(size: int) -> None:
+    """DriverError for a size in bytes that is negative or too large: clients give counts and sizes as any number."""
+    if not 0 <= size <= LARGEST:
+        raise DriverError(Result.INVALID_VALUE, f"an argument cannot have {size} bytes")
 
 
 def string(address: int) -> str:
@@ -93,6 +108,6 @@ def string(address: int) -> str:
 
 
 __all__ = [
-    "bytes_from", "i32", "not_null", "put_bytes", "put_f32", "put_i32", "put_string", "put_u64", "put_u64_if", "string",
-    "structure_at", "u32", "u64", "u64s",
+    "array_at", "bytes_from", "i32", "not_null", "put_bytes", "put_f32", "put_i32", "put_string", "put_u64", "put_u64_if",
+    "string", "structure_at", "u32", "u64", "u64s",
 ]  # fmt: skip

@@ -164,6 +164,42 @@ def test_a_defect_of_an_engine_is_no_wrong_call_and_its_log_shows_where(cuda, ke
     cuda.function("cuDevicePrimaryCtxReset_v2")(0)
 
 
+@pytest.mark.parametrize("defect", [ValueError("negative shift count"), TypeError("no number"), KeyError("a name")])
+def test_a_defect_within_a_call_is_no_wrong_value_of_the_client(cuda, data, caplog, monkeypatch, defect):
+    def broken(*arguments):
+        raise defect
+
+    monkeypatch.setattr("ptxvm.libcuda.calls.context.array_at", broken)
+    assert cuda.library.cuCtxCreate_v3(byref(c_void_p()), data, 1, 0, 0) == UNKNOWN
+    assert "in broken" in caplog.text  # a traceback
+
+
+def test_counts_and_sizes_that_no_memory_has_are_wrong_values(cuda, data, caplog):
+    """Clients give them as any number; none is an error of the driver's own (driver API, `CUDA_ERROR_INVALID_VALUE`)."""
+    some, many = (c_uint64 * 8)(), c_size_t(1 << 40)
+    wrong = [
+        ("cuCtxCreate_v3", byref(c_void_p()), some, c_int(-1), c_uint(0), c_int(0)),
+        ("cuMemcpyBatchAsync_v2", some, some, some, many, some, some, c_size_t(1), c_void_p()),
+        ("cuMemSetAccess", data, c_size_t(4096), some, many),
+        ("cuMemImportFromShareableHandle", byref(c_void_p()), c_void_p(1 << 40), c_int(1)),
+    ]
+    for name, *arguments in wrong:
+        assert getattr(cuda.library, name)(*arguments) == INVALID_VALUE, name
+    assert not [each for each in caplog.records if each.levelno >= logging.ERROR]
+
+
+def test_a_launch_is_refused_again_when_the_kernel_takes_less_shared_memory(cuda, kernel, data):
+    """What was checked for a launch before holds as long as the attributes of its kernel (`cuFuncSetAttribute`)."""
+    scale, most, size = kernel("scale"), c_int(8), c_uint(60_000)  # CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    given = pointers(data, c_float(2), c_uint(N))
+    extents = (c_uint(1), c_uint(1), c_uint(1), c_uint(32), c_uint(1), c_uint(1))
+    results = []
+    for bytes_allowed in (64_000, 50_000, 64_000):
+        cuda.function("cuFuncSetAttribute")(scale, most, c_int(bytes_allowed))
+        results += [cuda.library.cuLaunchKernel(scale, *extents, size, None, given, None) for _ in range(2)]
+    assert results == [0, 0, INVALID_VALUE, INVALID_VALUE, 0, 0]
+
+
 def test_wrong_calls_have_the_results_of_the_manual(cuda, module, data):
     wrong = [
         (INVALID_VALUE, "cuInit", c_uint(1)),

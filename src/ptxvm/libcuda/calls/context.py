@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from ptxvm.driver.context import Context
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
+from ptxvm.libcuda.c_values import array_at, put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import ContextParameters, ExecutionAffinity
 
@@ -67,7 +67,7 @@ def create(out: int, flags: int, ordinal: int) -> None:
 @function("cuCtxCreate_v3")
 def create_v3(out: int, affinities: int, count: int, flags: int, ordinal: int) -> None:
     """A new context, with as many multiprocessors as an affinity of execution names, or all that there are."""
-    asked = structure_at((ExecutionAffinity * count), affinities) if affinities and count else ()
+    asked = array_at(ExecutionAffinity, affinities, count) if affinities and count else ()
     if any(each.type != MULTIPROCESSORS or not each.count for each in asked):
         raise DriverError(Result.UNSUPPORTED_EXEC_AFFINITY, "the affinity of a context is to some multiprocessors")
     create(out, flags, ordinal)

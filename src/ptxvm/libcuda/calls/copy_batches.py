@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from ptxvm.driver.cuda_arrays import CudaArray
 from ptxvm.driver.results import DriverError, Result, member
-from ptxvm.libcuda.c_values import put_u64_if, structure_at, u64s
+from ptxvm.libcuda.c_values import array_at, put_u64_if, structure_at, u64s
 from ptxvm.libcuda.calls.copies import ARRAY, UNIFIED, AddressedCopy, copied, put, rectangular
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import Copy3D, CopyAttributes, CopyOperand, CopyOperation
@@ -74,7 +74,7 @@ def reads_of(attributes: int, first: list[int], count: int) -> list[SourceAccess
     """When the source of each copy is read; DriverError for attributes that do not begin with the first copy."""
     if not first or first[0] or first != sorted(set(first)) or first[-1] >= max(count, 1):
         raise DriverError(Result.INVALID_VALUE, f"the attributes of {count} copies begin at 0, and at {first} here")
-    listed = structure_at((CopyAttributes * len(first)), attributes)
+    listed = array_at(CopyAttributes, attributes, len(first))
     return [reading(listed[max(n for n, start in enumerate(first) if start <= at)].read) for at in range(count)]
 
 
@@ -103,7 +103,7 @@ def copy_3d_batch(count: int, operations: int, flags: int, stream: int) -> None:
     check_stream(stream)
     if flags:
         raise DriverError(Result.INVALID_VALUE, "the flags of a batch are 0")
-    put_all(stream, [in_elements(each) for each in structure_at((CopyOperation * count), operations)] if count else [])
+    put_all(stream, [in_elements(each) for each in array_at(CopyOperation, operations, count)] if count else [])
 
 
 @function("cuMemcpy3DBatchAsync")

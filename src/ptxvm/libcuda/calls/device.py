@@ -8,7 +8,7 @@ import struct
 from ptxvm.driver.attributes import Attribute
 from ptxvm.driver.cuda_arrays import Elements, format_of
 from ptxvm.driver.results import DriverError, Result
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_string, put_u64, string, structure_at
+from ptxvm.libcuda.c_values import array_at, put_bytes, put_i32, put_string, put_u64, string
 from ptxvm.libcuda.session import function, session
 
 A = Attribute
@@ -113,7 +113,7 @@ def atomics_with_host(out: int, operations: int, count: int, ordinal: int) -> No
     session().driver.device(ordinal)
     if not (out and operations and count):
         raise DriverError(Result.INVALID_VALUE, "the operations are missing")
-    words = structure_at(ctypes.c_int32 * count, operations)
+    words = array_at(ctypes.c_int32, operations, count)
     if any(each not in ATOMICS for each in words):
         raise DriverError(Result.INVALID_VALUE, f"{list(words)} are not all atomic operations")
     put_bytes(out, struct.pack(f"<{count}I", *(ATOMICS[each] for each in words)))

@@ -21,7 +21,7 @@ from ptxvm.driver.launch import FunctionTask
 from ptxvm.driver.memory import AllocationKind
 from ptxvm.driver.results import DriverError, Result, member
 from ptxvm.driver.shared_memory import File
-from ptxvm.libcuda.c_values import bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
+from ptxvm.libcuda.c_values import array_at, bytes_from, i32, put_bytes, put_i32, put_u64, structure_at, u64
 from ptxvm.libcuda.calls.locations import LocationType, location_of
 from ptxvm.libcuda.session import NO_HANDLE, function, session, then_failure
 from ptxvm.libcuda.structures import AccessDescription, AllocationNode, Location, PoolProperties
@@ -406,7 +406,7 @@ def set_pool_access(handle: int, accesses: int, count: int) -> None:
     """Let devices use the memory of a pool, or end that; its own device always may."""
     found, blocks = pool(handle), session().driver.blocks
     held = [blocks.by_address[address].allocation for address, (owner, _) in OWNERS.items() if owner is found]
-    for d in structure_at((AccessDescription * count), accesses) if count else ():
+    for d in array_at(AccessDescription, accesses, count) if count else ():
         if (d.location_type, d.location) == found.location and d.flags == NO_ACCESS:
             raise DriverError(Result.INVALID_DEVICE, "the device of a pool may use it")
         if d.location_type != ON_DEVICE or (d.location_type, d.location) == found.location:

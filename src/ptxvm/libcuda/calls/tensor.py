@@ -13,7 +13,7 @@ from typing import TypedDict
 
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.isa.tensor_map import FIELDS, MARK, SIZE
-from ptxvm.libcuda.c_values import bytes_from, put_bytes, structure_at, u64s
+from ptxvm.libcuda.c_values import array_at, bytes_from, put_bytes, u64s
 from ptxvm.libcuda.session import function
 from ptxvm.machine.tensor_map import Interleave, L2Promotion, OobFill, Swizzle, TensorMap, TensorType
 
@@ -24,7 +24,7 @@ def numbers(address: int, count: int, type: type[ctypes.c_uint32 | ctypes.c_int3
     """Numbers of 32 bits that a client lists."""
     if not address:
         raise DriverError(Result.INVALID_VALUE, "a pointer is null")
-    return list(structure_at((type * count), address))
+    return list(array_at(type, address, count))
 
 
 def check_rank(rank: int) -> None:

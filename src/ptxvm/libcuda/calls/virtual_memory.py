@@ -8,7 +8,7 @@ from ptxvm.driver.multicast import Multicast
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import File
 from ptxvm.driver.virtual_memory import GRANULARITY, NONE, Mappable, Physical
-from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, structure_at
+from ptxvm.libcuda.c_values import array_at, put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.session import NO_HANDLE, function, session
 from ptxvm.libcuda.structures import AccessDescription, AllocationProperties, Location
 
@@ -105,7 +105,7 @@ def unmap(address: int, size: int) -> None:
 @function("cuMemSetAccess")
 def set_access(address: int, size: int, descriptions: int, count: int) -> None:
     """Set the access of devices to mapped memory; that of the host counts as the first device's."""
-    found = structure_at((AccessDescription * count), descriptions)
+    found = array_at(AccessDescription, descriptions, count)
     driver = session().driver
     driver.finish()
     places = [driver.device(each.location).ordinal if each.location_type == ON_DEVICE else 0 for each in found]
@@ -138,7 +138,7 @@ def take(out: int, file: int, kind: int) -> None:
     try:
         number = os.dup(file)
         size = os.fstat(number).st_size
-    except OSError as wrong:
+    except (OSError, OverflowError) as wrong:
         raise DriverError(Result.INVALID_VALUE, f"{file} is the number of no file: {wrong}") from wrong
     described = AllocationProperties(type=1, handle_types=FILE, location_type=1)
     put_u64(out, session().handles.handle(Physical(file=File(size, number), properties=bytes(described))))
