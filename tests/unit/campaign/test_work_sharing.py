@@ -1,8 +1,10 @@
 """This process runs jobs beside workers; whatever ends its own ends theirs."""
 
 import os
+import signal
 import time
 from collections.abc import Callable
+from subprocess import Popen
 
 import pytest
 
@@ -28,17 +30,19 @@ class Meanwhile:
         return Outcome(value=os.getpid())
 
 
-def interrupt() -> None:
-    raise KeyboardInterrupt
-
-
 def test_ctrl_c_in_the_own_job_ends_those_of_workers(sleepers: DeclaredWorkload) -> None:
-    """The worker sleeps for 100 seconds, and its process ends at once."""
+    """The worker sleeps for 100 seconds, and its process is ended and not kept."""
+    processes: list[Popen[bytes]] = []
+
+    def interrupt() -> None:
+        processes.extend(worker.process for worker in sharing.pool.workers.values())
+        raise KeyboardInterrupt
+
     with WorkSharing(sleepers, 2, CaseLimits(1e6)) as sharing:
         sharing.workload = Meanwhile(sharing, interrupt)
         with pytest.raises(KeyboardInterrupt):
             list(sharing.outcomes([Job(1), Job(1)]))
-        assert not sharing.pool.workers
+    assert [process.returncode for process in processes] == [-signal.SIGKILL]
 
 
 def test_each_job_runs_once_here_or_there(sleepers: DeclaredWorkload) -> None:
