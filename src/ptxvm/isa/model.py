@@ -85,16 +85,18 @@ class Rule:
 class OperandType:
     """What may stand for an operand: the name of a type or of a slot that holds one, and some marks.
 
-    `2*type` is the type of twice the size.  Marks (see `isa.operand_types`): `wide` a register may be wider, `bits`
-    any class of register of the size, `imm` a constant only, `reg` no constant, `split` the elements of a vector share
-    the type, `packed` they hold one value together (a rule says how), `coordinates` they are a point: the first one may
-    be an integer beside floats, and where one is bits all may be, `plain` one register or constant only (no vector, no
-    special register without the mark `special`, no variable without an offset, no `_` without the mark `sink`), `numeric`
-    no variable at all, `word` no integer constant, `update` the instruction reads the operand and then replaces it,
-    `untyped` a `.b` register only, `scalar` no packed one, `strict` integers hold no floats within braces either,
-    `registers` not all within braces are constants, `loose` a register of any type and size, `element` an address may be
-    `a[2]`, `mask` its bits are lanes (which no check asks), `enables` it is a predicate that says whether an operand with
-    `update` is read, `passed` its value reaches a result as it is and is not looked at, `label`, `function`, `table`, `any`.
+    `2*type` is the type of twice the size, and `atype|btype` that of two slots which is signed, if one is.
+
+    Marks (see `isa.operand_types`): `wide` a register may be wider, `bits` any class of register of the size, `imm` a constant
+    only, `reg` no constant, `split` the elements of a vector share the type, `packed` they hold one value together (a rule
+    says how), `coordinates` they are a point: the first one may be an integer beside floats, and where one is bits all may be,
+    `plain` one register or constant only (no vector, no special register without the mark `special`, no variable without an
+    offset, no `_` without the mark `sink`), `numeric` no variable at all, `word` no integer constant, `update` the instruction
+    reads the operand and then replaces it, `untyped` a `.b` register only, `scalar` no packed one, `strict` integers hold no
+    floats within braces either, `registers` not all within braces are constants, `loose` a register of any type and size,
+    `element` an address may be `a[2]`, `mask` its bits are lanes (which no check asks), `enables` it is a predicate that says
+    whether an operand with `update` is read, `passed` its value reaches a result as it is and is not looked at, `label`,
+    `function`, `table`, `any`.
 
     `judged_as` has types that ptxas judges as others: with `bf16=u16`, an operand of `.bf16` may be what `.u16` may be.
     """
@@ -447,6 +449,9 @@ class Decoded:
         return self._types[operand]
 
     def _slot_type(self, spec: str) -> Type | None:
+        if "|" in spec:
+            found = [type for type in map(self._slot_type, spec.split("|")) if type is not None]
+            return next((type for type in found if type.is_signed), found[0] if found else None)
         slot = spec.removeprefix("2*")
         value = getattr(self, slot, None) if slot in self.of.modifiers else None
         if not isinstance(value, Type):

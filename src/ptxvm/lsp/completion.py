@@ -8,10 +8,11 @@ from functools import cache
 
 from lsprotocol import types
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, pred
 from ptxvm.isa.model import Decoded
 from ptxvm.isa.notation import Operand
-from ptxvm.isa.operand_types import Shape, problem
+from ptxvm.isa.operand_types import Shape, holds, problem
 from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.isa.targets import LOWEST, VERSIONS, gives, parse_need
 from ptxvm.lsp.context import CursorContext, CursorPart, context_at, next_modifiers
@@ -41,6 +42,9 @@ KINDS = {
 IN_BODY = (".reg", ".shared", ".local", ".param", ".global", ".const", ".loc", ".pragma", ".align", ".branchtargets",
            ".calltargets", ".callprototype")  # fmt: skip
 """The directives with which a statement of a body begins (PTX 11)."""
+
+NAMED = frozenset({"function", "table", "prototype", "label"})
+"""The marks of operands that are names."""
 
 OF_MODULE = (
     *HEADER,
@@ -142,18 +146,32 @@ def _fits(shape: Shape, i: Decoded, operand: Operand, bracket: str) -> bool:
     """May a name of this shape stand for an operand, in the bracket that is open there?"""
     if operand.address != (bracket == "[") and not (operand.bare and not bracket) and not operand.items:
         return False
-    if operand.group:
-        return bracket == "(" and shape.kind in ("register", "variable")
+    if operand.group or bracket == "(":
+        passed = (shape.kind == "register" and shape.type is not pred) or shape.space is Space.PARAM
+        return bool(operand.group) and bracket == "(" and passed
     results = i.destinations()
     for name in operand.names:
         if shape.kind == "function" and "function" not in i.operand_type(name).marks:
             continue  # ptxas takes the address of a function as any number, which no author means
+        if not _is_meant(shape, i.type_of(name), i.operand_type(name).marks):
+            continue
         wanted = Shape("address", items=(shape,)) if operand.address else shape
         if bracket == "{":
             wanted = Shape("vector", items=(shape,))
         if not problem(wanted, i.type_of(name), i.operand_type(name), destination=name in results):
             return True
     return False
+
+
+def _is_meant(shape: Shape, type: Type | None, marks: frozenset[str]) -> bool:
+    """Is it what stands beside `any` in a declaration?  Rules judge operands with that mark, and take nothing else."""
+    kinds = marks & NAMED
+    if "any" not in marks or not (kinds or type):
+        return True
+    if kinds:
+        is_array = shape.kind == "variable" and shape.space is not Space.PARAM
+        return shape.kind in kinds or (is_array and "table" in kinds)  # an array of targets
+    return shape.kind == "register" and shape.type is not None and type is not None and holds(shape.type, type)
 
 
 def _names(module: ModuleView, offset: int, fits: Callable[[Shape], bool]) -> Items:

@@ -40,8 +40,9 @@ _PARTIAL = re.compile(r"[%$]?[\w$]*$", re.ASCII)
 class CursorContext:
     """The part at a cursor; of an instruction its opcode and modifiers, and the operands before the cursor.
 
-    `partial` is the beginning of the word that is written.  `operand` counts from 0; `bracket` is the innermost one that is
-    open there.  `line` is what stands before the word, of a directive.
+    `partial` is the beginning of the word that is written.  `operand` counts from 0, and `groups` says which of those before it
+    are in parentheses; `bracket` is the innermost one that is open there.  `line` is what stands before the word, of a
+    directive.
     """
 
     part: CursorPart
@@ -52,6 +53,7 @@ class CursorContext:
     bracket: str = ""
     owner: str = ""
     line: str = ""
+    groups: tuple[bool, ...] = ()
 
     @property
     def forms(self) -> tuple[Decoded, ...]:
@@ -70,8 +72,9 @@ class CursorContext:
         least, most = i.form.counts
         found: dict[str, Operand] = {}
         for count in range(max(least, self.operand + 1), most + 1):
-            operand = chosen(i.form.operands, count)[self.operand]
-            found[operand.name] = operand
+            *before, operand = chosen(i.form.operands, count)[: self.operand + 1]
+            if self.groups == tuple(bool(each.group) for each in before[: len(self.groups)]):
+                found[operand.name] = operand
         return list(found.values())
 
 
@@ -106,8 +109,8 @@ def _in_body(before: str, word: str) -> CursorContext:
         written = found[3] or ""
         if found[1] and (component := _COMPONENT.search(written)):
             return CursorContext(CursorPart.COMPONENT, component[2], found[1], _modifiers(found[2]), owner=component[1])
-        number, bracket = _operand(written)
-        return CursorContext(CursorPart.OPERAND, word, found[1], _modifiers(found[2]), number, bracket)
+        groups, bracket = _operand(written)
+        return CursorContext(CursorPart.OPERAND, word, found[1], _modifiers(found[2]), len(groups), bracket, groups=groups)
     if found := _START.match(before):
         return CursorContext(CursorPart.STATEMENT, found[1])
     return CursorContext(CursorPart.DIRECTIVE, word, line=before)
@@ -117,17 +120,18 @@ def _modifiers(text: str) -> tuple[str, ...]:
     return tuple(word.strip() for word in text.split(".")[1:])
 
 
-def _operand(written: str) -> tuple[int, str]:
-    """The number of the operand that is being written, and the bracket that is open in it."""
-    number, brackets = 0, list[str]()
-    for character in written:
+def _operand(written: str) -> tuple[tuple[bool, ...], str]:
+    """The operands before the one that is being written, each in parentheses or not, and the bracket that is open in that."""
+    groups, brackets, start = list[bool](), list[str](), 0
+    for at, character in enumerate(written):
         if character in "([{":
             brackets.append(character)
         elif character in ")]}" and brackets:
             brackets.pop()
         elif character == "," and not brackets:
-            number += 1
-    return number, brackets[-1] if brackets else ""
+            groups.append(written[start:at].lstrip().startswith("("))
+            start = at + 1
+    return tuple(groups), brackets[-1] if brackets else ""
 
 
 def next_modifiers(context: CursorContext) -> dict[str, Decoded]:

@@ -92,7 +92,9 @@ class Page:
         parts = ["source and result" if updated else "result" if result else "address" if address else "source"]
         marks = [MARKS[m] for m in sorted(spec.marks) if m in MARKS]
         slot = spec.type.removeprefix("2*")
-        if not address and (slot in Type.named or slot in self.of.modifiers):
+        if "|" in slot:
+            parts.append(f"signed where {' or '.join(self._type(name, each) for each in slot.split('|'))} is")
+        elif not address and (slot in Type.named or slot in self.of.modifiers):
             held = Type.named.get(slot) if "untyped" in spec.marks else None
             named = self._type(name, slot) if held is None else f".{held.as_bits.name}"
             parts.append(("" if slot == spec.type else "twice the size of ") + named)

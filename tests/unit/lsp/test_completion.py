@@ -70,6 +70,37 @@ def test_operands_are_what_fits(at, text, there, missing):
     assert not missing & found
 
 
+CALLS = """.version 8.0
+.target sm_80
+.address_size 64
+.global .u64 targets[2];
+.func (.reg .b32 out) f(.reg .b32 x) { mov.u32 out, x; ret; }
+.visible .entry k() {
+    .reg .b32 %r<2>; .reg .b64 %rd<2>; .reg .pred %p<2>;
+    .param .b32 given;
+    proto: .callprototype (.reg .b32 _) _ (.reg .b32 _);
+    mov.u32 %r1, 0; mov.u64 %rd1, f; setp.eq.u32 %p1, %r1, 0;
+    BODY
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "offered"),
+    [
+        ("call ^", {"f", "%rd1"}),
+        ("call (^", {"%r1", "%rd1", "given"}),
+        ("call (%r1), ^", {"f", "%rd1"}),
+        ("call (%r1), f, (^", {"%r1", "%rd1", "given"}),
+        ("call (%r1), %rd1, (%r1), ^", {"proto", "targets"}),
+    ],
+)
+def test_a_call_has_functions_pointers_to_them_and_prototypes(at, text, offered):
+    """PTX 9.7.12.5; predicates and special registers are no arguments, and no register of 32 bits has an address here."""
+    every = {"f", "%rd1", "%r1", "%p1", "given", "proto", "targets", "%tid"}
+    assert every & set(labels(at, CALLS.replace("BODY", text))) == offered
+
+
 def test_a_register_that_is_not_used_yet_is_offered_too(at):
     items = {item.label: item.detail for item in completion(*at("add.s32 ^"))}
     assert items["%r2"] == ".b32, not used yet"

@@ -14,7 +14,9 @@ from ptxvm.isa.exactness import DEFINED, SILICON
 from ptxvm.isa.model import ISA
 from ptxvm.reference import modifiers
 from ptxvm.reference.codes import every_code, page_of
+from ptxvm.reference.instruction_parts import operands_of
 from ptxvm.reference.page import Page, find, pages
+from ptxvm.reference.reading import read
 
 load_catalog()
 
@@ -161,3 +163,11 @@ def test_a_word_says_what_it_does_to_its_instruction(opcode, word, said):
 )  # fmt: skip
 def test_types_in_words(type, words):
     assert modifiers.type_in_words(Type.named[type]) == words
+
+
+@pytest.mark.parametrize(("types", "said"), [("u32.u32", "u32"), ("s32.u32", "s32"), ("u32.s32", "s32"), ("s32.s32", "s32")])
+@pytest.mark.parametrize("opcode", ["dp4a", "dp2a.hi"])
+def test_the_sum_of_products_is_signed_where_a_factor_is(opcode, types, said):
+    """Of `c` and `d`, PTX 9.7.1.23 and 9.7.1.24."""
+    rows = operands_of(read(f"{opcode}.{types} %r0, %r1, %r2, 5").bound)
+    assert [what for name, _, what in rows if name in "cd"] == [f"result, .{said}", f"source, .{said}"]

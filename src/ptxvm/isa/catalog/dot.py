@@ -12,7 +12,7 @@ from ptxvm.isa.model import alu
     .atype = .btype = { .u32, .s32 };
     """,
     section="9.7.1.23",
-    types="d: u32, a: atype, b: btype, c: u32",
+    types="d c: atype|btype, a: atype, b: btype",
     needs={"": "PTX 5.0, sm_61"},
 )
 def dp4a(i, a, b, c):
@@ -27,7 +27,7 @@ def dp4a(i, a, b, c):
     .mode = { .lo, .hi };
     """,
     section="9.7.1.24",
-    types="d: u32, a: atype, b: btype, c: u32",
+    types="d c: atype|btype, a: atype, b: btype",
     needs={"": "PTX 5.0, sm_61"},
     fixed=1,
 )
