@@ -449,9 +449,10 @@ class Decoded:
         return self._types[operand]
 
     def _slot_type(self, spec: str) -> Type | None:
-        if "|" in spec:
-            found = [type for type in map(self._slot_type, spec.split("|")) if type is not None]
-            return next((type for type in found if type.is_signed), found[0] if found else None)
+        found = [type for type in map(self._type_of_slot, spec.split("|")) if type is not None]
+        return next((type for type in found if type.is_signed), found[0] if found else None)
+
+    def _type_of_slot(self, spec: str) -> Type | None:
         slot = spec.removeprefix("2*")
         value = getattr(self, slot, None) if slot in self.of.modifiers else None
         if not isinstance(value, Type):
