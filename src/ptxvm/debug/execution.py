@@ -8,9 +8,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ptxvm.algebra.state_space import Space
 from ptxvm.dataclass import dataclass
-from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, Caught, Watchpoint, numbers, troubles
+from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Catchpoint, Caught, Watchpoint, numbers, troubles
 from ptxvm.debug.expressions import parse
 from ptxvm.debug.focus import Focus, number_of, shown
 from ptxvm.debug.lanes import LanePlaces, Status
@@ -19,63 +18,18 @@ from ptxvm.debug.nans import has_nan
 from ptxvm.debug.stops import Change, Reason, Stop
 from ptxvm.debug.timeline import Interrupt, Interrupted, Timeline
 from ptxvm.debug.values import NoValue, Pointees, View
+from ptxvm.debug.watched_accesses import Observing, WatchedAccesses, start_of
 from ptxvm.diagnostics.errors import Fault, Place
 from ptxvm.engine.interp import value_text
-from ptxvm.engine.interp.accesses import Access
-from ptxvm.engine.interp.lane_memory import LaneMemory
-from ptxvm.engine.interp.observed_memory import ObservedMemory
 from ptxvm.engine.interp.stepping import SteppedGrid, lanes_of
 from ptxvm.engine.interp.stepping_schedule import Issue, SteppingSchedule
-from ptxvm.isa.effects import Jump, Verb
+from ptxvm.isa.effects import Jump
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.events import Finding
-from ptxvm.machine.per_lane import Array, LaneNumbers, Lanes, PerLane
+from ptxvm.machine.per_lane import Array, LaneNumbers
 from ptxvm.machine.warp_schedule import Choice
 
 NONE: LaneNumbers = np.zeros(0, np.intp)
-
-
-class Accesses:
-    """Follows the accesses of a grid for watchpoints."""
-
-    def __init__(self, breakpoints: Breakpoints) -> None:
-        self.breakpoints = breakpoints
-        self.time = 0
-        self.observes = False
-        self.found: list[tuple[Watchpoint, LaneNumbers]] = []
-
-    def accessed(self, memory: ObservedMemory, access: Access, verb: Verb, lanes: Lanes, address: PerLane) -> None:
-        """Note the watchpoints whose bytes lanes have accessed."""
-        size, every = access.type.bytes * access.count, memory.layout.every(lanes)
-        for watch in self.breakpoints.watchpoints:
-            wanted = watch.bytes
-            if verb not in watch.verbs:
-                continue
-            for position, (allocation, _, offsets) in memory.touched_by_lane(access, lanes, address):
-                first = offsets + (allocation.origin if allocation.home is None else 0)
-                if allocation.space.window is not (Space.GLOBAL if wanted.space is Space.CONST else wanted.space):
-                    continue
-                begin = start_of(memory, wanted)
-                hit = (first < begin + wanted.size) & (first + size > begin) if begin is not None else np.zeros(1, np.bool_)
-                if np.any(hit):
-                    self.found.append((watch, np.atleast_1d(every[position])[np.broadcast_to(hit, len(every[position]))]))
-
-    def take(self) -> list[tuple[Watchpoint, LaneNumbers]]:
-        """What was found since the last time."""
-        found, self.found = self.found, []
-        return found
-
-
-def start_of(memory: LaneMemory, wanted: Bytes) -> int | None:
-    """Where bytes begin in the allocation that has them; None where the cohort has not that CTA."""
-    if wanted.space not in (Space.SHARED, Space.LOCAL):
-        return wanted.start
-    window, layout = memory.window(wanted.space), memory.layout
-    ctas = np.flatnonzero(layout.ctas == wanted.cta)
-    if window is None or not len(ctas):
-        return None
-    piece = int(ctas[0]) if wanted.space is Space.SHARED else int(ctas[0]) * layout.threads + wanted.thread
-    return piece * window.stride + wanted.start
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,7 +54,7 @@ class Execution:
     """Runs a grid forwards and backwards; `interrupt` is set from outside, to stop it."""
 
     def __init__(
-        self, grid: SteppedGrid, breakpoints: Breakpoints, accesses: Accesses, pointees: Pointees, interrupt: Interrupt,
+        self, grid: SteppedGrid, breakpoints: Breakpoints, accesses: WatchedAccesses, pointees: Pointees, interrupt: Interrupt,
         logged: Callable[[str], None],
     ) -> None:  # fmt: skip
         self.grid, self.breakpoints, self.accesses = grid, breakpoints, accesses
@@ -503,20 +457,6 @@ class Before(NamedTuple):
     lanes: LaneNumbers
 
 
-class Observing:
-    """Within `with`, accesses are followed where there are watchpoints."""
-
-    def __init__(self, accesses: Accesses) -> None:
-        self.accesses = accesses
-
-    def __enter__(self) -> None:
-        self.accesses.observes = bool(self.accesses.breakpoints.watchpoints)
-        self.accesses.found = []
-
-    def __exit__(self, *_: object) -> None:
-        self.accesses.observes = False
-
-
 def counted(each: Breakpoint, issue: Issue, lanes: LaneNumbers) -> LaneNumbers:
     """Count the warps of the lanes at which a breakpoint stops; those that are left when it has let some pass."""
     if not len(lanes):
@@ -530,4 +470,4 @@ def counted(each: Breakpoint, issue: Issue, lanes: LaneNumbers) -> LaneNumbers:
     return left
 
 
-__all__ = ["Accesses", "Execution", "start_of"]
+__all__ = ["Execution"]

@@ -24,7 +24,7 @@ from ptxvm.analysis.program import Function
 from ptxvm.checkers.checker import Checker
 from ptxvm.debug import steps
 from ptxvm.debug.breakpoints import Breakpoint, Breakpoints, Bytes, Catchpoint, CodeBreakpoint, Watchpoint, condition_of
-from ptxvm.debug.execution import Accesses, Execution, start_of
+from ptxvm.debug.execution import Execution
 from ptxvm.debug.expressions import address_of, assigned, parse
 from ptxvm.debug.focus import Focus, NotThere
 from ptxvm.debug.source_types import Number, Pointer, Structure
@@ -32,6 +32,7 @@ from ptxvm.debug.steps import Step, ended
 from ptxvm.debug.stops import Reason, Stop
 from ptxvm.debug.timeline import Interrupt, Interrupted
 from ptxvm.debug.values import MemoryPlace, NoValue, Pointees, RegisterPlace, Values, View
+from ptxvm.debug.watched_accesses import WatchedAccesses, start_of
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.stepping import SteppedGrid, SteppingInterpreter
@@ -143,7 +144,7 @@ class Session:
         library.output.clear()
         sink, library.sink = library.sink, weakly(self._print)
         self._close.append(lambda: setattr(library, "sink", sink))
-        accesses = Accesses(self.breakpoints)
+        accesses = WatchedAccesses(self.breakpoints)
         watcher = self._watcher()
         if watcher is not None:
             watcher.launched(fresh(memory.table.items, self.args))
