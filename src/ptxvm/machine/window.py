@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 Offset: TypeAlias = "npt.NDArray[np.uint64] | npt.NDArray[np.uint32] | np.uint64 | np.uint32"
 
 GRAINS = 256, 1024  # bytes: the least and the greatest alignment of a window
+PAGE = 1 << 12  # bytes: addresses at this distance fall into the same lines of the first cache
 RANK = 24  # bits of an address in shared memory below the rank of its CTA in the cluster
 MASKED_RANKS = range(16)  # the CTAs of a cluster that a mask of 16 bits can name
 LOW_WORD = np.uint64(0xFFFF_FFFF)
@@ -39,8 +40,12 @@ def grain(space: Space, size: int) -> int:
 
 
 def stride(space: Space, size: int) -> int:
-    """Bytes from a window to the next one."""
-    return align(max(size, 1), grain(space, size))
+    """Bytes from a window to the next one.
+
+    Those of the threads of a warp would push each other out of the processor's caches at a distance of so many pages.
+    """
+    step = align(max(size, 1), grain(space, size))
+    return step + grain(space, size) if space is Space.LOCAL and step % PAGE == 0 else step
 
 
 @contextmanager

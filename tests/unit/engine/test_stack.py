@@ -79,3 +79,17 @@ def test_the_depth_of_calls_is_that_of_the_frames(source: str, frame: int, engin
 @pytest.mark.parametrize("engine", ["interp", "jit"])
 def test_many_threads_have_a_stack_each(engine: str) -> None:
     assert depth(SOURCES["many registers"][0], 100, engine, threads=1024) == [100] * 1024
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_every_cta_finds_its_stacks_cleared(engine: str) -> None:
+    """However deep the calls of earlier CTAs and launches went (PTX leaves it open; a run is to be repeatable)."""
+    counts = function(
+        ".local .align 8 .b8 x[40]; .reg .u32 old; ld.local.u32 old, [x]; min.u32 old, old, 1; st.local.u32 [x], 7;",
+        "sub.u32 r, r, 1; add.u32 r, r, old;",
+    )
+    kernel = ptxvm.load(HEADER + counts + KERNEL.replace("st.global.u32", "red.global.max.u32")).kernel()
+    found = np.zeros(40, np.uint32)
+    for calls in (3, 30, 300):
+        kernel.launch(40, 40, [found, np.uint32(calls)], engine=engine, threads=1)
+    assert not found.any()

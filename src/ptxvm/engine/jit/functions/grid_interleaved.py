@@ -7,10 +7,9 @@ from collections.abc import Iterator
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import RUNNABLE
-from ptxvm.engine.jit.functions import grid_clusters
+from ptxvm.engine.jit.functions import grid_clusters, local_memory
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, streaming_stores
-from ptxvm.engine.jit.memory.shadow_tags import clear_marks
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.isa.special_registers import WARP
 
@@ -57,13 +56,14 @@ def grid_function(kernel: KernelContext) -> str:
 
 def cleared_windows(kernel: KernelContext) -> Iterator[str]:
     """Lines that clear the memory of the CTA that begins in a slot."""
-    windows = [("shared", kernel.shared_stride, kernel.shared_size)] if kernel.shared_size else []
+    if kernel.shared_size:
+        yield from _of_slot("shared", kernel.shared_stride)
+        yield f"  call void @llvm.memset.p0.i64(ptr %shared.own, i8 0, i64 {kernel.shared_size}, i1 false)"
     if kernel.uses_local:
-        size = kernel.local_stride * kernel.threads
-        windows.append(("local", size, size))
-    for name, stride, size in windows:
-        yield f"  %{name}.offset = mul i64 %slot, {stride}"
-        yield f"  %{name}.own = getelementptr i8, ptr %{name}, i64 %{name}.offset"
-        yield f"  call void @llvm.memset.p0.i64(ptr %{name}.own, i8 0, i64 {size}, i1 false)"
-    if kernel.uses_local:
-        yield from clear_marks(kernel, "%local.own", kernel.local_stride * kernel.threads)
+        yield from _of_slot("local", kernel.local_stride * kernel.threads)
+        yield from local_memory.cleared(kernel, "%local.own")
+
+
+def _of_slot(name: str, stride: int) -> Iterator[str]:
+    yield f"  %{name}.offset = mul i64 %slot, {stride}"
+    yield f"  %{name}.own = getelementptr i8, ptr %{name}, i64 %{name}.offset"

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 
 from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.abi.states import STUCK
-from ptxvm.engine.jit.functions import grid_whole_warps
+from ptxvm.engine.jit.functions import grid_whole_warps, local_memory
 from ptxvm.engine.jit.functions.float_environment import BODY
 from ptxvm.engine.jit.ir.runtime import runtime
 from ptxvm.engine.jit.memory import barrier_epochs, streaming_stores
-from ptxvm.engine.jit.memory.shadow_tags import clear_marks
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import KernelContext
 
@@ -41,10 +40,7 @@ def _clear(kernel: KernelContext) -> Iterator[str]:
     """Lines that clear the memory of a CTA before it begins."""
     if kernel.shared_size:
         yield f"  call void @llvm.memset.p0.i64(ptr %shared, i8 0, i64 {kernel.shared_size}, i1 false)"
-    if kernel.uses_local:
-        size = kernel.local_stride * kernel.threads
-        yield f"  call void @llvm.memset.p0.i64(ptr %local, i8 0, i64 {size}, i1 false)"
-        yield from clear_marks(kernel, "%local", size)
+    yield from local_memory.cleared(kernel, "%local")
     yield barrier_epochs.cta_begins(kernel)
 
 

@@ -26,7 +26,6 @@ from ptxvm.algebra.memory_order import Scope
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import u64
 from ptxvm.dataclass import dataclass
-from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw
 from ptxvm.engine.jit.memory import cta_clocks
 from ptxvm.engine.jit.memory.addressing import Addressing
@@ -35,7 +34,6 @@ from ptxvm.engine.jit.memory.lane_offsets import Chunk, constant_offsets, pieces
 from ptxvm.engine.jit.memory.pending_copies import PendingCopies, pending
 from ptxvm.engine.jit.memory.tag_order import CellVectors, ClockOrder, EpochOrder
 from ptxvm.engine.jit.memory.tags import EPOCH, NEVER, PENDING, STRONG, UNTAGGED
-from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import GRAIN, Shadow
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
@@ -59,15 +57,6 @@ class LaneTags:
     def store(self, tags: list[str]) -> None:
         """Leave tags."""
         self.addressing.store(self.space, "i32", GRAIN, self.places, tags)
-
-
-def clear_marks(kernel: KernelContext, local: str, size: int) -> Iterator[str]:
-    """Lines that clear the marks of the local memory of a CTA, which begins at an address."""
-    if kernel.marks_local:
-        yield f"  %marks.pointer = getelementptr i8, ptr %ctx, i64 {offset('local_marks')}"
-        yield "  %marks.distance = load i64, ptr %marks.pointer, align 8"
-        yield f"  %marks = getelementptr i8, ptr {local}, i64 %marks.distance"
-        yield f"  call void @llvm.memset.p0.i64(ptr %marks, i8 0, i64 {size}, i1 false)"
 
 
 class ShadowCheck(CellVectors):

@@ -23,6 +23,9 @@ from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
 
+STEP = 256  # bytes, in which use of the stacks is counted: the least distance of two stacks
+
+
 # ── frames ──────────────────────────────────────────────────────────────────────────────
 
 
@@ -71,8 +74,28 @@ class Overflow:
 
 
 def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
-    """Fault if an end lies beyond the stack of a lane."""
-    at.refuse(bound, last.compare("gt", last.lift(work.room)), work, [(u64, last.raw)])
+    """Fault if an end lies beyond the stack of a lane; keep count of how much of the stacks is in use."""
+    code = at.code
+    if not at.kernel.unbounded:
+        at.refuse(bound, last.compare("gt", last.lift(work.room)), work, [(u64, last.raw)])
+        return
+    code.one_warp()
+    counted = at.context("stack_used")
+    used = code.emit(f"load i64, ptr {counted}, align 8", pure=False)
+    beyond = at.bits_of(last.compare("gt", Value(at.alg, u64, Affine(used))).raw)
+    more, enough = code.label(), code.label()
+    code.branch(code.emit(f"icmp eq i32 {code.emit(f'and i32 {beyond}, {at.active_text()}')}, 0"), enough, more, likely=True)
+    with code.scope():
+        code.block(more)
+        at.refuse(bound, last.compare("gt", last.lift(work.room)), work, [(u64, last.raw)])
+        ends, active = at.alg.vector(u64, last.raw), at.active_vector()
+        if active is not None:
+            ends = code.emit(f"select <{WARP} x i1> {active}, <{WARP} x i64> {ends}, <{WARP} x i64> zeroinitializer")
+        most = code.intrinsic("i64", f"llvm.vector.reduce.umax.v{WARP}i64", (f"<{WARP} x i64>", ends))
+        step = code.emit(f"add i64 {most}, {STEP - 1}")
+        code.run(f"store i64 {code.emit(f'and i64 {step}, {-STEP}')}, ptr {counted}, align 8")
+        code.jump(enough)
+    code.block(enough)
 
 
 # ── the spill stack ─────────────────────────────────────────────────────────────────────

@@ -90,6 +90,7 @@ class Runner:
         self._entries = {str(kind): ENTRY(partial(self._enter_other, kind)) for kind in OTHERS}
         self._room = np.empty(facts.suspended.cta_size * self.resident + LINE, np.uint8)
         self._saved = np.empty(facts.suspended.saved * self.resident, np.uint8)
+        self._stack_used = np.zeros(1, np.uint64)  # bytes of each thread's stack that may not be zero any more
         self._states = np.zeros(facts.warps, np.int32)
         self._arguments = (self.record.ctypes.data, self.calls.sites.ctypes.data, aligned(self._room), self._states.ctypes.data)
         self._blank = self._fresh_record().data
@@ -114,6 +115,7 @@ class Runner:
             "settle": address(calls.settle_slot),
             "resident": self.resident,
             "saved": self._saved.ctypes.data,
+            "stack_used": self._stack_used.ctypes.data,
             **{field: address(entry) for field, entry in self._entries.items()},
             "rows": calls.rows.ctypes.data,
             "addresses": self.compiled.addresses.ctypes.data,

@@ -1,5 +1,5 @@
 ; Let a CTA begin in one of the slots.
-define internal void @ptxvm.begin(ptr %m, i64 %cta, ptr %shared, ptr %local, i64 %slot) #0 {
+define internal void @ptxvm.begin(ptr %ctx, ptr %m, i64 %cta, ptr %shared, ptr %local, i64 %slot) #0 {
 entry:
   call void @llvm.memset.p0.i64(ptr %m, i8 0, i64 $header_size, i1 false)
   store i64 %cta, ptr %m, align 8
@@ -58,7 +58,7 @@ usual:
   %empty = icmp uge i64 %there, %until.visit
   br i1 %empty, label %slot.end, label %visit
 open:
-  call void @ptxvm.begin(ptr %m, i64 %next, ptr %shared, ptr %local, i64 %s)
+  call void @ptxvm.begin(ptr %ctx, ptr %m, i64 %next, ptr %shared, ptr %local, i64 %s)
   %next.open = add i64 %next, 1
   %used.open = add i64 %used, 1
   store i64 %used.open, ptr %resident.pointer, align 8
@@ -199,7 +199,7 @@ cta.done:
   %another.there = icmp slt i64 %next.visit, %until.another
   br i1 %another.there, label %another, label %retire
 another:
-  call void @ptxvm.begin(ptr %m, i64 %next.visit, ptr %shared, ptr %local, i64 %s)
+  call void @ptxvm.begin(ptr %ctx, ptr %m, i64 %next.visit, ptr %shared, ptr %local, i64 %s)
   %next.another = add i64 %next.visit, 1
   br label %visit
 retire:
