@@ -12,6 +12,7 @@ from ptxvm.engine.jit.values import f16_soft, mma_half_bytes, mma_scaled, mma_sm
 from ptxvm.engine.jit.values.mma_doubles import Doubles, fused
 from ptxvm.engine.jit.values.mma_floats import FORMS, ExactSmall, Fast, TensorCoreSums
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
+from ptxvm.engine.jit.values.mma_wide import WideSmall, WideSums
 from ptxvm.engine.jit.values.mma_writer import ProductWriter
 from ptxvm.isa.fragments import Product, Scaling, Sparsity
 from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_of
@@ -46,10 +47,12 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
         return _of_small(unit, product, architecture, fast=fast)
     if mma_sparse.is_sparse(product) and product.sparsity is not None:
         return _of_sparse(unit, product, product.sparsity, architecture, fast=fast)
-    found = _writer(unit, product, architecture, fast=fast)
-    if found is None:
+    if product.a.matrices > 1 or product.further:
         return None
-    return _named(unit, product, found)
+    if product.d.type is not s32 and product.d.type is not f64:
+        return written_for(unit, product, unit_of(product, architecture), fast=fast)
+    found = _writer(unit, product)
+    return None if found is None else _named(unit, product, found)
 
 
 def _of_sparse(unit: Unit, product: Product, sparsity: Sparsity, architecture: Architecture, *, fast: bool) -> str | None:
@@ -129,22 +132,20 @@ def written_for(
     """
     if not of_floats(product):
         return None
-    exact = ExactSmall if small else TensorCoreSums
-    found = Fast(unit, product) if fast else exact(unit, product, core, sparse=sparse)
-    return _named(unit, product, found, ".small" * small + ".sparse" * sparse)
+    mark = ".small" * small + ".sparse" * sparse
+    if fast:
+        return _named(unit, product, Fast(unit, product), mark)
+    exact, wide = (ExactSmall, WideSmall) if small else (TensorCoreSums, WideSums)
+    found = exact(unit, product, core, sparse=sparse)
+    found.otherwise = _named(unit, product, wide(found), mark)
+    return _named(unit, product, found, mark)
 
 
-def _writer(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> ProductWriter | None:
-    """The writer of the function."""
-    if product.a.matrices > 1 or product.further:
-        return None
+def _writer(unit: Unit, product: Product) -> ProductWriter | None:
+    """The writer of the function for integers or f64."""
     if product.d.type is s32:
         return Bits(unit, product) if product.a.type.bits == 1 else Integers(unit, product)
-    if product.d.type is f64:
-        return Doubles(unit, product) if product.rounding == "rn" and fused() else None
-    if not of_floats(product):
-        return None
-    return Fast(unit, product) if fast else TensorCoreSums(unit, product, unit_of(product, architecture))
+    return Doubles(unit, product) if product.rounding == "rn" and fused() else None
 
 
 def of_floats(product: Product) -> bool:

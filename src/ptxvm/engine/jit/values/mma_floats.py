@@ -4,7 +4,8 @@ With `numerics="fast"` a product is a chain of multiplications and additions in 
 exact function has the bits of the tensor cores (`machine.tensor_core`), which add integers: a product of two significands
 is exact in f32, so is its multiple by a power of two, and the integral part of that is added.
 
-The exact function leaves infinite factors and NaN to the host, and bf16 and tf32 whose products could leave the range of f32.
+The exact function leaves infinite factors and NaN to another one (`mma_wide`), and bf16 and tf32 whose products could leave
+the range of f32.
 """
 
 from __future__ import annotations
@@ -143,6 +144,8 @@ class TensorCoreSums(Floats):
 
     def __init__(self, unit: Unit, product: Product, core: tensor_core.Accumulation, *, sparse: bool = False) -> None:
         super().__init__(unit, product)
+        self.core, self.sparse = core, sparse
+        self.otherwise = ""  # the name of the function that has the same operands, and what this one leaves
         self.length, self.fraction, self.form = min(core.length << sparse, self.depth), core.fraction, FORMS[self.type]
         self.parts = max(1, self.length >> SUMMED - core.fraction + sparse)
         self.kind = f"{self.length}.{self.parts}.{core.fraction}.{core.accumulator_bits}"
@@ -165,7 +168,7 @@ class TensorCoreSums(Floats):
     def _sizes(self, fragment: Fragment, first: int) -> list[str]:
         """Exponents for the registers of A, complements of exponents for B; saturating differences are exponents of products.
 
-        The least exponent is 1, and a zero factor has 0.  Leave the product to the host if an exponent does not fit.
+        The least exponent is 1, and a zero factor has 0.  Leave the product if an exponent does not fit.
         """
         found, highest = [], ""
         registers = fragment.elements // fragment.packed  # the other registers of a `wmma` fragment repeat these
@@ -175,7 +178,12 @@ class TensorCoreSums(Floats):
             above, there = self.sizes(pair, self._least(fragment, number), of_a=fragment is self.product.a)
             highest = self.higher(highest, above) if highest else above
             found.append(self._in_bytes(there))
-        self.leave(self.are_far(highest))
+        bad, good = self.code.label(), self.code.label()
+        self.code.branch(self.are_far(highest), bad, good, likely=False)
+        self.code.block(bad)
+        self.code.run(f"%otherwise.{bad} = call i32 @{self.otherwise}(ptr %room)")
+        self.code.run(f"ret i32 %otherwise.{bad}")
+        self.code.block(good)
         return found
 
     def sizes(self, pair: str, least: str, *, of_a: bool) -> tuple[str, str]:

@@ -12,8 +12,8 @@ from string import Template
 
 from ptxvm.algebra.types import f16, tf32
 from ptxvm.engine.jit.ir.builder import Code, Unit
-from ptxvm.engine.jit.values import mma
-from ptxvm.engine.jit.values.mma_floats import BYTES, FLOATS, HALVES, PAIRS, TF32, TensorCoreSums
+from ptxvm.engine.jit.values import mma, mma_wide
+from ptxvm.engine.jit.values.mma_floats import BYTES, FLOATS, HALVES, PAIRS, SIGNS, TF32, TensorCoreSums
 from ptxvm.engine.jit.values.mma_writer import WORDS
 from ptxvm.isa.fragments import Product
 from ptxvm.isa.special_registers import WARP
@@ -109,9 +109,23 @@ class PanelFunctions:
 
     def sums(self) -> str:
         """The name of the function that adds all products to D."""
-        name, rows = f"{self.name}.sums", f"{self.name}.rows"
+        return self._sums(f"{self.name}.sums", self._writer())
+
+    def otherwise(self) -> list[str]:
+        """LLVM lines for factors whose exponents are too high: the sums in f64, or what leaves the product to the host.
+
+        A sparse A has got zeros, which an infinity of B must not meet; and what bf16 does not hold is marked by its exponents.
+        """
+        if not self.exact or self.sparse or (self.kind is SmallPanels and self.product.a.type is not f16):
+            return ["  ret i32 0"]
+        name = self._sums(f"{self.name}.wide", WidePanels(self.unit, self.product, self.core))
+        panels = "ptr %a.floats, ptr %a.sizes, ptr %b.floats, ptr %b.sizes"
+        return [f"  call void @{name}({panels}, ptr %d, i32 %height, i32 %width, i1 %counts)", "  ret i32 1"]
+
+    def _sums(self, name: str, writer: Panels) -> str:
+        rows = f"{name}.rows"
         if name not in self.unit.helpers:
-            self.unit.helper(rows, self._writer().four_rows(rows))
+            self.unit.helper(rows, writer.four_rows(rows))
             self.unit.helper(name, SUMS.substitute(name=name, rows=rows, depth=self.depth, together=ROWS))
         return name
 
@@ -123,7 +137,7 @@ class PanelFunctions:
             name=f"{self.name}.clear", depth=self.depth, floats=4 * size, sizes=size))  # fmt: skip
 
     def is_high(self) -> list[str]:
-        """LLVM lines that tell, as `%high`, whether an exponent is too high, and the product is left to the host."""
+        """LLVM lines that tell, as `%high`, whether an exponent is too high for sums in integers."""
         if not self.exact:
             return ["  %high = icmp eq i32 0, 1"]
         writer = self._writer()
@@ -286,6 +300,52 @@ class SmallPanels(Panels):
         code, count = self.code, GROUP * GROUP
         eight = code.emit(f"load <{GROUP} x i16>, ptr %least, align 2")
         return code.shuffle("i16", GROUP, eight, "poison", [n // GROUP if of_a else n % GROUP for n in range(count)])
+
+
+class WidePanels(Panels):
+    """Sums in f64 (`mma_wide`)."""
+
+    def totals(self, totals: list[str]) -> list[str]:
+        """Lay the factors of each row out as they meet the columns."""
+        function = mma_wide.element(self)
+        columns = [(value := self._columns(k), self._power_of_columns(value, k)) for k in range(self.depth)]
+        right, found = self._laid_out("wide.right", columns), []
+        for n, total in enumerate(totals):
+            row = [(value := self._of_row(n, k), self._power_of_row(value, n, k)) for k in range(self.depth)]
+            left = self._laid_out(f"wide.left.{n}", row)
+            found.append(self.code.emit(f"call {FLOATS} @{function}(ptr {left}, ptr {right}, {FLOATS} {total})", pure=False))
+        return found
+
+    def _laid_out(self, name: str, factors: list[tuple[str, str]]) -> str:
+        self.code.run(f"%{name} = alloca [{2 * mma_wide.LINE * self.depth} x i8], align 64")
+        for n, each in enumerate(each for factor in factors for each in factor):
+            to = self.code.emit(f"getelementptr i8, ptr %{name}, i64 {mma_wide.LINE * n}")
+            self.code.run(f"store {FLOATS} {each}, ptr {to}, align 64")
+        return f"%{name}"
+
+    def _power_of_columns(self, values: str, k: int) -> str:
+        """The powers of two of the exponents at a depth of B: those of f16 from their bytes, which know the least ones."""
+        if self.type is not f16:
+            return mma_wide.power(self, values, f"splat (i32 {mma_wide.LEAST_F32})")
+        at = self.code.emit(f"getelementptr i8, ptr %b.sizes, i64 {ACROSS * k}")
+        small = self.code.emit(f"load <{ACROSS} x i8>, ptr {at}, align {ACROSS}")
+        sizes = self.code.emit(f"zext <{ACROSS} x i8> {small} to {WORDS}")
+        return self._power(self.code.emit(f"sub {WORDS} splat (i32 {self.form.most}), {sizes}"))
+
+    def _power_of_row(self, value: str, row: int, k: int) -> str:
+        """That of an element of A, for all columns."""
+        if self.type is not f16:
+            return mma_wide.power(self, value, f"splat (i32 {mma_wide.LEAST_F32})")
+        at = self.code.emit(f"getelementptr i32, ptr %a.sizes, i64 {row * self.depth + k}")
+        size = self.code.emit(f"and i32 {self.code.emit(f'load i32, ptr {at}, align 4')}, 255")
+        return self._power(self.code.splat("i32", self.code.emit(f"sub i32 {size}, {self.form.span}"), ACROSS))
+
+    def _power(self, exponents: str) -> str:
+        """The powers of two of exponents of f16; 0 for zeros, whose exponent is below, and for what is not finite."""
+        emit, form = self.code.emit, self.form
+        within = emit(f"icmp ult {WORDS} {emit(f'sub {WORDS} {exponents}, splat (i32 {form.least})')}, splat (i32 {form.span})")
+        bits = emit(f"shl {WORDS} {emit(f'add {WORDS} {exponents}, splat (i32 {127 - form.bias})')}, splat (i32 23)")
+        return self.floats(emit(f"select {SIGNS} {within}, {WORDS} {bits}, {WORDS} zeroinitializer"))
 
 
 class FastPanels(Panels):

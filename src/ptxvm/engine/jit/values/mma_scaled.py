@@ -1,7 +1,7 @@
 """Products of small floats whose rows and columns have one scale each: the numbers times their scales are numbers of bf16.
 
-A scale is a power of two (`ue8m0`), so bf16 holds the numbers, unless they are too small or large: then the exact function, or
-this one, leaves the product to the host.  What lies in a register stands in two, in another order along K, as in `mma_small`.
+A scale is a power of two (`ue8m0`), so bf16 holds the numbers, unless they are too small or large: then this function leaves
+the product to the host.  What lies in a register stands in two, in another order along K, as in `mma_small`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ from ptxvm.machine.warp_matrix import where
 
 PAIRS, FLOATS = f"<{2 * WARP} x i16>", f"<{2 * WARP} x float>"
 MOST = 254  # of a scale that is a number
+EXPONENT = 0x7F80  # the bits of bf16
 HALF_UNIT = 1 << 22  # the bits of an f32 for the scale 0, 2**-127, which is subnormal
 
 
@@ -91,7 +92,7 @@ def _least(code: Code, scale: str, type: Type) -> str:
 
 
 def _widened(code: Code, type: Type, scale: str, source: int, targets: tuple[int, int]) -> list[str]:
-    """Convert a register to two; gives for each the numbers that bf16 does not tell from zero."""
+    """Convert a register to two; gives for each the numbers that bf16 does not hold: they would be subnormal, or infinite."""
     key, place, count = f"x.{source}", STEP * source, 2 * WARP
     places = STEP * targets[0], STEP * targets[1]
     code.lines += small_floats.register_widened(key, type.name, ("%room", place), ("%work", *places))
@@ -110,7 +111,13 @@ def _widened(code: Code, type: Type, scale: str, source: int, targets: tuple[int
         scaled = code.emit(f"bitcast {FLOATS} {code.emit(f'fmul {FLOATS} {number}, {factor}')} to <{count} x i32>")
         made = code.emit(f"trunc <{count} x i32> {code.emit(f'lshr <{count} x i32> {scaled}, splat (i32 16)')} to {PAIRS}")
         _keep(code, target, PAIRS, made)
-        size = code.emit(f"icmp eq {PAIRS} {code.emit(f'and {PAIRS} {made}, splat (i16 32767)')}, zeroinitializer")
+        exponent, flags = code.emit(f"and {PAIRS} {made}, splat (i16 {EXPONENT})"), f"<{count} x i1>"
+        low = code.emit(f"icmp eq {PAIRS} {exponent}, zeroinitializer")
         some = code.emit(f"fcmp une {FLOATS} {number}, zeroinitializer")
-        lost.append(code.emit(f"and <{count} x i1> {size}, {some}"))
+        high = code.emit(f"icmp eq {PAIRS} {exponent}, splat (i16 {EXPONENT})")
+        size = code.intrinsic(FLOATS, f"llvm.fabs.v{count}f32", (FLOATS, number))
+        finite = code.emit(f"fcmp olt {FLOATS} {size}, splat (float 0x7FF0000000000000)")
+        lost.append(
+            code.emit(f"or {flags} {code.emit(f'and {flags} {low}, {some}')}, {code.emit(f'and {flags} {high}, {finite}')}")
+        )
     return lost

@@ -163,7 +163,7 @@ laid:
 $high
   br i1 %high, label %leave, label %sum
 leave:
-  ret i32 0
+$otherwise
 sum:
   call void @$sums(ptr %a.floats, ptr %a.sizes, ptr %b.floats, ptr %b.sizes, ptr %d, i32 %height, i32 %width, i1 %counts)
   ret i32 1
@@ -252,7 +252,7 @@ def _in_panels(name: str, panels: PanelFunctions, tile: TileProduct) -> str:
     )  # fmt: skip
     return PANELS.substitute(
         name=name, block=2 * BYTES, of_a=MOST_ROWS * depth, of_b=MOST_COLUMNS * depth, lay_a=lay_a, lay_b=lay_b,
-        high="\n".join(panels.is_high()), sums=panels.sums(), clear=panels.clear(),
+        high="\n".join(panels.is_high()), sums=panels.sums(), otherwise="\n".join(panels.otherwise()), clear=panels.clear(),
     )  # fmt: skip
 
 

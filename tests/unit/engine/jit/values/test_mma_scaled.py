@@ -50,9 +50,9 @@ def both(product, words):
     return found["interp"], found["jit"]
 
 
-def registers(rng, scales):
+def registers(rng, scales, numbers=0xBBBB_BBBB):
     """Any numbers but the infinities and NaN, accumulators of some size, and scales out of a range."""
-    words = rng.integers(0, 1 << 32, (32, COUNT), np.uint32) & np.uint32(0xBBBB_BBBB)
+    words = rng.integers(0, 1 << 32, (32, COUNT), np.uint32) & np.uint32(numbers)
     words[:, 6:10] = (rng.standard_normal((32, 4)) * 100).astype(np.float32).view(np.uint32)
     words[:, 10:] = rng.integers(*scales, (32, 2, 4)).astype(np.uint8).view(np.uint32)[..., 0]
     return words
@@ -66,6 +66,8 @@ def test_the_bits_are_those_of_the_reference(rng, asked, a, b):
     for scales in ((120, 135), (100, 150)):
         interpreted, compiled = both(product, registers(rng, scales))
         assert (interpreted == compiled).all()
+    interpreted, compiled = both(product, registers(rng, (120, 135), numbers=0xFFFF_FFFF))
+    assert (interpreted == compiled).all()
     assert not asked
 
 
@@ -79,6 +81,8 @@ def test_numbers_beyond_bf16_are_left_to_the_host(rng, scales):
             words[:, :4] &= np.uint32(0x0303_0303)
             words[:, 6:10] = 0
         interpreted, compiled = both(product, words)
+        assert (interpreted == compiled).all()
+        interpreted, compiled = both(product, registers(rng, scales, numbers=0xFFFF_FFFF))
         assert (interpreted == compiled).all()
 
 

@@ -49,6 +49,15 @@ def halves(rng, type, count):
     return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16).view(np.uint32)
 
 
+def agree(product, words, of_c):
+    """Are the results of both engines equal?"""
+    found = {}
+    for engine in ("interp", "jit"):
+        found[engine] = np.zeros((32, of_c), np.uint32)
+        product.launch(1, 32, [found[engine], words], engine=engine)
+    return (found["interp"] == found["jit"]).all()
+
+
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_120a"])
 @pytest.mark.parametrize(("type", "sums"), [("f16", "f32"), ("f16", "f16"), ("bf16", "f32")])
@@ -64,9 +73,12 @@ def test_the_bits_are_those_of_the_reference(rng, monkeypatch, depth, selectors,
         added = rng.standard_normal((32, 4))
         words[:, depth // 4 : -1] = added.astype(np.float32 if sums == "f32" else np.float16).view(np.uint32)
         words[:, -1] = (rng.choice(PAIRS, (32, 8)) << 4 * np.arange(8, dtype=np.uint32)).sum(axis=1)
-        found = {}
-        for engine in ("interp", "jit"):
-            found[engine] = np.zeros((32, of_c), np.uint32)
-            product.launch(1, 32, [found[engine], words], engine=engine)
-        assert (found["interp"] == found["jit"]).all()
-    assert not asked
+        assert agree(product, words, of_c)
+        assert not asked
+        words[:, : depth // 8] = rng.integers(0, 1 << 32, (32, depth // 8), np.uint32)
+        assert agree(product, words, of_c)
+        assert not asked  # whatever A is
+        words[3, depth // 4 - 1] = 0x7F80_7C00
+        assert agree(product, words, of_c)
+        assert asked  # an infinity of B may meet the zeros that A does not have
+        asked.clear()
