@@ -130,6 +130,7 @@ class Summary:
     generic_of: Space | None = None  # the space of whose addresses it makes generic ones
     maps_cluster: bool = False  # it relates addresses of the CTAs of a cluster
     cancels: bool = False  # it asks that a cluster of its grid, which has not begun, does not begin
+    asks_space: bool = False  # whether a generic address is in a window
     asks_textures: bool = False  # attributes of textures, samplers and surfaces
     product: Product | None = None  # of matrices, which a warp computes
     moves: Move | None = None  # between tensor memory and registers

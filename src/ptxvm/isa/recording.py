@@ -115,7 +115,7 @@ class Record:
 
     def within(self, space: Space, address: Value) -> Value:
         """A question about an address."""
-        self.found["converts_address"] = True
+        self.found.update(converts_address=True, asks_space=True)
         return unknown(pred)
 
     def mapped(self, space: Space, address: Value, rank: Value) -> Value:

@@ -19,7 +19,7 @@ FIELDS = [
     "params", "shared", "local", "check", "trap", "tick", "shapeless", "nctaid.x", "nctaid.y", "nctaid.z",
     "ayes", "voters", "ayes_then", "voters_then", "row", "ctaid.x", "barriers", "host_call",
     "masked", "rows", "row_count", "addresses", "deadlock", "records", "states", "cta_barriers", "resident", "slot", "saved",
-    "stack_used",
+    "stack_used", "windows",
     "instructions", "thread_instructions", "rounds", "cached_outputs", "left", "position", "in_step", "sole", "updating",
     "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans",
     # of a deferred kernel
@@ -34,8 +34,8 @@ FIELDS = [
 ]  # fmt: skip
 POINTERS = {
     "check", "trap", "tick", "shapeless", "masked", "host_call", "rows", "addresses", "renumber", "deadlock",
-    "records", "states", "cta_barriers", "saved", "stack_used", "left", "clocks", "register_masks", "copies", "counters",
-    "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans", "settle",
+    "records", "states", "cta_barriers", "saved", "stack_used", "windows", "left", "clocks", "register_masks", "copies",
+    "counters", "copy_plans", "tensor_cells", "tensor_products", "texture_plans", "surface_plans", "settle",
 }  # fmt: skip
 UNBOUNDED_LOCAL = 1 << 16  # bytes of stack of a thread where the depth of calls has no bound
 MOST_STREAMS = 64  # parameters that have a bit in `cached_outputs`: 0 makes stores through them non-temporal

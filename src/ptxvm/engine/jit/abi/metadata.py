@@ -85,8 +85,9 @@ class Facts(NamedTuple):
     counts through all frames.  All versions have at most `most_sites` sites.  `pointers` are the offsets in the bank of the
     parameters that may be pointers, `streamed` those with a bit in `cached_outputs`.  `stack` is 0 where no thread has
     local memory; `device_functions` are the functions of the device that the kernel calls.  With `cancels` threads may cancel
-    clusters that have not begun.  `weights` say what the `counter_words` stand for, in which profiled code counts.  The threads
-    of a `scalar` one may run one after the other, and that may be faster.
+    clusters that have not begun, with `asks_spaces` they ask in which windows addresses lie.  `weights` say what the
+    `counter_words` stand for, in which profiled code counts.  The threads of a `scalar` one may run one after the other, and
+    that may be faster.
     """
 
     name: str
@@ -105,6 +106,7 @@ class Facts(NamedTuple):
     host_calls: Sequence[HostCallSite]
     suspended: SuspendedLayout
     cancels: bool
+    asks_spaces: bool
     weights: Sequence[Weight] = ()
     counter_words: int = 0
     scalar: bool = False

@@ -73,6 +73,11 @@ def _of_cluster(bound: Bound) -> bool:
     return meets or reaches or summary.cancels or any(each.of_cluster for each in special_registers(bound))
 
 
+def asks_spaces(image: Image, kernel: Function) -> bool:
+    """May its threads ask in which windows addresses lie?"""
+    return any(bound.summary.asks_space for each in called(image, kernel) for bound in each.instructions)
+
+
 def cancels(image: Image, kernel: Function) -> bool:
     """May its threads cancel clusters of the grid that have not begun?"""
     return any(bound.summary.cancels for each in called(image, kernel) for bound in each.instructions)

@@ -20,6 +20,7 @@ from ptxvm.engine.jit.memory import (
     atomics,
     cta_clocks,
     gather_checks,
+    in_windows,
     index_checks,
     joined_loads,
     lane_ends,
@@ -484,9 +485,12 @@ class Memory(Port):
         return raw
 
     def _follows_mbarriers(self, space: Space) -> bool:
-        """Is the access one of an mbarrier, whose phases order others under the check for races?"""
+        """Is the access one of an mbarrier, whose phases order others under the check for races?
+
+        Where nobody looks whether a phase is over, none does, and the clocks have no rows for mbarriers.
+        """
         kernel = self.at.kernel
-        if self.access.mbarrier is None or kernel.shadow is None or not kernel.clocked:
+        if self.access.mbarrier is None or kernel.shadow is None or not (kernel.clocked and kernel.polls):
             return False
         if space is not Space.SHARED:
             kernel.shadow.doubts.add("an mbarrier has a generic address")
@@ -558,8 +562,9 @@ class Memory(Port):
 
     def within(self, space: Space, address: Value) -> Value:
         """Is a generic address in a space?"""
-        question = IsInSpace(space)
-        return self.at.host_call(self.bound, question, [(u64, address.raw)], [pred])[0]
+        if self.at.kernel.cluster_size > 1:
+            return self.at.host_call(self.bound, IsInSpace(space), [(u64, address.raw)], [pred])[0]
+        return in_windows.within(self.at, space, address)
 
     def phase_over(
         self, space: Space, address: Value, over: Value, *, state: Value | None = None, **attributes: Unpack[AccessAttributes]

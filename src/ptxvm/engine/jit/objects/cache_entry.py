@@ -287,7 +287,7 @@ SUSPENDED = record(SuspendedLayout, *[number] * 7, mapping(number, group(number,
 FACTS = record(
     Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),
     several(group(number, number)), number, several(number), several(number), several(SITE), several(HOST_CALL_SITE), SUSPENDED,
-    truth, several(WEIGHT), number, truth,
+    truth, truth, several(WEIGHT), number, truth,
 )  # fmt: skip
 NO_CODE = Codec(lambda _: (), lambda _: b"")  # the code stands behind the text
 CODE = record(FlatCode, NO_CODE, mapping(word, number), mapping(number, number), mapping(number, word))

@@ -52,13 +52,13 @@ def limit(threads: int) -> float:
 
 
 def may_repeat(compiled: Compiled, shape: LaunchShape, short: float) -> bool:
-    """Is a launch short, and its code without host calls?"""
+    """Is a launch short, and its code without host calls and a table of windows?"""
     facts = compiled.facts
     if compiled.rate is None or compiled.rate * shape.ctas > short:
         return False
     if compiled.image.memory.address_bits != 64:
         return False
-    return not (facts.host_calls or facts.in_order) and all(site.size <= WIDEST for site in facts.sites)
+    return not (facts.host_calls or facts.in_order or facts.asks_spaces) and all(site.size <= WIDEST for site in facts.sites)
 
 
 class Relaunch:

@@ -16,6 +16,7 @@ from ptxvm.engine.jit.abi.launch_record import AT, FIELDS, REACHED, WRITABLE, co
 from ptxvm.engine.jit.abi.metadata import Facts
 from ptxvm.engine.jit.abi.specialisation import VersionKind
 from ptxvm.engine.jit.objects.version import Version
+from ptxvm.engine.jit.run import space_windows
 from ptxvm.engine.jit.run.callbacks import Callbacks
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.machine.allocation import Allocation
@@ -171,6 +172,9 @@ class Runner:
             self._count_events(record)
         if launch.recording is not None:
             launch.recording.enter(record)
+        if compiled.facts.asks_spaces:
+            self._windows = space_windows.table(self.memory)
+            record[WINDOWS] = self._windows.ctypes.data
         if self._large and compiled.facts.streamed:
             record[CACHED_OUTPUTS] = self._cached_outputs(parameters)
         calls.forget()
@@ -275,6 +279,7 @@ class Runner:
 
 GENERIC = REACHED[Space.GENERIC] | WRITABLE
 PARAMETERS, ROW_COUNT, CACHED_OUTPUTS, LEFT = AT["params"], AT["row_count"], AT["cached_outputs"], AT["left"]
+WINDOWS = AT["windows"]
 IN_STEP, RESIDENT = AT["in_step"], AT["resident"]
 NCTAID_X, NCTAID_Y, NCTAID_Z = (AT[f"nctaid.{axis}"] for axis in "xyz")
 

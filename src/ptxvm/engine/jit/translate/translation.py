@@ -114,6 +114,7 @@ class Translation:
                 waits={n.number: (number(n.code[0]), n.barrier_wait) for n in kernel.nodes if n.waits},
             ),
             cancels=requirements.cancels(image, kernel.function),
+            asks_spaces=requirements.asks_spaces(image, kernel.function),
             weights=kernel.counters.weights if kernel.counters is not None else [],
             counter_words=kernel.counters.words if kernel.counters is not None else 0,
             scalar=self._may_be_scalar(kernel),

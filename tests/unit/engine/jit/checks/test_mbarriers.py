@@ -10,6 +10,7 @@ import pytest
 from warp_roles import by_warp
 
 import ptxvm
+from ptxvm.engine.jit.checks import observed_launch
 
 WARP = 32
 HEAD = """
@@ -126,3 +127,34 @@ def test_an_mbarrier_at_a_generic_address_is_left_to_the_exact_checker(quick):
     arrives = FILL + "mov.u64 %g, full; cvta.shared.u64 %g, %g; mbarrier.arrive.b64 _, [%g];"
     assert launched(([arrives, wait("L") + TAKE], 32, 1)) == []
     assert not quick()
+
+
+class Guarded:
+    """NumPy, whose zeros are followed by memory that is not theirs."""
+
+    BEHIND = 1 << 20  # words
+
+    def __init__(self):
+        self.behind = []
+
+    def __getattr__(self, name):
+        return getattr(np, name)
+
+    def zeros(self, count, dtype):
+        found = np.full(count + self.BEHIND, 0xAB, dtype)
+        found[:count] = 0
+        self.behind.append(found[count:])
+        return found[:count]
+
+
+def test_mbarriers_that_nobody_waits_for_have_no_clocks(monkeypatch):
+    """They order nothing, and their rows would lie behind those of the warps."""
+    guarded = Guarded()
+    monkeypatch.setattr(observed_launch, "np", guarded)
+    kernel = ptxvm.load(f"""
+        {HEAD.replace("FULL", "64").replace("EMPTY", "64")}
+        {ARRIVE} {FREE} setp.lt.u32 %p1, %w, 2; @%p1 bar.sync 1, 64; ret; }}""").kernel()
+    result = kernel.launch(1, 128, [np.zeros(64, np.uint32)], check="race", engine="jit")
+    assert not result.findings
+    assert guarded.behind
+    assert all((each == 0xAB).all() for each in guarded.behind)
