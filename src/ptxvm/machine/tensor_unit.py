@@ -286,7 +286,8 @@ def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str,
     product, lanes = product_of(work, idesc), ctas(work, machine, lane)
     faster = machine.faster if is_plain(work, idesc, operands) else None
     function = None if faster is None else faster.in_place(product)
-    if faster and function and in_place(work, machine, (faster, function), lane, operands, idesc):
+    left = in_place(work, machine, (faster, function), lanes, operands, idesc) if faster and function else lanes
+    if not left:
         return
     read = [matrices_of(work, machine, each, operands, product) for each in lanes]
     right = np.vstack([there[0] for there in read])
@@ -296,8 +297,9 @@ def multiply(work: Multiply, machine: Machine, lane: int, operands: Mapping[str,
     if "zeros" in operands:
         right[:, zero_columns(operands["zeros"], idesc.m, idesc.n)] = 0
     keep = np.split(disabled(operands, work.ctas), work.ctas)
-    made = [of_cta(work, machine, each, operands, (product, there[1:], right)) for each, there in zip(lanes, read, strict=True)]
-    for each, kept, parts in zip(lanes, keep, made, strict=True):
+    own = [(each, there[1:], kept) for each, there, kept in zip(lanes, read, keep, strict=True) if each in left]
+    made = [of_cta(work, machine, each, operands, (product, of_a, right)) for each, of_a, _ in own]
+    for (each, _, kept), parts in zip(own, made, strict=True):
         for (rows, columns), part in parts:
             changed = ~kept[rows]
             machine.tensor_memory(each).cells[rows[changed], columns] = part[changed]
@@ -312,27 +314,33 @@ def is_plain(work: Multiply, idesc: InstructionDescriptor, operands: Mapping[str
     Elements of less than a byte lie in another way in tensor memory than in shared memory.
     """
     narrow = work.in_tensor_memory and idesc.a.bits < BYTE
-    changes = narrow or work.pairs or work.blocks or work.shifted or work.sparse or operands.get("scale", 0)
+    halves = work.pairs and idesc.m == LANES  # of the columns of D, in halves of the lanes
+    changes = narrow or halves or work.blocks or work.shifted or work.sparse or operands.get("scale", 0)
     masks = operands.get("zeros", 0) >> 39 & 1 or any(operands.get(f"disabled{n}", 0) for n in range(4))
     as_it_is = idesc.negated == idesc.transposed == PLAIN
     return as_it_is and not (changes or masks) and not (work.weights and idesc.m < LANES)
 
 
 def in_place(
-    work: Multiply, machine: Machine, code: tuple[FasterProducts, InPlace], lane: int, operands: Mapping[str, int],
-    idesc: InstructionDescriptor,
-) -> bool:  # fmt: skip
-    """Multiply where the matrices lie; false where that is left to the way of all products."""
-    (faster, multiply_there), memory = code, machine.tensor_memory(lane)
-    of_b, *of_a = (faster.addresses_of_pieces(lane, places) for _, places in factors(work, operands))
-    if not of_a:
-        address, words = operands["a"] & 0xFFFF_FFFF, idesc.k * idesc.a.bits // 32
-        memory.check(address, words, "matrix A")
-        rows = lanes_of_rows(work, address, idesc.m)
-        of_a = [memory.addresses(rows, address & 0xFFFF)[:, None] + np.arange(0, 4 * words, PIECE)]
-    ((rows, columns),) = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
-    of_d = memory.addresses(rows, columns.start)
-    return multiply_there(of_a[0], of_b, of_d, bool(operands["enable"]))
+    work: Multiply, machine: Machine, code: tuple[FasterProducts, InPlace], lanes: Sequence[int],
+    operands: Mapping[str, int], idesc: InstructionDescriptor,
+) -> list[int]:  # fmt: skip
+    """Multiply where the matrices lie, in the CTA of each lane; returns the lanes that are left to the way of all products."""
+    (faster, multiply_there), left = code, []
+    there = [[faster.addresses_of_pieces(each, places) for _, places in factors(work, operands)] for each in lanes]
+    of_b = np.concatenate([own[0] for own in there])
+    for lane, own in zip(lanes, there, strict=True):
+        memory = machine.tensor_memory(lane)
+        if work.in_tensor_memory:
+            address, words = operands["a"] & 0xFFFF_FFFF, idesc.k * idesc.a.bits // 32
+            memory.check(address, words, "matrix A")
+            rows = lanes_of_rows(work, address, idesc.m)
+            own.append(memory.addresses(rows, address & 0xFFFF)[:, None] + np.arange(0, 4 * words, PIECE))
+        ((rows, columns),) = blocks_of_d(work, memory, operands["d"] & 0xFFFF_FFFF, idesc)
+        of_d = memory.addresses(rows, columns.start)
+        if not multiply_there(own[1], of_b, of_d, bool(operands["enable"])):
+            left.append(lane)
+    return left
 
 
 def matrices_of(work: Multiply, machine: Machine, lane: int, operands: Mapping[str, int], product: Product) -> list[Matrices]:

@@ -84,6 +84,22 @@ def test_a_pair_of_ctas_multiplies_together(engine, rows, columns):
     assert (found == wanted).all()
 
 
+TWICE = """setp.eq.u32 %more, %i, %i; tcgen05.mma.cta_group::2.kind::f16 [%d], %a, %b, %i, %done;
+tcgen05.mma.cta_group::2.kind::f16 [%d], %a, %b, %i, %more;"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("infinite", [1, 200])
+def test_a_sum_of_one_cta_may_be_infinite(engine, infinite, rng):
+    """Compiled code multiplies finite numbers where they lie; the part of the other CTA is added once all the same."""
+    a, b = (rng.integers(1, 4, (count, 16)).astype(np.float16) for count in (256, 16))
+    a[infinite, 3] = np.inf
+    out, idesc = np.zeros((2, 128, 16), np.float32), 1 << 4 | 16 // 8 << 17 | 256 // 16 << 24
+    text = PRODUCT.replace("tcgen05.mma.cta_group::2.kind::f16 [%d], %a, %b, %i, %done;", TWICE)
+    ptxvm.load(text).kernel().launch(2, 128, [a, b, out, idesc, 16], cluster=2, engine=engine)
+    assert (np.vstack(list(out)) == 2 * (a.astype(np.float32) @ b.astype(np.float32).T)).all()
+
+
 # A lies in tensor memory from column 48 on, a copy in the upper and one in the lower 64 lanes; the lower one is scaled.
 IN_TENSOR_MEMORY = """{ .reg .b32 %w<8>; .reg .pred %lower;
 ld.param.u64 %q, [pa]; and.b32 %x, %t, 63; mad.lo.u32 %x, %rank, 64, %x; mad.wide.u32 %q, %x, 32, %q; add.u32 %x, %mine, 48;

@@ -14,7 +14,7 @@ from ptxvm.engine.jit.values.mma_floats import FORMS, ExactSmall, Fast, TensorCo
 from ptxvm.engine.jit.values.mma_integers import Bits, Integers
 from ptxvm.engine.jit.values.mma_wide import WideSmall, WideSums
 from ptxvm.engine.jit.values.mma_writer import ProductWriter
-from ptxvm.isa.fragments import Product, Scaling, Sparsity
+from ptxvm.isa.fragments import Product, Scaling
 from ptxvm.machine.tensor_core import Accumulation as Core, Architecture, unit_of
 
 
@@ -45,8 +45,8 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
         return _of_scaled(unit, product, product.scaling, architecture, fast=fast)
     if mma_small.is_small(product):
         return _of_small(unit, product, architecture, fast=fast)
-    if mma_sparse.is_sparse(product) and product.sparsity is not None:
-        return _of_sparse(unit, product, product.sparsity, architecture, fast=fast)
+    if mma_sparse.is_sparse(product):
+        return _of_sparse(unit, product, architecture, fast=fast)
     if product.a.matrices > 1 or product.further:
         return None
     if product.d.type is not s32 and product.d.type is not f64:
@@ -55,9 +55,17 @@ def written(unit: Unit, product: Product, architecture: Architecture, *, fast: b
     return None if found is None else _named(unit, product, found)
 
 
-def _of_sparse(unit: Unit, product: Product, sparsity: Sparsity, architecture: Architecture, *, fast: bool) -> str | None:
+def _of_sparse(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """The function for a product with a sparse A of halves."""
-    called = written_for(unit, mma_sparse.dense(product), unit_of(product, architecture), sparse=True, fast=fast)
+    core = unit_of(product, architecture)
+    return _of_dense(unit, written_for(unit, mma_sparse.dense(product), core, sparse=True, fast=fast), product)
+
+
+def _of_dense(unit: Unit, called: str | None, product: Product) -> str | None:
+    """The function for a product, given that of the product with a dense A."""
+    sparsity = product.sparsity
+    if sparsity is None:
+        return called
     return _around(
         unit, called, f"sparse.{sparsity.threads}",
         lambda name, dense: mma_sparse.function(unit, name, dense, product, sparsity),
@@ -66,11 +74,13 @@ def _of_sparse(unit: Unit, product: Product, sparsity: Sparsity, architecture: A
 
 def _of_scaled(unit: Unit, product: Product, scaling: Scaling, architecture: Architecture, *, fast: bool) -> str | None:
     """The function for a product of small floats whose rows and columns have a scale."""
-    called = written_for(unit, mma_scaled.tile(product), unit_of(product, architecture), small=True, fast=fast)
-    return _around(
+    whole, is_sparse = mma_sparse.dense(product), product.sparsity is not None
+    called = written_for(unit, mma_scaled.tile(whole), unit_of(product, architecture), small=True, sparse=is_sparse, fast=fast)
+    found = _around(
         unit, called, f"scaled.{product.a.type}.{product.b.type}",
-        lambda name, tile: mma_scaled.function(unit, name, tile, product, scaling),
+        lambda name, tile: mma_scaled.function(unit, name, tile, whole, scaling),
     )  # fmt: skip
+    return _of_dense(unit, found, product)
 
 
 def _of_half_bytes(unit: Unit, product: Product, scaling: Scaling) -> str | None:
@@ -84,15 +94,17 @@ def _of_half_bytes(unit: Unit, product: Product, scaling: Scaling) -> str | None
 
 def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """The function for a product of floats of eight bits and less."""
-    core = unit_of(product, architecture)
-    if product.further or core.group > 1:
+    core, sparsity = unit_of(product, architecture), product.sparsity
+    if product.scaling is not None or core.group > 1:
         return None
     if core.converted:
-        return _of_converted(unit, product, architecture, fast=fast)
-    called = written_for(unit, mma_small.tile(product), core, small=True, fast=fast)
-    return _around(
-        unit, called, f"{product.a.type}.{product.b.type}", lambda name, tile: mma_small.function(name, tile, product)
+        return None if sparsity is not None else _of_converted(unit, product, architecture, fast=fast)
+    whole = mma_sparse.dense(product)
+    called = written_for(unit, mma_small.tile(whole), core, small=True, sparse=sparsity is not None, fast=fast)
+    found = _around(
+        unit, called, f"{product.a.type}.{product.b.type}", lambda name, tile: mma_small.function(name, tile, whole)
     )
+    return _of_dense(unit, found, product)
 
 
 def _of_converted(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:

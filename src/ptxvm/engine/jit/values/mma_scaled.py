@@ -28,7 +28,7 @@ def is_scaled(product: Product) -> bool:
     """Has each row of A, and each column of B, one scale that is a power of two?"""
     scaling = product.scaling
     one = scaling is not None and scaling.a.shape[1] == 1 and scaling.a.type is scaling.b.type is ue8m0
-    return one and product.sparsity is None and mma_small.is_small(product)
+    return one and mma_small.is_small(product)
 
 
 def tile(product: Product) -> Product:

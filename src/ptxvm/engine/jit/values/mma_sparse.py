@@ -1,14 +1,15 @@
-"""Products with a sparse A of f16 or bf16: a dense A is put together in registers, and another function multiplies that one.
+"""Products with a sparse A of halves or bytes: a dense A is put together in registers, and another function multiplies it.
 
 Of four neighbours along K two are stored, in one word of a lane, and four bits of metadata say which (PTX 9.7.14.6.1).  A word
-of the dense A has two of the four: shuffles bring the stored word and the metadata to its lane, where zeros fill it up.
+of the dense A has two of the four halves, or all four bytes: shuffles bring the stored word and the metadata to its lane, where
+zeros fill it up.
 """
 
 from __future__ import annotations
 
 from dataclasses import replace
 
-from ptxvm.algebra.types import bf16, f16
+from ptxvm.algebra.types import b32, bf16, f16
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.values.mma_writer import WORDS, leave
@@ -25,7 +26,9 @@ def is_sparse(product: Product) -> bool:
 
 
 def dense(product: Product) -> Product:
-    """The product with a dense A."""
+    """The product with a dense A; the product itself where A is dense."""
+    if product.sparsity is None:
+        return product
     shape = f"m16n8k{product.b.shape[0]}"
     return replace(product, a=mma_fragment("a", product.a.type, shape), sparsity=None)
 
@@ -38,13 +41,14 @@ def function(unit: Unit, name: str, called: str, product: Product, sparsity: Spa
     metadata = _register(code, "%room", stored + rest)
     for n in range(whole.a.registers):
         _keep(code, "%work", n, _dense_register(code, product, sparsity, (n, words), metadata))
-    for n in range(rest):
-        _keep(code, "%work", whole.a.registers + n, _register(code, "%room", stored + n))
+    scales = range(rest + 1, rest + 1 + (2 if product.scaling is not None else 0))  # behind the metadata
+    for n, source in enumerate((*range(rest), *scales)):
+        _keep(code, "%work", whole.a.registers + n, _register(code, "%room", stored + source))
     done = code.emit(f"call i32 @{called}(ptr %work)", pure=False)
     leave(code, code.emit(f"icmp eq i32 {done}, 0"))
     for n in range(product.d.registers):
         _keep(code, "%room", n, _register(code, "%work", n, pure=False))
-    size = STEP * (whole.a.registers + rest)
+    size = STEP * (whole.a.registers + rest + len(scales))
     lines = "\n".join([f"  %work = alloca [{size} x i8], align 64", *code.lines])
     return f"define internal i32 @{name}(ptr %room) noinline #0 {{\nentry:\n{lines}\n  ret i32 1\n}}"
 
@@ -58,7 +62,7 @@ def _keep(code: Code, base: str, number: int, value: str) -> None:
 
 
 def _dense_register(code: Code, product: Product, sparsity: Sparsity, of: tuple[int, list[str]], metadata: str) -> str:
-    """A register of the dense A, given its number and the stored registers: two of the four elements of a chunk a lane."""
+    """A register of the dense A, given its number and the stored registers: two or all of the elements of a chunk a lane."""
     number, words = of
     each = product.a.packed
     places = [dense(product).a.layout(lane, each * number) for lane in range(WARP)]  # of the lower element
@@ -69,14 +73,19 @@ def _dense_register(code: Code, product: Product, sparsity: Sparsity, of: tuple[
     word = code.shuffle("i32", WARP, words[register], "poison", [lane for lane, _ in held])
     bits = code.shuffle("i32", WARP, metadata, "poison", [lane for lane, _ in told])
     indices = code.emit(f"lshr {WORDS} {bits}, {_vector([4 * nibble for _, nibble in told])}")
-    parts = [code.emit(f"and {WORDS} {word}, splat (i32 65535)"), code.emit(f"lshr {WORDS} {word}, splat (i32 16)")]
-    halves = ["zeroinitializer", "zeroinitializer"]
-    for element, part in enumerate(parts):
-        index = code.emit(f"and {WORDS} {code.emit(f'lshr {WORDS} {indices}, splat (i32 {2 * element})')}, splat (i32 3)")
-        for half, old in enumerate(halves):
-            here = code.emit(f"icmp eq {WORDS} {index}, {_vector([column % CHUNK + half for _, column in places])}")
-            halves[half] = code.emit(f"select <{WARP} x i1> {here}, {WORDS} {part}, {WORDS} {old}")
-    return code.emit(f"or {WORDS} {halves[0]}, {code.emit(f'shl {WORDS} {halves[1]}, splat (i32 16)')}")
+    size = b32.bits // each
+    found = ["zeroinitializer"] * each
+    for stored in range(2):
+        shifted = code.emit(f"lshr {WORDS} {word}, {_vector([size * (element % each + stored) for _, element in held])}")
+        part = code.emit(f"and {WORDS} {shifted}, splat (i32 {(1 << size) - 1})")
+        index = code.emit(f"and {WORDS} {code.emit(f'lshr {WORDS} {indices}, splat (i32 {2 * stored})')}, splat (i32 3)")
+        for place, old in enumerate(found):
+            here = code.emit(f"icmp eq {WORDS} {index}, {_vector([column % CHUNK + place for _, column in places])}")
+            found[place] = code.emit(f"select <{WARP} x i1> {here}, {WORDS} {part}, {WORDS} {old}")
+    whole = found[0]
+    for place, part in enumerate(found[1:], 1):
+        whole = code.emit(f"or {WORDS} {whole}, {code.emit(f'shl {WORDS} {part}, splat (i32 {size * place})')}")
+    return whole
 
 
 def _vector(numbers: list[int]) -> str:

@@ -1,4 +1,4 @@
-"""Sparse products of halves in the JIT's vectors have the bits of the reference, which hardware has been held to."""
+"""Sparse products of halves and bytes in the JIT's vectors have the bits of the reference, which hardware has been held to."""
 
 from __future__ import annotations
 
@@ -11,16 +11,22 @@ from ptxvm.engine.jit.lower import mma_on_host
 PAIRS = np.array([0b0100, 0b1000, 0b1100, 0b1001, 0b1101, 0b1110], np.uint32)  # two of four elements, in order (PTX 9.7.14.6.1)
 
 
-def kernel(depth, type, sums, target, selector):
-    """A product of a warp, whose lanes have their registers in memory: A, B, C and the metadata."""
-    of_a, of_b, of_c = depth // 8, depth // 8, 4 if sums == "f32" else 2
+SCALED = ".kind::mxf8f6f4.block_scale.scale_vec::1X"
+
+
+def kernel(depth, type, sums, target, selector, kind=""):
+    """A product of a warp, whose lanes have their registers in memory: A, B, C, the metadata, and scales where it is scaled."""
+    of_a = of_b = depth // 8 if type in ("f16", "bf16") else depth // 16
+    of_c, scaled = 4 if sums == "f32" else 2, kind == SCALED
 
     def registers(first, count):
         return "{" + ", ".join(f"%x{first + n}" for n in range(count)) + "}"
 
-    count = of_a + of_b + of_c + 1
-    c = registers(of_a + of_b, of_c)
-    operands = f"{c}, {registers(0, of_a)}, {registers(of_a, of_b)}, {c}, %x{count - 1}, {selector}"
+    last = of_a + of_b + of_c
+    count, c = last + 1 + 2 * scaled, registers(of_a + of_b, of_c)
+    operands = f"{c}, {registers(0, of_a)}, {registers(of_a, of_b)}, {c}, %x{last}, {selector}"
+    of_scales = ".ue8m0" * scaled
+    operands += f", %x{last + 1}, {{1, 1}}, %x{last + 2}, {{2, 3}}" * scaled
     return (
         count,
         of_c,
@@ -33,7 +39,7 @@ def kernel(depth, type, sums, target, selector):
         .reg .b64 %p, %q; .reg .b32 %t, %x<{count}>;
         ld.param.u64 %p, [out]; ld.param.u64 %q, [in]; mov.u32 %t, %tid.x; mad.wide.u32 %q, %t, {4 * count}, %q;
         {" ".join(f"ld.global.b32 %x{n}, [%q+{4 * n}];" for n in range(count))}
-        mma.sp::ordered_metadata.sync.aligned.m16n8k{depth}.row.col.{sums}.{type}.{type}.{sums} {operands};
+        mma.sp::ordered_metadata.sync.aligned.m16n8k{depth}.row.col{kind}.{sums}.{type}.{type}.{sums}{of_scales} {operands};
         mad.wide.u32 %p, %t, {4 * of_c}, %p;
         {" ".join(f"st.global.b32 [%p+{4 * n}], %x{of_a + of_b + n};" for n in range(of_c))}
         ret;
@@ -82,3 +88,29 @@ def test_the_bits_are_those_of_the_reference(rng, monkeypatch, depth, selectors,
         assert agree(product, words, of_c)
         assert asked  # an infinity of B may meet the zeros that A does not have
         asked.clear()
+
+
+@pytest.mark.sampled(4)
+@pytest.mark.parametrize(
+    ("type", "sums", "target", "kind"),
+    [("e4m3", "f32", "sm_89", ""), ("e5m2", "f32", "sm_120a", ""), ("e5m2", "f16", "sm_120a", ".kind::f8f6f4"),
+     ("e2m3", "f32", "sm_120a", ".kind::f8f6f4"), ("e2m1", "f32", "sm_120a", ".kind::f8f6f4"),
+     ("e4m3", "f32", "sm_120a", SCALED), ("e3m2", "f32", "sm_120a", SCALED)],
+)  # fmt: skip
+def test_bytes_have_the_bits_of_the_reference(rng, monkeypatch, type, sums, target, kind):
+    """The numbers have any bits but those of infinities and NaN."""
+    asked = []
+    call = mma_on_host.Multiplication.__call__
+    monkeypatch.setattr(mma_on_host.Multiplication, "__call__", lambda *args: asked.append(1) or call(*args))
+    count, of_c, product = kernel(64, type, sums, target, 0, kind)
+    words = rng.integers(0, 1 << 32, (32, count), np.uint32) & np.uint32(0xBBBB_BBBB)
+    added = rng.standard_normal((32, 4))
+    words[:, 8 : 8 + of_c] = added.astype(np.float32 if sums == "f32" else np.float16).view(np.uint32)
+    words[:, 8 + of_c] = (rng.choice(PAIRS, (32, 8)) << 4 * np.arange(8, dtype=np.uint32)).sum(axis=1)
+    if kind == SCALED:
+        words[:, -2:] = rng.integers(110, 140, (32, 2, 4)).astype(np.uint8).view(np.uint32)[..., 0]
+    found = {engine: np.zeros((32, of_c), np.uint32) for engine in ("interp", "jit")}
+    for engine, out in found.items():
+        product.launch(1, 32, [out, words], engine=engine)
+    assert (found["interp"] == found["jit"]).all()
+    assert not asked
