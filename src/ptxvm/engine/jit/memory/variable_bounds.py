@@ -52,6 +52,18 @@ def certain(at: NodeBuilder, space: Space, raw: Raw, size: int, *, writing: bool
     return aligned and first >= 0 and first + box.span + size <= held.size
 
 
+def in_own_stack(at: NodeBuilder, addressing: Addressing, space: Space, raw: Raw, size: int) -> bool:
+    """Is an access aligned, and at a constant place in the stack of each thread, as a parameter of a call is?"""
+    if space not in (Space.GENERIC, Space.PARAM) or at.kernel.recorded or not isinstance(raw, Affine):
+        return False
+    if not isinstance(raw.base, str):
+        return False
+    stack = addressing.base(Space.LOCAL)
+    root, distance = at.code.sums.get(raw.base, (raw.base, 0))
+    here = isinstance(stack, Affine) and (root, raw.terms) == (stack.base, stack.terms)
+    return here and distance % size == 0 and 0 <= distance <= at.kernel.stack_size - size
+
+
 def check(at: NodeBuilder, addressing: Addressing, bound: Bound, space: Space, raw: Raw, size: int) -> None:
     """Suspect an access that leaves its variable."""
     code, found = at.code, part(at, bound, space)

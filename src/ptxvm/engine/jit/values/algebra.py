@@ -129,6 +129,8 @@ class LlvmAlgebra(VectorAlgebra):
             return b
         if op == "mul" and (a == 0 or b == 0):
             return 0
+        if op == "add" and isinstance(a, int):
+            a, b = b, a
         made = self.code.emit(f"{op} i{bits} {text(f'i{bits}', a)}, {text(f'i{bits}', b)}")
         if op in ("add", "sub") and isinstance(a, str) and isinstance(b, int):
             root, constant = self.code.sums.get(a, (a, 0))

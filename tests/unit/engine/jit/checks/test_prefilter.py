@@ -459,3 +459,25 @@ def test_auto_looks_quickly_where_that_pays(quick):
     assert quick()  # for nobody has asked
     assert launched(body, "auto", ("race",), grid=1024)[0]
     assert not quick()
+
+
+def test_parameters_of_calls_are_not_searched_for(monkeypatch):
+    """They lie at constant places in the stack of a thread."""
+    asked, check = [], observed_launch.ObservedCallbacks._check_access
+    monkeypatch.setattr(
+        observed_launch.ObservedCallbacks, "_check_access", lambda *given: asked.append(given[1]) or check(*given)
+    )
+    text = HEAD.replace(".visible", ".func (.param .b32 r) f (.param .b32 a);\n.visible", 1) + """
+    mov.u32 %r9, 0;
+    L: { .param .b32 a; .param .b32 r; st.param.b32 [a], %r9; call (r), f, (a); ld.param.b32 %r9, [r]; }
+    setp.lt.u32 %p1, %r9, 20; @%p1 bra L;
+    st.global.u32 [%rd2], %r9; ret;
+    }
+    .func (.param .b32 r) f (.param .b32 a) {
+    .reg .b32 %x; ld.param.b32 %x, [a]; add.u32 %x, %x, 1; st.param.b32 [r], %x; ret; }
+    """  # fmt: skip
+    data = np.zeros(128, np.uint32)
+    result = ptxvm.load(text).kernel().launch(2, 64, [data], engine="jit", check="memory")
+    assert not result.findings
+    assert (data == 20).all()
+    assert len(asked) <= 2  # of the store behind the loop
