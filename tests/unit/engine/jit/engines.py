@@ -36,7 +36,7 @@ def same_fault(
             kernel.launch(grid, block, [copied_alone(each) for each in args], engine=engine, **options)
         found.append(caught.value)
     one, other = [(fault.kind, ADDRESS.sub("0x…", str(fault)), fault.place) for fault in found]
-    assert one == other
+    assert one == other, f"{one} by one engine, {other} by another"
     return found[0]
 
 
