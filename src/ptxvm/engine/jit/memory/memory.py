@@ -220,11 +220,11 @@ class Memory(Port):
         span = self._span(space, raw, size)
         site = self.at.site(self.bound, space, size, span, writing=writing)
         # Under the checks the first access of a site has its allocation saved, and the place of its tags found.
-        own = variable_bounds.in_own_stack(self.at, self.addressing, space, raw, size)
-        asks = self.at.kernel.tagged or (self.at.kernel.shadow is not None and writing and not own)
-        within = not asks and (own or variable_bounds.certain(self.at, space, raw, size, writing=writing))
+        asks = self.at.kernel.tagged or (self.at.kernel.shadow is not None and writing)
+        within = not asks and variable_bounds.certain(self.at, space, raw, size, writing=writing)
         if not within and not self._compared_together(space, raw, size):
-            self._compare(site, space, raw, size)
+            if self.at.kernel.tagged or not variable_bounds.in_own_stack(self.at, self.addressing, space, raw, size):
+                self._compare(site, space, raw, size)
             variable_bounds.check(self.at, self.addressing, self.bound, space, raw, size)
         if self.at.kernel.shadow is not None:
             check = ShadowCheck(self.at, self.addressing, self.at.kernel.shadow, in_cluster=self.in_cluster)

@@ -53,10 +53,16 @@ def certain(at: NodeBuilder, space: Space, raw: Raw, size: int, *, writing: bool
 
 
 def in_own_stack(at: NodeBuilder, addressing: Addressing, space: Space, raw: Raw, size: int) -> bool:
-    """Is an access aligned, and at a constant place in the stack of each thread, as a parameter of a call is?"""
-    if space not in (Space.GENERIC, Space.PARAM) or at.kernel.recorded or not isinstance(raw, Affine):
-        return False
-    if not isinstance(raw.base, str):
+    """Is an access aligned, and at a constant place in the stack of each thread, as a parameter of a call is?
+
+    Then it is allowed; whether it stays within its variable is another question.
+    """
+    if (
+        space not in (Space.GENERIC, Space.PARAM)
+        or at.kernel.recorded
+        or not isinstance(raw, Affine)
+        or not isinstance(raw.base, str)
+    ):
         return False
     stack = addressing.base(Space.LOCAL)
     root, distance = at.code.sums.get(raw.base, (raw.base, 0))

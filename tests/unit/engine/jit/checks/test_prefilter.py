@@ -481,3 +481,12 @@ def test_parameters_of_calls_are_not_searched_for(monkeypatch):
     assert not result.findings
     assert (data == 20).all()
     assert len(asked) <= 2  # of the store behind the loop
+
+
+@pytest.mark.parametrize("access", ["st.u32 [%rd6+20], %r1;", "ld.u32 %r9, [%rd6+20]; st.global.u32 [%rd2], %r9;"])
+def test_what_leaves_its_variable_is_found_though_it_stays_in_the_stack(access):
+    """Of 16 bytes, at a generic address whose distance from the stack is constant: PTX 5.1.6 gives each variable its own."""
+    body = "mov.u64 %rd6, frame; cvta.local.u64 %rd6, %rd6; mov.u64 %rd7, more; cvta.local.u64 %rd7, %rd7; st.u32 [%rd7], %r1; "
+    found = [launched(body + access, engine, "memory")[0] for engine in ("jit", "interp")]
+    assert found[0] == found[1]
+    assert "byte 20 of 'frame', which has 16 bytes" in found[0][0]
