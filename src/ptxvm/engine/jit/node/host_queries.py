@@ -18,14 +18,14 @@ from ptxvm.machine.per_lane import Array, LaneNumbers
 
 @dataclass(frozen=True, slots=True)
 class IsInSpace:
-    """Host call: is a generic address in a space (`isspacep`)?"""
+    """Host call of a kernel in clusters: is a generic address in a space (`isspacep`)?"""
 
     space: Space
 
     def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
         """The answers for the active lanes."""
         window = host.windows.get(self.space)
-        if window is not None and host.launch.shape.cluster_size > 1:
+        if window is not None:
             return [window.contains(values[0], threads)]
         return [host.memory.within(self.space.window, values[0])]
 

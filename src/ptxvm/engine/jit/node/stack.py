@@ -74,11 +74,11 @@ class Overflow:
 
 
 def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
-    """Fault if an end lies beyond the stack of a lane; keep count of how much of the stacks is in use."""
-    code = at.code
+    """Fault if an end lies beyond the stack of a lane; keep count of how much of stacks without a bound is in use."""
     if not at.kernel.unbounded:
-        at.refuse(bound, last.compare("gt", last.lift(work.room)), work, [(u64, last.raw)])
+        _refuse_beyond(at, bound, last, work)
         return
+    code = at.code
     code.one_warp()
     counted = at.context("stack_used")
     used = code.emit(f"load i64, ptr {counted}, align 8", pure=False)
@@ -87,7 +87,7 @@ def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
     code.branch(code.emit(f"icmp eq i32 {code.emit(f'and i32 {beyond}, {at.active_text()}')}, 0"), enough, more, likely=True)
     with code.scope():
         code.block(more)
-        at.refuse(bound, last.compare("gt", last.lift(work.room)), work, [(u64, last.raw)])
+        _refuse_beyond(at, bound, last, work)
         ends, active = at.alg.vector(u64, last.raw), at.active_vector()
         if active is not None:
             ends = code.emit(f"select <{WARP} x i1> {active}, <{WARP} x i64> {ends}, <{WARP} x i64> zeroinitializer")
@@ -96,6 +96,10 @@ def check(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
         code.run(f"store i64 {code.emit(f'and i64 {step}, {-STEP}')}, ptr {counted}, align 8")
         code.jump(enough)
     code.block(enough)
+
+
+def _refuse_beyond(at: NodeBuilder, bound: Bound, last: Value, work: Overflow) -> None:
+    at.refuse(bound, last.compare("gt", last.lift(work.room)), work, [(u64, last.raw)])
 
 
 # ── the spill stack ─────────────────────────────────────────────────────────────────────

@@ -178,12 +178,7 @@ class TensorCoreSums(Floats):
             above, there = self.sizes(pair, self._least(fragment, number), of_a=fragment is self.product.a)
             highest = self.higher(highest, above) if highest else above
             found.append(self._in_bytes(there))
-        bad, good = self.code.label(), self.code.label()
-        self.code.branch(self.are_far(highest), bad, good, likely=False)
-        self.code.block(bad)
-        self.code.run(f"%otherwise.{bad} = call i32 @{self.otherwise}(ptr %room)")
-        self.code.run(f"ret i32 %otherwise.{bad}")
-        self.code.block(good)
+        self.leave(self.are_far(highest), self.otherwise)
         return found
 
     def sizes(self, pair: str, least: str, *, of_a: bool) -> tuple[str, str]:

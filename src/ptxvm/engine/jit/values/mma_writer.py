@@ -66,9 +66,9 @@ class ProductWriter:
         """The number of the first register of C."""
         return self.product.a.registers + self.product.b.registers
 
-    def leave(self, refused: str) -> None:
-        """Leave the product to the host if a condition holds in some lane."""
-        leave(self.code, refused)
+    def leave(self, refused: str, otherwise: str = "") -> None:
+        """Leave the product to the host if a condition holds in some lane, or to another function that is named."""
+        leave(self.code, refused, otherwise)
 
     def multiply_add(self, llvm: str, function: str, left: list[str], right: list[str], totals: list[str]) -> None:
         """Add the products to `totals`, one after the other along the depth; `function` is the intrinsic that does it."""
@@ -106,10 +106,11 @@ class ProductWriter:
         return found
 
 
-def leave(code: Code, refused: str) -> None:
-    """Leave the product to the host if a condition holds."""
+def leave(code: Code, refused: str, otherwise: str = "") -> None:
+    """Leave the product if a condition holds: to the host, or to the function of a name, which has the same operands."""
     bad, good = code.label(), code.label()
     code.branch(refused, bad, good, likely=False)
     code.block(bad)
-    code.run("ret i32 0")
+    answer = code.emit(f"call i32 @{otherwise}(ptr %room)", pure=False) if otherwise else "0"
+    code.run(f"ret i32 {answer}")
     code.block(good)
