@@ -12,6 +12,8 @@ from ptxvm.engine.jit.ir.digest import Digest
 
 WITHOUT = "PTXVM_CPU_WITHOUT"  # in the environment: prefixes of the features that code must not use
 CPUINFO = Path("/proc/cpuinfo")
+FIRST_CACHE = Path("/sys/devices/system/cpu/cpu0/cache/index0/size")
+SMALLEST = 32 << 10  # bytes of the first cache of a core, where the system does not tell
 TELLING = ("vendor_id", "cpu family", "model", "stepping", "model name", "flags", "CPU implementer", "CPU part", "Features")
 
 
@@ -55,6 +57,15 @@ def has(feature: str) -> bool:
 def gathers_slowly() -> bool:
     """Does a gather take longer than loads one by one?  AMD's processors make it of three times as many operations."""
     return name().startswith("znver")
+
+
+@functools.cache
+def first_cache() -> int:
+    """The bytes of the first cache of a core."""
+    try:
+        return int(FIRST_CACHE.read_text().strip().removesuffix("K")) << 10
+    except (OSError, ValueError):
+        return SMALLEST
 
 
 @functools.cache

@@ -345,9 +345,10 @@ class Addressing:
             prefetches.prefetch_row(self.code, self.code.offset(pointer, prefetches.SOON), length, prefetches.FIRST_CACHE)
             return
         start = self._in_later_iteration(pointer, near)
-        prefetches.prefetch_row(self.code, start, length, prefetches.FIRST_CACHE)
+        cache = prefetches.cache_of_strides() if self.at.kernel.grid_strides else prefetches.FIRST_CACHE
+        prefetches.prefetch_row(self.code, start, length, cache)
         # The last byte too: an array need not begin at a line.
-        prefetches.prefetch(self.code, self.code.offset(start, length - 1), prefetches.FIRST_CACHE)
+        prefetches.prefetch(self.code, self.code.offset(start, length - 1), cache)
 
     def _in_later_iteration(self, pointer: str, near: str) -> str:
         """The pointer some iterations on, assuming the stride of the last one; `near` where CTAs run in step."""

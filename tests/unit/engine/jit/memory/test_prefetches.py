@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import ptxvm
 from ptxvm.campaign.fuzz.engines import fenced
+from ptxvm.engine.jit.ir import cpu
+from ptxvm.engine.jit.memory import prefetches as prefetches_of
 
 KERNEL = """.version 8.3
 .target sm_90
@@ -61,3 +64,23 @@ def test_nothing_lies_behind_the_last_row() -> None:
     out = np.zeros_like(given)
     ptxvm.load(KERNEL.replace("LOAD", GLOBAL)).kernel().launch(grid=4, block=256, args=[given, out])
     assert np.array_equal(out, np.arange(1024))
+
+
+@pytest.mark.parametrize(("size", "cache"), [(32 << 10, prefetches_of.SECOND_CACHE), (48 << 10, prefetches_of.FIRST_CACHE)])
+def test_strides_of_grids_go_by_the_second_cache(monkeypatch: pytest.MonkeyPatch, size: int, cache: int) -> None:
+    """Where the first one is small: rows at large powers of two share few of its lines."""
+    monkeypatch.setattr(cpu, "first_cache", lambda: size)
+    assert prefetches_of.cache_of_strides() == cache
+
+
+def test_the_size_of_the_first_cache_is_the_system_s(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """As Linux writes it; what cannot be read counts as small."""
+    file = tmp_path / "size"
+    for text, size in (("48K\n", 48 << 10), ("odd", cpu.SMALLEST), (None, cpu.SMALLEST)):
+        file.unlink(missing_ok=True)
+        if text is not None:
+            file.write_text(text)
+        monkeypatch.setattr(cpu, "FIRST_CACHE", file)
+        cpu.first_cache.cache_clear()
+        assert cpu.first_cache() == size
+    cpu.first_cache.cache_clear()
