@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Container, Iterator, Mapping, Sequence
 from itertools import groupby
 from pathlib import Path
 
@@ -267,9 +267,26 @@ def _fragment_lines(fragment: Fragment, columns: int) -> list[str]:
     """The rows of a matrix; of one that is too wide for a line, its first columns, and how it goes on."""
     again = period(fragment)
     lines = list(aligned(tuple(held(fragment)), range(1, WARP), columns))
-    if again is None or max(map(len, lines)) <= columns:
+    if max(map(len, lines)) <= columns:
         return lines
-    return [*aligned(tuple(held(again.of(fragment))), range(1, WARP), columns), again.said]
+    return _parts(fragment, columns) if again is None else [*_parts(again.of(fragment), columns), again.said]
+
+
+def _parts(fragment: Fragment, columns: int) -> list[str]:
+    """The rows of a matrix, as many columns at a time as a line has room for: halves, quarters, and so on."""
+    wide = fragment.shape[1]
+    while True:
+        tables = [
+            list(aligned(tuple(held(fragment, range(n, n + wide))), range(1, WARP), columns))
+            for n in range(0, fragment.shape[1], wide)
+        ]
+        if wide % 2 or max(len(line) for table in tables for line in table) <= columns:
+            break
+        wide //= 2
+    if len(tables) == 1:
+        return tables[0]
+    headed = [[f"columns {n * wide}-{(n + 1) * wide - 1}", *table] for n, table in enumerate(tables)]
+    return [line for table in headed for line in table]
 
 
 def print_matrices(reading: Reading) -> None:
@@ -287,9 +304,10 @@ def print_matrices(reading: Reading) -> None:
     console().print(labelled("matrices", found))
 
 
-def held(fragment: Fragment) -> Iterator[tuple[str, ...]]:
-    """The rows of a matrix as cells such as `5:2-3`."""
-    for row, found in groupby(sorted(pieces(fragment), key=lambda p: (p.row, p.column)), key=lambda p: p.row):
+def held(fragment: Fragment, columns: Container[int] | None = None) -> Iterator[tuple[str, ...]]:
+    """The rows of a matrix, or of some of its columns, as cells such as `5:2-3`."""
+    chosen = [piece for piece in pieces(fragment) if columns is None or piece.column in columns]
+    for row, found in groupby(sorted(chosen, key=lambda p: (p.row, p.column)), key=lambda p: p.row):
         there = list(found)
         place = f"{row}" if not there[0].down or there[0].count == 1 else f"{row}-{row + there[0].count - 1}"
         yield place, *(f"{piece.lane}:{piece.elements}" for piece in there)

@@ -651,6 +651,24 @@ def test_a_wide_product_shows_its_first_columns_and_how_they_go_on(ptxvm):
     assert max(map(len, said.splitlines())) <= 80
 
 
+@pytest.mark.parametrize(
+    ("variant", "shown"),
+    [
+        (
+            "mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.xor.popc",
+            "columns 4-7\n  0-31      16:0-31   20:0-31   24:0-31   28:0-31\n",
+        ),
+        ("wmma.mma.sync.aligned.row.col.m8n32k16.f32.f32", "columns 8-15\n  0-1    0:2-3  4:2-3   8:2-3"),
+        ("wmma.mma.sync.aligned.row.col.m32n8k16.f32.f32", "A, 32 × 16 of .f16: lane and its elements\n  columns 0-7\n"),
+    ],
+)
+def test_a_matrix_too_wide_for_a_line_comes_in_parts(ptxvm, variant, shown):
+    # PTX 9.7.14.5.13 for m16n8k256: the column of B is lane / 4, and lane t has rows 32 (t % 4) to 32 (t % 4) + 31.
+    said = ptxvm("explain", variant).out
+    assert shown in said
+    assert max(map(len, said.splitlines())) <= 80
+
+
 def test_a_sparse_product_shows_metadata(ptxvm):
     # PTX 9.7.14.6.2.1: with selector 0, lane 4r has the metadata of rows r and r + 8.
     said = ptxvm("explain", "mma.sp::ordered_metadata.sync.aligned.m16n8k16.row.col.f32.f16.f16.f32").out
