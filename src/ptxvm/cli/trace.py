@@ -32,8 +32,10 @@ def trace(request: RunRequest, thread: str | None, warp: str | None, limit: int,
     def show(_: object = None) -> None:
         if form == "text":
             print_trace(found)
+        elif form == "perfetto":
+            print(json.dumps(events(found, told)))
         else:
-            print(json.dumps(events(found, told) if form == "perfetto" else document(found, value), indent=1))
+            print(json.dumps(document(found, value), indent=1))
 
     try:
         return run(request, Following(show, trace=found))

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from itertools import chain
+from collections.abc import Callable, Iterator, Mapping
 
 from ptxvm.algebra.types import Type
-from ptxvm.profile.trace import Datum, Step, Touched, Trace, WarpName
+from ptxvm.profile.trace import Datum, Extent, Step, Touched, Trace, WarpName
 
 TIME = "a step of the schedule for each instruction that some warp executes, shown as a microsecond; not the time of a GPU"
 
@@ -52,27 +51,35 @@ def of_access(touched: Touched, said: Said) -> dict[str, object]:
 
 
 def events(trace: Trace, told: Callable[[Step], str]) -> dict[str, object]:
-    """Trace events: a process for each CTA, a thread for each warp, a slice for each instruction."""
-    ctas = {cta: number for number, cta in enumerate(dict.fromkeys(cta for cta, _ in trace.executed))}
-    names = chain.from_iterable(named(warp, ctas[warp.cta]) for warp in trace.executed)
+    """Trace events: a process for each CTA, a thread for each warp, a slice for each instruction.
+
+    All have numbers of their own, from 1 on: for Perfetto 0 is the idle process, and the name of a thread belongs to its
+    number, whichever process it is in.
+    """
+    warps = sorted(trace.executed, key=lambda each: (each.cta[::-1], each.warp))
+    processes = {cta: number for number, cta in enumerate(dict.fromkeys(warp.cta for warp in warps), 1)}
+    threads = {warp: number for number, warp in enumerate(warps, 1 + len(processes))}
     slices = [
         {
             "name": step.text, "cat": step.bound.i.of.family, "ph": "X", "ts": step.time, "dur": step.end - step.time,
-            "pid": ctas[step.warp.cta], "tid": step.warp.warp,
+            "pid": processes[step.warp.cta], "tid": threads[step.warp],
             "args": {"line": step.line, "lanes": len(step.lanes), "guard off": len(step.off), "values": told(step)},
         }
         for step in trace.steps
     ]  # fmt: skip
-    return {"traceEvents": [*names, *slices], "otherData": {"time": TIME}}
+    return {"traceEvents": [*names(processes, threads), *slices], "otherData": {"time": TIME}}
 
 
-def named(warp: WarpName, cta: int) -> list[dict[str, object]]:
-    """The names of the tracks of a warp and of its CTA."""
-    at = ",".join(map(str, warp.cta))
-    return [
-        {"ph": "M", "name": "process_name", "pid": cta, "args": {"name": f"CTA {at}"}},
-        {"ph": "M", "name": "thread_name", "pid": cta, "tid": warp.warp, "args": {"name": f"warp {warp.warp}"}},
-    ]
+def names(processes: Mapping[Extent, int], threads: Mapping[WarpName, int]) -> Iterator[dict[str, object]]:
+    """The names of the tracks, and their order."""
+    for cta, number in processes.items():
+        at = ",".join(map(str, cta))
+        yield {"ph": "M", "name": "process_name", "pid": number, "args": {"name": f"CTA {at}"}}
+        yield {"ph": "M", "name": "process_sort_index", "pid": number, "args": {"sort_index": number}}
+    for warp, number in threads.items():
+        track = {"pid": processes[warp.cta], "tid": number}
+        yield {"ph": "M", "name": "thread_name", **track, "args": {"name": f"warp {warp.warp}"}}
+        yield {"ph": "M", "name": "thread_sort_index", **track, "args": {"sort_index": number}}
 
 
 __all__ = ["document", "events"]

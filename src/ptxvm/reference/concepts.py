@@ -95,7 +95,7 @@ swizzle, swizzling | 5.5.7 | tensor map, descriptor, bank
     Rows in shared memory whose pieces of 16 bytes change places by an XOR with the number of the row, so that columns
     are read without bank conflicts.
 tensor map, tensormap | 5.5.8 | cp.async.bulk.tensor, tensormap.replace, swizzle
-    128 bytes that describe a tensor in global memory for copies by the tensor memory accelerator: shape, strides,
+    128 bytes that describe a tensor in global memory for copies by the tensor memory accelerator (TMA): shape, strides,
     box, swizzle.
 tensor memory, tmem | 9.7.16.1 | tcgen05.alloc, tcgen05.ld, tcgen05.mma
     Memory of a multiprocessor of sm_100: 128 lanes by 512 columns of 32 bits, allocated by columns; warp w of four

@@ -118,18 +118,28 @@ def test_perfetto_has_a_track_for_each_warp(ptxvm, halves):
     done = json.loads(ptxvm("trace", halves, *LAUNCH, "--format", "perfetto").out)
     assert done["otherData"]["time"].endswith("not the time of a GPU")
     slices = [event for event in done["traceEvents"] if event["ph"] == "X"]
-    names = {(e["pid"], e.get("tid")): e["args"]["name"] for e in done["traceEvents"] if e["ph"] == "M" and "tid" in e}
-    assert names == {(0, 0): "warp 0", (0, 1): "warp 1", (1, 0): "warp 0", (1, 1): "warp 1"}
+    # Perfetto: 0 is the idle process, and a name belongs to the number of a thread, whichever process it is in.
+    named = [(e["name"], e["pid"], e.get("tid"), *e["args"].values()) for e in done["traceEvents"] if e["ph"] == "M"]
+    assert [each for each in named if each[0].endswith("_name")] == [
+        ("process_name", 1, None, "CTA 0,0,0"),
+        ("process_name", 2, None, "CTA 1,0,0"),
+        ("thread_name", 1, 3, "warp 0"),
+        ("thread_name", 1, 4, "warp 1"),
+        ("thread_name", 2, 5, "warp 0"),
+        ("thread_name", 2, 6, "warp 1"),
+    ]
+    assert all(each[3] == (each[2] or each[1]) for each in named if each[0].endswith("_sort_index"))
+    assert {(each["pid"], each["tid"]) for each in slices} == {(1, 3), (1, 4), (2, 5), (2, 6)}
     assert len(slices) == 4 * 13
     # Nothing diverges, so all warps execute each instruction together: 13 steps, each one long.
     assert {(each["ts"], each["dur"]) for each in slices} == {(n, 1) for n in range(13)}
-    atom = next(each for each in slices if each["ts"] == 5 and each["tid"] == 1)
+    atom = next(each for each in slices if each["ts"] == 5 and each["tid"] == 4)
     assert (atom["name"], atom["args"]["lanes"], atom["args"]["guard off"]) == ("@%p atom.global.add.u32 %r3, [%rd2], 1;", 8, 4)
 
 
 def test_perfetto_of_a_thread_has_its_track_only(ptxvm, halves):
     done = json.loads(ptxvm("trace", halves, *LAUNCH, "--format", "perfetto", "--thread", "1/39").out)
-    assert {(each["pid"], each["tid"]) for each in done["traceEvents"] if each["ph"] == "X"} == {(0, 1)}
+    assert {(each["pid"], each["tid"]) for each in done["traceEvents"] if each["ph"] == "X"} == {(1, 2)}
 
 
 def test_a_fault_follows_what_happened_before_it(ptxvm, halves):
