@@ -30,6 +30,8 @@ if TYPE_CHECKING:  # pytest imports this module in every run
 
 ENGINES = ("auto", "interp", "jit")
 NONE = "none"
+FINDING = "ptxvm finding"
+"""The property of a test that has a finding as its value."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,18 +53,22 @@ class PtxModule(Protocol):
         ...
 
 
-@dataclass
+@dataclass(repr=False)
 class KernelRunner:
     """Launches kernels in the variant of a test, and keeps what the checks found.
 
-    `frames`: what it raises has the frames of ptxvm.
+    `frames`: what it raises has the frames of ptxvm.  `record` enters a property of the test, which JUnit's report has, too.
     """
 
     variant: Variant
     load: Callable[[str | Path], Module]
     allowed: frozenset[str]
+    record: Callable[[str, object], None]
     frames: bool = False
     findings: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"<run_kernel: {self.variant}>"
 
     def __call__(
         self,
@@ -80,7 +86,7 @@ class KernelRunner:
         __tracebackhide__ = not self.frames
         try:
             return self._launch(kernel, entry, args, options)
-        except told() as wrong:
+        except (*told(), pytest.fail.Exception) as wrong:
             raise wrong.with_traceback(wrong.__traceback__ if self.frames else None) from None
 
     def _launch(
@@ -104,9 +110,12 @@ class KernelRunner:
         diagnostics = [each.diagnostic() for each in result.findings]
         texts = [render([(source, [each])]).rstrip() for each in diagnostics]
         self.findings += texts
-        wrong = [text for text, each in zip(texts, diagnostics, strict=True) if each.severity is Severity.ERROR]
+        for text in texts:
+            self.record(FINDING, text)
+        wrong = {text: each.code for text, each in zip(texts, diagnostics, strict=True) if each.severity is Severity.ERROR}
         if wrong:
-            pytest.fail(f"in kernel {kernel.name}:\n" + "\n\n".join(wrong), pytrace=False)
+            codes = ", ".join(dict.fromkeys(wrong.values()))
+            pytest.fail(f"{codes} in kernel {kernel.name}\n" + "\n\n".join(wrong))
 
 
 def told() -> tuple[type[Exception], ...]:
@@ -210,15 +219,21 @@ def file_of(name: str | Path, folder: Path) -> Path:
     """The file beside a test, in its folder, or else below the folder of the run."""
     found = next((path for path in (folder / name, Path(name)) if path.is_file()), None)
     if found is None:
-        raise FileNotFoundError(errno.ENOENT, f"there is no such file in {folder} or {Path.cwd()}", str(name))
+        folders = " or ".join(dict.fromkeys((str(folder), str(Path.cwd()))))
+        raise FileNotFoundError(errno.ENOENT, f"there is no such file in {folders}", str(name))
     return found
 
 
 @pytest.fixture
-def run_kernel(request: pytest.FixtureRequest, ptx_variant: Variant, ptx_module: PtxModule) -> KernelRunner:
+def run_kernel(
+    request: pytest.FixtureRequest,
+    ptx_variant: Variant,
+    ptx_module: PtxModule,
+    record_property: Callable[[str, object], None],
+) -> KernelRunner:
     """Launches kernels: `run_kernel("saxpy.ptx", block=128, args=[...])`."""
     allowed = frozenset(code for mark in request.node.iter_markers("ptx_allow") for code in mark.args)
-    runner = KernelRunner(ptx_variant, ptx_module, allowed, request.config.option.fulltrace)
+    runner = KernelRunner(ptx_variant, ptx_module, allowed, record_property, request.config.option.fulltrace)
     request.node.stash[RUNNER] = runner
     return runner
 
@@ -230,19 +245,20 @@ def run_kernel(request: pytest.FixtureRequest, ptx_variant: Variant, ptx_module:
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]
 ) -> Generator[None, pytest.TestReport, pytest.TestReport]:
-    """Let the report of a test carry what the checks found in its kernels, warnings too; workers send it on."""
+    """Let the report of a test carry what the checks found in its kernels beside what failed it; workers send it on."""
     report = yield
     runner = item.stash.get(RUNNER, None)
-    if call.when == "call" and runner is not None and runner.findings:
-        report.sections.append(("ptxvm findings", "\n\n".join(runner.findings)))
-        report.user_properties.append(("ptxvm findings", len(runner.findings)))
+    if call.when == "call" and runner is not None:
+        failure = str(call.excinfo.value) if call.excinfo else ""
+        if others := [each for each in runner.findings if each not in failure]:
+            report.sections.append(("ptxvm findings", "\n\n".join(others)))
     return report
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Count the findings of each test at the end."""
     reports = [each for kind in ("passed", "failed") for each in terminalreporter.getreports(kind)]
-    found = {each.nodeid: dict(each.user_properties).get("ptxvm findings", 0) for each in reports}
+    found = {each.nodeid: sum(name == FINDING for name, _ in each.user_properties) for each in reports}
     lines = [f"{nodeid}: {count} finding{'s' if count > 1 else ''}" for nodeid, count in found.items() if count]
     if lines:
         terminalreporter.section("findings of ptxvm")

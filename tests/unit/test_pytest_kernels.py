@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 MODULE = """
@@ -64,12 +66,27 @@ def test_each_set_of_checks_is_a_run_of_the_test(run_pytest):
     found = done.outcomes
     assert [name for name, outcome in found.items() if outcome == "FAILED"] == ["test_all_at_once[interp-race]"], done.out
     assert len(found) == 9
-    assert "in kernel all_at_once:" in done.out
-    assert "error[race]: WAW race" in done.out
+    failed = r"\n>  +run_kernel\(ptx_module.*\nE +Failed: race in kernel all_at_once\nE +error\[race\]: WAW race"
+    assert re.search(failed, done.out), done.out
+    assert done.out.count("error[race]: WAW race") == 1
     summary = done.out.partition("findings of ptxvm")[2]
+    assert "Failed: race in kernel" in summary
     assert "test_all_at_once[interp-race]: 1 finding\n" in summary
     assert "test_with_a_warning[interp-race]: 1 finding\n" in summary
     assert "test_that_is_meant" not in summary.partition("short test summary")[0]
+
+
+def test_a_warning_stands_in_the_report_of_the_test(run_pytest, tmp_path):
+    report = tmp_path / "junit.xml"
+    words = "--ptx-check=race", f"--junitxml={report}", "-rA"
+    done = run_pytest("ptxvm.pytest_kernels", TESTS, *words, **{"kernels.ptx": MODULE})
+    assert done.out.count("warning[race-of-equal-values]") == 1
+    cases = re.findall(r'<testcase [^>]*name="(\w+)"[^>]*?(?:/>|>(.*?)</testcase>)', report.read_text(), re.DOTALL)
+    found = {name: re.findall(r'<property name="ptxvm finding" value="([\w-]+\[[\w-]+\])', inside) for name, inside in cases}
+    assert {name: findings for name, findings in found.items() if findings} == {
+        "test_all_at_once": ["error[race]"],
+        "test_with_a_warning": ["warning[race-of-equal-values]"],
+    }
 
 
 @pytest.mark.parametrize(

@@ -57,8 +57,10 @@ def read_suppressions(file: str | None) -> Suppressions:
     """The suppressions of a file, none without one."""
     if file is None:
         return Suppressions()
+    from ptxvm.analysis.known_codes import is_code  # all instructions, which the command may not need
+
     try:
-        return Suppressions.parse(Path(file).read_text(encoding="utf-8"))
+        return Suppressions.parse(Path(file).read_text(encoding="utf-8"), is_code)
     except OSError as wrong:
         raise WrongCall(f"cannot read '{file}': {wrong.strerror}") from None
     except ValueError as wrong:

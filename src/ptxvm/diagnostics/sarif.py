@@ -49,15 +49,17 @@ def _rule(code: str, pairs: Pairs) -> dict[str, object]:
     first = next(diagnostic for _, diagnostic in pairs if diagnostic.code == code)
     entry = explain(code) or DiagnosticCode(code, code.replace("-", " "), first.message)
     text = f"{entry.explanation or entry.title}\n\n`ptxvm explain {code}` prints this page."
-    return {
+    rule: dict[str, object] = {
         "id": code,
-        "name": "".join(word.capitalize() for word in entry.title.split() if word.isalnum()) or code,
         "shortDescription": {"text": entry.title},
         "fullDescription": {"text": entry.explanation or entry.title},
         "help": {"text": text, "markdown": text},
         "helpUri": entry.link,
         "defaultConfiguration": {"level": _LEVELS[first.severity]},
     }
+    if not entry.title.endswith("."):  # the rules of instructions have sentences, which give no name
+        rule["name"] = "".join(word.capitalize() for word in entry.title.split() if word.isalnum()) or code
+    return rule
 
 
 def _fingerprints(pairs: Pairs) -> list[str]:

@@ -7,12 +7,11 @@ A line of a file has a code, and where it is meant: `race kernels/histo*.ptx:22 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
 
 from ptxvm.dataclass import dataclass
-from ptxvm.diagnostics.codes import explain
 from ptxvm.diagnostics.diagnostic import Diagnostic
 from ptxvm.diagnostics.findings import Text
 from ptxvm.diagnostics.kinds import KINDS
@@ -46,12 +45,15 @@ class Suppressions:
     count: int = 0
 
     @classmethod
-    def parse(cls, text: str) -> Suppressions:
-        """The rules of a text; ValueError for a line that is none, or a code that does not exist."""
+    def parse(cls, text: str, is_known: Callable[[str], bool]) -> Suppressions:
+        """The rules of a text; ValueError for a line that is none, or a code that is not known.
+
+        Rooms above enter codes of their own, so that a caller says which there are.
+        """
         found = cls()
         for number, line in enumerate(text.splitlines(), 1):
             if rule := line.partition("#")[0].strip():
-                found.rules.append(_rule(rule, number))
+                found.rules.append(_rule(rule, number, is_known))
         return found
 
     def kept(self, source: Text, diagnostics: Sequence[Diagnostic]) -> list[Diagnostic]:
@@ -78,12 +80,12 @@ class Suppressions:
         return bool(found)
 
 
-def _rule(text: str, number: int) -> Suppression:
+def _rule(text: str, number: int, is_known: Callable[[str], bool]) -> Suppression:
     match = RULE.fullmatch(text)
     if match is None:
         raise ValueError(f"line {number}: '{text}' is no suppression; write CODE FILE:LINE, such as race kernels/*.ptx:22")
     code = match["code"]
-    if explain(code) is None:
+    if not is_known(code):
         raise ValueError(f"line {number}: no such code: '{code}'; {did_you_mean(code, KINDS) or 'a finding names its code'}")
     return Suppression(text, number, code, match["pattern"] or "*", int(match["line"] or 0))
 

@@ -36,7 +36,11 @@ def wanted() -> frozenset[options.Check] | None:
 def suppressions() -> Suppressions:
     """Those of the file that `PTXVM_SUPPRESS` names, whose patterns are of kernels: the modules of a program have no names."""
     path = os.environ.get("PTXVM_SUPPRESS")
-    return Suppressions.parse(Path(path).read_text(encoding="utf-8")) if path else Suppressions()
+    if not path:
+        return Suppressions()
+    from ptxvm.analysis.known_codes import is_code  # noqa: PLC0415 - all instructions, which a program may not need
+
+    return Suppressions.parse(Path(path).read_text(encoding="utf-8"), is_code)
 
 
 @cache

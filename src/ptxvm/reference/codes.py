@@ -4,13 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from ptxvm.analysis import (  # noqa: F401 - enter their codes
-    codes as _analysis_codes,
-    instruction_codes as _instruction_codes,
-    lints as _lints,
-)
+from ptxvm.analysis.known_codes import code_entry
 from ptxvm.dataclass import dataclass
-from ptxvm.diagnostics import all_codes, explain
+from ptxvm.diagnostics import all_codes
 from ptxvm.isa.catalog import load_catalog
 from ptxvm.isa.model import ISA, Instruction
 
@@ -28,8 +24,7 @@ class CodePage:
 def page_of(code: str) -> CodePage | None:
     """The page of a code, in either case of its letter; None where there is none."""
     code = code.upper() if code[1:].isdigit() else code
-    load_catalog()
-    entry = explain(code)
+    entry = code_entry(code)
     if entry is None:
         return None
     instructions = dict.fromkeys(instruction for each, instruction, _ in _rules() if each == code)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import io
 import json
+import subprocess
 import sys
 
 import pytest
@@ -147,6 +148,15 @@ def test_findings_that_a_file_suppresses(ptxvm, folder):
     done = ptxvm("check", "kernels", "--suppress", "known")
     assert done.code == 1
     assert done.err == "known:1: nothing matches 'P0305 kernels/*/bad.ptx:8'\nknown:2: nothing matches 'race'\n"
+
+
+@pytest.mark.parametrize("code", ["P0305", "P0201", "P0702", "P1701", "race"])
+def test_each_kind_of_code_can_be_suppressed_by_a_command_that_has_loaded_nothing(folder, code):
+    """Those of instructions are declared in the catalog, which a command has not read when it reads the file."""
+    (folder / "known").write_text(code)
+    command = [sys.executable, "-m", "ptxvm", "check", "kernels/good.ptx", "--suppress", "known"]
+    done = subprocess.run(command, capture_output=True, text=True, cwd=folder, check=True)
+    assert done.stderr == f"known:1: nothing matches '{code}'\n"
 
 
 def test_findings_that_a_comment_suppresses(ptxvm, module):

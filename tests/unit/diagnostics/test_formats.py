@@ -13,6 +13,7 @@ from xml.etree import ElementTree as ET
 import pytest
 
 from ptxvm.diagnostics import Diagnostic, Severity, Span, all_codes, render
+from ptxvm.isa.catalog import load_catalog
 from ptxvm.syntax import Source, parse
 
 TEXT = ".version 8.7\n.target sm_90a\n.entry k()\n{\n  mov.u32 %r1, 5\n  ret;\n}\n"
@@ -105,6 +106,14 @@ def test_json_of_nothing_is_an_empty_list():
     assert json.loads(render([], "json")) == []
 
 
+def test_a_rule_of_an_instruction_has_a_sentence_and_no_name_in_sarif():
+    load_catalog()
+    log = json.loads(render(findings(Diagnostic(Severity.ERROR, "P1701", "ours", Span(37, 40), 4, 1)), "sarif"))
+    rule = next(each for each in log["runs"][0]["tool"]["driver"]["rules"] if each["id"] == "P1701")
+    assert rule["shortDescription"]["text"].startswith(".ftz needs .f32")
+    assert "name" not in rule
+
+
 def test_sarif():
     log = json.loads(render(findings(SEMANTIC, LATER), "sarif"))
     assert log["version"] == "2.1.0"
@@ -112,6 +121,7 @@ def test_sarif():
     rules = run["tool"]["driver"]["rules"]
     assert [rule["id"] for rule in rules] == ["P0102", "P0998"]
     assert rules[0]["shortDescription"]["text"] == "missing semicolon"
+    assert rules[0]["name"] == "MissingSemicolon"
     assert [rules[result["ruleIndex"]]["id"] == result["ruleId"] for result in run["results"]] == [True] * 3
     assert [result["level"] for result in run["results"]] == ["error", "error", "warning"]
     place = run["results"][0]["locations"][0]["physicalLocation"]
