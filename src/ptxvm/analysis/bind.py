@@ -105,8 +105,10 @@ class Binder:
         match node.name:
             case "alias":
                 linkage.alias(self.checks, node)
-            case "pragma":
+            case "pragma" if where:
                 tuning.pragma(self.checks, node, where)
+            case "pragma":
+                tuning.module_pragma(self.checks, node)
             case "target" if where:
                 target_in_body(self.checks, node)
             case "file" if where:

@@ -11,6 +11,7 @@ from ptxvm.isa.directives import INITIALISABLE, OPAQUE, WIDEST_PARAMETER_ALIGNME
 from ptxvm.syntax import tree
 
 OVERFLOW = 1 << 32
+SIGN = 1 << 63
 
 
 def declaration(checks: Checks, node: tree.Variable, where: DeclarationContext, *, in_kernel: bool = False) -> None:
@@ -30,7 +31,10 @@ def sort_of(node: tree.Variable, where: DeclarationContext, in_kernel: bool) -> 
         where, in_kernel, node.space, node.type, node.linkage, node.vector, pointer,
         node.alignment is None, size_of(node.alignment), *[each.name for each in node.attributes],
         *[
-            (each.count is None, each.initial is None, sized_by(each.initial), *[size_of(size) for size in each.dimensions])
+            (
+                each.count is None, is_countable(each), each.initial is None, sized_by(each.initial),
+                *[size_of(size) for size in each.dimensions],
+            )
             for each in node.declarators
         ],
     )  # fmt: skip
@@ -65,6 +69,11 @@ def type_(checks: Checks, node: tree.Variable) -> None:
         checks.needs("opaque", place)
 
 
+def is_countable(declarator: tree.Declarator) -> bool:
+    """Does the n of `%r<n>`, where there is one, fit into 32 bits?  ptxas reads it as a signed number of 64 bits."""
+    return ((size_of(declarator.count) or 0) + SIGN) % (2 * SIGN) - SIGN < OVERFLOW
+
+
 def vector(checks: Checks, node: tree.Variable) -> None:
     """Check the element type and the size of a vector."""
     if node.vector is None:
@@ -91,6 +100,9 @@ def dimensions(checks: Checks, node: tree.Variable, declarator: tree.Declarator,
     """Check the sizes of the dimensions."""
     place = name_of(declarator)
     name = declarator.name
+    if not is_countable(declarator):
+        message = f"`<{size_of(declarator.count)}>` is no number of variables: it is below 2^32"
+        checks.error(codes.BAD_CONSTANT, message, declarator, ptxas="Constant overflow")
     if any(not size_of(d) for d in declarator.dimensions[1:]):
         checks.error(codes.INCOMPLETE, f"the rows of '{name}' have no elements", declarator, ptxas="Array of incomplete type")
     if where in PARAMETERS:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks
-from ptxvm.isa.directives import DEMANDED, EXCLUSIVE, MOST, POSITIVE, PRAGMAS, USELESS_ALONE
+from ptxvm.isa.directives import DEMANDED, EXCLUSIVE, MOST, OF_MODULES, POSITIVE, PRAGMAS, USELESS_ALONE
 from ptxvm.syntax import tree
 
 OVERFLOW = 1 << 32
@@ -85,6 +85,21 @@ def used_bytes(node: tree.Directive) -> int | None:
             except ValueError:
                 return None
     return None
+
+
+def module_pragma(checks: Checks, node: tree.Directive) -> None:
+    """A `.pragma` of the module: its strings are known ones, while functions may have any."""
+    pragma(checks, node, where="")
+    for string in node.arguments:
+        text = string.text if isinstance(string, tree.String) else ""
+        if text != OF_MODULES and text.partition(" ")[0] not in PRAGMAS:
+            checks.error(
+                codes.BAD_PRAGMA,
+                f"a module has no pragma '{text}'",
+                string,
+                help=f'`.pragma "{OF_MODULES}";` is the only one; within a function any string may stand',
+                ptxas=f"Pragma '{text}' not supported",
+            )
 
 
 def pragma(checks: Checks, node: tree.Directive, where: str) -> None:

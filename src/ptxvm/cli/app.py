@@ -14,6 +14,7 @@ from ptxvm.cli import checkout
 from ptxvm.cli.failures import TRACEBACK
 from ptxvm.cli.run_options import (
     ALLOW,
+    ASYNCHRONOUS,
     AT_LEAST_0,
     AT_LEAST_1,
     debug_options,
@@ -305,6 +306,8 @@ def examples(name: str | None) -> int:
 )  # fmt: skip
 @ALLOW
 @click.option("--suppress", metavar="FILE", help="Findings that are meant: a line CODE KERNEL:LINE for each.")
+@ASYNCHRONOUS
+@click.option("--seed", metavar="N", type=AT_LEAST_0, help="For --async random.")
 @click.option("--summary", is_flag=True, help="End with a table: kernels, launches, time, findings.")
 def execute(command: Sequence[str], **options: Any) -> int:  # noqa: ANN401 - what `cli.exec` takes, which click has converted
     """Run a program with ptxvm as its CUDA driver.

@@ -27,12 +27,13 @@ Lines = Sequence[Mapping[str, Any]]  # the key tells the type of a value
 
 def execute(
     command: Sequence[str], device: str | None = None, devices: int | None = None, checks: str = "", allow: str = "",
-    suppress: str | None = None, *, summary: bool = False,
+    suppress: str | None = None, asynchronous: str | None = None, seed: int | None = None, *, summary: bool = False,
 ) -> int:  # fmt: skip
     """Run a program to its end; its exit status, or 1 where a check found an error in a kernel and the program none."""
     try:
         options.checks_in(checks)
         options.allowed_in(allow)
+        options.completion(asynchronous)
     except ValueError as wrong:
         return say(f"ptxvm exec: {wrong}", WRONG_CALL)
     if device is not None and device not in MODELS:
@@ -41,6 +42,7 @@ def execute(
     with tempfile.TemporaryDirectory(prefix="ptxvm-exec-") as folder:
         findings, launches = Path(folder, "findings.jsonl"), Path(folder, "launches.jsonl")
         chosen: dict[str, object] = {"PTXVM_DEVICE": device, "PTXVM_DEVICES": devices}
+        chosen |= {"PTXVM_ASYNC": asynchronous, "PTXVM_SEED": seed}
         chosen |= {"PTXVM_CHECK": checks, "PTXVM_FINDINGS": findings} if checks else {}
         chosen |= {"PTXVM_ALLOW": allow} if allow else {}
         chosen |= {"PTXVM_SUPPRESS": Path(suppress).resolve()} if suppress is not None else {}

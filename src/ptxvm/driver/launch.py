@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
-from typing import NamedTuple
+from typing import NamedTuple, cast
 
 from ptxvm.dataclass import dataclass
 from ptxvm.driver.configuration import Configuration
@@ -17,6 +17,7 @@ from ptxvm.driver.module import Kernel
 from ptxvm.driver.profile import profile
 from ptxvm.driver.updatable_nodes import NodeRecord
 from ptxvm.machine.events import Finding
+from ptxvm.machine.options import Completion
 from ptxvm.machine.streams import DEVICE
 
 
@@ -117,7 +118,7 @@ class Launch(NamedTuple):
         asked = configuration.options
         configuration.kernel.kernel.launch(
             asked.grid, asked.block, self.arguments, shared=asked.shared, cluster=asked.cluster, threads=asked.threads,
-            cooperative=asked.cooperative,
+            asynchronous=cast("Completion | None", asked.asynchronous or None), seed=asked.seed, cooperative=asked.cooperative,
         )  # fmt: skip
         return ()
 

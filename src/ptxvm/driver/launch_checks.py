@@ -1,8 +1,8 @@
 """The checks of all kernels of a process, how work runs under them, and their findings.
 
-`PTXVM_CHECK` names the checks (`memory,race`).  Each finding is logged once, but for those that `PTXVM_SUPPRESS` names, and
-appended as a line of JSON to the file that `PTXVM_FINDINGS` names, where `ptxvm exec` counts them.  Findings of the codes in
-`PTXVM_ALLOW` are not reported.
+`PTXVM_CHECK` names the checks (`memory,race`), `PTXVM_ASYNC` and `PTXVM_SEED` when asynchronous work ends.  Each finding is
+logged once, but for those that `PTXVM_SUPPRESS` names, and appended as a line of JSON to the file that `PTXVM_FINDINGS`
+names, where `ptxvm exec` counts them.  Findings of the codes in `PTXVM_ALLOW` are not reported.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import NamedTuple
 
 from ptxvm.diagnostics.suppressions import Suppressions
-from ptxvm.machine import options
+from ptxvm.machine import options, settings
 from ptxvm.machine.events import Finding
 from ptxvm.machine.streams import Stream
 
@@ -47,6 +47,13 @@ def suppressions() -> Suppressions:
 def allowed() -> frozenset[str]:
     """The codes of findings that are meant, by `PTXVM_ALLOW`; ValueError for an unknown code."""
     return options.allowed_in(os.environ.get("PTXVM_ALLOW", ""))
+
+
+@cache
+def completion() -> tuple[str, int]:
+    """When asynchronous work ends, by `PTXVM_ASYNC`, and its seed; ValueError for an unknown word."""
+    chosen = options.completion(os.environ.get("PTXVM_ASYNC") or None)
+    return chosen, settings.seed() if chosen == "random" else 0
 
 
 def exact_bounds() -> bool:
@@ -129,4 +136,4 @@ class Findings:
 
 FINDINGS = Findings()
 
-__all__ = ["FINDINGS", "Checked", "HostThread", "exact_bounds", "suppressions", "wanted"]
+__all__ = ["FINDINGS", "Checked", "HostThread", "completion", "exact_bounds", "suppressions", "wanted"]

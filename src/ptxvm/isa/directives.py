@@ -156,7 +156,9 @@ USELESS_ALONE: Mapping[str, tuple[str, ...]] = {
 # ── pragmas that ptxas knows (PTX 12) ───────────────────────────────────────────────────
 
 PRAGMAS = frozenset(("used_bytes_mask", "enable_smem_spilling", "frequency"))
-"""Those that stand within a function only; all other strings are taken, and mostly ignored."""
+"""Those that stand within a function only; there all other strings are taken, and mostly ignored."""
+OF_MODULES = "nounroll"
+"""The one that a module may have."""
 
 # ── opaque variables (PTX 5.3) ──────────────────────────────────────────────────────────
 

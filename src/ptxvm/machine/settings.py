@@ -33,6 +33,10 @@ VARIABLES = (
     Variable("PTXVM_DEVICE", "`sm_80`, ...", "`sm_89`", "The card whose limits the devices of the CUDA driver have."),
     Variable("PTXVM_DEVICES", "a number", "1", "How many devices the CUDA driver has."),
     Variable("PTXVM_CHECK", "`memory,init,sync,race`", "", "What the CUDA driver looks for in every kernel."),
+    Variable(
+        "PTXVM_ASYNC", "`early`, `late`, `random`", "", "When copies, `wgmma` and `tcgen05` end in kernels of the CUDA driver."
+    ),
+    Variable("PTXVM_SEED", "a number", "0", "For `PTXVM_ASYNC=random`."),
     Variable("PTXVM_SUPPRESS", "a file", "", "Findings that are meant, for the CUDA driver: a line CODE KERNEL:LINE for each."),
     Variable("PTXVM_ALLOW", "`race-of-equal-values,...`", "", "Findings that are meant, for the CUDA driver, by their codes."),
     Variable("PTXVM_FINDINGS", "a file", "", "Where the CUDA driver writes findings, in lines of JSON."),
@@ -84,6 +88,11 @@ def cache_size() -> int:
 def threads() -> int | None:
     """The number of host threads; None by default."""
     return _number("PTXVM_THREADS", "threads", 1) if os.environ.get("PTXVM_THREADS") else None
+
+
+def seed() -> int:
+    """The seed of the times at which asynchronous work ends; 0 by default."""
+    return _number("PTXVM_SEED", "the seed", 0) if os.environ.get("PTXVM_SEED") else 0
 
 
 def tiering() -> Tiering:

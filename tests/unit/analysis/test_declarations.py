@@ -29,6 +29,7 @@ def body(text):
         body(".local .v2 .b64 x; .param .v2 .b32 y[2];"),
         body(".const .b32 a = 1; .global .b32 b;"),
         body("t: .callprototype _ (.param .pred _, .param .v2 .b32 _, .param .align 256 .b8 _[4]);"),
+        body(".reg .b32 r<18446744073709551616>;"),
     ],
 )
 def test_what_ptxas_takes(errors, text):
@@ -67,6 +68,8 @@ def test_what_ptxas_takes(errors, text):
         (".const .attribute(.managed) .b32 a;", "P0521", ".managed"),
         (".const .b8 a[40000], b[40000];", "P0522", "b[40000]"),
         (body("t: .callprototype _ (.param .pred _[2]);"), "P0511", ".param .pred _[2]"),
+        (body(".reg .b32 r<9>; .reg .b16 h<4294967296>;"), "P0517", "h<4294967296>"),
+        (body(".local .b32 r<0x7fffffffffffffff>;"), "P0517", "r<0x7fffffffffffffff>"),
     ],
 )
 def test_what_ptxas_refuses(errors, text, code, place):

@@ -64,6 +64,21 @@ def test_a_directive_without_effect_is_a_warning():
 
 
 @pytest.mark.parametrize(
+    ("strings", "found"),
+    [
+        ('"nounroll"', []),
+        ('"nounroll", "nosuch"', [("P0533", '"nosuch"')]),
+        ('"nounroll "', [("P0533", '"nounroll "')]),
+        ('""', [("P0533", '""')]),
+        ('"frequency 5"', [("P0533", '"frequency 5"')]),
+    ],
+)
+def test_pragmas_of_modules(errors, strings, found):
+    """The others are refused when ptxas makes code, not when it only reads the module."""
+    assert errors(f".pragma {strings};") == found
+
+
+@pytest.mark.parametrize(
     ("function", "pragma", "code"),
     [
         (".entry k()", "used_bytes_mask 0x1", None),

@@ -424,6 +424,11 @@ last = Last()
 ctypes.CDLL(None).on_exit(ctypes.cast(cuda.cuProfilerStop, ctypes.c_void_p), None)
 raise SystemExit(STATUS)
 """
+RESULT = """
+cuda.cuMemcpyDtoH_v2(ctypes.byref(count), data, ctypes.c_size_t(4))
+del last
+print("\\ncopied", count.value)
+"""
 ONE_TOO_MANY = b"""
 .version 6.4
 .target sm_75
@@ -498,6 +503,37 @@ def test_a_program_is_linked_with_the_driver_where_there_is_no_toolkit(tmp_path)
     run = [sys.executable, "-m", "ptxvm", "exec", "--", "sh", "-c", "cc main.c -lcuda -o main && ./main"]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+UNWAITED = b"""
+.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry one_too_many(.param .u64 data)
+{
+    .reg .b32 %r; .reg .b64 %rd; .shared .align 4 .b32 x;
+    ld.param.u64 %rd, [data];
+    st.shared.b32 [x], 0;
+    st.global.b32 [%rd], 1;
+    cp.async.ca.shared.global [x], [%rd], 4;
+    ld.shared.b32 %r, [x];  // without a wait
+    st.global.b32 [%rd], %r;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("options", "copied"),
+    [(["early"], 1), (["late"], 0), (["random", "--seed", "1"], None), (["late", "--check", "memory"], 0)],
+)
+def test_asynchronous_work_of_a_program_ends_when_it_is_asked_to(options, copied):
+    """What a kernel reads without a wait is the copy or what was there before."""
+    command = [sys.executable, "-m", "ptxvm", "exec", "--device", "sm_90", "--async", *options, "--", sys.executable, "-c"]
+    program = PROGRAM.replace("PTX", repr(UNWAITED)).replace("raise SystemExit(STATUS)", RESULT)
+    done = subprocess.run([*command, program], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.endswith(tuple(f"copied {each}\n" for each in ((0, 1) if copied is None else (copied,)))), done.stdout
 
 
 def executed(*words: str) -> subprocess.CompletedProcess[str]:

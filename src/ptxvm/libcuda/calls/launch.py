@@ -12,6 +12,7 @@ from ptxvm.driver.context import Context, Event
 from ptxvm.driver.graph import Node
 from ptxvm.driver.graph_edges import Edge, EdgeType, Port
 from ptxvm.driver.launch import Launch
+from ptxvm.driver.launch_checks import completion
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
@@ -75,9 +76,11 @@ def launch(
         return Launch(found, arguments(kernel, parameters, extra))
     check_extents(kernel, grid, block, shared)
     values = arguments(kernel, parameters, extra)
+    asynchronous, seed = completion()
     options = LaunchOptions(
-        grid, block, shared, threads=context.threads, cluster=kernel.clusters.chosen(cluster), cooperative=cooperative
-    )
+        grid, block, shared, threads=context.threads, cluster=kernel.clusters.chosen(cluster), asynchronous=asynchronous,
+        seed=seed, cooperative=cooperative,
+    )  # fmt: skip
     found = Configuration(context, kernel.on(context.device), options)
     if not clustered:
         if len(kernel.configurations) >= MOST_CONFIGURATIONS:
