@@ -151,7 +151,7 @@ class Module:
 
     def _repr_html_(self) -> str:
         """The module for a notebook: where it comes from, and its kernels with their parameters."""
-        sources = [(program.source.name, str(program.target)) for program in self.programs]
+        sources = [("source", f"{program.source.name}, for {program.target}") for program in self.programs]
         return card("Module", [*sources, *(("kernel", kernel.declaration) for kernel in self.kernels.values())])
 
     def on(self, device: Device) -> Module:

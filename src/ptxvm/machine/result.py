@@ -36,7 +36,7 @@ class LaunchResult:
     profile: Profile | None = None
 
     def __repr__(self) -> str:
-        said = [f"{self.instructions:,} instructions of groups", f"{self.thread_instructions:,} of threads"]
+        said = [f"{self.thread_instructions:,} thread-instructions"]
         said += [f"{self.seconds:.3g} s"] + ([f"{self.schedules} schedules"] if self.schedules > 1 else [])
         said += [f"{len(self.output)} characters printed"] if self.output else []
         said += [f"findings: {', '.join(each.kind for each in self.findings)}"] if self.findings else []
@@ -47,8 +47,9 @@ class LaunchResult:
         """The result for a notebook: counters, what was printed, and the findings, each in a row."""
         rows = [
             ("grid", str(self.grid)), ("block", str(self.block)), ("cluster", str(self.cluster or "")),
-            ("instructions", f"{self.instructions:,} of groups, {self.thread_instructions:,} of threads"),
-            ("time", f"{self.seconds:.3g} s"), ("schedules", str(self.schedules) if self.schedules > 1 else ""),
-            ("printed", self.output), *(("finding", str(each)) for each in self.findings),
+            ("thread-instructions", f"{self.thread_instructions:,}"), ("time", f"{self.seconds:.3g} s"),
+            ("profile", "" if self.profile is None else repr(self.profile).strip("<>")),
+            ("schedules", str(self.schedules) if self.schedules > 1 else ""), ("printed", self.output),
+            *(("finding", str(each)) for each in self.findings),
         ]  # fmt: skip
         return card("LaunchResult", rows)

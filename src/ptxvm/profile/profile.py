@@ -10,6 +10,7 @@ import numpy as np
 
 from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
+from ptxvm.diagnostics.notebook import card
 from ptxvm.profile.counter import Counts, no_counts
 from ptxvm.profile.metrics import COUNTED, METRICS, POSITION, Number
 
@@ -84,7 +85,14 @@ class Profile(Measured):
         return sorted(self.instructions, key=lambda bound: bound.node.start)
 
     def __repr__(self) -> str:
-        return f"<Profile of '{self.kernel}': {self['inst_executed']:,} instructions of warps on {len(self.lines)} lines>"
+        lines = "1 line" if len(self.lines) == 1 else f"{len(self.lines)} lines"
+        return f"<Profile of '{self.kernel}': {self['inst_executed']:,} instructions of warps on {lines}>"
+
+    def _repr_html_(self) -> str:
+        """The profile for a notebook: the metrics that are not 0."""
+        shape = ("grid", str(self.grid)), ("block", str(self.block)), ("engine", self.engine)
+        metrics = ((name, f"{value:,}" if isinstance(value, int) else f"{value:,.4g}") for name, value in present(self).items())
+        return card(f"Profile of {self.kernel}", [*shape, *metrics])
 
     @property
     def details(self) -> dict[str, object]:
@@ -159,7 +167,7 @@ class ByName(Mapping[str, int]):
         return repr(dict(self))
 
 
-def present(measured: Measured) -> dict[str, Number]:
+def present(measured: Measured) -> dict[str, int | float]:
     """The metrics that are neither 0 nor ratios of nothing."""
     return {name: value for name, value in measured.metrics.items() if value}
 

@@ -44,7 +44,8 @@ def test_a_diagnostic():
 def test_a_module_lists_its_kernels():
     heading, rows = shown(ptxvm.load(RACE))
     assert (heading, rows[1:]) == ("Module", [("kernel", "k(.u64 out)")])
-    assert rows[0][1] == "sm_80"
+    assert rows[0][0] == "source"
+    assert rows[0][1].endswith(", for sm_80")
 
 
 def test_a_result_and_its_findings():
@@ -61,6 +62,16 @@ def test_a_result_and_its_findings():
 def test_a_result_tells_what_was_printed_and_how_often_it_ran():
     _, rows = shown(LaunchResult((2, 1, 1), (4, 1, 1), 3, 1200, 0, 0.25, "<p>\n", schedules=5, cluster=(2, 1, 1)))
     assert rows[2:] == [
-        ("cluster", "(2, 1, 1)"), ("instructions", "3 of groups, 1,200 of threads"), ("time", "0.25 s"), ("schedules", "5"),
+        ("cluster", "(2, 1, 1)"), ("thread-instructions", "1,200"), ("time", "0.25 s"), ("schedules", "5"),
         ("printed", "<p>\n"),
     ]  # fmt: skip
+
+
+def test_a_profile_shows_the_metrics_that_are_not_zero():
+    result = ptxvm.load(RACE).kernel().launch(1, 64, [np.zeros(1, np.uint32)], profile=True)
+    assert ("profile", "Profile of 'k': 8 instructions of warps on 1 line") in shown(result)[1]
+    heading, rows = shown(result.profile)
+    assert (heading, rows[:3]) == ("Profile of k", [("grid", "(1, 1, 1)"), ("block", "(64, 1, 1)"), ("engine", "jit")])
+    assert ("inst_executed", "8") in rows
+    assert ("threads_per_inst", "32") in rows
+    assert not dict(rows).keys() & {"branches", "shared_load_requests"}
