@@ -277,15 +277,37 @@ def normalised(total: Value, weight: int, cut: int = 0) -> Value:
     return select(size.eq(0), 0.0, assemble(sign, exponent, fraction))
 
 
-def sin(a: Value, *, nearest: bool = False) -> Value:
-    """The sine of radians; `nearest` as `quarter_turns` has it."""
+@derived
+def sin(a: Value) -> Value:
+    """The sine of radians."""
+    return _sine(a, nearest=False)
+
+
+@derived
+def sin_nearest(a: Value) -> Value:
+    """The sine of radians, of an angle that is rounded (`quarter_turns`)."""
+    return _sine(a, nearest=True)
+
+
+@derived
+def cos(a: Value) -> Value:
+    """The cosine of radians."""
+    return _cosine(a, nearest=False)
+
+
+@derived
+def cos_nearest(a: Value) -> Value:
+    """The cosine of radians, of an angle that is rounded (`quarter_turns`)."""
+    return _cosine(a, nearest=True)
+
+
+def _sine(a: Value, *, nearest: bool) -> Value:
     bits, quadrant, fraction = quarter_turns(a, nearest=nearest)
     sign = (bits ^ quadrant << 30) & SIGN
     return _wave(bits, sign, select((quadrant & 1).ne(0), fraction ^ FRACTION, fraction))
 
 
-def cos(a: Value, *, nearest: bool = False) -> Value:
-    """The cosine of radians; `nearest` as `quarter_turns` has it."""
+def _cosine(a: Value, *, nearest: bool) -> Value:
     bits, quadrant, fraction = quarter_turns(a, nearest=nearest)
     sign = (quadrant + 1 << 30) & SIGN
     return _wave(bits, sign, select((quadrant & 1).eq(0), fraction ^ FRACTION, fraction))
@@ -314,4 +336,4 @@ def _wave(bits: Value, sign: Value, fraction: Value) -> Value:
     return with_nan(magnitude(bits.view(f32)) >= INFINITY, result.view(f32))
 
 
-__all__ = ["cos", "ex2", "lg2", "rcp", "rsqrt", "sin", "sqrt"]
+__all__ = ["cos", "cos_nearest", "ex2", "lg2", "rcp", "rsqrt", "sin", "sin_nearest", "sqrt"]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import partial
-
 from ptxvm.algebra.derived import approximations, elementary
 from ptxvm.algebra.derived.floats import (
     absolute_value,
@@ -391,12 +389,12 @@ def approximated(i, function, a):
     return ftz(function(ftz(a)))
 
 
-def of_angle(i, function):
-    """The sine or the cosine, as the target reduces angles."""
-    return partial(function, nearest=i.target.number >= RTX_BLACKWELL)
+def rounds_angles(i):
+    """Does the target round the reduced angle, where those before it cut it?"""
+    return i.target.number >= RTX_BLACKWELL
 
 
-RTX_BLACKWELL = 120  # sm_120 rounds the reduced angle where those before it cut it
+RTX_BLACKWELL = 120
 FUNCTION = "OP{.approx}{.ftz}.f32  d, a;"
 FUNCTION_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 
@@ -404,13 +402,13 @@ FUNCTION_NEEDS = {"": "PTX 1.0", ".approx .ftz": "PTX 1.4"}
 @alu(FUNCTION.replace("OP", "sin"), section="9.7.3.18", needs=FUNCTION_NEEDS, exact=ANGLES)
 def sin(i, a):
     """The sine of an angle in radians."""
-    return approximated(i, of_angle(i, approximations.sin), a)
+    return approximated(i, approximations.sin_nearest if rounds_angles(i) else approximations.sin, a)
 
 
 @alu(FUNCTION.replace("OP", "cos"), section="9.7.3.19", needs=FUNCTION_NEEDS, exact=ANGLES)
 def cos(i, a):
     """The cosine of an angle in radians."""
-    return approximated(i, of_angle(i, approximations.cos), a)
+    return approximated(i, approximations.cos_nearest if rounds_angles(i) else approximations.cos, a)
 
 
 @alu(FUNCTION.replace("OP", "lg2"), section="9.7.3.20", needs=FUNCTION_NEEDS, exact=SILICON)

@@ -483,6 +483,27 @@ class LlvmAlgebra(VectorAlgebra):
         """2**a."""
         return approx_exact.function(self, self.writer, "ex2", a, approximations.ex2.__wrapped__)  # type: ignore[attr-defined]
 
+    def derived_sin(self, a: Value) -> Value:
+        """The sine."""
+        return approx_exact.function(self, self.writer, "sin", a, approximations.sin.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_sin_nearest(self, a: Value) -> Value:
+        """The sine of an angle that is rounded."""
+        return approx_exact.function(self, self.writer, "sin_nearest", a, approximations.sin_nearest.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_cos(self, a: Value) -> Value:
+        """The cosine."""
+        return approx_exact.function(self, self.writer, "cos", a, approximations.cos.__wrapped__)  # type: ignore[attr-defined]
+
+    def derived_cos_nearest(self, a: Value) -> Value:
+        """The cosine of an angle that is rounded."""
+        return approx_exact.function(self, self.writer, "cos_nearest", a, approximations.cos_nearest.__wrapped__)  # type: ignore[attr-defined]
+
     def derived_tanh(self, a: Value) -> Value:
-        """The hyperbolic tangent, as a shared piece of code."""
+        """The hyperbolic tangent."""
+        if self.writer is approx_fast.FastWriter:
+            found = approx_exact.function(self, self.writer, "tanh", a, elementary.tanh.__wrapped__)  # type: ignore[attr-defined]
+            if isinstance(found.raw, Varying):
+                self.flushed.pop(found.raw.name, None)  # it may be subnormal, as no ordinary result of the others is
+            return found
         return approx_exact.shared(self, "tanh", a, elementary.tanh.__wrapped__)  # type: ignore[attr-defined]

@@ -6,6 +6,7 @@ One gather loads a row of the table as a word of 64 bits; the partial products o
 from __future__ import annotations
 
 from functools import cache
+from math import inf
 
 from ptxvm.algebra.derived import approximations
 from ptxvm.engine.jit.ir import cpu
@@ -94,17 +95,27 @@ class Avx2Writer(FunctionWriter):
         half = self.short("lshr", self.short("mul", high, high), 1)
         return self.op(f"zext {SHORTS} {self.short('add', total, half)} to {WORDS}")
 
-    def _logarithm(self, steps: str, apart: str, first: int) -> str:
-        """Half of the lanes, in units of the last bit that counts: what an f32 has no room for is cut off."""
-        half, order = EACH // 2, list(range(first, first + EACH // 2))
+    def to_single(self, a: str) -> str:
+        """Half of the lanes from f64: what an f32 has no room for is cut off."""
+        half = EACH // 2
         words, single = f"<{half} x i64>", f"<{half} x float>"
-        high, low = (
-            self.op(f"sitofp <{half} x i32> {self.code.shuffle('i32', EACH, v, 'poison', order)} to {DOUBLES}")
-            for v in (steps, apart)
-        )
-        eighth = self.op(f"fmul {DOUBLES} {low}, splat (double 0.125)")
-        arguments = [(DOUBLES, high), (DOUBLES, f"splat (double {float(1 << 28)})"), (DOUBLES, eighth)]
-        total = self.code.intrinsic(DOUBLES, f"llvm.fma.v{half}f64", *arguments)
-        whole = self.code.intrinsic(DOUBLES, f"llvm.trunc.v{half}f64", (DOUBLES, total))
-        kept = self.op(f"and {words} {self.op(f'bitcast {DOUBLES} {whole} to {words}')}, splat (i64 {CUT})")
+        kept = self.op(f"and {words} {self.op(f'bitcast {DOUBLES} {a} to {words}')}, splat (i64 {CUT})")
         return self.op(f"fptrunc {DOUBLES} {self.op(f'bitcast {words} {kept} to {DOUBLES}')} to {single}")
+
+    def truncated(self, name: str, a: str, b: str) -> str:
+        """`add` or `mul`, rounded to zero: an f64 holds the product of two floats, and the sums that are asked for."""
+        half, found = EACH // 2, []
+        for first in (0, half):
+            order = list(range(first, first + half))
+            parts = [self.code.shuffle("float", EACH, v, "poison", order) for v in (a, b)]
+            wide = [self.op(f"fpext <{half} x float> {part} to {DOUBLES}") for part in parts]
+            found.append(self.to_single(self.op(f"f{name} {DOUBLES} {', '.join(wide)}")))
+        return self.code.concatenate("float", found, half)
+
+    def scaled(self, a: str, power: str) -> str:
+        """A float from 1 to 2 times two to the power of an integer: beyond -126 and 127 it is zero or infinite."""
+        found = self.as_floats(self.word("add", self.as_words(a), self.word("shl", power, 23)))
+        small, large = (
+            self.op(f"icmp {how} {WORDS} {power}, splat (i32 {last})") for how, last in (("slt", -126), ("sgt", 127))
+        )
+        return self.select(large, self.number(inf), self.select(small, "zeroinitializer", found))

@@ -24,9 +24,12 @@ from ptxvm.engine.jit.values.vector_algebra import VectorAlgebra
 EACH = 16  # lanes of a register
 WORDS, FLOATS, DOUBLES = f"<{EACH} x i32>", f"<{EACH} x float>", f"<{EACH // 2} x double>"
 NEEDS = ("avx512f", "avx512bw", "avx512dq", "avx512vbmi", "avx512vnni", "avx512bitalg")
-FRACTION, ONE = 0x7F_FFFF, 0x3F80_0000
-TRUNCATE = 11  # as AVX-512 says it
+FRACTION, ONE, SIGN = 0x7F_FFFF, 0x3F80_0000, 0x8000_0000
+CURRENT, TRUNCATE = 4, 11  # roundings, as AVX-512 says them
+MOST_EXPONENT = 255.0  # 2**23 times this is an i32
 LOGARITHM = (0.68567, 362.82866, -146.66767, 39.79414)  # 256 times log2(1 + x), and a half
+SINE = (64 * 1.548075, 64 * -0.552576)  # of x and its cube: 64 times the sine of x quarter turns, within a third
+TURN = 1 << 23  # a quarter turn
 C1_BITS = 17  # the low bits of an entry, with c1; c2 is in the others
 
 
@@ -67,6 +70,7 @@ RCP = Scale(approximations.RCP, 16, 16)
 SQRT = Scale(approximations.SQRT, 18, 15, swapped=True)
 EX2 = Scale(approximations.EX2, 18, 16)
 LG2 = Scale(approximations.LG2, 17, 32)
+SIN = Scale(approximations.SIN, 19, 32)
 
 
 @cache
@@ -90,13 +94,7 @@ class FunctionWriter:
     @classmethod
     def unusual(cls, code: Code, name: str, a: str) -> str:
         """Is any argument out of the ordinary range?"""
-        held, ordinary = f"<{code.width} x i32>", ORDINARY[name]
-        bits = code.emit(f"bitcast <{code.width} x float> {a} to {held}")
-        if ordinary.signed:
-            bits = code.emit(f"and {held} {bits}, splat (i32 {0x7FFF_FFFF})")
-        moved = code.emit(f"sub {held} {bits}, splat (i32 {ordinary.first})") if ordinary.first else bits
-        wrong = code.emit(f"icmp uge {held} {moved}, splat (i32 {ordinary.end - ordinary.first})")
-        return code.emit(f"icmp ne i{code.width} {code.mask_bits(wrong)}, 0")
+        return code.emit(f"icmp ne i{code.width} {code.mask_bits(ORDINARY[name].misses(code, a))}, 0")
 
     # ── one instruction ─────────────────────────────────────────────────────────────────
 
@@ -129,6 +127,16 @@ class FunctionWriter:
         full = f"llvm.x86.avx512.{name}14.ps.512"
         self.code.unit.declare(full, FLOATS, FLOATS, FLOATS, "i16")
         return self.code.call(FLOATS, full, (FLOATS, a), (FLOATS, "zeroinitializer"), ("i16", "-1"))
+
+    def truncated(self, name: str, a: str, b: str) -> str:
+        """`add` or `mul`, rounded to zero."""
+        full = f"llvm.x86.avx512.{name}.ps.512"
+        self.code.unit.declarations[full] = f"declare {FLOATS} @{full}({FLOATS}, {FLOATS}, i32 immarg)"
+        return self.code.call(FLOATS, full, (FLOATS, a), (FLOATS, b), ("i32", str(TRUNCATE)))
+
+    def select(self, condition: str, a: str, b: str) -> str:
+        """One float or the other."""
+        return self.op(f"select <{EACH} x i1> {condition}, {FLOATS} {a}, {FLOATS} {b}")
 
     # ── the sum ─────────────────────────────────────────────────────────────────────────
 
@@ -227,7 +235,7 @@ class FunctionWriter:
 
     def ex2(self) -> str:
         """2**a: a in fixed point is whole and fraction; below zero the ones' complement, but for whole numbers."""
-        size = self.op(f"fmul {FLOATS} {self.floats('fabs', self.a)}, {self.number(2.0**23)}")
+        size = self.op(f"fmul {FLOATS} {self.exponent_size()}, {self.number(2.0**23)}")
         magnitude = self.op(f"fptosi {FLOATS} {size} to {WORDS}")
         fixed = self.word("xor", magnitude, self.word("ashr", self.bits, 31))
         negative = self.op(f"icmp slt {WORDS} {self.bits}, zeroinitializer")
@@ -239,8 +247,22 @@ class FunctionWriter:
         slope = self.floats("fma", part, self.number(0.34371719 / 2**46), self.number(0.65628281 / 2**23))
         estimate = self.as_words(self.floats("fma", part, slope, self.number(1.0)))
         result = self.joined(EX2.exact, self.sum(EX2, self.word("and", fixed, FRACTION)), estimate)
-        whole = self.word("shl", self.word("ashr", fixed, 23), 23)
-        return self.as_floats(self.word("add", result, whole))
+        return self.scaled(self.as_floats(result), self.word("ashr", fixed, 23))
+
+    def exponent_size(self) -> str:
+        """The size of the argument of `ex2`, or a bound that an integer holds."""
+        return self.floats("minnum", self.floats("fabs", self.a), self.number(MOST_EXPONENT))
+
+    def scaled(self, a: str, power: str) -> str:
+        """A float times two to the power of an integer: it may be zero or infinite."""
+        return self.by_power(a, self.op(f"sitofp {WORDS} {power} to {FLOATS}"))
+
+    def by_power(self, a: str, power: str) -> str:
+        """The same, where the power is whole and a float."""
+        full = "llvm.x86.avx512.mask.scalef.ps.512"
+        self.code.unit.declarations[full] = f"declare {FLOATS} @{full}({FLOATS}, {FLOATS}, {FLOATS}, i16, i32 immarg)"
+        rest = (FLOATS, "zeroinitializer"), ("i16", "-1"), ("i32", str(CURRENT))
+        return self.code.call(FLOATS, full, (FLOATS, a), (FLOATS, power), *rest)
 
     def lg2(self) -> str:
         """The logarithm to base 2: the whole sum as an f64, truncated twice."""
@@ -252,28 +274,76 @@ class FunctionWriter:
         steps = self.op(f"fptosi {FLOATS} {estimate} to {WORDS}")  # of 2**31 units
         apart = self.word("sub", self.sum(LG2, self.bits), self.word("shl", steps, 31))
         exponent = self.word("sub", self.word("lshr", self.bits, 23), 127)
-        steps = self.word("add", steps, self.word("shl", exponent, 8))
-        halves = [self._logarithm(steps, apart, first) for first in (0, EACH // 2)]
-        whole = self.code.concatenate("float", halves, EACH // 2)
-        found = self.op(f"fmul {FLOATS} {whole}, {self.number(2.0**-36)}")
+        found = self.whole(self.word("add", steps, self.word("shl", exponent, 8)), apart, LG2, cut=3)
         is_one = self.op(f"icmp eq {WORDS} {self.bits}, splat (i32 {ONE})")
-        return self.op(f"select <{EACH} x i1> {is_one}, {FLOATS} zeroinitializer, {FLOATS} {found}")
+        return self.select(is_one, "zeroinitializer", found)
 
-    def _logarithm(self, steps: str, apart: str, first: int) -> str:
+    def whole(self, steps: str, apart: str, scale: Scale, cut: int = 0) -> str:
+        """A sum as an f32, truncated: so many steps of 2**31 units, and what it is apart from these; without `cut` bits."""
+        halves = [self._half(steps, apart, cut, first) for first in (0, EACH // 2)]
+        weight = scale.quadratic.weight - scale.unit - cut
+        return self.op(f"fmul {FLOATS} {self.code.concatenate('float', halves, EACH // 2)}, {self.number(2.0**-weight)}")
+
+    def _half(self, steps: str, apart: str, cut: int, first: int) -> str:
         """Half of the lanes, in units of the last bit that counts."""
         half, order = EACH // 2, list(range(first, first + EACH // 2))
         high, low = (
             self.op(f"sitofp <{half} x i32> {self.code.shuffle('i32', EACH, v, 'poison', order)} to {DOUBLES}")
             for v in (steps, apart)
         )
-        eighth = self.op(f"fmul {DOUBLES} {low}, splat (double 0.125)")
-        name = f"llvm.fma.v{half}f64"
-        arguments = [(DOUBLES, high), (DOUBLES, f"splat (double {float(1 << 28)})"), (DOUBLES, eighth)]
-        total = self.code.intrinsic(DOUBLES, name, *arguments)
-        cut = self.code.intrinsic(DOUBLES, f"llvm.trunc.v{half}f64", (DOUBLES, total))
-        single, name = f"<{half} x float>", "llvm.x86.avx512.mask.cvtpd2ps.512"
+        if cut:
+            low = self.op(f"fmul {DOUBLES} {low}, splat (double {2.0**-cut})")
+        arguments = [(DOUBLES, high), (DOUBLES, f"splat (double {float(1 << 31 - cut)})"), (DOUBLES, low)]
+        total = self.code.intrinsic(DOUBLES, f"llvm.fma.v{half}f64", *arguments)
+        if cut:
+            total = self.code.intrinsic(DOUBLES, f"llvm.trunc.v{half}f64", (DOUBLES, total))
+        return self.to_single(total)
+
+    def to_single(self, a: str) -> str:
+        """Half of the lanes from f64, truncated."""
+        single, name = f"<{EACH // 2} x float>", "llvm.x86.avx512.mask.cvtpd2ps.512"
         self.code.unit.declarations[name] = f"declare {single} @{name}({DOUBLES}, {single}, i8, i32 immarg)"
-        return self.code.call(single, name, (DOUBLES, cut), (single, "zeroinitializer"), ("i8", "-1"), ("i32", str(TRUNCATE)))
+        return self.code.call(single, name, (DOUBLES, a), (single, "zeroinitializer"), ("i8", "-1"), ("i32", str(TRUNCATE)))
+
+    def sin(self) -> str:
+        """The sine of radians, whose sign is that of the argument."""
+        return self._signed(self.wave(more=0, nearest=False))
+
+    def sin_nearest(self) -> str:
+        """The same, of an angle that is rounded where it was cut."""
+        return self._signed(self.wave(more=0, nearest=True))
+
+    def cos(self) -> str:
+        """The cosine: the sine of a quarter turn more."""
+        return self.wave(more=1, nearest=False)
+
+    def cos_nearest(self) -> str:
+        """The same, of an angle that is rounded where it was cut."""
+        return self.wave(more=1, nearest=True)
+
+    def _signed(self, sine: str) -> str:
+        return self.as_floats(self.word("xor", self.as_words(sine), self.word("and", self.bits, SIGN)))
+
+    def wave(self, *, more: int, nearest: bool) -> str:
+        """The sine of the size of the argument and some quarter turns more: it rises, falls, and does the same below zero."""
+        turns = self.word("add", self._quarter_turns(nearest=nearest), more * TURN)
+        falling = self.word("ashr", self.word("shl", turns, 8), 31)
+        fraction = self.word("and", self.word("xor", turns, falling), FRACTION)
+        x = self.op(f"fmul {FLOATS} {self.op(f'sitofp {WORDS} {fraction} to {FLOATS}')}, {self.number(1 / TURN)}")
+        square = self.op(f"fmul {FLOATS} {x}, {x}")
+        slope = self.floats("fma", square, self.number(SINE[1]), self.number(SINE[0]))
+        steps = self.op(f"fptosi {FLOATS} {self.floats('fma', x, slope, self.number(0.5))} to {WORDS}")  # of 2**31 units
+        apart = self.word("sub", self.sum(SIN, fraction), self.word("shl", steps, 31))
+        sign = self.word("and", self.word("shl", turns, 7), SIGN)
+        return self.as_floats(self.word("or", self.as_words(self.whole(steps, apart, SIN)), sign))
+
+    def _quarter_turns(self, *, nearest: bool) -> str:
+        """The size of the argument in quarter turns, with 23 bits behind the point."""
+        turns = self.truncated("mul", self.floats("fabs", self.a), self.number(approximations.TWO_OVER_PI / 2**24))
+        scaled = self.op(f"fmul {FLOATS} {turns}, {self.number(float(TURN))}")
+        if nearest:
+            scaled = self.truncated("add", scaled, self.number(0.5))
+        return self.op(f"fptosi {FLOATS} {scaled} to {WORDS}")
 
 
 @dataclass(frozen=True)
@@ -284,13 +354,48 @@ class ArgumentRange:
     end: int
     signed: bool = False
 
+    def misses(self, code: Code, a: str) -> str:
+        """Which arguments are not."""
+        held = f"<{code.width} x i32>"
+        bits = code.emit(f"bitcast <{code.width} x float> {a} to {held}")
+        if self.signed:
+            bits = code.emit(f"and {held} {bits}, splat (i32 {0x7FFF_FFFF})")
+        moved = code.emit(f"sub {held} {bits}, splat (i32 {self.first})") if self.first else bits
+        return code.emit(f"icmp uge {held} {moved}, splat (i32 {self.end - self.first})")
 
-ORDINARY = {
+
+@dataclass(frozen=True)
+class ArgumentGap:
+    """The arguments whose sizes are ordinary: all but those nearer to `middle` than a distance, and NaN."""
+
+    middle: float
+    distance: float
+
+    def misses(self, code: Code, a: str) -> str:
+        """Which arguments are not."""
+        held = f"<{code.width} x float>"
+        middle, distance = (f"splat (float {code.float_literal(x)})" for x in (self.middle, self.distance))
+        apart = code.emit(f"fsub {held} {_size(code, a)}, {middle}")
+        return code.emit(f"fcmp ult {held} {_size(code, apart)}, {distance}")
+
+
+def _size(code: Code, a: str) -> str:
+    """Floats without their signs."""
+    held = f"<{code.width} x float>"
+    return code.intrinsic(held, f"llvm.fabs.v{code.width}f32", (held, a))
+
+
+EX2_GAP = ArgumentGap(138.0, 12.0)  # from 126 to 150 a power may be subnormal; beyond it is zero or infinite
+RSQRT_RANGE = ArgumentRange(0x0080_0000, 0x7F80_0000)
+ANGLES = ArgumentRange(0, 0x43A0_0000, signed=True)  # below 320
+ORDINARY: dict[str, ArgumentRange | ArgumentGap] = {
     "rcp": ArgumentRange(0x0080_0000, 0x7E80_0000, signed=True),
-    "rsqrt": ArgumentRange(0x0080_0000, 0x7F80_0000),
+    "rsqrt": RSQRT_RANGE,
     "sqrt": ArgumentRange(0x0080_0000, 0x7F80_0000),
     "lg2": ArgumentRange(0x0080_0000, 0x7F80_0000),
-    "ex2": ArgumentRange(0x0000_0000, 0x42FC_0000, signed=True),  # below 126
+    "ex2": EX2_GAP,
+    **dict.fromkeys(("sin", "sin_nearest", "cos", "cos_nearest"), ANGLES),
+    "tanh": ArgumentRange(0, 0x7F80_0001, signed=True),  # all but NaN
 }
 
 

@@ -5,7 +5,7 @@ The processor's estimates and one step of Newton's method, or polynomials (Cheby
 
 from __future__ import annotations
 
-from ptxvm.engine.jit.values.approx_exact import FLOATS, WORDS, FunctionWriter
+from ptxvm.engine.jit.values.approx_exact import FLOATS, SIGN, WORDS, FunctionWriter
 
 EXPONENTIAL = (  # 2**x, from -1/2 to 1/2
     1.0,
@@ -29,6 +29,11 @@ LOGARITHM = (  # log2(1 + x) / x, from -1/4 to 1/2
     -0.06450844,
 )
 THREE_QUARTERS = 0x3F40_0000
+SINE = (1.0, -0.16666651, 0.00833198, -0.00019495)  # sin(x) / x by the square of x, to a quarter of pi
+COSINE = (1.0, -0.49999894, 0.04165627, -0.00135975)  # cos(x) likewise
+QUARTER = (1.5707964, -4.371139e-08)  # pi / 2: an f32, and the rest
+MOST_TANH = 10.0  # from here on it is 1
+LOG2_E = 1.442695
 
 
 class FastWriter(FunctionWriter):
@@ -73,10 +78,33 @@ class FastWriter(FunctionWriter):
 
     def ex2(self) -> str:
         """2**a: 1 ulp."""
-        whole = self.floats("roundeven", self.a)
-        part = self.op(f"fsub {FLOATS} {self.a}, {whole}")
-        power = self.word("shl", self.op(f"fptosi {FLOATS} {whole} to {WORDS}"), 23)
-        return self.as_floats(self.word("add", self.as_words(self.polynomial(part, EXPONENTIAL)), power))
+        near = self.floats("copysign", self.exponent_size(), self.a)
+        whole = self.floats("roundeven", near)
+        return self.by_power(self.polynomial(self.op(f"fsub {FLOATS} {near}, {whole}"), EXPONENTIAL), whole)
+
+    def wave(self, *, more: int, nearest: bool) -> str:
+        """The sine of the size of the argument and some quarter turns more, by the angle that is left from the nearest one."""
+        size = self.floats("fabs", self.a)
+        turns = self.floats("roundeven", self.times(size, self.number(1 / QUARTER[0])))
+        angle = size
+        for part in QUARTER:
+            angle = self.fma(turns, self.number(-part), angle)
+        square = self.times(angle, angle)
+        sine, cosine = self.times(angle, self.polynomial(square, SINE)), self.polynomial(square, COSINE)
+        number = self.word("add", self.op(f"fptosi {FLOATS} {turns} to {WORDS}"), more)
+        is_odd = self.op(f"icmp ne {WORDS} {self.word('and', number, 1)}, zeroinitializer")
+        sign = self.word("and", self.word("shl", number, 30), SIGN)
+        return self.as_floats(self.word("xor", self.as_words(self.select(is_odd, cosine, sine)), sign))
+
+    def tanh(self) -> str:
+        """The hyperbolic tangent: 2**-11 of the result."""
+        size = self.floats("minnum", self.floats("fabs", self.a), self.number(MOST_TANH))
+        falling = type(self)(self.code, self.times(size, self.number(-2 * LOG2_E))).ex2()
+        above = type(self)(self.code, self.op(f"fadd {FLOATS} {falling}, {self.number(1.0)}")).rcp()
+        found = self.times(self.op(f"fsub {FLOATS} {self.number(1.0)}, {falling}"), above)
+        near = self.fma(self.times(self.times(size, size), size), self.number(-1 / 3), size)  # where the difference loses bits
+        small = self.op(f"fcmp olt {FLOATS} {size}, {self.number(0.125)}")
+        return self.floats("copysign", self.select(small, near, found), self.a)
 
     def lg2(self) -> str:
         """The logarithm to base 2, of a significand from 3/4 to 3/2: 2**-23 about one, else 1 ulp."""

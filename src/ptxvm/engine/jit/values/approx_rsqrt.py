@@ -12,7 +12,7 @@ from functools import cache, reduce
 from ptxvm.algebra.derived.approximations import RSQRT
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import vector_literal
-from ptxvm.engine.jit.values.approx_exact import EACH, ORDINARY, WORDS, ArgumentRange, FunctionWriter, registers
+from ptxvm.engine.jit.values.approx_exact import EACH, RSQRT_RANGE, WORDS, FunctionWriter, registers
 
 LANES = 2 * EACH
 SHORTS, BYTES, CHOICE = f"<{LANES} x i16>", f"<{2 * LANES} x i8>", f"<{LANES} x i1>"
@@ -115,10 +115,10 @@ class VectorPair:
         none = self.op(f"icmp eq {SHORTS} {self.low}, zeroinitializer")
         return self.op(f"and {CHOICE} {none}, {self.op(f'and {CHOICE} {first}, {small}')}")
 
-    def unusual(self, ordinary: ArgumentRange) -> str:
-        """Bits of the lanes out of a range."""
-        above = self.short("sub", self.high, ordinary.first >> 16)
-        wrong = self.op(f"icmp uge {SHORTS} {above}, splat (i16 {ordinary.end - ordinary.first >> 16})")
+    def unusual(self) -> str:
+        """Bits of the lanes whose arguments are not ordinary."""
+        above = self.short("sub", self.high, RSQRT_RANGE.first >> 16)
+        wrong = self.op(f"icmp uge {SHORTS} {above}, splat (i16 {RSQRT_RANGE.end - RSQRT_RANGE.first >> 16})")
         return self.op(f"bitcast {CHOICE} {wrong} to i{LANES}")
 
     def _root(self, register: FunctionWriter, total: str, factors: str) -> str:
@@ -184,7 +184,7 @@ class ExactRsqrt(FunctionWriter):
         """Is some argument out of the range?"""
         if name != "rsqrt":
             return super().unusual(code, name, a)
-        found = [pair.unusual(ORDINARY[name]) for pair in pairs(code, a)]
+        found = [pair.unusual() for pair in pairs(code, a)]
         return code.emit(f"icmp ne i{LANES} {reduce(lambda one, other: code.emit(f'or i{LANES} {one}, {other}'), found)}, 0")
 
 
