@@ -77,9 +77,11 @@ class Bound:
 
     @property
     def origin(self) -> str:
-        """FILE:LINE of what it was compiled from, as `.loc` says; empty where that is not said."""
+        """FILE:LINE of what it was compiled from, as `.loc` says; empty without one, and at line 0 (DWARF 4 6.2.2)."""
         program, location = self.program, self.location
-        return "" if program is None or location is None else f"{program.files.get(location.file, '?')}:{location.line}"
+        if program is None or location is None or not location.line:
+            return ""
+        return f"{program.files.get(location.file, '?')}:{location.line}"
 
     @property
     def summary(self) -> Summary:

@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import TypeAlias
+from typing import TypeAlias, TypeGuard
 
 import numpy as np
 
@@ -199,10 +199,18 @@ class _Parser:
             self.waiting.append(Waiting(PRECEDENCE[word], None, right=len(self.made), is_and=word == "&&"))
         elif word in BINARY:
             self.reduce(PRECEDENCE[word])
-            self.waiting.append(Waiting(PRECEDENCE[word], partial(binary, BINARY[word])))
+            step = partial(in_address if self.is_in_address else binary, BINARY[word])
+            self.waiting.append(Waiting(PRECEDENCE[word], step))
         else:
             raise NoValue(f"an operator is missing before '{token[0].strip()}'")
         return True
+
+    @property
+    def is_in_address(self) -> bool:
+        """Is what is being read an address in `.shared.f32[…]`, and not an index or the operand of an operator of C?"""
+        brackets = [each for each in self.waiting if each.closing]
+        around = next((each for each in reversed(brackets) if each.closing == "]"), None)
+        return around is not None and around.step is not index
 
     def reduce(self, binds: int) -> None:
         """End the operators that wait and bind at least so strongly."""
@@ -337,9 +345,14 @@ def member(name: str, view: View, stack: list[Item]) -> None:
 
 def address_of(view: View, item: Item) -> Array:
     """An address in brackets: a variable stands for its own, as in PTX."""
-    if isinstance(item, MemoryPlace) and item.variable is not None and item.space is not Space.PARAM:
+    if stands_for_address(item):
         return item.address
     return integers(view.read(item)).astype(np.uint64)
+
+
+def stands_for_address(item: Item) -> TypeGuard[MemoryPlace]:
+    """Is it a variable, which stands in brackets for its address?  A parameter stands for what it holds."""
+    return isinstance(item, MemoryPlace) and item.variable is not None and item.space is not Space.PARAM
 
 
 def integers(values: Values) -> Array:
@@ -390,10 +403,16 @@ Operation: TypeAlias = tuple[Callable[[Array, Array], Array], bool, bool]
 """An operation over arrays of one dtype; does it take floats; is its result a truth value?"""
 
 
+def in_address(operation: Operation, view: View, stack: list[Item]) -> None:
+    """An operator in the brackets of `.shared.f32[buf + 8]`, where a variable stands for its address in bytes, as in PTX."""
+    stack[-2:] = [Values(u64, item.address) if stands_for_address(item) else item for item in stack[-2:]]
+    binary(operation, view, stack)
+
+
 def binary(operation: Operation, view: View, stack: list[Item]) -> None:
-    """An operator with two operands."""
+    """An operator with two operands; an array is a pointer to its first element (C17 6.3.2.1)."""
     compute, takes_floats, is_truth = operation
-    second, first = view.read(stack.pop()), view.read(stack.pop())
+    second, first = view.read(decayed(stack.pop())), view.read(decayed(stack.pop()))
     if not is_truth and (isinstance(first.source, Pointer) or isinstance(second.source, Pointer)):
         stack.append(moved(compute, first, second))
         return
@@ -404,6 +423,17 @@ def binary(operation: Operation, view: View, stack: list[Item]) -> None:
     held = arrays.dtype(type)
     found = compute(left.raw.astype(held), right.raw.astype(held))
     stack.append(Values(s32, found.astype(np.int32)) if is_truth else Values(type, found))
+
+
+def decayed(item: Item) -> Item:
+    """An operand; of an array the address of its first element."""
+    if not isinstance(item, MemoryPlace) or not item.dimensions or isinstance(item.source, Structure):
+        return item
+    element = item.element(np.zeros(len(item.address), np.int64))
+    target = element.source if element.source is not None else Number(element.type)
+    for count in () if isinstance(target, ArrayOf) else reversed(element.dimensions):
+        target = ArrayOf(target, count)
+    return Values(u64, item.address, Pointer(target, space=item.space))
 
 
 def moved(compute: Callable[[Array, Array], Array], left: Values, right: Values) -> Values:

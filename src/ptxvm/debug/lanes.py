@@ -15,6 +15,7 @@ from ptxvm.engine.interp.lanes import at
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.engine.interp.stepping_schedule import SteppingSchedule
 from ptxvm.machine.per_lane import Array
+from ptxvm.syntax.tree import Location
 
 
 class Status(enum.Enum):
@@ -44,6 +45,12 @@ class Frame:
     def bound(self) -> Bound:
         """The instruction."""
         return self.routine.function.instructions[self.index]
+
+    @property
+    def location(self) -> Location | None:
+        """The source line of the instruction; of one that is of no line, 0 (DWARF 4 6.2.2), that of the last before it."""
+        before = reversed(self.routine.function.instructions[: self.index + 1])
+        return next((each.location for each in before if each.location is None or each.location.line), self.bound.location)
 
 
 class LanePlaces:

@@ -10,7 +10,6 @@ import enum
 from collections.abc import Callable, Collection
 from typing import NamedTuple
 
-from ptxvm.analysis.program import Bound
 from ptxvm.debug.execution import Execution
 from ptxvm.debug.focus import NotThere
 from ptxvm.debug.lanes import Status
@@ -115,13 +114,9 @@ def spot(execution: Execution) -> Spot | None:
     frame = places.frame(execution.lane(schedule)) if places is not None and schedule is not None else None
     if frame is None:
         return None
-    return Spot(frame.depth, frame.routine.function.name, *line(frame.bound))
-
-
-def line(bound: Bound) -> tuple[int, int]:
-    """The source line of an instruction: its file and line of `.loc`, or 0 and the line of the PTX."""
-    location = bound.location
-    return (0, bound.line) if location is None else (location.file, location.line)
+    location = frame.location
+    line = (0, frame.bound.line) if location is None else (location.file, location.line)
+    return Spot(frame.depth, frame.routine.function.name, *line)
 
 
 def is_left(execution: Execution, depth: int) -> bool:

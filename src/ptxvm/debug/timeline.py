@@ -10,7 +10,6 @@ copy takes, so that copies cost a twentieth of the run at most; where there are 
 
 from __future__ import annotations
 
-from bisect import bisect_right
 from collections.abc import Callable, Iterator
 from time import perf_counter
 
@@ -170,10 +169,10 @@ class Timeline:
         return None
 
     def _starts(self, until: int) -> Iterator[int]:
-        """The checkpoints before a time, the last one first."""
-        known = sorted(self.checkpoints)
-        for at in range(bisect_right(known, until - 1), 0, -1):
-            yield known[at - 1]
+        """The checkpoints before a time, the last one first; executing what follows one may make and drop others."""
+        while until > 0:
+            until = max(known for known in self.checkpoints if known < until)
+            yield until
 
     def _again(self, until: int) -> Iterator[Issue]:
         """The instructions up to a time, as they were."""

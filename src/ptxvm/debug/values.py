@@ -74,7 +74,7 @@ class MemoryPlace:
     """Elements in memory: the address of the first one for each lane, in its space; `dimensions` are those of an array.
 
     `source` is the type of the source; of an array of numbers it is that of an element.  Of structures, and of arrays of
-    others, the elements are bytes.
+    others, the elements are bytes.  `variable` is the one that this is the whole of.
     """
 
     space: Space
@@ -96,7 +96,7 @@ class MemoryPlace:
             return typed(self.space, self.address + (index * held.size).astype(np.uint64), held)
         rest = self.dimensions[1:]
         step = self.type.bytes * prod(rest)
-        return replace(self, address=self.address + (index * step).astype(np.uint64), dimensions=rest)
+        return replace(self, address=self.address + (index * step).astype(np.uint64), dimensions=rest, variable=None)
 
 
 Place: TypeAlias = RegisterPlace | MemoryPlace

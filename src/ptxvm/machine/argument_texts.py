@@ -17,13 +17,20 @@ import numpy as np
 from ptxvm.diagnostics import did_you_mean
 from ptxvm.machine.per_lane import Array
 
-ARRAY = re.compile(r"(?P<type>[a-z]+\d+)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
+ARRAY = re.compile(r"(?P<type>[a-z]\w*)\[(?P<shape>[^\]]*)\](?:=(?P<fill>.*))?", re.DOTALL)
 FLOATS = {"f16": np.float16, "bf16": ml_dtypes.bfloat16, "f32": np.float32, "f64": np.float64}
 SIZES = (8, 16, 32, 64)
 DTYPES = {
     **{name: np.dtype(held) for name, held in FLOATS.items()},
     **{f"{kind}{bits}": np.dtype(f"{'i' if kind == 's' else 'u'}{bits // 8}") for kind in "sub" for bits in SIZES},
 }
+OTHERS = {
+    **{f"{word}{bits}": f"s{bits}" for word in ("i", "int") for bits in SIZES}, **{f"uint{bits}": f"u{bits}" for bits in SIZES},
+    **{f"float{bits}": f"f{bits}" for bits in SIZES[1:]}, "bfloat16": "bf16",
+    "char": "s8", "short": "s16", "int": "s32", "unsigned": "u32", "long": "s64",
+    "half": "f16", "float": "f32", "double": "f64",
+}  # fmt: skip
+"""The types that NumPy and C call by these names."""
 Random = Callable[[], "np.random.Generator"]  # NumPy imports them when they are named, which takes a while
 FILLS = ("arange", "random", "ones", "zeros")
 
@@ -83,7 +90,7 @@ def array(word: str, type: str, shape: str, fill: str | None, random: Random) ->
     """A new array."""
     element = DTYPES.get(type)
     if element is None:
-        guess = did_you_mean(type, DTYPES) or f"there are {' '.join(DTYPES)}"
+        guess = did_you_mean(OTHERS.get(type, type), DTYPES) or f"there are {' '.join(DTYPES)}"
         raise ValueError(f"'{word}': no type is called '{type}'; {guess}")
     try:
         sizes = tuple(int(size, 0) for size in shape.split(","))

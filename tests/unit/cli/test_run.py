@@ -256,6 +256,9 @@ def test_arange_wraps_around_where_the_type_is_narrow():
     [
         ("abc", "'abc' is no argument: give a number, TYPE[SHAPE], TYPE[SHAPE]=FILL, @FILE.npy or hex:BYTES"),
         ("x32[4]", "'x32[4]': no type is called 'x32'; "),
+        ("i32[4]", "'i32[4]': no type is called 'i32'; did you mean `s32`?"),
+        ("float64[4]", "'float64[4]': no type is called 'float64'; did you mean `f64`?"),
+        ("unsigned[4]", "'unsigned[4]': no type is called 'unsigned'; did you mean `u32`?"),
         ("f32[-1]", "'f32[-1]': a shape is a number of elements, or several with commas: f32[64,64]"),
         ("f32[]", "'f32[]': a shape is a number of elements, or several with commas: f32[64,64]"),
         (

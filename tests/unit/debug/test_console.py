@@ -152,3 +152,33 @@ def test_a_breakpoint_may_be_named_as_its_help_says(console):
     assert "*function+12" in " ".join(said(console, "help break"))
     assert said(console, "break *turn+7") == [f"Breakpoint 1 at <turn>:{LINES['bar.sync 0;']}"]
     assert said(console, f"tbreak {LINES['bar.sync 0;']}", "run", "continue 3")[-1].endswith("instructions]")
+
+
+def test_registers_are_shown_by_a_pattern(console):
+    """As `info cuda lanes %rd*` shows them."""
+    shown = [line.split()[0] for line in said(console, "start", "info registers %rd* %p")[1:]]
+    assert shown == ["%rd1", "%rd2", "%rd3", "%p"]
+    assert said(console, "info registers %f*") == ["the function has no register %f*"]
+
+
+def test_a_variable_in_the_brackets_of_an_address_is_its_address(console):
+    """As `[ring+8]` in PTX; elsewhere an array is a pointer to its first element (C17 6.3.2.1)."""
+    at_barrier = (f"break {LINES['bar.sync 0;']}", "run", "stepi")
+    assert said(console, *at_barrier, "print .shared.u32[ring + 8]") == [".shared.u32[ring + 8] = 2"]
+    assert said(console, "print .shared.u32[4 + ring]") == [".shared.u32[4 + ring] = 1"]
+    assert said(console, "print .shared.u32[ring[2] * 4 + 8]") == [".shared.u32[ring[2] * 4 + 8] = 4"]
+    assert said(console, "print *(ring + 5)") == ["*(ring + 5) = 5"]
+    assert said(console, "watch .shared.u32[ring + 12]") == ["Watchpoint 2: .shared.u32[ring + 12]"]
+
+
+def test_help_of_a_first_word_lists_its_commands(console):
+    assert [line.split()[:3] for line in said(console, "help info cuda")][:2] == [
+        ["info", "cuda", "devices"],
+        ["info", "cuda", "kernels"],
+    ]
+    assert said(console, "help cuda")[0].startswith("cuda [kernel K]")
+    assert said(console, "help set")[0] == "set PLACE = EXPRESSION"
+
+
+def test_time_is_told(console):
+    assert said(console, "start", "info time")[0].startswith("0 instructions issued; the run is known to 0; 1 checkpoint, ")

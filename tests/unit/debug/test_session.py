@@ -85,6 +85,25 @@ def test_a_step_of_a_source_line_goes_to_the_next_loc(turn):
     assert origins == ["ring.cu:11", "ring.cu:12", "ring.cu:13", "ring.cu:14", "ring.cu:15"]  # thread 0 is even
 
 
+def test_line_0_is_no_source_line(debugged, out):
+    """What is of no source line (DWARF 4 6.2.2) belongs to a step of the line before it, and names no origin."""
+    text = KERNEL.replace(".loc 1 11 0", ".loc 1 0 0").replace("rem.u32", ".loc 1 0 0\n    rem.u32")
+    session = debugged(text, 1, 64, [out, 64])
+    session.start()
+    origins = []
+    for _ in range(3):
+        session.step(Step.LINE)
+        origins.append(inspection.stack(session)[0].origin)
+    assert origins == ["ring.cu:12", "ring.cu:13", "ring.cu:14"]
+    for _ in range(2):
+        session.reverse_step(Step.LINE)
+    assert inspection.stack(session)[0].origin == "ring.cu:12"
+    session.break_at("*turn+3")
+    session.start()
+    session.resume()
+    assert inspection.stack(session)[0].origin == ""
+
+
 def test_steps_go_into_functions_past_them_and_out_of_them(turn):
     turn.break_at("ODD")
     turn.start()

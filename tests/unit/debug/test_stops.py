@@ -146,6 +146,25 @@ def test_going_to_a_time_may_be_interrupted(turn):
     assert turn.go_to(0).reason is Reason.STEP
 
 
+def test_checkpoints_come_and_go_while_a_run_is_searched_backwards(turn, monkeypatch):
+    """Each instruction makes one, as where a copy takes no time, and each second one is dropped where there are eight."""
+    monkeypatch.setattr("ptxvm.debug.timeline.PATIENCE", 0)
+    monkeypatch.setattr("ptxvm.debug.timeline.MOST_CHECKPOINTS", 8)
+    first = turn.break_at(SHARED_STORE)
+    turn.start()
+    turn.resume()
+    time = turn.time
+    turn.delete(first.number)
+    assert turn.resume().reason is Reason.ENDED
+    assert turn.reverse_resume().reason is Reason.BEGIN
+    turn.break_at(SHARED_STORE)
+    turn.finished()
+    while (stop := turn.reverse_resume()).reason is Reason.BREAKPOINT:
+        assert line(turn) == SHARED_STORE
+        found = turn.time
+    assert (stop.reason, found) == (Reason.BEGIN, time)
+
+
 def test_breakpoints_that_are_refused_take_no_number(turn):
     turn.start()
     with pytest.raises(NoValue):

@@ -130,11 +130,21 @@ class Commands:
             if command is not None:
                 return command, rest_after(line, count)
         for count in range(min(len(words), 2), 0, -1):
-            if within := [name for name in self.all if name.startswith(f"{' '.join(words[:count])} ")]:
-                raise BadCommand(f"there is no command '{' '.join(words[: count + 1])}'; there are {', '.join(within)}")
+            if within := ", ".join(each.name for each in self.within(words[:count])):
+                raise BadCommand(f"there is no command '{' '.join(words[: count + 1])}'; there are {within}")
         known = sorted({name.split()[0] for name in self.all})
         guess = did_you_mean(words[0], known) or "`help` lists the commands"
         raise BadCommand(f"there is no command '{words[0]}'; {guess}")
+
+    def within(self, words: list[str]) -> list[Command]:
+        """The commands that have more words than these, which begin them; none where these are a command."""
+        known = self.all.values() if words and not self.is_named(words) else ()
+        return [each for each in known if each.name.split()[: len(words)] == words]
+
+    def is_named(self, words: list[str]) -> bool:
+        """Are these words the whole name of a command, or another name of it?"""
+        text = " ".join(words)
+        return any(text == each.name or text in each.aliases for each in self.all.values())
 
     def named(self, words: list[str]) -> Command | None:
         """The command that words name: whole, by an alias, or by the beginning of each word."""

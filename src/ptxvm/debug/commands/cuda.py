@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
-from fnmatch import fnmatchcase
 from itertools import groupby
 
 from ptxvm.debug import inspection
 from ptxvm.debug.commands.command import GAP, BadCommand, Debugger, Line, command
+from ptxvm.debug.commands.data import registers_called
 from ptxvm.debug.commands.running import COORDINATES, named_focus, none, ones
 from ptxvm.debug.focus import coordinates, shown
 from ptxvm.debug.inspection import WarpView
@@ -153,12 +153,7 @@ def lanes(debugger: Debugger, text: str) -> Iterator[Line]:
 
 def matching(debugger: Debugger, word: str) -> list[str]:
     """The registers that `%r*` stands for; else the expression itself."""
-    if not word.endswith("*"):
-        return [word]
-    found = [each.name for each in inspection.registers(debugger.session) if fnmatchcase(each.name, word)]
-    if not found:
-        raise BadCommand(f"the function has no register {word}")
-    return found
+    return [each.name for each in registers_called(debugger.session, word)] if word.endswith("*") else [word]
 
 
 def fitting(widths: Sequence[int], columns: int | None) -> list[list[int]]:

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Sequence
+from fnmatch import fnmatchcase
 
 from ptxvm.algebra.types import Type
 from ptxvm.debug import inspection
 from ptxvm.debug.commands.command import TAB, BadCommand, Debugger, Line, Style, command, number
 from ptxvm.debug.commands.running import none
+from ptxvm.debug.session import Session
 from ptxvm.debug.source_types import ArrayOf, Structure
 from ptxvm.debug.values import MemoryPlace, Values, bits_of
 from ptxvm.engine.interp import value_text
+from ptxvm.machine.faults import plural
 
 VALUES, CODE, CHANGES = "Values", "Code", "Changes"
 FORMAT = re.compile(r"/(?P<count>\d*)(?P<letters>[a-z]*)\s*(?P<rest>.*)", re.DOTALL)
@@ -129,12 +132,17 @@ def set_(debugger: Debugger, text: str) -> Iterator[Line]:
 
 @command("info registers", "info r", usage="[REGISTER...]", group=VALUES)
 def info_registers(debugger: Debugger, text: str) -> Iterator[Line]:
-    """Show the registers of the thread in focus, or some of them; /x and the like are for `print`."""
-    wanted = text.split()
-    found = [each for each in inspection.registers(debugger.session) if not wanted or each.name in wanted]
-    if not found:
-        raise BadCommand(f"the function has no register {' '.join(wanted)}".rstrip())
+    """Show the registers of the thread in focus, or some of them: `info registers %f*`; /x and the like are for `print`."""
+    found = [each for word in text.split() or ["*"] for each in registers_called(debugger.session, word)]
     yield from debugger.table(("Name", "Type", "Value"), [(each.name, f".{each.type}", each.value) for each in found])
+
+
+def registers_called(session: Session, pattern: str) -> list[inspection.RegisterView]:
+    """The registers of the function in focus with a name, or with names that a pattern such as `%f*` stands for."""
+    found = [each for each in inspection.registers(session) if fnmatchcase(each.name, pattern)]
+    if not found:
+        raise BadCommand(f"the function has no register {pattern}" if pattern != "*" else "the function has no registers")
+    return found
 
 
 @command("info special", usage="", group=VALUES)
@@ -264,8 +272,8 @@ def info_time(debugger: Debugger, text: str) -> Iterator[Line]:
     """Say what time it is: how many instructions were issued, how far the run is known, and what its checkpoints take."""
     none(text)
     timeline = debugger.session.execution.timeline
-    kept = f"{len(timeline.checkpoints)} checkpoints, {timeline.kept_bytes:,} bytes"
-    yield Line(f"{timeline.now} instructions were issued; the run is known to {timeline.end}; {kept}")
+    kept = f"{plural(len(timeline.checkpoints), 'checkpoint')}, {timeline.kept_bytes:,} bytes"
+    yield Line(f"{plural(timeline.now, 'instruction')} issued; the run is known to {timeline.end}; {kept}")
 
 
-__all__: list[str] = []
+__all__ = ["registers_called"]

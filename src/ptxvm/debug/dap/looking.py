@@ -52,7 +52,7 @@ def stack_trace(adapter: Adapter, arguments: Arguments) -> Json:
     frames = places.stack(session.execution.lane(schedule)) if places is not None and schedule is not None else []
     first = max(whole(arguments, "startFrame", 0), 0)
     last = first + (max(whole(arguments, "levels", 0), 0) or len(frames))
-    lane, high = session.execution.focus.lane, adapter.configuration.get("show") == "source"
+    lane = session.execution.focus.lane
     found = []
     for level, frame in list(enumerate(frames))[first:last]:
         made: Json = {
@@ -60,7 +60,7 @@ def stack_trace(adapter: Adapter, arguments: Arguments) -> Json:
             "name": f"{frame.routine.function.name} [lane {lane}]",
             "column": 1,
         }
-        source = source_of(adapter, frame.bound, high=high)
+        source = source_of(adapter, frame.bound, frame.location)
         made |= {"line": 0} if source is None else {"source": source[0], "line": source[1]}
         made["instructionPointerReference"] = instruction_address(frame.routine.number, frame.index)
         found.append(made)
@@ -207,7 +207,7 @@ def instruction(adapter: Adapter, number: int, index: int, bound: Bound) -> Json
     """An instruction of the disassembly."""
     made: Json = {"address": instruction_address(number, index), "instruction": bound.text}
     made |= {"symbol": bound.function.name} if not index and bound.function is not None else {}
-    source = source_of(adapter, bound, high=adapter.configuration.get("show") == "source")
+    source = source_of(adapter, bound, bound.location)
     return made if source is None else made | {"location": source[0], "line": source[1]}
 
 

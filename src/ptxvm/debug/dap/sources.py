@@ -9,6 +9,7 @@ from ptxvm.debug.breakpoints import names
 from ptxvm.debug.dap.adapter import Adapter, handler
 from ptxvm.debug.dap.fields import Arguments, Refused, an_object, text, whole
 from ptxvm.debug.dap.ids import Json
+from ptxvm.syntax.tree import Location
 
 MIME = "text/x-ptx"
 
@@ -21,12 +22,12 @@ def ptx_source(adapter: Adapter, program: Program) -> Json:
     return {"name": program.source.name, "sourceReference": adapter.reference(program.source), "origin": "in no file"}
 
 
-def source_of(adapter: Adapter, bound: Bound, *, high: bool) -> tuple[Json, int] | None:
-    """The source and the line of an instruction; the `high` one, which .loc names, where its file is there."""
-    program, location = bound.program, bound.location
+def source_of(adapter: Adapter, bound: Bound, location: Location | None) -> tuple[Json, int] | None:
+    """The source and the line of an instruction: the `location` where its file is there, else the line of PTX."""
+    program = bound.program
     if program is None:
         return None
-    if high and location is not None:
+    if adapter.configuration.get("show") == "source" and location is not None and location.line:
         path = Path(program.source.name).parent / program.files.get(location.file, "")
         if path.is_file():
             return {"name": path.name, "path": str(path.resolve())}, location.line
