@@ -126,9 +126,9 @@ class Terminal:
             while not (is_over() or self.debugger.is_done):
                 try:
                     self.execute(input(PROMPT))
-                except EOFError:
+                except EOFError:  # Ctrl-D
                     print()
-                    return
+                    self.debugger.is_done = True
                 except KeyboardInterrupt:
                     print("^C (quit leaves the debugger)")
 

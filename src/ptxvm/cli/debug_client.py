@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from threading import Lock
 
 from ptxvm.analysis.program import Function
-from ptxvm.cli.debug_program import Launches
+from ptxvm.cli.debug_program import Launches, Quit
 from ptxvm.engine.interception import INTERCEPTOR
 from ptxvm.machine.image import Image
 from ptxvm.machine.launch_options import LaunchOptions
@@ -31,7 +31,7 @@ class ClientLaunches(Launches):
         with self._turn:
             try:
                 return super().run(image, kernel, options, args)
-            except SystemExit:
+            except Quit:
                 sys.stdout.flush()
                 os._exit(0)
             finally:

@@ -27,6 +27,10 @@ RUNPY = "<frozen runpy>"
 """The file of the frames in which Python runs a program."""
 
 
+class Quit(KeyboardInterrupt):
+    """The user leaves the debugger: it ends the program as Ctrl-C does, and pytest with all of its tests."""
+
+
 def debug_program(program: str, words: Sequence[str], commands: Sequence[str], *, module: bool, batch: bool) -> int:
     """Run a script, or a module as `python -m` does, with these arguments; its exit status."""
     if not module and not Path(program).is_file():
@@ -59,6 +63,8 @@ def run_python(program: str, words: Sequence[str], runs: Runs, *, module: bool) 
                 runpy.run_module(program, run_name="__main__", alter_sys=True)
             else:
                 runpy.run_path(program, run_name="__main__")
+    except Quit:
+        return 0
     except SystemExit as end:
         if isinstance(end.code, str):
             print(end.code, file=sys.stderr)
@@ -105,7 +111,7 @@ class Launches:
         self.breaks_on_launch = True
 
     def run(self, image: Image, kernel: Function, options: LaunchOptions, args: Sequence[object]) -> LaunchResult:
-        """Stop before the first instruction, carry out commands, and run to the end; SystemExit after `quit`."""
+        """Stop before the first instruction, carry out commands, and run to the end; Quit after `quit`."""
         with self.streams.restored() if self.streams is not None else nullcontext():
             return self.debugged(image, kernel, options, args)
 
@@ -120,7 +126,7 @@ class Launches:
             if not self.batch and not is_over(session):
                 front.converse(is_over=lambda: is_over(session))
             if front.debugger.is_done:
-                raise SystemExit(0)
+                raise Quit
             self.breaks_on_launch = front.debugger.breaks_on_launch
             for number in made if self.breaks_on_launch else ():  # the next launch makes them anew
                 self.breakpoints.discard(number)
@@ -150,4 +156,4 @@ def is_over(session: Session) -> bool:
     return session.stop is not None and session.stop.reason is Reason.ENDED
 
 
-__all__ = ["debug_program", "print_exception", "run_python"]
+__all__ = ["Launches", "Quit", "debug_program", "print_exception", "run_python"]

@@ -18,13 +18,14 @@ from ptxvm.diagnostics import did_you_mean
 from ptxvm.engine.interp.executable import Executable
 from ptxvm.engine.interp.routine import Routine
 from ptxvm.isa.effects import Verb
+from ptxvm.machine.mangled import is_called
 
 Site = tuple[int, int]
 """An instruction: its routine, and its number there."""
 
 OPCODE = re.compile(r"(?:opcode|instruction)\s+(\S+)")
 AT_LINE = re.compile(r"(?:(?P<file>.+):)?(?P<line>\d+)")
-AT_INDEX = re.compile(r"\*(?:(?P<function>[\w$%]+)\s*\+\s*)?(?P<index>\d+)")
+AT_INDEX = re.compile(r"\*(?:(?P<function>[A-Za-z_$%][\w$%:]*)(?:\s*\+\s*(?P<offset>\d+))?|(?P<index>\d+))")
 
 
 class Caught(enum.StrEnum):
@@ -247,20 +248,29 @@ class Breakpoints:
             return self._at_line(found["file"], int(found["line"]), here)
         if found := AT_INDEX.fullmatch(text):
             routine = self.function(found["function"]) if found["function"] else here
-            if int(found["index"]) >= routine.end:
+            index = int(found["index"] or found["offset"] or 0)
+            if index >= routine.end:
                 raise NotThere(f"'{routine.function.name}' has the instructions *0 to *{routine.end - 1}")
-            return frozenset({(routine.number, int(found["index"]))})
+            return frozenset({(routine.number, index)})
         label = here.function.labels.get(text)
         if label is not None and label.index < here.end:
             return frozenset({(here.number, label.index)})
-        return frozenset({(self.function(text).number, 0)})
+        return frozenset((routine.number, 0) for routine in self.functions(text))
+
+    def functions(self, name: str) -> list[Routine]:
+        """The code of a function; of all that C++ calls so, with other parameters or template arguments."""
+        known = {routine.function.name: routine for routine in self.code.routines if routine.end}
+        found = [known[name]] if name in known else [each for mangled, each in known.items() if is_called(mangled, name)]
+        if not found:
+            raise NotThere(f"there is no function or label '{name}'; {did_you_mean(name, known) or 'see info functions'}")
+        return found
 
     def function(self, name: str) -> Routine:
-        """The code of a function."""
-        known = {routine.function.name: routine for routine in self.code.routines if routine.end}
-        if name not in known:
-            raise NotThere(f"there is no function or label '{name}'; {did_you_mean(name, known) or 'see info functions'}")
-        return known[name]
+        """The code of the one function of a name."""
+        found = self.functions(name)
+        if len(found) > 1:
+            raise NotThere(f"'{name}' is several functions: {', '.join(each.function.name for each in found)}")
+        return found[0]
 
     def _with_opcode(self, pattern: str) -> frozenset[Site]:
         instructions = ((routine.function.instructions[n], site) for routine, n, site in self._instructions())

@@ -16,6 +16,7 @@ _TYPES = {
 _POINTERS = {"P": "*", "R": "&", "O": "&&"}
 _QUALIFIERS = frozenset("KVr")
 _ESCAPED = re.compile(r"_([0-9a-f]{2})")
+_ARGUMENTS = re.compile(r"<[^<>]*>")
 _DEEPEST = 64
 
 
@@ -50,6 +51,21 @@ def read(mangled: str) -> DemangledName | None:
     except (_NotRead, IndexError):
         return None
     return DemangledName(name, () if types == ["void"] else tuple(types))
+
+
+def is_called(mangled: str, name: str) -> bool:
+    """Does C++ call a function so: `fib`, `ns::fib`, whatever its template arguments and parameters are?"""
+    if not mangled.startswith("_Z"):
+        return False
+    reader = _Reader(mangled, 2)
+    try:
+        whole = reader.name()
+    except (_NotRead, IndexError):
+        return False
+    while (shorter := _ARGUMENTS.sub("", whole)) != whole:
+        whole = shorter
+    wanted = name.replace("::", ".")
+    return whole == wanted or whole.endswith(f".{wanted}")
 
 
 @dataclass(slots=True)
@@ -92,7 +108,8 @@ class _Reader:
         return ".".join(parts)
 
     def part(self) -> str:
-        """`3foo`, with tags `B2v1`, which are left out, and template arguments."""
+        """`3foo`, with tags `B2v1`, which are left out, and template arguments; `L` is before one of internal linkage."""
+        self.take("L")
         found = self.source_name()
         while self.peek_is("B"):
             self.at += 1

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import io
 import itertools
+import os
+import pty
 import re
 import subprocess
 import sys
@@ -269,6 +271,35 @@ def test_a_program_that_has_other_streams_is_debugged_at_those_of_the_user(ring,
     done = subprocess.run(command, input=typed, capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.count("(ptxvm) print %tid.x\n%tid.x = 0\n") == 2
+
+
+def test_quit_ends_pytest_with_all_of_its_tests(ring, tmp_path):
+    """Pytest catches SystemExit, and would go on to the next test."""
+    (tmp_path / "test_ring.py").write_text("import numpy as np\nimport ptxvm\n" + "".join(f"""
+def test_{n}():
+    ptxvm.load("ring.ptx").kernel().launch(1, 64, [np.zeros(64, np.uint32), 64])
+""" for n in range(3)))  # fmt: skip
+    words = ["debug", "-m", "pytest", "--", "-q", "-p", "no:cacheprovider", "-c", "/dev/null", "--rootdir", ".", "test_ring.py"]
+    command = [sys.executable, "-m", "ptxvm", *words]
+    done = subprocess.run(command, input="quit\n", capture_output=True, text=True, check=False, timeout=60, cwd=tmp_path)
+    assert done.stdout.count("turn<<<(1,1,1),(64,1,1)>>> begins.") == 1
+    assert "Traceback" not in done.stdout + done.stderr
+    assert done.returncode == 2  # pytest was interrupted
+
+
+def test_the_end_of_the_input_at_a_terminal_leaves_the_debugger(ring, tmp_path):
+    """As Ctrl-D does in other debuggers; the script launches twice."""
+    (tmp_path / "app.py").write_text(SCRIPT)
+    master, terminal = pty.openpty()
+    os.write(master, b"\x04")
+    command = [sys.executable, "-m", "ptxvm", "debug", "app.py"]
+    environment = os.environ | {"XDG_STATE_HOME": str(tmp_path)}
+    done = subprocess.run(
+        command, stdin=terminal, stdout=subprocess.PIPE, text=True, check=True, timeout=60, cwd=tmp_path, env=environment
+    )
+    os.close(terminal)
+    os.close(master)
+    assert done.stdout.count("begins.") == 1
 
 
 def test_a_program_that_is_not_there_is_refused(ptxvm):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from ring_kernel import LINES
+from ring_kernel import KERNEL, LINES
 
 from ptxvm.debug.commands.command import COMMANDS
 from ptxvm.debug.console import Console
@@ -151,7 +151,22 @@ def test_until_stops_there_or_before_and_leaves_no_breakpoint(console):
 def test_a_breakpoint_may_be_named_as_its_help_says(console):
     assert "*function+12" in " ".join(said(console, "help break"))
     assert said(console, "break *turn+7") == [f"Breakpoint 1 at <turn>:{LINES['bar.sync 0;']}"]
+    assert said(console, "tbreak *hundred") == [f"Temporary breakpoint 2 at <turn>:{LINES['add.u32 %out, %in, 100;']}"]
+    said(console, "delete 2")
     assert said(console, f"tbreak {LINES['bar.sync 0;']}", "run", "continue 3")[-1].endswith("instructions]")
+
+
+def test_a_function_is_named_as_in_cpp(debugged, out):
+    """Itanium C++ ABI 5.1; a name is that of all functions that C++ calls so."""
+    text = KERNEL.replace("hundred(.reg", "_ZN4math7hundredEj(.reg").replace(", hundred,", ", _ZN4math7hundredEj,")
+    text = text.replace(".visible .entry", ".func _ZL7hundredIfEvv()\n{\n    ret;\n}\n\n.visible .entry")
+    console = Console(debugged(text, 1, 64, [out, 64]))
+    assert said(console, "break hundred")[0].startswith("Breakpoint 1 at 2 instructions")
+    (found,) = said(console, "break math::hundred")
+    assert found.startswith("Breakpoint 2 at <turn>:")
+    assert said(console, "break *hundred+1") == ["'hundred' is several functions: _ZN4math7hundredEj, _ZL7hundredIfEvv"]
+    assert said(console, "break undred")[0].startswith("there is no function or label 'undred'")
+    assert said(console, "run")[0].startswith("Breakpoint 1, 2, turn")
 
 
 def test_registers_are_shown_by_a_pattern(console):
