@@ -14,6 +14,7 @@ from ptxvm.isa.model import Decoded
 from ptxvm.isa.notation import Operand
 from ptxvm.isa.operand_types import Shape, holds, problem
 from ptxvm.isa.special_registers import SPECIAL
+from ptxvm.isa.summary import calls
 from ptxvm.isa.targets import LOWEST, VERSIONS, gives, parse_need
 from ptxvm.lsp.context import CursorContext, CursorPart, context_at, next_modifiers
 from ptxvm.lsp.document import Document
@@ -45,6 +46,9 @@ IN_BODY = (".reg", ".shared", ".local", ".param", ".global", ".const", ".loc", "
 
 NAMED = frozenset({"function", "table", "prototype", "label"})
 """The marks of operands that are names."""
+
+ELEMENTS = (1, 2, 4, 8)
+"""How many elements a vector may have: those of `mov` have their type by their number (PTX 9.7.9.11)."""
 
 OF_MODULE = (
     *HEADER,
@@ -138,7 +142,9 @@ def _operands(module: ModuleView, context: CursorContext, offset: int) -> Items:
     def fits(shape: Shape) -> bool:
         return any(_fits(shape, i, operand, context.bracket) for i, operand in places)
 
-    yield from _names(module, offset, fits)
+    for each in _names(module, offset, fits):
+        if each.detail != NameKind.KERNEL.value or not calls(context.opcode):  # a kernel cannot be called (PTX 9.7.12.5)
+            yield each
     yield from _special_registers(fits)
 
 
@@ -153,12 +159,15 @@ def _fits(shape: Shape, i: Decoded, operand: Operand, bracket: str) -> bool:
     for name in operand.names:
         if shape.kind == "function" and "function" not in i.operand_type(name).marks:
             continue  # ptxas takes the address of a function as any number, which no author means
+        if shape.kind == "special" and name in results:
+            continue  # ptxas takes it as an element of a vector, and it is read-only (PTX 10)
         if not _is_meant(shape, i.type_of(name), i.operand_type(name).marks):
             continue
-        wanted = Shape("address", items=(shape,)) if operand.address else shape
+        wanted = [Shape("address", items=(shape,)) if operand.address else shape]
         if bracket == "{":
-            wanted = Shape("vector", items=(shape,))
-        if not problem(wanted, i.type_of(name), i.operand_type(name), destination=name in results):
+            wanted = [Shape("vector", items=(shape,) * count) for count in ELEMENTS]
+        type, spec = i.type_of(name), i.operand_type(name)
+        if any(not problem(each, type, spec, destination=name in results) for each in wanted):
             return True
     return False
 
@@ -194,7 +203,7 @@ def _name(function: FunctionView, found: Definition, offset: int, fits: Callable
         yield types.CompletionItem(found.name, kind=KINDS[found.kind], detail=said)
         return
     used = _used(function, found, offset)
-    fresh = next((n for n in range(1, found.count) if n not in used), None)
+    fresh = next((n for n in (*range(1, found.count), 0) if n < found.count and n not in used), None)
     if fresh is not None:
         yield types.CompletionItem(
             f"{found.name}{fresh}", kind=KINDS[found.kind], detail=f"{said}, not used yet", sort_text="n"

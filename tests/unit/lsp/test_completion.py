@@ -59,6 +59,8 @@ def test_modifiers_that_the_target_lacks_come_last_and_say_what_they_need(at):
         ("ld.param.u32 %r2, [^", {"n", "out"}, {"LOOP", "%p1"}),
         ("setp.eq.s32 %p1, %r1, ^", {"%r1"}, {"%p1", "%f1"}),
         ("st.global.v2.f32 [%rd1], {%f1, ^", {"%f1"}, {"%p1", "LOOP"}),
+        ("mov.b64 {%r2, ^}, %rd1;", {"%r1"}, {"%p1", "LOOP"}),  # PTX 9.7.9.11: elements have half of the bits
+        ("mov.b64 {%r2, ^", {"%r1"}, {"%p1", "LOOP", "%laneid"}),
         ("mov.u64 %rd1, ^", {"k", "tile", "%rd1"}, {"%f1", "%p1"}),
         ("mov.u32 %r2, ^", {"%laneid", "%tid", "%r1", "WARP_SZ"}, {"%f1", "%p1"}),
     ],
@@ -97,13 +99,18 @@ CALLS = """.version 8.0
 )
 def test_a_call_has_functions_pointers_to_them_and_prototypes(at, text, offered):
     """PTX 9.7.12.5; predicates and special registers are no arguments, and no register of 32 bits has an address here."""
-    every = {"f", "%rd1", "%r1", "%p1", "given", "proto", "targets", "%tid"}
+    every = {"f", "k", "%rd1", "%r1", "%p1", "given", "proto", "targets", "%tid"}
     assert every & set(labels(at, CALLS.replace("BODY", text))) == offered
 
 
 def test_a_register_that_is_not_used_yet_is_offered_too(at):
     items = {item.label: item.detail for item in completion(*at("add.s32 ^"))}
     assert items["%r2"] == ".b32, not used yet"
+
+
+def test_the_only_register_of_a_family_is_offered(at):
+    """`%one<1>` declares %one0 alone (PTX 5.3)."""
+    assert "%one0" in labels(at, ".reg .b32 %one<1>; mov.b32 ^")
 
 
 def test_registers_that_are_used_are_looked_through_a_few_times(at, monkeypatch):
