@@ -115,7 +115,7 @@ class LaunchShape(NamedTuple):
 
     def check(self, kernel: Function) -> None:
         """Refuse a block that `.reqntid` or `.maxntid` of the kernel does not allow (PTX 11.4)."""
-        required, most = (_directive(kernel, name) for name in ("reqntid", "maxntid"))
+        required, most = required_block(kernel), _directive(kernel, "maxntid")
         if required and required != self.block:
             raise ValueError(f"kernel '{kernel.name}' requires blocks of {required} (.reqntid), not {self.block}")
         if most and prod(most) < self.threads:
@@ -180,6 +180,11 @@ def _extent(name: str, value: SupportsIndex | tuple[SupportsIndex, ...], limits:
             raise ValueError(f"{name}.{axis} is {size}; it may be 1 to {limit}")
     x, y, z = (*sizes, 1, 1)[:3]
     return x, y, z
+
+
+def required_block(kernel: Function) -> Extent | None:
+    """The blocks that a kernel says it requires (PTX 11.4.3); None where it says none."""
+    return _directive(kernel, "reqntid")
 
 
 def required_cluster(kernel: Function) -> Extent | None:

@@ -155,24 +155,34 @@ def _guard(reading: Reading) -> list[tuple[str, Type]]:
     return [] if guard is None else [(guard.name.text, pred)]
 
 
+FRACTION = re.compile(r"\d\.|\.\d|\d[eE][-+]?\d")
+INTEGER = re.compile(r"(?<![\w.])\d+(?![\w.])")
+
+
 def lane_values(text: str, type: Type) -> tuple[int, ...]:
     """The bits that a text stands for in each lane: one value for all, 32 of them, or an expression in `lane`.
 
     Raises `BadValue`.
     """
     if re.search(rf"\b{LANE}\b", text):
-        return tuple(bits_of(str(value), type) for value in _of_expression(text))
+        return tuple(bits_of(str(value), type) for value in _of_expression(text, floats=type.is_float and not type.is_packed))
     parts = text.split(",")
     if len(parts) == WARP:
         return tuple(bits_of(part, type) for part in parts)
     return (bits_of(text, type),) * WARP
 
 
-def _of_expression(text: str) -> list[int]:
-    """A constant expression of PTX (4.5), with the number of each lane for its name."""
+def _of_expression(text: str, *, floats: bool) -> list[int | float]:
+    """A constant expression of PTX (4.5), with the number of each lane for its name.
+
+    Of floats it may have fractions, as `lane*0.5`: its integers are then floats too, which PTX does not mix (4.5.5).
+    """
     text = text.replace("%", " % ")  # which begins a name where no blank follows
     texts = [re.sub(rf"\b{LANE}\b", str(lane), text) for lane in range(WARP)]
-    body = "".join(f"mov.s64 %x, ({each});\n" for each in texts)
+    floats = floats and FRACTION.search(text) is not None
+    if floats:
+        texts = [INTEGER.sub(r"\g<0>.0", each) for each in texts]
+    body = "".join(f"mov.{'f' if floats else 's'}64 %x, ({each});\n" for each in texts)
     module, wrong = parse(Source(f".version 8.0\n.target sm_80\n.entry k ()\n{{\n{body}}}\n"))
     function = module.statements[-1]
     if wrong or not isinstance(function, tree.Function) or not isinstance(function.body, tree.Block):
@@ -182,9 +192,10 @@ def _of_expression(text: str) -> list[int]:
         found = [constants.evaluate(each.operands[1]) for each in moves]
     except constants.ConstantError as error:
         raise BadValue(f"'{text}': {error}") from None
-    if len(found) != WARP or not all(isinstance(value, int) for value in found):
+    values = [value for value in found if isinstance(value, float if floats else int)]
+    if len(values) != WARP:
         raise BadValue(f"'{text}' is no expression of integers and '{LANE}'")
-    return [int(value) for value in found if isinstance(value, int)]
+    return values
 
 
 # ── the kernel ──────────────────────────────────────────────────────────────────────────

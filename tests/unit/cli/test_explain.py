@@ -377,6 +377,14 @@ def test_lanes_whose_guard_is_false_keep_what_they_have(ptxvm):
     assert block(out, "result")[-1].strip() == "a lane in brackets has its old value: its guard is false"
 
 
+def test_lanes_of_floats_have_fractions(ptxvm):
+    """PTX mixes no integers and floats (4.5.5): those of an expression with a fraction are floats."""
+    out = ptxvm("explain", "add.f32 %f1, %f2, 1.0", "--set", "f2=lane*0.5-1").out
+    assert block(out, "result")[0].split()[3:] == ["0.0", "0.5", "1.0", "1.5", "2.0", "2.5", "3.0", "3.5"]
+    out = ptxvm("explain", "add.f32 %f1, %f2, 1.0", "--set", "f2=lane/4").out
+    assert block(out, "result")[0].split()[3:] == ["1.0"] * 4 + ["2.0"] * 4
+
+
 def test_the_old_value_of_a_register_that_is_only_written_may_be_given(ptxvm):
     call = ("explain", "@%p1 add.u32 %r1, %r2, 5; mul.lo.u32 %r3, %r1, 2;", "--set", "r2=1", "--set", "r1=9")
     out = ptxvm(*call, "--set", "p1=lane%2").out

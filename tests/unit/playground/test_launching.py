@@ -9,7 +9,7 @@ from playground_kernels import DOUBLE, FOREVER
 def test_a_module_is_checked(ask):
     found = ask("check", source=DOUBLE.replace("add.u32", "add.u33"))
     assert [(each["line"], each["severity"]) for each in found["diagnostics"]] == [(12, "error")]
-    assert found["kernels"] == [{"name": "double", "parameters": [{"type": ".u64", "name": "data"}]}]
+    assert found["kernels"] == [{"name": "double", "parameters": [{"type": ".u64", "name": "data"}], "block": ""}]
 
 
 def test_a_launch_gives_its_arrays_and_what_changed(ask):

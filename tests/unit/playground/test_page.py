@@ -55,6 +55,21 @@ def test_an_argument_stays_with_its_parameter(page):
     assert values == ["2", "32", "f32[64]=ones", "2.5", "", "f32[64]=ones"]
 
 
+def test_a_block_that_the_kernel_requires_is_filled_in(page):
+    """PTX 11.4.3; a kernel that requires none leaves what stands there."""
+    kernels = [f".visible .entry {name}() {says} {{ ret; }}\n" for name, says in (("a", ""), ("b", ".reqntid 8, 4"))]
+    written(page, f".version 8.0\n.target sm_80\n{''.join(kernels)}")
+    page.select_option("#fields select", "b")
+    assert page.input_value("#fields label:has-text('block') input") == "8,4,1"
+    page.select_option("#fields select", "a")
+    assert page.input_value("#fields label:has-text('block') input") == "8,4,1"
+    page.fill("#fields label:has-text('block') input", "16")
+    written(page, f".version 8.0\n.target sm_80\n{kernels[1]}")
+    page.wait_for_selector("#fields label:has-text('block') input[value='8,4,1']")
+    run(page)  # of b, though a was chosen, which is gone
+    assert page.inner_text(".outcome") == "The kernel has run."
+
+
 def test_what_is_said_of_an_older_text_leaves_the_arguments(page):
     held = []
 

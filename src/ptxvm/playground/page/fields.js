@@ -2,14 +2,17 @@
 
 import { h } from "./dom.js";
 
-/** Fill in the fields for the kernels of the text; what the user wrote stays, where a parameter still is of its type. */
+/** Fill in the fields for the kernels of the text; what the user wrote stays, where a parameter still is of its type, and the
+ * kernel requires no other block. */
 export function fillFields(root, state, kernels) {
   const kernel = kernels.find(({ name }) => name === state.entry) ?? kernels[0];
   const parameters = kernel ? kernel.parameters : state.args.map((_, n) => ({ name: `argument ${n}`, type: "" }));
-  const shape = JSON.stringify([kernels.map(({ name }) => name), kernel?.name, parameters]);
+  root.dataset.kernel = kernel?.name ?? "";
+  const shape = JSON.stringify([kernels.map(({ name }) => name), kernel?.name, parameters, kernel?.block]);
   if (root.dataset.shape === shape) return;
   if (kernel && root.dataset.shape) state.args = carried(state.args, JSON.parse(root.dataset.shape)[2], parameters);
   root.dataset.shape = shape;
+  if (kernel?.block) state.block = kernel.block; // .reqntid: no other can be launched
   state.args.length = parameters.length;
   root.replaceChildren(
     ...(kernels.length > 1 ? [choice(root, state, kernels, kernel)] : []),
@@ -28,6 +31,11 @@ function carried(args, before, after) {
     if (same >= 0) return args[same];
     return before[n] && ["", type].includes(before[n].type) ? args[n] : "";
   });
+}
+
+/** The kernel that the fields are for: the one that was chosen, or the first where there is no such one (any more). */
+export function kernelOf(root, state) {
+  return root.dataset.kernel || state.entry || null;
 }
 
 /** Forget what the fields were made for: a new state has other values. */

@@ -6,7 +6,7 @@ import { counters } from "./counters.js";
 import { Editor } from "./editor.js";
 import { EXAMPLES } from "./examples.js";
 import { explanation, tip } from "./explain.js";
-import { fillFields, fillMore, renewFields } from "./fields.js";
+import { fillFields, fillMore, kernelOf, renewFields } from "./fields.js";
 import { Lessons } from "./lessons.js";
 import { Litmus } from "./litmus.js";
 import { details, listProblems, title } from "./problems.js";
@@ -143,14 +143,14 @@ async function explain(values = []) {
 // ── running ─────────────────────────────────────────────────────────────────────────────
 
 function launch() {
-  const { source, grid, block, entry, shared, checks, schedules, seed, engine, args } = state;
+  const { source, grid, block, shared, checks, schedules, seed, engine, args } = state;
   const words = Array.from(args, (word) => (word ?? "").trim());
   return {
     source,
     arguments: words.filter(Boolean),
     grid,
     block,
-    entry: entry || null,
+    entry: kernelOf(at("fields"), state),
     shared,
     checks,
     schedules,
