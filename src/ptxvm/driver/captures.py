@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from dataclasses import field
 from enum import IntEnum
 from threading import get_ident
@@ -36,7 +36,6 @@ class Capture:
     graph: Graph = field(default_factory=Graph)
     last: dict[Hashable, Edges] = field(default_factory=dict)
     events: dict[Hashable, Edges] = field(default_factory=dict)
-    before: frozenset[Node] = frozenset()  # the nodes that the graph had before
     is_invalid: bool = False  # has the client done what a capture does not allow?
     is_ended: bool = False
     thread: int = field(default_factory=get_ident)  # that began it
@@ -93,11 +92,25 @@ class Capture:
     def end(self) -> Graph:
         """The graph; DriverError for an invalid capture, or where work of a joined stream does not lead back to the first."""
         self.refuse_invalid()
-        last = self.last.get(self.origin, {})
-        followed = {before for node in self.graph.nodes for before in node.after}
-        if any(node not in followed and node not in last for node in self.graph.nodes if node not in self.before):
+        joined = _with_predecessors(self.last.get(self.origin, {}))
+        if any(node not in joined for last in self.last.values() for node in last):
             raise DriverError(Result.STREAM_CAPTURE_UNJOINED, "a stream that was captured was not joined with the first")
         return self.graph
+
+
+def _with_predecessors(nodes: Iterable[Node]) -> set[Node]:
+    """Nodes, and all that they follow.
+
+    A node that no stream leads to any more, since the client set the dependencies of its stream or added it to the graph by
+    itself, needs no join (cuStreamUpdateCaptureDependencies).
+    """
+    found, waiting = set[Node](), list(nodes)
+    while waiting:
+        node = waiting.pop()
+        if node not in found:
+            found.add(node)
+            waiting += node.after
+    return found
 
 
 Agreed = Callable[[Node, Task], bool]

@@ -437,7 +437,7 @@ class Stream:
         """Capture later work as nodes of a new graph, or of an existing one, where it follows some nodes."""
         into = Graph() if graph is None else graph
         into.must_have([*after])
-        self._begin(Capture(self, mode, next(CAPTURES), into, last={self: dict(after)}, before=frozenset(into.nodes)))
+        self._begin(Capture(self, mode, next(CAPTURES), into, last={self: dict(after)}))
 
     def begin_recapture(self, mode: CaptureMode, graph: Graph, agreed: Agreed) -> None:
         """Let later work take the place of that of the nodes of a graph."""

@@ -5,19 +5,22 @@ from __future__ import annotations
 from collections.abc import Sequence
 from enum import IntEnum
 from functools import cached_property
-from math import inf
+from math import inf, prod
 from typing import Literal, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from ptxvm.dataclass import dataclass
+from ptxvm.driver.attributes import Attribute
+from ptxvm.driver.device import Device
 from ptxvm.driver.memory import Rectangle
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.machine.backing import bytes_at
 from ptxvm.machine.texture import Address, Surface, Texture
 
-LAYERED, SURFACE, CUBEMAP = 1, 2, 4  # flags of arrays
+A = Attribute
+LAYERED, SURFACE, CUBEMAP, GATHER = 1, 2, 4, 8  # flags of arrays
 FACES = 6
 
 
@@ -150,6 +153,63 @@ class CudaArray:
     def cubemap(self) -> bool:
         """Are the layers the faces of cubes?"""
         return bool(self.flags & CUBEMAP)
+
+
+Limits = tuple[Attribute | int, ...]
+"""The largest width, height and depth, by the attributes of a device that tell them, or as numbers."""
+LIMITS: dict[str, tuple[Limits, Limits]] = {  # cuArray3DCreate: of each kind, then of those that are made for surfaces
+    "1D": ((A.MAXIMUM_TEXTURE1D_WIDTH, 0, 0), (A.MAXIMUM_SURFACE1D_WIDTH, 0, 0)),
+    "2D": (
+        (A.MAXIMUM_TEXTURE2D_WIDTH, A.MAXIMUM_TEXTURE2D_HEIGHT, 0),
+        (A.MAXIMUM_SURFACE2D_WIDTH, A.MAXIMUM_SURFACE2D_HEIGHT, 0),
+    ),
+    "3D": (
+        (A.MAXIMUM_TEXTURE3D_WIDTH, A.MAXIMUM_TEXTURE3D_HEIGHT, A.MAXIMUM_TEXTURE3D_DEPTH),
+        (A.MAXIMUM_SURFACE3D_WIDTH, A.MAXIMUM_SURFACE3D_HEIGHT, A.MAXIMUM_SURFACE3D_DEPTH),
+    ),
+    "layered 1D": (
+        (A.MAXIMUM_TEXTURE1D_LAYERED_WIDTH, 0, A.MAXIMUM_TEXTURE1D_LAYERED_LAYERS),
+        (A.MAXIMUM_SURFACE1D_LAYERED_WIDTH, 0, A.MAXIMUM_SURFACE1D_LAYERED_LAYERS),
+    ),
+    "layered 2D": (
+        (A.MAXIMUM_TEXTURE2D_LAYERED_WIDTH, A.MAXIMUM_TEXTURE2D_LAYERED_HEIGHT, A.MAXIMUM_TEXTURE2D_LAYERED_LAYERS),
+        (A.MAXIMUM_SURFACE2D_LAYERED_WIDTH, A.MAXIMUM_SURFACE2D_LAYERED_HEIGHT, A.MAXIMUM_SURFACE2D_LAYERED_LAYERS),
+    ),
+    "cubemap": (
+        (A.MAXIMUM_TEXTURECUBEMAP_WIDTH, A.MAXIMUM_TEXTURECUBEMAP_WIDTH, FACES),
+        (A.MAXIMUM_SURFACECUBEMAP_WIDTH, A.MAXIMUM_SURFACECUBEMAP_WIDTH, FACES),
+    ),
+    "layered cubemap": (
+        (
+            A.MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH,
+            A.MAXIMUM_TEXTURECUBEMAP_LAYERED_WIDTH,
+            A.MAXIMUM_TEXTURECUBEMAP_LAYERED_LAYERS,
+        ),
+        (
+            A.MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH,
+            A.MAXIMUM_SURFACECUBEMAP_LAYERED_WIDTH,
+            A.MAXIMUM_SURFACECUBEMAP_LAYERED_LAYERS,
+        ),
+    ),
+}
+GATHER_LIMITS: Limits = (A.MAXIMUM_TEXTURE2D_GATHER_WIDTH, A.MAXIMUM_TEXTURE2D_GATHER_HEIGHT, 0)
+
+
+def fitting(array: CudaArray, device: Device) -> CudaArray:
+    """An array that its device has room for; DriverError for one beyond the device's limits, or its memory."""
+    kind = f"{'layered ' * array.layered}{'cubemap' if array.cubemap else f'{array.dimensions - array.layered}D'}"
+    of_textures, of_surfaces = LIMITS[kind]
+    limits = [of_textures, *[of_surfaces] * bool(array.flags & SURFACE), *[GATHER_LIMITS] * bool(array.flags & GATHER)]
+    extent = (array.width, array.height, array.depth)
+    for limit in limits:
+        most = tuple(device.attribute(each) if isinstance(each, Attribute) else each for each in limit)
+        if any(size > room for size, room in zip(extent, most, strict=True)):
+            said = f"a {kind} array of {extent} elements is beyond the limits of the device, {most}"
+            raise DriverError(Result.INVALID_VALUE, said)
+    size = prod(max(each, 1) for each in extent) * array.elements.size
+    if size > device.memory:
+        raise DriverError(Result.OUT_OF_MEMORY, f"the array has {size} bytes, and the device {device.memory}")
+    return array
 
 
 class Mipmapped:
@@ -289,6 +349,6 @@ def surface(array: CudaArray) -> Surface:
 
 
 __all__ = [
-    "CudaArray", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "TextureView", "format_of", "interpolates_integers",
-    "surface", "texture",
+    "CudaArray", "Elements", "Format", "Linear", "Mipmapped", "Sampling", "TextureView", "fitting", "format_of",
+    "interpolates_integers", "surface", "texture",
 ]  # fmt: skip

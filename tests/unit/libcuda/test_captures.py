@@ -11,7 +11,8 @@ from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 import pytest
 
 INVALID_VALUE, NOT_READY, UNSUPPORTED, INVALIDATED, MERGE, ISOLATION, IMPLICIT = 1, 600, 900, 901, 902, 905, 906
-CAPTURED_EVENT, WRONG_THREAD = 907, 908
+UNJOINED, CAPTURED_EVENT, WRONG_THREAD = 904, 907, 908
+SET_DEPENDENCIES = 1
 GLOBAL, THREAD_LOCAL, RELAXED = range(3)  # CUstreamCaptureMode
 NON_BLOCKING, NO_TIMING, EXTERNAL = 1, 2, 1
 RECORD_NODE, WAIT_NODE = 7, 6  # CUgraphNodeType
@@ -103,6 +104,27 @@ def test_two_captures_do_not_become_one(cuda):
     cuda.cuEventRecord(recorded, first)
     assert cuda.library.cuStreamWaitEvent(second, recorded, c_uint(0)) == MERGE
     assert [ended(cuda, stream)[1] for stream in (first, second)] == [INVALIDATED] * 2
+
+
+def test_a_stream_that_joined_has_to_be_joined_with_the_first(cuda):
+    stream, other, recorded = capture(cuda), cuda.stream(), event(cuda)
+    cuda.cuEventRecord(recorded, stream)
+    cuda.cuStreamWaitEvent(other, recorded, c_uint(0))
+    cuda.launch(other, b"put", cuda.cell, 1)
+    assert ended(cuda, stream)[1] == UNJOINED
+
+
+def test_nodes_that_a_stream_no_longer_leads_to_need_no_join(cuda):
+    """The client took them off the stream's dependencies (cuStreamUpdateCaptureDependencies)."""
+    stream, other, recorded = capture(cuda), cuda.stream(), event(cuda)
+    cuda.cuEventRecord(recorded, stream)
+    cuda.cuStreamWaitEvent(other, recorded, c_uint(0))
+    for each in (stream, other):
+        cuda.launch(each, b"put", cuda.cell, 1)
+        cuda.cuStreamUpdateCaptureDependencies(each, None, c_size_t(0), c_uint(SET_DEPENDENCIES))
+    cuda.launch(stream, b"put", cuda.cell, 1)
+    graph, result = ended(cuda, stream)
+    assert (result, len(types(cuda, graph))) == (0, 3)
 
 
 def test_an_event_of_a_capture_that_has_ended_is_the_captures(cuda):

@@ -24,7 +24,7 @@ FLOAT, UNSIGNED_INT8 = 0x20, 0x01
 HOST, DEVICE, ARRAY = 1, 2, 3
 SURFACE = 2
 AS_IS, NORMALIZED = 1, 2  # CU_TRSF_*
-INVALID_VALUE, INVALID_HANDLE, NOT_FOUND, NOT_SUPPORTED = 1, 400, 500, 801
+INVALID_VALUE, OUT_OF_MEMORY, INVALID_HANDLE, NOT_FOUND, NOT_SUPPORTED = 1, 2, 400, 500, 801
 KERNELS = b"""
 .version 7.8
 .target sm_80
@@ -298,6 +298,46 @@ def test_arrays_have_forms_that_they_tell(cuda):
     assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, 0xB0, 1))) == NOT_SUPPORTED  # NV12
     assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, 0x77, 1))) == INVALID_VALUE
     assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(8, 4, FLOAT, 3))) == INVALID_VALUE
+
+
+WIDEST, LAYERS = 131072, 2048  # of textures of one or two dimensions
+LAYERED, CUBEMAP, GATHER = 1, 4, 8
+
+
+@pytest.mark.parametrize(
+    ("largest", "beyond"),
+    [
+        ((WIDEST, 0, 0, 0), (WIDEST + 1, 0, 0, 0)),
+        ((32768, 0, 0, SURFACE), (32769, 0, 0, SURFACE)),
+        ((WIDEST, 1, 0, 0), (WIDEST + 1, 1, 0, 0)),
+        ((1, 65536, 0, SURFACE), (1, 65537, 0, SURFACE)),
+        ((32768, 1, 0, GATHER), (32769, 1, 0, GATHER)),
+        ((1, 1, 16384, 0), (1, 1, 16385, 0)),
+        ((32768, 0, LAYERS, LAYERED), (1, 0, LAYERS + 1, LAYERED)),
+        ((1, 32768, 1, LAYERED), (1, 32769, 1, LAYERED)),
+        ((1, 1, 6, CUBEMAP), (32769, 32769, 6, CUBEMAP)),
+        ((1, 1, 2046, CUBEMAP | LAYERED), (1, 1, 2052, CUBEMAP | LAYERED)),
+    ],
+)
+def test_arrays_are_within_the_limits_of_the_device(cuda, largest, beyond):
+    """The table of cuArray3DCreate, with the limits of compute capabilities (CUDA C++ Programming Guide)."""
+    made = c_void_p()
+
+    def create(width, height, depth, flags):
+        return cuda.result("cuArray3DCreate_v2", byref(made), byref(Array3DDescriptor(width, height, depth, FLOAT, 1, flags)))
+
+    assert (create(*largest), create(*beyond)) == (0, INVALID_VALUE)
+
+
+def test_an_array_larger_than_the_memory_is_refused(cuda):
+    made = c_void_p()
+    assert (
+        cuda.result("cuArray3DCreate_v2", byref(made), byref(Array3DDescriptor(16384, 16384, 16384, FLOAT, 4, 0)))
+        == OUT_OF_MEMORY
+    )
+    assert cuda.result("cuArrayCreate_v2", byref(made), byref(ArrayDescriptor(1 << 30, 1 << 30, FLOAT, 1))) == INVALID_VALUE
+    large = byref(Array3DDescriptor(1 << 20, 1 << 20, 0, FLOAT, 1, 0))
+    assert cuda.result("cuMipmappedArrayCreate", byref(made), large, 3) == INVALID_VALUE
 
 
 def reference(cuda, name, kind=b"image"):

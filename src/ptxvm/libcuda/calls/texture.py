@@ -13,6 +13,7 @@ from ptxvm.driver.cuda_arrays import (
     Mipmapped,
     Sampling,
     TextureView,
+    fitting,
     format_of,
     surface,
     texture,
@@ -36,13 +37,18 @@ def create(out: int, description: int) -> None:
     """A new array of one or two dimensions."""
     d = structure_at(ArrayDescriptor, description)
     elements = Elements(format_of(d.format), d.channels)
-    put_u64(out, session().handles.handle(CudaArray(d.width, d.height, 0, elements)))
+    put_u64(out, session().handles.handle(made(CudaArray(d.width, d.height, 0, elements))))
+
+
+def made(array: CudaArray) -> CudaArray:
+    """An array on the device of the current context; DriverError beyond the device's limits."""
+    return fitting(array, session().context.device)
 
 
 def array_3d(description: int) -> CudaArray:
     """The array that a structure describes."""
     d = structure_at(Array3DDescriptor, description)
-    return CudaArray(d.width, d.height, d.depth, Elements(format_of(d.format), d.channels), d.flags)
+    return made(CudaArray(d.width, d.height, d.depth, Elements(format_of(d.format), d.channels), d.flags))
 
 
 @function("cuArray3DCreate_v2")

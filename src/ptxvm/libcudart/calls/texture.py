@@ -46,8 +46,13 @@ def described(e: Elements) -> Channels:
 @function("cudaMallocArray")
 def create(out: int, channels: int, width: int, height: int, flags: int) -> None:
     """A new array of one or two dimensions."""
-    made = CudaArray(width, height, 0, elements(structure_at(Channels, channels)), flags)
-    put_u64(out, session().handles.handle(made))
+    put_u64(out, session().handles.handle(array(channels, Extent(width, height, 0), flags)))
+
+
+def array(channels: int, extent: Extent, flags: int) -> CudaArray:
+    """An array of an extent; DriverError beyond the limits of the device."""
+    made_of = elements(structure_at(Channels, channels))
+    return driver.made(CudaArray(extent.width, extent.height, extent.depth, made_of, flags))
 
 
 @function("cudaDeviceGetTexture1DLinearMaxWidth")
@@ -60,15 +65,13 @@ def linear_width(out: int, channels: int, ordinal: int) -> None:
 @function("cudaMalloc3DArray")
 def create_3d(out: int, channels: int, extent: Extent, flags: int) -> None:
     """A new array."""
-    made = CudaArray(extent.width, extent.height, extent.depth, elements(structure_at(Channels, channels)), flags)
-    put_u64(out, session().handles.handle(made))
+    put_u64(out, session().handles.handle(array(channels, extent, flags)))
 
 
 @function("cudaMallocMipmappedArray")
 def create_mipmapped(out: int, channels: int, extent: Extent, levels: int, flags: int) -> None:
     """A new array with smaller copies of it."""
-    first = CudaArray(extent.width, extent.height, extent.depth, elements(structure_at(Channels, channels)), flags)
-    put_u64(out, session().handles.handle(Mipmapped(first, levels)))
+    put_u64(out, session().handles.handle(Mipmapped(array(channels, extent, flags), levels)))
 
 
 @function("cudaGetMipmappedArrayLevel")
