@@ -76,10 +76,14 @@ class HostMemory:
         return self.memory.adopt(bytes_at(start, size), "memory of the host").allocation
 
     def _unknown(self, arguments: Iterable[bytes]) -> list[int]:
-        """The words of arguments that may be addresses of pageable memory: in no allocation, nor in one whose memory rests."""
+        """The words of arguments that may be addresses of pageable memory: in no allocation, nor in one whose memory rests.
+
+        Memory that another launch uses is some: it goes when the last launch that uses it has ended.
+        """
         words = {word for each in arguments if len(each) >= 8 for (word,) in struct.iter_unpack("<Q", each[: len(each) & -8])}
         table = self.memory.table
-        found = [word for word in words if LOWEST <= word < HIGHEST and table.find(word) is table.elsewhere(word) is None]
+        found = [word for word in words if LOWEST <= word < HIGHEST and _of_host(word, table.find(word))]
+        found = [word for word in found if table.elsewhere(word) is None]
         owners = ((word, table.freed(word, 1)) for word in found)
         return [word for word, gone in owners if gone is None or not gone.rests]
 
@@ -102,15 +106,27 @@ class HostMemory:
                 self.memory.close()
 
 
-def mappings() -> Iterator[Mapping]:
-    """The mappings of this process that may be read."""
-    if not MAPS.exists():
-        return
-    for line in MAPS.read_text(encoding="utf-8", errors="replace").splitlines():
+def _of_host(address: int, holder: Allocation | None) -> bool:
+    """Has the host the memory at an address, if some allocation holds it: a launch's?"""
+    return holder is None or holder.yields or DESCRIBED.get(address) == (holder.start, holder.size)
+
+
+def mappings() -> Sequence[Mapping]:
+    """The ranges of this process that may be read, those that may be written apart from the others.
+
+    Linux has several mappings where memory is one to its user: a heap that grew after a fork, pages with advice.
+    """
+    found: list[Mapping] = []
+    for line in MAPS.read_text(encoding="utf-8", errors="replace").splitlines() if MAPS.exists() else ():
         extent, permissions, *_ = line.split(maxsplit=2)
-        if permissions.startswith("r"):
-            start, end = extent.split("-")
-            yield Mapping(int(start, 16), int(end, 16), permissions[1] == "w")
+        if not permissions.startswith("r"):
+            continue
+        start, end = (int(each, 16) for each in extent.split("-"))
+        writable = permissions[1] == "w"
+        if found and found[-1].end == start and found[-1].writable == writable:
+            start = found.pop().start
+        found.append(Mapping(start, end, writable))
+    return found
 
 
 @cache

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
+from contextlib import ExitStack
 
 import numpy as np
 import pytest
 
 from ptxvm.diagnostics.errors import Fault
-from ptxvm.driver.host_memory import HostMemory, describe
+from ptxvm.driver.host_memory import MAPS, HostMemory, describe
 from ptxvm.driver.memory import MemoryBlocks
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
@@ -58,7 +60,7 @@ def run():
         with host.accessible(arguments):
             return kernel.launch(1, 64, arguments, engine=engine, check=check)
 
-    launch.host = host
+    launch.host, launch.kernel = host, kernel
     return launch
 
 
@@ -80,6 +82,38 @@ def test_memory_that_the_client_describes_ends_with_its_last_byte(run, alone):
     found = run(address_of(whole) + 4, address_of(result), check=("memory",)).findings
     assert [each.code for each in found] == ["out-of-bounds"]
     assert found[0].message.endswith("that is just past the end of memory of the host (240 bytes)")
+
+
+@pytest.mark.parametrize("described", [False, True])
+def test_memory_is_the_device_s_until_the_last_launch_with_it_has_ended(run, alone, described):
+    """Launches of two streams with the same arrays; the one that began first ends first."""
+    memory, result = alone(64, np.uint32), alone(64, np.uint32)
+    memory[:] = np.arange(64)
+    arguments = [address_of(each).to_bytes(8, "little") for each in (memory, result)]
+    if described:
+        describe(address_of(memory), address_of(memory), 256)
+        describe(address_of(result), address_of(result), 256)
+    first = ExitStack()
+    first.enter_context(run.host.accessible(arguments))
+    with run.host.accessible(arguments):
+        first.close()
+        run.kernel.launch(1, 64, arguments, engine="interp")
+    assert result.tolist() == list(range(63, -1, -1))
+    assert default_memory().table.find(address_of(result)) is None
+
+
+@pytest.mark.skipif(not hasattr(mmap, "MADV_DONTDUMP"), reason="it needs Linux")
+def test_an_array_may_lie_in_several_mappings(run):
+    """As in a heap that has grown after a fork: pages with other advice are a mapping of their own."""
+    pages = mmap.mmap(-1, 2 * mmap.PAGESIZE)
+    pages.madvise(mmap.MADV_DONTDUMP, mmap.PAGESIZE, mmap.PAGESIZE)
+    memory = np.frombuffer(pages, np.uint32, 64, mmap.PAGESIZE - 128)
+    boundary = address_of(memory) + 128
+    assert any(line.startswith(f"{boundary:x}-") for line in MAPS.read_text().splitlines())
+    memory[:] = np.arange(64)
+    result = np.zeros(64, np.uint32)
+    run(address_of(memory), address_of(result))
+    assert result.tolist() == list(range(63, -1, -1))
 
 
 def test_memory_of_the_driver_that_was_freed_is_not_memory_of_the_host(run):
