@@ -25,7 +25,13 @@ def pack(parts: Sequence[Value], type: Type) -> Value:
 
 
 def each(function: Callable[..., Value], a: Value, *others: Value) -> Value:
-    """`function` of the first elements, of the second, and so on, packed again; of scalars, the function itself."""
+    """`function` of the first elements, of the second, and so on, packed again; of scalars, the function itself.
+
+    An engine may take all elements together: its `derived_each` gives None where it does not.
+    """
     if not a.type.is_packed:
         return function(a, *others)
+    together = getattr(a.alg, "derived_each", None)
+    if together is not None and (made := together(function, a, *others)) is not None:
+        return made  # type: ignore[no-any-return]
     return pack(list(map(function, *map(elements, (a, *others)))), a.type)

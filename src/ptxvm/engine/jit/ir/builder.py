@@ -36,6 +36,13 @@ class Unit:
         self.declarations: dict[str, str] = {}
         self.helpers: dict[str, str] = {}
         self.count = 0
+        self.suffix = ""  # of the names of functions that depend on the width
+
+    def widened(self, times: int) -> Unit:
+        """The same module for vectors that are so many times as long: it has pieces of its own."""
+        wide = Unit(self.width * times)
+        wide.declarations, wide.helpers, wide.suffix = self.declarations, self.helpers, f".{times}"
+        return wide
 
     def declare(self, name: str, result: str, *parameters: str) -> str:
         """Declare a function of another module; returns its name."""
@@ -49,6 +56,7 @@ class Unit:
 
     def piece(self, name: str, result: str, parameters: str, write: Callable[[Code], str]) -> str:
         """Define a function for a shared piece of code: `write` writes its body and returns its result."""
+        name += self.suffix
         if name not in self.helpers:
             self.helper(name, "")  # the helpers that its body needs come before it
             code = Code(self, whole=True)
@@ -79,6 +87,13 @@ class Code:
         self.casts: dict[str, tuple[str, str]] = {}  # the type and value of the same bits before a bitcast
         self.begun = 0  # the line at which the last block begins
         self.first_alone = False  # lanes of other warps than the first are not active
+
+    def widened(self, times: int) -> Code:
+        """The same lines, for vectors that are so many times as long."""
+        wide = Code(self.unit.widened(times))
+        wide._numbered, wide.lines, wide.memo, wide.casts = self._numbered, self.lines, self.memo, self.casts
+        wide.sums, wide.root_bits, wide.begun = self.sums, self.root_bits, self.begun
+        return wide
 
     def one_warp(self) -> None:
         """Raise TooWideError unless a vector is one warp."""

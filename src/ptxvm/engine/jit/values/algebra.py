@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from typing import Self
 
 from ptxvm.algebra.derived import approximations, elementary, floats
 from ptxvm.algebra.types import Type, f16, f32, f64, pred, u32, u64
@@ -35,6 +36,7 @@ from ptxvm.engine.jit.values import (
     extremes,
     float_to_integer,
     nan_fences,
+    packed_elements,
     rounding as rounded,
     scaled_integers,
     table_lookup,
@@ -460,6 +462,14 @@ class LlvmAlgebra(VectorAlgebra):
         if varies and a.type is f32:
             self.unflushed[made] = x
         return Value(self, a.type, self.result(varies, made, loose=a.raw.loose))
+
+    def widened(self, times: int) -> Self:
+        """The same algebra for vectors that are so many times as long."""
+        return type(self)(self.code.widened(times), buffer=self.buffer, fast=self.fast)
+
+    def derived_each(self, function: Callable[..., Value], *operands: Value) -> Value | None:
+        """A function of corresponding elements of packed values, or None."""
+        return packed_elements.each(self, function, operands)
 
     # ── functions ───────────────────────────────────────────────────────────────────────
 

@@ -409,10 +409,10 @@ def function(
         return shared(alg, name, a, derivation)
     code, held, flushes = alg.code, alg.vector_type(f32), a.raw.name in alg.unflushed
     both = f"{{ {held}, {held} }}"
-    piece = f"ptxvm.{name}.{'flushed' if flushes else 'as_is'}"
-    code.unit.piece(
-        piece, both, f"{held} %a", lambda within: _piece(alg.within(within), writer, name, derivation, flushes=flushes)
-    )
+    piece = code.unit.piece(
+        f"ptxvm.{name}.{'flushed' if flushes else 'as_is'}", both, f"{held} %a",
+        lambda within: _piece(alg.within(within), writer, name, derivation, flushes=flushes),
+    )  # fmt: skip
     made = code.call(both, piece, (held, alg.unflushed.get(a.raw.name, a.raw.name)))
     found, kept = (code.emit(f"extractvalue {both} {made}, {n}") for n in (0, 1))
     alg.flushed[found] = kept
@@ -465,7 +465,7 @@ def registers(code: Code, a: str) -> list[str]:
 
 def _out_of_line(alg: VectorAlgebra, name: str, a: str, derivation: Callable[[Value], Value]) -> str:
     """The derivation as a function of the module."""
-    held, helper = alg.vector_type(f32), f"ptxvm.{name}"
+    held, helper = alg.vector_type(f32), f"ptxvm.{name}{alg.code.unit.suffix}"
     if helper not in alg.code.unit.helpers:
         alg.code.unit.helper(helper, "")  # it must not call itself
         code = Code(alg.code.unit, whole=True)

@@ -49,6 +49,10 @@ class VectorAlgebra(Algebra):
         """The same algebra for another function of the module."""
         return type(self)(code)
 
+    @abstractmethod
+    def widened(self, times: int) -> Self:
+        """The same algebra for vectors that are so many times as long."""
+
     # ── operations ──────────────────────────────────────────────────────────────────────
 
     @abstractmethod
