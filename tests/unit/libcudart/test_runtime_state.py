@@ -139,6 +139,9 @@ def test_a_wild_kernel_spoils_the_context_until_the_device_is_reset(program):
     assert program.cudaDeviceSynchronize() == 700  # cudaErrorIllegalAddress
     assert program.cudaGetLastError() == 700
     assert program.cudaMalloc(byref(data), c_size_t(4)) == 700
+    kernel = c_void_p()
+    assert program["__cudaGetKernel"](byref(kernel), program.scale) == 0  # nvcc's code asks once and keeps what it got
+    assert kernel.value == ctypes.addressof(program.scale)
     assert program.cudaDeviceReset() == 0
     program.cudaGetLastError()
     assert program.cudaMalloc(byref(data), c_size_t(4)) == 0

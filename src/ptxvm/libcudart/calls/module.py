@@ -106,9 +106,12 @@ def symbol_size(out: int, variable: int) -> None:
 # ── kernels ─────────────────────────────────────────────────────────────────────────────
 
 
-@function("__cudaGetKernel", "cudaGetKernel")
+@function("__cudaGetKernel", "cudaGetKernel", stateless=True)
 def get_kernel(out: int, address: int) -> None:
-    """The handle of a kernel: the address of its function, since a handle is for all devices."""
+    """The handle of a kernel: the address of its function, since a handle is for all devices.
+
+    It needs no context: what nvcc writes asks once for each kernel, also after a failure that a reset ends.
+    """
     if address not in runtime().functions:
         raise RuntimeApiError(RuntimeResult.INVALID_DEVICE_FUNCTION, f"no kernel is registered for {address:#x}")
     put_u64(out, address)
