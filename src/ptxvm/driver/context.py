@@ -136,7 +136,9 @@ class Context:
         self.raise_failure()
 
     def raise_failure(self) -> None:
-        """DriverError where a kernel has failed."""
+        """DriverError where a kernel has failed, or the context is destroyed."""
+        if self.failure is Result.CONTEXT_IS_DESTROYED:
+            raise DriverError(self.failure, "the context was destroyed, or is a primary context that no client has retained")
         if self.failure is not Result.SUCCESS:
             raise DriverError(self.failure, "a kernel of this context has failed")
 
@@ -171,6 +173,23 @@ class Context:
             self.disable_peer_access(peer)
         self.cells[FAILURE] = Result.SUCCESS
         self.limits.update(LIMITS)  # which its modules know
+
+    def retain(self) -> None:
+        """Count one more user; a primary context that had none works again."""
+        if not self.users:
+            self.cells[FAILURE] = Result.SUCCESS
+        self.users += 1
+
+    def release(self) -> None:
+        """Count one user less; the last one ends the context."""
+        self.users -= 1
+        if not self.users:
+            self.end()
+
+    def end(self) -> None:
+        """Reset the context; later calls in it fail, also of threads where it is current."""
+        self.reset()
+        self.cells[FAILURE] = Result.CONTEXT_IS_DESTROYED
 
 
 @dataclass(eq=False)

@@ -90,6 +90,11 @@ class Module:
         enter_variable(allocation, self.module.device, managed="managed" in found.attributes)
         return allocation.start, allocation.size
 
+    def is_managed(self, name: str) -> bool:
+        """Has the module a managed variable of that name?"""
+        found = self.module.image.variables.get(name)
+        return found is not None and "managed" in found.attributes
+
     def opaque(self, name: str) -> str:
         """The type of a texture, sampler or surface variable, empty for any other variable."""
         found = self.module.image.variables.get(name)

@@ -120,6 +120,11 @@ class Stack(MutableSequence[Context]):
         found = self._objects.get(words[FIRST - 1 + depth]) if depth else None
         return found if isinstance(found, Context) else None
 
+    @property
+    def has_ended(self) -> bool:
+        """Is the current context destroyed?"""
+        return self.current is None and bool(self._thread.words[DEPTH])
+
     def _all(self) -> list[Context]:
         words = self._thread.words
         found = (self._objects.get(words[FIRST + n]) for n in range(words[DEPTH]))

@@ -201,6 +201,8 @@ class Session:
     def context(self) -> Context:
         """The current context; DriverError where there is none."""
         if (context := self.stack.current) is None:
+            if self.stack.has_ended:
+                raise DriverError(Result.CONTEXT_IS_DESTROYED, "the current context of the thread was destroyed")
             raise DriverError(Result.INVALID_CONTEXT, "the thread has no current context")
         return context
 
@@ -236,14 +238,14 @@ class Session:
             raise DriverError(Result.NOT_INITIALIZED, said)
 
     def check_usable(self) -> None:
-        """DriverError where the driver was not initialised, a kernel has failed, or a stream calls the client."""
+        """DriverError where the driver was not initialised, the context failed or ended, or a stream calls the client."""
         if not self.initialised:
             self.check_initialised()
         if HERE.is_running:
             raise DriverError(Result.NOT_PERMITTED, "a function that a stream or a graph calls must not use the driver")
         context = self.stack.current
         if context is not None and context.cells[FAILURE]:
-            raise DriverError(context.failure, "a kernel of this context has failed")
+            context.raise_failure()
 
 
 def _not_loaded(name: str) -> int:

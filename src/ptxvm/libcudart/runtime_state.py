@@ -166,7 +166,8 @@ class Runtime:
     def choose(self, ordinal: int) -> None:
         """Make the primary context of a device current; DriverError where there is no such device."""
         context = session().driver.primary_context(ordinal)
-        context.users = max(context.users, 1)
+        if not context.users:
+            context.retain()
         self.thread.device = ordinal
         stack = session().stack
         stack[-1:] = [context]

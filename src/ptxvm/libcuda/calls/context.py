@@ -21,19 +21,17 @@ def of(handle: int) -> Context:
 def retain(out: int, ordinal: int) -> None:
     """The context of a device that clients share."""
     context = session().driver.primary_context(ordinal)
-    context.users += 1
+    context.retain()
     put_u64(out, session().handles.handle(context))
 
 
 @function("cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", any_state=True)
 def release(ordinal: int) -> None:
-    """Release the context; the last client resets it."""
+    """Release the context; the last client ends it."""
     context = session().driver.primary_context(ordinal)
     if not context.users:
         raise DriverError(Result.INVALID_CONTEXT, "the primary context was not retained")
-    context.users -= 1
-    if not context.users:
-        context.reset()
+    context.release()
 
 
 @function("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", any_state=True)
@@ -132,7 +130,7 @@ def detach(handle: int) -> None:
 def destroy(handle: int) -> None:
     """End a context."""
     context = session().handles.object(handle, Context)
-    context.finish()
+    context.end()
     stack = session().stack
     if stack and stack[-1] is context:
         stack.pop()

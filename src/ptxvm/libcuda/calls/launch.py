@@ -32,7 +32,9 @@ SHARED_OF_THREADS = ctypes.CFUNCTYPE(ctypes.c_size_t, ctypes.c_int)
 
 
 def arguments(kernel: Kernel, parameters: int, extra: int) -> tuple[bytes, ...]:
-    """The bytes of each argument: from an array of pointers, or from one buffer."""
+    """The bytes of each argument: from an array of pointers, or from one buffer; DriverError where the client gives both."""
+    if parameters and extra:
+        raise DriverError(Result.INVALID_VALUE, "the arguments come by pointers or in one buffer, not in both ways")
     count = len(kernel.bank.slots)
     if not count:
         return ()

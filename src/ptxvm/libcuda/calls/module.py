@@ -131,7 +131,15 @@ def kernel_of(out: int, handle: int, name: int) -> None:
     put_u64(out, session().handles.handle(kernel))
 
 
-@function("cuModuleGetGlobal_v2", "cuLibraryGetGlobal", "cuLibraryGetManaged")
+@function("cuLibraryGetManaged")
+def managed_variable(address: int, size: int, handle: int, name: int) -> None:
+    """The address and size of a managed variable by name; DriverError for another one."""
+    if not session().handles.object(handle, Module).is_managed(called := string(name)):
+        raise DriverError(Result.NOT_FOUND, f"the library has no managed variable '{called}'")
+    variable(address, size, handle, name)
+
+
+@function("cuModuleGetGlobal_v2", "cuLibraryGetGlobal")
 def variable(address: int, size: int, handle: int, name: int) -> None:
     """The address and size of a variable by name."""
     module = session().handles.object(handle, Module).on(session().context.device)
