@@ -137,6 +137,11 @@ class SparseWalk(BodyCheck):
         self.keep(start, end)
         return super().piece(start, end, number)
 
+    def remember_pieces(self, statements: Sequence[tree.Statement], number: int, end: int) -> bool:
+        """The same; each call is looked at, for only later it is held against what it calls."""
+        is_call = len(statements) == 1 and isinstance(statements[0], tree.Instruction)
+        return is_call or super().remember_pieces(statements, number, end)
+
     def skip(self, at: int) -> tuple[int, int]:
         """The same; where labels are missing, known lines may mention them."""
         return (at, -1) if self.without else self.lines.skip(at, skips_declarations=False)

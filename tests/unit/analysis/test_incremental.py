@@ -119,6 +119,15 @@ def test_edits_are_checked_as_the_whole_module_is(session, rng):
         assert checker.check(Source(text)) == oracle(text), text
 
 
+def test_each_of_several_equal_calls_is_checked():
+    """A call is held against its function when the body was looked through; `twice` has one parameter."""
+    wrong = "        call.uni (value), twice, (argument, argument);\n"
+    text = TEXT.replace("        call.uni (value), twice, (argument);\n", 2 * wrong)
+    found = IncrementalChecker().check(Source(text))
+    assert found == oracle(text)
+    assert [each.code for each in found] == ["P2006", "P2006"]
+
+
 def reads(checker, text):
     """How many bodies a check looks at."""
     assert checker.check(Source(text)) == oracle(text)
