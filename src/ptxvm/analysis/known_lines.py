@@ -250,9 +250,11 @@ class Stretch:
         return _WORD.sub(number, text)
 
     def is_exact(self, first: int, last: int) -> bool:
-        """Have some lines no constants, or such that others could take their place?  A divisor is none of these."""
-        lines = self.lines[first : last + 1]
-        return self.plain[first : last + 1] == lines and not any(map(_DIVIDES, lines))
+        """Are some lines in `plain` as they stand: have they no constants that others could take the place of?
+
+        A divisor is none of these.
+        """
+        return not any(has_common_constants(line) or _DIVIDES(line) for line in self.lines[first : last + 1])
 
 
 _WORD = re.compile(rf"(?<![\w$%.:{OWN_MARK}]){OWN_MARK}?([$_A-Za-z][\w$]*)", re.ASCII)
@@ -278,6 +280,12 @@ def without_constants(text: str) -> str:
         if mark in text:
             text = unify(common, text)
     return _DECIMAL("0.0", text) if _HAS_DECIMAL(text) else text
+
+
+def has_common_constants(text: str) -> bool:
+    """Are there constants for which `without_constants` has a common one, which may be that one itself?"""
+    found = any(mark in text and unify("", text) != text for mark, (unify, _) in CONSTANTS.items())
+    return found or (_HAS_DECIMAL(text) is not None and _DECIMAL("", text) != text)
 
 
 def has_constants(text: str) -> bool:

@@ -133,6 +133,19 @@ def test_a_form_that_is_right_in_one_module_is_not_in_another_for_a_lower_target
     assert reports(module(body).replace("sm_90", "sm_75"))
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        ("bar.sync 0", "bar.sync 18"), ("pmevent 0", "pmevent 16"), ("bar.sync 0x0", "bar.sync 0x12"),
+        ("bar.sync 0, 64", "bar.sync 0, 63"),
+    ],
+)  # fmt: skip
+def test_a_line_with_a_constant_of_zero_says_nothing_of_others(right, wrong, reports):
+    """Barriers and events are numbered 0 to 15 (PTX 9.7.13.1, 9.7.19.3); a common line has zeros for all constants."""
+    (found,) = reports(module(f"    mov.u32 %r1, %tid.x;\n    {right};\n    {wrong};"))
+    assert found.severity is Severity.ERROR
+
+
 def test_the_values_of_constants_are_looked_at_where_a_rule_asks(reports):
     assert not reports(module("pmevent 1; pmevent 2; pmevent 15;"))
     assert reports(module("pmevent 1; pmevent 2; pmevent 16;"))
