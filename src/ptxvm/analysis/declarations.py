@@ -251,7 +251,7 @@ def attributes(checks: Checks, node: tree.Variable | tree.Function) -> None:
                 attribute,
                 ptxas="Feature 'unified Functions' requires command line option '--compile-only'.",
             )
-        elif not (isinstance(node, tree.Variable) and node.space == Space.GLOBAL):
+        elif isinstance(node, tree.Function) or (node.declarators and node.space != Space.GLOBAL):
             name = node.name if isinstance(node, tree.Function) else first_name(node)
             checks.error(
                 codes.BAD_ATTRIBUTE,
@@ -262,10 +262,10 @@ def attributes(checks: Checks, node: tree.Variable | tree.Function) -> None:
 
 
 def linkage(checks: Checks, node: tree.Variable) -> None:
-    """`.weak` and `.common` (PTX 11.6)."""
+    """`.weak` and `.common` (PTX 11.6); without names `.common` may have any state space."""
     if node.linkage in (tree.Linkage.WEAK, tree.Linkage.COMMON):
         checks.needs(f".{node.linkage}", checks.word(node, f".{node.linkage}"))
-    if node.linkage is not tree.Linkage.COMMON:
+    if node.linkage is not tree.Linkage.COMMON or not node.declarators:
         return
     if node.space != Space.GLOBAL:
         checks.error(

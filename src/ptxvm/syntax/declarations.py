@@ -121,11 +121,16 @@ class Declarations(Operands):
         if text in LINKAGE:
             message = f"`{text}` must come first" if not linkage else f"`{text}` excludes `.{linkage}`"
             raise self.fail(codes.BAD_LINKAGE, message)
-        if not space and not parameter:
+        if not space and not parameter and not self.is_bare_type():
             raise self.unexpected("a state space", did_you_mean(text, SPACES))
         vector = self._vector()
         kind = self._type()
         return tree.Variable(space, kind, [], linkage, alignment, vector, None, attributes)
+
+    def is_bare_type(self) -> bool:
+        """`.b64;` or `.v2 .b32;`: without names a declaration needs no state space, as ptxas reads it."""
+        at = self.at + (self.texts[self.at] in _VECTORS)
+        return self.texts[at] in TYPES and self.texts[at + 1] == ";"
 
     def _space(self) -> str:
         """A state space with its bank, if any: `const[3]` (PTX 5.1.3, up to 2.2)."""

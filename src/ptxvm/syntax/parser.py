@@ -140,7 +140,7 @@ class Parser(Instructions):
     def _other_module_statement(self, text: str) -> tree.Statement:
         if text in LINKAGE or text in {".entry", ".func"}:
             return self._linked(in_body=False)
-        if text in _DECLARING:
+        if text in _DECLARING or self.is_bare_type():
             return self.variable()
         if text in _MODULE_DIRECTIVES:
             return self.directive()
@@ -199,7 +199,7 @@ class Parser(Instructions):
             text = self.texts[self.at]
             if text in LINKAGE:
                 raise self.fail(codes.BAD_LINKAGE, f"`{text}` excludes `.{linkage}`", first, self.at, noticed=self.at)
-        if text in _DECLARING:
+        if text in _DECLARING or self.is_bare_type():
             if in_body:
                 raise self.fail(codes.MISPLACED, f"`.{linkage}` cannot stand in a function", first, noticed=self.at)
             return self.variable(linkage, first)
@@ -379,7 +379,7 @@ class Parser(Instructions):
         return tree.Label(text, start=self.starts[at], end=self.ends[at + 1])
 
     def _body_directive(self, text: str) -> tree.Statement:
-        if text in SPACES or text in {".align", ".attribute"}:
+        if text in _DECLARING or self.is_bare_type():
             return self.variable()
         if text in {".loc", ".pragma", ".file", ".alias"}:
             return self.directive()

@@ -242,7 +242,7 @@ class Variable(Node):
     """A declaration: `.visible .global .align 8 .v4 .f32 a, b[4] = {…};`
 
     `space` is `reg`, `global`, `const`, `shared`, `local`, `param`, `tex`, `sreg` or with a
-    bank number or sub-space as written (`const[3]`, `shared::cluster`).  `vector` is 2,
+    bank number or sub-space as written (`const[3]`, `shared::cluster`), and empty in `.b64;`.  `vector` is 2,
     4, 8 or None.  For kernel parameters `pointer` tells of `.ptr`, with its state space
     and alignment.
     """

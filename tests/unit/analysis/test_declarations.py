@@ -30,6 +30,8 @@ def body(text):
         body(".const .b32 a = 1; .global .b32 b;"),
         body("t: .callprototype _ (.param .pred _, .param .v2 .b32 _, .param .align 256 .b8 _[4]);"),
         body(".reg .b32 r<18446744073709551616>;"),
+        body(".b64; .v2 .u16; .align 4 .f32;"),
+        ".pred; .extern .v4 .b32; .attribute(.managed) .u8; .common .shared .b32;",
     ],
 )
 def test_what_ptxas_takes(errors, text):
@@ -57,6 +59,8 @@ def test_what_ptxas_takes(errors, text):
         (".global .align 0 .b32 x;", "P0512", "0"),
         (".func f(.param .align 256 .b8 x[8]) { ret; }", "P0512", "256"),
         (".global .v4 .f64 x;", "P0513", ".v4"),
+        (".v4 .f64;", "P0513", ".v4"),
+        (body(".b64 x;"), "P0104", ".b64"),
         (".global .v2 .texref x;", "P0513", ".v2"),
         (".shared .b32 a[];", "P0514", "a"),
         (".global .b32 a[2][0];", "P0514", "a[2][0]"),
