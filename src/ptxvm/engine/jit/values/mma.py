@@ -85,11 +85,12 @@ def _of_scaled(unit: Unit, product: Product, scaling: Scaling, architecture: Arc
 
 def _of_half_bytes(unit: Unit, product: Product, scaling: Scaling) -> str | None:
     """The function for a product of half bytes whose blocks have scales."""
-    group = mma_half_bytes.group()
-    return _around(
+    group, whole = mma_half_bytes.group(product), mma_sparse.dense(product)
+    found = _around(
         unit, _named(unit, group, Integers(unit, group)), f"groups.{scaling.a.type}.{scaling.a.shape[1]}",
-        lambda name, called: mma_half_bytes.function(unit, name, called, product, scaling),
+        lambda name, called: mma_half_bytes.function(unit, name, called, whole, scaling),
     )  # fmt: skip
+    return _of_dense(unit, found, product)
 
 
 def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:

@@ -1,8 +1,9 @@
-"""Products of half bytes (e2m1) whose blocks of K have scales, as `tensor_core.HALF_BYTES` adds them, for dense matrices.
+"""Products of half bytes (e2m1) whose blocks of K have scales, as `tensor_core.HALF_BYTES` adds them.
 
-The products of 16 neighbours are added exactly: twice the numbers are integers, and the function of `mma` for these adds
-them.  Such a sum times its scales is exact in f64.  The sums and the accumulator are cut off below the largest exponent, that
-of a sum being that of its scales, and added in f64, which holds them.
+The products of 16 neighbours are added exactly, or of 32 where half of those of A are zeros, since it was sparse: twice the
+numbers are integers, and the function of `mma` for these adds them.  Such a sum times its scales is exact in f64.  The sums
+and the accumulator are cut off below the largest exponent, that of a sum being that of its scales, and added in f64, which
+holds them.
 """
 
 from __future__ import annotations
@@ -25,22 +26,22 @@ KEPT = -1 << FRACTION - 23  # of the bits of an f64, in an f32
 
 
 def is_halved(product: Product) -> bool:
-    """Is it a dense product of half bytes with scales, added to f32?"""
+    """Is it a product of half bytes with scales, added to f32?  Of a sparse A, K is twice as deep."""
     halved = product.a.halved and product.b.halved and product.a.type is product.b.type is e2m1
     added = product.c.type is product.d.type is f32
-    return halved and added and product.scaling is not None and product.sparsity is None and product.a.shape[1] == DEPTH
+    return halved and added and product.scaling is not None and product.a.shape[1] == DEPTH
 
 
-def group() -> Product:
+def group(product: Product) -> Product:
     """The product of the integers of a group."""
-    types = {"a": s8, "b": s8, "c": s32, "d": s32}
-    a, b, c, d = (mma_fragment(name, type, f"m16n8k{GROUP}") for name, type in types.items())
+    types, depth = {"a": s8, "b": s8, "c": s32, "d": s32}, GROUP * product.b.shape[0] // DEPTH
+    a, b, c, d = (mma_fragment(name, type, f"m16n8k{depth}") for name, type in types.items())
     return Product(a, b, c, d)
 
 
 def function(unit: Unit, name: str, called: str, product: Product, scaling: Scaling) -> str:
-    """The text of the function, which calls that of the integers of a group."""
-    code, own = Code(unit), group()
+    """The text of the function, which calls that of the integers of a group; A is dense, or was made so."""
+    code, own = Code(unit), group(product)
     first = product.a.registers + product.b.registers
     sums = [_group_sums(code, called, product, number) for number in range(DEPTH // GROUP)]
     added = [_loaded(code, first + n) for n in range(product.c.registers)]
@@ -98,9 +99,13 @@ def _of_group(code: Code, halves: tuple[str, str], upper: int) -> str:
 
 def _group_sums(code: Code, called: str, product: Product, number: int) -> list[str]:
     """Four times the sums of a group, as the registers of D."""
-    deep, upper = number // 2, number % 2  # the registers of its depths, and their lanes
     a, c = product.a.registers, product.c.registers
-    words = [_of_group(code, _integers(code, n), upper) for n in (2 * deep, 2 * deep + 1, a + deep)]
+    if product.b.shape[0] == DEPTH:
+        deep, upper = number // 2, number % 2  # the registers of its depths, and their lanes
+        words = [_of_group(code, _integers(code, n), upper) for n in (2 * deep, 2 * deep + 1, a + deep)]
+    else:  # a register of B, and two of A: the lower halves of their bytes, then the upper ones
+        top, bottom, across = (_integers(code, n) for n in (2 * number, 2 * number + 1, a + number))
+        words = [top[0], bottom[0], top[1], bottom[1], *across]
     for n, each in enumerate([*words, *["zeroinitializer"] * c]):
         code.run(f"store {WORDS} {each}, ptr {code.offset('%work', STEP * n)}, align 64")
     code.run(f"call i32 @{called}(ptr %work)")

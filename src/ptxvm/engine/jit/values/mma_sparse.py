@@ -1,8 +1,8 @@
 """Products with a sparse A of halves or bytes: a dense A is put together in registers, and another function multiplies it.
 
-Of four neighbours along K two are stored, in one word of a lane, and four bits of metadata say which (PTX 9.7.14.6.1).  A word
-of the dense A has two of the four halves, or all four bytes: shuffles bring the stored word and the metadata to its lane, where
-zeros fill it up.
+Of four neighbours along K two are stored, in one word of a lane, and four bits of metadata say which (PTX 9.7.14.6.1); half
+bytes are neighbours by pairs, which are bytes.  A word of the dense A has two of the four halves, or all four bytes: shuffles
+bring the stored word and the metadata to its lane, where zeros fill it up.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from ptxvm.algebra.types import b32, bf16, f16
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.values.mma_writer import WORDS, leave
-from ptxvm.isa.fragments import Product, Sparsity, mma_fragment
+from ptxvm.isa.fragments import Product, Sparsity, halved_fragment, mma_fragment
 from ptxvm.isa.special_registers import WARP
 from ptxvm.machine.warp_matrix import where
 
-CHUNK = 4  # elements, of which two are stored
+CHUNK = 4  # halves or bytes, of which two are stored
 
 
 def is_sparse(product: Product) -> bool:
@@ -30,7 +30,8 @@ def dense(product: Product) -> Product:
     if product.sparsity is None:
         return product
     shape = f"m16n8k{product.b.shape[0]}"
-    return replace(product, a=mma_fragment("a", product.a.type, shape), sparsity=None)
+    a = halved_fragment("a", shape) if product.a.halved else mma_fragment("a", product.a.type, shape)
+    return replace(product, a=a, sparsity=None)
 
 
 def function(unit: Unit, name: str, called: str, product: Product, sparsity: Sparsity) -> str:
@@ -62,29 +63,31 @@ def _keep(code: Code, base: str, number: int, value: str) -> None:
 
 
 def _dense_register(code: Code, product: Product, sparsity: Sparsity, of: tuple[int, list[str]], metadata: str) -> str:
-    """A register of the dense A, given its number and the stored registers: two or all of the elements of a chunk a lane."""
+    """A register of the dense A, given its number and the stored registers: two or all of the parts of a chunk a lane."""
     number, words = of
-    each = product.a.packed
-    places = [dense(product).a.layout(lane, each * number) for lane in range(WARP)]  # of the lower element
-    chunks = [(row, column // CHUNK) for row, column in places]
-    held = [divmod(int(where(product.a)[0][row, 2 * chunk]), each * product.a.registers) for row, chunk in chunks]
+    each, part = product.a.packed, sparsity.chunk // CHUNK  # elements of a register, and of a part of a chunk
+    places = [dense(product).a.layout(lane, each * number) for lane in range(WARP)]  # of the lowest element
+    chunks = [(row, column // sparsity.chunk) for row, column in places]
+    firsts = [(row, chunk * sparsity.chunk // 2) for row, chunk in chunks]
+    held = [divmod(int(where(product.a)[0][first]), each * product.a.registers) for first in firsts]
     told = [divmod(int(where(sparsity.metadata)[0][place]), sparsity.metadata.elements) for place in chunks]
     (register,) = {element // each for _, element in held}
     word = code.shuffle("i32", WARP, words[register], "poison", [lane for lane, _ in held])
     bits = code.shuffle("i32", WARP, metadata, "poison", [lane for lane, _ in told])
     indices = code.emit(f"lshr {WORDS} {bits}, {_vector([4 * nibble for _, nibble in told])}")
-    size = b32.bits // each
-    found = ["zeroinitializer"] * each
+    size = b32.bits * part // each
+    found = ["zeroinitializer"] * (each // part)
     for stored in range(2):
-        shifted = code.emit(f"lshr {WORDS} {word}, {_vector([size * (element % each + stored) for _, element in held])}")
-        part = code.emit(f"and {WORDS} {shifted}, splat (i32 {(1 << size) - 1})")
+        below = [size * (element % each // part + stored) for _, element in held]
+        shifted = code.emit(f"lshr {WORDS} {word}, {_vector(below)}")
+        kept = code.emit(f"and {WORDS} {shifted}, splat (i32 {(1 << size) - 1})")
         index = code.emit(f"and {WORDS} {code.emit(f'lshr {WORDS} {indices}, splat (i32 {2 * stored})')}, splat (i32 3)")
         for place, old in enumerate(found):
-            here = code.emit(f"icmp eq {WORDS} {index}, {_vector([column % CHUNK + place for _, column in places])}")
-            found[place] = code.emit(f"select <{WARP} x i1> {here}, {WORDS} {part}, {WORDS} {old}")
+            here = code.emit(f"icmp eq {WORDS} {index}, {_vector([column // part % CHUNK + place for _, column in places])}")
+            found[place] = code.emit(f"select <{WARP} x i1> {here}, {WORDS} {kept}, {WORDS} {old}")
     whole = found[0]
-    for place, part in enumerate(found[1:], 1):
-        whole = code.emit(f"or {WORDS} {whole}, {code.emit(f'shl {WORDS} {part}, splat (i32 {size * place})')}")
+    for place, other in enumerate(found[1:], 1):
+        whole = code.emit(f"or {WORDS} {whole}, {code.emit(f'shl {WORDS} {other}, splat (i32 {size * place})')}")
     return whole
 
 

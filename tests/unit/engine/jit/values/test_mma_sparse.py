@@ -114,3 +114,43 @@ def test_bytes_have_the_bits_of_the_reference(rng, monkeypatch, type, sums, targ
         product.launch(1, 32, [out, words], engine=engine)
     assert (found["interp"] == found["jit"]).all()
     assert not asked
+
+
+HALF_BYTES = """
+.version 8.7
+.target sm_120a
+.address_size 64
+.visible .entry k(.param .u64 out, .param .u64 in)
+{
+.reg .b64 %p, %q; .reg .b32 %t, %x<15>;
+ld.param.u64 %p, [out]; ld.param.u64 %q, [in]; mov.u32 %t, %tid.x; mad.wide.u32 %q, %t, 60, %q;
+LOADS
+mma.sp::ordered_metadata.sync.aligned.m16n8k128.row.col.KIND.block_scale.SIZE.f32.e2m1.e2m1.f32.SCALES {%x8, %x9, %x10, %x11},
+    {%x0, %x1, %x2, %x3}, {%x4, %x5, %x6, %x7}, {%x8, %x9, %x10, %x11}, %x12, 0, %x13, {0, 1}, %x14, {0, 2};
+mad.wide.u32 %p, %t, 16, %p;
+st.global.v4.b32 [%p], {%x8, %x9, %x10, %x11};
+ret;
+}
+""".replace("LOADS", " ".join(f"ld.global.b32 %x{n}, [%q+{4 * n}];" for n in range(15)))
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "scales"),
+    [("mxf4", "scale_vec::2X", "ue8m0"), ("mxf4nvf4", "scale_vec::2X", "ue8m0"), ("mxf4nvf4", "scale_vec::4X", "ue4m3")],
+)
+def test_half_bytes_have_the_bits_of_the_reference(rng, monkeypatch, kind, size, scales):
+    """Pairs of them are neighbours (PTX 9.7.14.6.1): any numbers, with scales far apart."""
+    asked = []
+    call = mma_on_host.Multiplication.__call__
+    monkeypatch.setattr(mma_on_host.Multiplication, "__call__", lambda *args: asked.append(1) or call(*args))
+    product = ptxvm.load(HALF_BYTES.replace("KIND", f"kind::{kind}").replace("SIZE", size).replace("SCALES", scales)).kernel()
+    words = rng.integers(0, 1 << 32, (32, 15), np.uint32)
+    words[:, 8:12] = rng.standard_normal((32, 4)).astype(np.float32).view(np.uint32)
+    words[:, 12] = (rng.choice(PAIRS, (32, 8)) << 4 * np.arange(8, dtype=np.uint32)).sum(axis=1)
+    within = (110, 140) if scales == "ue8m0" else (0, 0x7F)
+    words[:, 13:] = rng.integers(*within, (32, 2, 4)).astype(np.uint8).view(np.uint32)[..., 0]
+    assert agree(product, words, 4)
+    assert not asked
+    words[7, 13] = 0xFFFF_FFFF  # scales that are no numbers
+    assert agree(product, words, 4)
+    assert asked
