@@ -61,14 +61,14 @@ def _of_sparse(unit: Unit, product: Product, architecture: Architecture, *, fast
     return _of_dense(unit, written_for(unit, mma_sparse.dense(product), core, sparse=True, fast=fast), product)
 
 
-def _of_dense(unit: Unit, called: str | None, product: Product) -> str | None:
+def _of_dense(unit: Unit, called: str | None, product: Product, *, by_halves: bool = False) -> str | None:
     """The function for a product, given that of the product with a dense A."""
     sparsity = product.sparsity
     if sparsity is None:
         return called
     return _around(
         unit, called, f"sparse.{sparsity.threads}",
-        lambda name, dense: mma_sparse.function(unit, name, dense, product, sparsity),
+        lambda name, dense: mma_sparse.function(unit, name, dense, product, sparsity, by_halves=by_halves),
     )  # fmt: skip
 
 
@@ -99,7 +99,7 @@ def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast:
     if product.scaling is not None or core.group > 1:
         return None
     if core.converted:
-        return None if sparsity is not None else _of_converted(unit, product, architecture, fast=fast)
+        return _of_converted(unit, product, architecture, fast=fast)
     whole = mma_sparse.dense(product)
     called = written_for(unit, mma_small.tile(whole), core, small=True, sparse=sparsity is not None, fast=fast)
     found = _around(
@@ -110,12 +110,14 @@ def _of_small(unit: Unit, product: Product, architecture: Architecture, *, fast:
 
 def _of_converted(unit: Unit, product: Product, architecture: Architecture, *, fast: bool) -> str | None:
     """The function for a product of floats of eight bits by a core that takes them as f16."""
-    half = mma_small.half_of_registers(product)
-    called = written_for(unit, half, unit_of(half, architecture), fast=fast)
-    return _around(
+    whole = mma_sparse.dense(product)
+    half = mma_small.half_of_registers(whole)
+    called = written_for(unit, half, unit_of(half, architecture), sparse=product.sparsity is not None, fast=fast)
+    found = _around(
         unit, called, f"converted.{product.a.type}.{product.b.type}",
-        lambda name, half: mma_small.converted_function(name, half, product),
+        lambda name, half: mma_small.converted_function(name, half, whole),
     )  # fmt: skip
+    return _of_dense(unit, found, product, by_halves=True)
 
 
 def _around(unit: Unit, called: str | None, of: str, text: Callable[[str, str], str]) -> str | None:

@@ -8,6 +8,7 @@ bring the stored word and the metadata to its lane, where zeros fill it up.
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 
 from ptxvm.algebra.types import b32, bf16, f16
 from ptxvm.engine.jit.abi.operand_room import STEP
@@ -34,17 +35,22 @@ def dense(product: Product) -> Product:
     return replace(product, a=a, sparsity=None)
 
 
-def function(unit: Unit, name: str, called: str, product: Product, sparsity: Sparsity) -> str:
-    """The text of the function, which calls that of the dense product."""
+def function(unit: Unit, name: str, called: str, product: Product, sparsity: Sparsity, *, by_halves: bool = False) -> str:
+    """The text of the function, which calls that of the dense product.
+
+    Where that sums the lower halves of the registers and then the upper ones, `by_halves`, it sums even chunks, then odd ones.
+    """
     code, whole = Code(unit), dense(product)
+    placed = partial(_in_halves, code) if by_halves else _as_it_is
     stored, rest = product.a.registers, product.b.registers + product.c.registers
     words = [_register(code, "%room", n) for n in range(stored)]
     metadata = _register(code, "%room", stored + rest)
     for n in range(whole.a.registers):
-        _keep(code, "%work", n, _dense_register(code, product, sparsity, (n, words), metadata))
+        _keep(code, "%work", n, placed(_dense_register(code, product, sparsity, (n, words), metadata)))
     scales = range(rest + 1, rest + 1 + (2 if product.scaling is not None else 0))  # behind the metadata
     for n, source in enumerate((*range(rest), *scales)):
-        _keep(code, "%work", whole.a.registers + n, _register(code, "%room", stored + source))
+        value = _register(code, "%room", stored + source)
+        _keep(code, "%work", whole.a.registers + n, placed(value) if n < product.b.registers else value)
     done = code.emit(f"call i32 @{called}(ptr %work)", pure=False)
     leave(code, code.emit(f"icmp eq i32 {done}, 0"))
     for n in range(product.d.registers):
@@ -52,6 +58,23 @@ def function(unit: Unit, name: str, called: str, product: Product, sparsity: Spa
     size = STEP * (whole.a.registers + rest + len(scales))
     lines = "\n".join([f"  %work = alloca [{size} x i8], align 64", *code.lines])
     return f"define internal i32 @{name}(ptr %room) noinline #0 {{\nentry:\n{lines}\n  ret i32 1\n}}"
+
+
+def _as_it_is(word: str) -> str:
+    return word
+
+
+def _in_halves(code: Code, word: str) -> str:
+    """Chunks of four bytes: of an even and an odd one, in lanes beside each other, that stands in the lower halves of both."""
+    other = code.shuffle("i32", WARP, word, "poison", [lane ^ 1 for lane in range(WARP)])
+    is_odd = "<" + ", ".join(f"i1 {lane % 2}" for lane in range(WARP)) + ">"
+    even, odd = (
+        code.emit(f"select <{WARP} x i1> {is_odd}, {WORDS} {x}, {WORDS} {y}") for x, y in ((other, word), (word, other))
+    )
+    down = code.emit(f"select <{WARP} x i1> {is_odd}, {WORDS} splat (i32 16), {WORDS} zeroinitializer")
+    lower = code.emit(f"and {WORDS} {code.emit(f'lshr {WORDS} {even}, {down}')}, splat (i32 65535)")
+    upper = code.emit(f"shl {WORDS} {code.emit(f'lshr {WORDS} {odd}, {down}')}, splat (i32 16)")
+    return code.emit(f"or {WORDS} {lower}, {upper}")
 
 
 def _register(code: Code, base: str, number: int, *, pure: bool = True) -> str:

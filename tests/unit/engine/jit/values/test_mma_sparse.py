@@ -93,7 +93,8 @@ def test_the_bits_are_those_of_the_reference(rng, monkeypatch, depth, selectors,
 @pytest.mark.sampled(4)
 @pytest.mark.parametrize(
     ("type", "sums", "target", "kind"),
-    [("e4m3", "f32", "sm_89", ""), ("e5m2", "f32", "sm_120a", ""), ("e5m2", "f16", "sm_120a", ".kind::f8f6f4"),
+    [("e4m3", "f32", "sm_89", ""), ("e4m3", "f32", "sm_90", ""), ("e5m2", "f32", "sm_100", ""),
+     ("e5m2", "f32", "sm_120a", ""), ("e5m2", "f16", "sm_120a", ".kind::f8f6f4"),
      ("e2m3", "f32", "sm_120a", ".kind::f8f6f4"), ("e2m1", "f32", "sm_120a", ".kind::f8f6f4"),
      ("e4m3", "f32", "sm_120a", SCALED), ("e3m2", "f32", "sm_120a", SCALED)],
 )  # fmt: skip
