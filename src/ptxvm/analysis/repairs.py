@@ -175,6 +175,8 @@ SEVERAL_OF = {word: (said, frozenset(words.split())) for said, words in SEVERAL.
 SEMANTICS = frozenset("acq_rel acquire relaxed release sc volatile weak".split())
 """How an access is ordered: ptxas names the later of two as a duplicate."""
 SPACES = frozenset(KINDS["No state space qualifier expected for"].split())
+AT_ONCE = frozenset(("sync", *SEVERAL["Multiple instruction post-operation flags set"].split()))
+"""`.sync` and the operations of atomics: where an instruction has none, ptxas refuses them before it looks at the types."""
 FLOATING = frozenset("equ geu gtu leu ltu nan neu num".split())
 UNSIGNED = frozenset({"lo", "ls", "hi", "hs"})
 """Comparisons of floating-point and of unsigned numbers, which ptxas compares with the type of the instruction."""
@@ -194,7 +196,7 @@ WITHIN = frozenset(
 def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
     """What ptxas says of a modifier: a type, one that some instruction has, one of a kind that there is already, or none.
 
-    A modifier within the opcode is right, and so the type is wrong.
+    A modifier within the opcode is right, and so the type is wrong.  Where no form has the types, that is all it says.
     """
     word, own = words[at], opcode_words(opcode, words)
     name = ".".join((opcode, *own))
@@ -203,11 +205,13 @@ def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
         return [f"Unknown modifier '.{word}'"]
     if name in COMPOUND:
         return [f"Not a name of any known instruction: '{name}'"]
-    if at < len(own) or word in Type.named:
+    if strange := [each for each in words if each in AT_ONCE and each not in all_words(opcode)]:
+        return [f"Illegal modifier '.{strange[0]}' for instruction '{name}'"]
+    same = [words[n] for n in of_its_kind(opcode, words, word)]
+    if at < len(own) or (len(same) == 1 and not takes_types(opcode, words)):
         return [f"Unexpected instruction types specified for '{name}'"]
     if word in SPACES and takes_space(opcode) and not SPACES.isdisjoint(others):
         return [f"Unexpected number of state spaces specified in instruction '{name}'"]
-    same = [words[n] for n in of_its_kind(opcode, words, word)]
     if len(same) > 1:
         return [SEVERAL_OF[each][0] if each in SEVERAL_OF else f"Duplicate .{each} modifier" for each in same[1:]]
     if needs_one_of(opcode, words):
@@ -250,6 +254,25 @@ def read_by_ptxas(opcode: str, words: Words, word: str) -> Words:
 def takes_space(opcode: str) -> bool:
     """Has some form of an opcode a state space?"""
     return any(slot.is_space for _, form in ISA.by_opcode[opcode] for slot in form.slots)
+
+
+def takes_types(opcode: str, words: Words) -> bool:
+    """Has some form of an opcode these types, whatever the other modifiers?"""
+    types = [word for word in words if word in Type.named]
+    own = len(opcode_words(opcode, words))
+    return any(
+        all(word in slot.choices for slot, word in zip(form.slots, words[:own], strict=False))
+        and fills(types, [slot for slot in form.slots if slot.is_type])
+        for _, form in ISA.by_opcode[opcode]
+    )
+
+
+def fills(types: Sequence[str], slots: Sequence[ModifierSlot]) -> bool:
+    """Do types stand for the slots, in their order, and for all that are not optional?"""
+    if not slots:
+        return not types
+    first, *others = slots
+    return bool(types and types[0] in first.choices and fills(types[1:], others)) or (first.optional and fills(types, others))
 
 
 def needs_one_of(opcode: str, words: Words) -> bool:

@@ -245,6 +245,15 @@ SIZE = "Argument vector size mismatch for instruction 'ld'"
         ("mul.full.u32 %r1, %r2, %r3;", ["Unknown modifier '.full'", "Unexpected instruction types specified for 'mul'"]),
         ("add.foo.bar.s32 %r1, %r2, %r3;", ["Unknown modifier '.foo'", "Unknown modifier '.bar'"]),
         ("rcp.approx.rn.f32 %f1, %f2;", ["Rounding modifier or '.approx' modifier required for instruction 'rcp'"]),
+        # Types come before what no form takes, but for `.sync` and operations of atomics; of more of a kind it says that first.
+        ("add.relaxed %r1, %r2, %r3;", ["Unexpected instruction types specified for 'add'"]),
+        ("mul.param.b64 %rd1, %rd2, %rd2;", ["Unexpected instruction types specified for 'mul'"]),
+        ("mov.lo %r1, %r2;", ["Unexpected instruction types specified for 'mov'"]),
+        ("cvta.to.global.param %rd1, %rd2;", ["Unexpected instruction types specified for 'cvta.to'"]),
+        ("cvt.s32.gpu %r1, %f2;", ["Unexpected instruction types specified for 'cvt'"]),
+        ("add.relaxed.s32 %r1, %r2, %r3;", ["Illegal modifier '.relaxed' for instruction 'add'"]),
+        ("shl.nc.cas.eq %r1, %r2, 4;", ["Illegal modifier '.cas' for instruction 'shl'"]),
+        ("prmt.gpu.sync %r1, %r2, %r3, %r1;", ["Illegal modifier '.sync' for instruction 'prmt'"]),
         ("rsqrt.approx.rn.f32 %f1, %f2;", ["Illegal rounding modifier for instruction 'rsqrt'"]),
         (
             "cvt.rzi.rn.s32.f32 %r1, %f2;",
