@@ -6,6 +6,7 @@ from rich.text import Text
 
 from ptxvm.cli.failures import FINDINGS, say
 from ptxvm.cli.terminal import console, filled, labelled
+from ptxvm.diagnostics import did_you_mean
 from ptxvm.reference import modifiers, type_words, words
 from ptxvm.reference.directive_words import DIRECTIVES
 from ptxvm.reference.instruction_parts import requirements
@@ -18,7 +19,10 @@ def explain_word(word: str) -> int:
     type, directive, uses = words.type_named(word), words.directive(word), words.uses(word)
     said = DIRECTIVES.get(f".{word}")
     if type is None and directive is None and said is None and not uses:
-        return say(f"ptxvm explain: no modifier, type or directive is called '.{word}'", FINDINGS)
+        guess = did_you_mean(f".{word}", [f".{known}" for known in dict.fromkeys(words.known_words())])
+        return say(
+            f"ptxvm explain: no modifier, type or directive is called '.{word}'{f'; {guess}' if guess else ''}", FINDINGS
+        )
     out = console()
     blocks: list[tuple[str, Rows]] = []
     if type is not None:

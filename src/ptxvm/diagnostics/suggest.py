@@ -33,7 +33,7 @@ def _closest(word: str, known: frozenset[str] | tuple[str, ...]) -> str:
         near = [(each, other) for each, other in near if _one_slip(folded, other)]
     if isinstance(known, frozenset):  # whose order differs from process to process
         near.sort()
-    best, fewest = "", (limit + 1, True, True)
+    best, fewest = "", (limit + 1, False, False)
     for each, other in near:
         rank = _edit_distance(folded, other), letters != _letters(other), other[0] != folded[0]
         if rank < fewest:

@@ -45,6 +45,8 @@ divergence, convergence, reconvergence | 9.5 | guard, bar.warp.sync, bra, active
     meet again.
 fragment, fragments | 9.7.14 | mma, ldmatrix, wgmma, tensor memory
     The part of a matrix that one lane holds in its registers.
+fault |  | out-of-bounds, misaligned, trap, deadlock
+    What stops a grid while it runs; it has a kind, and names the line of PTX and the thread.
 function | 11.2.2 | .func, call, ret
     Code that kernels and functions call; only kernels are launched.
 generic address, generic, generic addressing | 6.4.1.1 | cvta, isspacep, state space

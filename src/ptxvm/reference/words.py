@@ -68,6 +68,15 @@ def is_known(word: str) -> bool:
     return type_named(word) is not None or directive(word) is not None or f".{word}" in DIRECTIVES or bool(uses(word))
 
 
+def known_words() -> Iterator[str]:
+    """Every modifier, type and directive, without its dot."""
+    load_catalog()
+    yield from (name for name in Type.named if is_type(name))
+    yield from (each.removeprefix(".") for each in (*DIRECTIVES, *FEATURES))
+    for instruction in ISA.instructions:
+        yield from (choice for form in instruction.forms for slot in (*form.slots, *form.marks) for choice in slot.choices)
+
+
 def opcodes_called(word: str) -> list[str]:
     """The opcodes that a common word stands for: of `shuffle`, `shfl`."""
     return [opcode for opcode, said in SOUGHT.items() if word in re.split(r",? ", said)]

@@ -68,6 +68,9 @@ def test_a_modifier_names_its_instructions(ptxvm):
     assert block(ptxvm("explain", ".shared::cluster").out, "a modifier") == ["shared memory of any CTA of the cluster"]
     done = ptxvm("explain", ".nosuch")
     assert (done.code, done.err) == (1, "ptxvm explain: no modifier, type or directive is called '.nosuch'\n")
+    for word, meant in ((".fttz", ".ftz"), (".f16x3", ".f16x2"), (".maxntidd", ".maxntid")):
+        said = f"ptxvm explain: no modifier, type or directive is called '{word}'; did you mean `{meant}`?\n"
+        assert ptxvm("explain", word).err == said
 
 
 def test_a_type_a_directive_and_a_target(ptxvm):

@@ -45,6 +45,7 @@ def test_the_form_of_a_code(code):
         (".GLOBAL", [".local", ".global"], ".global"),
         ("s23", ["s32", "u32"], "s32"),
         (".xyzzy", [".local", ".global"], ""),
+        ("nosuch", ["noinc"], ""),  # three slips, though the first letter is the same
         ("a" * 1000, ["a" * 1001], ""),
         ("x", [], ""),
     ],
