@@ -1,4 +1,4 @@
-"""Runs pytest with one of ptxvm's plugins, for the tests of these."""
+"""Runs pytest with one of ptxvm's plugins, for the tests of these; takes modules away for a test."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -42,3 +43,23 @@ def run_pytest(tmp_path: Path) -> Callable[..., Run]:
         return Run(done.returncode, done.stdout, done.stderr)
 
     return run
+
+
+@pytest.fixture
+def forget_modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
+    """`forget_modules(prefix)`: modules whose names begin so are imported anew, until the test ends.
+
+    An import sets the module as an attribute of its package, so that both have to be as before.
+    """
+
+    def forget(prefix: str) -> None:
+        for name, module in [*sys.modules.items()]:
+            if name.startswith(prefix):
+                package, _, own = name.rpartition(".")
+                if package in sys.modules or package in gone:
+                    monkeypatch.setattr(gone.get(package) or sys.modules[package], own, module, raising=False)
+                gone[name] = module
+                monkeypatch.delitem(sys.modules, name)
+
+    gone: dict[str, ModuleType] = {}
+    return forget

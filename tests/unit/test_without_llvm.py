@@ -24,10 +24,10 @@ STORE = """\
 
 
 @pytest.fixture
-def no_llvmlite(monkeypatch):
+def no_llvmlite(monkeypatch, forget_modules):
     monkeypatch.setitem(sys.modules, "llvmlite", None)
-    for name in [name for name in sys.modules if name.startswith(("llvmlite.", "ptxvm.engine.jit"))]:
-        monkeypatch.delitem(sys.modules, name)
+    forget_modules("llvmlite.")
+    forget_modules("ptxvm.engine.jit")
 
 
 def test_the_interpreter_runs(no_llvmlite):

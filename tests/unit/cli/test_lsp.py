@@ -9,10 +9,8 @@ import sys
 import pytest
 
 
-def test_without_the_extra_it_says_what_to_install(ptxvm, monkeypatch):
-    for name in [*sys.modules]:
-        if name.startswith("ptxvm.lsp"):
-            monkeypatch.delitem(sys.modules, name)
+def test_without_the_extra_it_says_what_to_install(ptxvm, monkeypatch, forget_modules):
+    forget_modules("ptxvm.lsp")
     monkeypatch.setitem(sys.modules, "lsprotocol", None)
     monkeypatch.setitem(sys.modules, "pygls", None)
     done = ptxvm("lsp")
