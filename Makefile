@@ -151,8 +151,11 @@ picture: $(VENV)/dev.done ## draw the pictures in the README, from a real sessio
 changelog: $(VENV)/dev.done ## show the notes of the next release
 	$(BIN)/towncrier build --draft --version next
 
+# REPOSITORY=https://HOST/OWNER/ptxvm is where the project is published: the package then has its addresses.
+REPOSITORY :=
+
 release: $(VENV)/dev.done ## build the distributions in dist/ and try them from outside the checkout; with notes and a bill of materials
-	$(BIN)/python tools/release.py
+	REPOSITORY='$(REPOSITORY)' $(BIN)/python tools/release.py
 
 # Both locks name the same versions, for every supported Python and platform, with hashes.
 UV_COMPILE = uv pip compile --quiet --universal --fork-strategy fewest --generate-hashes \

@@ -2,6 +2,9 @@
 
 Each is installed into a fresh environment with the versions of `locks/run.txt` and used from outside the checkout: it checks,
 explains and runs an example.  Nothing is published.
+
+The tree does not say where the project is published: `make release REPOSITORY=https://HOST/OWNER/ptxvm` does.  The package then
+has its addresses, and the links and the picture of the README are absolute, as the page of a package needs them.
 """
 
 from __future__ import annotations
@@ -20,11 +23,15 @@ from pathlib import Path
 
 from flit_core import buildapi  # type: ignore[import-untyped]  # it has none
 
+from ptxvm import __version__
+
 ROOT = Path(__file__).parents[1]
 DIST = ROOT / "dist"
 LOCK = ROOT / "locks" / "run.txt"
 IN_SOURCE = ("tests/conftest.py", "docs/index.md", "examples/saxpy.ptx", "CHANGELOG.md", "LICENSE", "Makefile", "locks/dev.txt")
 EXAMPLE = ROOT / "examples" / "saxpy.ptx"
+NOT_COPIED = (".git", ".venv*", ".cache", ".*_cache", ".hypothesis", "__pycache__", "node_modules", "build", "dist")
+LINK = re.compile(r"(?P<text>(?P<picture>!)?\[[^]]*\])\((?!https?:|#)(?P<path>[^)]+)\)")
 PIN = re.compile(r"^(?P<name>[\w.-]+)==(?P<version>[^\s;\\]+)", re.MULTILINE)
 COMMANDS = (
     ("ptxvm", "--version"),
@@ -40,8 +47,10 @@ def main() -> int:
     """Build, look, try, and write the notes."""
     shutil.rmtree(DIST, ignore_errors=True)
     DIST.mkdir()
-    os.chdir(ROOT)
-    wheel, source = DIST / buildapi.build_wheel(str(DIST)), DIST / buildapi.build_sdist(str(DIST))
+    with tempfile.TemporaryDirectory() as name:
+        os.chdir(published(Path(name) / "ptxvm", os.environ.get("REPOSITORY", "")))
+        wheel, source = DIST / buildapi.build_wheel(str(DIST)), DIST / buildapi.build_sdist(str(DIST))
+        os.chdir(ROOT)
     look(source)
     for each in (wheel, source):
         attempt(each)
@@ -56,6 +65,39 @@ def write(name: str, text: str) -> None:
     """Write a file of the release."""
     (DIST / name).write_text(text, encoding="utf-8")
     print(f"dist/{name}")
+
+
+def published(folder: Path, address: str) -> Path:
+    """The tree of the release, in a folder: the checkout, with addresses in the metadata and the README."""
+    shutil.copytree(ROOT, folder, ignore=shutil.ignore_patterns(*NOT_COPIED))
+    if not address:
+        print("the package has no addresses, and the links of its README are relative: see REPOSITORY in tools/release.py")
+        return folder
+    for name, change in (("README.md", absolute), ("pyproject.toml", with_addresses)):
+        path = folder / name
+        path.write_text(change(path.read_text(encoding="utf-8"), address.rstrip("/"), f"v{__version__}"), encoding="utf-8")
+    return folder
+
+
+def absolute(readme: str, address: str, tag: str) -> str:
+    """The README with absolute links: to pictures as they are, to all else as pages, both of the release."""
+
+    def link(match: re.Match[str]) -> str:
+        return f"{match['text']}({address}/{'raw' if match['picture'] else 'blob'}/{tag}/{match['path']})"
+
+    return LINK.sub(link, readme)
+
+
+def with_addresses(pyproject: str, address: str, tag: str) -> str:
+    """The metadata with the addresses of the project."""
+    addresses = {
+        "Repository": address,
+        "Documentation": f"{address}/blob/{tag}/docs/index.md",
+        "Changelog": f"{address}/blob/{tag}/CHANGELOG.md",
+        "Issues": f"{address}/issues",
+    }
+    lines = [f'{name} = "{each}"' for name, each in addresses.items()]
+    return "\n".join([pyproject.rstrip("\n"), "", "[project.urls]", *lines, ""])
 
 
 def look(source: Path) -> None:
