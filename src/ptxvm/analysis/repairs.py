@@ -78,7 +78,7 @@ def distance(match: Match) -> tuple[int, int]:
 def too_much(opcode: str, words: Words, near: tuple[Form, Match], shapes: tuple[Shape, ...], accepts: Accepts) -> Problem:
     """The problem of a modifier that no form has together with the others."""
     form, match = near
-    at = match.extra[0]
+    at = next((n for n in match.extra if is_strange(opcode, words, n)), match.extra[0])
     word = words[at]
     help = other_word(opcode, words, at, shapes, accepts) or f"the form nearest to this is `{form.text};`"
     ptxas, *others = refused_by_ptxas(opcode, words, at)
@@ -201,7 +201,7 @@ def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
     word, own = words[at], opcode_words(opcode, words)
     name = ".".join((opcode, *own))
     others = (*words[len(own) : at], *words[at + 1 :])
-    if word not in Type.named and at >= len(own) and (word not in known_words() or word in WITHIN):
+    if is_strange(opcode, words, at):
         return [f"Unknown modifier '.{word}'"]
     if name in COMPOUND:
         return [f"Not a name of any known instruction: '{name}'"]
@@ -218,6 +218,12 @@ def refused_by_ptxas(opcode: str, words: Words, at: int) -> list[str]:
         return [f"Rounding modifier or '.approx' modifier required for instruction '{name}'"]
     said = KIND_OF.get(word, f"Illegal modifier '.{word}' for")
     return [f"{said} instruction '{name}'", *refused_besides(name, words, word, said)]
+
+
+def is_strange(opcode: str, words: Words, at: int) -> bool:
+    """Is a modifier none that ptxas knows behind others?  It refuses such a one while it reads, before all else."""
+    word = words[at]
+    return word not in Type.named and at >= len(opcode_words(opcode, words)) and (word not in known_words() or word in WITHIN)
 
 
 def refused_besides(name: str, words: Words, word: str, said: str) -> list[str]:
@@ -269,10 +275,11 @@ def takes_types(opcode: str, words: Words) -> bool:
 
 def fills(types: Sequence[str], slots: Sequence[ModifierSlot]) -> bool:
     """Do types stand for the slots, in their order, and for all that are not optional?"""
-    if not slots:
-        return not types
-    first, *others = slots
-    return bool(types and types[0] in first.choices and fills(types[1:], others)) or (first.optional and fills(types, others))
+    counts = {0}  # how many of the types the slots up to here may stand for
+    for slot in slots:
+        taken = {n + 1 for n in counts if n < len(types) and types[n] in slot.choices}
+        counts = taken | counts if slot.optional else taken
+    return len(types) in counts
 
 
 def needs_one_of(opcode: str, words: Words) -> bool:

@@ -254,6 +254,8 @@ SIZE = "Argument vector size mismatch for instruction 'ld'"
         ("add.relaxed.s32 %r1, %r2, %r3;", ["Illegal modifier '.relaxed' for instruction 'add'"]),
         ("shl.nc.cas.eq %r1, %r2, 4;", ["Illegal modifier '.cas' for instruction 'shl'"]),
         ("prmt.gpu.sync %r1, %r2, %r3, %r1;", ["Illegal modifier '.sync' for instruction 'prmt'"]),
+        ("min.b32.wide %r1, %r2, %r3;", ["Unknown modifier '.wide'", "Unexpected instruction types specified for 'min'"]),
+        ("and.acquire.full %r1, %r2, %r3;", ["Unknown modifier '.full'", "Unexpected instruction types specified for 'and'"]),
         ("rsqrt.approx.rn.f32 %f1, %f2;", ["Illegal rounding modifier for instruction 'rsqrt'"]),
         (
             "cvt.rzi.rn.s32.f32 %r1, %f2;",
