@@ -75,7 +75,10 @@ def _number(unknown: Unknown) -> str:
     """`%r9`, or `%r`, where `%r<8>` is declared."""
     stem = unknown.name.text.rstrip(DIGITS)
     family = unknown.bound.scope.family(stem)
-    return f"`{stem}<{family.count}>` declares `{stem}0` to `{stem}{family.count - 1}`" if family is not None else ""
+    if family is None:
+        return ""
+    last = f"to `{stem}{family.count - 1}`" if family.count > 1 else "alone"
+    return f"`{stem}<{family.count}>` declares `{stem}0` {last}"
 
 
 def _mark(unknown: Unknown) -> str:

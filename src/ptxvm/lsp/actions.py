@@ -8,12 +8,17 @@ from collections.abc import Iterator
 from lsprotocol import types
 
 from ptxvm.algebra.state_space import Space
+from ptxvm.analysis.scope import LONGEST_NUMBER
 from ptxvm.diagnostics import Diagnostic, codes
 from ptxvm.lsp.diagnostics import shown
 from ptxvm.lsp.document import Document
 
 _QUOTED = re.compile(r"`([^`]+)`")
 _INSTEAD = re.compile(r"^(?:did you mean|write|leave) ")
+_COMMAS = re.compile(r"\w+ are divided by commas")
+_DECLARE = re.compile(r"declare `(\.reg [^`]+;)` above")
+_FAMILY = re.compile(r"`([^`<]+)<(\d+)>` declares ")
+_INDENT = re.compile(r"[ \t]*\n([ \t]*)(?=\S)")
 _HEADER = re.compile(r"\.(version|target|address_size)[ \t]+[^\s;/]+")
 
 
@@ -42,16 +47,42 @@ def _action(
 
 
 def _fixes(document: Document, found: Diagnostic) -> Iterator[Fix]:
-    """What a diagnostic offers: the semicolon that is missing, or what its help quotes."""
+    """What a diagnostic offers: the semicolon, comma or declaration that is missing, or what its help quotes."""
     start, end = found.span.start, found.span.end
     if found.code == codes.MISSING_SEMICOLON:
         yield "Insert `;`", start, start, ";"
+    elif _COMMAS.fullmatch(found.help):
+        behind = len(document.module.plain[:start].rstrip())
+        yield "Insert `,`", behind, behind, ","
+    elif family := _FAMILY.match(found.help):
+        yield from _count(document, found, family[1], family[2])
+    elif declared := _DECLARE.search(found.help):
+        yield from _declaration(document, found, declared[1])
     elif found.help.startswith("leave "):
         for word in _QUOTED.findall(found.help):
             yield f"Remove `{word}`", start, end, ""
     elif _INSTEAD.match(found.help):
         for word in _QUOTED.findall(found.help):
             yield from _replacement(document, found, word)
+
+
+def _count(document: Document, found: Diagnostic, prefix: str, count: str) -> Iterator[Fix]:
+    """A family of registers that has the register too which is not declared."""
+    number = document.source.text[found.span.start : found.span.end].removeprefix(prefix)
+    declared = re.compile(rf"(?<![\w$%]){re.escape(prefix)}\s*<\s*{count}\s*>")
+    places = list(declared.finditer(document.module.plain, 0, found.span.start))
+    if places and number.isdecimal() and len(number) <= LONGEST_NUMBER and int(number) >= int(count):
+        word = f"{prefix}<{int(number) + 1}>"
+        yield f"Change to `{word}`", *places[-1].span(), word
+
+
+def _declaration(document: Document, found: Diagnostic, text: str) -> Iterator[Fix]:
+    """A declaration at the begin of the body, in a line of its own where the first statement has one."""
+    function = document.module.function_at(found.span.start)
+    if function is not None:
+        at = function.start + 1
+        indent = _INDENT.match(document.source.text, at)
+        yield f"Declare `{text}`", at, at, f"\n{indent[1]}{text}" if indent is not None else f" {text}"
 
 
 def _replacement(document: Document, found: Diagnostic, word: str) -> Iterator[Fix]:
@@ -67,7 +98,9 @@ def _replacement(document: Document, found: Diagnostic, word: str) -> Iterator[F
         return
     elif found.help.endswith(" in the instruction") and (space := _space(document, start)) is not None:
         yield f"Change to `{word}`", *space, word
-    elif word.startswith(".") == there.startswith(".") and not re.search(r"[\s,\[]", f"{there}{word}"):
+    elif word == f"[{there}]" or (
+        word.startswith(".") == there.startswith(".") and not re.search(r"[\s,\[]", f"{there}{word}")
+    ):
         yield f"Change to `{word}`", start, end, word
 
 

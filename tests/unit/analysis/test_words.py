@@ -95,6 +95,7 @@ MISTAKES = [
     # names
     ("add.s32 %r9,%r2,%r3;", "%r9", "'%r9' is not declared", "`%r<8>` declares `%r0` to `%r7`"),
     ("add.s32 %r8,%r8,%r8;", "%r8", "'%r8' is not declared", "`%r<8>` declares `%r0` to `%r7`"),
+    (".reg .b32 %i<1>; mov.u32 %i1, 0;", "%i1", "'%i1' is not declared", "`%i<1>` declares `%i0` alone"),
     ("mov.u32 %r1, %r;", "%r", "'%r' is not declared", "`%r<8>` declares `%r0` to `%r7`"),
     ("@%p9 bra BEFORE;", "%p9", "'%p9' is not declared", "`%p<4>` declares `%p0` to `%p3`"),
     ("@p1 bra BEFORE;", "p1", "'p1' is not declared", "`%p1`"),

@@ -38,6 +38,11 @@ def fixed(text, title):
         ("add.s33 %r1, %r1, 1;", "Change to `.s32`", "add.s32 %r1, %r1, 1;"),
         ("ld.global.u32 %r1, [tile];", "Change to `.shared`", "ld.shared.u32 %r1, [tile];"),
         ("mov.u32 %r1, tiel;", "Change to `tile`", "mov.u32 %r1, tile;"),
+        ("add.u32 %r1 %r2, 1;", "Insert `,`", "add.u32 %r1, %r2, 1;"),
+        ("add.u32 %r1, /* a */ %r2  // b\n 1;", "Insert `,`", "/* a */ %r2,  // b\n 1;"),
+        ("ld.global.u32 %r1, %rd1;", "Change to `[%rd1]`", "ld.global.u32 %r1, [%rd1];"),
+        ("mov.u32 %r8, 1;", "Change to `%r<9>`", ".reg .b32 %r<9>;"),
+        ("mov.u32 %counter, 1;", "Declare `.reg .b32 %counter;`", "{\n    .reg .b32 %counter;\n    .reg .b32 %r<8>;"),
         ("and.b32.sat %r1, %r1, 1;", "Remove `.sat`", "and.b32 %r1, %r1, 1;"),
     ],
 )
