@@ -18,7 +18,8 @@ from ptxvm.syntax.printer import print_statement
 from ptxvm.syntax.source import Source
 
 _LINE_END = re.compile(r"\r\n?|\n")
-_COMMENT = re.compile(r"[ \t]*//[^\n]*$")
+_COMMENT = re.compile(r"/\*.*?\*/|\"[^\"\n]*\"|(?P<comment>//[^\n]*$)", re.DOTALL)
+"""What can have `//` in it, and the comment that it begins: the two slashes of `*///` are none."""
 
 
 def formatting(document: Document, indent: str = "    ") -> list[types.TextEdit]:
@@ -86,10 +87,9 @@ def formatted(document: Document, start: int, end: int, depth: int, indent: str)
     """A line as it should be: a label at the edge of its block, all else one level in."""
     line = document.source.text[start:end]
     code, comment = line.strip(), ""
-    if found := _COMMENT.search(line):
-        plain = document.module.plain[start + found.start() : end]
-        if not plain.strip():
-            code, comment = line[: found.start()].strip(), found[0].strip()
+    at = next((found.start() for found in _COMMENT.finditer(line) if found["comment"] is not None), -1)
+    if at >= 0 and not document.module.plain[start + at : end].strip():
+        code, comment = line[:at].strip(), line[at:].strip()
     if code and "/*" not in code and "*/" not in code:
         code = _printed(code)
     text = f"{code}  {comment}" if code and comment else code or comment

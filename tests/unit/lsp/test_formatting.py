@@ -85,6 +85,13 @@ def test_what_stands_behind_a_brace_too_many_is_kept():
     assert applied(text, formatting) == text
 
 
+def test_a_comment_that_ends_before_slashes_is_kept():
+    """`*///` ends one comment and begins another."""
+    head, body = ".version 8.0\n.target sm_90\n.entry k()\n{\n", "add.s32   %r1,%r2,1;"
+    assert applied(f"{head}{body} /* odd *///\n}}\n", formatting) == f"{head}    {body} /* odd */  //\n}}\n"
+    assert applied(f"{head}{body}/* a // b */// c\n}}\n", formatting) == f"{head}    {body}/* a // b */  // c\n}}\n"
+
+
 @pytest.mark.parametrize("seed", range(20))
 def test_nothing_is_lost_of_any_text(seed, rng):
     """Whatever stands in a text, formatting moves blanks alone, but for spellings that the printer has one of."""
