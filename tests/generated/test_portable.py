@@ -67,6 +67,50 @@ assert (narrow[number] == expected.view(np.uint16)[number]).all()
 assert (narrow[~number] == 0x7FFF).all()
 """
 
+# Some bytes and halves of rows, up to the last one before a page that nothing may read; the rows lie across pages, too.
+ROWS = """
+import numpy as np, ptxvm
+from ptxvm.campaign.fuzz.engines import fenced
+KERNEL = '''
+.version 7.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 in, .param .u64 some, .param .u64 out, .param .u32 n) {
+    .reg .b64 %d<9>; .reg .b32 %r<9>; .reg .b16 %h<3>; .reg .pred %p<3>;
+    ld.param.u64 %d0, [in]; ld.param.u64 %d1, [some]; ld.param.u64 %d2, [out]; ld.param.u32 %r4, [n];
+    mov.u32 %r0, %tid.x; mov.u32 %r1, %ctaid.x; mad.lo.u32 %r2, %r1, 256, %r0;
+    mul.wide.u32 %d4, %r2, SIZE; mul.wide.u32 %d5, %r2, 4;
+    add.u64 %d1, %d1, %d5; ld.global.u32 %r5, [%d1]; setp.lt.u32 %p0, %r2, %r4; setp.ne.and.u32 %p1, %r5, 0, %p0;
+    add.u64 %d0, %d0, %d4; add.u64 %d2, %d2, %d5;
+    mov.b32 %r6, -1;
+    @!%p1 bra END;
+    ld.global.uBITS %r6, [%d0]; add.u32 %r6, %r6, 5; xor.b32 %r6, %r6, %r0;
+END:
+    st.global.u32 [%d2], %r6;
+    ret;
+}
+'''
+rng = np.random.default_rng(5)
+threads = np.arange(12288, dtype=np.uint32)
+for size, type in ((1, np.uint8), (2, np.uint16)):
+    kernel = ptxvm.load(KERNEL.replace("SIZE", str(size)).replace("BITS", str(8 * size))).kernel()
+    for count in (12288, 12267, 12001, 9000, 31, 1):
+        for part in (1.0, 0.9, 0.1):
+            given = fenced(rng.integers(0, 1 << 8 * size, count, dtype=type))
+            some, out = (rng.random(12288) < part).astype(np.uint32), np.zeros(12288, np.uint32)
+            kernel.launch(48, 256, [given, some, out, np.uint32(count)], engine="jit")
+            chosen = (some != 0) & (threads < count)
+            values = np.resize(given, 12288).astype(np.uint32) + 5 ^ threads % 256
+            assert (out == np.where(chosen, values, 0xFFFFFFFF)).all()
+"""
+
+
+@pytest.mark.parametrize("without", ["", "avx512", "avx512,avx2,fma"])
+def test_some_elements_of_a_row_where_memory_ends(without: str) -> None:
+    environment = os.environ | {"PTXVM_CPU_WITHOUT": without}
+    done = subprocess.run([sys.executable, "-c", ROWS], env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-5000:]
+
 
 @pytest.mark.sampled(6)
 @pytest.mark.parametrize("without", ["avx512", "avx512,avx2,fma", "avx512,avx2,fma,f16c"])

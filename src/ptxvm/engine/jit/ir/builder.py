@@ -12,6 +12,8 @@ from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.isa.special_registers import WARP
 
 REMEMBERED = 4096  # masks of shuffles
+PAGE = 4096  # bytes of memory that are there together
+SMALL = ("i8", "i16")
 LONGEST = 200  # lines of a block: without optimisation, LLVM's code generator takes time that grows with their square
 
 
@@ -236,11 +238,50 @@ class Code:
 
     def masked_load(self, count: int, llvm: str, pointer: str, align: int, mask: str) -> str:
         """Load the elements that the mask selects; the others are zero."""
+        vector = f"<{count} x {llvm}>"
+        if llvm in SMALL and not cpu.has("avx512bw"):
+            return self._masked_rows(count, llvm, pointer, align, mask)
+        # frozen, so that LLVM does not merge it with a later `select`, past stores in between (22.1 does)
+        return self.emit(f"freeze {vector} {self._masked_load(count, llvm, pointer, align, mask)}", pure=False)
+
+    def _masked_load(self, count: int, llvm: str, pointer: str, align: int, mask: str) -> str:
         vector, name = f"<{count} x {llvm}>", f"llvm.masked.load.v{count}{short(llvm)}.p0"
         self.unit.declarations[name] = f"declare {vector} @{name}(ptr, i32 immarg, <{count} x i1>, {vector})"
         arguments = [("ptr", pointer), ("i32", str(align)), (f"<{count} x i1>", mask), (vector, "zeroinitializer")]
-        # frozen, so that LLVM does not merge it with a later `select`, past stores in between (22.1 does)
-        return self.emit(f"freeze {vector} {self.call(vector, name, *arguments, pure=False)}", pure=False)
+        return self.call(vector, name, *arguments, pure=False)
+
+    def _masked_rows(self, count: int, llvm: str, pointer: str, align: int, mask: str) -> str:
+        """The same of bytes or halves, for which AVX2 has no instruction: a row of at most a warp after the other."""
+        each, found = min(count, WARP), []
+        vector, chosen = f"<{each} x {llvm}>", f"<{each} x i1>"
+        name = f"ptxvm.row.{llvm}.{each}.{align}"
+        piece = self.unit.piece(name, vector, f"ptr %p, {chosen} %m", lambda within: within.masked_row(each, llvm, align))
+        for first in range(0, count, each):
+            own = mask if count == each else self.shuffle("i1", count, mask, "poison", list(range(first, first + each)))
+            start = self.offset(pointer, first * int(llvm[1:]) // 8)
+            found.append(self.call(vector, piece, ("ptr", start), (chosen, own), pure=False))
+        return self.concatenate(llvm, found, each)
+
+    def masked_row(self, count: int, llvm: str, align: int) -> str:
+        """The elements at `%p` that `%m` selects: if there is one, and all are in one page, all can be read.
+
+        Otherwise LLVM tests lane after lane.
+        """
+        vector, bits = f"<{count} x {llvm}>", f"i{count}"
+        some = self.emit(f"icmp ne {bits} {self.emit(f'bitcast <{count} x i1> %m to {bits}')}, 0")
+        place = self.emit(f"and i64 {self.emit('ptrtoint ptr %p to i64')}, {PAGE - 1}")
+        within = self.emit(f"icmp ule i64 {place}, {PAGE - count * int(llvm[1:]) // 8}")
+        whole, apart, end = self.label(), self.label(), self.label()
+        self.branch(self.emit(f"and i1 {some}, {within}"), whole, apart, likely=True)
+        self.block(whole)
+        loaded = self.emit(f"freeze {vector} {self.emit(f'load {vector}, ptr %p, align {align}', pure=False)}", pure=False)
+        chosen = self.emit(f"select <{count} x i1> %m, {vector} {loaded}, {vector} zeroinitializer")
+        self.jump(end)
+        self.block(apart)
+        others = self._masked_load(count, llvm, "%p", align, "%m")
+        self.jump(end)
+        self.block(end)
+        return self.emit(f"phi {vector} [ {chosen}, %{whole} ], [ {others}, %{apart} ]", pure=False)
 
     def masked_store(self, count: int, llvm: str, value: str, pointer: str, align: int, mask: str) -> None:
         """Store the elements that the mask selects."""

@@ -7,6 +7,7 @@ from functools import cache, cached_property, partial
 
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import TooWideError
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.node.instrumentation import Shadow
@@ -105,6 +106,8 @@ def _whole_warps(make: Callable[..., KernelContext], threads: int) -> Versions |
     if narrow.partial_barriers:
         return None
     widths = [width for width in sorted(WIDTHS, key=partial(_time, threads // WARP)) if width <= threads]
+    if _masks_are_slow(narrow):
+        widths = [WARP]
     expected = expected_registers(narrow)
     known = first = next(width for width in widths if width == WARP or expected * width <= REGISTERS * WARP)
     one_warp = cache(partial(_straight, make, narrow))
@@ -132,6 +135,16 @@ def _room(kernel: KernelContext) -> float:
 def _hope(kernel: KernelContext, width: int) -> float:
     """Below how many vector registers, by what another version needs, one of a width is worth a try."""
     return REGISTERS * (HOPE_OF_ONE if _barriers_are_free(kernel, width) else HOPE[width])
+
+
+def _masks_are_slow(kernel: KernelContext) -> bool:
+    """Has a kernel masks for which only one warp is fast?
+
+    Without mask registers a predicate is a vector of bytes; one of more than 32 lanes LLVM takes apart where another block
+    needs it.  A group without barriers in between is worth that.
+    """
+    barriers = any(node.barrier_wait for node in kernel.nodes)
+    return kernel.runs_partial_warps and not barriers and not cpu.has("avx512f")
 
 
 def _barriers_are_free(kernel: KernelContext, width: int) -> bool:

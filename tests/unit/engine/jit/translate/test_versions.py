@@ -8,6 +8,7 @@ from engines import same
 
 import ptxvm
 from ptxvm.engine.jit.abi.specialisation import Specialisation, Tier
+from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.node.context import KernelContext
 from ptxvm.engine.jit.objects import codegen
 from ptxvm.engine.jit.objects.code_cache import CodeCache
@@ -243,3 +244,34 @@ def test_a_register_of_many_parts_waits_at_a_barrier() -> None:
     kernel.launch(block=256, args=[out, words.tobytes()], engine="jit")
     thread = np.arange(256, dtype=np.uint32)
     assert (out == sum((thread & n + 1) * words[n] for n in range(150))).all()
+
+
+# Where `CHOICE` is a branch, lanes skip an instruction by what they have loaded.
+DOUBLED = """
+.visible .entry k(.param .u64 data)
+{
+    .reg .b32 %r<6>; .reg .b64 %d<4>; .reg .pred %p<2>;
+    ld.param.u64 %d0, [data]; mov.u32 %r1, %tid.x; mul.wide.u32 %d1, %r1, 4; add.u64 %d2, %d0, %d1;
+    ld.global.u32 %r2, [%d2]; setp.gt.u32 %p0, %r2, 7;
+    CHOICE
+    mul.lo.u32 %r2, %r2, 3; xor.b32 %r2, %r2, %r1;
+END:
+    BARRIER
+    st.global.u32 [%d2], %r2;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("choice", "barrier", "together"),
+    [("@%p0 bra END;", "", "one at a time"), ("", "", "abreast"), ("@%p0 bra END;", "bar.sync 0;", "abreast")],
+)
+def test_lanes_that_skip_something_without_mask_registers(
+    choice: str, barrier: str, together: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Wide predicates are slow there; a group whose barriers are free is worth that."""
+    has = cpu.has
+    monkeypatch.setattr(cpu, "has", lambda feature: has(feature) and not feature.startswith("avx512"))
+    kernel = ptxvm.load(HEAD + DOUBLED.replace("CHOICE", choice).replace("BARRIER", barrier)).kernel()
+    assert together in kernel.dump("shapes", 256).splitlines()[0]
