@@ -1,9 +1,10 @@
-"""Accesses whose lanes stay within a line of the cache, in any order: looked at when they run, a register of lanes at a time.
+"""Accesses whose lanes stay within two lines of the cache: looked at when they run, a register of lanes at a time.
 
-The partners of a butterfly (`t ^ 1`), digits that are reversed and small tables are neither rows nor strides, but the sixteen
-lanes of a register often ask for one line of 64 bytes.  A line that some lane asks for can be loaded as a whole, and a
-permutation brings each lane its element.  A store goes the same way where the permutation is its own inverse, as that of a
-butterfly is: two lanes then never store to one place.
+The partners of a butterfly (`t ^ 1`), digits that are reversed, small tables and the pixels of an image that is made larger
+are neither rows nor strides, but the sixteen lanes of a register often ask for one line of 64 bytes, or for it and the next.
+A line that some lane asks for can be loaded as a whole, and a permutation brings each lane its element.  A store goes the
+same way within one line where the permutation is its own inverse, as that of a butterfly is: two lanes then never store to
+one place.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ from ptxvm.isa.special_registers import WARP
 
 LINE = 64  # bytes of a line, and of a register
 PERMUTE = {4: "llvm.x86.avx512.permvar.si.512", 8: "llvm.x86.avx512.permvar.di.512"}  # by the bytes of an element
+FROM_TWO = {4: "llvm.x86.avx512.vpermi2var.d.512", 8: "llvm.x86.avx512.vpermi2var.q.512"}
 
 
 def suits(size: int) -> bool:
@@ -41,30 +43,31 @@ class NearLines:
         self.registers = [self._part("i64", addresses, n) for n in range(WARP // self.each)]
         self.active = [self._active(n) for n in range(WARP // self.each)] if some else []
         self.lines = [self._line(n) for n in range(WARP // self.each)]
-        self.indices = [self._indices(n) for n in range(WARP // self.each)]
 
     def within(self, *, writing: bool) -> str:
-        """Are the active lanes of each register in a line?  `writing`: and is the permutation its own inverse?"""
+        """Are the active lanes of each register in its lines?  `writing`: in one, and is the permutation its own inverse?"""
         code, good = self.code, "true"
-        for n, (register, line) in enumerate(zip(self.registers, self.lines, strict=True)):
-            there = f"<{self.each} x i64>"
-            own = code.emit(f"and {there} {register}, splat (i64 {-LINE})")
-            apart = code.emit(f"icmp ne {there} {own}, {code.splat('i64', line, self.each)}")
+        for n in range(len(self.registers)):
+            apart = self._from(n, LINE if writing else 2 * LINE)
             if writing:
                 apart = code.emit(f"or {self.predicate} {apart}, {self._others(self._own_inverse(n))}")
-            bits = code.emit(f"bitcast {self.predicate} {apart} to i{self.each}")
-            if self.some:
-                bits = code.emit(f"and i{self.each} {bits}, {self._bits(n)}")
-            good = code.emit(f"and i1 {good}, {code.emit(f'icmp eq i{self.each} {bits}, 0')}")
+            good = code.emit(f"and i1 {good}, {code.emit(f'icmp eq i{self.each} {self._active_bits(apart, n)}, 0')}")
         return good
 
     def load(self) -> str:
-        """Load the element of each lane; those of lanes that are not active are any of the line."""
-        found = []
+        """Load the element of each lane; those of lanes that are not active are any of the lines."""
+        code, found = self.code, []
         for n, line in enumerate(self.lines):
-            loaded = self.code.emit(f"load {self.held}, ptr {self._readable(n, line)}, align {LINE}", pure=False)
-            found.append(self.code.bitcast(self.held, self._permuted(loaded, n), f"<{self.each} x {self.llvm}>"))
-        return self.code.concatenate(self.llvm, found, self.each)
+            further = code.emit(f"icmp ne i{self.each} {self._active_bits(self._from(n, LINE), n)}, 0")
+            second = code.emit(f"select i1 {further}, i64 {code.emit(f'add i64 {line}, {LINE}')}, i64 {line}")
+            loaded = [
+                code.emit(f"load {self.held}, ptr {self._readable(n, each)}, align {LINE}", pure=False)
+                for each in (line, second)
+            ]
+            arguments = (self.held, loaded[0]), (self.held, self._indices(n, 2)), (self.held, loaded[1])
+            own = code.intrinsic(self.held, FROM_TWO[self.size], *arguments)
+            found.append(code.bitcast(self.held, own, f"<{self.each} x {self.llvm}>"))
+        return code.concatenate(self.llvm, found, self.each)
 
     def store(self, value: str) -> None:
         """Store the element of each active lane."""
@@ -89,29 +92,54 @@ class NearLines:
     def _active(self, n: int) -> str:
         return self.code.emit(f"bitcast i{self.each} {self._bits(n)} to {self.predicate}")
 
-    def _line(self, n: int) -> str:
-        """The line of the first active lane."""
-        code, there, first = self.code, f"<{self.each} x i64>", "0"
-        if self.some:
-            kept = code.emit(f"or i32 {code.emit(f'zext i{self.each} {self._bits(n)} to i32')}, {1 << self.each - 1}")
-            first = code.intrinsic("i32", "llvm.cttz.i32", ("i32", kept), ("i1", "true"))
-        address = code.emit(f"extractelement {there} {self.registers[n]}, i32 {first}")
-        return code.emit(f"and i64 {address}, {-LINE}")
+    def _active_bits(self, predicate: str, n: int) -> str:
+        """The active lanes of which something holds, as an integer."""
+        bits = self.code.emit(f"bitcast {self.predicate} {predicate} to i{self.each}")
+        return self.code.emit(f"and i{self.each} {bits}, {self._bits(n)}") if self.some else bits
 
-    def _indices(self, n: int) -> str:
-        """The index of each lane's element in its line."""
+    def _line(self, n: int) -> str:
+        """The line of the first active lane, or of the last one if that is lower."""
+        first, last = (self._address(n, lane) for lane in self._ends(n))
+        lower = self.code.intrinsic("i64", "llvm.umin.i64", ("i64", first), ("i64", last))
+        return self.code.emit(f"and i64 {lower}, {-LINE}")
+
+    def _ends(self, n: int) -> tuple[str, str]:
+        """The first active lane, and the last; where none is, any."""
+        if not self.some:
+            return "0", str(self.each - 1)
+        code, bits, word = self.code, self._bits(n), f"i{self.each}"
+        zeros = [code.intrinsic(word, f"llvm.c{end}z.{word}", (word, bits), ("i1", "false")) for end in ("tt", "tl")]
+        last = code.emit(f"sub {word} {self.each - 1}, {zeros[1]}")
+        return tuple(  # type: ignore[return-value]
+            code.emit(f"zext {word} {code.emit(f'and {word} {lane}, {self.each - 1}')} to i32") for lane in (zeros[0], last)
+        )
+
+    def _address(self, n: int, lane: str) -> str:
+        return self.code.emit(f"extractelement <{self.each} x i64> {self.registers[n]}, i32 {lane}")
+
+    def _from(self, n: int, distance: int) -> str:
+        """The lanes whose elements are so many bytes or more behind the begin of the line, or before it."""
         code, there = self.code, f"<{self.each} x i64>"
-        moved = code.emit(f"lshr {there} {self.registers[n]}, splat (i64 {self.size.bit_length() - 1})")
+        apart = code.emit(f"sub {there} {self.registers[n]}, {code.splat('i64', self.lines[n], self.each)}")
+        return code.emit(f"icmp uge {there} {apart}, splat (i64 {distance})")
+
+    def _indices(self, n: int, lines: int = 1) -> str:
+        """The index of each lane's element in so many lines."""
+        code, there = self.code, f"<{self.each} x i64>"
+        register = self.registers[n]
+        if lines > 1:
+            register = code.emit(f"sub {there} {register}, {code.splat('i64', self.lines[n], self.each)}")
+        moved = code.emit(f"lshr {there} {register}, splat (i64 {self.size.bit_length() - 1})")
         low = moved if self.word == "i64" else code.emit(f"trunc {there} {moved} to {self.held}")
-        return code.emit(f"and {self.held} {low}, splat ({self.word} {self.each - 1})")
+        return code.emit(f"and {self.held} {low}, splat ({self.word} {lines * self.each - 1})")
 
     def _permuted(self, vector: str, n: int) -> str:
-        return self.code.intrinsic(self.held, PERMUTE[self.size], (self.held, vector), (self.held, self.indices[n]))
+        return self.code.intrinsic(self.held, PERMUTE[self.size], (self.held, vector), (self.held, self._indices(n)))
 
     def _own_inverse(self, n: int) -> str:
         """The elements whose lane, and its element, lead back to them."""
         numbers = vector_literal(self.word, tuple(range(self.each)))
-        return self.code.emit(f"icmp eq {self.held} {self._permuted(self.indices[n], n)}, {numbers}")
+        return self.code.emit(f"icmp eq {self.held} {self._permuted(self._indices(n), n)}, {numbers}")
 
     def _others(self, predicate: str) -> str:
         return self.code.emit(f"xor {self.predicate} {predicate}, splat (i1 true)")

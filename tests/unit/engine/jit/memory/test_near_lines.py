@@ -10,6 +10,7 @@ import pytest
 from engines import same, same_fault
 
 import ptxvm
+from ptxvm.campaign.fuzz.engines import fenced
 
 THREADS = 96
 # A thread loads and stores the element ((t * times + more) & 15 ^ bits) + (t & ~15) - less, if (t & which) == want.
@@ -93,3 +94,50 @@ def test_a_lane_beyond_an_array_is_a_fault() -> None:
     numbers = [np.uint32(n) for n in (1, 0, 1, 0, 0)]
     fault = same_fault(kernel(4), [data, np.zeros(THREADS, np.uint32), *numbers], block=THREADS, match="out-of-bounds")
     assert fault.place.thread == (THREADS - 2, 0, 0)
+
+
+# A thread loads the element t * times / over, or that number less than the last one.
+STRETCHED = """.version 8.3\n.target sm_90\n.address_size 64
+.visible .entry k(.param .u64 data, .param .u64 out, .param .u32 times, .param .u32 over, .param .u32 last, .param .u32 limit)
+{
+    .reg .b32 %r<12>; .reg .TYPE %v<3>; .reg .b64 %d<6>; .reg .pred %p<3>;
+    ld.param.u64 %d0, [data];
+    ld.param.u64 %d1, [out];
+    ld.param.u32 %r1, [times];
+    ld.param.u32 %r2, [over];
+    ld.param.u32 %r3, [last];
+    ld.param.u32 %r4, [limit];
+    mov.u32 %r0, %tid.x;
+    mul.lo.u32 %r5, %r0, %r1;
+    div.u32 %r5, %r5, %r2;
+    sub.u32 %r6, %r3, %r5;
+    setp.ne.u32 %p0, %r3, 0;
+    selp.b32 %r5, %r6, %r5, %p0;
+    mul.wide.u32 %d2, %r5, SIZE;
+    add.u64 %d3, %d0, %d2;
+    mul.wide.u32 %d4, %r0, SIZE;
+    add.u64 %d5, %d1, %d4;
+    setp.ge.u32 %p1, %r0, %r4;
+    @%p1 bra done;
+    ld.global.TYPE %v0, [%d3];
+    st.global.TYPE [%d5], %v0;
+done:
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("size", [4, 8])
+@pytest.mark.parametrize("backwards", [False, True])
+@pytest.mark.parametrize(("times", "over"), [(1, 2), (49, 100), (3, 4), (9, 8), (1, 7)])
+@pytest.mark.parametrize("limit", [THREADS, 83])
+def test_rows_that_are_made_longer(limit: int, times: int, over: int, backwards: bool, size: int) -> None:
+    """As pixels of an image that is enlarged; nothing behind the last element can be read, not even a byte of its line."""
+    places = np.arange(limit) * times // over
+    last = int(places[-1])
+    data = fenced(np.arange(7, 8 + last, dtype=f"u{size}"))
+    made = ptxvm.load(STRETCHED.replace("TYPE", f"u{8 * size}").replace("SIZE", str(size))).kernel()
+    out = np.zeros(THREADS, f"u{size}")
+    made.launch(block=THREADS, args=[data, out, *map(np.uint32, (times, over, last if backwards else 0, limit))], engine="jit")
+    assert np.array_equal(out[:limit], data[last - places if backwards else places])
+    assert not out[limit:].any()
