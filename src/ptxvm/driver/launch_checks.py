@@ -65,6 +65,11 @@ def exact_bounds() -> bool:
     return "memory" in (wanted() or ())
 
 
+def follows_values() -> bool:
+    """Does a check follow which memory has a value?"""
+    return "init" in (wanted() or ())
+
+
 class HostThread:
     """The host thread that has put work on a stream under checks: it waits until the work is done or lets it go on."""
 
@@ -136,4 +141,4 @@ class Findings:
 
 FINDINGS = Findings()
 
-__all__ = ["FINDINGS", "Checked", "HostThread", "completion", "exact_bounds", "suppressions", "wanted"]
+__all__ = ["FINDINGS", "Checked", "HostThread", "completion", "exact_bounds", "follows_values", "suppressions", "wanted"]

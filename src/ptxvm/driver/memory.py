@@ -17,7 +17,7 @@ import numpy as np
 
 from ptxvm.diagnostics.errors import Fault
 from ptxvm.driver.host_memory import host_memory
-from ptxvm.driver.launch_checks import exact_bounds
+from ptxvm.driver.launch_checks import exact_bounds, follows_values
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import Pages, opened
 from ptxvm.machine.allocation import Allocation
@@ -25,6 +25,7 @@ from ptxvm.machine.backing import address_of, bytes_at
 from ptxvm.machine.device import allocation_at, device as machine_device
 from ptxvm.machine.memory import Memory, room_for
 from ptxvm.machine.per_lane import Array
+from ptxvm.machine.unwritten import UNWRITTEN, written
 
 ALIGNMENT = 512  # of allocations, and their granularity, as on hardware
 
@@ -110,6 +111,8 @@ class MemoryBlocks:
             self.pages[allocation.start] = pages
         if kind is not AllocationKind.DEVICE:
             self.memory(device).share(allocation)
+        elif follows_values():
+            UNWRITTEN.add(allocation)
         return self.enter(MemoryBlock(allocation, kind, next(NUMBERS), size, flags, device))
 
     def share(self, address: int, pool: int = 0) -> bytes:
@@ -118,6 +121,7 @@ class MemoryBlocks:
         if found is None or found[0] not in self.pages:
             raise DriverError(Result.INVALID_VALUE, f"{address:#x} is no memory that was allocated here and can be shared")
         start, block = found
+        UNWRITTEN.discard(block.allocation)  # another process may write it
         pages = self.pages[start]
         return pages.share().handle(start - address_of(pages.array), block.size, pool)
 
@@ -191,11 +195,13 @@ class MemoryBlocks:
 
 def copy(target: int, source: int, size: int) -> None:
     """Copy bytes, which may overlap."""
+    written(target)
     ctypes.memmove(target, source, size)
 
 
 def fill(target: int, value: int, width: int, count: int) -> None:
     """Fill memory with copies of a value of 1, 2 or 4 bytes."""
+    written(target)
     dtype = np.dtype(f"u{width}")
     bytes_at(target, width * count).view(dtype)[:] = value & (1 << 8 * width) - 1
 
@@ -214,6 +220,7 @@ class Rectangle(NamedTuple):
 
 def copy_rectangle(target: Rectangle, source: Rectangle, width: int, height: int, depth: int = 1) -> None:
     """Copy `depth` slices of `height` rows of `width` bytes."""
+    written(target.row(0, 0))
     for z in range(depth):
         for y in range(height):
             ctypes.memmove(target.row(y, z), source.row(y, z), width)

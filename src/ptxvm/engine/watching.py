@@ -24,6 +24,7 @@ from ptxvm.machine.image import Image
 from ptxvm.machine.launch import Extent, LaunchShape
 from ptxvm.machine.launch_options import LaunchOptions
 from ptxvm.machine.options import Check
+from ptxvm.machine.unwritten import launched
 
 log = logging.getLogger("ptxvm.checks")
 
@@ -198,10 +199,13 @@ def tried(
 
 
 def fresh(allocations: Sequence[Allocation], args: Sequence[object]) -> list[Allocation]:
-    """The memory of the device arrays, arguments or of images, that neither host nor kernel has given a value."""
+    """The memory that neither host nor kernel has given a value: of device arrays, arguments or of images, and of the driver.
+
+    All of the driver's counts as written from now on.
+    """
     arrays = [*args, *(image.source for image in list(HANDLES.values()))]
     addresses = {each.address for each in arrays if isinstance(each, DeviceArray) and not each.is_written}
-    return [each for each in allocations if each.start in addresses]
+    return [*launched(allocations), *(each for each in allocations if each.start in addresses)]
 
 
 def rehearse(

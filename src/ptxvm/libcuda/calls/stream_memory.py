@@ -17,6 +17,7 @@ from ptxvm.libcuda.calls.graph import add
 from ptxvm.libcuda.calls.graph_changes import executable_node
 from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.structures import BatchNode, MemoryOperation
+from ptxvm.machine.unwritten import written
 
 MEMORY_NODE = 12  # CU_GRAPH_NODE_TYPE_BATCH_MEM_OP
 WAIT_32, WRITE_32, FLUSH, WAIT_64, WRITE_64, BARRIER = range(1, 7)  # CUstreamBatchMemOpType
@@ -33,7 +34,13 @@ POLL = 20e-6  # seconds between two reads of a word
 def write(address: int, value: int, bits: int) -> Task:
     """The task that writes a word; DriverError where it is out of bounds."""
     session().driver.blocks.check(address, bits // 8)
-    return FunctionTask(partial(put_i32 if bits == 32 else put_u64, address, value))
+    return FunctionTask(partial(put, address, value, bits))
+
+
+def put(address: int, value: int, bits: int) -> None:
+    """Write a word to memory of a device."""
+    written(address)
+    (put_i32 if bits == 32 else put_u64)(address, value)
 
 
 def wait(context: Context, address: int, value: int, flags: int, bits: int) -> Task:
