@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import io
+import os
 import sys
 import sysconfig
 from collections.abc import Callable
@@ -35,7 +36,9 @@ AT_FORK: list[int] = []
 
 
 class StandardOutput(io.TextIOBase):
-    """C's standard output."""
+    """C's standard output; `input` edits lines on a terminal, if this has a file, an encoding and a way with errors."""
+
+    encoding, errors = "utf-8", "surrogateescape"
 
     def __init__(self) -> None:
         self.libc = ctypes.CDLL(None)
@@ -43,9 +46,17 @@ class StandardOutput(io.TextIOBase):
 
     def write(self, text: str) -> int:
         """Write a text as UTF-8."""
-        data = text.encode("utf-8", "surrogateescape")
+        data = text.encode(self.encoding, self.errors)
         self.libc.fwrite(data, ctypes.c_size_t(1), ctypes.c_size_t(len(data)), self.stream)
         return len(text)
+
+    def fileno(self) -> int:
+        """The number of its file."""
+        return int(self.libc.fileno(self.stream))
+
+    def isatty(self) -> bool:
+        """Is it a terminal?"""
+        return os.isatty(self.fileno())
 
     def flush(self) -> None:
         """Flush it, with what the program has printed."""

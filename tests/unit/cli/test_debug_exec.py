@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import pty
 import subprocess
 import sys
 
@@ -29,3 +31,26 @@ def test_quit_ends_the_program():
     assert (done.returncode, done.stderr) == (0, "")
     assert done.stdout.endswith("%tid.x = 0\n(ptxvm) quit\n")
     assert "stored" not in done.stdout
+
+
+GUEST = """
+import readline, sys
+from ptxvm.libcuda.embedded import started
+started()
+readline.set_completer(lambda text, state: [f"{text}d", None][state])
+readline.parse_and_bind("tab: complete")
+print(sys.stdout.isatty(), input("> ") == "word")
+sys.stdout.flush()
+"""
+
+
+def test_the_terminal_of_a_program_edits_lines():
+    """Python is a guest in the process of a C program, whose standard output it uses: there too a tabulator completes."""
+    main, terminal = pty.openpty()
+    os.write(main, b"wor\t\n")
+    subprocess.run([sys.executable, "-c", GUEST], stdin=terminal, stdout=terminal, check=True, timeout=60)
+    assert os.read(main, 4096).decode().split()[-2:] == ["True", "True"]
+    os.close(terminal)
+    os.close(main)
+    done = subprocess.run([sys.executable, "-c", GUEST], input="word\n", capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout == "> False True\n"
