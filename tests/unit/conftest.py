@@ -56,8 +56,8 @@ def forget_modules(monkeypatch: pytest.MonkeyPatch) -> Callable[[str], None]:
         for name, module in [*sys.modules.items()]:
             if name.startswith(prefix):
                 package, _, own = name.rpartition(".")
-                if package in sys.modules or package in gone:
-                    monkeypatch.setattr(gone.get(package) or sys.modules[package], own, module, raising=False)
+                if (parent := gone.get(package) or sys.modules.get(package)) is not None:
+                    monkeypatch.setattr(parent, own, module, raising=False)
                 gone[name] = module
                 monkeypatch.delitem(sys.modules, name)
 

@@ -25,9 +25,9 @@ STORE = """\
 
 @pytest.fixture
 def no_llvmlite(monkeypatch, forget_modules):
-    monkeypatch.setitem(sys.modules, "llvmlite", None)
     forget_modules("llvmlite.")
     forget_modules("ptxvm.engine.jit")
+    monkeypatch.setitem(sys.modules, "llvmlite", None)
 
 
 def test_the_interpreter_runs(no_llvmlite):
