@@ -358,6 +358,8 @@ class Addressing:
         code.run(f"store i64 {now}, ptr {before}, align 8")
         distance = code.emit(f"mul i64 {code.emit(f'sub i64 {now}, {last}')}, {ITERATIONS_AHEAD}")
         later = code.emit(f"inttoptr i64 {code.emit(f'add i64 {now}, {distance}')} to ptr")
+        first = code.emit(f"icmp eq i64 {last}, 0")
+        later = code.emit(f"select i1 {first}, ptr {code.offset(pointer, prefetches.FARTHER)}, ptr {later}")
         if not self.at.kernel.grid_strides:
             return later
         return code.emit(f"select i1 %in_step.none, ptr {later}, ptr {near}")

@@ -7,6 +7,7 @@ from ptxvm.engine.jit.ir.builder import Code
 
 AHEAD, SOON, LINE = 2048, 256, 64  # bytes: how far ahead in a stream for the second cache and the first, and of a cache line
 FIRST_CACHE, SECOND_CACHE = 3, 2  # as `llvm.prefetch` numbers them; the first has no room for rows of many tiles
+FARTHER = 4096  # for the first iteration of a loop, whose stride is not known: often the next row of a matrix
 ROOMY = 48 << 10  # bytes of a first cache that holds the rows of CTAs in step
 
 

@@ -66,6 +66,21 @@ def test_nothing_lies_behind_the_last_row() -> None:
     assert np.array_equal(out, np.arange(1024))
 
 
+ROW = """ld.param.u32 %r6, [n];
+LOOP: ld.global.u32 %r7, [%d3]; add.u32 %r5, %r5, %r7; add.s64 %d3, %d3, 1024;
+    add.s32 %r6, %r6, -1; setp.ne.s32 %p, %r6, 0; @%p bra LOOP;"""
+
+
+def test_the_first_iteration_prefetches_the_next_row() -> None:
+    """Its stride is not known yet: a loop that a CTA runs once or twice would prefetch nothing."""
+    source = KERNEL.replace("LOAD", ROW).replace(".param .u64 out)", ".param .u64 out, .param .u32 n)")
+    source = source.replace(".reg .b64 %d<8>;", ".reg .b64 %d<8>; .reg .pred %p;")
+    text = ptxvm.load(source).kernel().dump("llvm", 256)
+    row = re.search(rf"(%\S+) = getelementptr i8, ptr %\S+, i64 {prefetches_of.FARTHER}\n", text)
+    assert row is not None
+    assert re.search(rf"select i1 %\S+, ptr {re.escape(row[1])}, ptr %", text)
+
+
 @pytest.mark.parametrize(("size", "cache"), [(32 << 10, prefetches_of.SECOND_CACHE), (48 << 10, prefetches_of.FIRST_CACHE)])
 def test_strides_of_grids_go_by_the_second_cache(monkeypatch: pytest.MonkeyPatch, size: int, cache: int) -> None:
     """Where the first one is small: rows at large powers of two share few of its lines."""
