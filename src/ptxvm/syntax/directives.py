@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterator
 
 from ptxvm.diagnostics import codes
 from ptxvm.syntax import tree
-from ptxvm.syntax.cursor import NAME_START
-from ptxvm.syntax.declarations import Declarations
+from ptxvm.syntax.cursor import NAME_START, STATEMENT_DIRECTIVES
+from ptxvm.syntax.declarations import TYPES, Declarations
 from ptxvm.syntax.lexer import END, integer
 from ptxvm.syntax.tables import section_lines
 
@@ -36,6 +36,8 @@ _BYTES = frozenset(map(str, range(256)))
 _DWARF_TYPES = frozenset(
     (".b8", ".b16", ".b32", ".b64", ".u8", ".u16", ".u32", ".u64", ".s8", ".s16", ".s32", ".s64", ".f32", ".f64")
 )
+_NO_SECTION = TYPES.union(STATEMENT_DIRECTIVES, KERNEL_DIRECTIVES, FUNCTION_DIRECTIVES) - {".version"}
+"""Words of PTX that name no section; ptxas lets `.version` pass."""
 
 
 class Directives(Declarations):
@@ -262,7 +264,7 @@ class Directives(Declarations):
         first = self.at
         self.at += 1
         name = self.texts[self.at]
-        if name[0] != "." or name == ".":
+        if not self._is_section(name):
             raise self.unexpected("the name of a section, with its dot")
         self.at += 1
         opening = self.at
@@ -274,6 +276,10 @@ class Directives(Declarations):
             lines = list(self._section_lines(opening))
         self.at += 1
         return tree.Section(name, lines, start=self.starts[first], end=self.ends[self.at - 1])
+
+    def _is_section(self, text: str) -> bool:
+        """May a word be the name of a section: no word that PTX has for something else?"""
+        return text[0] == "." and len(text) > 1 and text not in _NO_SECTION
 
     def _section_lines(self, opening: int) -> Iterator[str]:
         while self.texts[self.at] != "}":
@@ -292,7 +298,7 @@ class Directives(Declarations):
             raise self.unexpected("a label, or `.b8` and the like")
         self.at += 1
         text = self.texts[self.at]
-        if text[0] in NAME_START or (text[0] == "." and len(text) > 1):
+        if text[0] in NAME_START or self._is_section(text):
             self.at += 1
             if self.texts[self.at] == "-" and text[0] in NAME_START:
                 self.at += 1

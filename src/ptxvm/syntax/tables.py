@@ -33,7 +33,7 @@ _ITEM = re.compile(rf"(-?)([^{{}},\-{BLANKS}]+)", re.ASCII)
 _SECTION = re.compile(r"^[ \t]*\.section[ \t]+\.\w+[ \t\r\n\f]*(\{[^{}]*\})", re.ASCII | re.MULTILINE)
 _NUMBER = r"(?:0|[1-9]\d{0,8})"
 _DATA = rf"{_NUMBER}(?:[ \t]*,[ \t]*{_NUMBER})*"
-_PLACE = rf"[$_.A-Za-z][\w$]+(?:[ \t]*\+[ \t]*{_NUMBER})?"
+_PLACE = rf"(?:\.debug_|[$_A-Za-z])[\w$]+(?:[ \t]*\+[ \t]*{_NUMBER})?"
 _LINE = re.compile(rf"[ \t\r\f]*(?:[_$A-Za-z][\w$]+:|\.b(?:8|16|32|64)[ \t]+(?:{_DATA}|{_PLACE}))?[ \t\r\f]*", re.ASCII)
 
 

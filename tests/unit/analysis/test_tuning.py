@@ -129,6 +129,9 @@ def test_locations(errors, lines, code):
         (".b32 4294967296", None),
         (".b64 18446744073709551616", None),
         ("L: M: .b32 L-M .b64 .debug_abbrev+4", None),
+        (".b64 .foo .b32 .debug_str+4", None),
+        (".b64 .entry", "P0101"),
+        ("\n.b32 .u32+4\n", "P0101"),
         (".b8 256", "P0542"),
         (".b16 -32769", "P0542"),
         (".b32 -2147483649", "P0542"),
@@ -140,6 +143,12 @@ def test_locations(errors, lines, code):
 def test_sections(errors, line, code):
     found = errors(f".section .debug_info {{ {line} }}")
     assert [each for each, _ in found] == [code] * (code is not None)
+
+
+@pytest.mark.parametrize(("name", "codes"), [(".own", []), (".u32", ["P0101"]), (".maxntid", ["P0101"])])
+def test_names_of_sections(errors, name, codes):
+    """Words of types, state spaces and directives are none."""
+    assert [each for each, _ in errors(f".section {name} {{ .b8 1 }}")] == codes
 
 
 @pytest.mark.parametrize(
