@@ -40,7 +40,6 @@ def functions(module: str, body: str = "call f; ret;") -> str:
 RUNS = {
     "a long chain of labels": kernel("".join(f"L{n}: bra L{n + 1};\n" for n in range(MANY)) + f"L{MANY}: ret;"),
     "a thousand million registers": kernel(".reg .b32 %r<1000000000>;\nmov.u32 %r999999999, 1; ret;"),
-    "more registers than bytes": kernel(".reg .b32 %r<1000000000000000000>;\nmov.u32 %r5, 1; ret;"),
     "a declaration for each register": kernel("".join(f".reg .b32 %r{n};\n" for n in range(MANY)) + "ret;"),
     "a long initialiser": kernel("ret;", ".global .b32 a[] = {" + "1, " * 30_000 + "1};"),
     "a shift by far": kernel("ret;", ".global .u32 a = 1<<1000000000000;"),
@@ -80,6 +79,7 @@ INVALID = {
     "thousands of unknown instructions": kernel("frob.u99 %nothing, 12;\n" * MANY),
     "thousands of unknown names": kernel("mov.u32 %a, %b;\n" * MANY),
     "thousands of wrong types": kernel(".reg .f32 %f<4>;\n" + "add.u32 %f1, %f2, %f3;\n" * MANY),
+    "more registers than bytes": kernel(".reg .b32 %r<1000000000000000000>;\nmov.u32 %r5, 1; ret;"),
     "fewer than no registers": kernel(".reg .b32 %r<-1>; ret;"),
     "a const array of 2^40 bytes": kernel("ret;", ".const .b8 big[1099511627776];"),
     "a parameter of 2^40 bytes": kernel("ret;", "", ".param .b8 p[1099511627776]"),
