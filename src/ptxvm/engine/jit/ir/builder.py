@@ -13,7 +13,7 @@ from ptxvm.isa.special_registers import WARP
 
 REMEMBERED = 4096  # masks of shuffles
 PAGE = 4096  # bytes of memory that are there together
-SMALL = ("i8", "i16")
+SMALL = ("i8", "i16")  # elements that AVX2 neither gathers, scatters nor loads under a mask
 LONGEST = 200  # lines of a block: without optimisation, LLVM's code generator takes time that grows with their square
 
 

@@ -107,12 +107,15 @@ class NearLines:
         """The first active lane, and the last; where none is, any."""
         if not self.some:
             return "0", str(self.each - 1)
-        code, bits, word = self.code, self._bits(n), f"i{self.each}"
-        zeros = [code.intrinsic(word, f"llvm.c{end}z.{word}", (word, bits), ("i1", "false")) for end in ("tt", "tl")]
-        last = code.emit(f"sub {word} {self.each - 1}, {zeros[1]}")
-        return tuple(  # type: ignore[return-value]
-            code.emit(f"zext {word} {code.emit(f'and {word} {lane}, {self.each - 1}')} to i32") for lane in (zeros[0], last)
-        )
+        bits, word = self._bits(n), f"i{self.each}"
+        names = (f"llvm.{count}.{word}" for count in ("cttz", "ctlz"))
+        below, above = (self.code.intrinsic(word, name, (word, bits), ("i1", "false")) for name in names)
+        return self._lane(below), self._lane(self.code.emit(f"sub {word} {self.each - 1}, {above}"))
+
+    def _lane(self, number: str) -> str:
+        """A number, modulo that of the lanes, as an index."""
+        word = f"i{self.each}"
+        return self.code.emit(f"zext {word} {self.code.emit(f'and {word} {number}, {self.each - 1}')} to i32")
 
     def _address(self, n: int, lane: str) -> str:
         return self.code.emit(f"extractelement <{self.each} x i64> {self.registers[n]}, i32 {lane}")

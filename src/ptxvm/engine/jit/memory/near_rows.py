@@ -18,7 +18,7 @@ from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.flow import address_registers, bit_of
 from ptxvm.analysis.program import Bound
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.ir.builder import Code, short
+from ptxvm.engine.jit.ir.builder import SMALL, Code, short
 from ptxvm.engine.jit.ir.lane_values import vector_literal
 from ptxvm.engine.jit.memory import near_lines, prefetches, some_lanes
 from ptxvm.engine.jit.memory.near_lines import NearLines
@@ -81,7 +81,7 @@ def _arguments(code: Code, base: str, offsets: Typed, lanes: str | None, n: int)
 
 def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
     """Define the function that loads; returns its name."""
-    vector, small = f"<{WARP} x {llvm}>", llvm in small_elements.TYPES
+    vector, small = f"<{WARP} x {llvm}>", llvm in SMALL
     word = "i32" if small else llvm
     words, native = f"<{WARP} x {word}>", f"llvm.masked.gather.v{WARP}{short(word)}.v{WARP}p0"
     code.unit.declarations[native] = f"declare {words} @{native}(<{WARP} x ptr>, i32 immarg, <{WARP} x i1>, {words})"
@@ -110,7 +110,7 @@ def _gather(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str
 def _scatter(code: Code, llvm: str, offset: str, base: str, *, some: bool) -> str:
     """Define the function that stores; returns its name."""
     vector, native = f"<{WARP} x {llvm}>", f"llvm.masked.scatter.v{WARP}{short(llvm)}.v{WARP}p0"
-    small, one_by_one = llvm in small_elements.TYPES, ""
+    small, one_by_one = llvm in SMALL, ""
     if small:
         one_by_one = small_elements.loop(code.unit, "scatter", llvm)
     else:

@@ -16,7 +16,7 @@ from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir import cpu
-from ptxvm.engine.jit.ir.builder import Code, short
+from ptxvm.engine.jit.ir.builder import SMALL, Code, short
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Scalar, Varying, text, wrapped
 from ptxvm.engine.jit.node import small_elements
 from ptxvm.engine.jit.node.context import KernelContext
@@ -269,7 +269,7 @@ class NodeBuilder(operands.Operands):
 
     def gather(self, llvm: str, pointers: str, mask: str | None) -> str:
         """Load from an address for each lane."""
-        if llvm in small_elements.TYPES and mask is None and cpu.has("avx2"):  # a few lanes are quicker one by one
+        if llvm in SMALL and mask is None and cpu.has("avx2"):  # a few lanes are quicker one by one
             words = partial(self.code.masked_gather, "i32", mask="splat (i1 true)")
             return small_elements.gathered(self.code, llvm, self.width, pointers, words)
         if llvm not in NATIVE:

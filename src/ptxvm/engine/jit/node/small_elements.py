@@ -7,8 +7,6 @@ from collections.abc import Callable
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.ir.runtime import runtime
 
-TYPES = ("i8", "i16")
-
 
 def loop(unit: Unit, kind: str, llvm: str) -> str:
     """Define the function that gathers or scatters (`kind`) lane by lane; returns its name."""

@@ -143,13 +143,16 @@ def _masks_are_slow(kernel: KernelContext) -> bool:
     Without mask registers a predicate is a vector of bytes; one of more than 32 lanes LLVM takes apart where another block
     needs it.  A group without barriers in between is worth that.
     """
-    barriers = any(node.barrier_wait for node in kernel.nodes)
-    return kernel.runs_partial_warps and not barriers and not cpu.has("avx512f")
+    return kernel.runs_partial_warps and not _has_barriers(kernel) and not cpu.has("avx512f")
 
 
 def _barriers_are_free(kernel: KernelContext, width: int) -> bool:
     """Is a CTA that has barriers one group in a version of a width?  Tagged code suspends at all barriers."""
-    return not kernel.tagged and kernel.threads == width and any(node.barrier_wait for node in kernel.nodes)
+    return not kernel.tagged and kernel.threads == width and _has_barriers(kernel)
+
+
+def _has_barriers(kernel: KernelContext) -> bool:
+    return any(node.barrier_wait for node in kernel.nodes)
 
 
 def _time(warps: int, width: int) -> float:

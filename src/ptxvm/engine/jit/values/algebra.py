@@ -473,46 +473,50 @@ class LlvmAlgebra(VectorAlgebra):
 
     # ── functions ───────────────────────────────────────────────────────────────────────
 
+    def _in_registers(self, function: Callable[[Value], Value], a: Value) -> Value:
+        """A derived function of f32, by the writer of the processor where that suits."""
+        return approx_exact.function(self, self.writer, function.__name__, a, function.__wrapped__)  # type: ignore[attr-defined]
+
     def derived_rcp(self, a: Value) -> Value:
         """1/a."""
-        return approx_exact.function(self, self.writer, "rcp", a, approximations.rcp.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.rcp, a)
 
     def derived_sqrt(self, a: Value) -> Value:
         """The root."""
-        return approx_exact.function(self, self.writer, "sqrt", a, approximations.sqrt.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.sqrt, a)
 
     def derived_rsqrt(self, a: Value) -> Value:
         """1 over the root."""
-        return approx_exact.function(self, self.writer, "rsqrt", a, approximations.rsqrt.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.rsqrt, a)
 
     def derived_lg2(self, a: Value) -> Value:
         """The logarithm to base 2."""
-        return approx_exact.function(self, self.writer, "lg2", a, approximations.lg2.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.lg2, a)
 
     def derived_ex2(self, a: Value) -> Value:
         """2**a."""
-        return approx_exact.function(self, self.writer, "ex2", a, approximations.ex2.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.ex2, a)
 
     def derived_sin(self, a: Value) -> Value:
         """The sine."""
-        return approx_exact.function(self, self.writer, "sin", a, approximations.sin.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.sin, a)
 
     def derived_sin_nearest(self, a: Value) -> Value:
         """The sine of an angle that is rounded."""
-        return approx_exact.function(self, self.writer, "sin_nearest", a, approximations.sin_nearest.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.sin_nearest, a)
 
     def derived_cos(self, a: Value) -> Value:
         """The cosine."""
-        return approx_exact.function(self, self.writer, "cos", a, approximations.cos.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.cos, a)
 
     def derived_cos_nearest(self, a: Value) -> Value:
         """The cosine of an angle that is rounded."""
-        return approx_exact.function(self, self.writer, "cos_nearest", a, approximations.cos_nearest.__wrapped__)  # type: ignore[attr-defined]
+        return self._in_registers(approximations.cos_nearest, a)
 
     def derived_tanh(self, a: Value) -> Value:
         """The hyperbolic tangent."""
         if self.writer is approx_fast.FastWriter:
-            found = approx_exact.function(self, self.writer, "tanh", a, elementary.tanh.__wrapped__)  # type: ignore[attr-defined]
+            found = self._in_registers(elementary.tanh, a)
             if isinstance(found.raw, Varying):
                 self.flushed.pop(found.raw.name, None)  # it may be subnormal, as no ordinary result of the others is
             return found

@@ -385,15 +385,12 @@ def _size(code: Code, a: str) -> str:
     return code.intrinsic(held, f"llvm.fabs.v{code.width}f32", (held, a))
 
 
-EX2_GAP = ArgumentGap(138.0, 12.0)  # from 126 to 150 a power may be subnormal; beyond it is zero or infinite
-RSQRT_RANGE = ArgumentRange(0x0080_0000, 0x7F80_0000)
+NORMAL = ArgumentRange(0x0080_0000, 0x7F80_0000)
 ANGLES = ArgumentRange(0, 0x43A0_0000, signed=True)  # below 320
 ORDINARY: dict[str, ArgumentRange | ArgumentGap] = {
     "rcp": ArgumentRange(0x0080_0000, 0x7E80_0000, signed=True),
-    "rsqrt": RSQRT_RANGE,
-    "sqrt": ArgumentRange(0x0080_0000, 0x7F80_0000),
-    "lg2": ArgumentRange(0x0080_0000, 0x7F80_0000),
-    "ex2": EX2_GAP,
+    **dict.fromkeys(("rsqrt", "sqrt", "lg2"), NORMAL),
+    "ex2": ArgumentGap(138.0, 12.0),  # from 126 to 150 a power may be subnormal; beyond it is zero or infinite
     **dict.fromkeys(("sin", "sin_nearest", "cos", "cos_nearest"), ANGLES),
     "tanh": ArgumentRange(0, 0x7F80_0001, signed=True),  # all but NaN
 }

@@ -12,7 +12,7 @@ from functools import cache, reduce
 from ptxvm.algebra.derived.approximations import RSQRT
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.lane_values import vector_literal
-from ptxvm.engine.jit.values.approx_exact import EACH, RSQRT_RANGE, WORDS, FunctionWriter, registers
+from ptxvm.engine.jit.values.approx_exact import EACH, NORMAL, WORDS, FunctionWriter, registers
 
 LANES = 2 * EACH
 SHORTS, BYTES, CHOICE = f"<{LANES} x i16>", f"<{2 * LANES} x i8>", f"<{LANES} x i1>"
@@ -117,8 +117,8 @@ class VectorPair:
 
     def unusual(self) -> str:
         """Bits of the lanes whose arguments are not ordinary."""
-        above = self.short("sub", self.high, RSQRT_RANGE.first >> 16)
-        wrong = self.op(f"icmp uge {SHORTS} {above}, splat (i16 {RSQRT_RANGE.end - RSQRT_RANGE.first >> 16})")
+        above = self.short("sub", self.high, NORMAL.first >> 16)
+        wrong = self.op(f"icmp uge {SHORTS} {above}, splat (i16 {NORMAL.end - NORMAL.first >> 16})")
         return self.op(f"bitcast {CHOICE} {wrong} to i{LANES}")
 
     def _root(self, register: FunctionWriter, total: str, factors: str) -> str:
