@@ -9,7 +9,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.algebra.types import Type, pred, u32, u64
+from ptxvm.algebra.types import Type, b32, f32, pred, u32, u64
 from ptxvm.algebra.value import Algebra, Value
 from ptxvm.analysis import constants
 from ptxvm.analysis.flow import registers_in
@@ -18,6 +18,8 @@ from ptxvm.analysis.scope import special
 from ptxvm.analysis.shapes import VECTOR_PARTS
 from ptxvm.analysis.symbols import Label, Prototype, Register, Table, Variable
 from ptxvm.diagnostics.errors import Unsupported
+from ptxvm.isa.emulated_products import adds_numbers
+from ptxvm.isa.operand_types import Shape
 from ptxvm.isa.special_registers import COMPONENTS, SPECIAL, WARP
 from ptxvm.machine.initialise import float_bits, number_bits
 from ptxvm.syntax import tree
@@ -78,7 +80,14 @@ class Operands:
         node = bound.operands.get(name)
         if node is None:
             return None
+        if isinstance(node, tree.Vector) and adds_numbers(bound.i, name):
+            return [self.number(bound, *part) for part in zip(node.items, bound.i.shape(name).items, strict=True)]
         return self.value(bound, node, bound.i.type_of(name), split="split" in bound.i.operand_type(name).marks)
+
+    def number(self, bound: Bound, node: tree.Operand, shape: Shape) -> OperandValue:
+        """An element of a vector as bits: those of a number of f32 where it is a floating-point constant."""
+        found = self.value(bound, node, f32 if shape.kind == "float" else b32)
+        return found.view(b32) if isinstance(found, Value) else found
 
     def value(self, bound: Bound, node: tree.Operand, type: Type | None, *, split: bool = False) -> OperandValue:
         """The value of an operand, as its type."""

@@ -16,7 +16,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.access import elements
 from ptxvm.isa.fragments import Arithmetic, Fragment, Product
 from ptxvm.isa.model import Condition, Declaration, Decoded, Instruction, Meaning, OperandType, Problem, instruction
-from ptxvm.isa.operand_types import has_size, of_last_size, problem
+from ptxvm.isa.operand_types import has_size, of_last_size, problem, types_of
 
 Shapes = Mapping[str, Mapping[str, str]]
 """Types (`s8 u8`), then shapes (`m8n32k16 m32n8k16`), with what they need."""
@@ -193,11 +193,13 @@ def wrong_sort(i: Decoded, operand: str, type: Type, *, constant: bool = True) -
     items = i.shape(operand).items or (i.shape(operand),)
     said = f"Arguments mismatch for instruction '{i.opcode}'"
     kinds = {item.kind for item in items}
+    if type is f32 and kinds == {"float"} and "numbers" in i.operand_type(operand).marks:
+        return None
     if kinds <= CONSTANTS and not of_last_size(items, type) and not (constant and kinds <= ALONE.get(type, set())):
         wrong = f"{items[0].kind} constants alone stand where {type} registers are needed"
         return Problem("P2703", wrong, operand=operand, ptxas=said)
     spec = OperandType(type.name if type.is_int else "")
-    mixed = len({item.type for item in items if item.kind == "register"}) > 1
+    mixed = "register" in kinds and len(types_of(items)) > 1
     for item in items:
         if item.kind == "component" and operand not in i.destinations():
             wrong = "a part of a register stands where a whole one is needed"

@@ -93,7 +93,8 @@ class OperandType:
     `plain` one register or constant only (no vector, no special register without the mark `special`, no variable without an
     offset, no `_` without the mark `sink`), `numeric` no variable at all, `word` no integer constant, `update` the instruction
     reads the operand and then replaces it, `untyped` a `.b` register only, `scalar` no packed one, `strict` integers hold no
-    floats within braces either, `registers` not all within braces are constants, `loose` a register of any type and size,
+    floats within braces either, `registers` not all within braces are constants, `numbers` floating-point constants alone
+    within braces have any size, `loose` a register of any type and size,
     `element` an address may be `a[2]`, `mask` its bits are lanes (which no check asks), `enables` it is a predicate that says
     whether an operand with `update` is read, `passed` its value reaches a result as it is and is not looked at, `label`,
     `function`, `table`, `any`.

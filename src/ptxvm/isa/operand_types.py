@@ -259,9 +259,9 @@ def _vector(shape: Shape, type: Type | None, spec: OperandType, destination: boo
     if "coordinates" in spec.marks and are_bits(items, type):
         return ""
     items = items[indexed:]
-    if of_last_size(items, type) and not destination:
+    if not destination and (of_last_size(items, type) or ("numbers" in spec.marks and all(i.kind == "float" for i in items))):
         return ""
-    as_bits = "strict" not in spec.marks and any(sort_of(item) == BITS for item in items)
+    as_bits = "strict" not in spec.marks and (any(sort_of(item) == BITS for item in items) or floats_of_several_types(items))
     floats = any(item.kind == "register" and is_float(item) and has_size(item, type.bits) for item in items)
     beside = partial(_element, type=type, spec=spec, destination=destination, as_bits=as_bits, beside_floats=floats)
     return next(filter(None, map(beside, items)), "")
@@ -312,8 +312,27 @@ def _misplaced_within_braces(items: Sequence[Shape], type: Type, spec: OperandTy
 
 
 def of_last_size(items: Sequence[Shape], type: Type) -> bool:
-    """Are all floating-point constants, the last of them of the type's size?  Bits take them as ptxas does, by the last one."""
-    return type.kind == "b" and {item.kind for item in items} == {"float"} and items[-1].detail == type.bits
+    """Are all floating-point constants, the last of them of the type's size, where that one alone counts?
+
+    ptxas takes them so where the operand is of bits, or where the constants have several sizes.
+    """
+    floats = all(item.kind == "float" for item in items)
+    return floats and items[-1].detail == type.bits and (type.kind == "b" or len(types_of(items)) > 1)
+
+
+def types_of(items: Sequence[Shape]) -> set[Type | None]:
+    """The types of registers and floating-point constants in a vector."""
+    return {Type.named[f"f{item.detail}"] if item.kind == "float" else item.type for item in items if item.kind in TYPED}
+
+
+def floats_of_several_types(items: Sequence[Shape]) -> bool:
+    """Are all floats, registers among them, and of several types?  ptxas looks only at the size of the registers then."""
+    registers = any(item.kind == "register" for item in items)
+    return registers and all(is_float(item) for item in items) and len(types_of(items)) > 1
+
+
+TYPED = ("register", "float")
+"""What has a type of its own as an element of a vector."""
 
 
 def has_index(point: list[Shape], type: Type) -> bool:

@@ -48,6 +48,7 @@ SPARSE_HALF_BYTES, WMMA = (
     "wmma.mma.sync.aligned.row.col.m8n8k32.s32.s4.s4.s32",
 )
 SMALL = "mma.sync.aligned.m16n8k16.row.col.f16.e4m3.e4m3.f16"
+SMALL_SUM = "mma.sync.aligned.m16n8k32.row.col.f32.e4m3.e4m3.f32"
 SMALL_BYTES = "mma.sync.aligned.m8n8k16.row.col.s32.u8.u8.s32"
 DOUBLES = "wmma.mma.sync.aligned.row.col.m8n8k4.f64.f64.f64.f64"
 CONVERTED = "wmma.mma.sync.aligned.row.row.m16n16k16.f16.f32"
@@ -101,6 +102,17 @@ TAKEN = [
     ("sm_90a", f"{SMALL} {vector('r', 2)}, {{%laneid, %r1}}, {{%laneid}}, {vector('r', 2)};"),
     ("sm_120a", f"{SMALL} {{%r1, _}}, {vector('r', 2)}, {{%r1}}, {{%r1, %laneid}};"),
     ("sm_120a", f"{SMALL} {{%r1, %r2.b0}}, {vector('r', 2)}, {{%r1}}, {vector('r', 2)};"),
+    ("sm_90a", "st.shared.v2.u32 [s], {1.5, 0f3F800000};"),
+    ("sm_90a", "st.shared.v2.u32 [s], {%f1, 1.5};"),
+    ("sm_90a", "st.shared.v2.u64 [s], {0f3F800000, %fd1};"),
+    ("sm_90a", "red.global.add.noftz.v2.f16x2 [%d1], {%f1, 1.5};"),
+    (
+        "sm_90a",
+        f"mma.sync.aligned.m16n8k8.row.col.f16.f16.f16.f16 {vector('r', 2)}, {{1.5, %f1}}, {{%r3}}, {{1.5, 0f3F800000}};",
+    ),
+    ("sm_90a", f"{SMALL_SUM} {vector('f', 4)}, {vector('r', 4)}, {vector('r', 2)}, {{1.5, 0f3F800000, 1.5, 1.5}};"),
+    ("sm_120a", f"{SMALL_SUM} {vector('f', 4)}, {vector('r', 4)}, {vector('r', 2)}, {{1.5, 1.5, 1.5, 1.5}};"),
+    ("sm_120a", f"{SMALL} {vector('r', 2)}, {{1.5, %r1}}, {{%r1}}, {{%f1, 1.5}};"),
     ("sm_90a", "mov.v4.u32 {%u1, %u2, %u3, %u4}, %laneid;"),
     ("sm_90a", "mov.v2.f32 {%f1, %f2}, 1.5;"),
     ("sm_90a", "mov.v2.b64 {%d1, %d2}, s+4;"),
@@ -144,6 +156,18 @@ TAKEN = [
     ("sm_100a", "st.bulk [%laneid], %d1, 0;"),
 ]
 REFUSED = [
+    ("sm_90a", f"{SMALL} {vector('r', 2)}, {{1.5, %r1}}, {{%r1}}, {vector('r', 2)};", "P2703"),
+    ("sm_103a", f"{SMALL} {vector('r', 2)}, {{%r1, 1.5}}, {{%r1}}, {vector('r', 2)};", "P2703"),
+    ("sm_90a", f"{SMALL} {vector('r', 2)}, {vector('r', 2)}, {{%r1}}, {{%r1, 0}};", "P2712"),
+    ("sm_90a", f"{SMALL} {vector('r', 2)}, {vector('r', 2)}, {{%r1}}, {{%r1, 1.5}};", "P2712"),
+    ("sm_90a", f"{SMALL_SUM} {vector('f', 4)}, {vector('r', 4)}, {vector('r', 2)}, {{%r1, 0, 0, 0}};", "P2712"),
+    ("sm_90a", "st.shared.v2.u32 [s], {0f3F800000, 1.5};", "P0304"),
+    ("sm_90a", "st.shared.v2.u32 [s], {0f3F800000, %f1};", "P0304"),
+    (
+        "sm_90a",
+        f"mma.sync.aligned.{WIDE[0]} {vector('f', 4)}, {vector('r', 4)}, {vector('r', 2)}, {{0f3F800000, 1.5, 1.5, 1.5}};",
+        "P0304",
+    ),
     ("sm_90a", "st.shared.v4.b32 [s], {%r1, %tid, %r1, %r1};", "P0304"),
     ("sm_90a", "mov.b64 %d1, {%ntid, %r1};", "P0304"),
     (

@@ -6,7 +6,7 @@ from functools import partial
 from typing import Unpack
 
 from ptxvm.algebra.types import Type, f16, f32
-from ptxvm.isa.emulated_products import added_elsewhere, special_in_an_emulated_product
+from ptxvm.isa.emulated_products import added_elsewhere, converted_elsewhere, special_in_an_emulated_product
 from ptxvm.isa.exactness import SUMS
 from ptxvm.isa.fragments import NARROW, Arithmetic, Fragment, Product, mma_fragment, quarter_fragment
 from ptxvm.isa.matrix import all_lanes, of_matrices, product_of
@@ -109,6 +109,7 @@ def mma_alternate(i, a, b, c, warp):
     .atype   = .btype = { .e4m3, .e5m2, .e3m2, .e2m3, .e2m1 };
     """,
     loose="e4m3 e5m2 e3m2 e2m3 e2m1",
+    types="*: b32, c: b32 numbers",
     needs={"": "PTX 8.4, sm_89", ".kind": "PTX 8.6, sm_100f sm_103f sm_110f sm_120f"},
 )
 def mma_small(i, a, b, c, warp):
@@ -206,6 +207,7 @@ for each in (mma, mma_alternate, mma_small, mma_f64, mma_integer, mma_bits):
     each.rule("P2722")(order_of_matrices)
 for each in (mma, mma_integer, mma_bits):
     each.rule("P2712")(special_in_an_emulated_product)
+mma_small.rule("P2703")(converted_elsewhere)
 mma_small.rule("P2712")(added_elsewhere)
 
 
