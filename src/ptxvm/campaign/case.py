@@ -90,7 +90,7 @@ def outcome(work: Callable[[], object]) -> Outcome:
     except InvalidPTX as wrong:
         codes = ", ".join(sorted({each.code for each in wrong.diagnostics if each.severity is Severity.ERROR}))
         found = Outcome(Verdict.ERROR, f"InvalidPTX {codes}".rstrip(), "", str(wrong))
-    except Exception as wrong:  # noqa: BLE001 - whatever it is, it is how the case ended
+    except (Exception, SystemExit) as wrong:  # noqa: BLE001 - whatever it is, it is how the case ended
         found = Outcome(Verdict.ERROR, type(wrong).__name__, place_of(wrong), f"{type(wrong).__name__}: {wrong}")
     return replace(found, seconds=time.perf_counter() - began)
 

@@ -26,6 +26,8 @@ from ptxvm.diagnostics.errors import Crash
 AHEAD = 0.05  # seconds of work that a worker has in advance
 MOST_AHEAD = 512  # cases
 NAP = 0.01  # seconds
+LONGEST_WAIT = 0.1  # seconds
+STANDSTILL = 0.5  # seconds by which a wait ends late where this process, or the whole machine, stood still meanwhile
 
 
 class Pool(AbstractContextManager["Pool"]):
@@ -58,7 +60,11 @@ class Pool(AbstractContextManager["Pool"]):
             if not busy:
                 return
             stop = [] if self.stop is None else [self.stop]
-            ready = wait([*(worker.connection for worker in busy), *stop], self._patience(busy, until))
+            patience, began = self._patience(busy, until), time.monotonic()
+            ready = wait([*(worker.connection for worker in busy), *stop], patience)
+            late_by = time.monotonic() - began - patience
+            for worker in busy if late_by > STANDSTILL else ():
+                worker.since += late_by
             if self.stop in ready:
                 break
             if ready and self._mean < NAP:
@@ -118,10 +124,10 @@ class Pool(AbstractContextManager["Pool"]):
         return self.seconds / self.ended if self.ended else AHEAD
 
     def _patience(self, busy: list[WorkerProcess], until: float | None) -> float:
-        """The seconds until the first case is late, or it is time to end."""
+        """The seconds until the first case is late, or it is time to end, but not many at once."""
         now = time.monotonic()
         late = min((worker.since for worker in busy if worker.is_ready), default=now) + self.limits.seconds
-        return max((late if until is None else min(late, until)) - now, 0.001)
+        return min(max((late if until is None else min(late, until)) - now, 0.001), LONGEST_WAIT)
 
     def _received(self, worker: WorkerProcess) -> Iterator[Done]:
         """What a worker has sent, or its death."""
@@ -166,7 +172,7 @@ class Pool(AbstractContextManager["Pool"]):
         late = time.monotonic() - self.limits.seconds
         for worker in [each for each in self.workers.values() if each.is_ready and each.jobs and each.since < late]:
             worker.excuse()
-            if worker.since >= late:
+            if worker.since >= late or wait([worker.connection], 0):  # what it has sent is read first
                 continue
             self._remove(worker, kill=True)
             job = worker.jobs.popleft()

@@ -29,6 +29,8 @@ COLLECTED = (10_000, 10, 50)
 def main(end: socket.socket) -> None:
     """Run what comes."""
     gc.set_threshold(*COLLECTED)
+    end.set_inheritable(False)  # the processes that cases start must not keep the socket open when this one has died
+    os.register_at_fork(after_in_child=end.close)
     with end:
         reader, setting, descriptors, is_new = SocketReader(end), None, list[int](), True
         try:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import signal
+import sys
 import time
 from pathlib import Path
 
@@ -70,3 +71,31 @@ def wrong_saxpy(n: int, a: float, x: np.ndarray, y: np.ndarray) -> None:
 def sleeps_long(n: float) -> None:
     """Takes `n` seconds."""
     time.sleep(n)
+
+
+def exits(n: int) -> None:
+    """Calls `sys.exit` with 2 for 2."""
+    if n == 2:
+        sys.exit(n)
+
+
+def works(n: float) -> None:
+    """Takes `n` seconds of a processor."""
+    end = time.process_time() + n
+    while time.process_time() < end:
+        pass
+
+
+def leaves_a_process(n: int, started: str) -> None:
+    """For 1 starts a process that lives on, and notes it in a file; for 2 starts one that raises; for 3 ends its own."""
+    if n == 3:
+        os._exit(1)
+    if n in (1, 2) and (child := os.fork()) == 0:
+        if n == 2:
+            raise KeyError(n)
+        time.sleep(100)
+        os._exit(0)
+    if n == 1:
+        Path(started).write_text(str(child), encoding="ascii")
+    if n == 2:
+        os.waitpid(child, 0)

@@ -1,17 +1,20 @@
 """Workers that die, hang and allocate: their cases are failures by name, and no other case is lost or run twice."""
 
 import os
+import signal
+import socket
 import sqlite3
 import subprocess
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import closing
+from multiprocessing.connection import wait
 from pathlib import Path
 
 import pytest
 
-from ptxvm.campaign import worker_process
+from ptxvm.campaign import pool, worker_process
 from ptxvm.campaign.case import DeclaredWorkload
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.outcome import Job, Verdict
@@ -19,8 +22,10 @@ from ptxvm.campaign.pool import Pool
 from ptxvm.campaign.results import read_cases
 from ptxvm.campaign.run_delay import delay_since, run_delays
 from ptxvm.campaign.session import Campaign
+from ptxvm.campaign.worker_process import WorkerProcess
 
 Run = Callable[..., Campaign]
+Instead = Callable[[Callable[[WorkerProcess], object]], list[WorkerProcess]]
 
 
 def rows(found: Campaign) -> list[tuple[object, ...]]:
@@ -42,6 +47,22 @@ def test_a_case_that_ends_its_process_three_times_is_a_failure_by_name(run: Run)
     assert rows(found) == [(1, Verdict.PASSED, 1), (2, Verdict.DIED, 3), (3, Verdict.PASSED, 1)]
     (reason,) = found.reasons
     assert (reason.first.outcome.reason, "3 times" in reason.first.outcome.message) == ("died signal SIGSEGV", True)
+
+
+def test_processes_that_cases_start_do_not_speak_for_their_worker(run: Run, tmp_path: Path) -> None:
+    """One lives on when the worker has died, and would keep its socket open; another leaves by the end of the case."""
+    started = tmp_path / "started"
+    try:
+        found = run("leaves_a_process", {"n": [1, 2, 3, 4], "started": [str(started)]}, limits={"seconds": 3, "attempts": 1})
+        assert rows(found) == [(n, Verdict.DIED if n == 3 else Verdict.PASSED, 1) for n in (1, 2, 3, 4)]
+    finally:
+        os.kill(int(started.read_text(encoding="ascii")), signal.SIGKILL)
+
+
+def test_a_case_that_calls_exit_fails_and_its_worker_goes_on(run: Run) -> None:
+    found = run("exits", {"n": [1, 2, 3]})
+    assert rows(found) == [(1, Verdict.PASSED, 1), (2, Verdict.ERROR, 1), (3, Verdict.PASSED, 1)]
+    assert found.reasons[0].first.outcome.message == "SystemExit: 2"
 
 
 def test_a_case_that_takes_too_long_is_ended(run: Run) -> None:
@@ -68,6 +89,52 @@ def test_a_case_is_not_late_by_the_time_for_which_it_had_no_processor(run: Run, 
     monkeypatch.setattr(worker_process, "run_delays", lambda _: {"1": time.monotonic_ns() // 2})
     found = run("sleeps_long", {"n": [0.4, 3]}, limits={"seconds": 0.3})
     assert rows(found) == [(0.4, Verdict.PASSED, 1), (3, Verdict.TIMEOUT, 1)]
+
+
+@pytest.fixture
+def instead_of_the_first_wait(monkeypatch: pytest.MonkeyPatch) -> Instead:
+    """Has a function called in place of the first wait for a case; gives the workers for which it was."""
+
+    def instead(function: Callable[[WorkerProcess], object]) -> list[WorkerProcess]:
+        started, called = list[WorkerProcess](), list[WorkerProcess]()
+
+        class Started(WorkerProcess):
+            def __init__(self, environment: Mapping[str, str]) -> None:
+                super().__init__(environment)
+                started.append(self)
+
+        def waited(connections: list[socket.socket], patience: float) -> list[object]:
+            if called or not (some := [each for each in started if each.is_ready and each.jobs]):
+                return wait(connections, patience)  # type: ignore[return-value,arg-type]
+            called.append(some[0])
+            function(some[0])
+            return []
+
+        monkeypatch.setattr(pool, "WorkerProcess", Started)
+        monkeypatch.setattr(pool, "wait", waited)
+        return called
+
+    return instead
+
+
+def test_a_case_is_not_late_by_the_time_for_which_the_machine_stood_still(run: Run, instead_of_the_first_wait: Instead) -> None:
+    """A case of .3 seconds, which may take .6, is stopped for a second, during which this process does nothing either."""
+
+    def stand_still(worker: WorkerProcess) -> None:
+        for action, seconds in ((signal.SIGSTOP, 1.0), (signal.SIGCONT, 0.0)):
+            worker.process.send_signal(action)
+            time.sleep(seconds)
+
+    called = instead_of_the_first_wait(stand_still)
+    assert rows(run("works", {"n": [0.3]}, limits={"seconds": 0.6})) == [(0.3, Verdict.PASSED, 1)]
+    assert called
+
+
+def test_an_outcome_that_waits_to_be_read_is_not_late(run: Run, instead_of_the_first_wait: Instead) -> None:
+    """A case has sent that it passed, but this process has no time to read that until the case would be late."""
+    called = instead_of_the_first_wait(lambda _: time.sleep(0.45))
+    assert rows(run("passes", {"n": [1]}, limits={"seconds": 0.2})) == [(1, Verdict.PASSED, 1)]
+    assert called
 
 
 def test_the_delay_is_that_of_the_thread_which_waited_most() -> None:
