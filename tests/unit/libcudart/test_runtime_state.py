@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_void_p
+from ctypes import byref, c_float, c_int, c_size_t, c_uint, c_uint64, c_void_p
 from struct import pack
 
 import pytest
@@ -372,3 +372,31 @@ def test_the_location_of_managed_memory_is_told(program):
     assert tell(memory, c_size_t(128), c_size_t(64), c_size_t(64), found) == 0
     assert list(found) == [1, 0, on_host, 0]
     succeed(program.cudaFree(memory))
+
+
+# ── functions of the driver ─────────────────────────────────────────────────────────────
+
+
+def entry(program, function, name, *arguments):
+    """The address that a search finds, None for none."""
+    found = c_void_p(1)
+    assert program[function](name, byref(found), *arguments, None) == 0
+    return found.value
+
+
+def test_functions_of_the_driver_are_those_of_the_library_s_version(program, request):
+    """`cuCtxGetDevice` has one parameter in CUDA 12, and in CUDA 13 the context besides."""
+    driver = install().cuda
+    symbol = {"12": "cuCtxGetDevice", "13": "cuCtxGetDevice_v2"}[request.node.callspec.params["program"]]
+    assert entry(program, "cudaGetDriverEntryPoint", b"cuCtxGetDevice", c_uint64(0)) == driver.address(symbol)
+    assert entry(program, "cudaGetDriverEntryPoint", b"cuNonsense", c_uint64(0)) is None
+
+
+@pytest.mark.parametrize(("flags", "symbol"), [(0, "cuStreamQuery_ptsz"), (1, "cuStreamQuery"), (2, "cuStreamQuery_ptsz")])
+def test_programs_with_a_default_stream_of_each_thread_find_functions_for_it(program, flags, symbol):
+    """`cudaEnableDefault` means them for such programs, and for others the legacy stream (runtime API, driver entry points)."""
+    search = "cudaGetDriverEntryPointByVersion"
+    found = entry(program, f"{search}_ptsz", b"cuStreamQuery", c_uint(13000), c_uint64(flags))
+    assert found == install().cuda.address(symbol)
+    found = entry(program, search, b"cuStreamQuery", c_uint(13000), c_uint64(flags))
+    assert found == install().cuda.address("cuStreamQuery_ptsz" if flags == 2 else "cuStreamQuery")

@@ -8,7 +8,7 @@ from ptxvm.libcuda.session import function, session
 from ptxvm.libcuda.signatures import symbol_for
 
 VERSION = 13050  # of CUDA, as 1000 times the major number
-PER_THREAD = 2  # CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
+LEGACY, PER_THREAD = 1, 2  # CU_GET_PROC_ADDRESS_LEGACY_STREAM, CU_GET_PROC_ADDRESS_PER_THREAD_DEFAULT_STREAM
 FOUND, NOT_FOUND, TOO_OLD = range(3)  # CUdriverProcAddressQueryResult
 
 
@@ -47,24 +47,27 @@ def known(code: int) -> Result:
 
 @function("cuGetProcAddress", stateless=True)
 def address(name: int, out: int, version: int, flags: int) -> None:
-    """The function for a name in a version."""
+    """The function for a name in a version, as until CUDA 12: DriverError where there is none."""
     if put_address(name, out, version, flags) is None:
         raise DriverError(Result.NOT_FOUND, f"{string(name)} is not known in version {version}")
 
 
 @function("cuGetProcAddress_v2", stateless=True)
 def address_v2(name: int, out: int, version: int, flags: int, status: int) -> None:
-    """The function for a name in a version, and whether there is one."""
+    """The function for a name in a version, null where there is none, and in `status`, unless that is null, why."""
     found = put_address(name, out, version, flags)
     newer = symbol_for(string(name), 1 << 30) is not None
     if status:
         put_i32(status, FOUND if found else TOO_OLD if newer else NOT_FOUND)
-    elif found is None:
-        raise DriverError(Result.NOT_FOUND, f"{string(name)} is not known in version {version}")
 
 
 def put_address(name: int, out: int, version: int, flags: int) -> str | None:
-    """Put the address of a function, 0 where there is none; its symbol.  DriverError for a version after the driver's own."""
+    """Put the address of a function, 0 where there is none; its symbol.
+
+    DriverError for a version after the driver's own, and for unknown flags.
+    """
+    if flags not in (0, LEGACY, PER_THREAD):
+        raise DriverError(Result.INVALID_VALUE, f"there are no flags {flags:#x} of a search for a function")
     if version > VERSION:
         raise DriverError(Result.INVALID_VALUE, f"version {version} is after {VERSION}, that of the driver")
     found = symbol_for(string(name), version, per_thread=bool(flags & PER_THREAD))

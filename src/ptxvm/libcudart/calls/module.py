@@ -7,10 +7,12 @@ import ctypes
 from ptxvm.driver.kernel_facts import attributes_of
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import put_bytes, put_i32, put_u64, put_u64_if, string
-from ptxvm.libcuda.calls.entry import PER_THREAD, VERSION, address_v2
+from ptxvm.libcuda.calls.entry import PER_THREAD, address_v2
 from ptxvm.libcuda.calls.module import set_attribute
 from ptxvm.libcuda.session import session
 from ptxvm.libcudart.runtime_state import Fatbin, RegisteredSymbol, RuntimeApiError, RuntimeResult, function, runtime
+
+VERSION_12, VERSION_13 = 12090, 13050  # of the two libraries
 
 
 def fatbin(handle: int) -> Fatbin:
@@ -185,22 +187,28 @@ def export_table(out: int, which: int) -> None:
 @function("cudaRuntimeGetVersion@12", stateless=True)
 def version_12(out: int) -> None:
     """The version of the library."""
-    put_i32(out, 12090)
+    put_i32(out, VERSION_12)
 
 
 @function("cudaRuntimeGetVersion@13", stateless=True)
 def version_13(out: int) -> None:
     """The version of the library."""
-    put_i32(out, 13050)
+    put_i32(out, VERSION_13)
 
 
 @function("cudaGetDriverEntryPointByVersion", stateless=True)
 def driver_entry_by_version(name: int, out: int, version: int, flags: int, status: int) -> None:
-    """The function of the driver for a name in a version."""
-    address_v2(name, out, version, flags & PER_THREAD, status)
+    """The function of the driver for a name in a version, for the default stream that the caller has."""
+    address_v2(name, out, version, flags or PER_THREAD * session().thread.has_default, status)
 
 
-@function("cudaGetDriverEntryPoint", stateless=True)
-def driver_entry(name: int, out: int, flags: int, status: int) -> None:
+@function("cudaGetDriverEntryPoint@12", stateless=True)
+def driver_entry_12(name: int, out: int, flags: int, status: int) -> None:
     """The function of the driver for a name in the version of the library."""
-    address_v2(name, out, VERSION, flags & PER_THREAD, status)
+    driver_entry_by_version(name, out, VERSION_12, flags, status)
+
+
+@function("cudaGetDriverEntryPoint@13", stateless=True)
+def driver_entry_13(name: int, out: int, flags: int, status: int) -> None:
+    """The function of the driver for a name in the version of the library."""
+    driver_entry_by_version(name, out, VERSION_13, flags, status)
