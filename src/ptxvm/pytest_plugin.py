@@ -41,7 +41,8 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         if given := [f"--ptxvm-{name}" for name in OF_THE_DRIVER if getattr(chosen, f"ptxvm_{name}")]:
             raise pytest.UsageError(f"{given[0]} is of --ptxvm, which is missing")
         return
-    from ptxvm.driver.models import MODELS  # noqa: PLC0415 - see above
+    from ptxvm.driver.environment import WrongVariable, environment  # noqa: PLC0415 - see above
+    from ptxvm.driver.models import MODELS  # noqa: PLC0415
     from ptxvm.libcudart.process import enter  # noqa: PLC0415
     from ptxvm.machine import options  # noqa: PLC0415
 
@@ -60,6 +61,10 @@ def pytest_load_initial_conftests(early_config: pytest.Config) -> None:
         os.close(file)
         early_config.stash[FINDINGS] = Path(path)
         os.environ["PTXVM_FINDINGS"] = path  # of this process and the programs that its tests start
+    try:
+        environment()
+    except WrongVariable as wrong:
+        raise pytest.UsageError(str(wrong)) from wrong
     enter()
 
 
@@ -89,9 +94,9 @@ def pytest_report_header(config: pytest.Config) -> str | None:
     """The device and the checks."""
     if not config.option.ptxvm:
         return None
-    from ptxvm.driver.models import chosen  # noqa: PLC0415
+    from ptxvm.driver.environment import environment  # noqa: PLC0415
 
-    model, count = chosen()
+    model, count = environment().model, environment().devices
     checks = f", checks {config.option.ptxvm_check}" if config.option.ptxvm_check else ""
     major, minor = model.capability
     return f"ptxvm: {count} × {model.name} (sm_{major}{minor}){checks}"
@@ -117,10 +122,10 @@ def pytest_runtest_makereport(
     path = item.config.stash.get(FINDINGS, None)
     if path is None or call.when == "setup":
         return report
-    from ptxvm.driver.launch_checks import suppressions  # noqa: PLC0415 - see above
+    from ptxvm.driver.environment import environment  # noqa: PLC0415 - see above
 
     written = [json.loads(line) for line in path.read_text(encoding="utf-8").splitlines()]
-    found = [each for each in written if not suppressions().names(each["kernel"], each["code"], each["line"])]
+    found = [each for each in written if not environment().suppressions.names(each["kernel"], each["code"], each["line"])]
     path.write_bytes(b"")
     if found:
         report.sections.append(("ptxvm", "\n\n".join(each["text"] for each in found)))

@@ -16,6 +16,7 @@ from typing import Any
 from ptxvm.cli.check import read_suppressions, tell_unused
 from ptxvm.cli.failures import FINDINGS, WRONG_CALL, say
 from ptxvm.cli.terminal import console, tabulated
+from ptxvm.driver.environment import WrongVariable, read
 from ptxvm.driver.models import MODELS
 from ptxvm.libcudart.process import prepare
 from ptxvm.machine import options
@@ -50,6 +51,10 @@ def execute(
         environment = (
             os.environ | prepare(Path(folder)) | {name: str(value) for name, value in chosen.items() if value is not None}
         )
+        try:
+            read(environment)
+        except WrongVariable as wrong:
+            return say(f"ptxvm exec: {wrong}", WRONG_CALL)
         try:
             child = subprocess.Popen(list(command), env=environment)  # noqa: S603 - the program that the user names
         except OSError as wrong:

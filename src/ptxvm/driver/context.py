@@ -59,6 +59,8 @@ class Context:
     streams: WeakSet[Stream] = field(default_factory=WeakSet)
     cells: Cells = field(default_factory=lambda: cells(A_CONTEXT))
     is_detached: bool = False
+    life: object = field(default_factory=object)
+    """What its modules and launches belong to: another object after a reset."""
 
     def __post_init__(self) -> None:
         self.cells[ORDINAL] = self.device.ordinal
@@ -165,8 +167,9 @@ class Context:
             self.device.machine.disable_peer_access(peer.device.machine)
 
     def reset(self) -> None:
-        """Wait for all streams, forget captures, the error and the peers, and restore the limits."""
+        """Wait for all streams, forget modules, captures, the error and the peers, and restore the limits."""
         self.finish()
+        self.life = object()
         for stream in list(self.streams):
             stream.capture = None
         for peer in list(self.peers):

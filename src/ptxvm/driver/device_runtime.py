@@ -9,7 +9,8 @@ from pathlib import Path
 
 from ptxvm import api
 from ptxvm.driver.device_questions import questions
-from ptxvm.driver.models import Model, chosen
+from ptxvm.driver.environment import environment
+from ptxvm.driver.models import Model
 from ptxvm.driver.programs import loaded
 from ptxvm.isa.directives import DEVICE_RUNTIME
 
@@ -53,8 +54,7 @@ def with_device_runtime(parts: Sequence[api.Module], model: Model) -> list[api.M
     missing = called - {each.name for each in functions if each.defined}
     if not missing:
         return list(parts)
-    _, devices = chosen()
-    return [*parts, *(loaded(source) for source in sources(model, devices) if defines(source, missing))]
+    return [*parts, *(loaded(source) for source in sources(model, environment().devices) if defines(source, missing))]
 
 
 def defines(source: bytes, some: set[str]) -> bool:

@@ -1,8 +1,8 @@
 """The checks of all kernels of a process, how work runs under them, and their findings.
 
-`PTXVM_CHECK` names the checks (`memory,race`), `PTXVM_ASYNC` and `PTXVM_SEED` when asynchronous work ends.  Each finding is
-logged once, but for those that `PTXVM_SUPPRESS` names, and appended as a line of JSON to the file that `PTXVM_FINDINGS`
-names, where `ptxvm exec` counts them.  Findings of the codes in `PTXVM_ALLOW` are not reported.
+The environment names the checks.  Each finding is logged once, but for those that it suppresses, and appended as a line of
+JSON to the file that `PTXVM_FINDINGS` names, where `ptxvm exec` counts them.  Findings of codes that the environment allows
+are not reported.
 """
 
 from __future__ import annotations
@@ -13,12 +13,11 @@ import os
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import cache
 from pathlib import Path
 from typing import NamedTuple
 
-from ptxvm.diagnostics.suppressions import Suppressions
-from ptxvm.machine import options, settings
+from ptxvm.driver.environment import environment
+from ptxvm.machine import options
 from ptxvm.machine.events import Finding
 from ptxvm.machine.streams import Stream
 
@@ -26,34 +25,9 @@ LOG = logging.getLogger("ptxvm.driver")
 MOMENT = 0.1  # seconds after which a function of the client is taken to wait for the host
 
 
-@cache
 def wanted() -> frozenset[options.Check] | None:
-    """The checks that `PTXVM_CHECK` names, None where it names none; ValueError for an unknown name."""
-    return options.checks_in(os.environ.get("PTXVM_CHECK", ""))
-
-
-@cache
-def suppressions() -> Suppressions:
-    """Those of the file that `PTXVM_SUPPRESS` names, whose patterns are of kernels: the modules of a program have no names."""
-    path = os.environ.get("PTXVM_SUPPRESS")
-    if not path:
-        return Suppressions()
-    from ptxvm.analysis.known_codes import is_code  # noqa: PLC0415 - all instructions, which a program may not need
-
-    return Suppressions.parse(Path(path).read_text(encoding="utf-8"), is_code)
-
-
-@cache
-def allowed() -> frozenset[str]:
-    """The codes of findings that are meant, by `PTXVM_ALLOW`; ValueError for an unknown code."""
-    return options.allowed_in(os.environ.get("PTXVM_ALLOW", ""))
-
-
-@cache
-def completion() -> tuple[str, int]:
-    """When asynchronous work ends, by `PTXVM_ASYNC`, and its seed; ValueError for an unknown word."""
-    chosen = options.completion(os.environ.get("PTXVM_ASYNC") or None)
-    return chosen, settings.seed() if chosen == "random" else 0
+    """The checks of the kernels of this process, None for none."""
+    return environment().checks
 
 
 def exact_bounds() -> bool:
@@ -122,10 +96,10 @@ class Findings:
     def add(self, finding: Finding) -> None:
         """Report a finding, unless one like it was reported before."""
         key = (finding.kernel, finding.code, finding.line)
-        if key in self.seen or finding.code in allowed():
+        if key in self.seen or finding.code in environment().allowed:
             return
         self.seen.add(key)
-        if not suppressions().names(finding.kernel, finding.code, finding.line):
+        if not environment().suppressions.names(finding.kernel, finding.code, finding.line):
             LOG.warning("ptxvm: in kernel %s: %s", finding.kernel, finding)
         if path := os.environ.get("PTXVM_FINDINGS"):
             with Path(path).open("a", encoding="utf-8") as file:
@@ -141,4 +115,4 @@ class Findings:
 
 FINDINGS = Findings()
 
-__all__ = ["FINDINGS", "Checked", "HostThread", "completion", "exact_bounds", "follows_values", "suppressions", "wanted"]
+__all__ = ["FINDINGS", "Checked", "HostThread", "exact_bounds", "follows_values", "wanted"]

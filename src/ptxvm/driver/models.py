@@ -1,23 +1,19 @@
 """The device models that a process can choose: limits and capabilities of real cards.
 
-`PTXVM_DEVICE` names one (`sm_90`), `PTXVM_DEVICES` counts them.  The limits by compute capability are those of the CUDA C++
+The limits by compute capability are those of the CUDA C++
 Programming Guide ("Compute Capabilities"); counts and clocks are those of one product of each.
 """
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
-from functools import cache
 
 from ptxvm.dataclass import dataclass
-from ptxvm.diagnostics import did_you_mean
 from ptxvm.driver.attributes import Attribute
 from ptxvm.isa.targets import Target
 
 KIB = 1024
 DEFAULT = "sm_89"  # the newest whose every instruction runs
-MOST_DEVICES = 64
 
 
 @dataclass(frozen=True, slots=True)
@@ -167,15 +163,4 @@ def model_of(target: Target) -> str:
     return next((name for name in reversed(MODELS) if int(name.removeprefix("sm_")) <= target.number), next(iter(MODELS)))
 
 
-@cache
-def chosen() -> tuple[Model, int]:
-    """The model of the process's devices and how many there are; ValueError for a wrong environment variable."""
-    name, count = os.environ.get("PTXVM_DEVICE", DEFAULT), os.environ.get("PTXVM_DEVICES", "1")
-    if name not in MODELS:
-        raise ValueError(f"PTXVM_DEVICE is one of {', '.join(MODELS)}, not {name!r}; {did_you_mean(name, MODELS)}".rstrip("; "))
-    if not count.isdecimal() or not 0 <= int(count) <= MOST_DEVICES:
-        raise ValueError(f"PTXVM_DEVICES is a number up to {MOST_DEVICES}, not {count!r}")
-    return MODELS[name], int(count)
-
-
-__all__ = ["MODELS", "Model", "chosen", "model_of"]
+__all__ = ["DEFAULT", "MODELS", "Model", "model_of"]

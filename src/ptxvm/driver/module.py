@@ -37,8 +37,14 @@ class Module:
     DriverError where the PTX is wrong, or for a newer device than the model's; its message has the diagnostics.
     """
 
-    def __init__(self, texts: Sequence[bytes], model: Model, device: int = 0, limits: Mapping[int, int] = LIMITS) -> None:
-        """`limits` are those of the context, which kernels ask for."""
+    def __init__(
+        self, texts: Sequence[bytes], model: Model, device: int = 0, limits: Mapping[int, int] = LIMITS,
+        life: object | None = None,
+    ) -> None:  # fmt: skip
+        """`limits` are those of the context, which kernels ask for.
+
+        `life` is that of the only context in which its kernels can be launched, None for those of a library, which all have.
+        """
         try:
             parts = [loaded(text, texts[:n]) for n, text in enumerate(texts)]
             for part in parts:
@@ -49,7 +55,7 @@ class Module:
             raise DriverError(result_of_invalid(texts, wrong), str(wrong)) from wrong
         if not exact_bounds():
             self.module.shared_unit = allocation_unit(10 * model.capability[0] + model.capability[1])
-        self.module.device, self.model, self.limits = device, model, limits
+        self.module.device, self.model, self.limits, self.life = device, model, limits, life
         self.copies = {device: self}  # the modules of the same code, by device
         self._enter()
 

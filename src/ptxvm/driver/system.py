@@ -5,9 +5,9 @@ from __future__ import annotations
 from ptxvm.driver.context import STREAMS, Context
 from ptxvm.driver.device import Device
 from ptxvm.driver.device_graphs import DeviceGraphs
+from ptxvm.driver.environment import environment
 from ptxvm.driver.graph_memory import GraphMemory
 from ptxvm.driver.memory import MemoryBlocks
-from ptxvm.driver.models import chosen
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.virtual_memory import VirtualMemory
 
@@ -16,8 +16,8 @@ class Driver:
     """The devices of a process, their primary contexts, and the memory that clients have allocated."""
 
     def __init__(self) -> None:
-        model, count = chosen()
-        self.devices = [Device(n, model) for n in range(count)]
+        asked = environment()
+        self.devices = [Device(n, asked.model) for n in range(asked.devices)]
         self.primary = [Context(device) for device in self.devices]
         self.blocks = MemoryBlocks()
         self.virtual = VirtualMemory(self.blocks)

@@ -14,8 +14,10 @@ import sysconfig
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
+from types import TracebackType
 
 from ptxvm.dataclass import dataclass
+from ptxvm.driver.environment import WrongVariable
 from ptxvm.driver.profile import profile
 from ptxvm.libcuda.starter import Starter
 
@@ -80,7 +82,16 @@ def started() -> None:
     import llvmlite.binding  # noqa: F401, PLC0415 - its destructors must run after the functions that are registered here
 
     sys.stdout = StandardOutput()
+    sys.excepthook = tell
     GUEST.here = True
+
+
+def tell(type: type[BaseException], wrong: BaseException, trace: TracebackType | None) -> None:
+    """Print what made the start of the libraries fail: a line for a wrong variable, which is no defect of ptxvm."""
+    if isinstance(wrong, WrongVariable):
+        sys.stderr.write(f"ptxvm: {wrong}\n")
+    else:
+        sys.__excepthook__(type, wrong, trace)
 
 
 def guest(end: Callable[[], None], leave: int, forked: int) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from ptxvm.dataclass import dataclass
@@ -90,9 +91,9 @@ def threads() -> int | None:
     return _number("PTXVM_THREADS", "threads", 1) if os.environ.get("PTXVM_THREADS") else None
 
 
-def seed() -> int:
+def seed(variables: Mapping[str, str] = os.environ) -> int:
     """The seed of the times at which asynchronous work ends; 0 by default."""
-    return _number("PTXVM_SEED", "the seed", 0) if os.environ.get("PTXVM_SEED") else 0
+    return _number("PTXVM_SEED", "", 0, variables) if variables.get("PTXVM_SEED") else 0
 
 
 def tiering() -> Tiering:
@@ -104,8 +105,8 @@ def tiering() -> Tiering:
         raise ValueError(f"PTXVM_TIER is one of {', '.join(Tiering)}, not {text!r}") from None
 
 
-def _number(name: str, of: str, least: int) -> int:
-    text = os.environ[name]
+def _number(name: str, of: str, least: int, variables: Mapping[str, str] = os.environ) -> int:
+    text = variables[name]
     if not text.isdecimal() or int(text) < least:
-        raise ValueError(f"{name} is a number of {of}, not {text!r}")
+        raise ValueError(f"{name} is a number{of and f' of {of}'}, not {text!r}")
     return int(text)

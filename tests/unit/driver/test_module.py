@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.driver import launch_checks
+from ptxvm.driver.environment import environment
 from ptxvm.driver.models import MODELS
 from ptxvm.driver.module import Module
 
@@ -34,9 +34,9 @@ ASKED = 40
 @pytest.fixture(autouse=True)
 def no_memory_of_checks():
     """Checks are read from the environment anew."""
-    launch_checks.wanted.cache_clear()
+    environment.cache_clear()
     yield
-    launch_checks.wanted.cache_clear()
+    environment.cache_clear()
 
 
 def asked(model, offset, engine):

@@ -5,7 +5,9 @@ from __future__ import annotations
 import threading
 from ctypes import addressof, byref, c_size_t, c_uint, c_uint64, c_void_p
 
-INVALID_VALUE, INVALID_CONTEXT, NOT_FOUND, DESTROYED = 1, 201, 500, 709
+from stream_driver import KERNELS
+
+INVALID_VALUE, INVALID_CONTEXT, INVALID_HANDLE, NOT_FOUND, DESTROYED = 1, 201, 400, 500, 709
 MANAGED = b"""
 .version 7.8
 .target sm_80
@@ -31,6 +33,8 @@ def test_a_primary_context_that_nothing_retains_is_destroyed(cuda):
     assert retained > 0
     assert cuda.library.cuDevicePrimaryCtxRelease_v2(0) == INVALID_CONTEXT
     assert (allocated(cuda), cuda.library.cuCtxSynchronize()) == (DESTROYED, DESTROYED)
+    cuda.cuDevicePrimaryCtxReset_v2(0)
+    assert allocated(cuda) == DESTROYED
     for _ in range(retained):
         cuda.handle("cuDevicePrimaryCtxRetain", 0)
     assert allocated(cuda) == 0
@@ -76,3 +80,67 @@ def test_arguments_come_in_one_way(cuda):
     pointers = (c_void_p * 2)(*map(addressof, values))
     assert cuda.library.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, pointers, (c_void_p * 1)(0)) == INVALID_VALUE
     assert cuda.library.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, None, pointers, None) == 0
+
+
+# ── what contexts have ──────────────────────────────────────────────────────────────────
+
+
+def put(cuda, kernel, value, stream=None):
+    """The result of a launch that stores a value, and the value that is stored then."""
+    arguments = [c_uint64(addressof(cuda.cell)), c_uint(value)]
+    pointers = (c_void_p * 2)(*map(addressof, arguments))
+    result = cuda.library.cuLaunchKernel(kernel, 1, 1, 1, 1, 1, 1, 0, stream, pointers, None)
+    if not result:
+        cuda.cuCtxSynchronize()
+    return result, cuda.cell.value
+
+
+def put_kernel(cuda):
+    """A kernel of a module that the current context loads."""
+    return cuda.handle("cuModuleGetFunction", cuda.handle("cuModuleLoadData", KERNELS), b"put")
+
+
+def test_a_function_runs_in_the_context_that_has_loaded_its_module(cuda):
+    """`cuLaunchKernel` returns INVALID_HANDLE; with a stream of the context it runs whichever is current."""
+    kernel, primary = put_kernel(cuda), cuda.stream()
+    assert put(cuda, kernel, 1) == (0, 1)
+    context = cuda.handle("cuCtxCreate_v2", c_uint(0), 0)
+    assert put(cuda, kernel, 2) == (INVALID_HANDLE, 1)
+    assert put(cuda, put_kernel(cuda), 3) == (0, 3)
+    assert cuda.library.cuStreamSynchronize(primary) == 0
+    assert put(cuda, kernel, 4, primary)[0] == 0
+    cuda.cuCtxDestroy_v2(context)
+    assert put(cuda, kernel, 5) == (0, 5)
+
+
+def test_the_kernels_of_a_library_run_in_all_contexts(cuda):
+    library = cuda.handle("cuLibraryLoadData", KERNELS, None, None, c_uint(0), None, None, c_uint(0))
+    kernel = cuda.handle("cuLibraryGetKernel", library, b"put")
+    assert put(cuda, kernel, 1) == (0, 1)
+    context = cuda.handle("cuCtxCreate_v2", c_uint(0), 0)
+    assert put(cuda, kernel, 2) == (0, 2)
+    cuda.cuCtxDestroy_v2(context)
+    assert put(cuda, kernel, 3) == (0, 3)
+
+
+def test_what_a_destroyed_context_had_has_no_handle(cuda):
+    context = cuda.handle("cuCtxCreate_v2", c_uint(0), 0)
+    kernel, stream, event = put_kernel(cuda), cuda.stream(), cuda.handle("cuEventCreate", c_uint(0))
+    module = cuda.handle("cuModuleLoadData", KERNELS)
+    assert put(cuda, kernel, 1, stream) == (0, 1)
+    cuda.cuCtxDestroy_v2(context)
+    assert put(cuda, kernel, 2) == (INVALID_HANDLE, 1)
+    ours = put_kernel(cuda)
+    assert put(cuda, ours, 3, stream) == (INVALID_HANDLE, 1)
+    assert cuda.library.cuStreamQuery(stream) == INVALID_HANDLE
+    assert cuda.library.cuEventQuery(event) == INVALID_HANDLE
+    assert cuda.library.cuModuleUnload(module) == INVALID_HANDLE
+    assert put(cuda, ours, 4) == (0, 4)
+
+
+def test_a_reset_unloads_the_modules_of_the_context(cuda):
+    kernel = put_kernel(cuda)
+    assert put(cuda, kernel, 1) == (0, 1)
+    cuda.cuDevicePrimaryCtxReset_v2(0)
+    assert put(cuda, kernel, 2) == (INVALID_HANDLE, 1)
+    assert put(cuda, put_kernel(cuda), 3) == (0, 3)

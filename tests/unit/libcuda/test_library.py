@@ -380,6 +380,23 @@ def test_what_is_no_function_has_no_address(cuda):
     assert (found.value, status.value) == (None, 2)  # it is of version 12.4
 
 
+@pytest.mark.parametrize("name", [b"cuNonsense", b"", b"cuMemAlloc_v9", "cuInit\u00e9".encode()])
+def test_no_function_is_no_error_but_in_the_first_version_of_the_search(cuda, name):
+    """SUCCESS and a null pointer, also where the client does not ask why (driver API, `cuGetProcAddress`)."""
+    for status in (None, byref(c_int())):
+        found = c_void_p(1)
+        assert cuda.library.cuGetProcAddress_v2(name, byref(found), 13000, c_uint64(0), status) == SUCCESS
+        assert found.value is None
+    assert cuda.library.cuGetProcAddress(name, byref(found), 13000, c_uint64(0)) == NOT_FOUND
+
+
+def test_a_search_has_known_flags_and_names(cuda):
+    found, ask = c_void_p(1), cuda.library.cuGetProcAddress_v2
+    assert [ask(b"cuInit", byref(found), 13000, c_uint64(flags), None) for flags in range(5)] == [0, 0, 0, 1, 1]
+    assert ask(None, byref(found), 13000, c_uint64(0), None) == INVALID_VALUE
+    assert ask(b"cuInit", None, 13000, c_uint64(0), None) == INVALID_VALUE
+
+
 def test_no_function_is_one_of_a_version_after_the_driver_s(cuda):
     """INVALID_VALUE for a version above that of the driver (driver API, `cuGetProcAddress`)."""
     version, found = c_int(), c_void_p()
@@ -503,6 +520,33 @@ def test_a_program_is_linked_with_the_driver_where_there_is_no_toolkit(tmp_path)
     run = [sys.executable, "-m", "ptxvm", "exec", "--", "sh", "-c", "cc main.c -lcuda -o main && ./main"]
     done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+VARIABLES = {
+    "PTXVM_CHECK": "PTXVM_CHECK: there is no check 'x'; there are",
+    "PTXVM_ASYNC": "PTXVM_ASYNC: asynchronous work",
+    "PTXVM_DEVICE": "PTXVM_DEVICE: there is no device 'x'; there are",
+    "PTXVM_SEED": "PTXVM_SEED is a number",
+}
+
+
+@pytest.mark.parametrize("name", VARIABLES)
+def test_a_wrong_variable_is_told_before_a_program_starts(name):
+    run = [sys.executable, "-m", "ptxvm", "exec", "--", "echo", "started"]
+    done = subprocess.run(run, env=os.environ | {name: "x"}, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith(f"ptxvm exec: {VARIABLES[name]}")
+    assert done.stderr.count("\n") == 1
+
+
+@pytest.mark.skipif(not (library_of_python() and shutil.which("cc")), reason="it needs cc and a shared library of Python")
+def test_a_program_that_starts_by_itself_is_told_of_a_wrong_variable(tmp_path):
+    """In a line, and no function works."""
+    (tmp_path / "main.c").write_text("int cuInit(unsigned); int main(void) { return cuInit(0); }")
+    run = [sys.executable, "-m", "ptxvm", "exec", "--", "sh", "-c", "cc main.c -lcuda -o main && PTXVM_CHECK=x ./main"]
+    done = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
+    assert done.returncode == 3  # CUDA_ERROR_NOT_INITIALIZED
+    assert done.stderr == "ptxvm: PTXVM_CHECK: there is no check 'x'; there are memory, init, sync, race\n"
 
 
 UNWAITED = b"""

@@ -274,6 +274,7 @@ def check_for(monkeypatch, *checks):
 def lone_context(cuda):
     """A context whose default stream has no other beside it."""
     before, lone = cuda.handle("cuCtxGetCurrent"), cuda.handle("cuCtxCreate_v2", c_uint(0), 0)
+    cuda.module = cuda.handle("cuModuleLoadData", KERNELS)
     yield lone
     cuda.flag.value = 1
     cuda.cuCtxDestroy_v2(lone)

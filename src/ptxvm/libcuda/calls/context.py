@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from ptxvm.driver.context import Context
+from ptxvm.driver.context import Context, Event, Stream
+from ptxvm.driver.module import Kernel, Module
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.libcuda.c_values import array_at, put_bytes, put_i32, put_u64, structure_at
 from ptxvm.libcuda.session import function, session
@@ -36,8 +37,10 @@ def release(ordinal: int) -> None:
 
 @function("cuDevicePrimaryCtxReset", "cuDevicePrimaryCtxReset_v2", any_state=True)
 def reset(ordinal: int) -> None:
-    """Reset the context, and the error of a kernel."""
-    session().driver.primary_context(ordinal).reset()
+    """Reset the context, and the error of a kernel; one that no client has retained has ended, and stays so."""
+    context = session().driver.primary_context(ordinal)
+    if context.users:
+        context.reset()
 
 
 @function("cuDevicePrimaryCtxSetFlags", "cuDevicePrimaryCtxSetFlags_v2", any_state=True)
@@ -128,13 +131,29 @@ def detach(handle: int) -> None:
 
 @function("cuCtxDestroy", "cuCtxDestroy_v2", any_state=True)
 def destroy(handle: int) -> None:
-    """End a context."""
+    """End a context: its modules, streams and events have no handles any more."""
     context = session().handles.object(handle, Context)
+    life = context.life
     context.end()
     stack = session().stack
     if stack and stack[-1] is context:
         stack.pop()
     session().handles.drop(handle)
+    handles = session().handles
+    for each in [each for each, object in handles.objects.items() if was_of(context, life, object)]:
+        handles.drop(each)
+
+
+def was_of(context: Context, life: object, object: object) -> bool:
+    """Was an object one of a context that had a `life`, and has ended?"""
+    match object:
+        case Stream() | Event():
+            return object.context is context
+        case Module():
+            return object.life is life
+        case Kernel():
+            return object.module.life is life
+    return False
 
 
 @function("cuCtxGetCurrent", any_state=True)

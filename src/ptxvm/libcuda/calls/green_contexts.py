@@ -32,7 +32,8 @@ class GreenContext:
     context: Context = field(init=False)
 
     def __post_init__(self) -> None:
-        self.context = Context(self.device, part=self.count)
+        primary = session().driver.primary_context(self.device.ordinal)
+        self.context = Context(self.device, part=self.count, life=primary.life)  # it has the modules of the primary one
 
 
 NO_HANDLE[Description] = Result.INVALID_VALUE

@@ -9,10 +9,10 @@ from math import prod
 
 from ptxvm.driver.configuration import Configuration
 from ptxvm.driver.context import Context, Event
+from ptxvm.driver.environment import environment
 from ptxvm.driver.graph import Node
 from ptxvm.driver.graph_edges import Edge, EdgeType, Port
 from ptxvm.driver.launch import Launch
-from ptxvm.driver.launch_checks import completion
 from ptxvm.driver.module import Kernel
 from ptxvm.driver.occupancy import largest_block, largest_cluster, resident_blocks, resident_clusters
 from ptxvm.driver.results import DriverError, Result
@@ -72,13 +72,14 @@ def launch(
     kernel = session().handles.object(handle, Kernel)
     context = context or session().context
     clustered = cluster is not None or kernel.clusters.decides  # which depends on more than the launch
-    key = context, grid, block, shared, cooperative
+    key = context, context.life, grid, block, shared, cooperative
     found = None if clustered or shared > kernel.most_dynamic_shared else kernel.configurations.get(key)
     if isinstance(found, Configuration):
         return Launch(found, arguments(kernel, parameters, extra))
+    check_context(kernel, context)
     check_extents(kernel, grid, block, shared)
     values = arguments(kernel, parameters, extra)
-    asynchronous, seed = completion()
+    asynchronous, seed = environment().completion
     options = LaunchOptions(
         grid, block, shared, threads=context.threads, cluster=kernel.clusters.chosen(cluster), asynchronous=asynchronous,
         seed=seed, cooperative=cooperative,
@@ -89,6 +90,12 @@ def launch(
             kernel.configurations.clear()
         kernel.configurations[key] = found
     return Launch(found, values)
+
+
+def check_context(kernel: Kernel, context: Context) -> None:
+    """DriverError for a kernel of a module that another context has loaded, or this one before a reset."""
+    if kernel.module.life not in (None, context.life):
+        raise DriverError(Result.INVALID_HANDLE, "the kernel is of a module that was loaded in another context")
 
 
 def check_extents(kernel: Kernel, grid: tuple[int, ...], block: tuple[int, ...], shared: int) -> None:

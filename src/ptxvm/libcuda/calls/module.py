@@ -23,14 +23,15 @@ MAX_DYNAMIC_SHARED, CARVEOUT = 8, 9  # CUfunction_attribute that can be set
 # ── modules and libraries ───────────────────────────────────────────────────────────────
 
 
-def load(out: int, image: int, options: Mapping[int, int]) -> None:
-    """Load an image; its errors go into the log of the options."""
+def load(out: int, image: int, options: Mapping[int, int], *, library: bool = False) -> None:
+    """Load an image, for the current context or as a library for all; its errors go into the log of the options."""
     put_u64(out, 0)
     if not image:
         raise DriverError(Result.INVALID_VALUE, "there is no image")
     with Log(options):
-        device, limits = session().context.device, session().context.limits
-        made = Module(texts_at(image, device.model.capability), device.model, device.ordinal, limits)
+        context, model = session().context, session().context.device.model
+        life = None if library else context.life
+        made = Module(texts_at(image, model.capability), model, context.device.ordinal, context.limits, life)
         put_u64(out, session().handles.handle(made))
 
 
@@ -84,7 +85,7 @@ def load_library(
     out: int, image: int, jit: int, jit_values: int, jit_count: int, options: int, values: int, count: int
 ) -> None:
     """A library of an image in memory."""
-    load(out, image, options_at(jit_count, jit, jit_values))
+    load(out, image, options_at(jit_count, jit, jit_values), library=True)
 
 
 @function("cuLibraryLoadFromFile")
@@ -93,7 +94,7 @@ def load_library_file(
 ) -> None:
     """A library of a file."""
     data = ctypes.create_string_buffer(contents(string(path)))
-    load(out, ctypes.addressof(data), options_at(jit_count, jit, jit_values))
+    load(out, ctypes.addressof(data), options_at(jit_count, jit, jit_values), library=True)
 
 
 def contents(path: str) -> bytes:
