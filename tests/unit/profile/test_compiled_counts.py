@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import ptxvm
-from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS
+from ptxvm.engine.jit.abi.counter_rows import FIRST_KEYS, MOST_KEYS
 from ptxvm.engine.jit.run.event_counts import words
 from ptxvm.profile.metrics import COUNTED
 
@@ -133,6 +133,63 @@ def test_gathers_count_what_their_addresses_say(size, rng):
     assert found["atomic_addresses"] == sum(len(one) for one, _ in [*wanted, *some])
     assert found["atomic_steps"] == sum(int(counts.max()) for _, counts in [*wanted, *some])
     assert found["atomic_operations"] == 256 + int((where < 200).sum())
+
+
+BATCHES = """
+    ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r2, tile; mov.u32 %r5, %r1;
+    mov.u64 %rd2, tile; cvta.shared.u64 %rd3, %rd2;
+    mov.u64 %rd8, 1; mov.u64 %rd9, 2; mov.u16 %h1, 1; mov.u16 %h2, 2; mov.u32 %r20, 1;
+    mov.u32 %r6, TIMES;
+LOOP:
+    mul.lo.u32 %r5, %r5, 1664525; add.u32 %r5, %r5, 1013904223; shr.u32 %r7, %r5, 24;
+    setp.lt.u32 %p1, %r7, 200; setp.lt.u32 %p2, %r7, 100;
+    mul.wide.u32 %rd4, %r7, SIZE; add.u64 %rd5, %rd1, %rd4; add.u64 %rd6, %rd2, %rd4; add.u64 %rd7, %rd3, %rd4;
+    @%p2 mov.u64 %rd7, %rd5;                            // lanes of one request in two spaces
+    ACCESSES
+    activemask.b32 %r8; shfl.sync.idx.b32 %r9, %r5, 3, 31, %r8;
+    sub.u32 %r6, %r6, 1; setp.ne.u32 %p3, %r6, 0;
+    @%p3 bra LOOP;
+"""
+LOADS = "ld.global.TYPE VALUE, [%rd5]", "ld.shared.TYPE VALUE, [%rd6]", "st.TYPE [%rd7], VALUE"
+UPDATES = [f"red{space}.add.TYPE [{at}], VALUE" for space, at in ((".global", "%rd5"), (".shared", "%rd6"), ("", "%rd7"))]
+SWAPS = [f"atom{space}.cas.b16 %h2, [{at}], %h1, %h2" for space, at in ((".global", "%rd5"), (".shared", "%rd6"), ("", "%rd7"))]
+KINDS = [
+    (LOADS, 1, "u8", "%h1"), (LOADS, 2, "u16", "%h1"), (LOADS, 4, "u32", "%r20"), (LOADS, 8, "u64", "%rd8"),
+    (LOADS, 16, "v2.u64", "{%rd8, %rd9}"), (SWAPS, 2, "", ""), (UPDATES, 4, "u32", "%r20"), (UPDATES, 8, "u64", "%rd8"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("accesses", "size", "type", "value"), KINDS)
+@pytest.mark.parametrize("times", [1, 7, 8, 9, 15, 16, 17, 33, 50])
+def test_requests_are_the_same_in_batches_of_any_number(times, accesses, size, type, value):
+    """Fewer than a batch, a whole one, one more, and several: sectors, wavefronts and contention for lanes here and there."""
+    guarded = "".join(f"@%p1 {access}; " for access in accesses).replace("TYPE", type).replace("VALUE", value)
+    text = BATCHES.replace("ACCESSES", guarded).replace("TIMES", str(times)).replace("SIZE", str(size))
+    found = profiles(text, [np.zeros(4096, np.uint8)], shared=".shared .align 16 .b8 tile[4096];", block=64)
+    assert sum(found[f"{space}_{verb}_requests"] for space in ("global", "shared") for verb in ("load", "atomic")) >= 4 * times
+
+
+BEFORE_AN_EXIT = """
+    ld.param.u64 %rd1, [out]; mov.u32 %r1, %tid.x; mov.u32 %r5, %r1; mov.u32 %r6, 60; mov.u32 %r9, 0;
+LOOP:
+    mul.lo.u32 %r5, %r5, 1664525; add.u32 %r5, %r5, 1013904223; shr.u32 %r7, %r5, 24;
+    setp.lt.u32 %p1, %r7, 12;                           // of some warps no lane
+    mul.wide.u32 %rd4, %r7, 4; add.u64 %rd5, %rd1, %rd4;
+    @%p1 ld.global.u32 %r8, [%rd5];
+    setp.eq.u32 %p2, %r6, WHEN; selp.u32 %r10, 0x7ffffff0, 0, %p2; add.u32 %r10, %r10, %r1;
+    mul.wide.s32 %rd6, %r10, 4; cvt.u32.u64 %r11, %rd6;    // where one wraps, another version runs this again
+    add.u32 %r9, %r9, %r11;
+    sub.u32 %r6, %r6, 1; setp.ne.u32 %p3, %r6, 0;
+    @%p3 bra LOOP;
+    st.global.u32 [%rd1], %r9;
+"""
+
+
+@pytest.mark.parametrize("when", [0, 1, 20, 60])
+@pytest.mark.parametrize("block", [32, 64, 128, 256])
+def test_requests_before_a_side_exit_count_once(block, when):
+    found = profiles(BEFORE_AN_EXIT.replace("WHEN", str(when)), [np.zeros(1024, np.uint8)], block=block, grid=4)
+    assert 60 < found["global_load_requests"] < 4 * 60 * block // 32
 
 
 # ── the same on both engines ────────────────────────────────────────────────────────────
@@ -340,8 +397,8 @@ def test_all_that_compiled_code_counts_is_a_metric():
 def test_the_words_of_a_launch_are_zero_and_lie_in_small_pages():
     """A huge page takes the host a fifth of a millisecond to clear, of which a kernel counts in a few words."""
     found = words()
-    assert (len(found), found.any()) == (MOST_WORDS, False)
-    found[[5, MOST_WORDS - 1]] = 1
+    assert (len(found), found.any()) == (FIRST_KEYS + MOST_KEYS, False)
+    found[[5, FIRST_KEYS + MOST_KEYS - 1]] = 1
     address = found.ctypes.data
     smaps = Path("/proc/self/smaps").read_text(encoding="ascii")
     for mapping in re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", smaps, flags=re.MULTILINE)[1:]:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from ptxvm.algebra.state_space import Space
 from ptxvm.isa.effects import Verb
 from ptxvm.profile.metrics import COUNTED, WORDS
+from ptxvm.profile.warp_accesses import WORD as BANK_WORD
 
 WORD = 8  # bytes
 REQUESTS, LANES, UNITS, IDEAL, LINES, ADDRESSES, STEPS = range(7)
@@ -26,6 +27,20 @@ LOW, ROOM, OF_CLASS = range(SCALARS, SCALARS + 3)
 PATTERN = 16  # words
 
 MOST_WORDS = 1 << 21  # that the versions of a kernel may count in
+
+# Requests whose lanes have any addresses are counted in batches.  A request of a batch has a key for each lane: the number of
+# its element, or NO_KEY if the lane is not active.
+KEY_WORDS = 16  # words of the keys of a request
+NO_KEY = (1 << 32) - 1
+FIRST_KEYS = MOST_WORDS  # the word from which on the keys stand
+MOST_KEYS = 1 << 22  # words of keys of all versions of a kernel
+BATCHED = (Space.GLOBAL, Space.SHARED)
+"""The spaces whose requests are counted in batches."""
+
+
+def element(space: Space, size: int, *, atomic: bool) -> int:
+    """The bytes that a key of a request stands for: of shared memory that is at least a word, unless lanes compete for it."""
+    return size if space is Space.GLOBAL or atomic else max(size, BANK_WORD)
 
 
 def row_weights(space: Space, verb: Verb, size: int) -> Iterator[tuple[int, str, int]]:

@@ -53,6 +53,20 @@ class Weight(NamedTuple):
     factor: int
 
 
+class Batch(NamedTuple):
+    """Requests that profiled code counts together: the word that says how many are kept, their first key, their row.
+
+    They are accesses of `size` bytes a lane to a space; with `atomic` lanes compete for addresses.
+    """
+
+    kept: int
+    keys: int
+    row: int
+    space: Space
+    size: int
+    atomic: bool
+
+
 class SuspendedLayout(NamedTuple):
     """The layout of the records that say where suspended lanes wait.
 
@@ -86,8 +100,8 @@ class Facts(NamedTuple):
     parameters that may be pointers, `streamed` those with a bit in `cached_outputs`.  `stack` is 0 where no thread has
     local memory; `device_functions` are the functions of the device that the kernel calls.  With `cancels` threads may cancel
     clusters that have not begun, with `asks_spaces` they ask in which windows addresses lie.  `weights` say what the
-    `counter_words` stand for, in which profiled code counts.  The threads of a `scalar` one may run one after the other, and
-    that may be faster.
+    `counter_words` stand for, in which profiled code counts; `batches` are the requests that it counts together.  The threads
+    of a `scalar` one may run one after the other, and that may be faster.
     """
 
     name: str
@@ -109,6 +123,7 @@ class Facts(NamedTuple):
     asks_spaces: bool
     weights: Sequence[Weight] = ()
     counter_words: int = 0
+    batches: Sequence[Batch] = ()
     scalar: bool = False
 
     @property

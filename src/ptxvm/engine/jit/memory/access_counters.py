@@ -2,7 +2,7 @@
 
 One address for all lanes, and constant distances in shared memory, cost the same each time: the node's own count stands for
 them.  What an affine address of whole warps costs depends on little more than its scalars and on where in a line it begins;
-such patterns are counted once and remembered.  Other addresses are counted lane by lane (`memory.lane_traffic`).
+such patterns are counted once and remembered.  Other requests are counted in batches (`memory.request_batches`).
 """
 
 from __future__ import annotations
@@ -30,9 +30,10 @@ from ptxvm.engine.jit.abi.counter_rows import (
 )
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, sums, text, wrapped
 from ptxvm.engine.jit.memory import remembered_patterns
-from ptxvm.engine.jit.memory.lane_traffic import COUNTS, LanesOfBanks, lanes_of_banks, most_of_banks, row
-from ptxvm.engine.jit.memory.remembered_patterns import Shape, every_class
-from ptxvm.engine.jit.node.event_counters import POINTER
+from ptxvm.engine.jit.memory.remembered_patterns import Shape
+from ptxvm.engine.jit.memory.request_batches import Request, key_words
+from ptxvm.engine.jit.memory.request_places import keeper
+from ptxvm.engine.jit.memory.row_values import COUNTS, LanesOfBanks, lanes_of_banks, most_of_banks, row
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.isa.effects import Access, Verb
 from ptxvm.isa.special_registers import WARP
@@ -200,7 +201,7 @@ class AccessCounters:
     # ── what depends on the address ─────────────────────────────────────────────────────
 
     def _by_address(self, raw: Raw) -> None:
-        """Count by a remembered pattern where all lanes are active and the address is affine, else lane by lane."""
+        """Count by a remembered pattern where all lanes are active and the address is affine, else in batches."""
         lanes = self.at.active_vector()
         shape = self._shape(raw) if isinstance(raw, Affine) else None
         if shape is None:
@@ -232,7 +233,7 @@ class AccessCounters:
         function = remembered_patterns.counter(self.code.unit, shape)
         scalars = [u for _, u in raw.moving]
         self.code.perform(
-            function, ("ptr", "%ctx"), ("ptr", self._word(first)), ("ptr", self.events.pointer(self.row, self._held)),
+            function, ("ptr", "%ctx"), ("ptr", self.events.word(first)), ("ptr", self.events.pointer(self.row, self._held)),
             *(("i64", text("i64", u)) for u in (raw.base, *scalars, *[0] * (SCALARS - len(scalars)))),
         )  # fmt: skip
 
@@ -240,9 +241,6 @@ class AccessCounters:
     def _held(self) -> str:
         """The type of all rows of the access."""
         return f"<{ROW * len(self.access.classes)} x i64>"
-
-    def _word(self, word: int) -> str:
-        return self.code.emit(f"getelementptr i64, ptr {POINTER}, i64 {word}")
 
     def _lane_by_lane(self, raw: Raw, lanes: str | None) -> None:
         if self.access.space is Space.SHARED:
@@ -253,10 +251,17 @@ class AccessCounters:
 
     def _each_warp(self, addresses: str, llvm: str, lanes: str | None) -> None:
         code, access = self.code, self.access
-        place = self._word(self.events.words.take(("place", access), ROW))
-        rows = self.events.pointer(self.row, self._held)
-        for n in code.active_warps():
+        request, warps = Request(access.space, access.size, access.atomic), code.active_warps()
+        arguments = [("ptr", "%ctx"), ("ptr", self.events.word(self.events.words.take(("place", access), ROW)))]
+        arguments.append(("ptr", self.events.pointer(self.row, self._held) if access.space is Space.GENERIC else "null"))
+        batches = [("ptr", pointer) for space in request.batched for pointer in self._batch(request.within(space), len(warps))]
+        for n in warps:
             own = code.shuffle(llvm, self.width, addresses, "poison", range(n * WARP, (n + 1) * WARP))
             mask = "-1" if lanes is None else code.warp_bits(lanes, n)
-            function = every_class(code.unit, access.space, access.size, atomic=access.atomic)
-            code.perform(function, ("ptr", "%ctx"), ("ptr", place), ("ptr", rows), (f"<{WARP} x {llvm}>", own), ("i32", mask))
+            code.perform(keeper(code.unit, request), *arguments, (f"<{WARP} x {llvm}>", own), ("i32", mask), *batches)
+
+    def _batch(self, request: Request, warps: int) -> tuple[str, ...]:
+        """The pointers of the batch of an access of so many warps, for its requests in one space."""
+        row = self.row + self.access.classes.index(request.space) * ROW
+        key = ("batch", self.access, request.space, warps)
+        return self.events.batch(key, key_words(warps), row, (request.space, request.size, request.atomic))

@@ -13,7 +13,6 @@ from ptxvm.engine.jit.abi.counter_rows import (
     CLASSES,
     LENGTH,
     LOW,
-    MOVED,
     OF_CLASS,
     PATTERN,
     ROOM,
@@ -22,20 +21,19 @@ from ptxvm.engine.jit.abi.counter_rows import (
     START,
     WORD,
 )
-from ptxvm.engine.jit.abi.launch_record import offset
 from ptxvm.engine.jit.ir import preserving_calls
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.ir.digest import Digest
 from ptxvm.engine.jit.ir.lane_values import Pattern, vector_literal
-from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory.lane_traffic import COUNTS, global_row, plain_row, shared_row
+from ptxvm.engine.jit.memory.request_batches import Request, key_words, rest
+from ptxvm.engine.jit.memory.request_places import ADDRESS, keeper
+from ptxvm.engine.jit.memory.row_values import COUNTS, add_row
 from ptxvm.isa.special_registers import WARP
 from ptxvm.profile.warp_accesses import LINE, WORD as BANK_WORD
 
 HEAD = ROW  # words before the patterns: the place that was met last
 ROW_AT = WORD * (PATTERN - ROW)  # where its row stands in a pattern, in bytes
 CALLER = (("ctx", "ptr"), ("memory", "ptr"), ("rows", "ptr"), ("base", "i64"), ("u0", "i64"), ("u1", "i64"))
-ADDRESS = {Space.SHARED: "i32"}  # the type of an address, where it is not i64
 
 
 @dataclass(frozen=True)
@@ -79,96 +77,6 @@ class Shape:
         return len(CLASSES) if self.space is Space.GENERIC else 1
 
 
-# ── lane by lane ────────────────────────────────────────────────────────────────────────
-
-
-def every_class(unit: Unit, space: Space, size: int, *, atomic: bool) -> str:
-    """The function that counts one warp: `f(ctx, place, rows, addresses, mask)`, in a row for each space that it may reach."""
-    log, held = size.bit_length() - 1, f"<{WARP} x {ADDRESS.get(space, 'i64')}>"
-
-    def write(code: Code) -> str:
-        some, end = code.label(), code.label()
-        if space is not Space.SHARED:  # here, so that they are variables of the function that this one is written into
-            code.run(f"%room = alloca [{WARP + ROW} x i32], align 64")
-            code.run(f"%lanes = alloca {held}, align 64")
-        code.branch(code.emit("icmp ne i32 %mask, 0"), some, end)
-        code.block(some)
-        if space is Space.SHARED:
-            _add(code, shared_row(unit, log, atomic=atomic), "%rows", "%addresses", "%mask")
-        elif space is Space.GENERIC:
-            places = _places(code)
-            for n, each in enumerate(CLASSES):
-                mask_at, rows = _offset(code, "%room", 4 * (WARP + n)), _offset(code, "%rows", n * ROW * WORD)
-                _of_class(code, each, log, places, mask_at, rows, atomic=atomic)
-        else:
-            _add(code, global_row(unit, log, atomic=atomic), "%rows", _places(code), "%mask")
-        code.jump(end)
-        code.block(end)
-        return ""
-
-    name = f"ptxvm.count.{space}.{log}{'.atomic' if atomic else ''}"
-    return unit.piece(name, "void", f"ptr %ctx, ptr %place, ptr %rows, {held} %addresses, i32 %mask", write)
-
-
-def _of_class(code: Code, space: Space, log: int, places: str, mask_at: str, rows: str, *, atomic: bool) -> None:
-    """Count the lanes whose addresses are in one space."""
-    mask = code.emit(f"load i32, ptr {mask_at}, align 4", pure=False)
-    some, onward = code.label(), code.label()
-    code.branch(code.emit(f"icmp ne i32 {mask}, 0"), some, onward)
-    with code.scope():
-        code.block(some)
-        match space:
-            case Space.GLOBAL:
-                function = global_row(code.unit, log, atomic=atomic)
-            case Space.SHARED:
-                function = shared_row(code.unit, log, atomic=atomic)
-            case _:
-                function = plain_row(code.unit)
-        _add(code, function, rows, places, mask)
-        code.jump(onward)
-    code.block(onward)
-
-
-def _add(code: Code, function: str, rows: str, places: str, mask: str) -> None:
-    found = code.call(COUNTS, function, (f"<{WARP} x i32>", places), ("i32", mask), pure=False)
-    _add_row(code, rows, found)
-
-
-def _add_row(code: Code, rows: str, found: str) -> None:
-    before = code.emit(f"load {COUNTS}, ptr {rows}, align 8", pure=False)
-    code.run(f"store {COUNTS} {code.emit(f'add {COUNTS} {before}, {found}', pure=False)}, ptr {rows}, align 8")
-
-
-def _places(code: Code) -> str:
-    """Where all lanes lie, as numbers of 32 bits; the lanes of each class stand in `%room` behind them."""
-    words, wide = f"<{WARP} x i32>", f"<{WARP} x i64>"
-    classes = _offset(code, "%room", 4 * WARP)
-    code.run(f"store <{ROW} x i32> zeroinitializer, ptr {classes}, align 32")
-    start, length, moved = (_load(code, "%place", n) for n in (START, LENGTH, MOVED))
-    away = code.emit(f"sub {wide} %addresses, {code.splat('i64', start, WARP)}")
-    outside = code.emit(f"icmp uge {wide} {away}, {code.splat('i64', length, WARP)}")
-    bad = code.emit(f"and i32 {code.emit(f'bitcast <{WARP} x i1> {outside} to i32')}, %mask")
-    near, far, onward = (code.label() for _ in range(3))
-    code.branch(code.emit(f"icmp eq i32 {bad}, 0"), near, far, likely=True)
-    code.block(near)
-    low = code.emit(f"trunc {wide} %addresses to {words}", pure=False)
-    moved = code.splat("i32", code.emit(f"trunc i64 {moved} to i32", pure=False), WARP)
-    quick = code.emit(f"add {words} {low}, {moved}", pure=False)
-    own = code.emit(f"getelementptr i32, ptr {classes}, i64 {_load(code, '%place', CLASS)}", pure=False)
-    code.run(f"store i32 %mask, ptr {own}, align 4")
-    code.jump(onward)
-    code.block(far)
-    fields = {name: offset(name) for name in ("places", "place_count")}
-    search = code.unit.helper("ptxvm.find_places", runtime("find_places", **fields))
-    code.run(f"store {wide} %addresses, ptr %lanes, align 64")
-    pointers = (("ptr", name) for name in ("%ctx", "%place", "%lanes", "%room", classes))
-    code.perform(search, *pointers, ("i32", "%mask"))
-    found = code.emit(f"load {words}, ptr %room, align 64", pure=False)
-    code.jump(onward)
-    code.block(onward)
-    return code.emit(f"phi {words} [ {quick}, %{near} ], [ {found}, %{far} ]", pure=False)
-
-
 def _load(code: Code, pointer: str, word: int) -> str:
     return code.emit(f"load i64, ptr {_offset(code, pointer, WORD * word)}, align 8", pure=False)
 
@@ -179,9 +87,6 @@ def _store(code: Code, value: str, pointer: str, word: int) -> None:
 
 def _offset(code: Code, pointer: str, size: int) -> str:
     return code.emit(f"getelementptr i8, ptr {pointer}, i64 {size}", pure=False)
-
-
-# ── by pattern ──────────────────────────────────────────────────────────────────────────
 
 
 def counter(unit: Unit, shape: Shape) -> str:
@@ -200,7 +105,7 @@ def counter(unit: Unit, shape: Shape) -> str:
         code.branch(good, hit, miss, likely=True)
         code.block(hit)
         known = code.emit(f"load {COUNTS}, ptr {_offset(code, pattern, ROW_AT)}, align 64", pure=False)
-        _add_row(code, _row_of_class(code, shape, "%rows", _load(code, pattern, OF_CLASS)), known)
+        add_row(code, _row_of_class(code, shape, "%rows", _load(code, pattern, OF_CLASS)), known)
         code.jump(end)
         code.block(miss)
         words = [(n, llvm, f"%{name}") for n, (name, llvm) in enumerate(CALLER)]
@@ -304,11 +209,25 @@ def _all_addresses(code: Code, shape: Shape) -> str:
 
 
 def _count_warps(code: Code, shape: Shape, lanes: str) -> None:
-    """Count warp by warp."""
-    function = every_class(code.unit, shape.space, shape.size, atomic=shape.atomic)
-    llvm, width = ADDRESS.get(shape.space, "i64"), shape.width
+    """Count all lanes in `%own`: the requests of their warps are batches of their own."""
+    request = Request(shape.space, shape.size, shape.atomic)
+    function, llvm, width = keeper(code.unit, request), ADDRESS.get(shape.space, "i64"), shape.width
     if llvm == "i32":
         lanes = code.emit(f"trunc <{width} x i64> {lanes} to <{width} x i32>")
-    for n in range(width // WARP):
+    warps, zero = width // WARP, f"@{code.unit.table('i64', (0,))}"
+    batches = []
+    for space in request.batched:
+        keys, kept = f"%keys.{space}", f"%kept.{space}"
+        code.run(f"{keys} = alloca [{key_words(warps)} x i64], align 128")
+        code.run(f"{kept} = alloca i64, align 8")
+        code.run(f"store i64 0, ptr {kept}, align 8")
+        number = CLASSES.index(space) if shape.space is Space.GENERIC else 0
+        batches.append((space, keys, kept, _offset(code, "%own", number * ROW * WORD)))
+    pointers = [("ptr", each) for _, keys, kept, row in batches for each in (keys, zero, kept, kept, row)]
+    arguments = ("ptr", "%ctx"), ("ptr", "%memory"), ("ptr", "%own")
+    for n in range(warps):
         own = code.shuffle(llvm, width, lanes, "poison", range(n * WARP, (n + 1) * WARP))
-        code.perform(function, ("ptr", "%ctx"), ("ptr", "%memory"), ("ptr", "%own"), (f"<{WARP} x {llvm}>", own), ("i32", "-1"))
+        code.perform(function, *arguments, (f"<{WARP} x {llvm}>", own), ("i32", "-1"), *pointers)
+    for space, keys, kept, row in batches:
+        count = code.emit(f"load i64, ptr {kept}, align 8", pure=False)
+        code.perform(rest(code.unit, request.within(space)), ("ptr", keys), ("ptr", row), ("i64", count))

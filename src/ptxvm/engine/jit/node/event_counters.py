@@ -9,23 +9,27 @@ commits them at its end.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import field
 from itertools import groupby
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.dataclass import dataclass
 from ptxvm.diagnostics.errors import Crash
-from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS, ROW
-from ptxvm.engine.jit.abi.metadata import Weight
+from ptxvm.engine.jit.abi.counter_rows import FIRST_KEYS, MOST_KEYS, MOST_WORDS, ROW
+from ptxvm.engine.jit.abi.metadata import Batch, Weight
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.isa.special_registers import WARP
 
-MOST_OF_FIRST = MOST_WORDS // 8  # words of the first version: the others have as much code, for whole warps and for some lanes
+PART_OF_FIRST = 8  # of the words: the other versions have as much code, for whole warps and for some lanes
+MOST_OF_FIRST = MOST_WORDS // PART_OF_FIRST
 COMMIT = "  ; commit the counters"
 POINTER = "%counters"
+BASE = ".base"  # the end of the name of what is added to a count of requests
 
 Key = tuple[object, ...]
 Stands = Iterable[tuple[int, str, int]]  # of what a word stands for: the number of an instruction, a metric, a factor
@@ -39,6 +43,8 @@ class CounterWords:
     most: int = MOST_OF_FIRST
     _at: dict[Key, int] = field(default_factory=dict)
     _weights: dict[int, tuple[Weight, ...]] = field(default_factory=dict)
+    _keys: int = 0
+    _batches: dict[Key, Batch] = field(default_factory=dict)
 
     def take(self, key: Key, count: int = 1) -> int:
         """The first of `count` words, which are those of the same key before."""
@@ -48,6 +54,15 @@ class CounterWords:
                 self._refuse()
             self._at[key], self.words = first, first + count
         return self._at[key]
+
+    def batch(self, key: Key, words: int, row: int, access: tuple[Space, int, bool]) -> Batch:
+        """The batch of a key, with so many words of keys; what it counts is added to a row."""
+        if key not in self._batches:
+            first, self._keys = FIRST_KEYS + self._keys, self._keys + words
+            if self._keys > MOST_KEYS * self.most // MOST_WORDS:
+                self._refuse()
+            self._batches[key] = Batch(self.take(("kept", *key)), first, row, *access)
+        return self._batches[key]
 
     def _refuse(self) -> None:
         if self.most == MOST_OF_FIRST:
@@ -63,6 +78,11 @@ class CounterWords:
         """What all words stand for."""
         return [weight for weights in self._weights.values() for weight in weights]
 
+    @property
+    def batches(self) -> list[Batch]:
+        """The batches of requests that are counted together."""
+        return [*self._batches.values()]
+
 
 class NodeCounters:
     """Writes the counters of a node; `version` and `full` tell its code from others of the same node."""
@@ -72,6 +92,8 @@ class NodeCounters:
         self.stem = f"%{'F' if full else 'M'}{node}.counts"
         self.always: list[tuple[int, str, int]] = []  # what each run of the node for whole warps does
         self.used: dict[str, tuple[int, str]] = {}  # words and rows that are counted in: their numbers and types
+        self.batches: Counter[Key] = Counter()  # how many the node has for accesses of one key
+        self.kept: set[str] = set()  # of the words, those that count the requests of batches
         self.over = False  # the node has no side exit from here on
 
     # ── counting ────────────────────────────────────────────────────────────────────────
@@ -98,10 +120,32 @@ class NodeCounters:
     def pointer(self, word: int, llvm: str) -> str:
         """Where a word or a row is counted, until the node is over."""
         if self.over:
-            return self.code.emit(f"getelementptr i64, ptr {POINTER}, i64 {word}")
+            return self.word(word)
         name = f"{self.stem}.{word}"
         self.used[name] = (word, llvm)
         return name
+
+    def batch(self, key: Key, words: int, row: int, access: tuple[Space, int, bool]) -> tuple[str, ...]:
+        """Pointers of the next batch of the node for a key, in the order of `memory.request_batches.POINTERS`.
+
+        Requests that a node keeps before its side exit hold only when it commits.
+        """
+        self.batches[key] += 1
+        batch = self.words.batch((*key, self.batches[key]), words, row, access)
+        keys, held, total = (self.word(n) for n in (batch.keys, batch.kept, batch.row))
+        if self.over:
+            return keys, self._zero, held, held, total
+        own = self.pointer(batch.kept, "i64")
+        self.kept.add(own)
+        return keys, f"{own}{BASE}", own, held, total
+
+    def word(self, word: int) -> str:
+        """Where a word is."""
+        return self.code.emit(f"getelementptr i64, ptr {POINTER}, i64 {word}")
+
+    @property
+    def _zero(self) -> str:
+        return f"@{self.code.unit.table('i64', (0,))}"
 
     def node(self, node: Node, number: Callable[[Bound], int], length: int, mask: str | None) -> None:
         """Count a run of a node, of so many instructions that all of its lanes run; what it has counted holds."""
@@ -181,10 +225,13 @@ class NodeCounters:
 
     def finish(self, lines: list[str], *, leaves: bool) -> tuple[list[str], list[str], dict[str, str]]:
         """The lines that come before those of the node, these, and variables of the warp function with their types."""
+        kept = [(f"{name}{BASE}", word) for name, (word, _) in self.used.items() if name in self.kept]
         if not leaves:
             before = [f"  {name} = getelementptr i64, ptr {POINTER}, i64 {word}" for name, (word, _) in self.used.items()]
+            before += [f"  {base} = getelementptr i64, ptr {self._zero}, i64 0" for base, _ in kept]
             return before, [line for line in lines if line != COMMIT], {}
         before = [f"  store {llvm} zeroinitializer, ptr {name}, align 8" for name, (_, llvm) in self.used.items()]
+        before += [f"  {base} = getelementptr i64, ptr {POINTER}, i64 {word}" for base, word in kept]
         committed: list[str] = []
         for is_commit, group in groupby(lines, COMMIT.__eq__):
             for each in group:

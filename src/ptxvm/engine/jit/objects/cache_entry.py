@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import named_type
-from ptxvm.engine.jit.abi.metadata import Facts, HostCallSite, Site, SuspendedLayout, Weight
+from ptxvm.engine.jit.abi.metadata import Batch, Facts, HostCallSite, Site, SuspendedLayout, Weight
 from ptxvm.engine.jit.objects.loader import FlatCode
 from ptxvm.isa.fragments import Core
 from ptxvm.isa.tensor_memory import Tile
@@ -283,11 +283,12 @@ HOST_CALL = choice(HOST_CALLS)
 HOST_CALL_SITE = record(HostCallSite, number, optional(HOST_CALL), several(type_), several(type_))
 SITE = record(Site, number, SPACE, number, number, truth)
 WEIGHT = record(Weight, number, number, word, number)
+BATCH = record(Batch, number, number, number, SPACE, number, truth)
 SUSPENDED = record(SuspendedLayout, *[number] * 7, mapping(number, group(number, truth)))
 FACTS = record(
     Facts, word, number, number, number, number, number, several(word, frozenset), mapping(word, number),
     several(group(number, number)), number, several(number), several(number), several(SITE), several(HOST_CALL_SITE), SUSPENDED,
-    truth, truth, several(WEIGHT), number, truth,
+    truth, truth, several(WEIGHT), number, several(BATCH), truth,
 )  # fmt: skip
 NO_CODE = Codec(lambda _: (), lambda _: b"")  # the code stands behind the text
 CODE = record(FlatCode, NO_CODE, mapping(word, number), mapping(number, number), mapping(number, word))

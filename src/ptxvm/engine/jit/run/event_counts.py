@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound, Function
-from ptxvm.engine.jit.abi.counter_rows import CLASSES, MOST_WORDS, PLACE
+from ptxvm.engine.jit.abi.counter_rows import CLASSES, FIRST_KEYS, KEY_WORDS, MOST_KEYS, PLACE
 from ptxvm.engine.jit.abi.launch_record import AT
-from ptxvm.engine.jit.abi.metadata import Facts, Weight
+from ptxvm.engine.jit.abi.metadata import Batch, Facts, Weight
 from ptxvm.engine.jit.cfg.uncounted import Uncounted
+from ptxvm.engine.jit.run import kept_requests
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import address_of
 from ptxvm.machine.image import Image
@@ -46,7 +47,7 @@ class EventMemory:
 
 def words() -> npt.NDArray[np.int64]:
     """All words, 0, of which the host only backs what is touched: in small pages, since a kernel counts in few of them."""
-    held = mmap.mmap(-1, MOST_WORDS * np.dtype(np.int64).itemsize)
+    held = mmap.mmap(-1, (FIRST_KEYS + MOST_KEYS) * np.dtype(np.int64).itemsize)
     if hasattr(mmap, "MADV_NOHUGEPAGE"):
         held.madvise(mmap.MADV_NOHUGEPAGE)
     return np.frombuffer(held, np.int64)
@@ -88,6 +89,14 @@ class Meaning:
         """The word of each entry of the matrix."""
         return words[self._words]
 
+    def entries_of(self, words: Mapping[int, int]) -> npt.NDArray[np.int64]:
+        """The same of some words; the others are 0."""
+        held = np.zeros(1 + int(self._words.max(initial=0)), np.int64)
+        for word, count in words.items():
+            if word < len(held):  # the last ones may mean nothing
+                held[word] = count
+        return self.entries(held)
+
     def counts(self, entries: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
         """The metrics of all instructions, a row each."""
         found = np.zeros((len(self.bounds), len(COUNTED)), np.int64)
@@ -105,16 +114,21 @@ class EventCounts(Mapping[Bound, Counts]):
 
     def __init__(self, meanings: dict[Function, tuple[Facts, Meaning]]) -> None:
         self._found: dict[Meaning, npt.NDArray[np.int64]] = {}
+        self._kept: list[tuple[Meaning, Batch, npt.NDArray[np.uint32]]] = []
         self._meanings = meanings
 
     def add(self, image: Image, kernel: Function, facts: Facts, words: npt.NDArray[np.int64]) -> None:
-        """Add what a host thread has counted."""
+        """Add what a host thread has counted; the requests that it has kept are counted when they are asked for."""
         known, meaning = self._meanings.get(kernel, (None, None))
         if known is not facts or meaning is None:
             meaning = Meaning(image, facts.weights, facts.bound)
             self._meanings[kernel] = facts, meaning
         entries = meaning.entries(words)
         self._found[meaning] = self._found[meaning] + entries if meaning in self._found else entries
+        for batch in facts.batches:
+            if kept := int(words[batch.kept]):
+                keys = words[batch.keys : batch.keys + kept * KEY_WORDS].view(np.uint32).reshape(kept, -1)
+                self._kept.append((meaning, batch, keys.copy()))
 
     def __getitem__(self, bound: Bound) -> Counts:
         """The counts of an instruction that was executed."""
@@ -132,8 +146,13 @@ class EventCounts(Mapping[Bound, Counts]):
     def _counts(self) -> dict[Bound, Counts]:
         """The counts of each instruction that was executed; those of the copies of an inlined function are one's."""
         counts: dict[Bound, Counts] = {}
+        rows: dict[Meaning, dict[int, int]] = {}
+        for meaning, batch, keys in self._kept:
+            counted = rows.setdefault(meaning, {})
+            for word, count in kept_requests.row(batch, keys).items():
+                counted[batch.row + word] = counted.get(batch.row + word, 0) + count
         for meaning, entries in self._found.items():
-            found = meaning.counts(entries)
+            found = meaning.counts(entries + meaning.entries_of(rows.get(meaning, {})))
             for n in np.flatnonzero(found.any(axis=1)).tolist():
                 bound = meaning.bounds[n]
                 counts[bound] = counts[bound] + found[n] if bound in counts else found[n]

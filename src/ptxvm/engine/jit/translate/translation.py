@@ -117,6 +117,7 @@ class Translation:
             asks_spaces=requirements.asks_spaces(image, kernel.function),
             weights=kernel.counters.weights if kernel.counters is not None else [],
             counter_words=kernel.counters.words if kernel.counters is not None else 0,
+            batches=kernel.counters.batches if kernel.counters is not None else [],
             scalar=self._may_be_scalar(kernel),
             host_calls=[
                 HostCallSite(number(bound), work, inputs, outputs) for bound, work, inputs, outputs in kernel.host_calls
