@@ -22,7 +22,7 @@ from ptxvm.checkers.missed_phases import MissedPhase
 from ptxvm.checkers.race import RaceDetector
 from ptxvm.checkers.race_findings import column, launch_race, missed_phase, missing_fence, of_two, span, tensor_race
 from ptxvm.checkers.race_pair import Cause, Race
-from ptxvm.checkers.race_remedies import remedy
+from ptxvm.checkers.race_remedies import end_of, remedy
 from ptxvm.checkers.strength import Site
 from ptxvm.checkers.tensor_order import TensorRace
 from ptxvm.diagnostics.errors import Fault
@@ -474,8 +474,12 @@ class Checker:
             end.site.strength,
         )  # fmt: skip
         cta = scene.shape.ctaid((end.owner - scene.first) // scene.shape.threads)
-        said = f"{where} of CTA {cta}: nothing orders the {end.site.described} by another CTA of the cluster before its end"
-        missing = "barrier.cluster (arrive and wait) behind the access, in both CTAs"
+        if scene.first + (end.thread - scene.first) // scene.shape.threads * scene.shape.threads == end.owner:
+            said = f"{where} of CTA {cta}: the {end.site.described} may still be under way at the end of the CTA"
+            missing = end_of(end.site, bulk=end.site.bound.summary.bulk)
+        else:
+            said = f"{where} of CTA {cta}: nothing orders the {end.site.described} by another CTA of the cluster before its end"
+            missing = "barrier.cluster (arrive and wait) behind the access, in both CTAs"
         finding = Finding(
             "ended-cta", said, (party,), space=Space.SHARED, missing=missing, span=span(bound), column=column(bound)
         )

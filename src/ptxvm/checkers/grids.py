@@ -55,6 +55,11 @@ class Grids:
         self._given += size
         return self.agents + self._given - size
 
+    @property
+    def has_agents(self) -> bool:
+        """Is there asynchronous work that agents do?"""
+        return self._given > 0
+
     def owner(self, numbers: ThreadNumbers) -> ThreadNumbers:
         """The thread that an agent works for; a thread itself."""
         if not self._given:

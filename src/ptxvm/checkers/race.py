@@ -560,11 +560,17 @@ class RaceDetector:
     def ended(self, allocation: Allocation, first: int | None) -> None:
         """The memory of some CTAs has ended; `first` is their first thread, if all of their threads have ended."""
         shadow = self._shadows.pop(allocation, None)
-        if shadow is None or first is None or allocation.space is not Space.SHARED or not self.grids.clustered:
+        if shadow is None or first is None or allocation.space is not Space.SHARED:
             return
-        for record, owner, byte in outliving(shadow, self.cluster_order, self.packing, first):
+        if not self.grids.clustered and not self.grids.has_agents:
+            return
+        for record, owner, byte in outliving(shadow, self.cluster_order, self.packing, first, self._goes_on):
             site, thread = self.sites[int(self.packing.site_of(record))], int(self.packing.thread_of(record))
             self.ends(CtaEnd(allocation, site, int(self.grids.owner(thread)), owner, byte & -site.size))
+
+    def _goes_on(self, site: int) -> bool:
+        """Is it work that does not end with its thread?"""
+        return not self.sites[site].bound.summary.own_groups
 
     # ── barriers ────────────────────────────────────────────────────────────────────────
 

@@ -72,4 +72,4 @@ def remedy_of_grids(one: Scene, other: Scene) -> str:
     )
 
 
-__all__ = ["remedy"]
+__all__ = ["end_of", "remedy"]

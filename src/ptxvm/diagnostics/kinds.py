@@ -44,7 +44,8 @@ _PAGES = (
         """),
     ("ended-cta", "access to a CTA that may have ended", "state-spaces", """
         A thread accesses the shared memory of another CTA of its cluster, and nothing orders that before the end of that CTA,
-        whose memory is then another's.  A barrier of the cluster at the end of the kernel does.
+        whose memory is then another's.  A barrier of the cluster at the end of the kernel does.  Or a bulk copy or a product of
+        the CTA itself may still use its shared memory when its last thread ends: no thread has waited for it.
         """),
     ("invalid-mbarrier", "misused mbarrier", "parallel-synchronization-and-communication-instructions", """
         An mbarrier is used before it is initialised, after it is invalidated, with more arrivals than it expects, or asked with

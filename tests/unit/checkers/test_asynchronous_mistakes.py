@@ -31,6 +31,12 @@ def wait(label: str, barrier: str, phase: str = "0") -> str:
 
 
 BULK_STORE = "cp.async.bulk.global.shared::cta.bulk_group"
+BULK_END = f"""
+        fence.proxy.async.shared::cta;
+        bar.sync 0;
+        @%one {BULK_STORE} [%o+128], [tile], 128;
+        @%one cp.async.bulk.commit_group;
+        @%one cp.async.bulk.wait_group.read 0;"""
 BULK_LOAD = "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes"
 MULTICAST = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster"
 TRY_WAIT = "mbarrier.try_wait.parity.shared::cta.b64"
@@ -115,9 +121,10 @@ KERNELS = {
         @%one cp.async.bulk.commit_group;
         @%one cp.async.bulk.wait_group.read 0;
         bar.sync 0;
-        st.shared.b32 [%mine], 9;
+        st.shared.b32 [%mine], 9;{BULK_END}
         """,
         {
+            "still read at the end": (f"9;{BULK_END}", f"9;{BULK_END[: BULK_END.rindex('@')]}", "ended-cta", (BULK_STORE,)),
             "no fence": ("fence.proxy.async.shared::cta;", "", "race", ("st.shared.b32", BULK_STORE)),
             "fence for another space": ("async.shared::cta;", "async.global;", "race", ("st.shared.b32", BULK_STORE)),
             "no commit": ("@%one cp.async.bulk.commit_group;", "", "race", (BULK_STORE, "st.shared.b32")),
@@ -143,6 +150,10 @@ KERNELS = {
             "test of no effect": ("@!%p bra over;", "selp.b32 %v, 1, 0, %p;", "race", (BULK_LOAD, "ld.shared.b32")),
             "not armed": ("@%one mbarrier.arrive.expect_tx", "// ", "deadlock", (TRY_WAIT,)),
             "too many bytes": ("_, [bar], 128;", "_, [bar], 256;", "deadlock", (TRY_WAIT,)),
+            "one too many": (
+                "ld.shared.b32 %v, [%mine];", f"ld.shared.b32 %v, [%mine]; @%one {BULK_LOAD} [tile+128], [%o], 128, [bar];",
+                "ended-cta", (BULK_LOAD,),
+            ),
         },
     ),
     "ring": Kernel(
@@ -342,6 +353,10 @@ KERNELS = {
         """,
         {
             "a matrix outside of shared memory": ("mov.b64 %b, %a;", "add.s64 %b, %a, 15000;", "out-of-bounds", (WGMMA,)),
+            "no wait": (
+                "wgmma.wait_group.sync.aligned 0;\n        bar.sync 0;\n        st.shared.b32 [%mine], 1;", "",
+                "ended-cta", (WGMMA,),
+            ),
         },
         block=128,
     ),
@@ -417,3 +432,38 @@ def test_a_mistake_is_found_and_its_instructions_are_named(name, what, when):
 def opcode(text: str) -> str:
     """The instruction of a text without its guard and operands."""
     return next(word for word in text.split() if word[0] != "@").rstrip(";")
+
+
+REDUCTION = "red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32"
+BULK_REDUCTION = "cp.reduce.async.bulk.shared::cluster.shared::cta.mbarrier::complete_tx::bytes.add.u32"
+
+
+@pytest.mark.parametrize("unset", [False, True])
+@pytest.mark.parametrize(
+    ("line", "size"), [(f"{REDUCTION} [%mine], %t, [bar];", 4), (f"{BULK_REDUCTION} [%mine], [tile+1024], 16, [bar];", 16)]
+)
+def test_a_reduction_reads_what_it_adds_to(line, size, unset):
+    """PTX 9.7.9.25.4.2: the operation combines the source with what lies there, which has no value before the first store."""
+    text = f"""
+        .version 8.7
+        .target sm_90
+        .address_size 64
+        .visible .entry k()
+        {{
+        .reg .b32 %t, %mine; .reg .pred %p;
+        .shared .align 16 .b8 tile[2048];
+        .shared .align 8 .b64 bar;
+        mov.u32 %t, %tid.x; mov.u32 %mine, tile;
+        {INIT} [bar], 1;
+        mbarrier.arrive.expect_tx.shared::cta.b64 _, [bar], {size};
+        {"" if unset else "st.shared.v4.b32 [%mine], {%t, %t, %t, %t};"}
+        st.shared.v4.b32 [tile+1024], {{%t, %t, %t, %t}};
+        fence.proxy.async.shared::cta;
+        {line}
+        {wait("over", "bar")}
+        ret;
+        }}"""
+    found = ptxvm.load(text).kernel("k").launch(1, 1, check=("init", "race")).findings
+    assert [(each.kind, opcode(each.accesses[0].place.text)) for each in found] == [
+        ("uninitialised-read", line.split()[0])
+    ] * unset

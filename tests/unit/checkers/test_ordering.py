@@ -215,12 +215,14 @@ FETCH = """@%p1 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 256;
         @%p1 cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [s], [%rd1], 256, [bar]; """
 WAIT = "W: mbarrier.try_wait.parity.shared.b64 %p5, [bar], 0; @!%p5 bra W; "
 STORE = "@%p1 cp.async.bulk.global.shared::cta.bulk_group [%rd1], [s], 256; @%p1 cp.async.bulk.commit_group; "
+READ = "@%p1 cp.async.bulk.wait_group.read 0; "
 BULK_ORDERED = {
     "a fetch that all wait for": ONE + FETCH + WAIT + "ld.shared.u32 %r3, [%rd3];",
-    "a store after the fence": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; " + STORE,
-    "a store after the fence of its thread": "st.shared.u32 [%rd3], %r1; bar.sync 0; fence.proxy.async.shared::cta; " + STORE,
+    "a store after the fence": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; " + STORE + READ,
+    "a store after the fence of its thread": "st.shared.u32 [%rd3], %r1; bar.sync 0; fence.proxy.async.shared::cta; "
+    + STORE + READ,
     "the source again after it was read": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; "
-    + STORE + "@%p1 cp.async.bulk.wait_group.read 0; bar.sync 0; st.shared.u32 [%rd3], 5;",
+    + STORE + READ + "bar.sync 0; st.shared.u32 [%rd3], 5;",
     "the destination after the wait": "st.shared.u32 [%rd3], %r1; fence.proxy.async; bar.sync 0; "
     + STORE + "@%p1 cp.async.bulk.wait_group 0; bar.sync 0; ld.global.u32 %r3, [%rd6];",
 }  # fmt: skip

@@ -11,7 +11,7 @@ from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.dataclass import dataclass
 from ptxvm.engine.interp.accesses import Access, Transferring
-from ptxvm.engine.interp.lane_memory import CohortLanes, LaneMemory
+from ptxvm.engine.interp.lane_memory import CohortLanes
 from ptxvm.machine.per_lane import Addresses, LaneNumbers, PerLane
 from ptxvm.machine.transfer_pieces import Pieces
 
@@ -83,7 +83,7 @@ class UnderWay:
         rows, target = pieces.filled(found, some)
         lanes, access = self.every(target), self.copying.access(kind.to, pieces.unit, combines=bool(kind.operation))
         if kind.operation:
-            old = as_rows(LaneMemory.gather(mem, access, lanes, target), len(target))
+            old = self._load(cohort, kind.to, target)
             rows = reductions.combined(kind.operation, pieces.element, old, rows, flushes=kind.flushes)
         if len(target):
             mem.store(access, lanes, None, target, as_columns(rows, access))
