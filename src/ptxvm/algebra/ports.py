@@ -6,7 +6,7 @@ reader.  Masks and divergence never appear: the engine decides which lanes an in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any, Protocol, TypeAlias, TypedDict, Unpack
 
 from ptxvm.algebra.asynchronous import AsyncKind, MbarrierStep, Proxy
@@ -92,6 +92,13 @@ class Memory(Protocol):
         """Replace each of some adjacent elements by `update(old, its operand)`; returns the old values.
 
         It is one access, aligned as a whole, and in one step for each element by itself (PTX 9.7.13.5).
+        """
+
+    def replicas(self, address: Value) -> Iterator[tuple[Value, Value]]:
+        """The memories of further devices that a multimem address stands for, each as `there, address` (PTX 9.7.9.14).
+
+        Not all lanes need have one.  What is asked of the port before the next step is for those lanes alone of which `there`
+        is true.
         """
 
     def fence(self, order: FenceKind, scope: Scope, address: Value | None = None) -> None:

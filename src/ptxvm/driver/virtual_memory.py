@@ -7,7 +7,7 @@ to kernels, as on hardware.
 from __future__ import annotations
 
 import mmap
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from typing import NamedTuple
 
@@ -16,8 +16,10 @@ from ptxvm.driver.memory import NUMBERS, AllocationKind, MemoryBlock, MemoryBloc
 from ptxvm.driver.results import DriverError, Result
 from ptxvm.driver.shared_memory import NO_ACCESS, RESERVING, File, ReservedAddresses, map_fixed
 from ptxvm.machine.backing import bytes_at
+from ptxvm.machine.teams import TEAMS, Team
 
 GRANULARITY = 2 << 20  # of memory and addresses
+ADDRESSES = 1 << 64
 NONE, READ, READ_WRITE = 0, 1, 3  # CUmemAccess_flags
 PROTECTION = {NONE: NO_ACCESS, READ: mmap.PROT_READ, READ_WRITE: mmap.PROT_READ | mmap.PROT_WRITE}
 
@@ -29,6 +31,10 @@ class Extent(NamedTuple):
     size: int
     memory: Physical
     start: int = 0
+
+    def follows(self, offset: int, memory: Physical, start: int) -> bool:
+        """Does it end where a part at an offset begins, and so does its memory?"""
+        return (self.offset + self.size, self.memory, self.start + self.size) == (offset, memory, start)
 
 
 @dataclass(eq=False, kw_only=True)
@@ -45,6 +51,11 @@ class Mappable:
     def extents(self) -> list[Extent]:
         """The parts that have memory."""
         raise NotImplementedError
+
+    @property
+    def replicas(self) -> Sequence[Mappable]:
+        """What multimem instructions reach, too, by the addresses at which it is mapped."""
+        return ()
 
 
 @dataclass(eq=False, kw_only=True)
@@ -72,6 +83,7 @@ class MappedPiece:
     start: int
     memory: Mappable
     access: dict[int, int] = field(default_factory=dict)  # of devices, by number
+    replicas: list[int] = field(default_factory=list)  # where those of the memory are mapped
 
     @property
     def end(self) -> int:
@@ -155,7 +167,13 @@ class VirtualMemory:
             raise DriverError(Result.INVALID_VALUE, f"memory of {memory.size} bytes is mapped as a whole")
         if any(each.start < start + size and start < each.end for each in found.pieces.values()):
             raise DriverError(Result.INVALID_VALUE, "there is memory already")
-        found.pieces[start] = MappedPiece(start, memory)
+        found.pieces[start] = made = MappedPiece(start, memory)
+        for each in memory.replicas:
+            apart = self.reserve(size + 2 * GRANULARITY, GRANULARITY) + GRANULARITY  # it adjoins no other memory
+            self.map(apart, size, each)
+            made.replicas.append(apart)
+        if made.replicas:
+            TEAMS.enter(Team(start, made.end, tuple((each - start) % ADDRESSES for each in made.replicas)))
 
     def pieces_of(self, start: int, size: int) -> list[tuple[AddressRange, MappedPiece]]:
         """The pieces at some addresses, in ranges that may be adjacent; DriverError where they are not whole pieces."""
@@ -179,6 +197,8 @@ class VirtualMemory:
         for _, each in found:
             each.access = {device: access for device, access in {**each.access, **accesses}.items() if access != NONE}
             each.map()
+            for replica in each.replicas:
+                self.set_access(replica, each.memory.size, accesses)
         self.enter(found[0][0])
 
     def changed(self, memory: Mappable) -> None:
@@ -190,6 +210,8 @@ class VirtualMemory:
                 each.map()
             if pieces:
                 self.enter(range)
+        for replica in memory.replicas:
+            self.changed(replica)
 
     def piece_at(self, address: int) -> MappedPiece:
         """The piece around an address; DriverError where there is none."""
@@ -201,8 +223,12 @@ class VirtualMemory:
     def unmap(self, start: int, size: int) -> None:
         """Unmap memory; its addresses stay reserved."""
         found = self.pieces_of(start, size)
+        TEAMS.remove(start, start + size)
         for range, each in found:
             del range.pieces[each.start]
+            for replica in each.replicas:
+                self.unmap(replica, each.memory.size)
+                self.give_back(replica - GRANULARITY, each.memory.size + 2 * GRANULARITY)
         self.enter(found[0][0])
         map_fixed(start, size, NO_ACCESS, RESERVING, -1, 0)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import field
 from typing import Any, Unpack
 
@@ -85,6 +85,10 @@ class Record:
         """An update of several elements."""
         self._access(Verb.UPDATE, space, type, len(operands), **attributes)
         return [unknown(type) for _ in operands]
+
+    def replicas(self, address: Value) -> Iterator[tuple[Value, Value]]:
+        """None: what is done to them is what is done to the first memory."""
+        return iter(())
 
     def fence(self, order: FenceKind, scope: Scope, _address: Value | None = None) -> None:
         """A fence."""

@@ -29,7 +29,8 @@ class Transfer:
     The `origin` of what is no memory, of values and zeros, is `REG`.
 
     `mbarrier` says that the bytes are counted as transactions of the mbarrier `bar`; otherwise the transfer is in a bulk
-    group.  `multicast` is to the CTAs of `mask`, and `pair` lets the mbarrier lie in the other CTA of a pair.  An
+    group.  `multicast` is to the CTAs of `mask`, and `pair` lets the mbarrier lie in the other CTA of a pair.
+    `multimem` is to every memory that a multimem address stands for.  An
     `operation` combines what comes with what is there; its `type` is that of the tensor where the instruction has none.
     `mode` is how a part of a tensor is shaped, by its word in PTX.
     """
@@ -39,6 +40,7 @@ class Transfer:
     origin: Space = Space.REG
     mbarrier: bool = False
     multicast: bool = False
+    multimem: bool = False
     pair: bool = False
     operation: str = ""
     type: Type | None = None

@@ -91,6 +91,11 @@ def threads() -> int | None:
     return _number("PTXVM_THREADS", "threads", 1) if os.environ.get("PTXVM_THREADS") else None
 
 
+def devices() -> int:
+    """The number of devices of the CUDA driver; 1 by default."""
+    return _number("PTXVM_DEVICES", "devices", 0) if os.environ.get("PTXVM_DEVICES") else 1
+
+
 def seed(variables: Mapping[str, str] = os.environ) -> int:
     """The seed of the times at which asynchronous work ends; 0 by default."""
     return _number("PTXVM_SEED", "", 0, variables) if variables.get("PTXVM_SEED") else 0

@@ -10,6 +10,7 @@ from ptxvm.isa.transfers import Pattern, Transfer
 from ptxvm.machine.cluster_queue import ClusterQueue
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.memory import Memory
+from ptxvm.machine.teams import TEAMS
 from ptxvm.machine.transfer_pieces import Operands, Pieces
 from ptxvm.machine.window import MASKED_RANKS, RANK, WITHIN
 
@@ -81,6 +82,8 @@ def _zeros(operands: Operands) -> Pieces:
 
 def _in_ctas(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
     """The pieces in all CTAs that they go to, with the mbarriers that count their bytes."""
+    if kind.multimem:
+        return _in_memories(made)
     if not kind.mbarrier:
         return made
     (bar,) = operands["bar"]
@@ -94,6 +97,17 @@ def _in_ctas(kind: Transfer, made: Pieces, operands: Operands) -> Pieces:
     made.data = None if made.data is None else np.tile(made.data, (len(ranks), 1))
     made.present = None if made.present is None else np.tile(made.present, len(ranks))
     made.barriers = tuple(barrier_of(bar, rank, pair=kind.pair) for rank in ranks) if made.amount else ()
+    return made
+
+
+def _in_memories(made: Pieces) -> Pieces:
+    """The pieces in all memories that the multimem addresses stand for."""
+    distances = TEAMS.all_distances(int(made.target[0])) if len(made.target) else ()
+    if distances:
+        made.target = np.concatenate([made.target, *(made.target + np.uint64(each) for each in distances)])
+        times = 1 + len(distances)
+        made.source = None if made.source is None else np.tile(made.source, times)
+        made.present = None if made.present is None else np.tile(made.present, times)
     return made
 
 

@@ -1,9 +1,13 @@
-"""Multicast objects of one device (driver API, "Multicast Object Management"; PTX 9.7.9.14 for multimem instructions)."""
+"""Multicast objects (driver API, "Multicast Object Management"; PTX 9.7.9.14 for multimem instructions)."""
 
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 from ctypes import byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
+from pathlib import Path
 
 import pytest
 
@@ -209,6 +213,17 @@ def test_objects_of_several_devices_or_processes_are_not_there(hopper):
         (NOT_SUPPORTED, properties(handle_types=FILE)),
     ):  # fmt: skip
         assert create(byref(made), given) == expected
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_teams_of_several_devices(engine):
+    program, environment = (
+        Path(__file__).with_name("multicast_team.py"),
+        os.environ | {"PTXVM_DEVICES": "3", "PTXVM_DEVICE": "sm_90"},
+    )
+    command = [sys.executable, str(program), engine, os.environ["PTXVM_SEED"]]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_granularity_is_that_of_memory(hopper):

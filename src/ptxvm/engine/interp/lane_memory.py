@@ -23,6 +23,7 @@ from ptxvm.machine.faults import AccessFault, PlacedFault
 from ptxvm.machine.launch import LaunchShape
 from ptxvm.machine.memory import Memory
 from ptxvm.machine.per_lane import Guard, LaneNumbers, Lanes, PerLane
+from ptxvm.machine.teams import TEAMS
 from ptxvm.machine.window import LOW_WORD, RANK, WITHIN, ClusterWindow, Window
 
 ALL_OF_THEM = slice(None)
@@ -247,6 +248,10 @@ class LaneMemory:
             return address & np.uint64(0)
         inside = self.from_generic(Space.SHARED_CLUSTER, lanes, address) if space is Space.GENERIC else address
         return (inside & LOW_WORD) >> np.uint64(RANK)
+
+    def distances(self, number: int, lanes: Lanes, address: PerLane) -> PerLane:
+        """From multimem addresses to the memory of a further device; 0 where there is none."""
+        return TEAMS.distances(number, np.zeros(self.layout.count(lanes), np.uint64) + address)
 
     def within(self, space: Space, lanes: Lanes, address: PerLane) -> PerLane:
         """`isspacep`."""

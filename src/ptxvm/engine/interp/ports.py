@@ -6,7 +6,7 @@ In the code, `C` is the cohort, `L` the lanes that run (None where all do), `g` 
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Unpack
@@ -33,7 +33,7 @@ from ptxvm.isa.fragments import Product
 from ptxvm.isa.tensor_memory import TensorWork
 from ptxvm.isa.transfers import Transfer
 from ptxvm.isa.warpgroup import WARPS, WarpgroupProduct
-from ptxvm.machine import texture_unit
+from ptxvm.machine import settings, texture_unit
 from ptxvm.machine.tensor_core import Architecture, architecture_for
 
 
@@ -176,6 +176,16 @@ class Memory(Port):
         how = self.code.refer(Update(update, types, attributes.get("operation") or ""))
         raws = "".join(f"{o.raw}, " for o in operands)
         return f"C.mem.atomic({access}, L, {self.guard}, {address.raw}, {how}, ({raws}))"
+
+    def replicas(self, address: Value) -> Iterator[tuple[Value, Value]]:
+        """The accesses to each have the lanes that have such a memory as their guard."""
+        outer = self.guard
+        for number in range(settings.devices() - 1):
+            distance = self.value(u64, f"C.mem.distances({number}, L, {address.raw})")
+            there = distance.compare("ne", distance.lift(0))
+            self.guard = there.raw if outer is None else self.code.emit(f"{outer} & {there.raw}")
+            yield there, address + distance
+            self.guard = outer
 
     def fence(self, order: FenceKind, scope: Scope, address: Value | None = None) -> None:
         """A fence; the accesses of one lane are in order without it, but watchers record it."""

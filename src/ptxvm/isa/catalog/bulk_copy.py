@@ -375,9 +375,9 @@ def cp_reduce_async_bulk_policy_for_mbarrier(i, a, b, size, policy):
     fixed="cp async bulk global",
 )
 def multimem_cp_async_bulk(i, a, b, size, mask, tasks):
-    """Start to copy bytes from shared memory to every memory that a multimem address stands for: here there is one."""
+    """Start to copy bytes from shared memory to every memory that a multimem address stands for."""
     pattern = Pattern.BYTES if mask is None else Pattern.MASKED
-    kind = Transfer(pattern, Space.GLOBAL, Space.SHARED)
+    kind = Transfer(pattern, Space.GLOBAL, Space.SHARED, multimem=True)
     tasks.transfer(kind, completed, a=a, b=b, size=size, bytes=mask if mask is None else mask.to(u32))
 
 
@@ -398,9 +398,10 @@ def mask_without_its_word(i):
     fixed="cp reduce async bulk global",
 )
 def multimem_cp_reduce_async_bulk(i, a, b, size, tasks):
-    """Start to combine what lies in shared memory with every memory that a multimem address stands for: here there is one."""
+    """Start to combine what lies in shared memory with every memory that a multimem address stands for."""
     kind = Transfer(
-        Pattern.BYTES, Space.GLOBAL, Space.SHARED, operation=i.op, type=i.type, flushes=i.type is f32 and not i.noftz
+        Pattern.BYTES, Space.GLOBAL, Space.SHARED, multimem=True, operation=i.op, type=i.type,
+        flushes=i.type is f32 and not i.noftz,
     )  # fmt: skip
     tasks.transfer(kind, completed, a=a, b=b, size=size)
 

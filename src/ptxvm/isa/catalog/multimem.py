@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
-from functools import partial
+import operator
+from functools import partial, reduce
 
+from ptxvm.algebra.derived.floats import canonical_nan
+from ptxvm.algebra.derived.packed import each
+from ptxvm.algebra.derived.rounding import arithmetic
 from ptxvm.algebra.memory_order import Order, Scope
+from ptxvm.algebra.ports import AccessAttributes
 from ptxvm.algebra.types import f32
+from ptxvm.algebra.value import select
+from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.isa.access import (
     Trait,
     addresses,
@@ -90,10 +97,12 @@ OPERATION = Trait(rules=[("P3103", operation_of_a_type)])
 PRECISION = Trait(rules=[("P3104", precision_of_sums)])
 D, B = result_vector("d"), source_vector("b")
 
+SIGNS = {16: 0x8000, 32: 0x8000_8000}
+"""The bits of negative zeros, which change no sum."""
+
 loading = partial(instruction, section="9.7.9.14", needs=NEEDS, fixed="ld_reduce")
 storing = partial(instruction, section="9.7.9.14", needs=NEEDS, fixed="st")
 updating = partial(instruction, section="9.7.9.14", needs=NEEDS, fixed="red")
-# The machine is one device, and each address is seen by it alone: there is one memory to load from, and one to store to.
 
 
 def ordered(i):
@@ -101,24 +110,69 @@ def ordered(i):
     return {"order": Order(i.order or "weak"), "scope": Scope(i.scope) if i.scope else None}
 
 
-def loaded(i, a, number, mem):
-    """So many elements of the only memory."""
-    found = mem.load(window(i), i.type.as_bits, a, number, **ordered(i))
-    return [each.view(i.type) for each in found] if number > 1 else found[0].view(i.type)
+def loaded(i, a, number, mem, combine):
+    """So many elements, each combined of those in all memories."""
+
+    def load(address):
+        found = mem.load(window(i), i.type.as_bits, address, number, **ordered(i))
+        return [each.view(i.type) for each in found]
+
+    found = load(a)
+    others = [(there, load(address)) for there, address in mem.replicas(a)]
+    if others:
+        found = [combine(i, first, [(there, more[n]) for there, more in others]) for n, first in enumerate(found)]
+    return found if number > 1 else found[0]
 
 
-def stored(i, a, b, mem):
-    """Store to the only memory."""
-    mem.store(window(i), i.type.as_bits, a, [each.view(i.type.as_bits) for each in as_list(b)], **ordered(i))
+def one_by_one(i, first, others):
+    """An element combined with those of other memories, where there are some; each step has the precision of the type."""
+    total = first
+    for there, other in others:
+        total = select(there, updating_by(i)(total, other), total)
+    return total
 
 
-def updated(i, a, b, mem):
-    """Combine with what lies in the only memory, element by element."""
+def unknown(i, first, others):
+    """No sum of 8-bit floats: PTX does not say what one that is too large becomes."""
+    raise Unsupported(f"'{i.mnemonic}' over several devices", "it runs where the driver has one device")
+
+
+def summed_precisely(i, first, others):
+    """The sum of floats of 16 bits that is rounded once, of sums in f32."""
+    nothing = first.view(i.type.as_bits).lift(SIGNS[i.type.bits])
+    present = [select(there, other.view(i.type.as_bits), nothing).view(i.type) for there, other in others]
+
+    def total(*elements):
+        found = reduce(partial(arithmetic, "add", "rn"), [one.to(f32) for one in elements])
+        return canonical_nan(found.to(i.type.element))
+
+    any_there = reduce(operator.or_, (there for there, _ in others))
+    return select(any_there, each(total, first, *present), first)
+
+
+def updating_by(i):
+    """What the operation does to two elements."""
 
     def update(old, x):
         return floating(i.op, old, x, flushes=i.type is f32) if i.type.is_float else INTEGERS[i.op](old, x)
 
-    combined(i, a, b, update, mem, {"order": Order(i.order or "relaxed"), "scope": Scope(i.scope or "gpu")})
+    return update
+
+
+def stored(i, a, b, mem):
+    """Store to all memories."""
+    values = [each.view(i.type.as_bits) for each in as_list(b)]
+    mem.store(window(i), i.type.as_bits, a, values, **ordered(i))
+    for _, address in mem.replicas(a):
+        mem.store(window(i), i.type.as_bits, address, values, **ordered(i))
+
+
+def updated(i, a, b, mem):
+    """Combine with what lies in all memories, element by element."""
+    how: AccessAttributes = {"order": Order(i.order or "relaxed"), "scope": Scope(i.scope or "gpu")}
+    combined(i, a, b, updating_by(i), mem, how)
+    for _, address in mem.replicas(a):
+        combined(i, address, b, updating_by(i), mem, how)
 
 
 FP8_NEEDS = {**NEEDS, "": "PTX 8.1, sm_90", "type": FP8_TARGETS}
@@ -135,7 +189,7 @@ FP8_NEEDS = {**NEEDS, "": "PTX 8.1, sm_90", "type": FP8_TARGETS}
 )
 def multimem_ld_reduce(i, a, mem):
     """Load an integer from every memory that a multimem address stands for, and combine them."""
-    return loaded(i, a, 1, mem)
+    return loaded(i, a, 1, mem, one_by_one)
 
 
 @has(ACCESS, OPERATION, VECTOR, PRECISION, D)
@@ -150,7 +204,7 @@ def multimem_ld_reduce(i, a, mem):
 )
 def multimem_ld_reduce_float(i, a, mem):
     """Load floats from every memory that a multimem address stands for, and combine them."""
-    return loaded(i, a, count(i), mem)
+    return loaded(i, a, count(i), mem, summed_precisely if i.acc else one_by_one)
 
 
 @has(ACCESS, VECTOR, PRECISION, D)
@@ -166,7 +220,7 @@ def multimem_ld_reduce_float(i, a, mem):
 )
 def multimem_ld_reduce_fp8(i, a, mem):
     """Load 8-bit floats from every memory that a multimem address stands for, and combine them."""
-    return loaded(i, a, count(i), mem)
+    return loaded(i, a, count(i), mem, unknown)
 
 
 @has(ACCESS)
@@ -256,7 +310,10 @@ ASYNC_SLOTS = ".scope = { .gpu, .sys }; .ss = { .global };"
 )
 def multimem_st_async(i, a, b, mem):
     """Store a value to every memory that a multimem address stands for, in order after what precedes."""
-    mem.store(window(i), i.type.as_bits, a, [b.view(i.type.as_bits)], order=Order.RELEASE, scope=Scope(i.scope))
+    how = {"order": Order.RELEASE, "scope": Scope(i.scope)}
+    mem.store(window(i), i.type.as_bits, a, [b.view(i.type.as_bits)], **how)
+    for _, address in mem.replicas(a):
+        mem.store(window(i), i.type.as_bits, address, [b.view(i.type.as_bits)], **how)
 
 
 @has(addresses(a=space_of))
@@ -273,4 +330,7 @@ def multimem_st_async(i, a, b, mem):
 )
 def multimem_red_async(i, a, b, mem):
     """Add a value to what lies in every memory that a multimem address stands for, in order after what precedes."""
-    mem.atomic(window(i), i.type, a, INTEGERS["add"], [b], operation="add", order=Order.RELEASE, scope=Scope(i.scope))
+    how = {"operation": "add", "order": Order.RELEASE, "scope": Scope(i.scope)}
+    mem.atomic(window(i), i.type, a, INTEGERS["add"], [b], **how)
+    for _, address in mem.replicas(a):
+        mem.atomic(window(i), i.type, address, INTEGERS["add"], [b], **how)

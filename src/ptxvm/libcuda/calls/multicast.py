@@ -32,17 +32,17 @@ def granularity(out: int, properties: int, option: int) -> None:
 
 @function("cuMulticastCreate")
 def create(out: int, properties: int) -> None:
-    """A multicast object for a device; of several devices there is none, and none for other processes."""
+    """A multicast object for some devices; there is none for other processes."""
     if not any(each.attribute(Attribute.MULTICAST_SUPPORTED) for each in session().driver.devices):
         raise DriverError(Result.NOT_SUPPORTED, "no device has multicast: those of sm_90 and later do")
     d = structure_at(MulticastProperties, properties)
     if not d.devices or d.flags:
         raise DriverError(Result.INVALID_VALUE, "a multicast object has a device and no flags")
-    if d.devices > 1:
-        raise DriverError(Result.NOT_SUPPORTED, f"a multicast object of {d.devices} devices: here it has one")
+    if d.devices > (count := len(session().driver.devices)):
+        raise DriverError(Result.NOT_SUPPORTED, f"a multicast object of {d.devices} devices, and there are {count}")
     if d.handle_types:
         raise DriverError(Result.NOT_SUPPORTED, "multicast objects are not shared with other processes")
-    put_u64(out, session().handles.handle(Multicast(bytes=d.size)))
+    put_u64(out, session().handles.handle(Multicast(bytes=d.size, team=d.devices)))
 
 
 @function("cuMulticastAddDevice")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from typing import Unpack
 
@@ -35,10 +35,11 @@ from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
 from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
 from ptxvm.engine.jit.memory.touched_bytes import TouchedBytes
 from ptxvm.engine.jit.node import stack
-from ptxvm.engine.jit.node.host_queries import IsInSpace, PhaseGoesOn
+from ptxvm.engine.jit.node.host_queries import IsInSpace, PhaseGoesOn, ReplicaDistance
 from ptxvm.engine.jit.node.node import NodeBuilder
 from ptxvm.engine.jit.node.port import Port
 from ptxvm.isa.effects import Access, Verb
+from ptxvm.machine import settings
 
 WINDOWS = (Space.SHARED, Space.LOCAL)
 ORDERS: dict[FenceKind, str] = {
@@ -546,6 +547,17 @@ class Memory(Port):
         bank = Value(self.alg, u64, Affine("%params.address"))
         near = ((address - bank) & 0xFFFF_FFFF) + bank
         return select(address <= 0xFFFF_FFFF, near, address)
+
+    def replicas(self, address: Value) -> Iterator[tuple[Value, Value]]:
+        """The accesses to each have the lanes that have such a memory as their guard."""
+        outer = self.at.guard
+        for number in range(settings.devices() - 1):
+            (distance,) = self.at.host_call(self.bound, ReplicaDistance(number), [(u64, address.raw)], [u64])
+            there = distance.compare("ne", distance.lift(0))
+            both = there.raw if outer is None else self.alg.integer("and", pred, outer, there.raw)
+            self.at.guard = Varying(self.alg.vector(pred, both))
+            yield there, address + distance
+            self.at.guard = outer
 
     def mapped(self, space: Space, address: Value, rank: Value) -> Value:
         """The corresponding address in another CTA of the cluster."""

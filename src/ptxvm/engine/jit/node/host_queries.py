@@ -14,6 +14,7 @@ from ptxvm.engine.jit.abi.host import Host
 from ptxvm.isa.special_registers import OF_LAUNCHES
 from ptxvm.machine.faults import AccessFault
 from ptxvm.machine.per_lane import Array, LaneNumbers
+from ptxvm.machine.teams import TEAMS
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,6 +29,17 @@ class IsInSpace:
         if window is not None:
             return [window.contains(values[0], threads)]
         return [host.memory.within(self.space.window, values[0])]
+
+
+@dataclass(frozen=True, slots=True)
+class ReplicaDistance:
+    """Host call: how far from a multimem address the memory of a further device is; 0 where there is none."""
+
+    number: int
+
+    def __call__(self, host: Host, bound: Bound, threads: LaneNumbers, values: list[Array]) -> list[Array]:
+        """The answers for the active lanes."""
+        return [TEAMS.distances(self.number, values[0])]
 
 
 @dataclass(frozen=True, slots=True)

@@ -218,7 +218,9 @@ ARCHITECTURE = choice({"machine.tensor_core:Architecture": (number,)})
 FETCH = choice({"machine.texture_sampling:Fetch": (word, truth, optional(number))})
 LOOK_UP = choice({"machine.texture_unit:LookUp": (FETCH,)})
 PATTERN = Codec(lambda pattern: line(pattern.name), lambda lines: Pattern[next(lines)])
-TRANSFER = choice({"isa.transfers:Transfer": (PATTERN, SPACE, SPACE, truth, truth, truth, word, optional(type_), truth, word)})
+TRANSFER = choice(
+    {"isa.transfers:Transfer": (PATTERN, SPACE, SPACE, truth, truth, truth, truth, word, optional(type_), truth, word)}
+)
 TILE = Codec(lambda tile: line(tile.value), lambda lines: Tile(next(lines)))
 TENSOR_WORK = word, truth, several(type_)  # of all work on tensor memory
 MOVE = *TENSOR_WORK, TILE, number, truth
@@ -250,6 +252,7 @@ HOST_CALLS: dict[str, Sequence[Codec] | None] = {
     "engine.jit.node.host_queries:NoTarget": (word, number),
     "engine.jit.node.host_queries:SpecialRegisterQuery": (word,),
     "engine.jit.node.host_queries:IsInSpace": (SPACE,),
+    "engine.jit.node.host_queries:ReplicaDistance": (number,),
     "engine.jit.lower.barriers:NoSuchBarrier": (),
     "engine.jit.lower.barriers:ColumnRequest": (),
     "engine.jit.memory.cluster_addresses:OutsideCluster": (number,),

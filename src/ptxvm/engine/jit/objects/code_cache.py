@@ -22,6 +22,7 @@ from ptxvm.engine.jit.objects.cache_entry import packed, unpacked
 from ptxvm.engine.jit.objects.loader import FlatCode, Loaded, NotFlatError
 from ptxvm.engine.jit.objects.recent_translations import RECENT, Remembered
 from ptxvm.engine.jit.objects.version import Version
+from ptxvm.machine import settings
 from ptxvm.machine.image import Image
 
 if TYPE_CHECKING:
@@ -153,6 +154,8 @@ class CodeCache:
         for program in self.image.programs:
             digest.add(f"{program.target} {len(program.source.text)}\n")
             digest.add(program.source.text)
+            if "multimem" in program.source.text:
+                digest.add(f"{settings.devices()}")  # the most memories that an address stands for
         return digest.text
 
 

@@ -35,7 +35,7 @@ from ptxvm.engine.jit.lower.textures import TextureQuestion
 from ptxvm.engine.jit.lower.warpgroup_on_host import WarpgroupMultiplication
 from ptxvm.engine.jit.memory.cluster_addresses import OutsideCluster
 from ptxvm.engine.jit.node.counters import StepLimitExceeded
-from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, PhaseGoesOn, SpecialRegisterQuery
+from ptxvm.engine.jit.node.host_queries import IsInSpace, NoTarget, PhaseGoesOn, ReplicaDistance, SpecialRegisterQuery
 from ptxvm.engine.jit.node.stack import Overflow
 from ptxvm.engine.jit.objects import cache_entry
 from ptxvm.engine.jit.objects.cache_entry import packed, packed_code, unpacked, unpacked_code
@@ -55,7 +55,7 @@ WARPGROUP = WarpgroupMultiplication(
     WarpgroupProduct(Product(*FRAGMENTS), True, (False, True), (True, False)), Architecture.HOPPER, (4, 1, 2), True
 )
 WORKS: list[Any] = [
-    NoTarget("list", 3), SpecialRegisterQuery("gridid"), IsInSpace(Space.SHARED), NoSuchBarrier(), ColumnRequest(),
+    NoTarget("list", 3), SpecialRegisterQuery("gridid"), IsInSpace(Space.SHARED), ReplicaDistance(2), NoSuchBarrier(), ColumnRequest(),
     OutsideCluster(4), TRANSFER,
     PartialCopy(8), StepLimitExceeded((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), MissingBody("f"),
     NoFunction(), Overflow("alloca", 64),
