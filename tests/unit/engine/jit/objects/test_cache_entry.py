@@ -55,8 +55,8 @@ WARPGROUP = WarpgroupMultiplication(
     WarpgroupProduct(Product(*FRAGMENTS), True, (False, True), (True, False)), Architecture.HOPPER, (4, 1, 2), True
 )
 WORKS: list[Any] = [
-    NoTarget("list", 3), SpecialRegisterQuery("gridid"), IsInSpace(Space.SHARED), ReplicaDistance(2), NoSuchBarrier(), ColumnRequest(),
-    OutsideCluster(4), TRANSFER,
+    NoTarget("list", 3), SpecialRegisterQuery("gridid"), IsInSpace(Space.SHARED), ReplicaDistance(2), NoSuchBarrier(),
+    ColumnRequest(), OutsideCluster(4), TRANSFER,
     PartialCopy(8), StepLimitExceeded((3, 4)), LaunchCall("cudaLaunchDeviceV2"), LibraryCall("vprintf"), MissingBody("f"),
     NoFunction(), Overflow("alloca", 64),
     TextureQuestion(LookUp(Fetch("2d", component=1)), (("handle", 1), ("coordinates", 2))),
