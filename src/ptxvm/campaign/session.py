@@ -14,6 +14,7 @@ from ptxvm.campaign.case import DeclaredWorkload, Workload
 from ptxvm.campaign.declaration import CaseLimits, Declaration, declared, read_declaration
 from ptxvm.campaign.outcome import Job, Verdict
 from ptxvm.campaign.page import page
+from ptxvm.campaign.parquet import libraries, write_parquet
 from ptxvm.campaign.pool import Pool
 from ptxvm.campaign.python_function import Function, named
 from ptxvm.campaign.reproduction import write_tests
@@ -81,6 +82,7 @@ def campaign(
     workers: int | None = None,
     scheduler: str | None = None,
     shrink: bool = True,
+    parquet: str | os.PathLike[str] | None = None,
     progress: Callable[[int, int, int], object] | None = None,
 ) -> Campaign:
     """Run a kernel or a function over parameters, on the cores of this machine or on a Dask cluster, and return what failed.
@@ -89,10 +91,13 @@ def campaign(
     mapping of names to lists of values.  The results are in `folder`, by default `NAME.campaign`; a campaign that was
     interrupted goes on there.  `workers` is the number of processes, by default one for each core, `scheduler` the address
     of a Dask cluster (`tcp://host:8786`).  With `shrink` the first case of each failure is made small, and written as a
-    test.  `progress` is called with how many cases have ended, failed, and are to be run.  Raises ValueError where
-    the declaration is wrong, and TypeError.
+    test.  With `parquet` the results are written to that file at the end, too.  `progress` is called with how many cases have
+    ended, failed, and are to be run.  Raises ValueError where the declaration is wrong, TypeError, and ImportError where an
+    extra is not installed.
     """
     declaration = declaration_of(what, parameters)
+    if parquet is not None:
+        libraries()  # the extra is asked for before cases run
     workers = os.cpu_count() or 1 if workers is None else options.count("workers", workers)
     where = Path(folder) if folder is not None else Path(f"{declaration.subject.name}.campaign")
     workload, space = DeclaredWorkload(declaration), declaration.space
@@ -111,6 +116,8 @@ def campaign(
         if shrink:
             found = [smaller(declaration, reason.first, pool) for reason in reasons[:MOST_SHRUNK]]
             tests = write_tests(where, declaration, found)
+        if parquet is not None:
+            write_parquet(Path(parquet), space, results)
         (where / PAGE).write_text(page(declaration.subject.name, space, results, tests), encoding="utf-8")
         return Campaign(declaration.subject.name, where, results.counts(), reasons, tests)
 

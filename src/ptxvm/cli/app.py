@@ -385,6 +385,7 @@ def bench(names: Sequence[str], *, json: bool, repeat: int, shared: str | None, 
 @click.option("--workers", metavar="N", type=AT_LEAST_1, help="Processes of this machine.  [default: one for each core]")
 @click.option("--scheduler", metavar="ADDRESS", help="A Dask cluster, as tcp://host:8786, in place of this machine.")
 @click.option("--shrink/--no-shrink", default=True, help="Make failures small, and write tests that repeat them.")
+@click.option("--parquet", metavar="FILE", help="Write the results there at the end, as one Parquet file.")
 @click.option("--kind", metavar="KIND", help="What fuzz runs: text, kernels, engines or litmus.")
 @click.option("--cases", metavar="N", type=AT_LEAST_0, help="Fuzz until so many have ended.")
 @click.option("--budget", metavar="TIME", help="Fuzz so long: 30s, 10m or 8h.")
@@ -397,6 +398,7 @@ def campaign(
     scheduler: str | None,
     *,
     shrink: bool,
+    parquet: str | None,
     kind: str | None,
     cases: int | None,
     budget: str | None,
@@ -415,12 +417,14 @@ def campaign(
     from ptxvm.cli.campaign import FuzzRequest, run_campaign, run_fuzz
 
     if file == "fuzz":
+        if parquet is not None:
+            raise click.UsageError("--parquet is for campaigns of a file: fuzz keeps no case that passed")
         return run_fuzz(FuzzRequest(kind, cases, budget, seed or 0, corpus, folder, workers, scheduler))
     if given := [
         name for name, each in {"kind": kind, "cases": cases, "budget": budget, "seed": seed}.items() if each is not None
     ]:
         raise click.UsageError(f"--{given[0]} is for fuzz, and '{file}' says what it needs")
-    return run_campaign(file, folder, workers, scheduler, shrink=shrink)
+    return run_campaign(file, folder, workers, scheduler, parquet, shrink=shrink)
 
 
 @app.command()

@@ -38,10 +38,14 @@ class FuzzRequest:
     scheduler: str | None
 
 
-def run_campaign(file: str, folder: str | None, workers: int | None, scheduler: str | None, *, shrink: bool) -> int:
+def run_campaign(
+    file: str, folder: str | None, workers: int | None, scheduler: str | None, parquet: str | None = None, *, shrink: bool
+) -> int:
     """Run the campaign of a file; 1 where a case failed."""
     with progressing(Path(file).stem) as told, wrong_calls():
-        done = campaign(file, folder=folder, workers=workers, scheduler=scheduler, shrink=shrink, progress=told)
+        done = campaign(
+            file, folder=folder, workers=workers, scheduler=scheduler, shrink=shrink, parquet=parquet, progress=told
+        )
     print_campaign(done)
     return FINDINGS if done.failed else 0
 

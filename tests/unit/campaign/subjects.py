@@ -20,6 +20,11 @@ def odd_fails(n: int) -> None:
     assert n % 2 == 0, f"{n} is odd"
 
 
+def fails_for_4(n: int, **others: object) -> None:
+    """Fails for 4, whatever the others are."""
+    assert n != 4, f"{n} is 4"
+
+
 def noted(n: int, folder: str) -> None:
     """Writes that it ran: a byte in a file of its own for each time."""
     with Path(folder, str(n)).open("ab") as file:
