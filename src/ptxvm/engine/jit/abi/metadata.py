@@ -20,6 +20,8 @@ if TYPE_CHECKING:
 
 IN_ORDER = {"vprintf", "malloc", "free"}  # their effects show the order in which threads call them
 LAUNCHING = ("cuda", "__cudaCDP2")  # prefixes of the functions of dynamic parallelism
+SITE_SIZE = 32  # bytes of the record of an access site: four words
+MOST_WALKS = 8  # walks along rows, whose records come after those of the access sites
 
 
 class Site(NamedTuple):

@@ -7,9 +7,10 @@ The CTAs of a grid read memory as a stream only if they are in step.
 from __future__ import annotations
 
 from ptxvm.algebra.state_space import Space
-from ptxvm.analysis.flow import bits, special_registers, targets
+from ptxvm.analysis.flow import bits, special_registers
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine.data_flow import data_flow, dependent, written
+from ptxvm.engine.jit.cfg.row_walks import innermost_loops
 from ptxvm.isa.effects import Verb
 
 # Spaces whose accesses are no stream of memory.
@@ -27,13 +28,7 @@ def grid_strides(function: Function) -> frozenset[Bound]:
     if not sizes:
         return frozenset()
     sizes |= dependent(flows, sizes)
-    loops = [(min(targets(b)), n) for n, b in enumerate(code) if targets(b) and min(targets(b)) <= n]
-    innermost = [(first, last) for first, last in loops if not any(_inside((first, last), other) for other in loops)]
-    return frozenset(code[last] for first, last in innermost if _strides(code[first : last + 1], sizes))
-
-
-def _inside(outer: tuple[int, int], inner: tuple[int, int]) -> bool:
-    return inner != outer and outer[0] <= inner[0] and inner[1] <= outer[1]
+    return frozenset(code[last] for first, last in innermost_loops(code) if _strides(code[first : last + 1], sizes))
 
 
 def _strides(body: list[Bound], sizes: int) -> bool:

@@ -7,8 +7,9 @@ from functools import cached_property
 from ptxvm.analysis.program import Bound, Function
 from ptxvm.engine import spin_loops
 from ptxvm.engine.call_targets import called
-from ptxvm.engine.jit.cfg import grid_stride, if_conversion, requirements
+from ptxvm.engine.jit.cfg import grid_stride, if_conversion, requirements, row_walks
 from ptxvm.engine.jit.cfg.nodes import Frame, Plan
+from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.machine.image import Image
 
@@ -75,6 +76,12 @@ class KernelAnalysis:
     def grid_strides(self) -> frozenset[Bound]:
         """The branches at the ends of its grid-stride loops."""
         return grid_stride.grid_strides(self.function)
+
+    @cached_property
+    def row_walks(self) -> dict[Bound, Walk]:
+        """The loads of it, and of the functions that it calls, that walk along rows."""
+        functions = called(self.image, self.function)
+        return {bound: walk for each in functions for bound, walk in row_walks.row_walks(each).items()}
 
     @cached_property
     def local_grain(self) -> int:

@@ -6,6 +6,7 @@ from math import prod
 
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.launch_record import offset
+from ptxvm.engine.jit.abi.metadata import SITE_SIZE
 from ptxvm.engine.jit.abi.states import ARGUMENTS, GENERAL, MASKED, PARAMETERS, PARTED, RESUME, RUNNABLE, SHAPELESS, STRAIGHT
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.functions import (
@@ -21,7 +22,7 @@ from ptxvm.engine.jit.functions.lane_scheduler import LaneScheduler
 from ptxvm.engine.jit.ir.builder import Code
 from ptxvm.engine.jit.ir.module_text import module_text
 from ptxvm.engine.jit.ir.runtime import runtime
-from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, slow_path
+from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, row_windows, slow_path
 from ptxvm.engine.jit.node import counters
 from ptxvm.engine.jit.node.context import FEW_BARRIERS, KernelContext
 from ptxvm.engine.jit.node.event_counters import POINTER
@@ -269,15 +270,19 @@ def _pending(kernel: KernelContext) -> list[str]:
 
 
 def _accesses(kernel: KernelContext) -> list[str]:
-    """The variables of accesses in loops: cached bounds, and addresses of the last iteration."""
+    """The variables of accesses in loops: cached bounds, addresses of the last iteration, and windows of rows."""
     lines = []
     for site, n in sorted(kernel.cached_bounds):
         lines.append(f"  %site.{site}.{n} = alloca i64, align 8")
-        lines.append(f"  %site.{site}.{n}.pointer = getelementptr i8, ptr %sites, i64 {32 * site + 8 * n}")
+        lines.append(f"  %site.{site}.{n}.pointer = getelementptr i8, ptr %sites, i64 {SITE_SIZE * site + 8 * n}")
         lines.append(f"  %site.{site}.{n}.first = load i64, ptr %site.{site}.{n}.pointer, align 8")
         lines.append(f"  store i64 %site.{site}.{n}.first, ptr %site.{site}.{n}, align 8")
     for prefetch in range(1, kernel.prefetches + 1):
         lines += [f"  %prefetch.{prefetch} = alloca i64, align 8", f"  store i64 0, ptr %prefetch.{prefetch}, align 8"]
+    if kernel.row_walks:
+        lines += row_windows.begin_epochs()
+    for number in kernel.row_windows.values():
+        lines += row_windows.begin(number, kernel.width)
     return lines
 
 

@@ -12,11 +12,12 @@ from ptxvm.analysis.program import Bound
 from ptxvm.diagnostics.errors import Crash, Unsupported
 from ptxvm.engine.carry_flag import CarryFlag
 from ptxvm.engine.jit.cfg.nodes import Node, is_barrier, is_collective
+from ptxvm.engine.jit.cfg.row_walks import is_quiet
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, text
 from ptxvm.engine.jit.lower import async_copies, barriers, calls, collectives, ports
 from ptxvm.engine.jit.lower.conditionals import Conditionals
 from ptxvm.engine.jit.lower.predicated_region import PredicatedRegion
-from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks
+from ptxvm.engine.jit.memory import barrier_epochs, cta_clocks, row_windows
 from ptxvm.engine.jit.memory.joined_stores import JoinedStores
 from ptxvm.engine.jit.memory.memory import Memory
 from ptxvm.engine.jit.memory.merged_checks import MergedRangeChecks
@@ -138,6 +139,8 @@ class Emitter(Conditionals):
         effects = i.of.effects
         if effects and (guard is not None or not passes_stores(bound)):
             self.stores.settle()
+        if effects and self.kernel.row_walks and not is_quiet(bound):
+            row_windows.end_epoch(self.code)
         known = isinstance(guard, Affine) and guard.constant is None
         if known and effects & {"mem", "warp"} and not is_barrier(i) and not (is_collective(i) and self._parts(guard)):
             self.guard = None

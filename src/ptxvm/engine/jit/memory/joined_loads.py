@@ -10,7 +10,6 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable
 
-from ptxvm.algebra.memory_order import Order
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import Type, u64
 from ptxvm.algebra.value import Value
@@ -18,10 +17,10 @@ from ptxvm.analysis.flow import changes
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.dataclass import dataclass
+from ptxvm.engine.jit.cfg.row_walks import only_reads
 from ptxvm.engine.jit.ir.lane_values import Affine, Raw, Varying, scalar_type, text
 from ptxvm.engine.jit.memory import lane_chunks, variable_bounds
 from ptxvm.engine.jit.node.node import NodeBuilder
-from ptxvm.isa.effects import Verb
 from ptxvm.syntax import tree
 
 EXTENTS = (32, 16)  # bytes that are loaded together
@@ -77,25 +76,32 @@ class Loader:
     alone: Callable[[Bound, Raw], list[Value]]
 
 
-def load(at: NodeBuilder, run: LoadRun, type: Type, count: int, raw: Raw, loader: Loader) -> None:
-    """Load all elements of a run, vectors of `count`, and keep them for the positions of their instructions."""
+def begin(at: NodeBuilder, run: LoadRun, raw: Raw) -> Raw:
+    """The address of the first element of a run, by that of the load at which it is loaded."""
+    return at.alg.integer("sub", u64, raw, Affine(run.before)) if run.before else raw
+
+
+def load(at: NodeBuilder, run: LoadRun, type: Type, count: int, first: Raw, loader: Loader) -> list[str]:
+    """Load all elements of a run, of loads of `count` each; returns their vectors."""
     code, size = at.code, type.bytes * count
-    first = at.alg.integer("sub", u64, raw, Affine(run.before)) if run.before else raw
     elements = len(run.positions) * count
     if at.kernel.trusted:
-        found = loader.together(first, elements)
-    else:
-        together, apart, onward = code.label(), code.label(), code.label()
-        code.branch(loader.good(first, run.extent(size)), together, apart, likely=True)
-        fast, after_fast = _block(at, together, lambda: loader.together(first, elements), onward)
-        slow, after_slow = _block(at, apart, lambda: _apart(at, run, type, size, first, loader), onward)
-        code.block(onward)
-        vector = scalar_type(type) if at.kernel.scalar else at.alg.vector_type(type)
-        ends = ((f"[ {a}, %{after_fast} ]", f"[ {b}, %{after_slow} ]") for a, b in zip(fast, slow, strict=True))
-        found = [code.emit(f"phi {vector} {', '.join(pair)}", pure=False) for pair in ends]
+        return loader.together(first, elements)
+    together, apart, onward = code.label(), code.label(), code.label()
+    code.branch(loader.good(first, run.extent(size)), together, apart, likely=True)
+    fast, after_fast = _block(at, together, lambda: loader.together(first, elements), onward)
+    slow, after_slow = _block(at, apart, lambda: _apart(at, run, type, size, first, loader), onward)
+    code.block(onward)
+    vector = scalar_type(type) if at.kernel.scalar else at.alg.vector_type(type)
+    ends = ((f"[ {a}, %{after_fast} ]", f"[ {b}, %{after_slow} ]") for a, b in zip(fast, slow, strict=True))
+    return [code.emit(f"phi {vector} {', '.join(pair)}", pure=False) for pair in ends]
+
+
+def keep(at: NodeBuilder, run: LoadRun, type: Type, count: int, found: list[str], said: str) -> None:
+    """Keep the vectors of a run for the positions of its instructions, and what is said of them."""
     values = [Value(at.alg, type, (Affine if at.kernel.scalar else Varying)(name)) for name in found]
     at.preloaded |= {position: values[n * count : (n + 1) * count] for n, position in enumerate(run.positions)}
-    at.notes |= dict.fromkeys(run.positions, f"chunks, with {len(run.positions) - 1} more")
+    at.notes |= dict.fromkeys(run.positions, said)
 
 
 def _block(at: NodeBuilder, label: str, write: Callable[[], list[str]], onward: str) -> tuple[list[str], str]:
@@ -152,7 +158,7 @@ def _neighbours(at: NodeBuilder) -> dict[int, dict[int, list[int]]]:
     held = 0  # the registers of these, as bits
     for position, bound in enumerate(at.node.code):
         effects = bound.i.of.effects
-        if effects and (effects != {"mem"} or not _only_reads(bound)):
+        if effects and (effects != {"mem"} or not only_reads(bound)):
             held = 0
             equal.clear()
             continue
@@ -169,15 +175,10 @@ def _neighbours(at: NodeBuilder) -> dict[int, dict[int, list[int]]]:
     return found
 
 
-def _only_reads(bound: Bound) -> bool:
-    accesses = bound.summary.accesses
-    return bool(accesses) and all(each.verb is Verb.READ and each.order in (None, Order.WEAK) for each in accesses)
-
-
 def _root_of(at: NodeBuilder, bound: Bound) -> tuple[Register, int] | None:
     """The register and the distance in the address of a weak load; None for other instructions and addresses."""
     node = bound.operands.get("a")
-    if bound.i.of.effects != {"mem"} or not _only_reads(bound) or not isinstance(node, tree.Address) or len(node.items) != 1:
+    if bound.i.of.effects != {"mem"} or not only_reads(bound) or not isinstance(node, tree.Address) or len(node.items) != 1:
         return None
     (item,) = node.items
     distance = 0

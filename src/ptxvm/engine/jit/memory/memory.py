@@ -24,6 +24,7 @@ from ptxvm.engine.jit.memory import (
     index_checks,
     joined_loads,
     lane_ends,
+    row_windows,
     slow_path,
     streaming_stores,
     variable_bounds,
@@ -32,6 +33,7 @@ from ptxvm.engine.jit.memory.access_counters import count_access
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
+from ptxvm.engine.jit.memory.row_windows import RowWindow
 from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
 from ptxvm.engine.jit.memory.touched_bytes import TouchedBytes
 from ptxvm.engine.jit.node import stack
@@ -80,15 +82,48 @@ class Memory(Port):
         if isinstance(raw, Varying):
             self.at.stores.settle()  # a shared function checks the lanes, and may fault
         apart = self.at.kernel.scalar or self.addressing.scattered(space, raw, type.bytes, count)
-        if apart and (run := joined_loads.run(self.at, self.bound, space, size)) is not None:
-            loader = joined_loads.Loader(
-                good=lambda first, extent: self._good_run(space, first, size, extent),
-                together=lambda first, elements: self._together(space, type, size, first, elements),
-                alone=lambda bound, own: Memory(self.at, bound)._load_alone(space, type, own, count),  # noqa: SLF001 - its own kind
+        if not apart:
+            return self._load_alone(space, type, raw, count)
+        if (run := joined_loads.run(self.at, self.bound, space, size)) is None:
+            window = self._row_window(space, type, count, raw)
+            if window is None:
+                return self._load_alone(space, type, raw, count)
+            found = window.load(
+                scalar_type(type),
+                lambda: self._good_run(space, raw, size, row_windows.SIZE),
+                lambda: [self.alg.vector(type, value.raw) for value in self._load_alone(space, type, raw, count)],
             )
-            joined_loads.load(self.at, run, type, count, raw, loader)
-            return self.at.preloaded.pop(self.at.position)
-        return self._load_alone(space, type, raw, count)
+            self.at.note(f"row window, or {self.at.notes[self.at.position]}")
+            return [Value(self.alg, type, Varying(name)) for name in found]
+        loader = joined_loads.Loader(
+            good=lambda first, extent: self._good_run(space, first, size, extent),
+            together=lambda first, elements: self._together(space, type, size, first, elements),
+            alone=lambda bound, own: Memory(self.at, bound)._load_alone(space, type, own, count),  # noqa: SLF001 - its own kind
+        )
+        first = joined_loads.begin(self.at, run, raw)
+        said = f"chunks, with {len(run.positions) - 1} more"
+        window = self._row_window(space, type, len(run.positions) * count, first)
+        if window is None:
+            found = joined_loads.load(self.at, run, type, count, first, loader)
+        else:
+            found = window.load(
+                scalar_type(type),
+                lambda: self._good_run(space, first, size, row_windows.SIZE),
+                lambda: joined_loads.load(self.at, run, type, count, first, loader),
+            )
+            said = f"row window, or {said}"
+        joined_loads.keep(self.at, run, type, count, found, said)
+        return self.at.preloaded.pop(self.at.position)
+
+    def _row_window(self, space: Space, type: Type, count: int, first: Raw) -> RowWindow | None:
+        """The window of a load of so many elements; None where it does not walk along rows."""
+        if space in WINDOWS or not row_windows.suits(scalar_type(type), type.bytes, count):
+            return None
+        number = self.at.kernel.row_window(self.at.node.frame, self.bound, row_windows.word(type.bytes))
+        if number is None:
+            return None
+        addresses = self.alg.vector(u64, self.flat(space, first))
+        return RowWindow(self.at, number, addresses, type.bytes, count)
 
     def _together(self, space: Space, type: Type, each: int, first: Raw, elements: int) -> list[str]:
         """Load neighbouring elements that have been checked, for instructions that load so many bytes each."""

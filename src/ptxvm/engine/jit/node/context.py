@@ -19,9 +19,10 @@ from ptxvm.engine.jit.abi.counter_rows import MOST_WORDS
 from ptxvm.engine.jit.abi.cta_barriers import CtaBarriers
 from ptxvm.engine.jit.abi.host import HostCall
 from ptxvm.engine.jit.abi.launch_record import OF_THREAD, POINTERS, TICKS, UNBOUNDED_LOCAL, offset
-from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING
+from ptxvm.engine.jit.abi.metadata import IN_ORDER, LAUNCHING, MOST_WALKS, SITE_SIZE
 from ptxvm.engine.jit.cfg import call_stack, control_dependence, if_conversion, nodes
 from ptxvm.engine.jit.cfg.kernel_analysis import KernelAnalysis
+from ptxvm.engine.jit.cfg.row_walks import Walk
 from ptxvm.engine.jit.cfg.unset_registers import UnsetRegisters
 from ptxvm.engine.jit.ir.builder import Code, Unit
 from ptxvm.engine.jit.node.event_counters import CounterWords
@@ -401,6 +402,32 @@ class KernelContext:
         """The memory of the variables of the module, by the scalars of their addresses."""
         kept = self.image.allocations
         return {f"{SYMBOL}{self.image.address_number(variable)[0]}": allocation for variable, allocation in kept.items()}
+
+    @cached_property
+    def row_walks(self) -> dict[Bound, Walk]:
+        """The loads that walk along rows: none where another lane may run in between, or each access is looked at."""
+        seen = self.trusted or self.recorded or self.shadow is not None
+        far = self.cluster_size > 1 or self.image.memory.address_bits == 32
+        return {} if self.scalar or self.general or seen or far else self.analysis.row_walks
+
+    @cached_property
+    def row_windows(self) -> dict[tuple[nodes.Frame, Walk, int], int]:
+        """The numbers of the walks along rows that have windows."""
+        return {}
+
+    def row_window(self, frame: nodes.Frame, bound: Bound, word: int) -> int | None:
+        """The number of the walk, with rows of words of so many bytes, that a load is part of; None where it is of none."""
+        walk = self.row_walks.get(bound)
+        if walk is None:
+            return None
+        key = frame, walk, word
+        if key not in self.row_windows and len(self.row_windows) == MOST_WALKS:
+            return None
+        return self.row_windows.setdefault(key, len(self.row_windows))
+
+    def walk_record(self, number: int) -> int:
+        """Where, from the records of access sites, a host thread keeps the record of a walk."""
+        return SITE_SIZE * (self.most_sites + number)
 
     def buffer(self, llvm: str, number: int) -> str:
         """Scratch memory of the warp function."""

@@ -13,6 +13,7 @@ from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register
 from ptxvm.engine import operands
 from ptxvm.engine.jit.abi.host import HostCall
+from ptxvm.engine.jit.abi.metadata import SITE_SIZE
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.cfg.nodes import Node
 from ptxvm.engine.jit.ir import cpu
@@ -243,7 +244,7 @@ class NodeBuilder(operands.Operands):
         return self.code.emit(f"load i64, ptr %site.{site}.{n}, align 8", pure=False)
 
     def _site_pointer(self, site: int, n: int) -> str:
-        return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * 32 + 8 * n}")
+        return self.code.emit(f"getelementptr i8, ptr %sites, i64 {site * SITE_SIZE + 8 * n}")
 
     def reload_site(self, site: int) -> None:
         """Reload the cached fields of a site, after the slow path may have changed them."""

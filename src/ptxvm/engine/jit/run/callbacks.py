@@ -16,7 +16,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.diagnostics.errors import Crash, Fault, Place
 from ptxvm.engine.jit.abi import launch_record as records
 from ptxvm.engine.jit.abi.launch_record import AT, OF_THREAD, REACHED, ROWS, TICKS, WRITABLE
-from ptxvm.engine.jit.abi.metadata import Facts
+from ptxvm.engine.jit.abi.metadata import MOST_WALKS, Facts
 from ptxvm.engine.jit.abi.operand_room import STEP
 from ptxvm.engine.jit.run.launch_state import Launch
 from ptxvm.isa.special_registers import WARP
@@ -64,7 +64,7 @@ class Callbacks:
     def __init__(self, facts: Facts, image: Image, library: Library, windows: dict[Space, Window], record: Record) -> None:
         self.facts, self.image, self.memory, self.library = facts, image, image.memory, library
         self.windows, self.record = windows, record
-        self.sites = np.empty((facts.most_sites, 4), np.uint64)
+        self.sites = np.zeros((facts.most_sites + MOST_WALKS, 4), np.uint64)
         self._site_bytes, self._nothing = self.sites.data.cast("B"), NO_ALLOCATION * facts.most_sites
         self.rows = np.zeros((ROWS, 4), np.uint64)
         self._row_bytes = self.rows.data.cast("B")
