@@ -15,6 +15,7 @@ from ptxvm.checkers.byte_lists import listed
 from ptxvm.checkers.cta_ends import CtaEnd
 from ptxvm.checkers.grid_waits import GridWaits
 from ptxvm.checkers.initialised import InitialisedBytes
+from ptxvm.checkers.initialised_cells import InitialisedCells
 from ptxvm.checkers.launches import ByteAccesses, Footprint, LaunchRace, compare_with_others
 from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarrier_misuse import Mbarriers
@@ -79,6 +80,7 @@ class Checker:
         self._mild: dict[tuple[object, ...], Finding] = {}  # races that are warnings, by instructions and state space
         self._race: RaceDetector | None = None
         self._init: InitialisedBytes | None = None
+        self._cells: InitialisedCells | None = None
         self._mbarriers: Mbarriers | None = None
 
     # ── what is observed ────────────────────────────────────────────────────────────────
@@ -142,6 +144,7 @@ class Checker:
             self._footprint.scenes = self.scenes  # the scenes of the last run; all runs number grids alike
         if "init" in self.checks:
             self._init = InitialisedBytes(self._fresh, self._uninitialised)
+            self._cells = InitialisedCells(self._uninitialised_cells)
         self._leaks = Leaks()
         if "sync" in self.checks:
             self._mbarriers = Mbarriers(self._misused)
@@ -229,6 +232,8 @@ class Checker:
         self, bound: Bound, kind: AsyncKind | None, cta: int, threads: Threads, blocks: Sequence[CellBlock]
     ) -> None:
         """A warp, or one thread, starts work on tensor memory."""
+        if self._cells is not None:
+            self._cells.started(bound, kind, cta, threads, blocks)
         if self._race is not None:
             self._race.tensor_order.started(bound, kind, cta, threads, blocks)
 
@@ -521,6 +526,11 @@ class Checker:
         place = scene.place(access.bound, thread)
         party = Party(Verb.READ, place, allocation.origin + offset, within, size, where)
         self._add("uninitialised-read", said, access.bound, party, allocation.space)
+
+    def _uninitialised_cells(self, bound: Bound, thread: int, columns: list[int]) -> None:
+        which = f"column {columns[0]}" if len(columns) == 1 else f"columns {columns[0]} to {columns[-1]}"
+        said = f"reading {which} of tensor memory, which nothing has written since the allocation"
+        self._add("uninitialised-read", said, bound, Party(Verb.READ, self.scenes.place(bound, thread)), "tensor")
 
     def _add(self, kind: str, said: str, bound: Bound, party: Party, space: str = "") -> None:
         finding = Finding(kind, said, (party,), space=space, span=span(bound), column=column(bound))

@@ -18,7 +18,7 @@ _PAGES = (
         `// ptxvm: allow race-of-equal-values` at the end of the line, says that it is meant.
         """),
     ("uninitialised-read", "read of what has no value", "state-spaces", """
-        The thread reads bytes that nothing has written, or a register that it has given no value.
+        The thread reads bytes, or cells of tensor memory, that nothing has written, or a register that it has given no value.
         """),
     ("barrier-divergence", "lanes apart at a barrier", "parallel-synchronization-and-communication-instructions", """
         Lanes of a warp stand at different places when a barrier or a collective needs them together.

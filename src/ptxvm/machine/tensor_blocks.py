@@ -26,6 +26,8 @@ class CellBlock:
     writes: bool
     accumulates: bool = False
     """Is it matrix D of a product?"""
+    partly: bool = False
+    """May the work leave some of the cells unread?"""
 
     def overlaps(self, other: CellBlock) -> bool:
         """Do the blocks have a cell in common?"""
@@ -48,7 +50,7 @@ def of_move(work: Move, memory: TensorMemory, warp: int, operands: Mapping[str, 
     found = []
     for half in (slice(0, WARP // 2), slice(WARP // 2, WARP)):
         first, end = int(columns[half].min()), int(columns[half].max()) + width
-        found.append(CellBlock(mask(rows[half].reshape(-1)), first, end, reads=reads, writes=not reads))
+        found.append(CellBlock(mask(rows[half].reshape(-1)), first, end, reads=reads, writes=not reads, partly=True))
     return found
 
 
@@ -58,7 +60,11 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
         address = operands["a"] & 0xFFFF_FFFF
         memory.check(address, tensor_unit.SHIFTED, "a shift")
         first = address & 0xFFFF
-        return [CellBlock(LANES_OF_A_WARP << (address >> 16), first, first + tensor_unit.SHIFTED, reads=True, writes=True)]
+        return [
+            CellBlock(
+                LANES_OF_A_WARP << (address >> 16), first, first + tensor_unit.SHIFTED, reads=True, writes=True, partly=True
+            )
+        ]
     if isinstance(work, CopyToTensor):
         address, width = operands["a"] & 0xFFFF_FFFF, work.bytes // 4
         memory.check(address, width, "a copy")
@@ -81,12 +87,12 @@ def of_thread(work: CopyToTensor | Multiply | Shift, memory: TensorMemory, opera
         address = operands["meta"] & 0xFFFF_FFFF
         held = tensor_unit.columns_of_metadata(work, memory, address, idesc)
         lanes = tensor_unit.lanes_of_rows(work, address, idesc.m, "the metadata")
-        found.append(CellBlock(mask(lanes), held.start, held.stop, reads=True, writes=False))
+        found.append(CellBlock(mask(lanes), held.start, held.stop, reads=True, writes=False, partly=True))
     for name in tensor_unit.SCALES if work.blocks else ():
         address, (rows, of_rows) = operands[name] & 0xFFFF_FFFF, tensor_unit.cells_of_scales(work, idesc, name)
         first, words = address & 0xFFFF, int(of_rows.max()) + 1
         memory.check(address, words, "the scales")
-        found.append(CellBlock(mask(rows), first, first + words, reads=True, writes=False))
+        found.append(CellBlock(mask(rows), first, first + words, reads=True, writes=False, partly=True))
     return found
 
 

@@ -278,3 +278,46 @@ def test_what_pads_narrow_elements_needs_no_value(type, words, found, engine):
     text = text.replace(f"st.shared.v4.b32 [%x+{A}], {{%t, %t, %t, %t}};", "")
     launched = ptxvm.load(text).kernel("k").launch(1, 128, check=("init",), engine=engine)
     assert [each.kind for each in launched.findings] == found
+
+
+STORED = f"st.shared.v4.b32 [%x+{A}], {{%t, %t, %t, %t}};"
+FILLED = " ".join(STORED.replace(str(A), str(at)) for at in (A, A + 2048, B))
+ENABLED = "setp.eq.u32 %on, %i, %i;"
+AFTER_D = "add.u32 %mine, %mine, 8;"
+PRODUCT_OF_A = "add.u32 %x, %d, 32; @%one tcgen05.mma.cta_group::1.kind::f16 [%d], [%x], %b, %i, %on;"
+STORE_A = """add.u32 %x, %mine, 32; tcgen05.st.sync.aligned.32x32b.x8.b32 [%x], {%t, %t, %t, %t, %t, %t, %t, %t};
+tcgen05.wait::st.sync.aligned; bar.sync 0;"""
+STORE_D = f"{STORE} {WAIT_STORE} bar.sync 0;"
+
+
+@pytest.mark.parametrize(
+    ("lines", "unset"),
+    [
+        ((PRODUCT, COMMIT, WAIT, LOAD, WAIT_LOAD), None),
+        ((PRODUCT, COMMIT, WAIT, AFTER_D, LOAD, WAIT_LOAD), "columns 8 to 11"),
+        ((LOAD, WAIT_LOAD), "columns 0 to 3"),
+        ((STORE_D, LOAD, WAIT_LOAD), None),
+        ((ENABLED, PRODUCT, COMMIT, WAIT), "columns 0 to 7"),
+        ((ENABLED, STORE_D, PRODUCT, COMMIT, WAIT), "columns 4 to 7"),
+        ((PRODUCT, ENABLED, PRODUCT, COMMIT, WAIT), None),
+        ((PRODUCT_OF_A, COMMIT, WAIT), "columns 32 to 39"),
+        ((STORE_A, PRODUCT_OF_A, COMMIT, WAIT), None),
+        ((STORE_A.replace("tcgen05.st", "@%first tcgen05.st"), PRODUCT_OF_A, COMMIT, WAIT), "columns 32 to 39"),
+    ],
+)
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+def test_cells_have_no_value_before_something_writes_them(lines, unset, engine):
+    """PTX 9.7.16.1: an allocation gives columns, and no values."""
+    text = source(*lines).replace(STORED, FILLED)
+    launched = ptxvm.load(text).kernel("k").launch(1, 128, check=("init",), engine=engine)
+    said = [f"reading {unset} of tensor memory, which nothing has written since the allocation"] if unset else []
+    assert [(each.kind, each.message) for each in launched.findings] == [("uninitialised-read", each) for each in said]
+
+
+def test_columns_that_are_given_back_lose_their_values():
+    again = """bar.sync 0; @!%first bra given; tcgen05.dealloc.cta_group::1.sync.aligned.b32 %d, 64;
+    tcgen05.alloc.cta_group::1.sync.aligned.shared::cta.b32 [%s], 64; given: bar.sync 0;"""
+    text = source(PRODUCT, COMMIT, WAIT, LOAD, WAIT_LOAD, again, LOAD, WAIT_LOAD)
+    text = text.replace("tcgen05.relinquish_alloc_permit.cta_group::1.sync.aligned;", "").replace(STORED, FILLED)
+    (found,) = ptxvm.load(text).kernel("k").launch(1, 128, check=("init",)).findings
+    assert (found.message[:21], text.splitlines()[found.accesses[0].place.line - 1]) == ("reading columns 0 to ", LOAD)
