@@ -243,7 +243,9 @@ def diff(second: str, **options: Any) -> int:  # noqa: ANN401 - the fields of a 
 @click.argument("what", metavar="CODE-or-INSTRUCTION...", nargs=-1, required=True)
 @click.option("--set", "values", metavar="NAME=VALUE", multiple=True, help="The value of a register; may be repeated.")
 @click.option("--svg", metavar="FILE", help="Draw bytes, lanes, fragments or memory there.")
-@click.option("--descriptor", metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, or of a kind as f16.")
+@click.option(
+    "--descriptor", metavar="OF", help="The argument is a descriptor of wgmma or tcgen05, of a kind as f16, or a tensormap."
+)
 def explain(what: Sequence[str], values: Sequence[str], svg: str | None, descriptor: str | None) -> int:
     """Explain a code, a word, an instruction, or several.
 

@@ -1,10 +1,16 @@
-"""`ptxvm explain --descriptor`: the fields of a descriptor of `wgmma` or `tcgen05` (PTX 9.7.15.5.1.2.2, 9.7.16.4)."""
+"""`ptxvm explain --descriptor`: the fields of a descriptor of `wgmma` or `tcgen05` (PTX 9.7.15.5.1.2.2, 9.7.16.4).
+
+A tensor map (5.5.8) is one, too: its 128 bytes.
+"""
 
 from __future__ import annotations
+
+import re
 
 from ptxvm.cli.failures import FINDINGS, WrongCall, say
 from ptxvm.cli.terminal import console, labelled
 from ptxvm.isa.shared_matrix import MatrixDescriptor, warpgroup_descriptor
+from ptxvm.isa.tensor_map import SIZE
 from ptxvm.isa.tensor_memory import (
     TYPES,
     InstructionDescriptor,
@@ -17,17 +23,39 @@ from ptxvm.isa.tensor_memory import (
 MATRICES = {"wgmma": warpgroup_descriptor, "tcgen05": shared_descriptor}
 BLOCKS = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4}  # kinds whose blocks have scales
 
+MAP = "tensormap"
+
 Rows = list[tuple[str, ...]]
 
 
 def explain_descriptor(of: str, value: str) -> int:
-    """Print the fields of a descriptor of a matrix, or of the instruction descriptor of a kind."""
+    """Print the fields of a descriptor of a matrix, of the instruction descriptor of a kind, or of a tensor map."""
+    if of == MAP:
+        return explain_map(value)
     bits = number(value)
     try:
         rows = of_matrix(MATRICES[of](bits)) if of in MATRICES else of_instructions(instructions(of, bits))
     except InvalidDescriptor as wrong:
         return say(str(wrong), FINDINGS)
     console().print(labelled(of, rows))
+    return 0
+
+
+def explain_map(value: str) -> int:
+    """Print the fields of a tensor map."""
+    from ptxvm.machine.tensor_map_fields import fields
+
+    digits = re.sub(r"0x|[\s,]", "", value)
+    try:
+        data = bytes.fromhex(digits)
+    except ValueError:
+        data = b""
+    if len(data) != SIZE:
+        raise WrongCall("a tensor map is 128 bytes, as hexadecimal digits in the order of their addresses: `map.hex()`")
+    try:
+        console().print(labelled(MAP, list(fields(data))))
+    except ValueError as wrong:
+        return say(str(wrong), FINDINGS)
     return 0
 
 
@@ -44,7 +72,7 @@ def number(value: str) -> int:
 def instructions(kind: str, bits: int) -> dict[str, InstructionDescriptor]:
     """The fields of an instruction descriptor, by the instruction that it may be of."""
     if kind not in TYPES:
-        raise WrongCall(f"there is no descriptor of '{kind}': there are {', '.join((*MATRICES, *TYPES))}")
+        raise WrongCall(f"there is no descriptor of '{kind}': there are {', '.join((*MATRICES, *TYPES, MAP))}")
     found, wrong = {}, []
     sparse = bool(bits >> 2 & 1)
     for weights, pairs in ((False, False), (False, True), (True, False)):

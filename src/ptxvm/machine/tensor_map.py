@@ -128,6 +128,14 @@ class TensorMap(bytes):
 
     tensor: np.ndarray | DeviceArray | int | None = None
 
+    def __repr__(self) -> str:
+        """Its fields in words."""
+        from ptxvm.machine.tensor_map_fields import fields  # noqa: PLC0415 - only where a map is shown
+
+        return f"<TensorMap {'; '.join(f'{name} {held}' for name, held in fields(self))}>"
+
+    __str__ = __repr__
+
     def __reduce__(self) -> tuple[type[TensorMap], tuple[bytes]]:
         """As bytes alone: in another process it names the same addresses, and no array."""
         return TensorMap, (bytes(self),)

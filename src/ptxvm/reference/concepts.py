@@ -98,7 +98,7 @@ swizzle, swizzling | 5.5.7 | tensor map, descriptor, bank
     are read without bank conflicts.
 tensor map, tensormap | 5.5.8 | cp.async.bulk.tensor, tensormap.replace, swizzle
     128 bytes that describe a tensor in global memory for copies by the tensor memory accelerator (TMA): shape, strides,
-    box, swizzle.
+    box, swizzle. `ptxvm explain --descriptor tensormap HEX` shows the fields of a map that ptxvm has made.
 tensor memory, tmem | 9.7.16.1 | tcgen05.alloc, tcgen05.ld, tcgen05.mma
     Memory of a multiprocessor of sm_100: 128 lanes by 512 columns of 32 bits, allocated by columns; warp w of four
     reaches lanes 32w to 32w + 31.

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
+
+from ptxvm import Interleave, OobFill, Swizzle, TensorMap, TensorType
 
 
 def rows(text: str) -> list[str]:
@@ -60,3 +63,39 @@ def test_what_is_no_descriptor(ptxvm, of, value, said, code):
     done = ptxvm("explain", "--descriptor", of, value)
     assert done.code == code
     assert said in done.err + done.out
+
+
+def test_a_tensor_map(ptxvm):
+    """The arguments of cuTensorMapEncodeTiled, from the bytes that it made."""
+    made = TensorMap.tiled(
+        TensorType.FLOAT16, 0x7000, (32, 8, 2), sizes=(64, 48, 5), strides=(256, 65536), element_strides=(1, 2, 1),
+        swizzle=Swizzle.B64, fill=OobFill.NAN,
+    )  # fmt: skip
+    expected = [
+        "mode tile", "tensor 64 x 48 x 5 of .f16, 16 bits each", "address 0x7000", "strides 256, 65536 bytes",
+        "box 32 x 8 x 2", "copied 512 bytes", "element strides 1, 2, 1", "interleave none", "swizzle 64 bytes",
+        "outside NaN", "L2 promotion none",
+    ]  # fmt: skip
+    assert rows(ptxvm("explain", "--descriptor", "tensormap", made.hex()).out) == expected
+    words = [f"0x{made.hex()[n : n + 8]}" for n in range(0, 256, 8)]
+    assert rows(ptxvm("explain", "--descriptor", "tensormap", *words).out) == expected
+    assert str(made) == repr(made) == f"<TensorMap {'; '.join(expected)}>"
+
+
+def test_a_tensor_map_of_images():
+    images = np.zeros((2, 9, 8, 64), np.float32)
+    made = TensorMap.im2col(
+        TensorType.FLOAT32, images, (-1, -2), (1, 0), 32, 16, interleave=Interleave.NONE, swizzle=Swizzle.B128_ATOM_32B
+    )
+    said = str(made)
+    assert "mode im2col; tensor 64 x 8 x 9 x 2 of .f32, 32 bits each;" in said
+    assert "channels 32 of each pixel; pixels 16 of each column; corners (-1, -2) and (1, 0);" in said
+    assert "swizzle 128 bytes, 32 at once; outside zeros;" in said
+
+
+@pytest.mark.parametrize(
+    ("value", "code", "said"), [("00ff", 2, "is 128 bytes"), ("zz" * 128, 2, "is 128 bytes"), ("ab" * 128, 1, "no tensor map")]
+)
+def test_what_is_no_tensor_map(ptxvm, value, code, said):
+    done = ptxvm("explain", "--descriptor", "tensormap", value)
+    assert (done.code, said in done.err) == (code, True)
