@@ -40,6 +40,7 @@ html_theme = "furo"
 html_title = "ptxvm"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
+html_favicon = "../src/ptxvm/playground/page/icon.svg"
 html_extra_path = ["reference/beside"]  # pages that are none of Sphinx's
 html_show_copyright = False
 html_copy_source = False

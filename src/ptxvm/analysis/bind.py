@@ -13,7 +13,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis import codes, debugging, expressions, linkage, signatures, tuning
 from ptxvm.analysis.checks import Checks, Place, name_of
 from ptxvm.analysis.declarations import declaration
-from ptxvm.analysis.header import compile_for, header, target_in_body
+from ptxvm.analysis.header import compile_for, header, is_binary, target_in_body
 from ptxvm.analysis.initialisers import initialiser
 from ptxvm.analysis.program import Bound, Function, Program
 from ptxvm.analysis.report import Report
@@ -85,6 +85,8 @@ class Binder:
     def module(self) -> None:
         """Bind all directives and declarations of a module."""
         header(self.checks)
+        if is_binary(self.checks):
+            return
         if self.target is not None:
             compile_for(self.checks, device_target(self.target))
         for statement in self.program.tree.statements:

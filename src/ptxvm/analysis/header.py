@@ -7,6 +7,7 @@ import re
 from ptxvm.analysis import codes
 from ptxvm.analysis.checks import Checks, written
 from ptxvm.diagnostics import did_you_mean
+from ptxvm.diagnostics.codes import NOT_TEXT
 from ptxvm.isa.targets import LOWEST, VERSIONS, Target, gives, parse_target, parse_version
 from ptxvm.syntax import tree
 
@@ -38,6 +39,8 @@ def header(checks: Checks) -> None:
         address_size(checks, node)
     if not checks.program.target.number:
         checks.program.target = ASSUMED
+    if is_binary(checks):
+        return
     for name, code, help in MISSING:
         if not found[name] and f".{name}" not in checks.report.source.text:
             checks.report.error(
@@ -46,6 +49,11 @@ def header(checks: Checks) -> None:
                 help=help,
                 ptxas=f"Missing .{name} directive at start of file '{checks.report.source.name}'",
             )
+
+
+def is_binary(checks: Checks) -> bool:
+    """Is the source a binary file, of which nothing is read?"""
+    return not checks.program.tree.statements and any(each.code == NOT_TEXT for each in checks.report.diagnostics)
 
 
 def version(checks: Checks, node: tree.Directive) -> None:

@@ -21,7 +21,7 @@ from ptxvm.checkers.leaks import Leaks
 from ptxvm.checkers.mbarrier_misuse import Mbarriers
 from ptxvm.checkers.missed_phases import MissedPhase
 from ptxvm.checkers.race import RaceDetector
-from ptxvm.checkers.race_findings import column, launch_race, missed_phase, missing_fence, of_two, span, tensor_race
+from ptxvm.checkers.race_findings import both, column, launch_race, missed_phase, missing_fence, of_two, span, tensor_race
 from ptxvm.checkers.race_pair import Cause, Race
 from ptxvm.checkers.race_remedies import end_of, remedy
 from ptxvm.checkers.strength import Site
@@ -446,10 +446,8 @@ class Checker:
         ]
         earlier, later = parties
         sizes = " of different sizes" if race.mixed_size else ""
-        said = (
-            f"{race.hazard} race{sizes} on .{race.allocation.space} memory: "
-            f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} {WRONG[race.cause]}"
-            + (", and store the same value" if race.equal_values else "")
+        said = f"{race.hazard} race{sizes} on .{race.allocation.space} memory: {both(later, earlier)} {WRONG[race.cause]}" + (
+            ", and store the same value" if race.equal_values else ""
         )
         kind = UNORDERED_INVALIDATION if race.cause is Cause.EXECUTED else "race"
         finding = Finding(

@@ -12,14 +12,22 @@ from ptxvm.diagnostics.diagnostic import Span
 from ptxvm.machine.events import Finding, Party, Scenes
 
 
+def both(later: Party, earlier: Party) -> str:
+    """Two unordered accesses in words; they may be one instruction that two threads execute."""
+    if later.line != earlier.line:
+        return f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line}"
+    if later.operation != earlier.operation:
+        return f"the {later.operation} and the {earlier.operation} at line {later.line}"
+    return f"two executions of the {later.operation} at line {later.line}"
+
+
 def tensor_race(race: TensorRace, scenes: Scenes) -> Finding:
     """The finding of two unordered accesses to tensor memory, and the synchronisation that they lack."""
     uses = race.earlier, race.later
     earlier, later = (Party(use.operation, scenes.place(use.bound, int(use.threads[0]))) for use in uses)
     block = race.later.block
     said = (
-        f"{race.hazard} race on tensor memory, columns {block.first} to {block.end - 1}: "
-        f"the {later.operation} at line {later.line} and the {earlier.operation} at line {earlier.line} are not ordered"
+        f"{race.hazard} race on tensor memory, columns {block.first} to {block.end - 1}: {both(later, earlier)} are not ordered"
     )
     first, second = (use.bound for use in uses)
     return Finding(
@@ -39,10 +47,10 @@ def launch_race(clash: LaunchRace) -> Finding:
     )  # fmt: skip
     first, second = (footprint.launch for footprint in clash.footprints)
     hazard = HAZARDS[clash.sites[0].writes, clash.sites[1].writes]
-    said = (
-        f"{hazard} race on .global memory: {second} and {first} are not ordered, "
-        f"and the {later.operation} at line {later.line} touches what the {earlier.operation} at line {earlier.line} does"
-    )
+    touching = f"the {later.operation} at line {later.line} touches what the {earlier.operation} at line {earlier.line} does"
+    if (earlier.operation, earlier.line, earlier.place.file) == (later.operation, later.line, later.place.file):
+        touching = f"the {later.operation} at line {later.line} touches the same bytes in both"
+    said = f"{hazard} race on .global memory: {second} and {first} are not ordered, and {touching}"
     missing = f"an event that {first.stream} records after its launch and {second.stream} waits for, or one stream for both"
     if first.stream == second.stream:
         missing = "griddepcontrol.wait before the access"

@@ -235,12 +235,16 @@ def check_for(source: Source, target: str) -> tuple[Program, Report]:
 
 
 def read(request: PtxasCall) -> Iterator[Source | str]:
-    """The sources, in the order of ptxas: files, then texts; or why there is none."""
+    """The sources, in the order of ptxas: files, then texts; or why there is none.  A file with a NUL is none."""
     for file in request.files:
         try:
-            yield Source(sys.stdin.buffer.read(), "<stdin>") if file == "-" else Source.read(file)
+            data, name = (sys.stdin.buffer.read(), "<stdin>") if file == "-" else (Path(file).read_bytes(), file)
         except OSError:
             yield f"Input file '{file}' could not be opened"
+            continue
+        before, nul, _ = data.partition(b"\0")
+        line = 1 + before.count(b"\n")
+        yield f"Unexpected EOF encountered on line {line}" if nul else Source(data, name)
     for text in request.all("input-as-string"):
         yield Source(text, "application ptx input")
 

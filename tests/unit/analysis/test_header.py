@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from ptxvm.analysis.check import analyse
+from ptxvm.syntax.source import Source
+
 KERNEL = "\n.visible .entry k() { ret; }"
 
 
@@ -73,3 +76,9 @@ def test_hundreds_of_digits_are_no_version(errors):
 def test_the_words_of_ptxas(ptxas_words):
     assert ptxas_words(".version 6.4\n.target sm_80") == ["PTX .version 6.4 does not support .target sm_80"]
     assert ptxas_words(".version 9.9\n.target sm_80") == ["Unsupported .version 9.9; current version is '9.5'"]
+
+
+@pytest.mark.parametrize("target", [None, "sm_80"])
+def test_a_binary_file_lacks_nothing_else(target):
+    _, report = analyse(Source(b"\x7fELF\x02\x01\x01\x00.version"), target)
+    assert [each.code for each in report.diagnostics] == ["P0110"]

@@ -150,3 +150,20 @@ def test_lanes_that_store_in_bulk_what_another_lane_stores(body, shape, found):
     kernel = ptxvm.load(BULK.replace("BODY", body)).kernel()
     findings = kernel.launch(*shape, [np.zeros(64, np.uint32)], check=("race",)).findings
     assert [each.code for each in findings] == found
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ("st.global.u32 [%rd1], %r1;", "two executions of the write at line 15 are not ordered"),
+        (
+            "ld.global.u32 %r4, [%rd1];\nst.global.u32 [%rd1], %r1;",
+            "the write at line 16 and the read at line 15 are not ordered",
+        ),
+        ("ld.global.u32 %r4, [%rd1]; st.global.u32 [%rd1], %r1;", "the write and the read at line 15 are not ordered"),
+    ],
+)
+def test_accesses_on_one_line_are_told_in_one(body, said):
+    kernel = ptxvm.load(f"{HEAD}    {body}\n    ret;\n}}\n").kernel()
+    messages = [found.message for found in kernel.launch(1, 64, [np.zeros(64, np.uint32)], check=("race",)).findings]
+    assert any(message.endswith(f".global memory: {said}") for message in messages), messages

@@ -272,3 +272,9 @@ def test_blocks_of_the_heap_are_one_for_each_launch():
     kernel = ptxvm.load(HEAP).kernel()
     for name in ("one", "two", "three"):
         assert kernel.launch(1, 1, [0], stream=ptxvm.Stream(name), check=("race",)).findings == []
+
+
+def test_one_instruction_of_two_launches_is_told_once(module, data):
+    launched(module, "write", data, ptxvm.Stream())
+    (found,) = launched(module, "write", data, ptxvm.Stream())
+    assert found.message.endswith("and the write at line 9 touches the same bytes in both")

@@ -368,6 +368,17 @@ def test_a_module_without_a_version_is_named(ptxas: Call) -> None:
     assert said in ptxas("none.ptx")[1]
 
 
+@pytest.mark.parametrize(
+    ("data", "line"),
+    [(b"\x7fELF\x02\0\n\0", 1), (f"{HEAD})\n\0".encode(), 1 + HEAD.count("\n") + 1), (GOOD.encode() + b"\0", 0)],
+)
+def test_a_file_ends_at_a_nul_before_all_else(ptxas: Call, data: bytes, line: int) -> None:
+    """So does one that ends with it, whatever else is wrong (ptxas 13.0)."""
+    Path("nul.ptx").write_bytes(data)
+    said = f"ptxas fatal   : Unexpected EOF encountered on line {line or 1 + GOOD.count(chr(10))}\n{ABORTED}"
+    assert ptxas("nul.ptx", "good.ptx") == (255, said)
+
+
 def test_what_is_wrong_in_a_module(ptxas: Call, monkeypatch: pytest.MonkeyPatch) -> None:
     """The standard input is called otherwise by ptxas, which copies it to a file."""
     said = "line 6; error   : Not a name of any known instruction: 'foo'\n"
