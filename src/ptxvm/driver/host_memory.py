@@ -1,18 +1,23 @@
 """Pageable memory: ordinary memory of the host that clients pass to kernels by its address.
 
-No call of the driver announces such memory.  So the arguments of a launch are searched for addresses.  While it runs,
-kernels may access the memory there: the bytes that the client has described, or else the mapping of the process around the
-address, without other allocations.
+No call of the driver announces such memory.  So the arguments of a launch are searched for addresses, and so is the beginning
+of each piece of such memory: it may be a table of pointers.  While the launch runs, kernels may access the memory there: the
+bytes that the client has described, or else the mapping of the process around the address, without other allocations.
 """
 
 from __future__ import annotations
 
+import ctypes
+import mmap
 import struct
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from functools import cache
 from pathlib import Path
 from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
 
 from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.backing import bytes_at
@@ -21,6 +26,10 @@ from ptxvm.machine.memory import Memory
 
 LOWEST, HIGHEST = 1 << 16, 1 << 47  # user space; smaller words are counts and strides
 MOST_DESCRIBED = 1 << 14
+MOST_POINTERS = 1 << 10
+"""Words that are searched at the beginning of memory."""
+REGION = np.uint64(40)
+"""The lower bits of addresses that differ within a region of memory."""
 MAPS = Path("/proc/self/maps")
 
 
@@ -62,8 +71,12 @@ class HostMemory:
     def _accessible_at(self, unknown: Sequence[int]) -> Iterator[None]:
         """Let kernels use the memory of the host at some addresses."""
         described = {DESCRIBED[address] for address in unknown if address in DESCRIBED}
+        rest = [address for address in unknown if address not in DESCRIBED]
+        known = mappings() if rest else ()
+        extents = [*described, *((address, rest_of(address, known)) for address in rest)]
+        rest += self._unknown(pointers_in(extents))
         adopted = [self._adopt(start, size) for start, size in described]
-        mapped = self._open([address for address in unknown if address not in DESCRIBED])
+        mapped = self._open(rest, known)
         try:
             yield
         finally:
@@ -87,11 +100,11 @@ class HostMemory:
         owners = ((word, table.freed(word, 1)) for word in found)
         return [word for word, gone in owners if gone is None or not gone.rests]
 
-    def _open(self, addresses: Sequence[int]) -> bool:
+    def _open(self, addresses: Sequence[int], known: Sequence[Mapping]) -> bool:
         """Open the mappings of addresses; returns whether there are any."""
         if not addresses:
             return False
-        found = {each for each in mappings() for address in addresses if each.start <= address < each.end}
+        found = {each for each in known or mappings() for address in addresses if each.start <= address < each.end}
         with self.memory.lock:
             self._launches += bool(found)
             for each in found:
@@ -111,6 +124,20 @@ def _of_host(address: int, holder: Allocation | None) -> bool:
     return holder is None or holder.yields or DESCRIBED.get(address) == (holder.start, holder.size)
 
 
+def rest_of(address: int, known: Sequence[Mapping]) -> int:
+    """The bytes from an address to the end of its mapping, 0 where there is none."""
+    return next((each.end - address for each in known if each.start <= address < each.end), 0)
+
+
+def pointers_in(extents: Iterable[tuple[int, int]]) -> list[bytes]:
+    """The words that may be addresses, of those with which memory begins: the first byte of each, and its bytes."""
+    found = list[bytes]()
+    for start, size in extents:
+        words = bytes_at(start, min(size & -8, 8 * MOST_POINTERS) if start % 8 == 0 else 0).view(np.uint64)
+        found += [word.tobytes() for word in words[np.isin(words >> REGION, regions_of_memory())]]
+    return found
+
+
 def mappings() -> Sequence[Mapping]:
     """The ranges of this process that may be read, those that may be written apart from the others.
 
@@ -127,6 +154,18 @@ def mappings() -> Sequence[Mapping]:
             start = found.pop().start
         found.append(Mapping(start, end, writable))
     return found
+
+
+@cache
+def regions_of_memory() -> npt.NDArray[np.uint64]:
+    """The upper bits of addresses of this process: those of its heap, and those of its large allocations."""
+    program = ctypes.CDLL(None)
+    program.sbrk.restype = ctypes.c_void_p
+    large = mmap.mmap(-1, mmap.PAGESIZE)
+    heap = program.sbrk(0) or 0
+    mapped = ctypes.addressof(ctypes.c_char.from_buffer(large))
+    upper = np.array([heap, mapped], np.uint64) >> REGION
+    return np.append(upper, (upper[1] - np.uint64(1), upper[1] + np.uint64(1)))  # it may span more than one
 
 
 @cache

@@ -41,6 +41,8 @@ NO_HANDLE: dict[type, Result] = {
 """The error for a handle that is none, by the type of the object, where it is not INVALID_HANDLE (driver API, "Returns")."""
 Gather = Callable[[int, int, int, int], None]
 """Takes the addresses of pointers to arguments and of their places, their number, and the address of a block."""
+FIT = frozenset({Result.SUCCESS, Result.CONTEXT_IS_DESTROYED})
+"""The results of a context that no kernel has failed in."""
 NO_STREAM, LEGACY_STREAM, STREAM_OF_THREAD = range(3)  # null, CU_STREAM_LEGACY, CU_STREAM_PER_THREAD
 
 
@@ -199,7 +201,15 @@ class Session:
 
     @property
     def context(self) -> Context:
-        """The current context; DriverError where there is none."""
+        """The current context, to be used; DriverError where there is none, or it has ended."""
+        context = self.any_context
+        if context.cells[FAILURE] == Result.CONTEXT_IS_DESTROYED:
+            context.raise_failure()
+        return context
+
+    @property
+    def any_context(self) -> Context:
+        """The current context, which may have ended if it is a primary one; DriverError where there is none."""
         if (context := self.stack.current) is None:
             if self.stack.has_ended:
                 raise DriverError(Result.CONTEXT_IS_DESTROYED, "the current context of the thread was destroyed")
@@ -238,13 +248,16 @@ class Session:
             raise DriverError(Result.NOT_INITIALIZED, said)
 
     def check_usable(self) -> None:
-        """DriverError where the driver was not initialised, the context failed or ended, or a stream calls the client."""
+        """DriverError where the driver was not initialised, the context failed, or a stream calls the client.
+
+        A context that has ended is no error of functions that need none.
+        """
         if not self.initialised:
             self.check_initialised()
         if HERE.is_running:
             raise DriverError(Result.NOT_PERMITTED, "a function that a stream or a graph calls must not use the driver")
         context = self.stack.current
-        if context is not None and context.cells[FAILURE]:
+        if context is not None and context.cells[FAILURE] not in FIT:
             context.raise_failure()
 
 

@@ -84,6 +84,46 @@ def test_memory_that_the_client_describes_ends_with_its_last_byte(run, alone):
     assert found[0].message.endswith("that is just past the end of memory of the host (240 bytes)")
 
 
+TABLE = b"""
+.version 7.8
+.target sm_80
+.address_size 64
+.visible .entry through(.param .u64 table, .param .u64 to)
+{
+    .reg .b32 %t, %x;
+    .reg .b64 %from, %to, %at;
+    ld.param.u64 %from, [table];
+    ld.param.u64 %to, [to];
+    mov.u32 %t, %tid.x;
+    mad.wide.u32 %from, %t, 8, %from;
+    mad.wide.u32 %to, %t, 4, %to;
+    ld.global.u64 %at, [%from];
+    ld.global.u32 %x, [%at];
+    st.global.u32 [%to], %x;
+    ret;
+}
+"""
+
+
+@pytest.mark.parametrize("engine", ["interp", "jit"])
+@pytest.mark.parametrize("described", [False, True])
+def test_memory_may_have_a_table_of_pointers_to_other_memory(alone, described, engine):
+    """Of the heap, and of a mapping of its own."""
+    small, large = np.array([5, 6], np.uint32), alone(64, np.uint32)
+    large[:2] = 7, 8
+    table = np.array([address_of(each) + at for each in (small, large) for at in (0, 4)], np.uint64)
+    result = np.zeros(4, np.uint32)
+    if described:
+        for each in (table, result):
+            describe(address_of(each), address_of(each), each.nbytes)
+    kernel, host = Module([TABLE], MODELS["sm_89"]).kernel("through").kernel, HostMemory(default_memory())
+    arguments = [address_of(each).to_bytes(8, "little") for each in (table, result)]
+    with host.accessible(arguments):
+        kernel.launch(1, 4, arguments, engine=engine)
+    assert result.tolist() == [5, 6, 7, 8]
+    assert default_memory().table.find(address_of(large)) is None
+
+
 @pytest.mark.parametrize("described", [False, True])
 def test_memory_is_the_device_s_until_the_last_launch_with_it_has_ended(run, alone, described):
     """Launches of two streams with the same arrays; the one that began first ends first."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import threading
-from ctypes import addressof, byref, c_size_t, c_uint, c_uint64, c_void_p
+from ctypes import addressof, byref, c_int, c_size_t, c_uint, c_uint64, c_void_p
 
 from stream_driver import KERNELS
 
@@ -35,8 +35,15 @@ def test_a_primary_context_that_nothing_retains_is_destroyed(cuda):
     assert (allocated(cuda), cuda.library.cuCtxSynchronize()) == (DESTROYED, DESTROYED)
     cuda.cuDevicePrimaryCtxReset_v2(0)
     assert allocated(cuda) == DESTROYED
+    cuda.cuDeviceGetCount(byref(c_int()))  # which needs no context, as
+    other = cuda.handle("cuCtxCreate_v2", c_uint(0), 0)
+    assert allocated(cuda) == 0
+    cuda.cuCtxDestroy_v2(other)
+    primary = cuda.handle("cuCtxPopCurrent_v2")
+    assert allocated(cuda) == INVALID_CONTEXT
     for _ in range(retained):
         cuda.handle("cuDevicePrimaryCtxRetain", 0)
+    cuda.cuCtxSetCurrent(primary)
     assert allocated(cuda) == 0
 
 

@@ -121,7 +121,7 @@ def attach(out: int, flags: int) -> None:
 @function("cuCtxDetach", any_state=True)
 def detach(handle: int) -> None:
     """One user less of the current context; the last one ends it."""
-    if (context := session().context) is not of(handle):
+    if (context := session().any_context) is not of(handle):
         raise DriverError(Result.INVALID_CONTEXT, "a context that is not current cannot be detached")
     if context.users:
         context.users -= 1
@@ -182,7 +182,7 @@ def push(handle: int) -> None:
 @function("cuCtxPopCurrent", "cuCtxPopCurrent_v2", any_state=True)
 def pop(out: int) -> None:
     """Remove the current context."""
-    context = session().context
+    context = session().any_context
     session().stack.pop()
     if out:
         put_u64(out, session().handles.handle(context))
@@ -191,7 +191,7 @@ def pop(out: int) -> None:
 @function("cuCtxGetDevice", any_state=True)
 def device(out: int) -> None:
     """The device of the current context."""
-    put_i32(out, session().context.device.ordinal)
+    put_i32(out, session().any_context.device.ordinal)
 
 
 @function("cuCtxGetDevice_v2", any_state=True)
