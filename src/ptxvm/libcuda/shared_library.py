@@ -14,7 +14,7 @@ from ptxvm.libcuda.assembler import STUB
 from ptxvm.libcuda.elf import FORKED, SLOTS, library
 from ptxvm.libcuda.embedded import LEAVE, LEAVING, guest, starter
 
-GIVING_UP = ("Destroy", "Free", "Release", "Unload", "Unregister")
+GIVING_UP = ("Destroy", "Detach", "Free", "Release", "Unload", "Unregister")
 CHOOSING = ("CtxSetCurrent", "CtxPushCurrent")  # what clients do around it, and the current context, of which there is none
 CURRENT = ("CtxGetCurrent", "CtxPopCurrent")
 

@@ -1,14 +1,15 @@
 """The environment of client processes: files in a folder, and variables that name them.
 
 Each client looks for the driver in its own way: by soname (`LD_LIBRARY_PATH`), in files of a folder (tinygrad), or with a
-linker (Triton).  Triton also calls an assembler for machine code; here that is a script which passes the PTX on.  It finds
-its backends by entry points on `sys.path`, the last of a name: the folder has one.  Python processes fill the
-library's functions when they start, by a `sitecustomize` module.
+linker (Triton).  Triton also calls an assembler for machine code; here that is a script which passes the PTX on.  PyCUDA asks
+nvcc for it; a script that stands before nvcc makes PTX.  Triton finds its backends by entry points on `sys.path`, the last of
+a name: the folder has one.  Python processes fill the library's functions when they start, by a `sitecustomize` module.
 """
 
 from __future__ import annotations
 
 import os
+import shutil
 import sys
 from pathlib import Path
 
@@ -41,6 +42,32 @@ while [ $# -gt 0 ]; do
     shift
 done
 exec cp "$input" "$output"
+"""
+NVCC = """\
+#!/bin/sh
+# Stands before nvcc: a client that asks for machine code (-cubin) gets PTX under the same name.
+cubin= named= input=
+for word; do
+    case "$word" in
+    -cubin | --cubin) cubin=yes ;;
+    -o* | --output-file*) named=yes ;;
+    *.cu) input=${word##*/} ;;
+    esac
+done
+if [ -n "$cubin" ]; then
+    [ -n "$named" ] || set -- "$@" -o "${input%.cu}.cubin"
+    count=$#
+    while [ "$count" -gt 0 ]; do
+        word=$1
+        shift
+        case "$word" in
+        -cubin | --cubin) word=-ptx ;;
+        esac
+        set -- "$@" "$word"
+        count=$((count - 1))
+    done
+fi
+exec "NVCC" "$@"
 """
 STARTUP = """\
 # Makes ptxvm the CUDA driver of this process, then runs the sitecustomize that it stands before.
@@ -81,6 +108,7 @@ def prepare(folder: Path) -> dict[str, str]:
     ptxas.write_text(PTXAS, encoding="ascii")
     ptxas.chmod(0o755)
     (folder / "sitecustomize.py").write_text(STARTUP, encoding="ascii")
+    compilers = write_nvcc(folder)
     plugin = folder / "plugins" / "ptxvm_triton-0.dist-info"
     plugin.mkdir(parents=True, exist_ok=True)
     (plugin / "METADATA").write_text(METADATA, encoding="ascii")
@@ -89,6 +117,7 @@ def prepare(folder: Path) -> dict[str, str]:
         "PTXVM_LIBCUDA": str(folder),
         "LD_LIBRARY_PATH": before("LD_LIBRARY_PATH", folder),
         "LIBRARY_PATH": before("LIBRARY_PATH", folder),  # where compilers look for what -lcuda and -lcudart name
+        "PATH": before("PATH", *compilers),
         "PYTHONPATH": before("PYTHONPATH", folder, PACKAGES),
         "TRITON_LIBCUDA_PATH": str(folder),
         "TRITON_PTXAS_PATH": str(ptxas),
@@ -96,6 +125,23 @@ def prepare(folder: Path) -> dict[str, str]:
         "TRITON_DEFAULT_BACKEND": "nvidia",
         "TRITON_CACHE_DIR": os.environ.get("TRITON_CACHE_DIR", str(folder / "triton")),
     }
+
+
+def write_nvcc(folder: Path) -> list[Path]:
+    """Write what stands before the nvcc of the path, if there is one, and the folder for the path.
+
+    The other folders of the toolkit are beside it, where clients look for its libraries.
+    """
+    if (found := shutil.which("nvcc")) is None or (programs := folder / "toolkit" / "bin") == Path(found).parent:
+        return []
+    programs.mkdir(parents=True, exist_ok=True)
+    script = programs / "nvcc"
+    script.write_text(NVCC.replace("NVCC", found), encoding="utf-8")
+    script.chmod(0o755)
+    for each in Path(found).resolve().parents[1].iterdir():
+        if each.is_dir() and not (link := folder / "toolkit" / each.name).exists():
+            link.symlink_to(each)
+    return [programs]
 
 
 def enter() -> Libraries:

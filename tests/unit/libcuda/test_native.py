@@ -131,6 +131,14 @@ def test_a_failed_kernel_is_the_answer_of_native_calls_too(cuda):
     assert cuda.library.cuCtxGetCurrent(byref(out)) == 0  # of any state
 
 
+def test_what_gives_something_up_succeeds_when_the_process_ends():
+    """Destructors of C++ call it after Python has ended, and print a warning where it fails."""
+    library = install().cuda
+    for name in ("cuCtxDestroy_v2", "cuCtxDetach", "cuMemFree_v2", "cuModuleUnload"):
+        assert library.at_end(name) == library.done
+    assert library.at_end("cuCtxCreate_v2") == library.ended
+
+
 def test_a_stack_may_be_deep(cuda):
     context, out = session().handles.handle(session().context), c_uint64()
     for _ in range(300):

@@ -1,0 +1,71 @@
+"""The environment of client processes."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from ptxvm.libcudart.process import prepare
+
+SAYS = """\
+#!/bin/sh
+for word; do echo "$word"; done
+"""
+
+
+@pytest.fixture
+def toolkit(tmp_path, monkeypatch):
+    """A toolkit whose nvcc says what it is called with; it is the only program on the path besides those of the system."""
+    root = tmp_path / "a toolkit"
+    for name in ("bin", "lib64", "include"):
+        (root / name).mkdir(parents=True)
+    nvcc = root / "bin" / "nvcc"
+    nvcc.write_text(SAYS)
+    nvcc.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{nvcc.parent}:/usr/bin:/bin")
+    return root
+
+
+def called(variables, *words):
+    """The words with which nvcc is called where a client calls it with some."""
+    environment = os.environ | variables
+    done = subprocess.run(["nvcc", *words], env=environment, capture_output=True, text=True, check=True)
+    return done.stdout.splitlines()
+
+
+@pytest.mark.parametrize("option", ["-cubin", "--cubin"])
+@pytest.mark.parametrize(
+    ("given", "expected"),
+    [
+        ((), ("-o", "kernel.cubin")),
+        (("-o", "x"), ("-o", "x")),
+        (("-ox",), ("-ox",)),
+        (("--output-file=x",), ("--output-file=x",)),
+        (("-D", "A=two words", "*"), ("-D", "A=two words", "*", "-o", "kernel.cubin")),
+    ],
+)
+def test_a_client_that_asks_nvcc_for_machine_code_gets_ptx(toolkit, tmp_path, option, given, expected):
+    """Under the name of the machine code (CUDA Compiler Driver NVCC, "File and Path Specifications")."""
+    variables = prepare(tmp_path)
+    found = called(variables, option, "-arch", "sm_80", "folder/kernel.cu", *given)
+    assert found == ["-ptx", "-arch", "sm_80", "folder/kernel.cu", *expected]
+
+
+def test_other_calls_of_nvcc_are_as_they_were(toolkit, tmp_path):
+    words = ["-fatbin", "a.cu", "-Xptxas", "-v -O3", ""]
+    assert called(prepare(tmp_path), *words) == words
+
+
+def test_the_toolkit_is_where_its_nvcc_seems_to_be(toolkit, tmp_path):
+    programs = Path(prepare(tmp_path)["PATH"].split(":")[0])
+    assert (programs.parent / "lib64").samefile(toolkit / "lib64")
+    assert (programs.parent / "include").samefile(toolkit / "include")
+    assert prepare(tmp_path)["PATH"].split(":")[0] == str(programs)  # for a second process in the same folder, too
+
+
+def test_without_nvcc_the_path_is_as_it_was(tmp_path, monkeypatch):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    assert prepare(tmp_path)["PATH"] == str(tmp_path)
