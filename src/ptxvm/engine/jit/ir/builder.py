@@ -20,6 +20,7 @@ LONGEST = 200  # lines of a block: without optimisation, LLVM's code generator t
 # A shared piece of code is a function of its own: quick code calls it, the best tier inlines it.
 PIECES = "attributes #1 = { noinline "
 IN_PLACE = PIECES.replace("noinline", "alwaysinline")
+CALLED = "noinline #0"
 MEANING = "ptxvm.meaning."  # how the names of those begin that instructions of one form share
 
 # A function that runs once for a CTA, or seldom: the quick tier writes it down as it is, which takes a third of the time.
@@ -56,8 +57,11 @@ class Unit:
         self.helpers[name] = body
         return name
 
-    def piece(self, name: str, result: str, parameters: str, write: Callable[[Code], str]) -> str:
-        """Define a function for a shared piece of code: `write` writes its body and returns its result."""
+    def piece(self, name: str, result: str, parameters: str, write: Callable[[Code], str], *, called: bool = False) -> str:
+        """Define a function for a shared piece of code: `write` writes its body and returns its result.
+
+        One that is `called` stays a function in the best tier, too.
+        """
         name += self.suffix
         if name not in self.helpers:
             self.helper(name, "")  # the helpers that its body needs come before it
@@ -65,7 +69,9 @@ class Unit:
             answer = write(code)
             lines = "\n".join([*code.lines, f"  ret {result} {answer}"])
             del self.helpers[name]
-            self.helper(name, f"define internal {result} @{name}({parameters}) #1 {{\nentry:\n{lines}\n}}")
+            self.helper(
+                name, f"define internal {result} @{name}({parameters}) {CALLED if called else '#1'} {{\nentry:\n{lines}\n}}"
+            )
         return name
 
     def table(self, llvm: str, entries: tuple[int, ...]) -> str:

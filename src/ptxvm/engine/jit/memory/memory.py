@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Unpack
 
 from ptxvm.algebra.asynchronous import MbarrierStep
@@ -33,7 +34,6 @@ from ptxvm.engine.jit.memory.access_counters import count_access
 from ptxvm.engine.jit.memory.cluster_addresses import ClusterAddresses
 from ptxvm.engine.jit.memory.interleaved_local import InterleavedLocal
 from ptxvm.engine.jit.memory.lane_offsets import LaneOffsets, constant_offsets
-from ptxvm.engine.jit.memory.row_windows import RowWindow
 from ptxvm.engine.jit.memory.shadow_tags import ShadowCheck
 from ptxvm.engine.jit.memory.touched_bytes import TouchedBytes
 from ptxvm.engine.jit.node import stack
@@ -85,14 +85,13 @@ class Memory(Port):
         if not apart:
             return self._load_alone(space, type, raw, count)
         if (run := joined_loads.run(self.at, self.bound, space, size)) is None:
-            window = self._row_window(space, type, count, raw)
-            if window is None:
+
+            def alone() -> list[str]:
+                return [self.alg.vector(type, value.raw) for value in self._load_alone(space, type, raw, count)]
+
+            found = self._by_row_window(space, type, size, count, raw, alone)
+            if found is None:
                 return self._load_alone(space, type, raw, count)
-            found = window.load(
-                scalar_type(type),
-                lambda: self._good_run(space, raw, size, row_windows.SIZE),
-                lambda: [self.alg.vector(type, value.raw) for value in self._load_alone(space, type, raw, count)],
-            )
             self.at.note(f"row window, or {self.at.notes[self.at.position]}")
             return [Value(self.alg, type, Varying(name)) for name in found]
         loader = joined_loads.Loader(
@@ -102,28 +101,29 @@ class Memory(Port):
         )
         first = joined_loads.begin(self.at, run, raw)
         said = f"chunks, with {len(run.positions) - 1} more"
-        window = self._row_window(space, type, len(run.positions) * count, first)
-        if window is None:
-            found = joined_loads.load(self.at, run, type, count, first, loader)
-        else:
-            found = window.load(
-                scalar_type(type),
-                lambda: self._good_run(space, first, size, row_windows.SIZE),
-                lambda: joined_loads.load(self.at, run, type, count, first, loader),
-            )
-            said = f"row window, or {said}"
-        joined_loads.keep(self.at, run, type, count, found, said)
+        whole = partial(joined_loads.load, self.at, run, type, count, first, loader)
+        found = self._by_row_window(space, type, size, len(run.positions) * count, first, whole)
+        said = said if found is None else f"row window, or {said}"
+        joined_loads.keep(self.at, run, type, count, whole() if found is None else found, said)
         return self.at.preloaded.pop(self.at.position)
 
-    def _row_window(self, space: Space, type: Type, count: int, first: Raw) -> RowWindow | None:
-        """The window of a load of so many elements; None where it does not walk along rows."""
+    def _by_row_window(
+        self, space: Space, type: Type, size: int, count: int, first: Raw, otherwise: Callable[[], list[str]]
+    ) -> list[str] | None:  # fmt: skip
+        """Load so many elements of each lane from a window, or as `otherwise` writes; None where they walk along no row.
+
+        An instruction of the program loads `size` bytes.
+        """
         if space in WINDOWS or not row_windows.suits(scalar_type(type), type.bytes, count):
             return None
         number = self.at.kernel.row_window(self.at.node.frame, self.bound, row_windows.word(type.bytes))
         if number is None:
             return None
         addresses = self.alg.vector(u64, self.flat(space, first))
-        return RowWindow(self.at, number, addresses, type.bytes, count)
+        window = row_windows.RowWindow(self.at, number, addresses, type.bytes, count)
+        site = self.at.site(self.bound, space, size, 0, writing=False)
+        within = row_windows.Allocation(self.at.site_field(site, 0), self.at.site_field(site, 2), str(size))
+        return window.load(scalar_type(type), within, otherwise)
 
     def _together(self, space: Space, type: Type, each: int, first: Raw, elements: int) -> list[str]:
         """Load neighbouring elements that have been checked, for instructions that load so many bytes each."""

@@ -14,6 +14,7 @@ windows of earlier ones are void.  An element is taken at most once: a loop that
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 from ptxvm.engine.jit.ir import cpu
 from ptxvm.engine.jit.ir.builder import SMALL, Code, Unit
@@ -29,7 +30,7 @@ ENOUGH = 3  # how often a full window serves if it is worth it ...
 STEP = SIZE // (ENOUGH + 1)  # ... and how far lanes then move at most
 STEPS = 2  # that far apart before a window is filled: a shorter walk is over too soon
 AHEAD = 2 * SIZE  # of prefetches
-GATHER, FILL = -1, -2  # what is to be done, instead of a distance into the window
+GATHER = -1  # instead of a distance into the window
 
 # A window: the addresses of all lanes, this record, and a row of all lanes for each element.
 OF_EPOCH, LAST, HITS = 0, 8, 16
@@ -79,6 +80,14 @@ def word(element: int) -> int:
     return max(element, 4)
 
 
+class Allocation(NamedTuple):
+    """Where an allocation begins, and how many units of some bytes it has."""
+
+    begin: str
+    room: str
+    unit: str
+
+
 class RowWindow:
     """The window of a load, by its number: `addresses` are those of all lanes, each loads `count` elements."""
 
@@ -86,15 +95,14 @@ class RowWindow:
         self.at, self.code, self.width, self.number, self.name = at, at.code, at.width, number, variable(number)
         self.element, self.count, self.size, self.word = element, count, element * count, word(element)
         lanes = at.active_vector()
-        self.some = ".some" if lanes is not None else ""
-        self.arguments = [("ptr", self.name), (f"<{self.width} x i64>", addresses)]
-        if lanes is not None:
-            self.arguments.append((f"i{self.width}", self.code.mask_bits(lanes)))
+        self.some = lanes is not None
+        active = self.code.mask_bits(lanes) if lanes is not None else "-1"
+        self.arguments = [("ptr", self.name), (f"<{self.width} x i64>", addresses), (f"i{self.width}", active)]
 
-    def load(self, llvm: str, may_fill: Callable[[], str], otherwise: Callable[[], list[str]]) -> list[str]:
-        """The vectors of its elements: from the window, after filling it, or as `otherwise` writes."""
+    def load(self, llvm: str, within: Allocation, otherwise: Callable[[], list[str]]) -> list[str]:
+        """The vectors of its elements: from the window, which is filled `within` one allocation, or as `otherwise` writes."""
         code, nested = self.code, self.at.nested
-        look, wait, held, miss, ask, fill, apart, end = (code.label() for _ in range(8))
+        look, wait, held, apart, end = (code.label() for _ in range(5))
         losses = code.emit(f"getelementptr i8, ptr %sites, i64 {self.at.kernel.walk_record(self.number)}")
         lost = code.emit(f"load i64, ptr {losses}, align 8", pure=False)
         code.branch(code.emit(f"icmp ult i64 {lost}, {LOSSES}"), look, wait)
@@ -103,20 +111,17 @@ class RowWindow:
             later = code.emit(f"and i64 {code.emit(f'add i64 {lost}, 1')}, {PAUSE - 1}")
             code.run(f"store i64 {later}, ptr {losses}, align 8")
             code.jump(apart)
-        code.block(look)
-        epoch = code.emit(f"load i64, ptr {EPOCH}, align 8", pure=False)
-        arguments = [*self.arguments, ("ptr", losses), ("i64", epoch)]
-        found = code.call("i64", self._find(code.unit), *arguments, pure=False)
-        code.branch(code.emit(f"icmp sge i64 {found}, 0"), held, miss, likely=True)
-        self.at.nested = True
         with code.scope():
-            code.block(miss)
-            code.branch(code.emit(f"icmp eq i64 {found}, {FILL}"), ask, apart)
-            code.block(ask)
-            code.branch(may_fill(), fill, apart, likely=True)
-            code.block(fill)
-            begun = code.call("i64", self._fill(code.unit), *arguments, pure=False)
-            code.jump(held)
+            code.block(look)
+            epoch = code.emit(f"load i64, ptr {EPOCH}, align 8", pure=False)
+            more = ("i64", str(self.size)), ("i64", epoch), ("ptr", losses), *[("i64", each) for each in within]
+            distance = code.call("i64", self._take(code.unit), *self.arguments, *more, pure=False)
+            code.branch(code.emit(f"icmp sge i64 {distance}, 0"), held, apart, likely=True)
+        with code.scope():
+            code.block(held)
+            rows = [self._row(llvm, distance, n) for n in range(self.count)]
+            code.jump(end)
+        self.at.nested = True
         with code.scope():
             code.block(apart)
             others, last = otherwise(), code.label()
@@ -124,11 +129,6 @@ class RowWindow:
             code.block(last)
             code.jump(end)
         self.at.nested = nested
-        with code.scope():
-            code.block(held)
-            distance = code.emit(f"phi i64 [ {found}, %{look} ], [ {begun}, %{fill} ]", pure=False)
-            rows = [self._row(llvm, distance, n) for n in range(self.count)]
-            code.jump(end)
         code.block(end)
         vector = f"<{self.width} x {llvm}>"
         ways = [(f"[ {a}, %{held} ]", f"[ {b}, %{last} ]") for a, b in zip(rows, others, strict=True)]
@@ -151,72 +151,102 @@ class RowWindow:
     # ── the functions ───────────────────────────────────────────────────────────────────
 
     @property
-    def _parameters(self) -> str:
-        lanes = f", i{self.width} %lanes" if self.some else ""
-        return f"ptr %window, <{self.width} x i64> %addresses{lanes}, ptr %losses, i64 %epoch"
+    def _parameters(self) -> list[tuple[str, str]]:
+        """The parameters of both functions."""
+        lanes = (f"<{self.width} x i64>", "%addresses"), (f"i{self.width}", "%lanes")
+        return [("ptr", "%window"), *lanes, ("i64", "%size"), ("i64", "%epoch")]
 
     def _first_lane(self, code: Code) -> str:
         """The number of the first active lane; where none is, any."""
-        if not self.some:
-            return "0"
         mask = f"i{self.width}"
         name = f"llvm.cttz.{mask}"
         code.unit.declarations[name] = f"declare {mask} @{name}({mask}, i1 immarg)"
         return code.emit(f"and {mask} {code.call(mask, name, (mask, '%lanes'), ('i1', 'false'))}, {self.width - 1}")
 
-    def _find(self, unit: Unit) -> str:
-        """Define the function that tells how far into its window each lane is, else what is to be done; returns its name."""
+    def _take(self, unit: Unit) -> str:
+        """Define the function that tells how far into its window each lane is, perhaps after filling it; returns its name.
+
+        It gives `GATHER` where the elements are not in the window.
+        """
         width, mask, addresses = self.width, f"i{self.width}", f"<{self.width} x i64>"
 
         def write(code: Code) -> str:
-            record = _Record(code, width)
-            hit, miss, keep, end = (code.label() for _ in range(4))
+            record, hit, miss, end = _Record(code, width), code.label(), code.label(), code.label()
             losses = code.emit("load i64, ptr %losses, align 8", pure=False)
             starts = code.emit(f"load {addresses}, ptr %window, align 64", pure=False)
             distances = code.emit(f"sub {addresses} %addresses, {starts}")
-            distance = code.emit(f"extractelement {addresses} {distances}, {mask} {self._first_lane(code)}")
-            others = code.emit(f"icmp ne {addresses} {distances}, {code.splat('i64', distance)}")
-            apart = code.mask_bits(others)
+            first = self._first_lane(code) if self.some else "0"
+            distance = code.emit(f"extractelement {addresses} {distances}, {mask} {first}")
+            apart = code.mask_bits(code.emit(f"icmp ne {addresses} {distances}, {code.splat('i64', distance)}"))
             if self.some:
                 apart = code.emit(f"and {mask} {apart}, %lanes")
-            together = code.emit(f"icmp eq {mask} {apart}, 0")
+            good = together = code.emit(f"icmp eq {mask} {apart}, 0")
             hits = record.load("i32", HITS)
-            held = code.emit(f"icmp sge i32 {hits}, 0")
-            within = code.emit(f"icmp ule i64 {distance}, {SIZE - self.size}")
-            onward = code.emit(f"icmp sgt i64 {distance}, {record.load('i64', LAST)}")
-            current = code.emit(f"icmp eq i64 {record.load('i64', OF_EPOCH)}, %epoch")
-            good = together
-            for each in (held, within, onward, current):
-                good = code.emit(f"and i1 {good}, {each}")
             more = code.emit(f"add i32 {hits}, 1")
+            for test in (
+                f"icmp sge i32 {hits}, 0",
+                f"icmp ule i64 {distance}, {code.emit(f'sub i64 {SIZE}, %size')}",
+                f"icmp sgt i64 {distance}, {record.load('i64', LAST)}",
+                f"icmp eq i64 {record.load('i64', OF_EPOCH)}, %epoch",
+            ):
+                good = code.emit(f"and i1 {good}, {code.emit(test)}")
             code.branch(good, hit, miss, likely=True)
             code.block(hit)
             record.store("i32", HITS, more)
+            record.store("i64", LAST, distance)
             worth = code.emit(f"icmp sge i32 {more}, {ENOUGH}")
             code.run(f"store i64 {code.emit(f'select i1 {worth}, i64 0, i64 {losses}')}, ptr %losses, align 8")
-            record.store("i64", LAST, distance)
             code.jump(end)
             code.block(miss)
             served = code.emit(f"icmp sge i32 {hits}, {ENOUGH}")
             near = code.emit(f"icmp ult i64 {code.emit(f'sub i64 {distance}, 1')}, {STEP}")
-            near = code.emit(f"and i1 {together}, {near}")
-            walks = code.emit(f"and i1 {near}, {code.emit(f'xor i1 {held}, true')}")
+            empty = code.emit(f"icmp slt i32 {hits}, 0")
+            walks = code.emit(f"and i1 {together}, {code.emit(f'and i1 {near}, {empty}')}")
             steps = code.emit(f"select i1 {walks}, i32 {more}, i32 {-STEPS}")
-            walked = code.emit(f"icmp sge i32 {steps}, 0")
-            fills = code.emit(f"or i1 {served}, {walked}")
-            cost = code.emit(f"select i1 {fills}, i64 {FILLING}, i64 1")
-            lost = code.emit(f"add i64 {losses}, {cost}")
-            code.run(f"store i64 {code.emit(f'select i1 {served}, i64 0, i64 {lost}')}, ptr %losses, align 8")
-            code.branch(fills, end, keep)
-            code.block(keep)
-            code.run(f"store {addresses} %addresses, ptr %window, align 64")
-            record.store("i32", HITS, steps)
-            code.jump(end)
+            ways = self._missed(code, record, losses, served, steps, end)
             code.block(end)
-            ways = ((distance, hit), (FILL, miss), (GATHER, keep))
+            ways.append((distance, hit))
             return code.emit(f"phi i64 {', '.join([f'[ {value}, %{label} ]' for value, label in ways])}", pure=False)
 
-        return unit.piece(f"ptxvm.row_window.find.{self.size}{self.some}", "i64", self._parameters, write)
+        name = f"ptxvm.row_window.take.{self.word}{'.some' if self.some else ''}"
+        return unit.piece(name, "i64", f"{_listed(self._parameters)}, ptr %losses, i64 %begin, i64 %room, i64 %unit", write)
+
+    def _missed(
+        self, code: Code, record: _Record, losses: str, served: str, steps: str, end: str
+    ) -> list[tuple[str, str]]:  # fmt: skip
+        """Fill the window, or remember where the lanes are; returns what is given, with the block that comes from there.
+
+        `served`: it was worth to fill it the last time; `steps` is 0 where the lanes have moved on often enough since.
+        """
+        ask, fill, keep = code.label(), code.label(), code.label()
+        fills = code.emit(f"or i1 {served}, {code.emit(f'icmp sge i32 {steps}, 0')}")
+        cost = code.emit(f"select i1 {fills}, i64 {FILLING}, i64 1")
+        lost = code.emit(f"select i1 {served}, i64 0, i64 {code.emit(f'add i64 {losses}, {cost}')}")
+        code.run(f"store i64 {lost}, ptr %losses, align 8")
+        code.branch(fills, ask, keep)
+        code.block(ask)
+        code.branch(self._may_fill(code), fill, end)
+        code.block(fill)
+        begun = code.call("i64", self._fill(code.unit), *self._parameters, pure=False)
+        code.jump(end)
+        code.block(keep)
+        code.run(f"store <{self.width} x i64> %addresses, ptr %window, align 64")
+        record.store("i32", HITS, steps)
+        code.jump(end)
+        return [(begun, fill), (str(GATHER), ask), (str(GATHER), keep)]
+
+    def _may_fill(self, code: Code) -> str:
+        """Are windows of all active lanes in the allocation (`Allocation`), at multiples of a unit?"""
+        width, mask, addresses = self.width, f"i{self.width}", f"<{self.width} x i64>"
+        bytes = code.emit("mul i64 %room, %unit")
+        last = code.splat("i64", code.emit(f"sub i64 {bytes}, {SIZE}"))
+        places = code.emit(f"sub {addresses} %addresses, {code.splat('i64', '%begin')}")
+        part = code.splat("i64", code.emit("sub i64 %unit, 1"))
+        beyond = code.emit(f"icmp ugt {addresses} {places}, {last}")
+        uneven = code.emit(f"icmp ne {addresses} {code.emit(f'and {addresses} {places}, {part}')}, zeroinitializer")
+        wrong = code.mask_bits(code.emit(f"or <{width} x i1> {beyond}, {uneven}"))
+        good = code.emit(f"icmp eq {mask} {code.emit(f'and {mask} {wrong}, %lanes')}, 0")
+        return code.emit(f"and i1 {good}, {code.emit(f'icmp uge i64 {bytes}, {SIZE}')}")
 
     def _fill(self, unit: Unit) -> str:
         """Define the function that fills a window, and tells how far into it the lanes are; returns its name.
@@ -234,21 +264,21 @@ class RowWindow:
             different = code.emit(f"xor {addresses} %addresses, {code.splat('i64', distance)}")
             different = code.emit(f"and {addresses} {different}, splat (i64 {SIZE - 1})")
             others = code.mask_bits(code.emit(f"icmp ne {addresses} {different}, zeroinitializer"))
-            if self.some:
-                others = code.emit(f"and {mask} {others}, %lanes")
+            others = code.emit(f"and {mask} {others}, %lanes")
             inside = code.emit(f"and i64 {distance}, {SIZE - 1}")
+            within = code.emit(f"sub i64 {SIZE}, %size")
             aligned = code.emit(f"icmp eq {mask} {others}, 0")
-            aligned = code.emit(f"and i1 {aligned}, {code.emit(f'icmp ule i64 {inside}, {SIZE - self.size}')}")
+            aligned = code.emit(f"and i1 {aligned}, {code.emit(f'icmp ule i64 {inside}, {within}')}")
             begun = code.emit(f"select i1 {aligned}, i64 {inside}, i64 0")
             starts = code.emit(f"sub {addresses} %addresses, {code.splat('i64', begun)}")
-            if self.some:  # a lane that is not active loads what no lane can ask for
-                active = code.emit(f"bitcast {mask} %lanes to <{width} x i1>")
-                own = code.splat("i64", code.emit("ptrtoint ptr %window to i64"))
-                starts = code.emit(f"select <{width} x i1> {active}, {addresses} {starts}, {addresses} {own}")
+            # A lane that is not active loads what no lane can ask for.
+            active = code.emit(f"bitcast {mask} %lanes to <{width} x i1>")
+            own = code.splat("i64", code.emit("ptrtoint ptr %window to i64"))
+            starts = code.emit(f"select <{width} x i1> {active}, {addresses} {starts}, {addresses} {own}")
             code.run(f"store {addresses} {starts}, ptr %window, align 64")
             record.store("i64", OF_EPOCH, "%epoch")
             record.store("i64", LAST, begun)
-            before = code.emit(f"lshr i64 {begun}, {self.size.bit_length() - 1}")  # as often as it would have served until here
+            before = code.emit(f"udiv i64 {begun}, %size")  # as often as it would have served until here
             record.store("i32", HITS, code.emit(f"trunc i64 {before} to i32"))
             again, end, onward = code.label(), code.label(), code.name()
             code.jump(again)
@@ -270,7 +300,11 @@ class RowWindow:
             code.block(end)
             return begun
 
-        return unit.piece(f"ptxvm.row_window.fill.{size}.{self.size}{self.some}", "i64", self._parameters, write)
+        return unit.piece(f"ptxvm.row_window.fill.{size}", "i64", _listed(self._parameters), write, called=True)
+
+
+def _listed(parameters: list[tuple[str, str]]) -> str:
+    return ", ".join([f"{llvm} {name}" for llvm, name in parameters])
 
 
 class _Record:
