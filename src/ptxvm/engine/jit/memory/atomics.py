@@ -24,7 +24,7 @@ from ptxvm.engine.jit.values.algebra import LlvmAlgebra
 from ptxvm.isa.effects import Access
 from ptxvm.isa.special_registers import WARP
 
-AHEAD = 8  # updates ahead of which an address is loaded: see _queue
+AHEAD = 6  # updates ahead of which an address is loaded: see _queue
 PACKED = (32, 64)  # bits of elements that the processor can compress
 COMPILER_FENCE = 'fence syncscope("singlethread") seq_cst'  # it orders what LLVM writes, not what the processor does
 Given = tuple[Type, Raw, str]  # an operand, and the buffer of its lanes if they differ
@@ -216,25 +216,27 @@ class Updates:
         teach it not to; then the load of each address would wait for the updates before it.
         """
         if self.plain:
-            self.queue = [self.alg.buffer(self.element, 14 + n) for n in range(AHEAD)]
+            self.queue = [self.alg.buffer("i64", 14 + n) for n in range(AHEAD)]
         for n, slot in enumerate(self.queue):
-            self.code.run(f"store {self.element} {self._read(str(n))}, ptr {slot}, align 8")
+            self.code.run(f"store i64 {self._read(str(n))}, ptr {slot}, align 8")
 
     def _read(self, lane: str) -> str:
+        """The address of a lane, wide: a load extends it, and an instruction would behind the queue."""
         pointer = self.code.emit(f"getelementptr {self.element}, ptr {self.where}, i32 {lane}")
         # volatile, or LLVM would sink it to its use
-        return self.code.emit(f"load volatile {self.element}, ptr {pointer}, align 4", pure=False)
+        address = self.code.emit(f"load volatile {self.element}, ptr {pointer}, align 4", pure=False)
+        return address if self.element == "i64" else self.code.emit(f"zext i32 {address} to i64")
 
     def _address_of(self, lane: str) -> str:
         """The address of a lane; loads that of a later lane."""
         code = self.code
         if self.queue:
-            first, *others = (code.emit(f"load {self.element}, ptr {slot}, align 8", pure=False) for slot in self.queue)
+            first, *others = (code.emit(f"load i64, ptr {slot}, align 8", pure=False) for slot in self.queue)
             others.append(self._read(code.emit(f"add i32 {lane}, {AHEAD}")))
             for slot, pointer in zip(self.queue, others, strict=True):
-                code.run(f"store {self.element} {pointer}, ptr {slot}, align 8")
+                code.run(f"store i64 {pointer}, ptr {slot}, align 8")
         else:
             first = self._read(lane)
         if self.space is not Space.SHARED:
             return code.emit(f"inttoptr i64 {first} to ptr")
-        return code.emit(f"getelementptr i8, ptr %shared, i64 {code.emit(f'zext i32 {first} to i64')}")
+        return code.emit(f"getelementptr i8, ptr %shared, i64 {first}")
