@@ -274,13 +274,14 @@ def _memory(x: PTX64, last: Mapping[Cell, int], known: Mapping[Key, int]) -> dic
         variable, at = cell
         value = evaluate(x.events[write].value, known) or 0
         size, whole = _size(x, cell, x.ranges[write][2]), x.test.sizes.get(variable)
-        if whole in (None, size) and all(other == cell for other in last if other[0] == variable):
+        if x.is_whole(variable, at, at + size) and all(other == cell for other in last if other[0] == variable):
             values[variable] = value
             continue
         mask = (1 << 8 * size) - 1
         part = value >> 8 * (at - x.ranges[write][1]) & mask
-        first = x.test.variables.get(variable, 0) & (1 << 8 * (whole or WHOLE)) - 1
-        values[variable] = values.get(variable, first) & ~(mask << 8 * at) | part << 8 * at
+        first = x.test.variables.get(variable, 0)
+        found = values.get(variable, first if whole is None else first & (1 << 8 * whole) - 1)
+        values[variable] = found & ~(mask << 8 * at) | part << 8 * at
     for alias in x.test.aliases:
         values[alias] = values.get(x.test.physical(alias), 0)
     return values

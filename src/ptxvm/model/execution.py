@@ -20,8 +20,8 @@ from ptxvm.model.values import Key
 Cell = tuple[str, int]
 """Bytes that are always accessed together: a variable, and the offset of the first byte."""
 
-WHOLE = 8
-"""The size in bytes of a variable whose size the test does not give."""
+WHOLE, WORD = 8, 4
+"""The size in bytes of a variable whose size the test does not give, and what an access of all of it has at least."""
 
 
 class Execution:
@@ -95,6 +95,11 @@ class Execution:
             size = at.size or self.test.sizes.get(variable, WHOLE)
             found.append((variable, at.offset, at.offset + size))
         return found
+
+    def is_whole(self, variable: str, first: int, end: int) -> bool:
+        """Are these bytes all of a variable?"""
+        size = self.test.sizes.get(variable)
+        return first == 0 and (end == size or (size is None and end >= WORD))
 
     @cached_property
     def cells(self) -> list[tuple[Cell, ...]]:

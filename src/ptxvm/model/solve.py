@@ -207,6 +207,8 @@ class Question:
         variable, start, end = self.start.ranges[write]
         elements = self.test.elements.get(variable)
         if elements is None:
+            if not self.start.is_whole(variable, start, end):
+                raise CannotSolve("a variable of which only a part is written has no formula for z3")
             return variable
         if end - start != elements.size or start % elements.size or cell[1] != start:
             raise CannotSolve("parts of the elements of an array have no formula for z3")
