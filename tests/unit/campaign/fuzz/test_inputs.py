@@ -82,11 +82,27 @@ def test_what_the_model_forbids_is_noticed() -> None:
         " P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;", " st.relaxed.gpu x, 1 | ld.relaxed.gpu r0, x ;", " | ld.relaxed.gpu r1, x ;",
     ]  # fmt: skip
     forbidden = "\n".join(["PTX t", "{", "x = 0;", "}", *rows, "exists (x == 1)", ""])
-    names = {"P1:r0", "P1:r1", "x"}
-    allowed = {(("P1:r0", 0), ("P1:r1", 1), ("x", 1))}
-    litmus.refuse_forbidden(forbidden, "9.1", allowed, names, "interp")
-    with pytest.raises(AssertionError, match=r"interp shows what PTX 9\.1 forbids: P1:r0 == 1"):
-        litmus.refuse_forbidden(forbidden, "9.1", {(("P1:r0", 1), ("P1:r1", 0), ("x", 1))}, names, "interp")
+    allowed, wrong = ((("P1:r0", first), ("P1:r1", 1 - first), ("x", 1)) for first in (0, 1))
+    litmus.refuse_forbidden(forbidden, "9.1", {"interp": {allowed, None}})
+    with pytest.raises(AssertionError, match=r"jit shows what PTX 9\.1 forbids: P1:r0 == 1"):
+        litmus.refuse_forbidden(forbidden, "9.1", {"interp": {allowed}, "jit": {allowed, wrong}})
+
+
+def test_every_outcome_of_accesses_of_several_sizes_that_race_is_allowed() -> None:
+    """PTX 8.6.2; in order the same accesses have one outcome."""
+    race = (
+        "PTX t\n{\nb32 x = 0;\n}\n P0@cta 0,gpu 0 | P1@cta 1,gpu 0 ;\n st.weak.b16 x+2, 1 | ld.weak r0, x ;\nexists (x == 1)\n"
+    )
+    litmus.refuse_forbidden(race, "9.1", {"jit": {(("P1:r0", 7), ("x", 65536))}})
+    alone = race.replace(" | P1@cta 1,gpu 0", "").replace(" | ld.weak r0, x", "")
+    litmus.refuse_forbidden(alone, "9.1", {"jit": {(("x", 65536),)}})
+    with pytest.raises(AssertionError, match="forbids: x == 1"):
+        litmus.refuse_forbidden(alone, "9.1", {"jit": {(("x", 1),)}})
+
+
+def test_litmus_tests_have_devices_parts_and_reductions() -> None:
+    texts = "\n".join(litmus.random_test(number) for number in range(60))
+    assert all(each in texts for each in ("gpu 1", ".b16 ", "+2", "red.", "ld.volatile", "st.volatile"))
 
 
 def test_coverage_tells_each_feature_once() -> None:
