@@ -47,9 +47,29 @@ def explain_access(reading: Reading, place: Place, named: Mapping[str, str]) -> 
         out.print(tinted("wavefronts", rows, [(CONFLICT if len(rows) > 1 else WHOLE,)] * len(rows)))
     else:
         out.print(labelled("sectors", sectors(access)))
+    if place.atomic and not access.misaligned:
+        rows = contention(access)
+        out.print(tinted("contention", rows, [(CONFLICT if len(rows) > 1 else WHOLE,)] * len(rows)))
+    if place.space is not Space.SHARED and not access.misaligned:
         out.print()
         out.print(tinted("lanes", lines(access), tints(access)))
     return access
+
+
+def contention(access: WarpAccess) -> Rows:
+    """How many lanes of an atomic want the most wanted address: so many steps it takes."""
+    steps = max(map(len, access.rivals.values()))
+    if steps == 1:
+        return [("1 step: each lane has an address of its own",)]
+    worst = [(address, lanes) for address, lanes in access.rivals.items() if len(lanes) == steps]
+    address, lanes = worst[0]
+    others = len(worst) - 1
+    elsewhere = f", and {steps} at {'each of ' * (others > 1)}{others} more" if others else ""
+    addresses = f"{len(access.rivals)} address" + "es" * (len(access.rivals) > 1)
+    return [
+        (f"{steps} steps, one after the other, for {addresses}",),
+        (f"lanes {in_ranges(lanes)}: {steps} at {access.address_text(address)}{elsewhere}",),
+    ]
 
 
 def sectors(access: WarpAccess) -> Rows:

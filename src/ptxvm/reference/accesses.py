@@ -10,6 +10,7 @@ from ptxvm.algebra.types import Type
 from ptxvm.analysis import constants
 from ptxvm.dataclass import dataclass
 from ptxvm.isa.catalog.matrix import shared_matrices
+from ptxvm.isa.effects import Verb
 from ptxvm.isa.special_registers import WARP
 from ptxvm.profile.warp_accesses import BANKS, LINE, SECTOR, WORD
 from ptxvm.reference.reading import Reading
@@ -21,7 +22,10 @@ APART = 1 << 40
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where an instruction accesses memory: a register and an offset, in a space, so many bytes for each of the first lanes."""
+    """Where an instruction accesses memory: a register and an offset, in a space, so many bytes for each of the first lanes.
+
+    Lanes of an `atomic` compete for addresses.
+    """
 
     register: str
     type: Type
@@ -29,6 +33,7 @@ class Place:
     space: Space
     size: int
     lanes: int = WARP
+    atomic: bool = False
 
 
 @dataclass(frozen=True)
@@ -77,6 +82,14 @@ class WarpAccess:
         for word, lanes in self.words.items():
             found.setdefault(word * WORD // SECTOR, set()).update(lanes)
         return {sector: sorted(lanes) for sector, lanes in found.items()}
+
+    @cached_property
+    def rivals(self) -> dict[int, list[int]]:
+        """The lanes at each address: those of an atomic are served one after the other."""
+        found: dict[int, list[int]] = {}
+        for lane, address in self.addresses.items():
+            found.setdefault(address, []).append(lane)
+        return found
 
     @property
     def fewest_sectors(self) -> int:
@@ -145,7 +158,9 @@ def place_of(reading: Reading) -> Place | None:
     accesses = [access for access in reading.bound.summary.accesses if not access.asynchronous]
     if len(accesses) != 1 or reading.decoded.of.effects != {"mem"} or accesses[0].type is None:
         return None
-    return Place(base.text, type, offset, accesses[0].window, accesses[0].count * accesses[0].element)
+    (access,) = accesses
+    atomic = access.verb is Verb.UPDATE
+    return Place(base.text, type, offset, access.window, access.count * access.element, atomic=atomic)
 
 
 def _parts(node: tree.Operand) -> tuple[tree.Name | None, int]:

@@ -470,6 +470,26 @@ def test_a_conflict_names_the_banks(ptxvm):
     assert "those of bank 0 at 0x0, 0x80" in " ".join(block(out, "wavefronts"))
 
 
+@pytest.mark.parametrize(
+    ("code", "value", "said"),
+    [
+        ("atom.shared.add.u32 %r2, [%r1], 1;", "%r1=lane*4", ["1 step: each lane has an address of its own"]),
+        ("red.shared.add.u32 [%r1], 1;", "%r1=0", ["32 steps, one after the other, for 1 address", "lanes 0-31: 32 at 0x0"]),
+        ("red.global.add.u64 [%rd1], 1;", "%rd1=lane/16*8",
+         ["16 steps, one after the other, for 2 addresses", "lanes 0-15: 16 at 0x0, and 16 at 1 more"]),
+        ("atom.global.add.u32 %r2, [%rd1], 1;", "%rd1=lane/8*4",
+         ["8 steps, one after the other, for 4 addresses", "lanes 0-7: 8 at 0x0, and 8 at each of 3 more"]),
+    ],
+)  # fmt: skip
+def test_lanes_of_an_atomic_compete_for_addresses(ptxvm, code, value, said):
+    assert block(ptxvm("explain", code, "--set", value).out, "contention") == said
+
+
+def test_loads_of_one_address_and_what_is_misaligned_have_no_contention(ptxvm):
+    assert "contention" not in ptxvm("explain", "ld.shared.f32 %f1, [%r1];", "--set", "%r1=0").out
+    assert "contention" not in ptxvm("explain", "red.shared.add.u32 [%r1], 1;", "--set", "%r1=lane").out
+
+
 def test_an_access_takes_its_address_only(ptxvm):
     done = ptxvm("explain", "st.shared.f32 [%r1], %f1;", "--set", "%f1=1.0")
     assert (done.code, done.err) == (2, "ptxvm explain: for its address the instruction does not read %f1, but %r1\n")
