@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from ptxvm.algebra.state_space import Space
 from ptxvm.analysis.program import Bound
 from ptxvm.analysis.symbols import Register, Variable, spelling
 from ptxvm.dataclass import dataclass
@@ -19,6 +20,7 @@ from ptxvm.diagnostics.errors import Unsupported
 from ptxvm.engine.interp import value_text
 from ptxvm.engine.interp.stepping import lanes_of
 from ptxvm.engine.interp.stepping_schedule import SteppingSchedule
+from ptxvm.isa import mbarrier
 from ptxvm.isa.special_registers import SPECIAL
 from ptxvm.machine.launch import Extent
 from ptxvm.machine.warp_schedule import Choice
@@ -89,6 +91,21 @@ class BarrierView:
     number: int | None
     arrived: int
     expected: int
+
+
+@dataclass(frozen=True, slots=True)
+class MbarrierView:
+    """An mbarrier: its address in the shared memory of its CTA, the parity of its phase, the arrivals of that phase.
+
+    `bytes` are those that are announced and have not come; below 0 those that have come unannounced.
+    """
+
+    block: Extent
+    address: int
+    phase: int
+    arrived: int
+    expected: int
+    bytes: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -240,6 +257,25 @@ def barriers(session: Session) -> list[BarrierView]:
     return found
 
 
+def mbarriers(session: Session) -> Iterator[MbarrierView]:
+    """The mbarriers in the shared memory of blocks that run, by their blocks and addresses."""
+    for schedule in session.execution.grid.running:
+        window = schedule.cohort.mem.window(Space.SHARED)
+        if window is None:
+            continue
+        made = session.execution.accesses.mbarriers
+        for offset in sorted(offset for allocation, offset in made if allocation is window.allocation):
+            word = int(window.allocation.bytes[offset : offset + mbarrier.BYTES].view(np.uint64)[0])
+            if word & mbarrier.MADE != mbarrier.VALID:
+                continue  # it was invalidated, or is not made yet
+            piece, address = divmod(offset, window.stride)
+            expected, pending = (word >> shift & mbarrier.COUNT for shift in (mbarrier.EXPECTED, mbarrier.PENDING))
+            come = word >> mbarrier.TRANSACTIONS & mbarrier.TRANSACTION_BITS
+            bytes_ = come - (mbarrier.TRANSACTION_BITS + 1) * (come > mbarrier.TRANSACTION_BITS // 2)
+            block = session.shape.ctaid(int(schedule.cohort.layout.ctas[piece]))
+            yield MbarrierView(block, address, word >> mbarrier.PHASE, expected - pending, expected, bytes_)
+
+
 def cluster_barriers(session: Session, schedule: SteppingSchedule) -> Iterator[BarrierView]:
     """The barriers of the clusters of a cohort at which threads have arrived."""
     barriers, layout = schedule.cluster_barriers, schedule.cohort.layout
@@ -368,7 +404,7 @@ def named(coordinates: Mapping[str, object]) -> str:
 
 
 __all__ = [
-    "BarrierView", "FrameView", "GroupView", "LaneView", "ListedLine", "RegisterView", "WarpView", "barriers",
-    "current_line", "declared", "file_of", "focus_coordinates", "focus_text", "listing", "named", "registers",
+    "BarrierView", "FrameView", "GroupView", "LaneView", "ListedLine", "MbarrierView", "RegisterView", "WarpView", "barriers",
+    "current_line", "declared", "file_of", "focus_coordinates", "focus_text", "listing", "mbarriers", "named", "registers",
     "source_variables", "special_registers", "stack", "text_at", "text_of", "thread_runs", "variables", "warp_lanes", "warps",
 ]  # fmt: skip

@@ -1,29 +1,41 @@
-"""The accesses of a grid to the bytes of watchpoints."""
+"""The accesses of a grid to the bytes of watchpoints, and where it has made mbarriers."""
 
 from __future__ import annotations
 
 import numpy as np
 
+from ptxvm.algebra.asynchronous import MbarrierStep
 from ptxvm.algebra.state_space import Space
 from ptxvm.debug.breakpoints import Breakpoints, Bytes, Watchpoint
 from ptxvm.engine.interp.accesses import Access
 from ptxvm.engine.interp.lane_memory import LaneMemory
 from ptxvm.engine.interp.observed_memory import ObservedMemory
 from ptxvm.isa.effects import Verb
+from ptxvm.machine.allocation import Allocation
 from ptxvm.machine.per_lane import LaneNumbers, Lanes, PerLane
 
 
 class WatchedAccesses:
-    """Follows the accesses of a grid for watchpoints."""
+    """Follows the accesses of a grid for watchpoints.
+
+    `mbarriers` are the places in shared memory, each an allocation and an offset, where one was made at some time: going back
+    in time leaves them.
+    """
 
     def __init__(self, breakpoints: Breakpoints) -> None:
         self.breakpoints = breakpoints
         self.time = 0
         self.observes = False
         self.found: list[tuple[Watchpoint, LaneNumbers]] = []
+        self.mbarriers: set[tuple[Allocation, int]] = set()
 
     def accessed(self, memory: ObservedMemory, access: Access, verb: Verb, lanes: Lanes, address: PerLane) -> None:
-        """Note the watchpoints whose bytes lanes have accessed."""
+        """Note the watchpoints whose bytes lanes have accessed, and mbarriers that they have made."""
+        if access.attributes.get("mbarrier") is MbarrierStep.INIT:
+            for _, (allocation, _, offsets) in memory.touched_by_lane(access, lanes, address):
+                self.mbarriers |= {(allocation, offset) for offset in offsets.tolist()}
+        if not self.observes:
+            return
         size, every = access.type.bytes * access.count, memory.layout.every(lanes)
         for watch in self.breakpoints.watchpoints:
             wanted = watch.bytes

@@ -16,7 +16,8 @@ from ptxvm.isa.model import Decoded
 PHASE, PENDING, TRANSACTIONS, EXPECTED = 63, 43, 22, 2
 COUNT = (1 << 20) - 1  # the most of every count
 TRANSACTION_BITS = (1 << 21) - 1
-VALID = 1
+VALID, MADE = 1, 3  # the value and the mask of the bits that say that there is an mbarrier
+BYTES = 8
 
 
 def must_not_complete(i: Decoded) -> bool:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import astuple
+
 import numpy as np
 import pytest
 from ring_kernel import LINES
@@ -191,6 +193,48 @@ CLUSTERS = """.version 8.0
         ret;
     }
     """
+
+
+MBARRIERS = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k()
+{
+    .reg .b32 %r<4>; .reg .b64 %state;
+    .shared .align 8 .b64 pads[2]; .shared .align 8 .b64 bar;
+    mov.u32 %r1, bar;
+    mbarrier.init.shared.b64 [%r1], 3;
+    mbarrier.arrive.expect_tx.shared.b64 %state, [%r1], 48;
+    mbarrier.arrive.shared.b64 %state, [%r1];
+    mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r1], 16;
+    mbarrier.complete_tx.relaxed.cta.shared::cta.b64 [%r1], 40;
+    mbarrier.expect_tx.relaxed.cta.shared::cta.b64 [%r1], 8;
+    mbarrier.arrive.shared.b64 %state, [%r1];
+    mbarrier.inval.shared.b64 [%r1];
+    ret;
+}
+"""
+
+
+def test_mbarriers_are_listed_with_their_phase_and_what_has_come(debugged):
+    """Three arrivals and the announced bytes end a phase (PTX 9.7.13.15.5); bytes may come before they are announced."""
+    session = debugged(MBARRIERS, 2, 1, [])
+    session.start()
+    seen = []
+    for _ in range(9):
+        seen.append([each[1:] for each in map(astuple, inspection.mbarriers(session)) if each[0] == (0, 0, 0)])
+        session.step(Step.INSTRUCTION)
+    at = 16
+    assert seen == [
+        [], [], [(at, 0, 0, 3, 0)], [(at, 0, 1, 3, 48)], [(at, 0, 2, 3, 48)], [(at, 0, 2, 3, 32)], [(at, 0, 2, 3, -8)],
+        [(at, 0, 2, 3, 0)], [(at, 1, 0, 3, 0)],
+    ]  # fmt: skip
+    (said,) = Console(session).execute("info cuda barriers")
+    assert said.text == "no thread waits at a barrier, and there is no mbarrier"
+    session.reverse_step(Step.INSTRUCTION)
+    assert [line.text.split() for line in Console(session).execute("info cuda barriers")] == [
+        ["BlockIdx", "Mbarrier", "Phase", "Arrived", "Expected", "Bytes"], ["*", "(0,0,0)", "0x10", "1", "0", "3", "0"],
+    ]  # fmt: skip
 
 
 def test_barriers_of_clusters_are_listed_and_stepped_past(debugged):

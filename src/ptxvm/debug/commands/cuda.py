@@ -191,17 +191,27 @@ def threads(debugger: Debugger, text: str) -> Iterator[Line]:
 
 @command("info cuda barriers", group=GROUP)
 def barriers(debugger: Debugger, text: str) -> Iterator[Line]:
-    """List the barriers at which threads have arrived: how many have, and how many must; of clusters by their first block."""
+    """List the barriers at which threads have arrived: how many have, and how many must; of clusters by their first block.
+
+    Then the mbarriers in shared memory: the parity of the phase, its arrivals, and the announced bytes that have not come.
+    """
     none(text)
-    found = inspection.barriers(debugger.session)
-    if not found:
-        raise BadCommand("no thread waits at a barrier")
+    found, made = inspection.barriers(debugger.session), list(inspection.mbarriers(debugger.session))
+    if not found and not made:
+        raise BadCommand("no thread waits at a barrier, and there is no mbarrier")
     focus = debugger.session.shape.ctaid(debugger.session.execution.focus.cta)
     rows = [
         ("*" if each.block == focus else " ", shown(each.block), "cluster" if each.number is None else str(each.number),
          str(each.arrived), str(each.expected)) for each in found
     ]  # fmt: skip
-    yield from debugger.table(("BlockIdx", "Barrier", "Arrived", "Expected"), rows)
+    if rows:
+        yield from debugger.table(("BlockIdx", "Barrier", "Arrived", "Expected"), rows)
+    lines = [
+        ("*" if each.block == focus else " ", shown(each.block), f"{each.address:#x}", str(each.phase), str(each.arrived),
+         str(each.expected), str(each.bytes)) for each in made
+    ]  # fmt: skip
+    if lines:
+        yield from debugger.table(("BlockIdx", "Mbarrier", "Phase", "Arrived", "Expected", "Bytes"), lines)
 
 
 __all__: list[str] = []

@@ -23,7 +23,7 @@ class Observer(Protocol):
     """The instructions that have been issued."""
 
     observes: bool
-    """Does it want to know of accesses?"""
+    """Does it want to know of all accesses?  Of those to mbarriers it knows always."""
 
     def accessed(self, memory: ObservedMemory, access: Access, verb: Verb, lanes: Lanes, address: PerLane) -> None:
         """Lanes have accessed memory."""
@@ -36,7 +36,7 @@ class SteppingMemory(ObservedMemory):
 
     def observe(self, access: Access, verb: Verb, lanes: Lanes, address: PerLane, values: Values) -> None:
         """Tell the observer of an access."""
-        if self.observer.observes:
+        if self.observer.observes or "mbarrier" in access.attributes:
             self.observer.accessed(self, access, verb, lanes, address)
 
 
