@@ -23,7 +23,7 @@ from ptxvm.isa.tensor_memory import (
 MATRICES = {"wgmma": warpgroup_descriptor, "tcgen05": shared_descriptor}
 BLOCKS = {"mxf8f6f4": 1, "mxf4": 2, "mxf4nvf4": 4}  # kinds whose blocks have scales
 
-MAP = "tensormap"
+MAP, COLUMNS = "tensormap", "zero-columns"
 
 Rows = list[tuple[str, ...]]
 
@@ -33,6 +33,9 @@ def explain_descriptor(of: str, value: str) -> int:
     if of == MAP:
         return explain_map(value)
     bits = number(value)
+    if of == COLUMNS:
+        console().print(labelled(COLUMNS, of_columns(bits)))
+        return 0
     try:
         rows = of_matrix(MATRICES[of](bits)) if of in MATRICES else of_instructions(instructions(of, bits))
     except InvalidDescriptor as wrong:
@@ -72,7 +75,7 @@ def number(value: str) -> int:
 def instructions(kind: str, bits: int) -> dict[str, InstructionDescriptor]:
     """The fields of an instruction descriptor, by the instruction that it may be of."""
     if kind not in TYPES:
-        raise WrongCall(f"there is no descriptor of '{kind}': there are {', '.join((*MATRICES, *TYPES, MAP))}")
+        raise WrongCall(f"there is no descriptor of '{kind}': there are {', '.join((*MATRICES, *TYPES, MAP, COLUMNS))}")
     found, wrong = {}, []
     sparse = bool(bits >> 2 & 1)
     for weights, pairs in ((False, False), (False, True), (True, False)):
@@ -98,6 +101,18 @@ def of_matrix(found: MatrixDescriptor) -> Rows:
         ("base offset", str(found.base)),
         ("swizzle", "none" if width == 1 else f"{16 * width} bytes{by}"),
     ]
+
+
+def of_columns(bits: int) -> Rows:
+    """The mask of columns of B that count as zero (PTX 9.7.16.4.3), by the rows of D, which decide its parts."""
+    if not bits >> 39 & 1:
+        return [("columns", "all of B count")]
+    skip, use = (bits >> 40 & 0xFF) + 1, (bits >> 48 & 0xFF) + 1
+    rows: Rows = [("repeated", f"{use} columns of B, {skip} of zeros")]
+    for part, of in enumerate(("all", "m64 and m32", "m32", "m32")):
+        first = "zeros" if bits >> 32 + part & 1 else "columns of B"
+        rows.append((f"part {part}, of {of}", f"{first} first, from column {bits >> 8 * part & 0xFF} on"))
+    return [*rows, ("shifted by", f"{bits >> 56 & 63} columns")]
 
 
 def of_instructions(forms: dict[str, InstructionDescriptor]) -> Rows:

@@ -155,13 +155,12 @@ SPACES = frozenset({Space.CONST, Space.GLOBAL, Space.LOCAL, Space.PARAM, Space.S
 # Flags that ptxas lets one write twice.
 REPEATABLE = frozenset({"NaN", "approx", "cc", "relu", "sat", "satfinite", "shiftamt", "sync", "uni"})
 
-IGNORED = frozenset(
-    """
-    finite infinite number notanumber normal subnormal  b8x16 b6x16_p32 b4x16_p64
-    global_address rank box_dim global_dim global_stride element_stride elemtype fill_mode swizzle_atomicity
-    """.split()
-)
-"""Modifiers of testp, ldmatrix and tensormap.replace that ptxas passes over in all other instructions."""
+IGNORED = {
+    "testp": "finite infinite number notanumber normal subnormal",
+    "ldmatrix": "b8x16 b6x16_p32 b4x16_p64",
+    "tensormap": "global_address rank box_dim global_dim global_stride element_stride elemtype fill_mode swizzle_atomicity",
+}
+"""Modifiers of an opcode that ptxas passes over in the instructions of all others."""
 
 OPCODE = re.compile(r"(?:\A|;)(?:\s|//[^\n]*\n)*(\w+)")
 """The first word of a syntax line; a list of choices begins with a dot."""
@@ -184,7 +183,8 @@ def parse_forms(text: str, fixed: int | str = 0, ignored: str = "") -> list[Form
         else:
             heads.append(" ".join(statement.split()))
     forms = [parse_form(head, rules, fixed) for head in heads]
-    passed_over = IGNORED.union(ignored.split()).difference(*(form.words for form in forms))
+    others = [words for opcode, words in IGNORED.items() if all(form.opcode != opcode for form in forms)]
+    passed_over = frozenset(" ".join((*others, ignored)).split()).difference(*(form.words for form in forms))
     return [replace(form, ignored=passed_over) for form in forms]
 
 

@@ -202,6 +202,7 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
     if bool(bits >> 2 & 1) is not work.sparse:
         said = "bit 2 of the instruction descriptor says that A is {}sparse, and the instruction {}"
         raise InvalidDescriptor(said.format(*(("not ", "that it is") if work.sparse else ("", "does not"))))
+    _unused(kind, bits)
     a, b = (_known(TYPES[kind], bits >> first & mask, f"the type of {name}") for name, first, mask in
             (("A", 7, 7), ("B", 10, 3 if kind in HALVED else 7)))  # fmt: skip
     d = f32 if scaled else _known(SUMS[kind], bits >> 4 & 3, "the type of D")
@@ -224,6 +225,21 @@ def instruction_descriptor(work: Multiply, bits: int) -> InstructionDescriptor:
     return InstructionDescriptor(
         m, n, depth, d, a, b, negated, transposed, bool(bits >> 3 & 1), scales, ids, work.sparse, selector
     )
+
+
+UNUSED = {
+    "i8": "6 13 14 23 29", "f16": "3 6 23 29", "tf32": "3 6 23 29", "f8f6f4": "3 6 23 29",
+    "mxf8f6f4": "3 6 24 25 26 31",
+    **dict.fromkeys(HALVED, "3 4 6 12 15 16 24 25 26 29"),
+}  # fmt: skip
+"""The bits of an instruction descriptor that are 0 in each kind: reserved, or of what the kind has not (tables 42 to 44)."""
+
+
+def _unused(kind: str, bits: int) -> None:
+    """Report a bit that is 0 in this kind."""
+    for bit in UNUSED[kind].split():
+        if bits >> int(bit) & 1:
+            raise InvalidDescriptor(f"bit {bit} of the instruction descriptor is 0 for .kind::{kind}")
 
 
 def _known(table: dict[int, Type], value: int, field: str) -> Type:

@@ -99,3 +99,17 @@ def test_a_tensor_map_of_images():
 def test_what_is_no_tensor_map(ptxvm, value, code, said):
     done = ptxvm("explain", "--descriptor", "tensormap", value)
     assert (done.code, said in done.err) == (code, True)
+
+
+def test_columns_that_count_as_zero(ptxvm):
+    """Example 4 of PTX 9.7.16.4.3: four columns of B and three of zeros in turn."""
+    bits = 1 << 39 | 2 << 40 | 3 << 48 | 2 << 56 | 3 << 32 | 0x01020100
+    assert rows(ptxvm("explain", "--descriptor", "zero-columns", hex(bits)).out) == [
+        "repeated 4 columns of B, 3 of zeros",
+        "part 0, of all zeros first, from column 0 on",
+        "part 1, of m64 and m32 zeros first, from column 1 on",
+        "part 2, of m32 columns of B first, from column 2 on",
+        "part 3, of m32 columns of B first, from column 1 on",
+        "shifted by 2 columns",
+    ]
+    assert rows(ptxvm("explain", "--descriptor", "zero-columns", "0").out) == ["columns all of B count"]

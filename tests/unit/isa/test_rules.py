@@ -107,6 +107,8 @@ TENSORS = [  # PTX 9.7.9.27, 9.7.9.28, 9.7.16
     ("tensormap.replace.tile.box_dim.global.b1024.b32 [%d0], 4, %r0;", set()),
     ("tensormap.replace.tile.box_dim.global.b1024.b32 [%d0], 5, %r0;", {"P3407"}),
     ("tensormap.replace.tile.elemtype.global.b1024.b32 [%d0], 13;", set()),
+    ("tensormap.replace.tile.global_dim.elemtype.global.b1024.b32 [%d0], 1;", {"P0305"}),
+    ("tensormap.replace.tile.rank.box_dim.global.b1024.b32 [%d0], 0, 1;", {"P0305"}),
     ("tensormap.replace.tile.elemtype.global.b1024.b32 [%d0], 99;", {"P3408"}),
     ("tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.release.gpu.sync.aligned [%d0], [%d1], 64;", {"P3409"}),
     ("tcgen05.alloc.cta_group::1.sync.aligned.b32 [%d0], 64;", set()),

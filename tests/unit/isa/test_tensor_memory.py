@@ -36,6 +36,12 @@ def test_the_fields_of_an_instruction_descriptor():
             "depth of 96",
         ),
         (Multiply("", kind="mxf4", blocks=2), 1 << 7 | 1 << 10 | 8 << 17 | 1 << 27, "scales"),
+        (Multiply("", kind="f16"), HALVES | 1 << 3, "bit 3 of .* is 0 for .kind::f16"),
+        (Multiply("", kind="f16"), HALVES | 1 << 23, "bit 23 of .* is 0 for .kind::f16"),
+        (Multiply("", kind="i8"), 2 << 4 | 8 << 17 | 8 << 24 | 1 << 13, "bit 13 of .* is 0 for .kind::i8"),
+        (Multiply("", kind="mxf4", blocks=2), 1 << 7 | 1 << 10 | 8 << 17 | 1 << 23 | 1 << 27 | 1 << 29, "bit 29 of"),
+        (Multiply("", kind="mxf4", blocks=2), 1 << 7 | 1 << 10 | 8 << 17 | 1 << 23 | 1 << 27 | 1 << 16, "bit 16 of"),
+        (Multiply("", kind="mxf8f6f4", blocks=1), 8 << 17 | 1 << 23 | 1 << 27 | 1 << 26, "bit 26 of"),
     ],
 )
 def test_fields_that_cannot_be(work, bits, said):

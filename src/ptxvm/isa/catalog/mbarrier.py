@@ -88,7 +88,7 @@ def mbarrier_init_layout(i, a, count):
 
 @has(IN_SHARED)
 @checked(
-    f"mbarrier.check_layout.layout{{.ss}}.b64  d, [a]; {LAYOUTS}",
+    f"mbarrier.check_layout.layout{{.scope}}{{.ss}}.b64  d, [a]; {LAYOUTS} .scope = {{ .cta, .cluster, .gpu, .sys }};",
     section="9.7.13.15.9",
     types="d: pred plain, a: u64",
     needs=LAYOUT_NEEDS,
