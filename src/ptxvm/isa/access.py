@@ -205,6 +205,12 @@ def no_constant_address(space: Space, operand: str) -> Problem:
                    ptxas="Immediate addresses allowed only for .local state space")  # fmt: skip
 
 
+def special_added(code: str, operand: str) -> Problem:
+    """What is wrong with a special register as an address to which ptxas adds the beginning of the CTA's memory."""
+    return Problem(code, "a special register stands where one of the program is needed", operand=operand,
+                   ptxas="Special register argument not allowed for instruction 'add'")  # fmt: skip
+
+
 def mask_of_ctas(i: Decoded) -> Problem | None:
     """A mask of the CTAs of a cluster that is a constant has 16 bits."""
     mask = i.value("mask")

@@ -102,6 +102,9 @@ TAKEN = [
     ("sm_90a", f"{SMALL} {vector('r', 2)}, {{%laneid, %r1}}, {{%laneid}}, {vector('r', 2)};"),
     ("sm_120a", f"{SMALL} {{%r1, _}}, {vector('r', 2)}, {{%r1}}, {{%r1, %laneid}};"),
     ("sm_120a", f"{SMALL} {{%r1, %r2.b0}}, {vector('r', 2)}, {{%r1}}, {vector('r', 2)};"),
+    ("sm_90a", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%laneid], [%d1], 16, [%laneid];"),
+    ("sm_120a", "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%r1], [%clock64], 16, [%r1];"),
+    ("sm_120a", "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes [%laneid], [%d1], 16, [%r1];"),
     ("sm_90a", "st.shared.v2.u32 [s], {1.5, 0f3F800000};"),
     ("sm_90a", "st.shared.v2.u32 [s], {%f1, 1.5};"),
     ("sm_90a", "st.shared.v2.u64 [s], {0f3F800000, %fd1};"),
@@ -155,7 +158,14 @@ TAKEN = [
     ("sm_100a", "add.f32.f16 %f1, %h1, k;"),
     ("sm_100a", "st.bulk [%laneid], %d1, 0;"),
 ]
+LANE = "[%laneid]"
+BULK = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes"
+TENSOR_COPY = "cp.async.bulk.tensor.1d.shared::cluster.global.mbarrier::complete_tx::bytes"
 REFUSED = [
+    ("sm_120a", f"{BULK} {LANE}, [%d1], 16, [%r1];", "P2617"),
+    ("sm_120a", f"{BULK} [%r1], [%d1], 16, {LANE};", "P2617"),
+    ("sm_120a", f"{TENSOR_COPY} {LANE}, [%d1, {{%r1}}], [%r1];", "P3410"),
+    ("sm_120a", f"{TENSOR_COPY} [%r1], [%d1, {{%r1}}], {LANE};", "P3410"),
     ("sm_90a", f"{SMALL} {vector('r', 2)}, {{1.5, %r1}}, {{%r1}}, {vector('r', 2)};", "P2703"),
     ("sm_103a", f"{SMALL} {vector('r', 2)}, {{%r1, 1.5}}, {{%r1}}, {vector('r', 2)};", "P2703"),
     ("sm_90a", f"{SMALL} {vector('r', 2)}, {vector('r', 2)}, {{%r1}}, {{%r1, 0}};", "P2712"),

@@ -107,6 +107,7 @@ TENSORS = [  # PTX 9.7.9.27, 9.7.9.28, 9.7.16
     ("tensormap.replace.tile.box_dim.global.b1024.b32 [%d0], 4, %r0;", set()),
     ("tensormap.replace.tile.box_dim.global.b1024.b32 [%d0], 5, %r0;", {"P3407"}),
     ("tensormap.replace.tile.elemtype.global.b1024.b32 [%d0], 13;", set()),
+    ("tensormap.replace.tile.elemtype.global.b1024.b64 [%d0], 13;", {"P3406"}),
     ("tensormap.replace.tile.global_dim.elemtype.global.b1024.b32 [%d0], 1;", {"P0305"}),
     ("tensormap.replace.tile.rank.box_dim.global.b1024.b32 [%d0], 0, 1;", {"P0305"}),
     ("tensormap.replace.tile.elemtype.global.b1024.b32 [%d0], 99;", {"P3408"}),

@@ -8,7 +8,7 @@ from functools import partial
 from ptxvm.algebra.asynchronous import AsyncKind
 from ptxvm.algebra.state_space import Space
 from ptxvm.algebra.types import f32, u32
-from ptxvm.isa.access import TO_SEVERAL, Trait, addresses, base_of, has, no_constant_address, policy_without_hint
+from ptxvm.isa.access import TO_SEVERAL, Trait, addresses, base_of, has, no_constant_address, policy_without_hint, special_added
 from ptxvm.isa.mbarrier import completed
 from ptxvm.isa.model import Decoded, Problem, checked, instruction
 from ptxvm.isa.transfers import Pattern, Transfer
@@ -55,11 +55,16 @@ def goes_to_the_cluster(i: Decoded) -> bool:
 
 
 def copied_addresses(i: Decoded) -> Problem | None:
-    """sm_120 and later have the addresses of a copy from .global to .shared::cluster in registers of 32 or 64 bits, b in 64."""
+    """sm_120 and later have the addresses of a copy from .global to .shared::cluster in registers of 32 or 64 bits, b in 64.
+
+    To those of shared memory ptxas adds something, which no special register takes.
+    """
     if not goes_to_the_cluster(i):
         return None
     for operand, least in (("a", 32), ("b", 64), ("bar", 32)):
         base = base_of(i.shape(operand)) if i.shape(operand) is not None else None
+        if base is not None and base.kind == "special" and operand != "b":
+            return special_added("P2617", operand)
         if base is not None and base.kind == "register" and base.type is not None and base.type.bits < least:
             said = f"the address is in a {base.type} register, and {i.target} takes {least} bits"
             return Problem("P2617", said, operand=operand, ptxas=f"Arguments mismatch for instruction '{i.opcode}'")

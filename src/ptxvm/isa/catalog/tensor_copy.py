@@ -18,6 +18,7 @@ from ptxvm.isa.access import (
     of_a_word,
     policy_without_hint,
     space_of,
+    special_added,
     window,
 )
 from ptxvm.isa.matrix import all_lanes
@@ -138,6 +139,8 @@ def copied_addresses(i):
     for operand in ("a", "map", "bar"):
         base = base_of(i.shape(operand)) if i.shape(operand).kind == "address" else i.shape(operand)
         least = 32 if base.type is not None and operand != "map" and is_address_register(base) else 64
+        if base.kind == "special" and operand != "map":
+            return special_added("P3410", operand)
         wide = base.type is not None and least <= base.type.bits <= 64
         if base.kind in ("float", "not") or (base.kind == "register" and not wide):
             return Problem("P3410", f"an address of 64 bits is needed on {i.target}", operand=operand,
