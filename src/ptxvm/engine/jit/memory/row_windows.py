@@ -40,7 +40,7 @@ RECORD = 64
 def suits(llvm: str, size: int, count: int) -> bool:
     """Are vectors of so many elements of a type and size loaded by windows?  Longer ones are loaded as chunks as fast."""
     known = count == 1 if llvm in SMALL else llvm in ("i32", "float", "i64", "double")
-    return cpu.has("avx512f") and known and size * count <= STEP
+    return cpu.has("avx2") and known and size * count <= STEP
 
 
 def bytes_of(width: int) -> int:
