@@ -182,11 +182,12 @@ class RowWindow:
                 apart = code.emit(f"and {mask} {apart}, %lanes")
             good = together = code.emit(f"icmp eq {mask} {apart}, 0")
             hits = record.load("i32", HITS)
-            more = code.emit(f"add i32 {hits}, 1")
+            more, part = code.emit(f"add i32 {hits}, 1"), code.emit("sub i64 %unit, 1")
             for test in (
                 f"icmp sge i32 {hits}, 0",
                 f"icmp ule i64 {distance}, {code.emit(f'sub i64 {SIZE}, %size')}",
                 f"icmp sgt i64 {distance}, {record.load('i64', LAST)}",
+                f"icmp eq i64 {code.emit(f'and i64 {distance}, {part}')}, 0",
                 f"icmp eq i64 {record.load('i64', OF_EPOCH)}, %epoch",
             ):
                 good = code.emit(f"and i1 {good}, {code.emit(test)}")

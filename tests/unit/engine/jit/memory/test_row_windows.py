@@ -128,6 +128,32 @@ def test_stores_of_other_threads_before_a_barrier_are_seen(rng: np.random.Genera
     assert found.tolist() == [each + 3 for each in sums(*before, [0], 1)]
 
 
+@pytest.mark.parametrize("engine", ["jit", "interp"])
+@pytest.mark.parametrize("at", [0, 4, 24])
+def test_loads_of_several_sizes_behind_a_register(at: int, engine: str, rng: np.random.Generator) -> None:
+    """Each finds its bytes between those of the others, wherever the array begins."""
+    kernel = ptxvm.load(f"""{HEAD}.visible .entry k(.param .u64 data, .param .u64 out, .param .u64 starts)
+    {{
+        .reg .b32 %t, %i, %w; .reg .b64 %a, %o, %x, %sum; .reg .b16 %b, %h; .reg .pred %p;
+        ld.param.u64 %a, [data]; ld.param.u64 %o, [out]; mov.u32 %t, %tid.x; mov.u64 %sum, 0; mov.u32 %i, 0;
+        ld.param.u64 %x, [starts]; mad.wide.u32 %x, %t, 4, %x; ld.global.u32 %w, [%x]; mad.wide.u32 %a, %w, 1, %a;
+        mad.wide.u32 %o, %t, 8, %o;
+    NEXT: ld.global.u8 %b, [%a+1]; cvt.u64.u16 %x, %b; add.u64 %sum, %sum, %x;
+        ld.global.u16 %h, [%a+2]; cvt.u64.u16 %x, %h; add.u64 %sum, %sum, %x;
+        ld.global.u32 %w, [%a+8]; cvt.u64.u32 %x, %w; add.u64 %sum, %sum, %x;
+        add.s64 %a, %a, 12; add.u32 %i, %i, 1; setp.lt.u32 %p, %i, 50; @%p bra NEXT;
+        st.global.u64 [%o], %sum; ret;
+    }}""").kernel()
+    data = rng.integers(0, 256, 96 * 64 + 1024, dtype=np.uint8)[at:]
+    found = np.zeros(64, np.uint64)
+    kernel.launch(1, 64, [data, found, 96 * np.arange(64, dtype=np.uint32)], engine=engine)
+    for thread, total in enumerate(found.tolist()):
+        starts = thread * 96 + 12 * np.arange(50)
+        wide = sum(data[starts + 8 + n].astype(np.uint64) << np.uint64(8 * n) for n in range(4))
+        half = sum(data[starts + 2 + n].astype(np.uint64) << np.uint64(8 * n) for n in range(2))
+        assert total == int((wide + half + data[starts + 1]).sum())
+
+
 @pytest.mark.parametrize("beyond", [0, 1])
 def test_the_end_of_an_array(beyond: int, rng: np.random.Generator) -> None:
     """The row of the last thread ends with the array, or an element behind it."""
