@@ -63,9 +63,9 @@ class Device:
         """The bytes of memory: the host's."""
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
-    @property
-    def free_memory(self) -> int:
-        """The bytes of free memory of the host."""
+    @cached_property
+    def room(self) -> int:
+        """The bytes that clients may allocate: the free memory of the host when this was asked for first."""
         return min(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_AVPHYS_PAGES"), self.memory)
 
     def attribute(self, number: int) -> int:

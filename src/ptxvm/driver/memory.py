@@ -171,6 +171,11 @@ class MemoryBlocks:
         self.pages.pop(address, None)
         self.memory(block.device).release(block.allocation)
 
+    def in_use(self, device: int) -> int:
+        """The bytes of the blocks that have memory of a device."""
+        blocks = list(self.by_address.values())
+        return sum(each.allocation.size for each in blocks if each.device == device and each.kind is not AllocationKind.HOST)
+
     def find(self, address: int) -> tuple[int, MemoryBlock] | None:
         """The block around an address, and its beginning; the variable of a module is one, which nothing frees."""
         if (block := self.by_address.get(address)) is not None:

@@ -18,11 +18,17 @@ class Driver:
     def __init__(self) -> None:
         asked = environment()
         self.devices = [Device(n, asked.model) for n in range(asked.devices)]
+        for each in self.devices:
+            each.room  # noqa: B018 - that of the beginning
         self.primary = [Context(device) for device in self.devices]
         self.blocks = MemoryBlocks()
         self.virtual = VirtualMemory(self.blocks)
         self.graph_memory = GraphMemory(self.blocks)
         self.device_graphs = DeviceGraphs(self.blocks)
+
+    def free_memory(self, device: Device) -> int:
+        """The free bytes of a device: the room that it had at first, without what clients have allocated since."""
+        return max(device.room - self.blocks.in_use(device.ordinal), 0)
 
     def finish(self) -> None:
         """Wait for all work, before memory is freed that it may use."""

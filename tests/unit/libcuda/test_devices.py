@@ -28,6 +28,29 @@ def test_the_width_of_a_texture_of_plain_memory(cuda):
     assert cuda.library.cuDeviceGetTexture1DLinearMaxWidth(byref(width), FLOAT, c_uint(3), 0) == INVALID_VALUE
 
 
+def free(cuda):
+    """The free bytes of the device, as the driver tells them."""
+    here, total = c_size_t(), c_size_t()
+    cuda.cuMemGetInfo_v2(byref(here), byref(total))
+    assert here.value <= total.value
+    return here.value
+
+
+def test_allocations_of_the_device_take_of_its_free_memory(cuda):
+    """All of their bytes at once, whether or not they are written, and give it back; memory of the host takes none."""
+    before, memory = free(cuda), c_uint64()
+    cuda.cuMemAlloc_v2(byref(memory), c_size_t(64 << 20))
+    assert before - free(cuda) == 64 << 20
+    managed, host = c_uint64(), c_void_p()
+    cuda.cuMemAllocManaged(byref(managed), c_size_t(1 << 20), c_uint(1))
+    cuda.cuMemHostAlloc(byref(host), c_size_t(1 << 20), c_uint(0))
+    assert before - free(cuda) == 65 << 20
+    for each in (memory, managed):
+        cuda.cuMemFree_v2(each)
+    cuda.cuMemFreeHost(host)
+    assert free(cuda) == before
+
+
 def test_what_atomic_operations_can_do(cuda):
     """As `atom` and `red` have them (PTX 9.7.13.5)."""
     asked, told = (c_int * 3)(ADD, CAS, FLOAT_ADD), (c_uint * 3)()

@@ -99,7 +99,7 @@ def host_flags(out: int, address: int) -> None:
 def info(free_out: int, total: int) -> None:
     """The free and the total bytes of the current device."""
     device = session().context.device
-    put_u64_if(free_out, device.free_memory)
+    put_u64_if(free_out, session().driver.free_memory(device))
     put_u64_if(total, device.memory)
 
 
