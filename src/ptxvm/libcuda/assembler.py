@@ -102,8 +102,12 @@ class Processor:
         """Go to a label."""
         raise NotImplementedError
 
-    def fill(self, code: MachineCode, count: int) -> None:
-        """A function that lets all `count` slots lead to `unfilled`."""
+    def fill(self, code: MachineCode, count: int, others: Mapping[str, str] = MappingProxyType({})) -> None:
+        """A function that lets all `count` slots lead to `unfilled`, but `others`: targets, by the labels of slots."""
+        raise NotImplementedError
+
+    def give(self, code: MachineCode, label: str) -> None:
+        """A function that returns the address of a label."""
         raise NotImplementedError
 
     def first_call(self, code: MachineCode) -> None:
@@ -183,12 +187,25 @@ class X86(Processor):
         code.data += opcode
         code.data += pack("<i", code.address(label) - (code.here + 4))
 
-    def fill(self, code: MachineCode, count: int) -> None:
-        """`endbr64; lea slots(%rip), %rdi; lea unfilled(%rip), %rax; mov $count, %ecx; rep stosq; ret`."""
+    def fill(self, code: MachineCode, count: int, others: Mapping[str, str] = MappingProxyType({})) -> None:
+        """`endbr64; lea slots(%rip), %rdi; lea unfilled(%rip), %rax; mov $count, %ecx; rep stosq`, ..., `ret`.
+
+        For each other one `lea target(%rip), %rax; mov %rax, slot(%rip)`.
+        """
         code.data += self.ENDBR
         self.relative_to_here(code, b"\x48\x8d\x3d", "slots")
         self.relative_to_here(code, b"\x48\x8d\x05", "unfilled")
-        code.data += b"\xb9" + pack("<I", count) + b"\xf3\x48\xab\xc3"
+        code.data += b"\xb9" + pack("<I", count) + b"\xf3\x48\xab"
+        for slot, target in others.items():
+            self.relative_to_here(code, b"\x48\x8d\x05", target)
+            self.relative_to_here(code, b"\x48\x89\x05", slot)
+        code.data += b"\xc3"
+
+    def give(self, code: MachineCode, label: str) -> None:
+        """`endbr64; lea label(%rip), %rax; ret`."""
+        code.data += self.ENDBR
+        self.relative_to_here(code, b"\x48\x8d\x05", label)
+        code.data += b"\xc3"
 
     def first_call(self, code: MachineCode) -> None:
         """Push rdi, rsi, rdx, rcx, r8, r9, r11 and rax, store xmm0 to xmm7; afterwards compare the slot, and jump."""
@@ -280,12 +297,26 @@ class Aarch64(Processor):
         """`b label`."""
         code.words(0x14000000 | code.address(label) - code.here >> 2 & 0x3FFFFFF)
 
-    def fill(self, code: MachineCode, count: int) -> None:
-        """The addresses in x0 and x1, `mov w2, #count`; `str x1, [x0], #8; subs w2, w2, #1; b.ne` back to the `str`."""
+    def fill(self, code: MachineCode, count: int, others: Mapping[str, str] = MappingProxyType({})) -> None:
+        """The addresses in x0 and x1, `mov w2, #count`; `str x1, [x0], #8; subs w2, w2, #1; b.ne` back to the `str`.
+
+        For each other one its addresses, and `str x1, [x0]`.
+        """
         code.words(self.BTI)
         self.address(code, 0, "slots")
         self.address(code, 1, "unfilled")
-        code.words(0x52800002 | count << 5, 0xF8008401, 0x71000442, 0x54FFFFC1, self.RET)
+        code.words(0x52800002 | count << 5, 0xF8008401, 0x71000442, 0x54FFFFC1)
+        for slot, target in others.items():
+            self.address(code, 0, slot)
+            self.address(code, 1, target)
+            code.words(0xF9000001)
+        code.words(self.RET)
+
+    def give(self, code: MachineCode, label: str) -> None:
+        """`bti c`, the address in x0, and `ret`."""
+        code.words(self.BTI)
+        self.address(code, 0, label)
+        code.words(self.RET)
 
     def first_call(self, code: MachineCode) -> None:
         """Store x0 to x8, x17 and q0 to q7; afterwards compare the slot, and jump."""

@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from struct import pack
+from types import MappingProxyType
 from typing import NamedTuple
 
 from ptxvm.libcuda.assembler import PROCESSORS, STUB, Processor
-from ptxvm.libcuda.starter import IMPORTS, Starter, starting_code
+from ptxvm.libcuda.starter import IMPORTS, Starter, slot_label, starting_code, text_label
 
 SLOTS = "ptxvm_slots"
 FORKED = "ptxvm_forked"  # a function that lets every slot lead to code that returns `unfilled`: in a forked child
@@ -53,14 +54,15 @@ class Strings:
 
 
 def library(
-    names: Sequence[str], soname: str, processor: str, unfilled: int, ended: int, starter: Starter, version: str = ""
-) -> bytes:
+    names: Sequence[str], soname: str, processor: str, unfilled: int, ended: int, starter: Starter, version: str = "",
+    texts: Mapping[str, str] = MappingProxyType({}),
+) -> bytes:  # fmt: skip
     """The file of a library that exports `names`, in the order of the slots, and the table `ptxvm_slots`.
 
     A function with an empty slot runs the `starter`, and returns `unfilled` (0 to 65,535) where the slot stays empty.
     `STUB` bytes before the first target of the slots is code that returns `ended`, for the end of the host; as many bytes
     before that is code that returns 0, and before that code that also stores a null pointer.  The functions have a `version`
-    for the linker, unless it is "".
+    for the linker, unless it is "".  `texts` are what functions that return strings do so in a forked process.
     KeyError for an unknown processor.
     """
     cpu = PROCESSORS[processor]
@@ -77,17 +79,20 @@ def library(
     })  # fmt: skip
     text_at = aligned(read.end, PAGE)
     code_at = text_at + 4 * STUB
-    stubs_at = aligned(code_at + len(starting_code(cpu, code_at, {}, len(names)).data), STUB)
+    said = {names.index(name): text for name, text in texts.items()}
+    stubs_at = aligned(code_at + len(starting_code(cpu, code_at, {}, len(names), [*said]).data), STUB)
     dynamic_at = aligned(stubs_at + STUB * len(names), PAGE)
     entries += dynamic_entries(read, len(names), versioned=bool(version))
     dynamic = b"".join(pack("<QQ", *entry) for entry in [*entries, (0, 0)])
     written = DataLayout(aligned(dynamic_at + len(dynamic), 64), {
         "slots": bytes(8 * len(names)), **{name: bytes(8) for name in IMPORTS}, **starter.data(),
+        **{text_label(number): text.encode() + b"\0" for number, text in said.items()},
     })  # fmt: skip
 
-    first = starting_code(cpu, code_at, {}, len(names)).defined
-    code = starting_code(cpu, code_at, written.labels | first | {"unfilled": text_at}, len(names))
+    first = starting_code(cpu, code_at, {}, len(names), [*said]).defined
     slots_at = written.labels["slots"]
+    labels = written.labels | first | {slot_label(number): slots_at + 8 * number for number in said} | {"unfilled": text_at}
+    code = starting_code(cpu, code_at, labels, len(names), [*said])
     constants = cpu.constant(unfilled) + cpu.none() + cpu.constant(0) + cpu.constant(ended)
     text = (constants + bytes(code.data)).ljust(stubs_at - text_at, b"\0")
     text += b"".join(cpu.jump(stubs_at + STUB * n, n, slots_at + 8 * n) for n in range(len(names)))

@@ -8,6 +8,7 @@ import platform
 import tempfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 from ptxvm.libcuda.assembler import STUB
@@ -75,14 +76,18 @@ class SharedLibrary:
 INSTALL = "ptxvm.libcudart.library"  # whose function `install` fills all libraries
 
 
-def write(folder: Path, soname: str, names: Sequence[str], unfilled: int, ended: int, *, version: str = "") -> Path:
+def write(
+    folder: Path, soname: str, names: Sequence[str], unfilled: int, ended: int, *, version: str = "",
+    texts: Mapping[str, str] = MappingProxyType({}),
+) -> Path:  # fmt: skip
     """The file of a library in a folder, under its name; functions return `unfilled` where Python cannot be started.
 
-    When the process ends, they return `ended`.  The functions have a `version` for the linker, if it is not "".
+    They do so in a forked process too, but for those that return strings, the `texts`.  When the process ends, they return
+    `ended`.  The functions have a `version` for the linker, if it is not "".
     """
     path = folder / soname
     if not path.exists():
-        data = library((*names, LEAVE), soname, platform.machine(), unfilled, ended, starter(INSTALL), version)
+        data = library((*names, LEAVE), soname, platform.machine(), unfilled, ended, starter(INSTALL), version, texts)
         with tempfile.NamedTemporaryFile(dir=folder, delete=False) as file:
             file.write(data)
         Path(file.name).replace(path)

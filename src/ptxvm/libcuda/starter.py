@@ -6,6 +6,8 @@ configuration: the environment, the signals and the standard streams of the proc
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from ptxvm.dataclass import dataclass
 from ptxvm.libcuda.assembler import Labels, MachineCode, Processor
 
@@ -46,8 +48,11 @@ class Starter:
         }
 
 
-def starting_code(cpu: Processor, at: int, labels: Labels, count: int) -> MachineCode:
-    """The code from an address on, of a library with `count` slots; it defines `first call`, `start` and `forked`."""
+def starting_code(cpu: Processor, at: int, labels: Labels, count: int, texts: Sequence[int] = ()) -> MachineCode:
+    """The code from an address on, of a library with `count` slots; it defines `first call`, `start` and `forked`.
+
+    `texts` are the numbers of the slots of functions that return the text of their label in a forked process.
+    """
     code = MachineCode(at, labels)
     code.label("first call")
     cpu.first_call(code)
@@ -79,8 +84,21 @@ def starting_code(cpu: Processor, at: int, labels: Labels, count: int) -> Machin
     code.label("done")
     cpu.end(code)
     code.label("forked")
-    cpu.fill(code, count)
+    cpu.fill(code, count, {slot_label(n): f"give {n}" for n in texts})
+    for n in texts:
+        code.label(f"give {n}")
+        cpu.give(code, text_label(n))
     return code
+
+
+def slot_label(number: int) -> str:
+    """The label of a slot."""
+    return f"slot {number}"
+
+
+def text_label(number: int) -> str:
+    """The label of the text that the function of a slot returns in a forked process."""
+    return f"text {number}"
 
 
 def call(cpu: Processor, code: MachineCode, cell: str, *arguments: str | int, result: str = "") -> None:
@@ -89,4 +107,4 @@ def call(cpu: Processor, code: MachineCode, cell: str, *arguments: str | int, re
     cpu.call(code, cell)
 
 
-__all__ = ["IMPORTS", "Starter", "starting_code"]
+__all__ = ["IMPORTS", "Starter", "slot_label", "starting_code", "text_label"]

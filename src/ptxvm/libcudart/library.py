@@ -24,6 +24,8 @@ from ptxvm.libcudart.signatures import KINDS, signatures
 
 LOG = logging.getLogger("ptxvm.libcudart")
 UNFILLED, ENDED = 3, 4  # cudaErrorInitializationError, cudaErrorCudartUnloading
+TEXTS = {"cudaGetErrorString": "initialization error", "cudaGetErrorName": "cudaErrorInitializationError"}
+"""What the functions that return strings return in a forked process, where all others return that error."""
 
 
 def soname(major: str) -> str:
@@ -66,7 +68,7 @@ def guarded(name: str, entry: RuntimeFunction, kind: str) -> Callable[..., int]:
 def write_runtime(folder: Path) -> None:
     """The files of the libraries in a folder, under their names and the one that linkers look for."""
     for major in MAJORS:
-        write(folder, soname(major), tuple(signatures(major)), UNFILLED, ENDED, version=soname(major))
+        write(folder, soname(major), tuple(signatures(major)), UNFILLED, ENDED, version=soname(major), texts=TEXTS)
 
 
 LOCK = threading.Lock()

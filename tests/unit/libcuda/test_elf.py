@@ -80,6 +80,49 @@ def test_aarch64_functions_jump_through_their_slots():
     assert struct.unpack_from("<5I", data, first_call - 96) == (BTI_C, cbz_x0_8, str_xzr_x0, mov_w0_0, RET)
 
 
+TEXTS = {"second": "a text", "f5": "another"}
+
+
+@pytest.mark.skipif(platform.machine() not in PROCESSORS, reason="no stub is written for this processor")
+def test_functions_that_return_strings_do_so_in_a_forked_process(tmp_path):
+    path = tmp_path / "libtexts.so"
+    path.write_bytes(library(NAMES, "libtexts.so.1", platform.machine(), 3, 4, NONE, texts=TEXTS))
+    loaded = ctypes.CDLL(str(path))
+    loaded[FORKED]()
+    for name, text in TEXTS.items():
+        function = loaded[name]
+        function.restype = ctypes.c_char_p
+        assert function(7) == text.encode()
+    assert (loaded.first(0), loaded.f4(), loaded.f699()) == (3, 3, 3)
+
+
+def address_in(register: int, data: bytes, at: int) -> int:
+    """The address that `adrp` and `add` at some place put into a register."""
+    page, low = struct.unpack_from("<2I", data, at)
+    assert (page & 0x9F00001F, low & 0xFFC003FF) == (0x90000000 | register, 0x91000000 | register << 5 | register)
+    return ((at >> 12) + ((page >> 5 & 0x7FFFF) << 2 | page >> 29 & 3) << 12) + (low >> 10 & 0xFFF)
+
+
+def test_aarch64_functions_that_return_strings_do_so_in_a_forked_process():
+    str_x1_x0, loop = 0xF9000001, (0x52800002 | len(NAMES) << 5, 0xF8008401, 0x71000442, 0x54FFFFC1)
+    data = library(NAMES, "libtest.so.1", "aarch64", 3, 4, NONE, texts=TEXTS)
+    symbols = exported(data)
+    at = symbols[FORKED]
+    assert struct.unpack_from("<I", data, at)[0] == BTI_C
+    assert address_in(0, data, at + 4) == symbols[SLOTS]
+    assert struct.unpack_from("<4I", data, at + 20) == loop
+    at += 36
+    for name, text in TEXTS.items():
+        assert address_in(0, data, at) == symbols[SLOTS] + 8 * NAMES.index(name)
+        gives = address_in(1, data, at + 8)
+        assert struct.unpack_from("<I", data, at + 16)[0] == str_x1_x0
+        assert struct.unpack_from("<I", data, gives)[0] == BTI_C
+        assert data[address_in(0, data, gives + 4) :].startswith(text.encode() + b"\0")
+        assert struct.unpack_from("<I", data, gives + 12)[0] == RET
+        at += 20
+    assert struct.unpack_from("<I", data, at)[0] == RET
+
+
 # What a library does before Python runs: as text, and as the assembler Keystone 0.9.2 writes it, with 0 for every address.
 AARCH64_START = """
 bti c; stp x29, x30, [sp, #-224]!; mov x29, sp

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import shutil
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from ptxvm.libcuda.embedded import library_of_python
 from ptxvm.libcudart.process import prepare
 
 SAYS = """\
@@ -69,3 +72,36 @@ def test_the_toolkit_is_where_its_nvcc_seems_to_be(toolkit, tmp_path):
 def test_without_nvcc_the_path_is_as_it_was(tmp_path, monkeypatch):
     monkeypatch.setenv("PATH", str(tmp_path))
     assert prepare(tmp_path)["PATH"] == str(tmp_path)
+
+
+FORKS = """
+#include <dlfcn.h>
+#include <stdio.h>
+#include <sys/wait.h>
+#include <unistd.h>
+int main(void) {
+    void *runtime = dlopen("libcudart.so.13", RTLD_NOW);
+    int status, (*free)(void *) = (int (*)(void *))dlsym(runtime, "cudaFree");
+    const char *(*text)(int) = (const char *(*)(int))dlsym(runtime, "cudaGetErrorString");
+    const char *(*name)(int) = (const char *(*)(int))dlsym(runtime, "cudaGetErrorName");
+    printf("%s\\n", text(free(0)));
+    fflush(stdout);
+    if (!fork()) {
+        int error = free(0);
+        printf("%s %s\\n", text(error), name(error));
+        fflush(stdout);
+        _exit(0);
+    }
+    wait(&status);
+    return status;
+}
+"""
+
+
+@pytest.mark.skipif(not (library_of_python() and shutil.which("cc")), reason="it needs cc and a shared library of Python")
+def test_a_child_of_a_program_is_told_the_error_in_words(tmp_path):
+    (tmp_path / "main.c").write_text(FORKS)
+    subprocess.run(["cc", "-w", "main.c", "-ldl", "-o", "main"], cwd=tmp_path, check=True, capture_output=True)
+    command = [sys.executable, "-m", "ptxvm", "exec", "--", str(tmp_path / "main")]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout) == (0, "no error\ninitialization error cudaErrorInitializationError\n"), done.stderr
