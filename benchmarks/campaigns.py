@@ -5,29 +5,36 @@ The launches are small, so that the campaign itself shows: saxpy on a thousand e
 
 from __future__ import annotations
 
+import heapq
 import os
 import resource
 import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
+from typing import NamedTuple
+from unittest import mock
 
 import numpy as np
 
 from ptxvm.api import load
+from ptxvm.campaign import spread as spreading
 from ptxvm.campaign.declaration import CaseLimits
 from ptxvm.campaign.outcome import Done, Job, Outcome
 from ptxvm.campaign.parameter_space import ParameterSpace
-from ptxvm.campaign.pool import Pool
+from ptxvm.campaign.pool import AHEAD, MOST_AHEAD, NAP, Pool
 from ptxvm.campaign.results import Results
 from ptxvm.campaign.session import campaign
-from ptxvm.campaign.spread import spread
+from ptxvm.campaign.spread import PATIENCE, spread
+from ptxvm.campaign.work_sharing import WorkSharing
 
 SAXPY = Path(__file__).resolve().parents[1] / "examples" / "saxpy.ptx"
 MANDELBROT = Path(__file__).resolve().parent / "mandelbrot.ptx"
 CASES = 20_000
 WIDTH = 4096
+SIMULATED_CASES = 100_000
 KNOWN = 1_000_000  # cases of which the memory is measured
 
 
@@ -72,6 +79,91 @@ def grid(workers: int, width: int = WIDTH, most: int = 20_000) -> float:
     if found.reason or not out.any():
         raise ValueError(f"the grid was not cut: {found.reason}")
     return seconds
+
+
+# ── more workers than this machine has processors: simulated, with costs that are measured ─────────────────────────
+
+
+class CaseCosts(NamedTuple):
+    """The seconds of processor time of a case, in the process of the campaign and in its worker, and of a worker's start."""
+
+    campaign: float
+    worker: float
+    start: float
+
+
+def case_costs(cases: int = CASES) -> CaseCosts:
+    """The costs of a small launch."""
+    (own, workers), (own_alone, start) = processor_time(cases), processor_time(1)
+    return CaseCosts((own - own_alone) / cases, (workers - start) / cases, start)
+
+
+def processor_time(cases: int) -> tuple[float, float]:
+    """The processor time of a campaign on one worker: of this process, and of the worker."""
+    kinds = resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN
+    before = [resource.getrusage(kind) for kind in kinds]
+    launches(1, cases)
+    after = [resource.getrusage(kind) for kind in kinds]
+    own, workers = (b.ru_utime + b.ru_stime - a.ru_utime - a.ru_stime for a, b in zip(before, after, strict=True))
+    return own, workers
+
+
+def simulated_launches(workers: int, costs: CaseCosts, cases: int = SIMULATED_CASES) -> float:
+    """The seconds of a campaign on so many workers, each with a processor, as the pool gives them cases."""
+    ahead = max(1, min(int(AHEAD / costs.worker), MOST_AHEAD))
+    held, since = [0] * workers, [costs.start] * workers  # cases that a worker has, and when it began with the first of them
+    now, waiting, ended = costs.start, cases, 0
+    while ended < cases:
+        done = 0
+        for n in range(workers):
+            count = min(held[n], int((now - since[n]) / costs.worker + 1e-9))
+            held[n], since[n], done = held[n] - count, since[n] + count * costs.worker, done + count
+        ended += done
+        now += done * costs.campaign
+        for n in range(workers):
+            if held[n] <= ahead // 2 and waiting:
+                given = min(ahead - held[n], waiting)
+                since[n] = since[n] if held[n] else max(now, costs.start)
+                held[n], waiting = held[n] + given, waiting - given
+        busy = [since[n] + costs.worker for n in range(workers) if held[n]]
+        if busy and ended < cases:
+            now = max(now, min(busy)) + (NAP if costs.worker < NAP else 0)
+    return now
+
+
+def range_seconds(workers: int, width: int, most: int = 20_000) -> tuple[list[float], float]:
+    """The seconds of each range of the Mandelbrot set, cut for so many workers, on one thread; and those of all the rest."""
+    seconds = list[float]()
+
+    class Timed(WorkSharing):
+        """Notes how long the jobs take."""
+
+        def outcomes(self, jobs: Iterable[Job]) -> Iterator[list[Done]]:
+            """Run them."""
+            for done in super().outcomes(jobs):
+                seconds.extend(each.outcome.seconds for each in done)
+                yield done
+
+    kernel, out = load(MANDELBROT).kernel(), np.zeros(width * width, np.uint32)
+    args = [out, width, np.float32(3 / width), most]
+    with (
+        mock.patch.object(spreading, "runner", lambda work, _, __: Timed(work, 1, PATIENCE)),
+        mock.patch.dict(os.environ, {"PTXVM_THREADS": "1"}),
+    ):
+        for _ in range(2):  # the first one compiles
+            seconds.clear()
+            began = time.perf_counter()
+            spread(kernel, out.size // 256, 256, args, workers=workers)
+            whole = time.perf_counter() - began
+    return seconds, whole - sum(seconds)
+
+
+def simulated_grid(ranges: Sequence[float], rest: float, workers: int) -> float:
+    """The seconds of a grid on so many workers that have started: each takes the next range when it has ended one."""
+    free = [0.0] * workers
+    for each in ranges:
+        heapq.heappush(free, heapq.heappop(free) + each)
+    return max(free) + rest
 
 
 def overhead(cases: int = CASES) -> float:

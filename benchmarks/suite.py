@@ -439,6 +439,23 @@ def campaigns(setup: Setup) -> Iterator[Measurement]:
     threads, one, two = costs.WIDTH**2, costs.grid(0), costs.grid(2)
     yield Measurement("campaign", "a grid, on one thread", [one], threads, "threads/s")
     yield Measurement("campaign", "in ranges, on two processes", [two], threads, "threads/s", 1.8 * threads / one)
+    case = costs.case_costs()
+    one_simulated = costs.SIMULATED_CASES / costs.simulated_launches(1, case)
+    for many in (2, 8, 32):
+        seconds = costs.simulated_launches(many, case)
+        yield Measurement(
+            "campaign",
+            f"small launches, simulated on {many}",
+            [seconds],
+            costs.SIMULATED_CASES,
+            "cases/s",
+            0.9 * many * one_simulated,
+        )
+    for many in (2, 8, 32):
+        ranges, rest = costs.range_seconds(many, costs.WIDTH // 2)
+        seconds, points = costs.simulated_grid(ranges, rest, many), (costs.WIDTH // 2) ** 2
+        goal = 0.9 * many * points / sum(ranges)
+        yield Measurement("campaign", f"a grid in ranges, simulated on {many}", [seconds], points, "threads/s", goal)
     yield Measurement("campaign", "a case that does nothing", [costs.overhead() for _ in times], goal=1e-3)
     yield Measurement("campaign", "memory for 10^6 cases, in GB", [costs.memory() / 1e9], unit="GB", goal=0.5)
 
